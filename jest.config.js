@@ -1,0 +1,45 @@
+// Everything is compiled to CommonJS, node_modules too: the ES modules of Nest and the CommonJS of Bull Board then load
+// in one registry on every supported Node.
+const compiled = {
+  testEnvironment: 'node',
+  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  transformIgnorePatterns: [],
+  transform: {
+    '^.+\\.[cm]?[jt]s$': [
+      '@swc/jest',
+      {
+        swcrc: false,
+        jsc: {
+          target: 'es2022',
+          parser: { syntax: 'typescript', decorators: true },
+          transform: { legacyDecorator: true, decoratorMetadata: true, useDefineForClassFields: false },
+          keepClassNames: true,
+        },
+        module: { type: 'commonjs' },
+      },
+    ],
+  },
+  setupFiles: ['<rootDir>/src/v8-flags.ts', 'reflect-metadata'],
+};
+const withDatabase = {
+  globalSetup: '<rootDir>/test/support/global-setup.ts',
+  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+};
+
+export default {
+  testTimeout: 30_000,
+  // Each worker may run two gateways, and each gateway has up to 25 connections to the one server.
+  maxWorkers: 2,
+  projects: [
+    { ...compiled, displayName: 'unit', testMatch: ['<rootDir>/src/**/*.spec.ts', '<rootDir>/test/*.spec.ts'] },
+    { ...compiled, displayName: 'medium', testMatch: ['<rootDir>/test/medium/**/*.spec.ts'], ...withDatabase },
+    { ...compiled, displayName: 'e2e', testMatch: ['<rootDir>/test/e2e/**/*.spec.ts'], ...withDatabase },
+    {
+      ...compiled,
+      displayName: 'helm',
+      testMatch: ['<rootDir>/test/helm/**/*.spec.ts'],
+      transformIgnorePatterns: ['/\\.cache/'],
+      globalSetup: '<rootDir>/test/helm/support/global-setup.ts',
+    },
+  ],
+};

@@ -1,0 +1,222 @@
+// Installs and builds what is missing, with nothing but Node: `node scripts/setup.mjs`. Everything it says goes to standard
+// error, so that a command that runs after it owns standard output.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const path = (...parts) => join(root, ...parts);
+const say = (line) => process.stderr.write(`${line}\n`);
+const installStamp = path('node_modules', '.rialto-installed');
+const buildStamp = path('dist', '.rialto-built');
+const buildInfo = path('.cache', 'build.tsbuildinfo');
+const lock = path('.cache', 'setup.lock');
+
+/** Ends this process with one line that says what is missing. */
+function fail(line, code = 1) {
+  say(line);
+  process.exit(code);
+}
+
+/** Makes the checkout ready to run; does nothing, in a few milliseconds, when it is. */
+export async function setUp() {
+  process.env.NODE_ENV ||= 'development';
+  process.chdir(root);
+  requireNode();
+  if (!installIsStale() && !buildIsStale()) return;
+  const unlock = await takeTurn();
+  try {
+    if (installIsStale()) await install();
+    if (buildIsStale()) await build();
+  } finally {
+    unlock();
+  }
+}
+
+function requireNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > 20 || (major === 20 && minor >= 19)) return;
+  fail(`Rialto needs Node 20.19 or newer; this is ${process.version}.`);
+}
+
+/**
+ * Runs a program to its end and gives its exit code. Signals sent to us reach it; on Ctrl-C the terminal has told it already.
+ */
+export function run(command, args, options = {}) {
+  const child = spawn(command, args, { stdio: 'inherit', cwd: root, ...options });
+  const pass = (signal) => {
+    if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal);
+  };
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+  for (const signal of signals) process.on(signal, pass);
+  return new Promise((done, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => {
+      for (const name of signals) process.removeListener(name, pass);
+      done(signal ? 128 + ({ SIGHUP: 1, SIGINT: 2, SIGKILL: 9, SIGTERM: 15 }[signal] ?? 0) : code);
+    });
+  });
+}
+
+const hashOf = (...parts) =>
+  parts.reduce((hash, part) => hash.update(part).update('\0'), createHash('sha256')).digest('hex');
+const readStamp = (file) => (existsSync(file) ? readFileSync(file, 'utf8') : undefined);
+
+function installKey() {
+  return hashOf(readFileSync(path('package-lock.json')), process.platform, process.arch);
+}
+
+function installIsStale() {
+  const key = installKey();
+  if (readStamp(installStamp) === key) return false;
+  if (!matchesLock()) return true;
+  writeFileSync(installStamp, key);
+  return false;
+}
+
+// What an `npm ci` by hand leaves behind is as good as ours when it holds every package of the lock for this machine.
+function matchesLock() {
+  const hidden = path('node_modules', '.package-lock.json');
+  if (!existsSync(hidden)) return false;
+  const installed = JSON.parse(readFileSync(hidden, 'utf8')).packages;
+  const wanted = JSON.parse(readFileSync(path('package-lock.json'), 'utf8')).packages;
+  return Object.entries(wanted).every(([name, entry]) => {
+    if (name === '' || entry.link) return true;
+    if (entry.optional && !isForThisMachine(entry)) return true;
+    return installed[name]?.version === entry.version && existsSync(path(name));
+  });
+}
+
+function isForThisMachine({ os, cpu, libc }) {
+  return os?.includes(process.platform) && cpu?.includes(process.arch) && (!libc || libc.includes('glibc'));
+}
+
+async function install() {
+  say('Installing packages (npm ci) …');
+  // Nothing needs the install scripts of packages, and devDependencies are needed to build whatever NODE_ENV says.
+  const flags = [
+    'ci',
+    '--include=dev',
+    '--include=optional',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+  ];
+  const npm = process.env.npm_execpath;
+  const ours = npm && /^npm-cli\.c?js$/.test(basename(npm));
+  const started = Date.now();
+  const [command, args] = ours ? [process.execPath, [npm, ...flags]] : ['npm', flags];
+  const code = await run(command, args, {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    shell: !ours && process.platform === 'win32',
+  }).catch((error) => fail(`npm is missing: ${error.message}`));
+  if (code !== 0) fail(`npm ci failed (exit code ${code}).`, code);
+  writeFileSync(installStamp, installKey());
+  say(`Installed in ${seconds(started)}.`);
+}
+
+function filesBelow(folder) {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true })
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .flatMap((entry) => (entry.isDirectory() ? filesBelow(join(folder, entry.name)) : [join(folder, entry.name)]));
+}
+
+function buildKey() {
+  const sources = ['src', 'migrations']
+    .flatMap((folder) => filesBelow(path(folder)))
+    .filter((file) => !file.endsWith('.spec.ts'));
+  const settings = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'package-lock.json'].map((file) =>
+    path(file),
+  );
+  return hashOf(...[...sources, ...settings].flatMap((file) => [relative(root, file), readFileSync(file)]));
+}
+
+function buildIsStale() {
+  return readStamp(buildStamp) !== buildKey();
+}
+
+async function build() {
+  say('Building …');
+  const started = Date.now();
+  const key = buildKey(); // before: a file saved during the build is built next time
+  if (!existsSync(buildStamp)) rmSync(buildInfo, { force: true }); // tsc would trust it and leave a lost dist empty
+  const code = await run(
+    process.execPath,
+    [path('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.build.json'],
+    {
+      stdio: ['ignore', 2, 2],
+    },
+  );
+  if (code !== 0) {
+    rmSync(buildStamp, { force: true });
+    fail(`The build failed (exit code ${code}).`, code);
+  }
+  dropOrphans();
+  mkdirSync(path('dist'), { recursive: true });
+  writeFileSync(buildStamp, key);
+  say(`Built in ${seconds(started)}.`);
+}
+
+// tsc leaves the output of a deleted source, and a deleted migration must not run.
+function dropOrphans() {
+  for (const folder of ['src', 'migrations']) {
+    for (const file of filesBelow(path('dist', folder))) {
+      const source = relative(path('dist'), file).replace(/(\.js|\.d\.ts)(\.map)?$/, '.ts');
+      if (source.endsWith('.ts') && !existsSync(path(source))) rmSync(file);
+    }
+  }
+}
+
+// One set-up at a time. The lock appears with its content, and that of a process that is gone counts for nothing.
+async function takeTurn() {
+  mkdirSync(dirname(lock), { recursive: true });
+  const own = `${lock}.${process.pid}`;
+  writeFileSync(own, String(process.pid));
+  for (let told = false; ; await sleep(100)) {
+    try {
+      linkSync(own, lock);
+      rmSync(own);
+      const unlock = () => {
+        process.removeListener('exit', unlock);
+        rmSync(lock, { force: true });
+      };
+      return process.once('exit', unlock) && unlock;
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+    }
+    const holder = Number(readStamp(lock) ?? 0);
+    if (holder && !isRunning(holder)) rmSync(lock, { force: true });
+    else if (!told) say(`Waiting for another set-up (process ${holder}) …`);
+    told = true;
+  }
+}
+
+function isRunning(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+/** The time since `started`, to print. */
+export function seconds(started) {
+  return `${((Date.now() - started) / 1000).toFixed(1)} s`;
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href) await setUp();

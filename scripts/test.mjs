@@ -1,0 +1,39 @@
+// `node scripts/test.mjs [step …]`: sets the checkout up and runs the steps in order, all of them by default; the first that
+// fails ends the run with its exit code. What follows `--` goes to Jest.
+import { join } from 'node:path';
+import { root, run, seconds, setUp } from './setup.mjs';
+
+const tool = (file, ...args) => [join(root, 'node_modules', file), ...args];
+const suite = (name) => tool('jest/bin/jest.js', '--selectProjects', name, '--passWithNoTests');
+
+const steps = {
+  format: tool('prettier/bin/prettier.cjs', '--check', '--log-level=warn', '.'),
+  lint: tool('eslint/bin/eslint.js', '--max-warnings=0', '.'),
+  types: tool('typescript/bin/tsc', '--noEmit', '-p', 'tsconfig.json'),
+  knip: tool('knip/bin/knip.js'),
+  unit: suite('unit'),
+  medium: suite('medium'),
+  e2e: suite('e2e'),
+  helm: suite('helm'),
+};
+const groups = { check: ['format', 'lint', 'types', 'knip'], all: Object.keys(steps) };
+
+const given = process.argv.slice(2);
+const cut = given.includes('--') ? given.indexOf('--') : given.length;
+const names = (cut === 0 ? ['all'] : given.slice(0, cut)).flatMap((name) => groups[name] ?? [name]);
+const unknown = names.find((name) => !(name in steps));
+if (unknown) {
+  process.stderr.write(`There is no step ${unknown}: ${[...Object.keys(groups), ...Object.keys(steps)].join(', ')}.\n`);
+  process.exit(2);
+}
+
+await setUp();
+for (const name of names) {
+  const started = Date.now();
+  const isSuite = steps[name][0].includes('jest');
+  const args = isSuite ? [...steps[name], ...given.slice(cut + 1)] : steps[name];
+  const env = isSuite ? { ...process.env, NODE_ENV: 'test' } : process.env;
+  const code = await run(process.execPath, args, { env });
+  process.stderr.write(`${code === 0 ? '✔' : '✘'} ${name} ${seconds(started)}\n`);
+  if (code !== 0) process.exit(code);
+}
