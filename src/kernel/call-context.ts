@@ -1,0 +1,45 @@
+import type { OrgId } from './ids.js';
+
+export const roles = ['viewer', 'member', 'admin'] as const;
+export type Role = (typeof roles)[number];
+
+/** The tenant a call belongs to: the owner of the key that verified it. */
+export interface OrgRef {
+  readonly id: OrgId;
+  readonly slug: string;
+}
+
+/** Who is calling. `kind` and `id` are the Cedar entity (User, A2AAgent, Service, Anonymous). */
+export interface Principal {
+  readonly kind: 'user' | 'agent' | 'service' | 'anonymous';
+  /** The subject of a token, the slug of an agent, the name of a service key. */
+  readonly id: string;
+  readonly role: Role;
+  readonly groups: readonly string[];
+}
+
+export type Surface = 'mcp' | 'a2a' | 'rest' | 'system';
+
+/** W3C trace context of a call (traceparent: version-traceId-spanId-flags). */
+export interface TraceContext {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly sampled: boolean;
+  readonly state?: string;
+}
+
+/** Everything a service may know of the call it serves; the first argument of every act. */
+export interface CallContext {
+  readonly org: OrgRef;
+  readonly principal: Principal;
+  readonly surface: Surface;
+  /** `X-Request-Id`, taken from the caller or made; echoed in answers, errors and logs. */
+  readonly requestId: string;
+  /** Hops of delegation behind this call; 0 for a call from outside. */
+  readonly depth: number;
+  /** Milliseconds since the epoch at which the caller's credential ends, and with it every stream it opened. */
+  readonly expiresAt?: number;
+  readonly trace?: TraceContext;
+  /** Aborts when the caller goes away or cancels. */
+  readonly signal?: AbortSignal;
+}

@@ -1,0 +1,32 @@
+/**
+ * JSON in its one canonical spelling (RFC 8785, JCS): members sorted by UTF-16 code units, no white space, numbers and
+ * escapes as ECMAScript writes them. For hashes and signatures. Members that are `undefined` are left out. Throws a
+ * TypeError for what I-JSON cannot hold: a number that is not finite, a lone surrogate, anything that is not JSON.
+ */
+export function canonicalJson(value: unknown): string {
+  if (value === null || typeof value === 'boolean') return String(value);
+  if (typeof value === 'number') return number(value);
+  if (typeof value === 'string') return text(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (typeof value === 'object') return members(value as Record<string, unknown>);
+  throw new TypeError(`not a JSON value: ${typeof value}`);
+}
+
+function members(object: Record<string, unknown>): string {
+  const parts: string[] = [];
+  // The default order of sort() is the one RFC 8785 section 3.2.3 asks for: UTF-16 code units.
+  for (const key of Object.keys(object).sort()) {
+    if (object[key] !== undefined) parts.push(`${text(key)}:${canonicalJson(object[key])}`);
+  }
+  return `{${parts.join(',')}}`;
+}
+
+function number(value: number): string {
+  if (!Number.isFinite(value)) throw new TypeError('not a JSON number');
+  return JSON.stringify(value);
+}
+
+function text(value: string): string {
+  if (!value.isWellFormed()) throw new TypeError('a lone surrogate has no canonical form');
+  return JSON.stringify(value);
+}

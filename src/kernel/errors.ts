@@ -1,0 +1,83 @@
+/**
+ * What can go wrong, closed: a new meaning is a new row here. `retryable` says whether the same request may succeed
+ * later; `public` whether the message may leave the process as it is (otherwise a door says `title` alone).
+ * Wire codes belong to the doors: protocol/mcp/errors.ts, protocol/a2a/…/errors.ts, platform/http/problem.ts.
+ */
+export const errorCodes = {
+  // the caller
+  invalid_params: { title: 'Invalid parameters', retryable: false, public: true },
+  unauthenticated: { title: 'Authentication required', retryable: false, public: true },
+  auth_not_configured: { title: 'Authentication is not configured', retryable: false, public: true },
+  denied: { title: 'Denied by policy', retryable: false, public: true },
+  not_found: { title: 'Not found', retryable: false, public: true },
+  method_not_allowed: { title: 'Method not allowed', retryable: false, public: true },
+  conflict: { title: 'Conflict', retryable: false, public: true },
+  too_large: { title: 'Too large', retryable: false, public: true },
+  unsupported_media_type: { title: 'Unsupported content type', retryable: false, public: true },
+  unprocessable: { title: 'Refused', retryable: false, public: true },
+  rate_limited: { title: 'Too many requests', retryable: true, public: true },
+  loop_detected: { title: 'Delegation is too deep', retryable: false, public: true },
+  idempotency_key_reused: { title: 'Idempotency key reused with another payload', retryable: false, public: true },
+  url_not_allowed: { title: 'URL not allowed', retryable: false, public: true },
+  card_invalid: { title: 'Agent card unreachable or invalid', retryable: false, public: true },
+  slug_taken: { title: 'Slug already taken', retryable: false, public: true },
+  policy_invalid: { title: 'Policy is not valid', retryable: false, public: true },
+  // the remote agent (RE-24…RE-29)
+  remote_timeout: { title: 'The remote agent did not answer in time', retryable: true, public: true },
+  remote_transport: { title: 'The remote agent could not be reached', retryable: true, public: true },
+  remote_invalid_response: {
+    title: 'The remote agent answered something else than A2A',
+    retryable: false,
+    public: true,
+  },
+  remote_task_failed: { title: 'The remote agent failed the task', retryable: false, public: true },
+  remote_error: { title: 'The remote agent answered with an error', retryable: false, public: true },
+  canceled: { title: 'Canceled by the caller', retryable: false, public: true },
+  // ourselves
+  unavailable: { title: 'Temporarily unavailable', retryable: true, public: true },
+  internal: { title: 'Internal error', retryable: false, public: false },
+} as const satisfies Record<string, { title: string; retryable: boolean; public: boolean }>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+/** One wrong field of a request: a JSON pointer like path and what is wrong with it. */
+export interface Violation {
+  field: string;
+  description: string;
+}
+
+export interface ErrorDetails {
+  /** What happened, for a person; never a secret, never another tenant's data. */
+  message?: string;
+  /** What to do about it. */
+  hint?: string;
+  violations?: Violation[];
+  /** Facts a program can use; part of the answer at every door. */
+  data?: Record<string, unknown>;
+  cause?: unknown;
+}
+
+/** The one error that services throw: a meaning, not a wire code. */
+export class RialtoError extends Error {
+  readonly code: ErrorCode;
+  readonly hint?: string;
+  readonly violations?: Violation[];
+  readonly data?: Record<string, unknown>;
+
+  constructor(code: ErrorCode, details: ErrorDetails = {}) {
+    super(
+      details.message ?? errorCodes[code].title,
+      details.cause === undefined ? undefined : { cause: details.cause },
+    );
+    this.name = 'RialtoError';
+    this.code = code;
+    this.hint = details.hint;
+    this.violations = details.violations;
+    this.data = details.data;
+  }
+
+  /** Every throw has a meaning at a door: what is not ours is `internal`, never the client's fault. */
+  static from(error: unknown): RialtoError {
+    return error instanceof RialtoError ? error : new RialtoError('internal', { cause: error });
+  }
+}

@@ -1,0 +1,10 @@
+import { z } from 'zod';
+
+/** Work for a worker: imperative, ids only. A job means "look again"; the row decides. One queue per job. */
+export const jobs = {
+  'card.refresh': { queue: 'card-refresh', payload: z.object({ agentId: z.string() }), concurrency: 4 },
+  'sweep.run': { queue: 'sweeps', payload: z.object({ sweeper: z.string() }), concurrency: 2 },
+} as const;
+
+export type JobName = keyof typeof jobs;
+export type JobPayload<Name extends JobName> = z.infer<(typeof jobs)[Name]['payload']>;

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+
+const orgAt = z.object({ orgId: z.string() });
+const agentAt = z.object({ orgId: z.string(), agentId: z.string() });
+
+/**
+ * Facts that wake someone: past tense, ids only, at most a hint. They leave after the commit; a listener rings, drops a
+ * cache entry, wakes a stream or counts, and nothing else.
+ */
+export const notices = {
+  'agent.card-changed': agentAt,
+  'policy.changed': orgAt,
+  'credentials.changed': orgAt,
+  'org.changed': orgAt,
+  'mcp.session-ended': z.object({ orgId: z.string(), sessionId: z.string() }),
+  'mcp.call-cancelled': z.object({
+    orgId: z.string(),
+    sessionId: z.string(),
+    requestId: z.union([z.string(), z.number()]),
+  }),
+} as const;
+
+export type NoticeName = keyof typeof notices;
+export type Notice<Name extends NoticeName> = z.infer<(typeof notices)[Name]>;

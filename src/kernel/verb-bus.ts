@@ -1,0 +1,312 @@
+import type { CallContext } from './call-context.js';
+import { systemClock, type Clock } from './clock.js';
+import { RialtoError } from './errors.js';
+import { newId, type ActId } from './ids.js';
+import type { JsonObject } from './json.js';
+import type { Action, ResourceRef } from './verbs.js';
+
+/** The registered agent an act goes to. */
+export interface TargetAgent {
+  readonly id: string;
+  readonly slug: string;
+  readonly url: string;
+  /** Price of one task in the agent's own unit, when its card states one. */
+  readonly costPerTask?: number;
+}
+
+/** One act on someone's behalf: what the decider decides and what is remembered. */
+export interface VerbCall {
+  /** The canonical name, e.g. `vercel_ops.deploy`; an alias never appears here (RE-09). */
+  readonly verb: string;
+  readonly action: Action;
+  readonly resource: ResourceRef;
+  readonly ctx: CallContext;
+  readonly legacyAlias?: string;
+  readonly agent?: TargetAgent;
+  readonly skillId?: string;
+  /** Correlates everything one call causes (RE-20). */
+  readonly sessionId?: string;
+  /** Top-level arguments: policies may read them, records keep only their size and hash. */
+  readonly args?: JsonObject;
+  /** How long the work may take, in milliseconds; an act of a killed process counts as active no longer. */
+  readonly timeoutMs?: number;
+}
+
+export interface Decision {
+  readonly allowed: boolean;
+  /** Names of the policies that decided; empty when no permit matched. */
+  readonly policies: readonly string[];
+  readonly reason: string;
+  /** The version of the policy set that was asked. */
+  readonly version?: string;
+}
+
+export type Outcome = 'completed' | 'failed' | 'denied';
+
+/** What happened in one phase of an act (RE-36…RE-39). */
+export interface VerbEvent {
+  readonly phase: 'pre-verb' | 'post-verb' | 'verb-error';
+  readonly actId: ActId;
+  readonly verb: string;
+  readonly action: Action;
+  readonly legacyAlias?: string;
+  readonly orgId: string;
+  readonly agentCardId?: string;
+  readonly agentUrl?: string;
+  readonly skillId?: string;
+  readonly sessionId: string;
+  readonly args: JsonObject;
+  /** ISO 8601. */
+  readonly emittedAt: string;
+  readonly durationMs?: number;
+  readonly outcome?: Outcome;
+  readonly error?: { readonly code: string; readonly message: string };
+  /** A `pre-verb` subscriber sets `denied` to the reason to stop the act (RE-35). */
+  readonly context: { denied?: string; readonly decision?: Decision };
+}
+
+/** An act as it runs: handed to the work, to the decider and to the ledger. */
+export interface Act extends VerbCall {
+  readonly id: ActId;
+  readonly sessionId: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+  decision?: Decision;
+  /** Set by work that wrote the end of the act into its own transaction. */
+  recorded?: boolean;
+}
+
+export interface ActEnd {
+  readonly outcome: Outcome;
+  readonly durationMs: number;
+  readonly error?: RialtoError;
+}
+
+export type Decider = (act: Act) => Promise<Decision> | Decision;
+export type VerbSubscriber = (event: VerbEvent) => void | Promise<void>;
+
+/** Where acts are remembered. Both calls resolve when the rows are committed and reject when they are not. */
+export interface VerbLedger {
+  begin(act: Act): Promise<void>;
+  end(act: Act, end: ActEnd): Promise<void>;
+}
+
+export interface VerbBusOptions {
+  /** Required by the product at boot; without one every act is denied. */
+  decider?: Decider;
+  ledger?: VerbLedger;
+  clock?: Clock;
+  /** Told of a subscriber of `post-verb` or `verb-error` that threw: the act itself is over. */
+  onSubscriberError?: (error: unknown, event: VerbEvent) => void;
+}
+
+/**
+ * Every act runs inside `around`: decided first, told before and after, remembered in the same breath. It fails closed:
+ * no decider, a decider or a `pre-verb` subscriber that throws, and the work is never called.
+ */
+export class VerbBus {
+  private readonly subscribers: VerbSubscriber[] = [];
+  private readonly clock: Clock;
+  private decider?: Decider;
+  private ledger?: VerbLedger;
+
+  constructor(private readonly options: VerbBusOptions = {}) {
+    this.clock = options.clock ?? systemClock;
+    this.decider = options.decider;
+    this.ledger = options.ledger;
+  }
+
+  /** Sets the one decider; a second one is a mistake of wiring. */
+  decideWith(decider: Decider): void {
+    if (this.decider) throw new Error('the verb bus has a decider already');
+    this.decider = decider;
+  }
+
+  recordIn(ledger: VerbLedger): void {
+    if (this.ledger) throw new Error('the verb bus has a ledger already');
+    this.ledger = ledger;
+  }
+
+  get hasDecider(): boolean {
+    return this.decider !== undefined;
+  }
+
+  /** Adds a subscriber; they are told in order and awaited. Returns how to leave. */
+  subscribe(subscriber: VerbSubscriber): () => void {
+    this.subscribers.push(subscriber);
+    return () => void this.subscribers.splice(this.subscribers.indexOf(subscriber), 1);
+  }
+
+  /** Asks without acting, for lists: no event, no record. False when the decision cannot be made. */
+  async permits(call: VerbCall): Promise<boolean> {
+    try {
+      return (await this.decider?.(this.open(call)))?.allowed ?? false;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Runs `work` if the act is allowed. Throws `denied`, `unavailable` when it cannot be recorded, or what the work threw. */
+  async around<Result>(call: VerbCall, work: (act: Act) => Promise<Result>): Promise<Result> {
+    const act = this.open(call);
+    await this.permit(act);
+    const begun = this.begin(act);
+    let result: Result;
+    try {
+      result = await work(act);
+    } catch (error) {
+      await begun.catch(() => undefined);
+      throw await this.fail(act, error);
+    }
+    await this.complete(act, begun);
+    return result;
+  }
+
+  /** The same for a stream: the act ends when the last item was taken, the reader left, or the source threw. */
+  async *aroundStream<Item>(call: VerbCall, work: (act: Act) => AsyncIterable<Item>): AsyncGenerator<Item, void> {
+    const act = this.open(call);
+    await this.permit(act);
+    const begun = this.begin(act);
+    let failure: { error: unknown } | undefined;
+    try {
+      yield* work(act);
+    } catch (error) {
+      failure = { error };
+    } finally {
+      if (failure) {
+        await begun.catch(() => undefined);
+        failure = { error: await this.fail(act, failure.error) };
+      } else await this.complete(act, begun);
+    }
+    if (failure) throw failure.error;
+  }
+
+  private open(call: VerbCall): OpenAct {
+    const id = newId<ActId>();
+    return {
+      ...call,
+      id,
+      sessionId: call.sessionId ?? id,
+      startedAt: this.clock.now(),
+      openedAt: this.clock.elapsed(),
+    };
+  }
+
+  private async permit(act: OpenAct): Promise<void> {
+    const denied = await this.findDenial(act);
+    if (!denied) return;
+    await this.settle(act, 'denied', denied);
+    throw denied;
+  }
+
+  private async findDenial(act: Act): Promise<RialtoError | undefined> {
+    if (!this.decider) return denial(act, 'no decider is installed');
+    try {
+      act.decision = await this.decider(act);
+    } catch (error) {
+      return denial(act, 'the decision could not be made', error);
+    }
+    const context = { decision: act.decision, denied: act.decision.allowed ? undefined : act.decision.reason };
+    if (this.subscribers.length > 0) {
+      const event = this.event(act, 'pre-verb', { context });
+      for (const subscriber of this.subscribers) {
+        try {
+          await subscriber(event);
+        } catch (error) {
+          return denial(act, 'a pre-verb subscriber refused', error);
+        }
+      }
+    }
+    return context.denied === undefined ? undefined : denial(act, context.denied);
+  }
+
+  private begin(act: Act): Promise<void> {
+    const begun = this.ledger?.begin(act) ?? Promise.resolve();
+    begun.catch(() => undefined); // awaited at the end of the act; until then nobody listens
+    return begun;
+  }
+
+  private async complete(act: OpenAct, begun: Promise<void>): Promise<void> {
+    try {
+      await begun;
+    } catch (cause) {
+      throw new RialtoError('unavailable', { message: 'the act could not be recorded', cause });
+    }
+    await this.settle(act, 'completed');
+  }
+
+  private async fail(act: OpenAct, thrown: unknown): Promise<RialtoError> {
+    const error = RialtoError.from(thrown);
+    await this.settle(act, 'failed', error);
+    return error;
+  }
+
+  private async settle(act: OpenAct, outcome: Outcome, error?: RialtoError): Promise<void> {
+    const end: ActEnd = { outcome, durationMs: roundMs(this.clock.elapsed() - act.openedAt), error };
+    try {
+      if (!act.recorded) await this.ledger?.end(act, end);
+    } catch (cause) {
+      if (end.outcome === 'completed')
+        throw new RialtoError('unavailable', { message: 'the act could not be recorded', cause });
+    }
+    const told = { durationMs: end.durationMs, outcome: end.outcome, ...(end.error && { error: brief(end.error) }) };
+    await this.tell(act, 'post-verb', told);
+    if (end.outcome === 'failed') await this.tell(act, 'verb-error', told);
+  }
+
+  private async tell(act: Act, phase: VerbEvent['phase'], more: Partial<VerbEvent>): Promise<void> {
+    if (this.subscribers.length === 0) return;
+    const event = this.event(act, phase, more);
+    for (const subscriber of this.subscribers) {
+      try {
+        await subscriber(event);
+      } catch (error) {
+        this.options.onSubscriberError?.(error, event);
+      }
+    }
+  }
+
+  private event(act: Act, phase: VerbEvent['phase'], more: Partial<VerbEvent>): VerbEvent {
+    return {
+      phase,
+      actId: act.id,
+      verb: act.verb,
+      action: act.action,
+      legacyAlias: act.legacyAlias,
+      orgId: act.ctx.org.id,
+      agentCardId: act.agent?.id,
+      agentUrl: act.agent?.url,
+      skillId: act.skillId,
+      sessionId: act.sessionId,
+      args: act.args ?? {},
+      emittedAt: new Date(this.clock.now()).toISOString(),
+      context: { decision: act.decision },
+      ...more,
+    };
+  }
+}
+
+interface OpenAct extends Act {
+  /** Of the monotonic clock. */
+  readonly openedAt: number;
+}
+
+function roundMs(duration: number): number {
+  return Math.max(0.001, Math.round(duration * 1_000) / 1_000);
+}
+
+function denial(act: Act, reason: string, cause?: unknown): RialtoError {
+  const policies = act.decision?.policies ?? [];
+  return new RialtoError('denied', { message: reason, data: { verb: act.verb, policies, decisionId: act.id }, cause });
+}
+
+function brief(error: RialtoError): { code: string; message: string } {
+  return { code: error.code, message: error.message };
+}
+
+/** A bus without Nest, database or policy, for tests of tools: permits unless a subscriber throws or denies (RE-50, RE-52). */
+export function createInMemoryVerbBus(): VerbBus {
+  return new VerbBus({
+    decider: () => ({ allowed: true, policies: [], reason: 'permitted: no policy engine on this bus' }),
+  });
+}
