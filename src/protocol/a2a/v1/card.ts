@@ -1,0 +1,38 @@
+import { isJsonObject, type JsonObject } from '../../../kernel/json.js';
+import type { ClaimedInterface } from '../card-interfaces.js';
+import { arrayMember, member, objectMember, stringMember } from '../members.js';
+import type { SecurityScheme } from '../model.js';
+
+const wrappers = [
+  'apiKeySecurityScheme',
+  'httpAuthSecurityScheme',
+  'oauth2SecurityScheme',
+  'openIdConnectSecurityScheme',
+  'mtlsSecurityScheme',
+] as const;
+
+/** The interfaces of a v1.0 card, in order of preference (section 8.3.2). An entry without a version is a v1.0 one. */
+export function claimedInterfaces(card: JsonObject): ClaimedInterface[] {
+  return arrayMember(card, 'supportedInterfaces')
+    .filter(isJsonObject)
+    .map((face) => ({
+      url: stringMember(face, 'url'),
+      binding: stringMember(face, 'protocolBinding') ?? stringMember(face, 'transport'),
+      version: stringMember(face, 'protocolVersion'),
+      tenant: stringMember(face, 'tenant'),
+    }));
+}
+
+/** True when the card offers its extended form to callers that authenticate (section 3.1.11). */
+export function hasExtendedCard(card: JsonObject): boolean {
+  return member(objectMember(card, 'capabilities'), 'extendedAgentCard') === true;
+}
+
+/** A security scheme in its v1.0 shape, one wrapper key (section 4.5); undefined when it is none. */
+export function securityScheme(scheme: JsonObject): SecurityScheme | undefined {
+  for (const wrapper of wrappers) {
+    const inner = member(scheme, wrapper);
+    if (isJsonObject(inner)) return { [wrapper]: inner };
+  }
+  return undefined;
+}

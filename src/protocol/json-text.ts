@@ -1,0 +1,79 @@
+import type { Json } from '../kernel/json.js';
+
+export type ParsedJson = { ok: true; value: Json } | { ok: false; reason: string };
+
+const maxJsonDepth = 64;
+
+/**
+ * Foreign text to a JSON value. Refuses a byte order mark (RFC 8259 section 8.1), nesting deeper than `maxDepth` (found by
+ * a scan, so no depth overflows the stack) and numbers that no double holds. Members named `__proto__` are dropped, so that
+ * no later copy of the value can set a prototype. Never throws; the reason never quotes the text.
+ */
+export function parseJson(text: string, { maxDepth = maxJsonDepth }: { maxDepth?: number } = {}): ParsedJson {
+  if (text.charCodeAt(0) === 0xfeff) return { ok: false, reason: 'starts with a byte order mark' };
+  if (isDeeper(text, maxDepth)) return { ok: false, reason: `nested deeper than ${maxDepth}` };
+  let value: Json;
+  try {
+    value = JSON.parse(text) as Json;
+  } catch {
+    return { ok: false, reason: 'not JSON' };
+  }
+  if (mayHoldHugeNumber.test(text) && some(value, (item) => item === Infinity || item === -Infinity)) {
+    return { ok: false, reason: 'a number is out of range' };
+  }
+  if (mayHoldProto.test(text)) some(value, dropProto);
+  return { ok: true, value };
+}
+
+/** True when some text in the value (a key too) holds a NUL or a lone surrogate, which PostgreSQL cannot store. */
+export function containsUnstorable(value: unknown): boolean {
+  return some(value, (item) =>
+    typeof item === 'string'
+      ? isUnstorable(item)
+      : typeof item === 'object' && item !== null && !Array.isArray(item) && Object.keys(item).some(isUnstorable),
+  );
+}
+
+// The key itself, or an escape that may spell a part of it.
+const mayHoldProto = /__proto__|\\u00/;
+// A double overflows at 1e309: three digits of exponent, or a very long mantissa.
+const mayHoldHugeNumber = /[eE]\+?\d{3}|\d{200}/;
+
+function isUnstorable(text: string): boolean {
+  return text.includes('\u0000') || !text.isWellFormed();
+}
+
+function dropProto(item: unknown): boolean {
+  if (typeof item === 'object' && item !== null) delete (item as Record<string, unknown>)['__proto__'];
+  return false;
+}
+
+/** Visits the value and all within it, on a stack of its own, until `test` says true. */
+function some(value: unknown, test: (item: unknown) => boolean): boolean {
+  const stack: unknown[] = [value];
+  while (stack.length > 0) {
+    const item = stack.pop();
+    if (test(item)) return true;
+    if (typeof item === 'object' && item !== null) for (const inner of Object.values(item)) stack.push(inner);
+  }
+  return false;
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+function isDeeper(text: string, maxDepth: number): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (inString) {
+      if (code === backslash) index++;
+      else if (code === quote) inString = false;
+    } else if (code === quote) inString = true;
+    else if (code === 0x7b || code === 0x5b) {
+      if (++depth > maxDepth) return true;
+    } else if (code === 0x7d || code === 0x5d) depth--;
+  }
+  return false;
+}

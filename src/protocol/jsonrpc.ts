@@ -1,0 +1,102 @@
+import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
+
+export { containsUnstorable, parseJson } from './json-text.js';
+
+/** An id of a request; null in a response to a request whose id could not be read (JSON-RPC 2.0 section 5). */
+export type JsonRpcId = string | number | null;
+
+export interface JsonRpcRequest {
+  /** Absent in a notification. */
+  readonly id?: JsonRpcId;
+  readonly method: string;
+  readonly params?: JsonObject | Json[];
+}
+
+export interface JsonRpcError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: Json;
+}
+
+export type JsonRpcResponse =
+  | { readonly jsonrpc: '2.0'; readonly id: JsonRpcId; readonly result: Json }
+  | { readonly jsonrpc: '2.0'; readonly id: JsonRpcId; readonly error: JsonRpcError };
+
+export type ParsedRequest =
+  | { readonly ok: true; readonly request: JsonRpcRequest }
+  | { readonly ok: false; readonly id: JsonRpcId; readonly reason: string };
+
+export type ParsedResponse =
+  | { readonly ok: true; readonly id: JsonRpcId; readonly result: Json }
+  | { readonly ok: true; readonly id: JsonRpcId; readonly error: JsonRpcError }
+  | { readonly ok: false; readonly reason: string };
+
+/** The codes that JSON-RPC 2.0 section 5.1 reserves. */
+export const jsonRpcCodes = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internalError: -32603,
+} as const;
+
+const maxIdLength = 1_024;
+
+/**
+ * A JSON value to one request or notification (JSON-RPC 2.0 section 4). Only own members count. When it is invalid the
+ * answer carries the id if it was readable, else null (section 5). Batches are the door's matter.
+ */
+export function parseRequest(value: unknown): ParsedRequest {
+  if (!isJsonObject(value)) return { ok: false, id: null, reason: 'a request is an object' };
+  const id = own(value, 'id');
+  if (id !== undefined && !isId(id)) return { ok: false, id: null, reason: 'id is a string, a number or null' };
+  const invalid = (reason: string): ParsedRequest => ({ ok: false, id: id ?? null, reason });
+  if (own(value, 'jsonrpc') !== '2.0') return invalid('jsonrpc is "2.0"');
+  const method = own(value, 'method');
+  if (typeof method !== 'string' || method === '') return invalid('method is a non-empty string');
+  const params = own(value, 'params');
+  if (params !== undefined && !isJsonObject(params) && !Array.isArray(params)) {
+    return invalid('params is an object or an array');
+  }
+  return { ok: true, request: { ...(id !== undefined && { id }), method, ...(params && { params }) } };
+}
+
+/**
+ * A JSON value to one response (JSON-RPC 2.0 section 5): exactly one of result and error. Tolerated because servers in the
+ * field send it: the other member present as null, and an error without an id.
+ */
+export function parseResponse(value: unknown): ParsedResponse {
+  const invalid = (reason: string): ParsedResponse => ({ ok: false, reason });
+  if (!isJsonObject(value) || own(value, 'jsonrpc') !== '2.0') return invalid('no JSON-RPC 2.0 envelope');
+  const [result, error] = [own(value, 'result'), own(value, 'error') ?? undefined];
+  const id = own(value, 'id') ?? null;
+  if (!isId(id)) return invalid('the id is not a string, a number or null');
+  if (error !== undefined) {
+    if (result !== undefined && result !== null) return invalid('both result and error');
+    return isError(error) ? { ok: true, id, error } : invalid('the error has no code and message');
+  }
+  if (result === undefined) return invalid('neither result nor error');
+  return { ok: true, id, result };
+}
+
+/** The response to a request that was served (JSON-RPC 2.0 section 5). */
+export function resultResponse(id: JsonRpcId, result: Json): JsonRpcResponse {
+  return { jsonrpc: '2.0', id, result };
+}
+
+/** The response to a request that failed (JSON-RPC 2.0 section 5.1); `data` is left out when undefined. */
+export function errorResponse(id: JsonRpcId, code: number, message: string, data?: Json): JsonRpcResponse {
+  return { jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } };
+}
+
+function own(object: JsonObject, key: string): Json | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+function isId(value: Json): value is string | number | null {
+  return value === null || typeof value === 'number' || (typeof value === 'string' && value.length <= maxIdLength);
+}
+
+function isError(value: Json): value is JsonObject & JsonRpcError {
+  return isJsonObject(value) && Number.isInteger(own(value, 'code')) && typeof own(value, 'message') === 'string';
+}

@@ -1,0 +1,62 @@
+import { errorCodes, RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import { jsonRpcCodes } from '../jsonrpc.js';
+
+export interface McpError {
+  readonly code: number;
+  readonly message: string;
+  readonly data: Record<string, unknown>;
+}
+
+const { invalidParams, internalError } = jsonRpcCodes;
+
+/** Codes and names of the MCP surface that callers know (RE-24…RE-30, RE-89); every other meaning is named by its own code. */
+const knownCodes: Partial<Record<ErrorCode, { code: number; name?: string }>> = {
+  unauthenticated: { code: -32000 },
+  auth_not_configured: { code: -32000 },
+  denied: { code: -32003, name: 'AuthorizationError' },
+  remote_timeout: { code: -32201, name: 'RemoteA2ATimeoutError' },
+  remote_transport: { code: -32202, name: 'RemoteA2ATransportError' },
+  remote_invalid_response: { code: -32203, name: 'RemoteA2AInvalidResponseError' },
+  remote_task_failed: { code: -32204, name: 'RemoteA2ATaskFailedError' },
+  // The remote understood and refused: the same failure to a caller; data.remoteCode and data.remoteMessage tell it apart.
+  remote_error: { code: -32204, name: 'RemoteA2ATaskFailedError' },
+};
+
+const callerCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'invalid_params',
+  'not_found',
+  'method_not_allowed',
+  'conflict',
+  'too_large',
+  'unsupported_media_type',
+  'unprocessable',
+  'loop_detected',
+  'idempotency_key_reused',
+  'url_not_allowed',
+  'card_invalid',
+  'slug_taken',
+  'policy_invalid',
+]);
+
+/**
+ * Any throw as a JSON-RPC error of the MCP surface. `data` has `code` (our meaning), `name` where the surface has one, `hint` and
+ * `violations` if any, and the facts of the error. A meaning that is not public says its title and nothing else.
+ */
+export function mcpError(thrown: unknown): McpError {
+  const error = RialtoError.from(thrown);
+  const { title, public: isPublic } = errorCodes[error.code];
+  const known = knownCodes[error.code];
+  const code = known?.code ?? (callerCodes.has(error.code) ? invalidParams : internalError);
+  if (!isPublic) return { code, message: title, data: { code: error.code } };
+  return {
+    code,
+    message: error.message,
+    data: {
+      ...error.data,
+      ...(error.violations && { violations: error.violations }),
+      ...(error.hint !== undefined && { hint: error.hint }),
+      code: error.code,
+      ...(known?.name !== undefined && { name: known.name }),
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import { Ajv, type Options, type ValidateFunction } from 'ajv';
+import { Ajv2019 } from 'ajv/dist/2019.js';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { RE2JS } from 're2js';
+import type { Json, JsonObject } from '../../kernel/json.js';
+
+const engines = { '2020-12': Ajv2020, '2019-09': Ajv2019, 'draft-07': Ajv } as const;
+type Dialect = keyof typeof engines;
+
+const dialects = new Map<Json | undefined, Dialect>([
+  [undefined, '2020-12'],
+  ['https://json-schema.org/draft/2020-12/schema', '2020-12'],
+  ['https://json-schema.org/draft/2019-09/schema', '2019-09'],
+  ['http://json-schema.org/draft-07/schema', 'draft-07'],
+  ['https://json-schema.org/draft-07/schema', 'draft-07'],
+]);
+const maxPatternLength = 1_000;
+const metaCheckers = new Map<Dialect, Ajv>();
+
+/**
+ * The check of a schema against the meta-schema of its own dialect; undefined for a `$schema` that nobody here can check. Absent is
+ * 2020-12, the dialect MCP assumes. The check is compiled when this returns.
+ */
+export function metaCheck($schema: Json | undefined): ((schema: JsonObject) => boolean) | undefined {
+  const dialect = dialectOf($schema);
+  if (!dialect) return undefined;
+  let checker = metaCheckers.get(dialect);
+  if (!checker) {
+    checker = new engines[dialect]({ ...options(false), meta: true });
+    void checker.validateSchema({});
+    metaCheckers.set(dialect, checker);
+  }
+  const check = checker;
+  return (schema) => check.validateSchema(bare(schema)) === true;
+}
+
+/** Compiles a schema that is known to be valid; throws for an unresolved reference or a pattern that RE2 has no word for. */
+export function compileWith(schema: JsonObject, { allErrors }: { allErrors: boolean }): ValidateFunction {
+  const engine = engines[dialectOf(schema.$schema) ?? '2020-12'];
+  return new engine({ ...options(allErrors), meta: false }).compile(bare(schema));
+}
+
+function dialectOf($schema: Json | undefined): Dialect | undefined {
+  return dialects.get(typeof $schema === 'string' ? $schema.replace(/#$/, '') : $schema);
+}
+
+/** Without `$schema`, which has chosen the engine, and without ajv's own `$async`, which would answer with a promise. */
+function bare(schema: JsonObject): object {
+  return { ...schema, $schema: undefined, $async: undefined };
+}
+
+/** An instance of its own for each schema: its ids are its own, and it is collected with it. */
+function options(allErrors: boolean): Options {
+  return {
+    allErrors,
+    strict: false,
+    validateSchema: false,
+    ownProperties: true,
+    inlineRefs: false, // inlining doubles what a chain of references compiles to
+    logger: false, // an unknown format is an annotation, not news
+    formats,
+    code: { regExp: linearRegExp },
+  };
+}
+
+/** A pattern in RE2 (ECMA-262 syntax translated): no backtracking, so no look-around and no back-references. */
+function linearRegExp(pattern: string): { test(text: string): boolean; toString(): string } {
+  if (pattern.length > maxPatternLength) throw new Error('a pattern is too long');
+  const regExp = compilePattern(pattern);
+  return { test: (text) => regExp.test(text), toString: () => JSON.stringify(pattern) };
+}
+linearRegExp.code = 'linearRegExp';
+
+function compilePattern(pattern: string): RE2JS {
+  try {
+    return RE2JS.compile(RE2JS.translateRegExp(pattern));
+  } catch {
+    throw new Error(`a pattern cannot be checked in linear time: ${pattern.slice(0, 100)}`);
+  }
+}
+
+/** The formats that are asserted: each is checked in linear time; all others are annotations. */
+const formats = {
+  date: (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && isDate(text),
+  'date-time': (text: string) =>
+    /^\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d{1,9})?([Zz]|[+-]\d\d:?\d\d)$/.test(text) &&
+    isDate(text.slice(0, 10)),
+  uuid: /^(?:urn:uuid:)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i,
+  uri: (text: string) => text.length <= 8_192 && /^[a-z][a-z0-9+.-]*:/i.test(text) && !/\s/.test(text),
+  email: (text: string) => text.length <= 320 && /^[^\s@]+@[^\s@]+$/.test(text),
+  ipv4: /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}$/,
+};
+
+function isDate(text: string): boolean {
+  const time = Date.parse(`${text}T00:00:00Z`);
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
+}

@@ -1,0 +1,85 @@
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+
+const maxExpansion = 10_000;
+const maxAlternatives = 1_000;
+
+/** True when the value nests deeper than the limit; walks level by level, so no depth overflows the stack. */
+export function isDeeperThan(value: Json, limit: number): boolean {
+  let level: Json[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > limit) return true;
+    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values<Json>(item) : []));
+  }
+  return false;
+}
+
+/** True when the value has more than `limit` values, each 16 characters of text counting as one more. */
+export function isLargerThan(value: Json, limit: number): boolean {
+  const stack: Json[] = [value];
+  for (let size = 0; stack.length > 0; size++) {
+    if (size + stack.length > limit) return true;
+    const item = stack.pop()!;
+    if (typeof item === 'string') size += item.length / 16;
+    else if (typeof item === 'object' && item !== null) {
+      for (const key of Object.keys(item)) size += key.length / 16;
+      for (const inner of Object.values(item)) stack.push(inner);
+    }
+  }
+  return false;
+}
+
+/**
+ * True when checking one small value against the schema may take long: its references form a cycle, are not pointers into itself,
+ * or unfold to more than 10,000 nodes; it has a very long `enum`, or a pattern with a counted repetition of 100 or more.
+ */
+export function mayExplode(schema: JsonObject): boolean {
+  return new Expansion(schema).sizeOf(schema) > maxExpansion;
+}
+
+class Expansion {
+  private readonly sizes = new Map<object, number>();
+
+  constructor(private readonly root: JsonObject) {}
+
+  /** Nodes of the value with every reference unfolded; Infinity for a cycle and for what cannot be told. */
+  sizeOf(value: Json): number {
+    if (typeof value === 'string') return /\{\d{3}|\{\d+,\d{3}/.test(value) ? Infinity : 1;
+    if (typeof value !== 'object' || value === null) return 1;
+    const known = this.sizes.get(value);
+    if (known !== undefined) return known;
+    this.sizes.set(value, Infinity); // met again below itself: a cycle
+    const size = this.unfold(value);
+    this.sizes.set(value, size);
+    return size;
+  }
+
+  private unfold(value: JsonObject | Json[]): number {
+    let size = 1;
+    for (const [key, inner] of Object.entries(value)) {
+      if (key === '$dynamicRef' || key === '$recursiveRef') return Infinity;
+      if (key === '$id' && typeof inner === 'string' && value !== this.root) return Infinity;
+      if (key === 'enum' && Array.isArray(inner) && inner.length > maxAlternatives) return Infinity;
+      size += key === '$ref' && typeof inner === 'string' ? this.referred(inner) : this.sizeOf(inner);
+    }
+    return size;
+  }
+
+  private referred(reference: string): number {
+    if (reference !== '#' && !reference.startsWith('#/')) return Infinity;
+    let target: Json | undefined = this.root;
+    for (const token of reference.split('/').slice(1)) {
+      const key = decode(token);
+      if (Array.isArray(target)) target = target[Number(key)];
+      else target = isJsonObject(target) && Object.hasOwn(target, key) ? target[key] : undefined;
+    }
+    return target === undefined ? Infinity : this.sizeOf(target);
+  }
+}
+
+function decode(token: string): string {
+  try {
+    return decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~');
+  } catch {
+    return token;
+  }
+}

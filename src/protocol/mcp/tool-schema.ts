@@ -1,0 +1,168 @@
+import { Script, createContext } from 'node:vm';
+import { createHash } from 'node:crypto';
+import type { ErrorObject, ValidateFunction } from 'ajv';
+import { canonicalJson } from '../../kernel/canonical-json.js';
+import { systemClock, type Clock } from '../../kernel/clock.js';
+import type { Violation } from '../../kernel/errors.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { compileWith, metaCheck } from './schema-engine.js';
+import { isDeeperThan, isLargerThan, mayExplode } from './schema-size.js';
+
+export type CompiledSchema =
+  | { readonly ok: true; readonly validate: (args: unknown) => Violation[] }
+  | { readonly ok: false; readonly reason: string };
+
+const maxSchemaLength = 64 * 1024;
+const maxSchemaDepth = 64;
+const maxViolations = 20;
+const maxCached = 500;
+/** Arguments up to this size are looked through for every error, and unguarded when the schema is plain. */
+const smallArguments = 2_000;
+const compileLimitMs = 250;
+const validateLimitMs = 25;
+/** A schema that ran out of time is not tried again before: a busy machine must not condemn an honest one for good. */
+const restMs = 60_000;
+
+const tooLarge = `larger than ${maxSchemaLength / 1024} KiB`;
+const anyObject = { type: 'object', additionalProperties: true } as const;
+const cache = new Map<string, CompiledSchema>();
+
+/**
+ * The input schema to list for a skill: its own, verbatim (RE-11); without one any object (RE-13). MCP wants `type: "object"` at the
+ * top, so that member alone is set when the schema leaves it open.
+ */
+export function listedSchema(schema: Json | undefined): JsonObject {
+  if (!isJsonObject(schema)) return anyObject;
+  return schema.type === 'object' ? schema : { ...schema, type: 'object' };
+}
+
+/**
+ * A foreign JSON Schema (2020-12 when it names none, 2019-09, draft-07) to a check of a tool's arguments (RE-12). The schema is an
+ * adversary: no remote references, patterns in linear time (RE2), 64 KiB and 64 levels at most, 250 ms to compile and 25 ms for
+ * arguments that may take long. One that ran out of time refuses such arguments at once for a minute (abuse 32).
+ * Compiled at first use, kept by content, 500 at most. Arguments are an object, so a schema whose top `type` does not allow one is
+ * refused. Nothing in it throws.
+ */
+export function compileToolSchema(schema: Json | undefined, clock: Clock = systemClock): CompiledSchema {
+  if (schema === undefined || schema === null || schema === true) return compileToolSchema(anyObject, clock);
+  if (!isJsonObject(schema)) return refuse('an input schema is a JSON object');
+  if (isDeeperThan(schema, maxSchemaDepth)) return refuse(`nested deeper than ${maxSchemaDepth}`);
+  if (isLargerThan(schema, maxSchemaLength)) return refuse(tooLarge); // stops early, where the exact length costs a walk through all
+  let text: string;
+  try {
+    text = canonicalJson(schema);
+  } catch (error) {
+    return refuse((error as Error).message);
+  }
+  if (text.length > maxSchemaLength) return refuse(tooLarge);
+  const key = createHash('sha256').update(text).digest('hex');
+  const cached = cache.get(key) ?? prepare(schema, clock);
+  cache.delete(key);
+  cache.set(key, cached);
+  if (cache.size > maxCached) cache.delete(cache.keys().next().value!);
+  return cached;
+}
+
+function prepare(schema: JsonObject, clock: Clock): CompiledSchema {
+  const isValid = metaCheck(schema.$schema);
+  if (!isValid) return refuse(`unknown $schema ${JSON.stringify(schema.$schema).slice(0, 200)}`);
+  const type = schema.type;
+  if (type !== undefined && type !== 'object' && !(Array.isArray(type) && type.includes('object'))) {
+    return refuse('the arguments of a tool are an object, the schema asks for something else');
+  }
+  const check = new TimedCheck(schema, isValid, clock);
+  try {
+    check.compile();
+  } catch (error) {
+    if (!isTimeout(error)) return refuse((error as Error).message.slice(0, 500));
+  }
+  return { ok: true, validate: (args) => check.validate(args) };
+}
+
+/** One schema and what it has left of its patience: whatever runs out of time puts it to rest. */
+class TimedCheck {
+  private first: ValidateFunction | undefined;
+  private all: ValidateFunction | undefined;
+  private readonly plain: boolean;
+  private restsUntil = -Infinity;
+
+  constructor(
+    private readonly schema: JsonObject,
+    private readonly isValid: (schema: JsonObject) => boolean,
+    private readonly clock: Clock,
+  ) {
+    this.plain = !mayExplode(schema);
+  }
+
+  /** Throws for what is no schema, and when the time is over. */
+  compile(): ValidateFunction {
+    return (this.first ??= this.timed(compileLimitMs, () => {
+      if (!this.isValid(this.schema)) throw new Error('not a valid JSON Schema of its dialect');
+      return compileWith(this.schema, { allErrors: false });
+    }));
+  }
+
+  validate(args: unknown): Violation[] {
+    if (!isJsonObject(args)) return [{ field: '', description: 'must be object' }];
+    try {
+      const first = this.compile();
+      if (!this.plain || isLargerThan(args, smallArguments)) {
+        return this.timed(validateLimitMs, () => violationsOf(first, args));
+      }
+      const violations = violationsOf(first, args);
+      return violations.length === 0 ? violations : this.everything(args, violations);
+    } catch {
+      return [{ field: '', description: 'could not be checked in time' }];
+    }
+  }
+
+  /** Every error of small arguments; the first one when the second compilation takes too long. */
+  private everything(args: JsonObject, first: Violation[]): Violation[] {
+    try {
+      this.all ??= this.timed(validateLimitMs, () => compileWith(this.schema, { allErrors: true }));
+      return violationsOf(this.all, args);
+    } catch {
+      return first;
+    }
+  }
+
+  private timed<Result>(timeout: number, work: () => Result): Result {
+    if (this.clock.elapsed() < this.restsUntil) throw new Error('it ran out of time before');
+    try {
+      return within(timeout, work);
+    } catch (error) {
+      if (isTimeout(error)) this.restsUntil = this.clock.elapsed() + restMs;
+      throw error;
+    }
+  }
+}
+
+function violationsOf(check: ValidateFunction, args: JsonObject): Violation[] {
+  return check(args) ? [] : (check.errors ?? []).slice(0, maxViolations).map(violationOf);
+}
+
+function violationOf({ instancePath, message, params, keyword }: ErrorObject): Violation {
+  const extra: unknown = keyword === 'additionalProperties' ? params.additionalProperty : undefined;
+  const description = message ?? `breaks ${keyword}`;
+  return {
+    field: instancePath,
+    description: typeof extra === 'string' ? `${description}: ${extra.slice(0, 100)}` : description,
+  };
+}
+
+const call = new Script('work()');
+const box = createContext({ work: undefined as unknown });
+
+/** Runs synchronous work and stops it, wherever it is, when the time is over: V8 ends the execution itself. */
+function within<Result>(timeout: number, work: () => Result): Result {
+  box.work = work;
+  return call.runInContext(box, { timeout }) as Result;
+}
+
+function isTimeout(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
+}
+
+function refuse(reason: string): CompiledSchema {
+  return { ok: false, reason };
+}
