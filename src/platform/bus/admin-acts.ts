@@ -1,0 +1,46 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import type { JsonObject } from '../../kernel/json.js';
+import { VerbBus } from '../../kernel/verb-bus.js';
+import { TxRunner, type Tx } from '../database/tx.js';
+import { Ledger } from './ledger.js';
+
+/** Administration as acts: decided on the org, done and audited in one transaction. */
+@Injectable()
+export class AdminActs {
+  constructor(
+    private readonly verbs: VerbBus,
+    private readonly txs: TxRunner,
+    private readonly ledger: Ledger,
+  ) {}
+
+  /** @param verb what is done, e.g. `agent.register`; @param args facts for policies and the audit, never a secret. */
+  write<Result>(ctx: CallContext, verb: string, args: JsonObject, work: (tx: Tx) => Promise<Result>): Promise<Result> {
+    return this.prepareAndWrite(ctx, verb, args, () => Promise.resolve(), work);
+  }
+
+  /** The same with a first part outside the transaction, for what takes long: a card to fetch, a policy to compile. */
+  prepareAndWrite<Prepared, Result>(
+    ctx: CallContext,
+    verb: string,
+    args: JsonObject,
+    prepare: () => Promise<Prepared>,
+    work: (tx: Tx, prepared: Prepared) => Promise<Result>,
+  ): Promise<Result> {
+    return this.verbs.around(
+      { ctx, verb, action: 'admin_write', resource: { type: 'Org', id: ctx.org.slug }, args },
+      async (act) => {
+        const prepared = await prepare();
+        return this.txs.run(async (tx) => {
+          const result = await work(tx, prepared);
+          await this.ledger.completeIn(tx, act);
+          return result;
+        });
+      },
+    );
+  }
+
+  read<Result>(ctx: CallContext, verb: string, work: () => Promise<Result>): Promise<Result> {
+    return this.verbs.around({ ctx, verb, action: 'admin_read', resource: { type: 'Org', id: ctx.org.slug } }, work);
+  }
+}

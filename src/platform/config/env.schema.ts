@@ -1,0 +1,264 @@
+import { z } from 'zod';
+import { parseAllowList } from '../http/address.js';
+import { parseTrustProxy } from '../http/client-address.js';
+
+const flag = z.enum(['true', 'false']).transform((word) => word === 'true');
+const port = z.coerce.number().int().min(0).max(65_535);
+const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== ''),
+);
+const url = (...protocols: string[]) =>
+  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
+    message: `must be a URL that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
+  });
+const readableBy = (parse: (text: string) => unknown) => (text: string) => {
+  try {
+    parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+};
+const identityProvider = /^[a-z0-9_-]+=[^|]+\|https?:\/\/\S+$/;
+
+const exampleSecrets = /^(changeme|change-me|secret|password|example|your-|replace|insert|test-secret|a2a-secret|xxx)/i;
+const secret = z
+  .string()
+  .refine((text) => Buffer.byteLength(text) >= 32, {
+    message: 'must be at least 32 bytes; make one with `openssl rand -base64 48`',
+  })
+  .refine((text) => !exampleSecrets.test(text), {
+    message: 'is an example value; make one with `openssl rand -base64 48`',
+  });
+const key32 = z.string().refine((text) => Buffer.from(text, 'base64').length === 32, {
+  message: 'must be 32 bytes in base64; make one with `openssl rand -base64 32`',
+});
+
+/** One setting: how it is read, what it is when it is absent, what it is for. The README's table is made from this. */
+interface Setting<Schema extends z.ZodType> {
+  schema: Schema;
+  fallback: string;
+  about: string;
+}
+
+function setting<Schema extends z.ZodType>(schema: Schema, fallback: string, about: string): Setting<Schema> {
+  return { schema, fallback, about };
+}
+
+/** Every setting of the process, once. `fallback` is the text of the table; defaults that depend on others are set in settings.ts. */
+export const environment = {
+  NODE_ENV: setting(
+    z.enum(['production', 'development', 'test']).optional(),
+    '`production`',
+    '`development` or `test` relax what production refuses; `npm start` sets `development`',
+  ),
+  PORT: setting(port.default(3000), '`3000`', 'port of every door; 0 takes a free one'),
+  HOST: setting(z.string().optional(), '`127.0.0.1`, production `0.0.0.0`', 'address to listen on'),
+  METRICS_PORT: setting(port.default(9464), '`9464`', 'port of `/metrics`; 0 turns it off'),
+  GRPC_PORT: setting(port.optional(), 'off', 'reserved for the A2A server: port of its gRPC services'),
+  RIALTO_PUBLIC_URL: setting(
+    url('http:', 'https:').optional(),
+    'the listening address',
+    'base URL that cards, webhooks and client snippets name',
+  ),
+  RIALTO_ROLE: setting(
+    z.enum(['all', 'api', 'worker']).default('all'),
+    '`all`',
+    '`api` serves doors, `worker` runs queues and sweepers, `all` does both',
+  ),
+  DATABASE_URL: setting(url('postgres:', 'postgresql:').optional(), 'embedded PostgreSQL', 'PostgreSQL 15 or later'),
+  RIALTO_DATABASE_DIRECT_URL: setting(
+    url('postgres:', 'postgresql:').optional(),
+    '`DATABASE_URL`',
+    'direct address for LISTEN and locks when `DATABASE_URL` is a transaction pooler',
+  ),
+  REDIS_URL: setting(url('redis:', 'rediss:').optional(), 'queues in PostgreSQL', 'Redis 7 for the queues'),
+  RIALTO_QUEUE_PREFIX: setting(
+    z
+      .string()
+      .regex(/^[\w-]{1,40}$/)
+      .default('rialto'),
+    '`rialto`',
+    'prefix of the queue keys in Redis',
+  ),
+  A2A_SECRET: setting(
+    secret.optional(),
+    'none',
+    'the deployment’s secret for HS256 tokens, at least 32 bytes; without it, and without `apiKeyEnv`, a production gateway starts and answers 503 at every agent door',
+  ),
+  RIALTO_API_KEY_ENV: setting(
+    z
+      .string()
+      .regex(/^[A-Za-z_]\w*$/)
+      .optional(),
+    'none',
+    'name of the variable that holds a legacy static bearer (`apiKeyEnv`)',
+  ),
+  RIALTO_ENCRYPTION_KEY: setting(
+    key32.optional(),
+    'made under the data folder',
+    '32 bytes in base64 that seal stored secrets; required in production',
+  ),
+  RIALTO_DATA_DIR: setting(
+    z.string().min(1).default('.rialto'),
+    '`.rialto`',
+    'folder of the embedded database, the token and the key',
+  ),
+  RIALTO_CONFIG_FILE: setting(
+    z.string().min(1).optional(),
+    '`rialto.config.json` if present',
+    'declared agents and policies, reconciled at start',
+  ),
+  RIALTO_OUTBOUND_ALLOW: setting(
+    z
+      .string()
+      .refine(readableBy(parseAllowList), { message: 'is a list of hosts, CIDRs and origins, separated by commas' })
+      .optional(),
+    '`127.0.0.0/8,::1`, production empty',
+    'private hosts, CIDRs or origins that may be called',
+  ),
+  RIALTO_TRUST_PROXY: setting(
+    z
+      .string()
+      .refine(readableBy(parseTrustProxy), { message: 'is `true`, a number of hops, or addresses and CIDRs' })
+      .optional(),
+    'off',
+    '`true`, a number of hops, or CIDRs of proxies whose `X-Forwarded-*` headers are believed',
+  ),
+  RIALTO_MAX_BODY_BYTES: setting(whole(1_024, 64 * 1_048_576).default(1_048_576), '`1048576`', 'largest request body'),
+  RIALTO_RATE_LIMIT_PRINCIPAL: setting(
+    whole(1, 1_000_000).default(1_200),
+    '`1200`',
+    'requests per minute and principal',
+  ),
+  RIALTO_RATE_LIMIT_ORG: setting(whole(1, 10_000_000).default(6_000), '`6000`', 'requests per minute and org'),
+  RIALTO_TOOL_TIMEOUT_MS: setting(
+    whole(100, 3_600_000).default(30_000),
+    '`30000`',
+    'how long a bridged call may take when neither agent nor org says',
+  ),
+  RIALTO_MCP_TOOL_NAMES: setting(
+    z.enum(['portable', 'canonical', 'both']).default('portable'),
+    '`portable`',
+    'which tool names `tools/list` shows; `tools/call` takes both',
+  ),
+  RIALTO_A2A_PROFILE: setting(
+    z.enum(['1.0.0', '1.0.1']).default('1.0.1'),
+    '`1.0.1`',
+    'reserved for the A2A server: error table of its doors',
+  ),
+  RIALTO_A2A_ACCEPT_CLEARTEXT: setting(
+    flag.default(true),
+    '`true`',
+    'reserved for the A2A server: whether published agents accept unencrypted messages unless they say',
+  ),
+  RIALTO_JWT_ISSUERS: setting(list.default(['rialto']), '`rialto`', 'accepted `iss` of tokens under our secrets'),
+  RIALTO_JWT_AUDIENCE: setting(list.default(['rialto']), '`rialto`', 'accepted `aud`'),
+  RIALTO_JWKS: setting(
+    list
+      .refine((entries) => entries.every((entry) => identityProvider.test(entry)), {
+        message: 'is a list of `org=issuer|jwks-url`, separated by commas',
+      })
+      .default([]),
+    'none',
+    'outside identity providers: `org=issuer|jwks-url`, comma separated',
+  ),
+  RIALTO_LEGACY_TOKENS: setting(
+    flag.default(false),
+    '`false`',
+    'reserved for the A2A server: accept tokens without `iss` and `aud` on the `_agent-native` and `/a2a` doors',
+  ),
+  RIALTO_DEV_ANONYMOUS: setting(flag.default(false), '`false`', 'development only: loopback callers need no token'),
+  RIALTO_ADMIN_PASSWORD: setting(
+    z.string().min(12).optional(),
+    'none',
+    'password of the user `admin` at `/admin/queues`; the key of an admin works there too',
+  ),
+  RIALTO_STDIO_COMMANDS: setting(
+    z.enum(['catalogue', 'any']).default('catalogue'),
+    '`catalogue`',
+    'reserved for upstream MCP servers: which stdio commands the API may start',
+  ),
+  RIALTO_CONFORMANCE_AGENT: setting(
+    z.enum(['v1', 'v03', 'nocaps', 'reqext']).optional(),
+    'off',
+    'reserved for the A2A server: publish the conformance agent (`v1`, `v03`, `nocaps`, `reqext`) as the default agent',
+  ),
+  RIALTO_TASK_RETENTION_DAYS: setting(
+    whole(1, 36_500).default(30),
+    '`30`',
+    'age at which ended calls, tasks and deliveries are dropped',
+  ),
+  RIALTO_AUDIT_RETENTION_DAYS: setting(
+    whole(1, 36_500).optional(),
+    'kept',
+    'age at which a sealed prefix of the audit may be dropped',
+  ),
+  RIALTO_CARD_REFRESH_SECONDS: setting(
+    whole(1, 86_400).default(300),
+    '`300`',
+    'how often the card of a healthy agent is fetched again',
+  ),
+  RIALTO_LOG_LEVEL: setting(
+    z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+    '`info`',
+    'least level that is logged',
+  ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: setting(
+    url('http:', 'https:').optional(),
+    'off',
+    'where spans are sent (OTLP over HTTP)',
+  ),
+} as const;
+
+export type EnvironmentName = keyof typeof environment;
+export type Environment = { [Name in EnvironmentName]: z.output<(typeof environment)[Name]['schema']> };
+
+/** `RIALTO_` names that are not ours to judge: the operator's token, and what Kubernetes injects for a service of this name. */
+const foreignNames = /^RIALTO_(TOKEN|PORT|PORT_.*|.*SERVICE_.*)$/;
+
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}
+
+function nearest(name: string): string {
+  const meant = name.toUpperCase();
+  return Object.keys(environment).reduce((best, known) =>
+    distance(meant, known) < distance(meant, best) ? known : best,
+  );
+}
+
+/** Reads the environment: all problems at once, one line each, never a value. Aliases of other systems are read here. */
+export function readEnvironment(env: Record<string, string | undefined>): { values: Environment; problems: string[] } {
+  const problems: string[] = [];
+  const given: Record<string, string | undefined> = {
+    ...env,
+    RIALTO_OUTBOUND_ALLOW: env.RIALTO_OUTBOUND_ALLOW ?? env.AGENT_NATIVE_A2A_ALLOWED_ORIGINS,
+  };
+  const values: Record<string, unknown> = {};
+  for (const [name, { schema }] of Object.entries(environment)) {
+    const raw = given[name];
+    const parsed = schema.safeParse(raw === '' ? undefined : raw);
+    if (parsed.success) values[name] = parsed.data;
+    else problems.push(`${name} ${parsed.error.issues.map((issue) => issue.message).join('; ')}`);
+  }
+  if (env.A2A_SECRET === '') problems.push('A2A_SECRET is empty; unset it or give at least 32 bytes');
+  for (const name of Object.keys(env)) {
+    if (name.startsWith('RIALTO_') && !(name in environment) && !foreignNames.test(name)) {
+      problems.push(`${name} is not a setting; did you mean ${nearest(name)}?`);
+    }
+  }
+  return { values: values as Environment, problems };
+}

@@ -1,0 +1,72 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../../kernel/clock.js';
+import { isAlive } from './embedded-owner.js';
+
+/** What `postmaster.pid` says of a server: https://www.postgresql.org/docs/current/storage-file-layout.html */
+export interface Postmaster {
+  readonly pid: number;
+  readonly port: number;
+  readonly ready: boolean;
+}
+
+/** Reads `postmaster.pid`; undefined when the folder has none. */
+export function readPostmaster(data: string): Postmaster | undefined {
+  const file = join(data, 'postmaster.pid');
+  if (!existsSync(file)) return undefined;
+  const lines = readFileSync(file, 'utf8').split('\n');
+  return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' };
+}
+
+/**
+ * Stops the server that outlived a killed owner, and waits until its last process is gone. The caller owns the folder.
+ * A recorded pid that now belongs to someone else is left alone.
+ */
+export async function stopOrphan(
+  data: string,
+  signal: (pid: number, name: 'SIGINT' | 'SIGQUIT') => void,
+): Promise<void> {
+  const postmaster = readPostmaster(data);
+  if (!postmaster) return;
+  const running = (): number[] => serverProcesses(data, postmaster.pid);
+  for (const name of ['SIGINT', 'SIGQUIT'] as const) {
+    if (running().includes(postmaster.pid)) signal(postmaster.pid, name);
+    if (await eventually(() => running().length === 0, 10_000)) break;
+  }
+  // Without a process of its own in the folder the file can only name a stranger, and would stop the next start.
+  if (process.platform === 'linux' && running().length === 0) rmSync(join(data, 'postmaster.pid'), { force: true });
+}
+
+// Every process of a server works in its data folder, also the ones a killed postmaster left.
+function serverProcesses(data: string, postmaster: number): number[] {
+  if (process.platform === 'linux') {
+    const folder = realpathSync(data);
+    return readdirSync('/proc')
+      .map(Number)
+      .filter((pid) => pid > 0 && worksIn(pid, folder));
+  }
+  return isAlive(postmaster) && namesFolder(postmaster, data) ? [postmaster] : [];
+}
+
+function worksIn(pid: number, folder: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === folder;
+  } catch {
+    return false;
+  }
+}
+
+function namesFolder(pid: number, data: string): boolean {
+  if (process.platform === 'win32') return true;
+  return spawnSync('ps', ['-p', String(pid), '-o', 'command='], { encoding: 'utf8' }).stdout.includes(data);
+}
+
+/** Polls until the condition holds; false when it did not within the milliseconds. */
+async function eventually(condition: () => boolean, ms: number): Promise<boolean> {
+  for (const deadline = systemClock.now() + ms; !condition(); await sleep(10)) {
+    if (systemClock.now() > deadline) return false;
+  }
+  return true;
+}

@@ -1,0 +1,260 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync, renameSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from 'pg';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { chooseAccount, type EmbeddedAccount } from './embedded-account.js';
+import { embeddedUnavailable, findEmbeddedBinaries, type EmbeddedBinaries } from './embedded-binaries.js';
+import { bareEnvironment, clusterFiles, makeFolder, prepareCluster, readPassword } from './embedded-cluster.js';
+import type { ClusterFiles } from './embedded-cluster.js';
+import { readPostmaster, stopOrphan } from './embedded-orphan.js';
+import { claimFolder, liveOwner } from './embedded-owner.js';
+
+export interface EmbeddedPostgresOptions {
+  /** The data folder of the product; the database lives in `pg` below it. */
+  readonly dataDir: string;
+  /** Told what a person may want to know, one line each. */
+  readonly log?: (line: string) => void;
+  /** Server settings beyond the defaults, e.g. `{ fsync: 'off' }` for a database that need not outlive the machine. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+type Signal = 'SIGINT' | 'SIGQUIT' | 'SIGKILL';
+
+const defaults = { max_connections: '300' };
+const startTimeoutMs = 120_000;
+const stopTimeoutMs = 10_000;
+const attempts = 20;
+/** Early ends that pass by themselves: a port taken meanwhile, processes of a killed server still leaving. */
+const passing = /Address already in use|could not create any TCP\/IP sockets|pre-existing shared memory|lock file "/;
+
+/**
+ * Starts the PostgreSQL server that belongs to the data folder, making the folder at the first start and stopping what an
+ * earlier, killed process left running. Throws `conflict` when a live process owns the folder, `unavailable` when the server
+ * cannot run on this machine.
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const files = clusterFiles(options.dataDir);
+  const binaries = findEmbeddedBinaries();
+  const release = await takeFolder(files);
+  try {
+    const account = chooseAccount(binaries.postgres, files.folder);
+    await stopOrphan(files.data, (pid, name) => sendSignal(binaries, pid, name));
+    await prepareCluster(files, binaries, account);
+    const server = new EmbeddedPostgres({ files, binaries, account, release, options });
+    await server.launch();
+    return server;
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** The URL of the embedded server another live process runs on this data folder; undefined when there is none. */
+export function findEmbeddedPostgres(dataDir: string): string | undefined {
+  const files = clusterFiles(dataDir);
+  if (!existsSync(files.folder) || !liveOwner(files.folder)) return undefined;
+  const postmaster = readPostmaster(files.data);
+  return postmaster?.ready ? urlOf(readPassword(files), postmaster.port) : undefined;
+}
+
+interface Parts {
+  readonly files: ClusterFiles;
+  readonly binaries: EmbeddedBinaries;
+  readonly account: EmbeddedAccount;
+  readonly release: () => void;
+  readonly options: EmbeddedPostgresOptions;
+}
+
+/** A running server. One that dies is started again on its port, so that connection pools find it. */
+export class EmbeddedPostgres {
+  private child?: ChildProcess;
+  private stopped?: Promise<void>;
+  private revival?: Promise<void>;
+  private chosenPort = 0;
+  private serverVersion = '';
+  private readonly password: string;
+
+  constructor(private readonly parts: Parts) {
+    this.password = readPassword(parts.files);
+  }
+
+  get port(): number {
+    return this.chosenPort;
+  }
+
+  /** E.g. `18.4`. */
+  get version(): string {
+    return this.serverVersion;
+  }
+
+  /** The process id of the server. */
+  get pid(): number | undefined {
+    return this.child?.pid;
+  }
+
+  get url(): string {
+    return urlOf(this.password, this.chosenPort);
+  }
+
+  /** Ends every connection and stops the server; the data folder is free afterwards. Safe to call twice. */
+  stop(): Promise<void> {
+    return (this.stopped ??= this.shutDown());
+  }
+
+  /** Starts the server and waits until it answers; the port is chosen once. */
+  async launch(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      const port = this.chosenPort || (await freePort());
+      const child = this.spawn(port);
+      const failure = await this.failureOf(child);
+      if (failure === undefined) return this.settle(child, port);
+      if (attempt === attempts || !passing.test(failure))
+        throw embeddedUnavailable(`did not start (${brief(failure)})`);
+      await sleep(attempt * 20);
+    }
+  }
+
+  private spawn(port: number): ChildProcess {
+    const { files, binaries, account, options } = this.parts;
+    const settings = Object.entries({ ...defaults, ...options.settings }).flatMap(([name, value]) => [
+      '-c',
+      `${name}=${value}`,
+    ]);
+    const flags = ['-D', files.data, '-h', '127.0.0.1', '-p', String(port), '-k', '', ...settings];
+    const { command, args, uid, gid } = account.wrap(binaries.postgres, flags);
+    if (existsSync(files.log)) renameSync(files.log, `${files.log}.1`);
+    const log = openSync(files.log, 'w', 0o600);
+    // Its own process group: Ctrl-C must reach the application first, which stops the server last.
+    const child = spawn(command, args, {
+      uid,
+      gid,
+      cwd: files.folder,
+      env: bareEnvironment(),
+      detached: true,
+      windowsHide: true,
+      stdio: ['ignore', log, log],
+    });
+    closeSync(log);
+    child.unref();
+    return child;
+  }
+
+  /** Undefined once the server takes connections; what its log says when it ended instead. */
+  private async failureOf(child: ChildProcess): Promise<string | undefined> {
+    let spawnError: Error | undefined;
+    child.once('error', (error) => (spawnError = error));
+    for (const deadline = systemClock.now() + startTimeoutMs; systemClock.now() < deadline; await sleep(5)) {
+      if (spawnError) return spawnError.message;
+      if (hasEnded(child)) return readFileSync(this.parts.files.log, 'utf8');
+      const postmaster = readPostmaster(this.parts.files.data);
+      if (postmaster?.ready && postmaster.pid === child.pid) return undefined;
+    }
+    await this.end(child);
+    return `it was not ready within ${startTimeoutMs / 1000} s`;
+  }
+
+  private async settle(child: ChildProcess, port: number): Promise<void> {
+    try {
+      this.serverVersion = await greet(urlOf(this.password, port));
+    } catch (cause) {
+      await this.end(child);
+      throw embeddedUnavailable(`refuses its own data folder (${(cause as Error).message})`, cause);
+    }
+    this.child = child;
+    this.chosenPort = port;
+    const revive = (): void => {
+      if (!this.stopped) this.revival = this.revive();
+    };
+    if (hasEnded(child)) revive();
+    else child.once('exit', revive);
+  }
+
+  private async revive(): Promise<void> {
+    const { files, options } = this.parts;
+    options.log?.(`the embedded PostgreSQL ended by itself and is started again (its log: ${files.log}.1)`);
+    try {
+      await this.launch();
+    } catch (error) {
+      options.log?.(RialtoError.from(error).message);
+    }
+  }
+
+  private async shutDown(): Promise<void> {
+    await this.revival;
+    if (this.child) await this.end(this.child);
+    this.parts.release();
+  }
+
+  private async end(child: ChildProcess): Promise<void> {
+    for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
+      if (hasEnded(child) || child.pid === undefined) return;
+      const ended = new Promise((done) => child.once('exit', done));
+      sendSignal(this.parts.binaries, child.pid, signal);
+      const patience = new AbortController();
+      await Promise.race([ended, sleep(stopTimeoutMs, undefined, { signal: patience.signal }).catch(() => undefined)]);
+      patience.abort();
+    }
+  }
+}
+
+async function takeFolder(files: ClusterFiles): Promise<() => void> {
+  try {
+    makeFolder(files);
+    return await claimFolder(files.folder);
+  } catch (error) {
+    if (error instanceof RialtoError) throw error;
+    throw embeddedUnavailable(`cannot use ${files.folder} (${(error as Error).message}; see RIALTO_DATA_DIR)`, error);
+  }
+}
+
+function urlOf(password: string, port: number): string {
+  return `postgres://rialto:${password}@127.0.0.1:${port}/rialto`;
+}
+
+/** The version of the server; makes the product's database if it is missing. */
+async function greet(url: string): Promise<string> {
+  const client = new Client({ connectionString: url.replace(/rialto$/, 'postgres') });
+  client.on('error', () => undefined); // the end of the server is noticed on its process
+  await client.connect();
+  try {
+    const found = await client.query("SELECT FROM pg_database WHERE datname = 'rialto'");
+    if (found.rowCount === 0) await client.query('CREATE DATABASE rialto');
+    const { rows } = await client.query<{ server_version: string }>('SHOW server_version');
+    return rows[0]?.server_version ?? '';
+  } finally {
+    await client.end();
+  }
+}
+
+function sendSignal({ pgCtl }: EmbeddedBinaries, pid: number, signal: Signal): void {
+  if (process.platform === 'win32') {
+    spawnSync(pgCtl, ['kill', signal.slice(3), String(pid)]);
+    return;
+  }
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}
+
+function brief(log: string): string {
+  const lines = log.trim().split('\n');
+  return (lines.find((line) => line.includes('FATAL')) ?? lines.at(-1) ?? 'it said nothing').trim();
+}
+
+/** A port of the loopback interface that is free now; taken meanwhile, the server says so and another one is tried. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done, fail) => server.once('error', fail).listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return port;
+}

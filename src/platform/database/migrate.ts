@@ -1,0 +1,121 @@
+import { assertSchemaCompatibility, LATEST_SCHEMA_VERSION, runMigrations as runQueueMigrations } from 'bullmq';
+import pg from 'pg';
+import { DataSource, type EntityTarget, type ObjectLiteral } from 'typeorm';
+import { CreateGateway1763769600000 } from '../../../migrations/1763769600000-CreateGateway.js';
+import { RialtoError } from '../../kernel/errors.js';
+
+/** Every migration, in order. A new one is a file in `migrations/` and a line here. */
+export const migrations = [CreateGateway1763769600000];
+
+/** Serialises migrations of processes that start at the same time. */
+const migrationLock = 7_262_911;
+/** Connections of TypeORM and the hot statements; with queues, notices and locks a process stays under 25. */
+const poolSize = 10;
+
+/** The data source of the app and of the migration command. */
+export function createDataSource(url: string, entities: EntityTarget<ObjectLiteral>[]): DataSource {
+  return new DataSource({
+    type: 'postgres',
+    url,
+    entities: entities as never[],
+    migrations,
+    migrationsTableName: 'schema_migrations',
+    poolSize,
+    connectTimeoutMS: 5_000,
+    applicationName: 'rialto',
+    logger: 'debug', // the default one prints a failed migration on standard output, whatever is enabled
+    extra: { keepAlive: true, query_timeout: 30_000, statement_timeout: 15_000 },
+  });
+}
+
+/** Brings a database to this version: our tables and those of the queue. Safe to run from several processes at once. */
+export async function migrateDatabase(url: string): Promise<void> {
+  await withClient(url, async (client) => {
+    await client.query('select pg_advisory_lock($1)', [migrationLock]);
+    const dataSource = createDataSource(url, []);
+    try {
+      await dataSource.initialize();
+      await dataSource.runMigrations({ transaction: 'each' });
+      await runQueueMigrations(client);
+    } finally {
+      if (dataSource.isInitialized) await dataSource.destroy();
+      await client.query('select pg_advisory_unlock($1)', [migrationLock]);
+    }
+  });
+}
+
+export interface SchemaState {
+  /** Number of migrations the database has, and that this version needs. */
+  readonly applied: number;
+  readonly needed: number;
+  /** Whether the queue's own tables are current; only queues in PostgreSQL use them. */
+  readonly queue: boolean;
+}
+
+export async function schemaState(url: string): Promise<SchemaState> {
+  return withClient(url, async (client) => {
+    const table = await client.query<{ found: boolean }>(
+      `select to_regclass('schema_migrations') is not null as found`,
+    );
+    if (!table.rows[0]?.found) return { applied: 0, needed: migrations.length, queue: false };
+    const names = await client.query<{ name: string }>('select name from schema_migrations');
+    const known = new Set(migrations.map((migration) => migration.name));
+    const applied = names.rows.filter((row) => known.has(row.name)).length;
+    const queueVersion = await assertSchemaCompatibility(client as never).catch(() => 0);
+    return { applied, needed: migrations.length, queue: queueVersion >= LATEST_SCHEMA_VERSION };
+  });
+}
+
+/**
+ * Checks a database before anything else uses it. Throws `unavailable` with one line that names the setting. A server that
+ * may forget what it acknowledged (fsync off) is taken only where that is said to be harmless.
+ */
+export async function checkDatabase(url: string, mayForget = false): Promise<void> {
+  await withClient(url, async (client) => {
+    const { rows } = await client.query<{ version: number; max: number; fsync: string; can_create: boolean }>(
+      `select current_setting('server_version_num')::int as version, current_setting('max_connections')::int as max,
+              current_setting('fsync') as fsync, has_database_privilege(current_database(), 'CREATE') and has_schema_privilege('public', 'CREATE') as can_create`,
+    );
+    const server = rows[0]!;
+    if (server.version < 150_000)
+      throw refused(`PostgreSQL 15 or later is needed, this is ${Math.floor(server.version / 10_000)}`);
+    if (server.max < 30)
+      throw refused(`the server offers ${server.max} connections (max_connections), at least 30 are needed`);
+    if (server.fsync !== 'on' && !mayForget)
+      throw refused('the server runs with fsync off, so it cannot keep what it acknowledged');
+    if (
+      !server.can_create &&
+      (await client.query<{ found: string | null }>(`select to_regclass('schema_migrations') as found`)).rows[0]
+        ?.found === null
+    ) {
+      throw refused('the user may not create tables in this database');
+    }
+  });
+}
+
+async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, application_name: 'rialto' });
+  client.on('error', () => undefined); // reported by the query that was under way
+  try {
+    await client.connect();
+  } catch (cause) {
+    throw refused(reasonOf(cause), cause);
+  }
+  try {
+    return await work(client);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+function refused(reason: string, cause?: unknown): RialtoError {
+  return new RialtoError('unavailable', { message: `DATABASE_URL: ${reason}`, cause });
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as { code?: string; message?: string };
+  if (code === '28P01' || code === '28000') return 'the server refused the user or the password';
+  if (code === '3D000') return 'the database does not exist';
+  if (code === '53300') return 'the server has no connection left';
+  return `the server cannot be reached (${code ?? message ?? 'unknown'})`;
+}

@@ -1,0 +1,23 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+
+/** One transaction of a cold path; what must not happen before the commit is given to `afterCommit`. */
+export interface Tx {
+  readonly manager: EntityManager;
+  afterCommit(effect: () => void): void;
+}
+
+/** Runs work in one transaction (READ COMMITTED); effects leave after the commit, in order, and never on a rollback. */
+@Injectable()
+export class TxRunner {
+  constructor(private readonly dataSource: DataSource) {}
+
+  async run<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result> {
+    const effects: (() => void)[] = [];
+    const result = await this.dataSource.transaction((manager) =>
+      work({ manager, afterCommit: (effect) => void effects.push(effect) }),
+    );
+    for (const effect of effects) effect();
+    return result;
+  }
+}

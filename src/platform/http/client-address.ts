@@ -1,0 +1,40 @@
+import type { IncomingMessage } from 'node:http';
+import ipaddr from 'ipaddr.js';
+
+/** Says whether a peer is a proxy of ours; made of RIALTO_TRUST_PROXY. `hops` is how many proxies stand before us. */
+export type TrustProxy =
+  { readonly hops: number } | { readonly ranges: readonly [ipaddr.IPv4 | ipaddr.IPv6, number][] };
+
+/** `true` trusts every hop, a number so many, else a list of CIDRs. Throws on anything else, naming the entry. */
+export function parseTrustProxy(text: string | undefined): TrustProxy {
+  if (text === undefined || text === 'false' || text === '0') return { hops: 0 };
+  if (text === 'true') return { hops: Infinity };
+  if (/^\d+$/.test(text)) return { hops: Number(text) };
+  const ranges = text.split(',').map((entry) => {
+    const range = entry.trim();
+    if (ipaddr.isValid(range)) return [ipaddr.parse(range), range.includes(':') ? 128 : 32] as [ipaddr.IPv4, number];
+    if (!ipaddr.isValidCIDR(range)) throw new Error(`${range} is no address and no CIDR`);
+    return ipaddr.parseCIDR(range);
+  });
+  return { ranges };
+}
+
+/** Who sent a request: the socket's peer, or behind trusted proxies the nearest address that is none of them. For the log only. */
+export function clientAddress(request: Pick<IncomingMessage, 'headers' | 'socket'>, trust: TrustProxy): string {
+  const forwarded = request.headers['x-forwarded-for'];
+  const hops = typeof forwarded === 'string' ? forwarded.split(',').map((hop) => hop.trim()) : [];
+  const path = [...hops, request.socket.remoteAddress ?? ''].reverse();
+  const trusted =
+    'hops' in trust
+      ? (_hop: string, index: number) => index < trust.hops
+      : (hop: string) => isWithin(hop, trust.ranges);
+  const found = path.findIndex((hop, index) => !trusted(hop, index));
+  const address = path[found < 0 ? path.length - 1 : found]!;
+  return ipaddr.isValid(address) ? address : 'unknown';
+}
+
+function isWithin(address: string, ranges: readonly [ipaddr.IPv4 | ipaddr.IPv6, number][]): boolean {
+  if (!ipaddr.isValid(address)) return false;
+  const parsed = ipaddr.process(address);
+  return ranges.some(([range, bits]) => range.kind() === parsed.kind() && parsed.match(range, bits));
+}

@@ -1,0 +1,36 @@
+import { Catch, HttpException, Inject, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import { LOGGER, type Logger } from '../telemetry/logger.js';
+import type { DoorRequest, DoorResponse } from './http.types.js';
+import { sendProblem } from './problem.js';
+
+const codesByStatus: Partial<Record<number, ErrorCode>> = {
+  400: 'invalid_params',
+  401: 'unauthenticated',
+  403: 'denied',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  413: 'too_large',
+  415: 'unsupported_media_type',
+};
+
+/** Turns whatever a controller threw into a problem document; what is not ours is logged and stays inside. */
+@Catch()
+export class ProblemFilter implements ExceptionFilter {
+  constructor(@Inject(LOGGER) private readonly log: Logger) {}
+
+  catch(thrown: unknown, host: ArgumentsHost): void {
+    const http = host.switchToHttp();
+    const request = http.getRequest<DoorRequest>();
+    const response = http.getResponse<DoorResponse>();
+    const error = thrown instanceof HttpException ? fromNest(thrown) : RialtoError.from(thrown);
+    if (error.code === 'internal') this.log.error({ err: thrown, requestId: request.requestId }, 'a request failed');
+    if (response.headersSent) response.destroy();
+    else sendProblem(request, response, error.code, error);
+  }
+}
+
+function fromNest(exception: HttpException): RialtoError {
+  const code = codesByStatus[exception.getStatus()] ?? (exception.getStatus() < 500 ? 'invalid_params' : 'internal');
+  return new RialtoError(code, { message: code === 'not_found' ? 'there is nothing at this path' : exception.message });
+}

@@ -1,0 +1,79 @@
+import { errorCodes, type ErrorCode, type RialtoError } from '../../kernel/errors.js';
+import type { DoorRequest, DoorResponse } from './http.types.js';
+
+/** HTTP status of each meaning on the management API (decisions: errors and statuses). */
+export const problemStatus: Record<ErrorCode, number> = {
+  invalid_params: 400,
+  unauthenticated: 401,
+  auth_not_configured: 503,
+  denied: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  too_large: 413,
+  unsupported_media_type: 415,
+  unprocessable: 422,
+  rate_limited: 429,
+  loop_detected: 422,
+  idempotency_key_reused: 409,
+  url_not_allowed: 422,
+  card_invalid: 400,
+  slug_taken: 409,
+  policy_invalid: 422,
+  remote_timeout: 504,
+  remote_transport: 502,
+  remote_invalid_response: 502,
+  remote_task_failed: 502,
+  remote_error: 502,
+  canceled: 499,
+  unavailable: 503,
+  internal: 500,
+};
+
+/** An RFC 9457 problem document. */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  code: ErrorCode;
+  detail?: string;
+  hint?: string;
+  violations?: unknown;
+  requestId: string;
+  [fact: string]: unknown;
+}
+
+/** The problem document of an error: its message only when that is public. */
+function problemOf(code: ErrorCode, requestId: string, error?: RialtoError): Problem {
+  const { title, public: open } = errorCodes[code];
+  return {
+    ...(open ? error?.data : undefined),
+    type: `urn:rialto:problem:${code}`,
+    title,
+    status: problemStatus[code],
+    code,
+    ...(open && error && error.message !== title && { detail: error.message }),
+    ...(error?.hint && { hint: error.hint }),
+    ...(error?.violations && { violations: error.violations }),
+    requestId,
+  };
+}
+
+/** Ends a response with a problem document; sets what the status demands of headers. */
+export function sendProblem(
+  request: DoorRequest,
+  response: DoorResponse,
+  code: ErrorCode,
+  error?: RialtoError,
+  challenge = 'Bearer realm="rialto"',
+): void {
+  const problem = problemOf(code, request.requestId, error);
+  const retryAfter = error?.data?.retryAfterSeconds;
+  response.statusCode = problem.status;
+  response.setHeader('Content-Type', 'application/problem+json; charset=utf-8');
+  response.setHeader('Cache-Control', 'no-store');
+  if (problem.status === 401) response.setHeader('WWW-Authenticate', challenge);
+  if (typeof retryAfter === 'number') response.setHeader('Retry-After', String(retryAfter));
+  else if (problem.status === 503) response.setHeader('Retry-After', '5');
+  response.end(request.method === 'HEAD' ? undefined : JSON.stringify(problem));
+}

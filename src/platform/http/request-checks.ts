@@ -1,0 +1,56 @@
+import type { NextFunction } from 'express';
+import { RialtoError } from '../../kernel/errors.js';
+import type { DoorRequest, DoorResponse } from './http.types.js';
+import { sendProblem } from './problem.js';
+
+/** Headers that every answer of the management API carries. */
+export function securityHeaders(_request: DoorRequest, response: DoorResponse, next: NextFunction): void {
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  response.setHeader('Referrer-Policy', 'no-referrer');
+  response.setHeader('X-Frame-Options', 'DENY');
+  response.setHeader('Cache-Control', 'no-store');
+  next();
+}
+
+/** A path that does not decode, or decodes to a control character, is nobody's: the router would answer it with a fault of ours. */
+export function rejectUnsafePaths(request: DoorRequest, response: DoorResponse, next: NextFunction): void {
+  const url = request.url ?? '/';
+  if (url.length > 8_192)
+    return sendProblem(
+      request,
+      response,
+      'too_large',
+      new RialtoError('too_large', { message: 'the URL is longer than 8192 characters' }),
+    );
+  try {
+    const text = decodeURIComponent(url.replaceAll('+', ' '));
+    if (/\p{Cc}/u.test(text)) throw new RialtoError('invalid_params', { message: 'the URL holds a control character' });
+    next();
+  } catch (error) {
+    const known =
+      error instanceof RialtoError
+        ? error
+        : new RialtoError('invalid_params', { message: 'the URL is not properly encoded' });
+    sendProblem(request, response, known.code, known);
+  }
+}
+
+interface Issue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { key: PropertyKey })[];
+}
+
+const maxViolations = 50;
+
+/** What the validation pipe throws: each issue with its field. */
+export function invalidBody(issues: readonly Issue[]): RialtoError {
+  const violations = issues.slice(0, maxViolations).map(({ message, path }) => ({
+    field: (path ?? []).map((segment) => String(typeof segment === 'object' ? segment.key : segment)).join('.'),
+    description: message,
+  }));
+  const [first] = violations;
+  return new RialtoError('invalid_params', {
+    message: first ? `${first.field || 'body'}: ${first.description}`.slice(0, 500) : undefined,
+    violations,
+  });
+}

@@ -1,0 +1,235 @@
+import { Readable } from 'node:stream';
+import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import { responseHeaders } from './safe-headers.js';
+
+/** What undici hands to a running request. */
+interface Controller {
+  rawHeaders?: unknown;
+  abort(reason: Error): void;
+  pause(): void;
+  resume(): void;
+}
+type RawHeaders = Record<string, string | string[] | undefined>;
+
+const maxHeaders = 256;
+const maxInformational = 16;
+const streamBufferBytes = 65_536;
+/** A longer timer fires at once in Node. */
+const longestTimerMs = 2_147_483_647;
+
+const meanings: Readonly<Record<string, ErrorCode>> = {
+  UND_ERR_HEADERS_OVERFLOW: 'remote_invalid_response',
+  UND_ERR_INVALID_ARG: 'invalid_params',
+};
+
+/** The meaning of a failure below HTTP; the cause tells the rest, to us alone (RE-28, abuse 23). */
+function meaningOf(error: unknown): RialtoError {
+  if (error instanceof RialtoError) return error;
+  const { code = '' } = (error ?? {}) as { code?: string };
+  return new RialtoError(meanings[code] ?? 'remote_transport', { cause: error });
+}
+
+function tooLarge(what: string): RialtoError {
+  return new RialtoError('remote_invalid_response', { cause: new Error(`${what} over the limit`) });
+}
+
+/**
+ * One request on one socket, as undici's dispatch handler: counts headers and raw bytes, and ends the socket the moment
+ * something is over. `released` gives the connection back, or up.
+ */
+export abstract class Exchange {
+  status = 0;
+  headers: Record<string, string> = {};
+  /** Settles when there is an answer to look at: all of it, or its head for a stream. */
+  readonly ready: Promise<void>;
+  /** Called once, when nothing more can happen on the connection; false when it may not be used again. */
+  released?: (reusable: boolean) => void;
+  protected controller?: Controller;
+  protected accept!: () => void;
+  private finished = false;
+  private refuse!: (error: RialtoError) => void;
+  private received = 0;
+  private informational = 0;
+
+  constructor(
+    private readonly maxBytes: number,
+    private readonly headOnly: boolean,
+  ) {
+    this.ready = new Promise((resolve, reject) => {
+      this.accept = resolve;
+      this.refuse = reject;
+    });
+  }
+
+  /** True once it ended or failed. */
+  get over(): boolean {
+    return this.finished;
+  }
+
+  protected abstract took(chunk: Buffer): void;
+  protected abstract ended(): void;
+  protected begun(): void {}
+  protected failed(_error: RialtoError): void {}
+
+  /** Ends the exchange and its socket; later calls and calls after the end do nothing. */
+  fail(error: unknown): void {
+    if (this.finished) return;
+    this.finished = true;
+    const meaning = meaningOf(error);
+    this.controller?.abort(meaning);
+    this.released?.(false);
+    this.refuse(meaning);
+    this.failed(meaning);
+  }
+
+  onRequestStart(controller: Controller): void {
+    if (this.finished) controller.abort(new RialtoError('canceled'));
+    else this.controller = controller;
+  }
+
+  onResponseStart(controller: Controller, status: number, received: RawHeaders): void {
+    if (status < 200) {
+      if (++this.informational > maxInformational) this.fail(tooLarge('informational answers'));
+      return;
+    }
+    if (Array.isArray(controller.rawHeaders) && controller.rawHeaders.length > maxHeaders * 2)
+      return this.fail(tooLarge('headers'));
+    if (!this.headOnly && Number(received['content-length']) > this.maxBytes) return this.fail(tooLarge('body'));
+    this.status = status;
+    this.headers = responseHeaders(received);
+    this.begun();
+  }
+
+  onResponseData(_controller: Controller, chunk: Buffer): void {
+    this.received += chunk.length;
+    if (this.received > this.maxBytes) this.fail(tooLarge('body'));
+    else if (!this.finished) this.took(chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.finished) return;
+    this.finished = true;
+    this.released?.(true);
+    this.ended();
+  }
+
+  onResponseError(_controller: Controller, error: Error): void {
+    this.fail(error);
+  }
+}
+
+/** An exchange that keeps the whole body. */
+export class BufferedExchange extends Exchange {
+  readonly chunks: Buffer[] = [];
+
+  protected took(chunk: Buffer): void {
+    this.chunks.push(chunk);
+  }
+
+  protected ended(): void {
+    this.accept();
+  }
+}
+
+/**
+ * An exchange whose body is read while it arrives, with the reader's pace as back-pressure. No byte for `idleMs` while
+ * the reader waits is `remote_timeout` (abuse 25, 26). Destroying the body ends the socket.
+ */
+export class StreamedExchange extends Exchange {
+  readonly body: Readable;
+  /** Called once, when nothing more can happen on the network. */
+  settled?: () => void;
+  private idle?: NodeJS.Timeout;
+  private paused = false;
+
+  constructor(
+    maxBytes: number,
+    headOnly: boolean,
+    private readonly idleMs: number | undefined,
+  ) {
+    super(maxBytes, headOnly);
+    this.body = new Readable({
+      highWaterMark: streamBufferBytes,
+      read: () => this.resume(),
+      destroy: (error, done) => {
+        this.fail(error ?? new RialtoError('canceled'));
+        done(error);
+      },
+    });
+    this.body.on('error', () => undefined);
+  }
+
+  protected override begun(): void {
+    if (this.idleMs !== undefined) this.idle = setTimeout(() => this.onIdle(), this.idleMs);
+    this.accept();
+  }
+
+  protected took(chunk: Buffer): void {
+    this.idle?.refresh();
+    if (this.body.push(chunk)) return;
+    this.paused = true;
+    this.controller?.pause();
+  }
+
+  protected ended(): void {
+    this.body.push(null);
+    this.settle();
+  }
+
+  protected override failed(error: RialtoError): void {
+    this.body.destroy(error);
+    this.settle();
+  }
+
+  private resume(): void {
+    if (!this.paused) return;
+    this.paused = false;
+    this.idle?.refresh();
+    this.controller?.resume();
+  }
+
+  private onIdle(): void {
+    if (this.paused) this.idle?.refresh();
+    else this.fail(new RialtoError('remote_timeout'));
+  }
+
+  private settle(): void {
+    clearTimeout(this.idle);
+    this.settled?.();
+  }
+}
+
+/** The total deadline and the caller's signals over an operation, whichever exchange it is at. */
+export class Lifeline {
+  failure?: RialtoError;
+  private exchange?: Exchange;
+  private readonly timer: NodeJS.Timeout;
+  private readonly onAbort = (): void => this.cut(new RialtoError('canceled'));
+
+  constructor(
+    deadlineMs: number,
+    private readonly signals: readonly AbortSignal[],
+  ) {
+    this.timer = setTimeout(() => this.cut(new RialtoError('remote_timeout')), Math.min(deadlineMs, longestTimerMs));
+    for (const signal of signals) {
+      if (signal.aborted) this.cut(new RialtoError('canceled'));
+      else signal.addEventListener('abort', this.onAbort, { once: true });
+    }
+  }
+
+  /** Ties the exchange that runs now to the deadline and the signals. */
+  guard(exchange: Exchange): void {
+    this.exchange = exchange;
+    if (this.failure !== undefined) exchange.fail(this.failure);
+  }
+
+  release(): void {
+    clearTimeout(this.timer);
+    for (const signal of this.signals) signal.removeEventListener('abort', this.onAbort);
+  }
+
+  private cut(error: RialtoError): void {
+    this.failure ??= error;
+    this.exchange?.fail(this.failure);
+  }
+}

@@ -1,0 +1,203 @@
+import { Readable } from 'node:stream';
+import { RialtoError } from '../../kernel/errors.js';
+import { checkUrl, parseUrl } from './address.js';
+import { OriginConnections, urlNotAllowed, type OutboundPolicy } from './safe-connect.js';
+import { BufferedExchange, Lifeline, StreamedExchange, type Exchange } from './safe-exchange.js';
+import { requestHeaders } from './safe-headers.js';
+import { codingsOf, inflated } from './safe-inflate.js';
+import { nextHop, type Hop } from './safe-redirect.js';
+import { webFetch, type FetchLimits } from './safe-web-fetch.js';
+
+export type { OutboundPolicy } from './safe-connect.js';
+export type { FetchLimits } from './safe-web-fetch.js';
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
+type Method = (typeof methods)[number];
+
+const maxOrigins = 512;
+
+/** One outbound request. `deadlineMs` bounds all of it: waiting, connecting, every redirect and the body's last byte. */
+export interface SafeRequest {
+  method: string;
+  url: string;
+  headers?: Record<string, string>;
+  body?: string | Uint8Array;
+  deadlineMs: number;
+  /** Cap on the body, on the wire and inflated. */
+  maxBytes: number;
+  signal?: AbortSignal | readonly AbortSignal[];
+  /** GET and HEAD only; 0 by default: a 3xx is returned as it is, as is the last one when hops run out. */
+  redirects?: number;
+}
+
+export interface SafeResponse {
+  status: number;
+  /** Lower-case names; repeated headers joined by `, `. */
+  headers: Record<string, string>;
+  body: Buffer;
+  /** The URL that answered, after redirects. */
+  url: string;
+}
+
+export interface SafeStream {
+  status: number;
+  headers: Record<string, string>;
+  /** Throws a RialtoError when it breaks off; `destroy()` ends a body that nobody will read. */
+  body: AsyncIterable<Buffer> & { destroy(): void };
+  url: string;
+}
+
+function methodOf(request: SafeRequest): Method {
+  const method = methods.find((known) => known === request.method);
+  if (method === undefined) throw new RialtoError('invalid_params', { message: 'This HTTP method is not allowed' });
+  return method;
+}
+
+function lifelineOf({ deadlineMs, signal }: SafeRequest): Lifeline {
+  return new Lifeline(deadlineMs, signal === undefined ? [] : 'aborted' in signal ? [signal] : signal);
+}
+
+/** The codings to take off the body; a body that cannot be there has none. */
+function layersOf({ status, headers }: Exchange, method: string): string[] {
+  return method === 'HEAD' || status === 204 || status === 304 ? [] : codingsOf(headers['content-encoding']);
+}
+
+function withoutCoding({ headers }: Exchange): Record<string, string> {
+  delete headers['content-encoding'];
+  delete headers['content-length'];
+  return headers;
+}
+
+async function collect(body: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/**
+ * The only way a byte leaves Rialto (section 4.6 of the threat model; AN-39, RE-28, abuse 20 to 27): URL and every
+ * address checked, one deadline, capped bytes, keep-alive pools per origin. Errors are `url_not_allowed`,
+ * `remote_timeout`, `remote_transport`, `remote_invalid_response`, `canceled`, and `invalid_params` for a bad request.
+ */
+export class SafeFetch {
+  private readonly origins = new Map<string, OriginConnections>();
+  private closed = false;
+
+  constructor(private readonly policy: OutboundPolicy) {}
+
+  /** Throws `url_not_allowed` when the URL alone tells that no request may go there. */
+  check(url: string): void {
+    const refusal = checkUrl(url, this.policy);
+    if (refusal !== undefined) throw urlNotAllowed(refusal);
+  }
+
+  /** Sends and reads the whole answer, whatever its status. */
+  async request(request: SafeRequest): Promise<SafeResponse> {
+    const method = methodOf(request);
+    const lifeline = lifelineOf(request);
+    try {
+      const make = (): BufferedExchange => new BufferedExchange(request.maxBytes, method === 'HEAD');
+      const { exchange, url } = await this.follow(request, method, lifeline, make);
+      const { status, chunks } = exchange;
+      const codings = layersOf(exchange, method);
+      if (codings.length === 0 || chunks.length === 0) {
+        return {
+          status,
+          headers: exchange.headers,
+          body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks),
+          url,
+        };
+      }
+      const body = await collect(inflated(Readable.from(chunks), codings, request.maxBytes));
+      if (lifeline.failure !== undefined) throw lifeline.failure;
+      return { status, headers: withoutCoding(exchange), body, url };
+    } finally {
+      lifeline.release();
+    }
+  }
+
+  /** Sends and returns at the head of the answer; the deadline goes on over the body. `idleMs` bounds silence in it. */
+  async stream(request: SafeRequest & { idleMs?: number }): Promise<SafeStream> {
+    const method = methodOf(request);
+    const lifeline = lifelineOf(request);
+    try {
+      const make = (): StreamedExchange => new StreamedExchange(request.maxBytes, method === 'HEAD', request.idleMs);
+      const { exchange, url } = await this.follow(request, method, lifeline, make);
+      exchange.settled = () => lifeline.release();
+      if (exchange.over) lifeline.release();
+      const codings = layersOf(exchange, method);
+      if (codings.length === 0) return { status: exchange.status, headers: exchange.headers, body: exchange.body, url };
+      const body = inflated(exchange.body, codings, request.maxBytes);
+      return { status: exchange.status, headers: withoutCoding(exchange), body, url };
+    } catch (error) {
+      lifeline.release();
+      throw error;
+    }
+  }
+
+  /** This client as a `fetch` for the official SDKs, with fixed limits; redirects are never followed. */
+  asFetch(limits: FetchLimits): typeof globalThis.fetch {
+    return webFetch(this, limits);
+  }
+
+  /** Ends every connection at once, with what still runs on it. */
+  async close(): Promise<void> {
+    this.closed = true;
+    const origins = [...this.origins.values()];
+    this.origins.clear();
+    await Promise.all(origins.map((connections) => connections.close()));
+  }
+
+  private async follow<E extends Exchange>(
+    request: SafeRequest,
+    method: Method,
+    lifeline: Lifeline,
+    make: () => E,
+  ): Promise<{ exchange: E; url: string }> {
+    const url = parseUrl(request.url);
+    if (url === undefined) throw urlNotAllowed('malformed');
+    let hop: Hop = { url, headers: requestHeaders(request.headers) };
+    for (let left = method === 'GET' || method === 'HEAD' ? (request.redirects ?? 0) : 0; ; left--) {
+      const connections = this.connectionsTo(hop.url);
+      const exchange = make();
+      lifeline.guard(exchange);
+      if (lifeline.failure === undefined) {
+        const path = hop.url.pathname + hop.url.search;
+        connections.dispatch({ path, method, headers: hop.headers, body: request.body }, exchange);
+      }
+      await exchange.ready;
+      const next = left > 0 ? nextHop(exchange, hop) : undefined;
+      if (next === undefined) return { exchange, url: hop.url.href };
+      exchange.fail(new RialtoError('canceled'));
+      hop = next;
+    }
+  }
+
+  /** The connections of the URL's origin: they exist only if the origin has passed the check, so a warm call pays a look-up. */
+  private connectionsTo(url: URL): OriginConnections {
+    if (this.closed) throw new RialtoError('unavailable');
+    if (url.username !== '' || url.password !== '') throw urlNotAllowed('userinfo');
+    const { origin } = url;
+    let connections = this.origins.get(origin);
+    if (connections === undefined) {
+      const refusal = checkUrl(url, this.policy);
+      if (refusal !== undefined) throw urlNotAllowed(refusal);
+      connections = new OriginConnections(url, this.policy);
+      if (this.origins.size >= maxOrigins) this.forgetOldest();
+    } else {
+      this.origins.delete(origin);
+    }
+    this.origins.set(origin, connections);
+    return connections;
+  }
+
+  /** Makes room by the origin that was used longest ago and has nothing running. */
+  private forgetOldest(): void {
+    for (const [origin, connections] of this.origins) {
+      if (!connections.idle) continue;
+      this.origins.delete(origin);
+      void connections.close();
+      return;
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import { parseUrl } from './address.js';
+import { urlNotAllowed } from './safe-connect.js';
+import { portableOnly } from './safe-headers.js';
+
+/** One request of a chain: where to, and with which headers. */
+export interface Hop {
+  readonly url: URL;
+  readonly headers: Record<string, string>;
+}
+
+const redirects = new Set([301, 302, 303, 307, 308]);
+
+/**
+ * The next hop of a GET or HEAD; undefined when the answer is no redirect. Credentials stay at their origin and a way
+ * down from https is refused (AN-39, abuse 22); the URL itself is checked when it is requested.
+ */
+export function nextHop(
+  answer: { status: number; headers: Readonly<Record<string, string>> },
+  { url, headers }: Hop,
+): Hop | undefined {
+  const location = answer.headers['location'];
+  if (location === undefined || !redirects.has(answer.status)) return undefined;
+  const next = parseUrl(location, url);
+  if (next === undefined) throw urlNotAllowed('redirect to no URL');
+  if (url.protocol === 'https:' && next.protocol !== 'https:') throw urlNotAllowed('redirect from https');
+  return { url: next, headers: next.origin === url.origin ? headers : portableOnly(headers) };
+}

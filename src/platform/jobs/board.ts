@@ -1,0 +1,59 @@
+import { getQueueToken } from '@nestjs/bullmq';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { Queue } from 'bullmq';
+import type { Express, NextFunction, Request, RequestHandler, Response } from 'express';
+import { jobs } from '../../kernel/jobs.js';
+import type { DoorRequest } from '../http/http.types.js';
+import type { Gate } from '../http/openapi.js';
+import { sendProblem } from '../http/problem.js';
+
+const boardPath = '/admin/queues';
+
+/**
+ * Bull Board behind its own authentication: Nest's guards do not see Express middleware. Loaded at the first look. Its
+ * bodies are read by `bodies`, and nothing below its path goes on to other routes, which would wait for a body that is
+ * already read.
+ */
+export function mountBoard(app: NestExpressApplication, gate: Gate, bodies: RequestHandler): void {
+  let board: Promise<RequestHandler> | undefined;
+  const lazy: RequestHandler = (request, response, next) => {
+    board ??= loadBoard(app);
+    board.then((handle) => void handle(request, response, next), next);
+  };
+  app.use(boardPath, gate.admin, bodies, contentPolicy, lazy, nothingHere);
+}
+
+async function loadBoard(app: NestExpressApplication): Promise<RequestHandler> {
+  const [{ createBullBoard }, { BullMQAdapter }, { ExpressAdapter }] = await Promise.all([
+    import('@bull-board/api'),
+    import('@bull-board/api/bullMQAdapter'),
+    import('@bull-board/express'),
+  ]);
+  const adapter = new ExpressAdapter();
+  adapter.setBasePath(boardPath);
+  const queues = Object.values(jobs).map(
+    ({ queue }) => new BullMQAdapter(app.get<Queue>(getQueueToken(queue), { strict: false })),
+  );
+  createBullBoard({ queues, serverAdapter: adapter, options: { uiConfig: { boardTitle: 'Rialto queues' } } });
+  adapter.setErrorHandler(boardError);
+  return (adapter.getRouter() as Express).disable('x-powered-by');
+}
+
+/** An error in the board's own form, without the stack that it would tell in development. */
+function boardError(error: Error & { statusCode?: number }) {
+  const key = 'ERRORS.INTERNAL_SERVER_ERROR';
+  return { status: (error.statusCode ?? 500) as 500, body: { error: { key }, message: error.message } };
+}
+
+function nothingHere(request: Request, response: Response): void {
+  sendProblem(request as unknown as DoorRequest, response, 'not_found');
+}
+
+/** The board asks for web fonts from outside; it gets none. */
+function contentPolicy(_request: Request, response: Response, next: NextFunction): void {
+  response.setHeader(
+    'Content-Security-Policy',
+    `default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'`,
+  );
+  next();
+}

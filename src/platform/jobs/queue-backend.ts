@@ -1,0 +1,81 @@
+import { createPostgresBackend, createRedisBackend, setDefaultBackendFactory, type QueueOptions } from 'bullmq';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { RialtoError } from '../../kernel/errors.js';
+import type { Settings } from '../config/settings.js';
+
+/** Queue objects share this pool: each listener keeps one connection of it, so there is room for those and a few queries. */
+const queuePoolSize = 8;
+
+/** How queues and workers of this process reach their backend. */
+export interface QueueBackend {
+  readonly kind: 'redis' | 'postgres';
+  readonly options: QueueOptions;
+  /** Resolves when the backend answers, rejects when it does not. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Chooses the backend for the whole process; must run before any queue is made. Throws `unavailable` naming REDIS_URL. */
+export async function prepareQueues(
+  settings: Pick<Settings, 'REDIS_URL' | 'RIALTO_QUEUE_PREFIX'>,
+  databaseUrl: string,
+): Promise<QueueBackend> {
+  return settings.REDIS_URL
+    ? redisBackend(settings.REDIS_URL, settings.RIALTO_QUEUE_PREFIX)
+    : postgresBackend(databaseUrl);
+}
+
+async function redisBackend(url: string, prefix: string): Promise<QueueBackend> {
+  const probe = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: 3_000,
+    maxRetriesPerRequest: 1,
+    retryStrategy: () => null,
+  });
+  probe.on('error', () => undefined);
+  try {
+    await probe.connect();
+    await probe.ping();
+  } catch (cause) {
+    throw new RialtoError('unavailable', {
+      message: `REDIS_URL: the server cannot be reached (${(cause as Error).message.slice(0, 100)})`,
+      cause,
+    });
+  } finally {
+    probe.disconnect();
+  }
+  setDefaultBackendFactory(createRedisBackend);
+  const health = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: 1_000,
+    commandTimeout: 1_000,
+    maxRetriesPerRequest: 1,
+    enableReadyCheck: false,
+  });
+  health.on('error', () => undefined);
+  return {
+    kind: 'redis',
+    options: { connection: { url, maxRetriesPerRequest: null }, prefix },
+    ping: async () => void (await health.ping()),
+    close: () => Promise.resolve(health.disconnect()),
+  };
+}
+
+function postgresBackend(databaseUrl: string): Promise<QueueBackend> {
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: queuePoolSize,
+    keepAlive: true,
+    options: '-c search_path=bullmq',
+    application_name: 'rialto:queue',
+  });
+  pool.on('error', () => undefined);
+  setDefaultBackendFactory(createPostgresBackend as never);
+  return Promise.resolve({
+    kind: 'postgres',
+    options: { connection: pool as never },
+    ping: async () => void (await pool.query('select 1')),
+    close: () => pool.end(),
+  });
+}

@@ -1,0 +1,220 @@
+import {
+  Global,
+  Inject,
+  Module,
+  type DynamicModule,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+} from '@nestjs/common';
+import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { VerbBus } from '../kernel/verb-bus.js';
+import { AdminActs } from './bus/admin-acts.js';
+import { Ledger } from './bus/ledger.js';
+import { Notices } from './bus/notices.js';
+import { NoticeListener } from './bus/on-notice.decorator.js';
+import { SETTINGS, type Settings } from './config/settings.js';
+import { migrations, schemaState } from './database/migrate.js';
+import { Pg } from './database/pg.js';
+import { RowWriter } from './database/row-writer.js';
+import { TxRunner } from './database/tx.js';
+import { parseAllowList } from './http/address.js';
+import { parseTrustProxy } from './http/client-address.js';
+import { Cursors } from './http/cursor.js';
+import { FrontDoor } from './http/front-door.js';
+import { SafeFetch } from './http/safe-fetch.js';
+import { JobsModule } from './jobs/jobs.module.js';
+import type { QueueBackend } from './jobs/queue-backend.js';
+import { SigningKeys } from './secrets/signing-keys.js';
+import { Vault } from './secrets/vault.js';
+import { HealthController } from './telemetry/health.controller.js';
+import { HealthService } from './telemetry/health.service.js';
+import { LOGGER, type Logger } from './telemetry/logger.js';
+import { HttpWatch } from './telemetry/http-watch.js';
+import { Metrics } from './telemetry/metrics.js';
+import { Tracing } from './telemetry/tracing.js';
+
+/** What exists before the application: opened by the start, closed after it. */
+export interface Infrastructure {
+  readonly settings: Settings;
+  readonly dataSource: DataSource;
+  /** Session-level connections (LISTEN, locks) go here, past any pooler. */
+  readonly directUrl: string;
+  readonly queues: QueueBackend;
+  readonly log: Logger;
+}
+
+const exported = [
+  SETTINGS,
+  LOGGER,
+  Pg,
+  TxRunner,
+  RowWriter,
+  Notices,
+  Vault,
+  SigningKeys,
+  Cursors,
+  SafeFetch,
+  FrontDoor,
+  VerbBus,
+  Ledger,
+  AdminActs,
+  Metrics,
+  HealthService,
+  Tracing,
+];
+
+/** Room 3: the machinery that would be the same in any product. The only global module. */
+@Global()
+@Module({})
+export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
+  constructor(
+    private readonly discovery: DiscoveryService,
+    private readonly notices: Notices,
+    private readonly verbs: VerbBus,
+    private readonly safeFetch: SafeFetch,
+    private readonly health: HealthService,
+    @Inject(Tracing) private readonly tracing: Tracing,
+  ) {}
+
+  static register(infra: Infrastructure): DynamicModule {
+    const { settings, dataSource, queues, log } = infra;
+    return {
+      module: PlatformModule,
+      imports: [
+        DiscoveryModule,
+        EventEmitterModule.forRoot(),
+        TypeOrmModule.forRootAsync({
+          useFactory: () => dataSource.options,
+          dataSourceFactory: () => Promise.resolve(dataSource),
+        }),
+        JobsModule.register(queues),
+      ],
+      controllers: [HealthController],
+      providers: [
+        { provide: SETTINGS, useValue: settings },
+        { provide: LOGGER, useValue: log },
+        { provide: Pg, useFactory: () => Pg.of(dataSource) },
+        { provide: RowWriter, useFactory: (pg: Pg) => new RowWriter(pg.pool), inject: [Pg] },
+        { provide: Notices, useFactory: (pg: Pg) => new Notices(pg.pool, infra.directUrl, log), inject: [Pg] },
+        { provide: Vault, useFactory: () => new Vault(settings.encryptionKey) },
+        { provide: SigningKeys, useFactory: (pg: Pg, vault: Vault) => new SigningKeys(pg, vault), inject: [Pg, Vault] },
+        { provide: Cursors, useFactory: (vault: Vault) => new Cursors(vault), inject: [Vault] },
+        {
+          provide: SafeFetch,
+          useFactory: () =>
+            new SafeFetch({ allow: parseAllowList(settings.RIALTO_OUTBOUND_ALLOW), httpsOnly: settings.production }),
+        },
+        {
+          provide: FrontDoor,
+          useFactory: (metrics: Metrics) => {
+            const watch = new HttpWatch(metrics, log, parseTrustProxy(settings.RIALTO_TRUST_PROXY));
+            return new FrontDoor(watch, (err, { requestId }) => log.error({ err, requestId }, 'a request failed'));
+          },
+          inject: [Metrics],
+        },
+        {
+          provide: VerbBus,
+          useFactory: (ledger: Ledger, watchers: EventEmitter2) => createBus(ledger, watchers, log),
+          inject: [Ledger, EventEmitter2],
+        },
+        {
+          provide: Ledger,
+          useFactory: (writer: RowWriter, metrics: Metrics) => new Ledger(writer, metrics),
+          inject: [RowWriter, Metrics],
+        },
+        { provide: HealthService, useFactory: (pg: Pg) => createHealth(pg, infra), inject: [Pg] },
+        { provide: Tracing, useFactory: () => Tracing.open(settings.OTEL_EXPORTER_OTLP_ENDPOINT) },
+        { provide: Metrics, useFactory: () => new Metrics() },
+        TxRunner,
+        AdminActs,
+      ],
+      exports: exported,
+    };
+  }
+
+  async onApplicationBootstrap(): Promise<void> {
+    if (!this.verbs.hasDecider)
+      throw new Error('the verb bus has no decider: the policy room must be part of the application');
+    for (const wrapper of this.discovery.getProviders()) {
+      for (const { methodName, meta } of this.listenersOf(wrapper.instance as object | undefined)) {
+        const instance = wrapper.instance as Record<string, (payload: unknown) => void>;
+        this.notices.on(meta, (payload) => instance[methodName]!(payload));
+      }
+    }
+    await this.notices.listen();
+  }
+
+  private listenersOf(instance: object | undefined): { methodName: string; meta: Parameters<Notices['on']>[0] }[] {
+    if (!instance || typeof instance !== 'object') return [];
+    const prototype = Object.getPrototypeOf(instance) as object | null;
+    if (!prototype || prototype === Object.prototype) return [];
+    return Object.getOwnPropertyNames(prototype).flatMap((methodName) => {
+      const method = Object.getOwnPropertyDescriptor(prototype, methodName)?.value as unknown;
+      const meta =
+        typeof method === 'function'
+          ? (Reflect.getMetadata(NoticeListener.KEY, method) as Parameters<Notices['on']>[0] | undefined)
+          : undefined;
+      return meta ? [{ methodName, meta }] : [];
+    });
+  }
+
+  /** The first of the hooks: the process is no longer ready while others still wait for their work to end. */
+  onModuleDestroy(): void {
+    this.health.drain();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.notices.close();
+    await this.safeFetch.close();
+    await this.tracing.close();
+  }
+}
+
+function createBus(ledger: Ledger, watchers: EventEmitter2, log: Logger): VerbBus {
+  const bus = new VerbBus({
+    ledger,
+    onSubscriberError: (err, event) =>
+      log.error({ err, verb: event.verb, phase: event.phase }, 'a verb subscriber threw'),
+  });
+  const names = { 'pre-verb': 'verb.pre', 'post-verb': 'verb.post', 'verb-error': 'verb.error' } as const;
+  bus.subscribe((event) => void watchers.emit(names[event.phase], event));
+  return bus;
+}
+
+function createHealth(pg: Pg, { settings, dataSource, queues }: Infrastructure): HealthService {
+  const health = new HealthService();
+  health.add({ name: 'database', run: async () => (await pg.pool.query('select 1'), { status: 'ok' }) });
+  let schemaIsCurrent = false;
+  health.add({
+    name: 'schema',
+    run: async () => {
+      if (schemaIsCurrent) return { status: 'ok' };
+      const { applied, needed } = await schemaState((dataSource.options as { url: string }).url);
+      schemaIsCurrent = applied >= migrations.length;
+      return schemaIsCurrent
+        ? { status: 'ok' }
+        : { status: 'down', detail: `schema_behind: ${applied} of ${needed} migrations` };
+    },
+  });
+  health.add({
+    name: 'queue',
+    run: () =>
+      queues.ping().then(
+        () => ({ status: 'ok' as const }),
+        () => ({
+          status: 'degraded' as const,
+          detail: `${queues.kind} does not answer; work goes on from the database`,
+        }),
+      ),
+  });
+  const configured = !settings.production || settings.A2A_SECRET !== undefined || settings.legacyBearer !== undefined;
+  health.add({
+    name: 'auth',
+    run: () => Promise.resolve(configured ? { status: 'ok' } : { status: 'down', detail: 'A2A_SECRET is not set' }),
+  });
+  return health;
+}

@@ -1,0 +1,63 @@
+const secretNames =
+  /^(authorization|proxy-authorization|cookie|set-cookie|x-api-key|.*(password|passwd|secret|token|credential|api[-_]?key|private[-_]?key|bearer).*)$/i;
+const secretText = [
+  /\b(Bearer|Basic)\s+[\w.~+/=-]{6,}/gi,
+  /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
+  /\brlt_[\w-]{8,}/g,
+  /(\/\/[^/\s:@]*:)[^@\s/]+(@)/g,
+];
+const maxDepth = 8;
+/** Names that contain a secret word and hold none. */
+const harmless = new Set([
+  'progressToken',
+  'pageToken',
+  'nextPageToken',
+  'tokens',
+  'costTokens',
+  'tokenUrl',
+  'credentialKind',
+  'credential_kind',
+  'hasCredential',
+]);
+
+/** Text without what looks like a credential: bearer values, JWTs, keys of ours, passwords in URLs. */
+function redactText(text: string): string {
+  return secretText.reduce(
+    (clean, pattern) =>
+      clean.replace(pattern, (...match: unknown[]) =>
+        typeof match[2] === 'string' ? `${String(match[1])}[redacted]${match[2]}` : '[redacted]',
+      ),
+    text,
+  );
+}
+
+/** A copy of a value that may be logged: secrets by name and by look are replaced, errors keep message and stack. */
+export function redact(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return redactText(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth >= maxDepth) return '[deep]';
+  if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1));
+  if (value instanceof Date) return value;
+  if (value instanceof Error) {
+    // Of what libraries hang on their errors only the code is of use; the rest is clients, sockets and bodies.
+    return {
+      type: value.name,
+      ...('code' in value && { code: redact(value.code, depth + 1) }),
+      message: redactText(value.message),
+      stack: redactText(value.stack ?? ''),
+      ...(value.cause !== undefined && { cause: redact(value.cause, depth + 1) }),
+    };
+  }
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name,
+      secretNames.test(name) &&
+      !harmless.has(name) &&
+      inner !== undefined &&
+      inner !== null &&
+      typeof inner !== 'boolean'
+        ? '[redacted]'
+        : redact(inner, depth + 1),
+    ]),
+  );
+}

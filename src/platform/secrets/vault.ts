@@ -1,0 +1,87 @@
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { RialtoError } from '../../kernel/errors.js';
+
+/** A secret in memory: prints as `[redacted]` wherever it is turned into text by accident. */
+export class Secret {
+  readonly #value: string;
+
+  constructor(value: string) {
+    this.#value = value;
+  }
+
+  /** The plain value; called at the last moment before use. */
+  reveal(): string {
+    return this.#value;
+  }
+
+  toString(): string {
+    return '[redacted]';
+  }
+
+  toJSON(): string {
+    return '[redacted]';
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return '[redacted]';
+  }
+}
+
+/** The place a sealed value belongs to; a value moved to another row or org does not open there. */
+export interface SealedAt {
+  readonly table: string;
+  readonly row: string;
+  readonly org: string;
+}
+
+const version = 'v1';
+
+/**
+ * Seals secrets at rest: AES-256-GCM under a key per org derived from the deployment's key (HKDF-SHA-256), a random
+ * 96-bit nonce, and the place as associated data.
+ */
+export class Vault {
+  private readonly kid: string;
+
+  /** @param key 32 bytes. */
+  constructor(private readonly key: Buffer) {
+    this.kid = createHash('sha256').update('rialto-vault').update(key).digest('hex').slice(0, 8);
+  }
+
+  /** A text of the form `v1.<kid>.<base64url of nonce, ciphertext and tag>`. */
+  seal(plain: string, at: SealedAt): string {
+    const nonce = randomBytes(12);
+    const cipher = createCipheriv('aes-256-gcm', this.keyOf(at.org), nonce).setAAD(aad(at));
+    const body = Buffer.concat([nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    return `${version}.${this.kid}.${body.toString('base64url')}`;
+  }
+
+  /** Throws `unavailable` when the key is not the one that sealed, `internal` when the value was changed or moved. */
+  open(sealed: string, at: SealedAt): Secret {
+    const [form, kid, text] = sealed.split('.');
+    if (form !== version || text === undefined) throw new RialtoError('internal', { message: 'not a sealed value' });
+    if (kid !== this.kid)
+      throw new RialtoError('unavailable', { message: 'RIALTO_ENCRYPTION_KEY is not the key that sealed this secret' });
+    const body = Buffer.from(text, 'base64url');
+    const decipher = createDecipheriv('aes-256-gcm', this.keyOf(at.org), body.subarray(0, 12)).setAAD(aad(at));
+    decipher.setAuthTag(body.subarray(-16));
+    try {
+      return new Secret(Buffer.concat([decipher.update(body.subarray(12, -16)), decipher.final()]).toString('utf8'));
+    } catch (cause) {
+      throw new RialtoError('internal', { message: 'a sealed secret was changed or moved', cause });
+    }
+  }
+
+  /** A key for one purpose, derived from the deployment's key. */
+  derive(purpose: string, length = 32): Buffer {
+    return Buffer.from(hkdfSync('sha256', this.key, 'rialto', purpose, length));
+  }
+
+  private keyOf(org: string): Buffer {
+    return this.derive(`org:${org}`);
+  }
+}
+
+function aad(at: SealedAt): Buffer {
+  return Buffer.from(`${at.table}\n${at.row}\n${at.org}`);
+}

@@ -1,0 +1,46 @@
+export type HealthStatus = 'ok' | 'degraded' | 'down';
+
+/** One thing this process needs. `degraded` keeps it in service. */
+export interface HealthCheck {
+  readonly name: string;
+  run(): Promise<{ status: HealthStatus; detail?: string }>;
+}
+
+export interface Readiness {
+  readonly status: HealthStatus;
+  readonly checks: Record<string, { status: HealthStatus; detail?: string }>;
+}
+
+const budgetMs = 1_500;
+
+/** Asks every check at once, each within a budget; the worst answer is the answer. */
+export class HealthService {
+  private readonly checks: HealthCheck[] = [];
+  private draining = false;
+
+  add(check: HealthCheck): void {
+    this.checks.push(check);
+  }
+
+  /** From now on not ready: the process is about to stop. */
+  drain(): void {
+    this.draining = true;
+  }
+
+  async check(): Promise<Readiness> {
+    const answers = await Promise.all(
+      this.checks.map(async (check) => [check.name, await withinBudget(check)] as const),
+    );
+    const checks = Object.fromEntries(answers);
+    if (this.draining) checks.process = { status: 'down', detail: 'stopping' };
+    const all = Object.values(checks).map(({ status }) => status);
+    return { status: all.includes('down') ? 'down' : all.includes('degraded') ? 'degraded' : 'ok', checks };
+  }
+}
+
+function withinBudget(check: HealthCheck): ReturnType<HealthCheck['run']> {
+  const late = new Promise<{ status: HealthStatus; detail: string }>((resolve) =>
+    setTimeout(resolve, budgetMs, { status: 'down', detail: 'no answer in time' }).unref(),
+  );
+  return Promise.race([check.run().catch(() => ({ status: 'down' as const, detail: 'not reachable' })), late]);
+}

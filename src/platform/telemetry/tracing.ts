@@ -1,0 +1,31 @@
+import type { Attributes } from '@opentelemetry/api';
+import type { TraceContext } from '../../kernel/call-context.js';
+import { randomHex } from '../../kernel/ids.js';
+import type { SpanExporter } from './span-exporter.js';
+
+/** A span of ours: its id goes out with `traceparent`, whether or not spans are exported. */
+export interface Span {
+  readonly spanId: string;
+  end(error?: { code: string }): void;
+}
+
+/** Spans by hand at the few places that matter; exported over OTLP when an endpoint is set. */
+export class Tracing {
+  private exporter?: SpanExporter;
+
+  /** Loads the exporter only when spans are wanted: it costs memory that a process without it keeps. */
+  static async open(endpoint: string | undefined): Promise<Tracing> {
+    const tracing = new Tracing();
+    if (endpoint) tracing.exporter = (await import('./span-exporter.js')).openSpanExporter(endpoint);
+    return tracing;
+  }
+
+  start(name: string, parent: TraceContext | undefined, attributes: Attributes): Span {
+    if (this.exporter) return this.exporter.start(name, parent, attributes);
+    return { spanId: randomHex(8), end: () => undefined };
+  }
+
+  async close(): Promise<void> {
+    await this.exporter?.close();
+  }
+}
