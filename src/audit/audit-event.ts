@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import { storableText, type JsonObject } from '../kernel/json.js';
+import { actions } from '../kernel/verbs.js';
+import type { Act, ActEnd } from '../kernel/verb-bus.js';
+
+/** One remembered act, as it is stored, hashed and shown: sizes and hashes of arguments, never their content. */
+export interface AuditEvent {
+  id: string;
+  orgId: string;
+  /** ISO 8601 with milliseconds. */
+  at: string;
+  /** The Cedar action of an act, or the name of a security fact such as `token.tenant_mismatch`. */
+  type: string;
+  [fact: string]: unknown;
+}
+
+/** The audit event of an act. */
+export interface ActEvent extends AuditEvent {
+  verb: string;
+  /** The alias the act was asked for by, when it was not the canonical name (RE-09). */
+  legacyAlias?: string;
+  action: string;
+  principal: { kind: string; id: string; role: string };
+  resource: { type: string; id: string };
+  sessionId: string;
+  requestId: string;
+  surface: string;
+  outcome: string;
+  durationMs: number;
+  decision?: { allowed: boolean; policies: string[]; reason: string; version?: string };
+}
+
+/** Whether an act is audited: writes always, reads only when they were denied or failed (decisions: identity). */
+export function isAudited(act: Pick<Act, 'action'>, end: ActEnd): boolean {
+  return actions[act.action].kind === 'write' || end.outcome === 'denied';
+}
+
+/** The audit event of an ended act. Pure. */
+export function auditEventOf(act: Act, end: ActEnd): ActEvent {
+  const { principal } = act.ctx;
+  return {
+    id: act.id,
+    orgId: act.ctx.org.id,
+    at: new Date(act.startedAt).toISOString(),
+    type: act.action,
+    verb: storableText(act.verb, 256),
+    action: act.action,
+    legacyAlias: act.legacyAlias && storableText(act.legacyAlias, 256),
+    principal: { kind: principal.kind, id: storableText(principal.id, 256), role: principal.role },
+    resource: { type: act.resource.type, id: storableText(act.resource.id, 256) },
+    agentCardId: act.agent?.id,
+    agentUrl: act.agent?.url,
+    skillId: act.skillId && storableText(act.skillId, 256),
+    sessionId: act.sessionId,
+    requestId: act.ctx.requestId,
+    surface: act.ctx.surface,
+    depth: act.ctx.depth,
+    traceId: act.ctx.trace?.traceId,
+    args: act.args && digest(act.args),
+    decision: act.decision && {
+      allowed: act.decision.allowed,
+      policies: [...act.decision.policies],
+      reason: storableText(act.decision.reason, 500),
+      version: act.decision.version,
+    },
+    outcome: end.outcome,
+    durationMs: end.durationMs,
+    error: end.error && { code: end.error.code, message: storableText(end.error.message, 500) },
+  };
+}
+
+/** Of the arguments as they are sent on. Total: whatever a caller sends, the act can be recorded. */
+function digest(args: JsonObject): { bytes: number; sha256: string } {
+  const text = JSON.stringify(args);
+  return { bytes: Buffer.byteLength(text), sha256: createHash('sha256').update(text).digest('hex') };
+}

@@ -1,0 +1,22 @@
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { Ledger } from '../platform/bus/ledger.js';
+import { AuditController } from './audit.controller.js';
+import { AuditEventStore } from './audit-event.store.js';
+import { auditRecorder } from './audit.recorder.js';
+import { AuditRetention } from './audit.retention.js';
+import { AuditSealer } from './audit.sealer.js';
+import { AuditService } from './audit.service.js';
+
+/** Room 4: an append-only, chained record of every act. */
+@Module({
+  controllers: [AuditController],
+  providers: [AuditService, AuditEventStore, AuditSealer, AuditRetention],
+  exports: [AuditService],
+})
+export class AuditModule implements OnModuleInit {
+  constructor(private readonly ledger: Ledger) {}
+
+  onModuleInit(): void {
+    this.ledger.add(auditRecorder);
+  }
+}

@@ -1,0 +1,106 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { PoolClient } from 'pg';
+import { systemClock } from '../kernel/clock.js';
+import type { OrgId } from '../kernel/ids.js';
+import { Pg } from '../platform/database/pg.js';
+import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
+import { SigningKeys } from '../platform/secrets/signing-keys.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { chainHash, checkpointBytes, genesisHash, type ChainState } from './chain.js';
+
+const batch = 500;
+const checkpointEveryMs = 60_000;
+
+/** Gives waiting events their number and hash: one sealer per org at a time, gapless, within a second. */
+@Injectable()
+@Sweeps('audit.seal')
+export class AuditSealer implements Sweeper {
+  readonly everyMs = 500;
+  private readonly checkpointed = new Map<string, number>();
+
+  constructor(
+    private readonly pg: Pg,
+    private readonly keys: SigningKeys,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  async sweep(): Promise<void> {
+    const orgs = await this.pg.rows<{ org_id: OrgId }>(
+      'audit-pending-orgs',
+      'select distinct org_id from audit_pending',
+    );
+    for (const { org_id: org } of orgs) await this.sealOrg(org, false);
+  }
+
+  /** Seals everything that waits. With `wait`, it waits for another sealer of the org instead of leaving the work to it. */
+  async sealOrg(org: OrgId, wait: boolean): Promise<void> {
+    const client = await this.pg.pool.connect();
+    try {
+      for (let sealed = batch; sealed === batch;) sealed = await this.sealBatch(client, org, wait);
+    } finally {
+      client.release();
+    }
+  }
+
+  private async sealBatch(client: PoolClient, org: OrgId, wait: boolean): Promise<number> {
+    await client.query('begin');
+    try {
+      const lock = `hashtextextended('audit:' || $1::text, 0)`;
+      const got = await client.query<{ got: boolean }>(
+        wait
+          ? `select true as got from pg_advisory_xact_lock(${lock})`
+          : `select pg_try_advisory_xact_lock(${lock}) as got`,
+        [org],
+      );
+      const sealed = got.rows[0]?.got ? await this.seal(client, org) : undefined;
+      await client.query('commit');
+      if (sealed) await this.checkpoint(org, sealed.state);
+      return sealed?.count ?? 0;
+    } catch (error) {
+      await client.query('rollback').catch(() => undefined);
+      throw error;
+    }
+  }
+
+  private async seal(client: PoolClient, org: OrgId): Promise<{ count: number; state: ChainState } | undefined> {
+    const waiting = await client.query<{ id: string; event: unknown }>(
+      `select e.id, e.event from audit_pending p join audit_events e on e.id = p.event_id where p.org_id = $1 order by e.at, e.id limit ${batch}`,
+      [org],
+    );
+    if (waiting.rows.length === 0) return undefined;
+    const head = await client.query<{ sequence: string; hash: string }>(
+      `select sequence, hash from audit_chain where org_id = $1
+       union all select sequence, hash from audit_checkpoints where org_id = $1 and cut order by sequence desc limit 1`,
+      [org],
+    );
+    let state: ChainState = head.rows[0]
+      ? { sequence: Number(head.rows[0].sequence), hash: head.rows[0].hash }
+      : { sequence: 0, hash: genesisHash };
+    const links = waiting.rows.map(({ id, event }) => {
+      const prevHash = state.hash;
+      state = { sequence: state.sequence + 1, hash: chainHash(event, prevHash) };
+      return { event_id: id, sequence: state.sequence, prev_hash: prevHash, hash: state.hash };
+    });
+    await client.query(
+      `with links as (select * from jsonb_to_recordset($2::jsonb) as l(event_id uuid, sequence bigint, prev_hash text, hash text)),
+            done as (delete from audit_pending p using links l where p.event_id = l.event_id)
+       insert into audit_chain (org_id, sequence, event_id, prev_hash, hash) select $1, sequence, event_id, prev_hash, hash from links`,
+      [org, JSON.stringify(links)],
+    );
+    return { count: links.length, state };
+  }
+
+  private async checkpoint(org: OrgId, state: ChainState): Promise<void> {
+    const now = systemClock.now();
+    if (now - (this.checkpointed.get(org) ?? 0) < checkpointEveryMs) return;
+    this.checkpointed.set(org, now);
+    const at = new Date(now).toISOString();
+    const { kid, signature } = await this.keys.sign(checkpointBytes(org, state, at));
+    await this.pg.rows(
+      'audit-checkpoint',
+      `insert into audit_checkpoints (org_id, sequence, hash, at, kid, signature) values ($1, $2, $3, $4, $5, $6) on conflict do nothing`,
+      [org, state.sequence, state.hash, at, kid, signature],
+    );
+    this.log.info({ orgId: org, ...state, at, kid, signature }, 'audit checkpoint');
+  }
+}

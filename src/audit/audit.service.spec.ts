@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import type { CallContext } from '../kernel/call-context.js';
+import { AuditService } from './audit.service.js';
+
+const ctx = { org: { id: randomUUID() } } as CallContext;
+
+function serviceOver(checkpoints: () => Promise<never[]>): AuditService {
+  const parts: ConstructorParameters<typeof AuditService> = [
+    { read: (_ctx: unknown, _verb: unknown, work: () => unknown) => work() },
+    { checkpoints, countUnsealed: async () => ({ unsealed: 0, orphans: 0 }), linksAfter: async () => [] },
+    { sealOrg: () => setImmediate() },
+    {},
+    {},
+    {},
+  ] as never;
+  return new AuditService(...parts);
+}
+
+describe('verification of the audit', () => {
+  it('walks once for the one who came first and once for all who came meanwhile', async () => {
+    let walks = 0;
+    const service = serviceOver(async () => {
+      walks += 1;
+      return [];
+    });
+    const first = service.verify(ctx);
+    await setImmediate();
+    const others = Array.from({ length: 20 }, () => service.verify(ctx));
+    expect((await Promise.all([first, ...others])).every(({ valid }) => valid)).toBe(true);
+    expect(walks).toBe(2);
+  });
+
+  it('a failed walk fails its askers and not those who come after', async () => {
+    let walks = 0;
+    const service = serviceOver(async () => {
+      if (++walks === 1) throw new Error('the database went away');
+      return [];
+    });
+    await expect(service.verify(ctx)).rejects.toThrow('went away');
+    await expect(service.verify(ctx)).resolves.toMatchObject({ valid: true });
+  });
+});

@@ -1,0 +1,163 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { systemClock } from '../kernel/clock.js';
+import { RialtoError } from '../kernel/errors.js';
+import { isUuid, newId, type OrgId } from '../kernel/ids.js';
+import { AdminActs } from '../platform/bus/admin-acts.js';
+import { RowWriter } from '../platform/database/row-writer.js';
+import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
+import { SigningKeys } from '../platform/secrets/signing-keys.js';
+import type { ActEvent, AuditEvent } from './audit-event.js';
+import { AuditEventStore, type AuditFilter, type StoredCheckpoint, type StoredEvent } from './audit-event.store.js';
+import { auditRows } from './audit.recorder.js';
+import { AuditSealer } from './audit.sealer.js';
+import type { AuditEventView, DecisionView, Verification } from './audit.types.js';
+import { checkpointBytes, genesisHash, walkChain, type ChainState } from './chain.js';
+
+/** Small enough that one batch's hashing holds the event loop for a millisecond or two. */
+const verifyBatch = 200;
+
+/** The audit as its readers see it: lists, decisions, verification. */
+@Injectable()
+export class AuditService {
+  private readonly running = new Map<OrgId, Promise<Verification>>();
+  private readonly queued = new Map<OrgId, Promise<Verification>>();
+
+  constructor(
+    private readonly admin: AdminActs,
+    private readonly store: AuditEventStore,
+    private readonly sealer: AuditSealer,
+    private readonly keys: SigningKeys,
+    private readonly cursors: Cursors,
+    private readonly writer: RowWriter,
+  ) {}
+
+  events(ctx: CallContext, filter: AuditFilter & { limit: number; cursor?: string }): Promise<Page<AuditEventView>> {
+    return this.admin.read(ctx, 'audit.events', () => this.page(ctx.org.id, filter, viewOf));
+  }
+
+  decisions(ctx: CallContext, filter: AuditFilter & { limit: number; cursor?: string }): Promise<Page<DecisionView>> {
+    return this.admin.read(ctx, 'audit.decisions', () =>
+      this.page(ctx.org.id, { ...filter, actsOnly: true }, decisionOf),
+    );
+  }
+
+  decision(ctx: CallContext, id: string): Promise<DecisionView> {
+    return this.admin.read(ctx, 'audit.decision', async () => {
+      const row = isUuid(id) ? await this.store.findEvent(ctx.org.id, id) : undefined;
+      if (!row) throw new RialtoError('not_found', { message: 'no such decision' });
+      return decisionOf(row);
+    });
+  }
+
+  /** Seals the caller's org, then walks its chain from the first event to the last and against every checkpoint (RE-84). */
+  verify(ctx: CallContext): Promise<Verification> {
+    return this.admin.read(ctx, 'audit.verify', () => this.nextVerification(ctx.org.id));
+  }
+
+  /** Remembers a security fact that is no act, e.g. a token that claims another tenant. */
+  async note(orgId: OrgId, type: string, facts: Record<string, unknown>): Promise<void> {
+    const event: AuditEvent = { ...facts, id: newId(), orgId, at: new Date(systemClock.now()).toISOString(), type };
+    await this.writer.write(auditRows(event));
+  }
+
+  /** One walk per org at a time; whoever asks meanwhile shares the next one, so each answer covers what its asker had seen. */
+  private nextVerification(org: OrgId): Promise<Verification> {
+    const waiting = this.queued.get(org);
+    if (waiting) return waiting;
+    const before = this.running.get(org) ?? Promise.resolve();
+    const run = before
+      .catch(() => undefined)
+      .then(async () => {
+        this.queued.delete(org);
+        this.running.set(org, run);
+        await this.sealer.sealOrg(org, true);
+        return this.walk(org);
+      })
+      .finally(() => {
+        if (this.running.get(org) === run) this.running.delete(org);
+      });
+    this.queued.set(org, run);
+    return run;
+  }
+
+  private async page<View>(
+    org: OrgId,
+    filter: AuditFilter & { limit: number; cursor?: string },
+    view: (row: StoredEvent) => View,
+  ): Promise<Page<View>> {
+    const scope = `audit:${org}`;
+    const [at, id] = filter.cursor ? this.cursors.decode(scope, filter.cursor, 2) : [];
+    const rows = await this.store.findEvents(org, filter, filter.limit, at && id ? { at, id } : undefined);
+    return pageOf(rows, filter.limit, view, (row) => this.cursors.encode(scope, [row.at.toISOString(), row.id]));
+  }
+
+  private async walk(org: OrgId): Promise<Verification> {
+    const checkpoints = await this.store.checkpoints(org);
+    const { unsealed, orphans } = await this.store.countUnsealed(org);
+    const cut = checkpoints.findLast((point) => point.cut);
+    const start: ChainState = cut ? stateOf(cut) : { sequence: 0, hash: genesisHash };
+    let state = start;
+    const outcome = (): Omit<Verification, 'valid' | 'brokenAt'> => ({
+      eventCount: state.sequence - start.sequence,
+      firstSequence: state.sequence > start.sequence ? start.sequence + 1 : null,
+      lastSequence: state.sequence > start.sequence ? state.sequence : null,
+      unsealed,
+    });
+    const fail = (brokenAt: number, reason: string): Verification => ({ valid: false, ...outcome(), brokenAt, reason });
+    for (
+      let links = await this.store.linksAfter(org, start.sequence, verifyBatch);
+      links.length > 0;
+      links = await this.store.linksAfter(org, state.sequence, verifyBatch)
+    ) {
+      const next = walkChain(links, state);
+      if ('brokenAt' in next) return fail(next.brokenAt, 'an event was changed, removed or inserted');
+      for (const point of checkpoints) {
+        const link = links.find(({ sequence }) => sequence === Number(point.sequence));
+        if (link && link.hash !== point.hash) return fail(link.sequence, 'the chain differs from a signed checkpoint');
+      }
+      state = next;
+    }
+    for (const point of checkpoints) {
+      const sequence = Number(point.sequence);
+      const signed = checkpointBytes(org, stateOf(point), point.at.toISOString(), point.cut);
+      if (!(await this.keys.verify(signed, point.kid, point.signature)))
+        return fail(sequence, 'a checkpoint was changed');
+      if (sequence > state.sequence) return fail(state.sequence + 1, 'the chain ends before a signed checkpoint');
+    }
+    if (orphans > 0) return fail(state.sequence + 1, 'an event stands beside the chain');
+    return { valid: true, ...outcome(), brokenAt: null };
+  }
+}
+
+function stateOf({ sequence, hash }: StoredCheckpoint): ChainState {
+  return { sequence: Number(sequence), hash };
+}
+
+function viewOf(row: StoredEvent): AuditEventView {
+  const chain =
+    row.sequence === null ? null : { sequence: Number(row.sequence), prevHash: row.prev_hash!, hash: row.hash! };
+  return { ...row.event, chain };
+}
+
+function decisionOf(row: StoredEvent): DecisionView {
+  const { id, at, principal, action, resource, verb, legacyAlias, surface, outcome, requestId, sessionId, decision } =
+    row.event as ActEvent;
+  return {
+    id,
+    at,
+    principal,
+    action,
+    resource,
+    verb,
+    legacyAlias: legacyAlias ?? null,
+    surface,
+    outcome,
+    requestId,
+    sessionId,
+    decision: decision?.allowed ? 'allow' : 'deny',
+    policyIds: decision?.policies ?? [],
+    reason: decision?.reason ?? 'no decision could be made',
+    policyVersion: decision?.version ?? null,
+  };
+}
