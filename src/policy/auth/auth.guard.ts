@@ -1,0 +1,21 @@
+import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import type { DoorRequest } from '../../platform/http/http.types.js';
+import { publicRoute } from '../../platform/http/public.decorator.js';
+import { ContextService } from './context.service.js';
+
+/** The guard of every controller: who is calling, within which limits. What they may do is decided on the verb bus. */
+@Injectable()
+export class AuthGuard implements CanActivate {
+  constructor(
+    private readonly reflector: Reflector,
+    private readonly contexts: ContextService,
+  ) {}
+
+  async canActivate(host: ExecutionContext): Promise<boolean> {
+    if (this.reflector.getAllAndOverride<boolean>(publicRoute, [host.getHandler(), host.getClass()])) return true;
+    const request = host.switchToHttp().getRequest<DoorRequest>();
+    await this.contexts.open(request, 'rest');
+    return true;
+  }
+}

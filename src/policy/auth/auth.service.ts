@@ -1,0 +1,153 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import type { OrgRef, Principal } from '../../kernel/call-context.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { Notices } from '../../platform/bus/notices.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { bearerOf } from './bearer.js';
+import { CredentialStore } from './credential.store.js';
+import { runJwtStrategy } from './jwt.strategy.js';
+import { TokenRefusals } from './token-refusals.js';
+import { TokenRefused, TokenVerifier } from './token-verifier.js';
+
+/** Who a request comes from: the answer of `authenticate`. */
+export interface Identity {
+  readonly org: OrgRef;
+  readonly principal: Principal;
+  /** Milliseconds since the epoch; streams end then. */
+  readonly expiresAt?: number;
+}
+
+type AuthRequest = Parameters<typeof bearerOf>[0] & { socket: { remoteAddress?: string } };
+
+export const apiKeyPrefix = 'rlt_';
+export const defaultOrg = 'default';
+/** How long a verified credential is believed without asking the rows again: the bound of a revocation (abuse case 6). */
+const believedMs = 4_000;
+const maxCached = 10_000;
+
+/** Authentication as a plain call: headers and socket to an identity. Guards and hot doors wrap it. */
+@Injectable()
+export class AuthService {
+  private readonly cache = new Map<string, { identity: Identity; until: number }>();
+  private warnedAnonymous = false;
+
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly store: CredentialStore,
+    private readonly verifier: TokenVerifier,
+    private readonly refusals: TokenRefusals,
+    notices: Notices,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {
+    notices.on('credentials.changed', () => this.cache.clear());
+    notices.onMissed(() => this.cache.clear());
+  }
+
+  /** False in production without a secret and without a static bearer: every agent door then answers 503 (AN-43, AN-95). */
+  get configured(): boolean {
+    return (
+      !this.settings.production || this.settings.A2A_SECRET !== undefined || this.settings.legacyBearer !== undefined
+    );
+  }
+
+  /** Throws `auth_not_configured` or `unauthenticated`, the latter with one text for every cause. */
+  async authenticate(request: AuthRequest): Promise<Identity> {
+    if (!this.configured)
+      throw new RialtoError('auth_not_configured', {
+        message: 'set A2A_SECRET (at least 32 bytes) to open the agent doors',
+      });
+    const token = bearerOf(request);
+    if (token === undefined) {
+      if (
+        request.headers.authorization === undefined &&
+        this.settings.RIALTO_DEV_ANONYMOUS &&
+        isLoopback(request.socket.remoteAddress)
+      )
+        return this.anonymous();
+      throw this.refuse();
+    }
+    const key = createHash('sha256').update(token).digest('base64');
+    const known = this.cache.get(key);
+    if (known && known.until > systemClock.now()) return known.identity;
+    const identity = await this.identify(request, token);
+    if (!identity) throw this.refuse();
+    this.remember(key, identity);
+    return identity;
+  }
+
+  private async identify(request: AuthRequest, token: string): Promise<Identity | undefined> {
+    if (token.startsWith(apiKeyPrefix)) return this.byKey(token);
+    if (token.split('.').length === 3) return this.byJwt(request, token);
+    return this.byLegacyBearer(token);
+  }
+
+  private async byKey(token: string): Promise<Identity | undefined> {
+    const bearer = await this.store.bearerOfKey(hashKey(token));
+    if (!bearer) return undefined;
+    const { org, name, role, groups, agent, expiresAt } = bearer;
+    const principal: Principal = { kind: agent ? 'agent' : 'service', id: agent ?? name, role, groups };
+    return { org, principal, ...(expiresAt && { expiresAt: expiresAt.getTime() }) };
+  }
+
+  private async byJwt(request: AuthRequest, token: string): Promise<Identity | undefined> {
+    try {
+      const { org, sub, jti, exp } = await runJwtStrategy(request, this.verifier);
+      const member = await this.store.member(org.id, sub, jti);
+      if (!member || member.revoked) throw new TokenRefused(member ? 'claims' : 'tenant_mismatch', org, sub);
+      const principal: Principal = { kind: 'user', id: sub, role: member.role, groups: member.groups };
+      return { org: { id: org.id, slug: org.slug }, principal, expiresAt: exp * 1_000 };
+    } catch (error) {
+      if (!(error instanceof TokenRefused)) throw error;
+      await this.refusals.remember(error, token);
+      return undefined;
+    }
+  }
+
+  private async byLegacyBearer(token: string): Promise<Identity | undefined> {
+    const { legacyBearer } = this.settings;
+    if (!legacyBearer || !timingSafeEqual(sha256(token), sha256(legacyBearer))) return undefined;
+    const org = await this.store.orgBySlug(defaultOrg);
+    return org && { org, principal: { kind: 'service', id: 'api-key-env', role: 'member', groups: [] } };
+  }
+
+  private async anonymous(): Promise<Identity> {
+    if (!this.warnedAnonymous) {
+      this.warnedAnonymous = true;
+      this.log.warn('RIALTO_DEV_ANONYMOUS: callers on loopback are let in without a token');
+    }
+    const org = await this.store.orgBySlug(defaultOrg);
+    if (!org) throw this.refuse();
+    return { org, principal: { kind: 'anonymous', id: 'anonymous', role: 'member', groups: [] } };
+  }
+
+  private remember(key: string, identity: Identity): void {
+    if (this.cache.size >= maxCached) this.cache.delete(this.cache.keys().next().value!);
+    this.cache.set(key, { identity, until: Math.min(systemClock.now() + believedMs, identity.expiresAt ?? Infinity) });
+  }
+
+  private refuse(): RialtoError {
+    this.refusals.count();
+    return new RialtoError('unauthenticated', {
+      hint: 'send `Authorization: Bearer <token>`; in development the token lies in .rialto/token',
+    });
+  }
+}
+
+/** What is stored of an API key. */
+export function hashKey(key: string): string {
+  return createHash('sha256').update(key).digest('hex');
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** Judged by the socket, never by a header. */
+export function isLoopback(address: string | undefined): boolean {
+  return (
+    address !== undefined && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'))
+  );
+}

@@ -1,0 +1,85 @@
+import { Injectable } from '@nestjs/common';
+import type { Role } from '../../kernel/call-context.js';
+import type { KeyId, OrgId } from '../../kernel/ids.js';
+import { Pg } from '../../platform/database/pg.js';
+import { Vault } from '../../platform/secrets/vault.js';
+
+/** An org with the secrets its tokens may be signed by, newest first. */
+export interface OrgKeys {
+  readonly id: OrgId;
+  readonly slug: string;
+  readonly secrets: readonly Buffer[];
+}
+
+export interface Member {
+  readonly role: Role;
+  readonly groups: readonly string[];
+  readonly revoked: boolean;
+}
+
+export interface KeyBearer {
+  readonly id: KeyId;
+  readonly org: { readonly id: OrgId; readonly slug: string };
+  readonly name: string;
+  readonly role: Role;
+  readonly groups: readonly string[];
+  readonly agent: string | null;
+  readonly expiresAt: Date | null;
+}
+
+/** Answers who a credential belongs to. */
+@Injectable()
+export class CredentialStore {
+  constructor(
+    private readonly pg: Pg,
+    private readonly vault: Vault,
+  ) {}
+
+  async orgKeys(slug: string): Promise<OrgKeys | undefined> {
+    const rows = await this.pg.rows<{ id: OrgId; slug: string; secret_id: string | null; sealed: string | null }>(
+      'org-keys',
+      `select o.id, o.slug, s.id as secret_id, s.sealed from orgs o
+       left join org_secrets s on s.org_id = o.id and (s.retires_at is null or s.retires_at > now())
+       where o.slug = $1 and o.deleted_at is null order by s.created_at desc limit 3`,
+      [slug],
+    );
+    const org = rows[0];
+    if (!org) return undefined;
+    const secrets = rows.flatMap(({ secret_id: row, sealed }) =>
+      row && sealed ? [Buffer.from(this.vault.open(sealed, { table: 'org_secrets', row, org: org.id }).reveal())] : [],
+    );
+    return { id: org.id, slug: org.slug, secrets };
+  }
+
+  /** The active member a subject is, and whether the token with this id was revoked. */
+  async member(org: OrgId, sub: string, jti: string | undefined): Promise<Member | undefined> {
+    const [row] = await this.pg.rows<Member>(
+      'member',
+      `select role, groups, exists (select from revoked_tokens where org_id = $1 and jti = $3) as revoked
+       from members where org_id = $1 and sub = $2 and active`,
+      [org, sub, jti ?? ''],
+    );
+    return row;
+  }
+
+  async bearerOfKey(secretHash: string): Promise<KeyBearer | undefined> {
+    const [row] = await this.pg.rows<Omit<KeyBearer, 'org'> & { org_id: OrgId; slug: string }>(
+      'key-bearer',
+      `select k.id, k.org_id, o.slug, k.name, k.role, k.groups, k.agent,
+              k.expires_at as "expiresAt"
+       from api_keys k join orgs o on o.id = k.org_id
+       where k.secret_hash = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now()) and o.deleted_at is null`,
+      [secretHash],
+    );
+    return row && { ...row, org: { id: row.org_id, slug: row.slug } };
+  }
+
+  async orgBySlug(slug: string): Promise<{ id: OrgId; slug: string } | undefined> {
+    const [row] = await this.pg.rows<{ id: OrgId; slug: string }>(
+      'org-by-slug',
+      'select id, slug from orgs where slug = $1 and deleted_at is null',
+      [slug],
+    );
+    return row;
+  }
+}

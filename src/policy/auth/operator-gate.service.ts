@@ -1,0 +1,61 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { RialtoError } from '../../kernel/errors.js';
+import { VerbBus } from '../../kernel/verb-bus.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import type { DoorRequest } from '../../platform/http/http.types.js';
+import type { Gate } from '../../platform/http/openapi.js';
+import { sendProblem } from '../../platform/http/problem.js';
+import { defaultOrg } from './auth.service.js';
+import { ContextService } from './context.service.js';
+
+/** Lets operators to the pages beside the API: an admin bearer of the default org, or Basic `admin` with RIALTO_ADMIN_PASSWORD. */
+@Injectable()
+export class OperatorGate implements Gate {
+  readonly admin: RequestHandler = (request, response, next) => void this.check(request, response, next);
+  readonly docs: RequestHandler = (request, response, next) =>
+    this.settings.production ? void this.check(request, response, next) : next();
+
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly contexts: ContextService,
+    private readonly verbs: VerbBus,
+  ) {}
+
+  private async check(request: Request, response: Response, next: NextFunction): Promise<void> {
+    const door = request as unknown as DoorRequest;
+    try {
+      const basic = basicOf(request.headers.authorization);
+      if (basic !== undefined && this.isAdminPassword(basic)) return next();
+      // A browser can only ask for a user and a password: an admin's key is as good as the password.
+      if (basic?.startsWith('admin:')) request.headers.authorization = `Bearer ${basic.slice('admin:'.length)}`;
+      const ctx = await this.contexts.open(door, 'rest');
+      const action = request.method === 'GET' || request.method === 'HEAD' ? 'admin_read' : 'admin_write';
+      const allowed =
+        ctx.org.slug === defaultOrg &&
+        ctx.principal.role === 'admin' &&
+        (await this.verbs.permits({ ctx, verb: 'operator.page', action, resource: { type: 'Org', id: ctx.org.slug } }));
+      if (!allowed) throw new RialtoError('denied', { message: 'this page is for admins of the default org' });
+      next();
+    } catch (error) {
+      const known = RialtoError.from(error);
+      sendProblem(door, response, known.code, known, 'Basic realm="rialto", Bearer realm="rialto"');
+      if (known.code === 'internal') next(error);
+    }
+  }
+
+  private isAdminPassword(basic: string): boolean {
+    const expected = this.settings.RIALTO_ADMIN_PASSWORD;
+    return expected !== undefined && timingSafeEqual(digest(basic), digest(`admin:${expected}`));
+  }
+}
+
+/** `user:password` of Basic authentication (RFC 7617). */
+function basicOf(header: string | undefined): string | undefined {
+  return header?.startsWith('Basic ') ? Buffer.from(header.slice(6), 'base64').toString('utf8') : undefined;
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

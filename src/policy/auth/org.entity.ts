@@ -1,0 +1,152 @@
+import {
+  Check,
+  Column,
+  CreateDateColumn,
+  Entity,
+  ForeignKey,
+  Index,
+  PrimaryColumn,
+  Unique,
+  UpdateDateColumn,
+} from 'typeorm';
+import type { Role } from '../../kernel/call-context.js';
+import type { KeyId, OrgId } from '../../kernel/ids.js';
+
+const roleCheck = `role in ('viewer', 'member', 'admin')`;
+
+/** A tenant. Everything that is stored belongs to one; a deleted one keeps its audit. */
+@Entity('orgs')
+@Unique('uq_orgs_slug', ['slug'])
+export class OrgEntity {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_orgs' })
+  id: OrgId;
+
+  @Column('text')
+  slug: string;
+
+  @Column('text')
+  name: string;
+
+  /** The published agent that answers when a caller names none. */
+  @Column('text', { name: 'default_agent', nullable: true })
+  defaultAgent: string | null;
+
+  @Column('integer', { name: 'tool_timeout_ms', nullable: true })
+  toolTimeoutMs: number | null;
+
+  @Column('text', { name: 'tool_names', nullable: true })
+  toolNames: string | null;
+
+  /** Raised by every change of a policy; decisions are cached under it. */
+  @Column('bigint', { name: 'policy_version', default: 0 })
+  policyVersion: string;
+
+  @CreateDateColumn({ type: 'timestamptz', name: 'created_at' })
+  createdAt: Date;
+
+  @UpdateDateColumn({ type: 'timestamptz', name: 'updated_at' })
+  updatedAt: Date;
+
+  @Column('timestamptz', { name: 'deleted_at', nullable: true })
+  deletedAt: Date | null;
+}
+
+/** A secret of an org for HS256 tokens; a rotated one is accepted until it retires. */
+@Entity('org_secrets')
+export class OrgSecretEntity {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_org_secrets' })
+  id: string;
+
+  @Column('uuid', { name: 'org_id' })
+  @Index('ix_org_secrets_org')
+  @ForeignKey('OrgEntity', { name: 'fk_org_secrets_org' })
+  orgId: OrgId;
+
+  @Column('text')
+  sealed: string;
+
+  @CreateDateColumn({ type: 'timestamptz', name: 'created_at' })
+  createdAt: Date;
+
+  @Column('timestamptz', { name: 'retires_at', nullable: true })
+  retiresAt: Date | null;
+}
+
+/** Someone whose tokens an org accepts. */
+@Entity('members')
+@Check('ck_members_role', roleCheck)
+export class MemberEntity {
+  @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_members' })
+  @ForeignKey('OrgEntity', { name: 'fk_members_org' })
+  orgId: OrgId;
+
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'pk_members' })
+  sub: string;
+
+  @Column('text')
+  role: Role;
+
+  @Column('text', { array: true, default: '{}' })
+  groups: string[];
+
+  @Column('boolean', { default: true })
+  active: boolean;
+
+  @CreateDateColumn({ type: 'timestamptz', name: 'created_at' })
+  createdAt: Date;
+}
+
+/** A key for machines; only its SHA-256 is kept. `agent` makes its bearer that registered agent. */
+@Entity('api_keys')
+@Unique('uq_api_keys_hash', ['secretHash'])
+@Index('ix_api_keys_org', ['orgId', 'createdAt'])
+@Check('ck_api_keys_role', roleCheck)
+export class ApiKeyEntity {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_api_keys' })
+  id: KeyId;
+
+  @Column('uuid', { name: 'org_id' })
+  @ForeignKey('OrgEntity', { name: 'fk_api_keys_org' })
+  orgId: OrgId;
+
+  @Column('text')
+  name: string;
+
+  @Column('text')
+  role: Role;
+
+  @Column('text', { array: true, default: '{}' })
+  groups: string[];
+
+  @Column('text', { nullable: true })
+  agent: string | null;
+
+  @Column('text', { name: 'secret_hash' })
+  secretHash: string;
+
+  @Column('text')
+  hint: string;
+
+  @Column('timestamptz', { name: 'expires_at', nullable: true })
+  expiresAt: Date | null;
+
+  @Column('timestamptz', { name: 'revoked_at', nullable: true })
+  revokedAt: Date | null;
+
+  @CreateDateColumn({ type: 'timestamptz', name: 'created_at' })
+  createdAt: Date;
+}
+
+/** A token that was revoked before it expired. */
+@Entity('revoked_tokens')
+export class RevokedTokenEntity {
+  @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_revoked_tokens' })
+  @ForeignKey('OrgEntity', { name: 'fk_revoked_tokens_org' })
+  orgId: OrgId;
+
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'pk_revoked_tokens' })
+  jti: string;
+
+  @Column('timestamptz', { name: 'expires_at' })
+  expiresAt: Date;
+}

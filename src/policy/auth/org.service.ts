@@ -1,0 +1,340 @@
+import { randomBytes } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { IsNull, Repository } from 'typeorm';
+import type { CallContext } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { isUuid, newId, type KeyId, type OrgId } from '../../kernel/ids.js';
+import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { isUniqueViolation } from '../../platform/database/pg.js';
+import { SnapshotCache } from '../../platform/database/snapshot-cache.js';
+import type { Tx } from '../../platform/database/tx.js';
+import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
+import { Vault } from '../../platform/secrets/vault.js';
+import { PolicyService } from '../policy.service.js';
+import { OrgActs } from './org-acts.js';
+import { apiKeyPrefix, defaultOrg, hashKey } from './auth.service.js';
+import { ApiKeyEntity, MemberEntity, OrgEntity, OrgSecretEntity, RevokedTokenEntity } from './org.entity.js';
+import type {
+  ChangeOrg,
+  CreateKey,
+  CreateOrg,
+  KeyView,
+  MemberView,
+  NewKeyView,
+  OrgView,
+  RevokeToken,
+  RotateSecret,
+  SaveMember,
+} from './org.types.js';
+
+/** What an org says of its tools; undefined where it leaves it to the deployment. */
+export interface ToolSettings {
+  readonly timeoutMs?: number;
+  readonly names?: 'portable' | 'canonical' | 'both';
+}
+
+type Paging = { limit: number; cursor?: string };
+
+/** Orgs, members, keys and secrets. Admins of the default org run the deployment; all others see their own org only. */
+@Injectable()
+export class OrgService {
+  private readonly settingsOf = new SnapshotCache<ToolSettings>({
+    probe: async (id) =>
+      (await this.orgs.findOne({ where: { id: id as OrgId }, select: { updatedAt: true } }))?.updatedAt.toISOString() ??
+      '',
+    load: async (id) => {
+      const org = await this.orgs.findOneBy({ id: id as OrgId });
+      return {
+        timeoutMs: org?.toolTimeoutMs ?? undefined,
+        names: (org?.toolNames ?? undefined) as ToolSettings['names'],
+      };
+    },
+  });
+
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    @InjectRepository(OrgEntity) private readonly orgs: Repository<OrgEntity>,
+    private readonly acts: OrgActs,
+    private readonly policies: PolicyService,
+    private readonly cursors: Cursors,
+    private readonly vault: Vault,
+  ) {}
+
+  list(ctx: CallContext, { limit, cursor }: Paging): Promise<Page<OrgView>> {
+    return this.acts.admin.read(ctx, 'org.list', async () => {
+      const [after] = cursor ? this.cursors.decode(`orgs:${ctx.org.id}`, cursor, 1) : [];
+      const query = this.orgs
+        .createQueryBuilder('org')
+        .where('org.deleted_at is null')
+        .orderBy('org.slug')
+        .limit(limit + 1);
+      if (!runsDeployment(ctx)) query.andWhere('org.id = :id', { id: ctx.org.id });
+      if (after !== undefined) query.andWhere('org.slug > :after', { after });
+      return pageOf(await query.getMany(), limit, orgView, (row) =>
+        this.cursors.encode(`orgs:${ctx.org.id}`, [row.slug]),
+      );
+    });
+  }
+
+  get(ctx: CallContext, slug: string): Promise<OrgView> {
+    return this.acts.admin.read(ctx, 'org.get', async () => orgView(await this.visible(ctx, slug)));
+  }
+
+  create(ctx: CallContext, input: CreateOrg): Promise<OrgView> {
+    return this.acts.admin.write(ctx, 'org.create', { slug: input.slug }, async (tx) => {
+      if (!runsDeployment(ctx))
+        throw new RialtoError('denied', { message: `only admins of the org "${defaultOrg}" may create orgs` });
+      return orgView(await this.insert(tx, input));
+    });
+  }
+
+  change(ctx: CallContext, slug: string, input: ChangeOrg): Promise<OrgView> {
+    const facts = { org: slug, fields: Object.keys(input) };
+    return this.acts.admin.prepareAndWrite(
+      ctx,
+      'org.change',
+      facts,
+      () => this.visible(ctx, slug),
+      async (tx, org) => {
+        await this.update(tx, org.id, input);
+        this.acts.notices.tell(tx, 'org.changed', { orgId: org.id });
+        return orgView(await tx.manager.findOneByOrFail(OrgEntity, { id: org.id }));
+      },
+    );
+  }
+
+  /** Its credentials stop at once; its audit stays. */
+  remove(ctx: CallContext, slug: string): Promise<void> {
+    return this.acts.admin.prepareAndWrite(
+      ctx,
+      'org.delete',
+      { org: slug },
+      () => this.visible(ctx, slug),
+      async (tx, org) => {
+        if (org.slug === defaultOrg)
+          throw new RialtoError('unprocessable', { message: 'the default org cannot be deleted' });
+        await this.update(tx, org.id, { deletedAt: new Date(systemClock.now()), slug: `${org.slug}~${org.id}` });
+        this.acts.tellCredentials(tx, org.id);
+      },
+    );
+  }
+
+  members(ctx: CallContext, slug: string, { limit, cursor }: Paging): Promise<Page<MemberView>> {
+    return this.acts.admin.read(ctx, 'member.list', async () => {
+      const org = await this.visible(ctx, slug);
+      const [after] = cursor ? this.cursors.decode(`members:${org.id}`, cursor, 1) : [];
+      const query = this.orgs.manager
+        .createQueryBuilder(MemberEntity, 'member')
+        .where('member.org_id = :org', { org: org.id })
+        .orderBy('member.sub')
+        .limit(limit + 1);
+      if (after !== undefined) query.andWhere('member.sub > :after', { after });
+      return pageOf(await query.getMany(), limit, memberView, (row) =>
+        this.cursors.encode(`members:${org.id}`, [row.sub]),
+      );
+    });
+  }
+
+  /** Adds a member, or changes role, groups and activity of one. */
+  saveMember(ctx: CallContext, slug: string, input: SaveMember): Promise<MemberView> {
+    return this.acts.admin.prepareAndWrite(
+      ctx,
+      'member.save',
+      { org: slug, sub: input.sub, role: input.role },
+      () => this.visible(ctx, slug),
+      async (tx, org) => {
+        await this.putMember(tx, org.id, input);
+        return memberView(await tx.manager.findOneByOrFail(MemberEntity, { orgId: org.id, sub: input.sub }));
+      },
+    );
+  }
+
+  removeMember(ctx: CallContext, slug: string, sub: string): Promise<void> {
+    return this.acts.admin.prepareAndWrite(
+      ctx,
+      'member.remove',
+      { org: slug, sub },
+      () => this.visible(ctx, slug),
+      async (tx, org) => {
+        const { affected } = await tx.manager.getRepository(MemberEntity).delete({ orgId: org.id, sub });
+        if (affected === 0) throw new RialtoError('not_found', { message: 'no such member' });
+        this.acts.tellCredentials(tx, org.id);
+      },
+    );
+  }
+
+  /** Makes a new secret for HS256 tokens of an org and shows it once; the one before retires after the grace. */
+  rotateSecret(
+    ctx: CallContext,
+    slug: string,
+    { graceSeconds }: RotateSecret,
+  ): Promise<{ secret: string; graceSeconds: number }> {
+    return this.acts.admin.prepareAndWrite(
+      ctx,
+      'org.rotate-secret',
+      { org: slug },
+      () => this.visible(ctx, slug),
+      async (tx, org) => {
+        const secret = randomBytes(48).toString('base64url');
+        const id = newId();
+        const retiresAt = new Date(systemClock.now() + graceSeconds * 1_000);
+        await tx.manager.getRepository(OrgSecretEntity).update({ orgId: org.id, retiresAt: IsNull() }, { retiresAt });
+        await tx.manager.getRepository(OrgSecretEntity).insert({
+          id,
+          orgId: org.id,
+          sealed: this.vault.seal(secret, { table: 'org_secrets', row: id, org: org.id }),
+        });
+        this.acts.tellCredentials(tx, org.id);
+        return { secret, graceSeconds };
+      },
+    );
+  }
+
+  revokeToken(ctx: CallContext, { jti, expiresAt }: RevokeToken): Promise<void> {
+    return this.acts.admin.write(ctx, 'token.revoke', { jti }, async (tx) => {
+      const until = expiresAt ? new Date(expiresAt) : new Date(systemClock.now() + 3_700_000);
+      await tx.manager
+        .getRepository(RevokedTokenEntity)
+        .upsert({ orgId: ctx.org.id, jti, expiresAt: until }, ['orgId', 'jti']);
+      this.acts.tellCredentials(tx, ctx.org.id);
+    });
+  }
+
+  keys(ctx: CallContext, { limit, cursor }: Paging): Promise<Page<KeyView>> {
+    return this.acts.admin.read(ctx, 'key.list', async () => {
+      const scope = `keys:${ctx.org.id}`;
+      const [after] = cursor ? this.cursors.decode(scope, cursor, 1) : [];
+      const query = this.orgs.manager
+        .createQueryBuilder(ApiKeyEntity, 'key')
+        .where('key.org_id = :org', { org: ctx.org.id })
+        .orderBy('key.id')
+        .limit(limit + 1);
+      if (after !== undefined) query.andWhere('key.id > :after', { after });
+      return pageOf(await query.getMany(), limit, keyView, (row) => this.cursors.encode(scope, [row.id]));
+    });
+  }
+
+  createKey(ctx: CallContext, input: CreateKey): Promise<NewKeyView> {
+    return this.acts.admin.write(ctx, 'key.create', { name: input.name, role: input.role }, (tx) =>
+      this.insertKey(tx, ctx.org.id, input),
+    );
+  }
+
+  revokeKey(ctx: CallContext, id: string): Promise<void> {
+    return this.acts.admin.write(ctx, 'key.revoke', { key: id }, async (tx) => {
+      const { affected } = isUuid(id)
+        ? await tx.manager
+            .getRepository(ApiKeyEntity)
+            .update({ id: id as KeyId, orgId: ctx.org.id }, { revokedAt: new Date(systemClock.now()) })
+        : { affected: 0 };
+      if (affected === 0) throw new RialtoError('not_found', { message: 'no such key' });
+      this.acts.tellCredentials(tx, ctx.org.id);
+    });
+  }
+
+  /** What an org says of its tools; read on every call, from memory. */
+  toolSettings(org: string): Promise<ToolSettings> {
+    const known = this.settingsOf.peek(org);
+    return known ? Promise.resolve(known) : this.settingsOf.get(org);
+  }
+
+  @OnNotice('org.changed')
+  forget({ orgId }: { orgId: string }): void {
+    this.settingsOf.expire(orgId);
+  }
+
+  /** An org that is not deleted. */
+  async find(slug: string): Promise<OrgEntity | undefined> {
+    return (await this.orgs.findOneBy({ slug, deletedAt: IsNull() })) ?? undefined;
+  }
+
+  async insert(tx: Tx, { slug, name }: CreateOrg): Promise<OrgEntity> {
+    const id = newId<OrgId>();
+    const orgs = tx.manager.getRepository(OrgEntity);
+    try {
+      await orgs.insert({ id, slug, name: name ?? slug });
+    } catch (error) {
+      if (isUniqueViolation(error)) throw new RialtoError('conflict', { message: `the org "${slug}" exists already` });
+      throw error;
+    }
+    if (!this.settings.production) await this.policies.seedDevelopment(tx, id);
+    return orgs.findOneByOrFail({ id });
+  }
+
+  async putMember(tx: Tx, orgId: OrgId, { sub, role, groups, active }: SaveMember): Promise<void> {
+    await tx.manager.getRepository(MemberEntity).upsert({ orgId, sub, role, groups, active }, ['orgId', 'sub']);
+    this.acts.tellCredentials(tx, orgId);
+  }
+
+  async insertKey(
+    tx: Tx,
+    orgId: OrgId,
+    { name, role, groups, agent, expiresAt }: CreateKey,
+    key = `${apiKeyPrefix}${randomBytes(32).toString('base64url')}`,
+  ): Promise<NewKeyView> {
+    const row = {
+      id: newId<KeyId>(),
+      orgId,
+      name,
+      role,
+      groups,
+      agent: agent ?? null,
+      secretHash: hashKey(key),
+      hint: `${key.slice(0, 8)}…${key.slice(-4)}`,
+      expiresAt: expiresAt ? new Date(expiresAt) : null,
+      revokedAt: null,
+    };
+    await tx.manager.getRepository(ApiKeyEntity).insert(row);
+    return { ...keyView({ ...row, createdAt: new Date(systemClock.now()) }), key };
+  }
+
+  /** Changes the named columns of an org that is still there: what others changed meanwhile stays as it is. */
+  private async update(tx: Tx, id: OrgId, columns: Partial<OrgEntity>): Promise<void> {
+    const { affected } = await tx.manager.getRepository(OrgEntity).update({ id, deletedAt: IsNull() }, columns);
+    if (affected === 0) throw new RialtoError('not_found', { message: 'no such org' });
+  }
+
+  private async visible(ctx: CallContext, slug: string): Promise<OrgEntity> {
+    const org = slug === ctx.org.slug || runsDeployment(ctx) ? await this.find(slug) : undefined;
+    if (!org) throw new RialtoError('not_found', { message: 'no such org' });
+    return org;
+  }
+}
+
+function runsDeployment({ org, principal }: CallContext): boolean {
+  return org.slug === defaultOrg && principal.role === 'admin';
+}
+
+function orgView({ id, slug, name, defaultAgent, toolTimeoutMs, toolNames, createdAt, updatedAt }: OrgEntity): OrgView {
+  return {
+    id,
+    slug,
+    name,
+    defaultAgent,
+    toolTimeoutMs,
+    toolNames,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
+}
+
+function memberView({ sub, role, groups, active, createdAt }: MemberEntity): MemberView {
+  return { sub, role, groups, active, createdAt: createdAt.toISOString() };
+}
+
+function keyView({ id, name, role, groups, agent, hint, expiresAt, revokedAt, createdAt }: ApiKeyEntity): KeyView {
+  return {
+    id,
+    name,
+    role,
+    groups,
+    agent,
+    hint,
+    expiresAt: expiresAt?.toISOString() ?? null,
+    revokedAt: revokedAt?.toISOString() ?? null,
+    createdAt: createdAt.toISOString(),
+  };
+}

@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { AuditService } from '../../audit/audit.service.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
+import type { TokenRefused } from './token-verifier.js';
+
+const maxNoted = 10_000;
+
+/** What is remembered of refused credentials; the caller is told nothing of it. */
+@Injectable()
+export class TokenRefusals {
+  private readonly noted = new Set<string>();
+
+  constructor(
+    private readonly audit: AuditService,
+    private readonly metrics: Metrics,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  count(): void {
+    this.metrics.authFailures.inc();
+  }
+
+  /**
+   * Logs why a token was refused. One that our key signed and that claims another tenant, or a subject who is no member,
+   * becomes the audit event `token.tenant_mismatch` of the key's org (abuse case 4), once per token and process.
+   */
+  async remember({ reason, org, sub }: TokenRefused, token: string): Promise<void> {
+    this.log.info({ reason, org: org?.slug }, 'a token was refused');
+    if (reason !== 'tenant_mismatch' || !org) return;
+    const tokenHash = createHash('sha256').update(token).digest('hex');
+    if (this.noted.has(tokenHash)) return;
+    if (this.noted.size >= maxNoted) this.noted.clear();
+    this.noted.add(tokenHash);
+    try {
+      await this.audit.note(org.id, 'token.tenant_mismatch', { sub, tokenHash, outcome: 'denied' });
+    } catch (err) {
+      this.noted.delete(tokenHash);
+      this.log.error({ err }, 'a refused token could not be noted in the audit');
+    }
+  }
+}

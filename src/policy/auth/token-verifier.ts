@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto';
+import { createRemoteJWKSet, customFetch, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
+import { systemClock } from '../../kernel/clock.js';
+import type { SafeFetch } from '../../platform/http/safe-fetch.js';
+import type { Settings } from '../../platform/config/settings.js';
+import { peekJwt } from './bearer.js';
+import type { CredentialStore, OrgKeys } from './credential.store.js';
+
+const clockSkewSeconds = 60;
+const maxLifetimeSeconds = 3_600;
+const maxCandidates = 4;
+const outsideAlgorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'];
+
+/** What a verified token says: the org is the owner of the key that verified it. */
+export interface VerifiedToken {
+  readonly org: OrgKeys;
+  readonly sub: string;
+  readonly jti?: string;
+  /** Seconds since the epoch. */
+  readonly exp: number;
+}
+
+/** Why a token was refused; for the log and the audit, never for the caller. */
+export class TokenRefused extends Error {
+  constructor(
+    readonly reason: 'malformed' | 'unknown_key' | 'signature' | 'claims' | 'tenant_mismatch',
+    readonly org?: OrgKeys,
+    /** Who it names, when its signature held. */
+    readonly sub?: string,
+  ) {
+    super(`token refused: ${reason}`);
+  }
+}
+
+interface OutsideIssuer {
+  readonly orgSlug: string;
+  readonly issuer: string;
+  readonly keys: JWTVerifyGetKey;
+}
+
+/**
+ * Verifies bearer tokens with jose: candidates by the unverified `org_domain` or `iss`, one algorithm per key, all five
+ * claims required, lifetime at most an hour (reliability-security.md 4.7; AN-48…AN-50).
+ */
+export class TokenVerifier {
+  private readonly outside: OutsideIssuer[];
+  /** Costs an unknown org the same signature check as a known one (abuse case 8). */
+  private readonly dummy = randomBytes(32);
+
+  constructor(
+    private readonly settings: Pick<
+      Settings,
+      'A2A_SECRET' | 'RIALTO_JWT_ISSUERS' | 'RIALTO_JWT_AUDIENCE' | 'RIALTO_JWKS'
+    >,
+    private readonly store: CredentialStore,
+    safeFetch: SafeFetch,
+  ) {
+    this.outside = settings.RIALTO_JWKS.map((entry) => {
+      const [orgSlug, rest = ''] = splitOnce(entry, '=');
+      const [issuer, jwks = ''] = splitOnce(rest, '|');
+      const fetchKeys = safeFetch.asFetch({ deadlineMs: 5_000, maxBytes: 262_144 });
+      return { orgSlug, issuer, keys: createRemoteJWKSet(new URL(jwks), { [customFetch]: fetchKeys }) };
+    });
+  }
+
+  /** Throws TokenRefused. */
+  async verify(token: string): Promise<VerifiedToken> {
+    const peeked = peekJwt(token);
+    if (!peeked) throw new TokenRefused('malformed');
+    const { header, claims } = peeked;
+    const outside = this.outside.find((issuer) => issuer.issuer === claims.iss);
+    if (outside) return this.verifyOutside(token, outside);
+    if (header.alg !== 'HS256' || typeof claims.org_domain !== 'string') throw new TokenRefused('claims');
+    const org = await this.store.orgKeys(claims.org_domain);
+    const candidates = [
+      ...(this.settings.A2A_SECRET ? [Buffer.from(this.settings.A2A_SECRET)] : []),
+      ...(org?.secrets ?? []),
+    ];
+    for (const secret of candidates.length > 0 && org ? candidates.slice(0, maxCandidates) : [this.dummy]) {
+      const payload = await verifyHs256(token, secret);
+      if (!payload) continue;
+      if (!org) break;
+      return this.accept(payload, org);
+    }
+    throw new TokenRefused(org ? 'signature' : 'unknown_key', org);
+  }
+
+  private async verifyOutside(token: string, issuer: OutsideIssuer): Promise<VerifiedToken> {
+    const org = await this.store.orgKeys(issuer.orgSlug);
+    if (!org) throw new TokenRefused('unknown_key');
+    try {
+      const { payload } = await jwtVerify(token, issuer.keys, {
+        algorithms: outsideAlgorithms,
+        clockTolerance: clockSkewSeconds,
+      });
+      return this.accept(payload, org, issuer.issuer);
+    } catch (error) {
+      throw error instanceof TokenRefused ? error : new TokenRefused('signature', org);
+    }
+  }
+
+  private accept(payload: JWTPayload, org: OrgKeys, issuer?: string): VerifiedToken {
+    const { iss, aud, sub, iat, exp, jti } = payload;
+    const now = systemClock.now() / 1_000;
+    const audiences = typeof aud === 'string' ? [aud] : (aud ?? []);
+    const sound =
+      typeof sub === 'string' &&
+      sub !== '' &&
+      sub.length <= 256 &&
+      typeof iat === 'number' &&
+      Number.isFinite(iat) &&
+      iat <= now + clockSkewSeconds &&
+      typeof exp === 'number' &&
+      Number.isFinite(exp) &&
+      exp > now - clockSkewSeconds &&
+      exp - iat <= maxLifetimeSeconds &&
+      (issuer ? iss === issuer : typeof iss === 'string' && this.settings.RIALTO_JWT_ISSUERS.includes(iss)) &&
+      audiences.length > 0 &&
+      audiences.every((audience) => this.settings.RIALTO_JWT_AUDIENCE.includes(audience));
+    if (!sound) throw new TokenRefused('claims', org);
+    if (claimsAnotherOrg(payload, org)) throw new TokenRefused('tenant_mismatch', org, sub);
+    return { org, sub, jti: typeof jti === 'string' ? jti : undefined, exp };
+  }
+}
+
+function claimsAnotherOrg(payload: JWTPayload, org: OrgKeys): boolean {
+  return (
+    (payload.org_domain !== undefined && payload.org_domain !== org.slug) ||
+    (payload.org_id !== undefined && payload.org_id !== org.id && payload.org_id !== org.slug)
+  );
+}
+
+async function verifyHs256(token: string, secret: Uint8Array): Promise<JWTPayload | undefined> {
+  try {
+    return (await jwtVerify(token, secret, { algorithms: ['HS256'], clockTolerance: clockSkewSeconds })).payload;
+  } catch {
+    return undefined;
+  }
+}
+
+function splitOnce(text: string, mark: string): [string, string?] {
+  const at = text.indexOf(mark);
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+}

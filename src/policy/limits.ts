@@ -1,0 +1,27 @@
+/** A token bucket: `tokens` at the time `at` (ms). Refills `perMinute` evenly, holds at most half a minute's worth, at least 10. */
+export interface Bucket {
+  readonly tokens: number;
+  readonly at: number;
+}
+
+export interface Taken {
+  readonly bucket: Bucket;
+  /** 0 when the request may pass, else the whole seconds until the next one may. */
+  readonly retryAfterSeconds: number;
+}
+
+export function burstOf(perMinute: number): number {
+  return Math.max(10, Math.ceil(perMinute / 2));
+}
+
+/** Takes one token, or says how long to wait. Pure: the same bucket and time give the same answer. */
+export function take(bucket: Bucket | undefined, perMinute: number, now: number): Taken {
+  const perMs = perMinute / 60_000;
+  const burst = burstOf(perMinute);
+  const tokens = bucket ? Math.min(burst, bucket.tokens + Math.max(0, now - bucket.at) * perMs) : burst;
+  if (tokens >= 1) return { bucket: { tokens: tokens - 1, at: now }, retryAfterSeconds: 0 };
+  return { bucket: { tokens, at: now }, retryAfterSeconds: Math.max(1, Math.ceil((1 - tokens) / perMs / 1_000)) };
+}
+
+/** Hops of delegation that are allowed behind one call (AN-61). */
+export const maxDepth = 3;

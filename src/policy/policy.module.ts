@@ -1,0 +1,85 @@
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
+import { PassportModule } from '@nestjs/passport';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuditModule } from '../audit/audit.module.js';
+import { VerbBus } from '../kernel/verb-bus.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { HealthService } from '../platform/telemetry/health.service.js';
+import { AuthGuard } from './auth/auth.guard.js';
+import { AuthService } from './auth/auth.service.js';
+import { Bootstrap } from './auth/bootstrap.service.js';
+import { ContextService } from './auth/context.service.js';
+import { CredentialStore } from './auth/credential.store.js';
+import { KeyController, OrgController } from './auth/org.controller.js';
+import { ApiKeyEntity, MemberEntity, OrgEntity, OrgSecretEntity, RevokedTokenEntity } from './auth/org.entity.js';
+import { OrgActs } from './auth/org-acts.js';
+import { OrgService } from './auth/org.service.js';
+import { TokenRefusals } from './auth/token-refusals.js';
+import { RevocationSweeper } from './auth/revocation.sweeper.js';
+import { TokenVerifier } from './auth/token-verifier.js';
+import { OperatorGate } from './auth/operator-gate.service.js';
+import { LimitsService } from './limits.service.js';
+import { PolicyController } from './policy.controller.js';
+import { PolicyDecider } from './policy-decider.js';
+import { PolicyEntity, PolicyVersionEntity } from './policy.entity.js';
+import { PolicyService } from './policy.service.js';
+import { PolicyStore } from './policy.store.js';
+
+/** Room 5: who is calling, what they may do, and how often. */
+@Module({
+  imports: [
+    AuditModule,
+    PassportModule,
+    TypeOrmModule.forFeature([
+      OrgEntity,
+      OrgSecretEntity,
+      MemberEntity,
+      ApiKeyEntity,
+      RevokedTokenEntity,
+      PolicyEntity,
+      PolicyVersionEntity,
+    ]),
+  ],
+  controllers: [PolicyController, OrgController, KeyController],
+  providers: [
+    PolicyService,
+    PolicyDecider,
+    PolicyStore,
+    OrgService,
+    OrgActs,
+    AuthService,
+    TokenRefusals,
+    ContextService,
+    LimitsService,
+    OperatorGate,
+    CredentialStore,
+    Bootstrap,
+    RevocationSweeper,
+    {
+      provide: TokenVerifier,
+      useFactory: (settings: Settings, store: CredentialStore, safeFetch: SafeFetch) =>
+        new TokenVerifier(settings, store, safeFetch),
+      inject: [SETTINGS, CredentialStore, SafeFetch],
+    },
+    { provide: APP_GUARD, useClass: AuthGuard },
+  ],
+  exports: [PolicyService, AuthService, ContextService, OrgService, Bootstrap],
+})
+export class PolicyModule implements OnModuleInit {
+  constructor(
+    private readonly verbs: VerbBus,
+    private readonly decider: PolicyDecider,
+    private readonly health: HealthService,
+  ) {}
+
+  onModuleInit(): void {
+    this.verbs.decideWith((act) => this.decider.decide(act));
+    const check = () =>
+      this.decider.engine.healthy
+        ? { status: 'ok' as const }
+        : { status: 'down' as const, detail: 'the policy engine stopped; every call is denied until a restart' };
+    this.health.add({ name: 'policy', run: () => Promise.resolve(check()) });
+  }
+}
