@@ -1,0 +1,51 @@
+import { Injectable } from '@nestjs/common';
+import { assertNever } from '../kernel/never.js';
+import { Vault } from '../platform/secrets/vault.js';
+import type { AgentEntity } from './agent.entity.js';
+import type { Credential } from './registry.types.js';
+
+type Owner = Pick<AgentEntity, 'id' | 'orgId'>;
+type Sealed = Pick<AgentEntity, 'credential' | 'credentialKind' | 'credentialHint'>;
+
+/** Credentials of agents: sealed on the way in, opened at the last moment on the way out. */
+@Injectable()
+export class AgentCredentials {
+  constructor(private readonly vault: Vault) {}
+
+  seal(owner: Owner, credential: Credential | null): Sealed {
+    if (credential === null) return { credential: null, credentialKind: null, credentialHint: null };
+    return {
+      credential: this.vault.seal(JSON.stringify(credential), placeOf(owner)),
+      credentialKind: credential.type,
+      credentialHint: hintOf(secretOf(credential)),
+    };
+  }
+
+  open(agent: Owner & Pick<AgentEntity, 'credential'>): Credential | undefined {
+    return agent.credential === null
+      ? undefined
+      : (JSON.parse(this.vault.open(agent.credential, placeOf(agent)).reveal()) as Credential);
+  }
+}
+
+function placeOf({ id, orgId }: Owner) {
+  return { table: 'agent_cards', row: id, org: orgId };
+}
+
+function secretOf(credential: Credential): string {
+  switch (credential.type) {
+    case 'bearer':
+      return credential.token;
+    case 'apiKey':
+      return credential.value;
+    case 'oauth2':
+      return credential.clientSecret;
+    default:
+      return assertNever(credential);
+  }
+}
+
+/** The last four characters of a secret that is long enough to spare them. */
+function hintOf(secret: string): string {
+  return secret.length >= 16 ? `…${secret.slice(-4)}` : '…';
+}

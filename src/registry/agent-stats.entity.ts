@@ -1,0 +1,97 @@
+import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/** Successes and failures of an agent: the posterior that routing samples from (RE-72). */
+@Entity('agent_outcomes')
+export class AgentOutcomesEntity {
+  @PrimaryColumn('uuid', { name: 'agent_id', primaryKeyConstraintName: 'pk_agent_outcomes' })
+  agentId: string;
+
+  @Column('bigint', { default: 0 })
+  successes: string;
+
+  @Column('bigint', { default: 0 })
+  failures: string;
+
+  @Column('double precision', { name: 'total_ms', default: 0 })
+  totalMs: number;
+
+  @Column('timestamptz', { name: 'updated_at', default: () => 'now()' })
+  updatedAt: Date;
+}
+
+/** One call to an agent while it runs and after: the load that all processes agree on (RE-40, RE-64, RE-69). */
+@Entity('a2a_task_instances')
+@Check('ck_a2a_task_instances_status', `status in ('active', 'completed', 'failed')`)
+@Index('ix_a2a_task_instances_org', ['orgId', 'startedAt'])
+@Index('ix_a2a_task_instances_active', ['agentId', 'expiresAt'], { where: `status = 'active'` })
+export class TaskInstanceEntity {
+  /** The id of the act. */
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_a2a_task_instances' })
+  id: string;
+
+  @Column('uuid', { name: 'org_id' })
+  orgId: string;
+
+  @Column('uuid', { name: 'agent_id' })
+  agentId: string;
+
+  @Column('text', { name: 'agent_name' })
+  agentName: string;
+
+  @Column('text')
+  verb: string;
+
+  @Column('text', { name: 'skill_id', nullable: true })
+  skillId: string | null;
+
+  @Column('text', { name: 'session_id' })
+  sessionId: string;
+
+  @Column('text', { name: 'work_type' })
+  workType: string;
+
+  @Column('text')
+  status: 'active' | 'completed' | 'failed';
+
+  @Column('text')
+  caller: string;
+
+  @Column('text', { name: 'error_code', nullable: true })
+  errorCode: string | null;
+
+  @Column('double precision', { name: 'duration_ms', nullable: true })
+  durationMs: number | null;
+
+  @Column('timestamptz', { name: 'started_at', default: () => 'now()' })
+  startedAt: Date;
+
+  @Column('timestamptz', { name: 'ended_at', nullable: true })
+  endedAt: Date | null;
+
+  /** When an active call counts as lost: its process was killed. */
+  @Column('timestamptz', { name: 'expires_at' })
+  expiresAt: Date;
+}
+
+/** What a completed call cost (RE-42). */
+@Entity('cost_events')
+@Index('ix_cost_events_org', ['orgId', 'at'])
+export class CostEventEntity {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_cost_events' })
+  id: string;
+
+  @Column('uuid', { name: 'org_id' })
+  orgId: string;
+
+  @Column('uuid', { name: 'agent_id' })
+  agentId: string;
+
+  @Column('uuid', { name: 'act_id' })
+  actId: string;
+
+  @Column('double precision')
+  amount: number;
+
+  @Column('timestamptz', { default: () => 'now()' })
+  at: Date;
+}

@@ -1,0 +1,130 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { isUuid, newId, type AgentId, type OrgId } from '../kernel/ids.js';
+import type { CardChange } from '../protocol/a2a/card.js';
+import { Pg } from '../platform/database/pg.js';
+import type { Tx } from '../platform/database/tx.js';
+import { AgentCardChangeEntity, AgentEntity } from './agent.entity.js';
+import type { AgentQuery } from './registry.types.js';
+
+const leaseSeconds = 30;
+
+/** The rows of registered agents. */
+@Injectable()
+export class AgentStore {
+  constructor(
+    @InjectRepository(AgentEntity) private readonly agents: Repository<AgentEntity>,
+    private readonly pg: Pg,
+  ) {}
+
+  /** By id or slug, in one org. */
+  find(org: OrgId, idOrSlug: string): Promise<AgentEntity | null> {
+    return this.agents.findOneBy(
+      isUuid(idOrSlug) ? { orgId: org, id: idOrSlug as AgentId } : { orgId: org, slug: idOrSlug },
+    );
+  }
+
+  findAll(org: OrgId): Promise<AgentEntity[]> {
+    return this.agents.find({ where: { orgId: org }, order: { slug: 'ASC' } });
+  }
+
+  /** In order of slug, one row more than the limit when there are more. */
+  findPage(
+    org: OrgId,
+    { health, trustLevel, q, limit }: AgentQuery,
+    afterSlug: string | undefined,
+  ): Promise<AgentEntity[]> {
+    const query = this.agents
+      .createQueryBuilder('agent')
+      .where('agent.org_id = :org', { org })
+      .orderBy('agent.slug')
+      .limit(limit + 1);
+    if (health) query.andWhere('agent.health = :health', { health });
+    if (trustLevel) query.andWhere('agent.trust_level = :trustLevel', { trustLevel });
+    if (q)
+      query.andWhere(
+        `(strpos(lower(agent.name), lower(:q)) > 0 or strpos(agent.slug, lower(:q)) > 0 or strpos(lower(agent.url), lower(:q)) > 0)`,
+        { q },
+      );
+    if (afterSlug !== undefined) query.andWhere('agent.slug > :afterSlug', { afterSlug });
+    return query.getMany();
+  }
+
+  /**
+   * A text that changes whenever what readers of the org's agents can see changes. Every row counts, not the latest alone:
+   * of two changes under way, the one that began first may be committed last.
+   */
+  async version(org: string): Promise<string> {
+    const [row] = await this.pg.rows<{ version: string }>(
+      'agents-version',
+      `select count(*) || ':' || coalesce(sum(hashtextextended(id::text || updated_at::text, 0)), 0) as version
+       from agent_cards where org_id = $1`,
+      [org],
+    );
+    return row!.version;
+  }
+
+  async countByHealth(): Promise<{ health: string; count: number }[]> {
+    return this.pg.rows('agents-by-health', 'select health, count(*)::int as count from agent_cards group by health');
+  }
+
+  insert(tx: Tx, agent: Partial<AgentEntity>): Promise<unknown> {
+    return tx.manager.getRepository(AgentEntity).insert(agent);
+  }
+
+  /** `visible` raises `updated_at`, by the clock of the database. The row as it is now; null when it is gone. */
+  async update(tx: Tx, id: AgentId, change: Partial<AgentEntity>, visible: boolean): Promise<AgentEntity | null> {
+    const now = { updatedAt: () => 'clock_timestamp()' };
+    const agents = tx.manager.getRepository(AgentEntity);
+    await agents.update({ id }, { ...change, ...(visible && now) });
+    return agents.findOneBy({ id });
+  }
+
+  async delete(tx: Tx, id: AgentId): Promise<void> {
+    await tx.manager.getRepository(AgentEntity).delete({ id });
+  }
+
+  async addChange(tx: Tx, agent: AgentEntity, cardHash: string, changes: CardChange[]): Promise<void> {
+    await tx.manager
+      .getRepository(AgentCardChangeEntity)
+      .insert({ id: newId(), agentId: agent.id, orgId: agent.orgId, cardHash, changes } as never);
+  }
+
+  findChanges(agent: AgentId, limit: number): Promise<AgentCardChangeEntity[]> {
+    return this.agents.manager.find(AgentCardChangeEntity, {
+      where: { agentId: agent },
+      order: { detectedAt: 'DESC' },
+      take: limit,
+    });
+  }
+
+  /** Takes a due agent for one refresh; undefined when it is not due or another process has it. */
+  async claimDue(id: AgentId): Promise<AgentEntity | undefined> {
+    const [row] = await this.pg.rows<{ id: string }>(
+      'agent-claim',
+      `update agent_cards set lease_until = now() + interval '${leaseSeconds} seconds'
+       where id = $1 and next_refresh_at <= now() and (lease_until is null or lease_until < now()) returning id`,
+      [id],
+    );
+    return row && ((await this.agents.findOneBy({ id })) ?? undefined);
+  }
+
+  async findDue(limit: number): Promise<AgentId[]> {
+    const rows = await this.pg.rows<{ id: AgentId }>(
+      'agents-due',
+      'select id from agent_cards where next_refresh_at <= now() and (lease_until is null or lease_until < now()) order by next_refresh_at limit $1',
+      [limit],
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  /** Makes an agent due at once, e.g. because a call could not reach it. */
+  async makeDue(id: string): Promise<void> {
+    await this.pg.rows(
+      'agent-make-due',
+      `update agent_cards set next_refresh_at = now() where id = $1 and next_refresh_at > now() + interval '2 seconds'`,
+      [id],
+    );
+  }
+}

@@ -1,0 +1,35 @@
+import { nextHealth, refreshDelay, type HealthState } from './health.js';
+
+describe('health of an agent', () => {
+  const fresh: HealthState = { health: 'unknown', failures: 0 };
+
+  it('RE-55 walks through all four states', () => {
+    const healthy = nextHealth(fresh, 'ok', false);
+    const once = nextHealth(healthy, 'unreachable', false);
+    const twice = nextHealth(once, 'unreachable', false);
+    const thrice = nextHealth(twice, 'unreachable', false);
+    expect([fresh, healthy, once, twice, thrice].map(({ health }) => health)).toEqual([
+      'unknown',
+      'healthy',
+      'degraded',
+      'degraded',
+      'unreachable',
+    ]);
+    expect(nextHealth(thrice, 'ok', false)).toEqual({ health: 'healthy', failures: 0 });
+  });
+
+  it('RE-59 believes an attempt by hand at once', () => {
+    expect(nextHealth({ health: 'healthy', failures: 0 }, 'unreachable', true).health).toBe('unreachable');
+  });
+
+  it('calls an agent with a broken card degraded, however often', () => {
+    expect(nextHealth({ health: 'degraded', failures: 9 }, 'invalid', true).health).toBe('degraded');
+  });
+
+  it('backs off with every failure, up to an hour, with jitter', () => {
+    const delays = [1, 2, 3, 30].map((failures) => refreshDelay(failures, 300, 0.5));
+    expect(delays).toEqual([30, 60, 120, 3_600]);
+    expect(refreshDelay(0, 300, 0)).toBeCloseTo(240);
+    expect(refreshDelay(0, 300, 0.999)).toBeCloseTo(360, 0);
+  });
+});

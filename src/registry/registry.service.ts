@@ -1,0 +1,263 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { systemClock } from '../kernel/clock.js';
+import { RialtoError } from '../kernel/errors.js';
+import { newId, type AgentId, type OrgId } from '../kernel/ids.js';
+import type { VerbCall } from '../kernel/verb-bus.js';
+import { slugOf } from '../protocol/mcp/tool-names.js';
+import { OnNotice } from '../platform/bus/on-notice.decorator.js';
+import { isUniqueViolation } from '../platform/database/pg.js';
+import { SnapshotCache } from '../platform/database/snapshot-cache.js';
+import type { Tx } from '../platform/database/tx.js';
+import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
+import { AgentCredentials } from './agent-credentials.service.js';
+import type { AgentEntity } from './agent.entity.js';
+import { AgentStore } from './agent.store.js';
+import { understand, viewOf } from './agent-view.js';
+import { baseUrlOf, CardFetcher, type FetchedCard } from './card-fetcher.js';
+import { CardRefresher } from './card-refresher.js';
+import { RegistryActs } from './registry-acts.js';
+import type {
+  AgentQuery,
+  AgentView,
+  CardChangeView,
+  ChangeAgent,
+  RegisterAgent,
+  RegisteredAgent,
+} from './registry.types.js';
+
+const maxChangesShown = 50;
+
+/** All agents of an org, understood once, for everyone who reads them on every request. */
+export interface AgentSnapshot {
+  readonly version: string;
+  readonly agents: readonly RegisteredAgent[];
+  readonly bySlug: ReadonlyMap<string, RegisteredAgent>;
+  readonly byId: ReadonlyMap<string, RegisteredAgent>;
+}
+
+/** The registry of outside agents. */
+@Injectable()
+export class RegistryService {
+  private readonly snapshots = new SnapshotCache<AgentSnapshot>({
+    probe: (org) => this.store.version(org),
+    load: async (org, version) => snapshotOf(version, await this.store.findAll(org as OrgId)),
+  });
+
+  constructor(
+    private readonly store: AgentStore,
+    private readonly fetcher: CardFetcher,
+    private readonly refresher: CardRefresher,
+    private readonly credentials: AgentCredentials,
+    private readonly acts: RegistryActs,
+    private readonly cursors: Cursors,
+  ) {}
+
+  /** Throws `url_not_allowed`, `card_invalid`, `slug_taken` or `conflict` (same URL). */
+  async register(ctx: CallContext, input: RegisterAgent): Promise<AgentView> {
+    const url = baseUrlOf(input.url);
+    const find = () => this.fetcher.discover(input.url, { signal: ctx.signal });
+    const facts = { url, trustLevel: input.trustLevel };
+    return this.view(
+      await this.acts.admin.prepareAndWrite(ctx, 'agent.register', facts, find, (tx, found) =>
+        this.insert(tx, ctx.org.id, url, input, found, 'api'),
+      ),
+    );
+  }
+
+  /** Makes a declared agent exist, reachable or not; the refresh finds its card later. */
+  async declare(tx: Tx, org: OrgId, input: RegisterAgent): Promise<void> {
+    const url = baseUrlOf(input.url);
+    const slug = input.slug ?? slugOf(new URL(url).host);
+    await this.insert(tx, org, url, { ...input, slug }, undefined, 'config');
+  }
+
+  list(ctx: CallContext, query: AgentQuery): Promise<Page<AgentView>> {
+    return this.acts.admin.read(ctx, 'agent.list', async () => {
+      const scope = `agents:${ctx.org.id}`;
+      const [after] = query.cursor ? this.cursors.decode(scope, query.cursor, 1) : [];
+      const rows = await this.store.findPage(ctx.org.id, query, after);
+      const page = pageOf(
+        rows,
+        query.limit,
+        (row) => row,
+        (row) => this.cursors.encode(scope, [row.slug]),
+      );
+      const shown = await Promise.all(page.items.map((row) => this.mayDiscover(ctx, row.slug)));
+      return {
+        ...page,
+        items: await Promise.all(page.items.filter((_, index) => shown[index]).map((row) => this.view(row))),
+      };
+    });
+  }
+
+  get(ctx: CallContext, idOrSlug: string): Promise<AgentView> {
+    return this.acts.admin.read(ctx, 'agent.get', async () => this.view(await this.visible(ctx, idOrSlug)));
+  }
+
+  /** The card byte for byte as the agent sent it. */
+  card(ctx: CallContext, idOrSlug: string): Promise<string> {
+    return this.acts.admin.read(ctx, 'agent.card', async () => {
+      const { card } = await this.visible(ctx, idOrSlug);
+      if (card === null) throw new RialtoError('not_found', { message: 'its card was not fetched yet' });
+      return card;
+    });
+  }
+
+  changes(ctx: CallContext, idOrSlug: string): Promise<Page<CardChangeView>> {
+    return this.acts.admin.read(ctx, 'agent.changes', async () => {
+      const rows = await this.store.findChanges((await this.visible(ctx, idOrSlug)).id, maxChangesShown);
+      return {
+        items: rows.map((row) => ({ detectedAt: row.detectedAt.toISOString(), changes: row.changes })),
+        nextCursor: null,
+      };
+    });
+  }
+
+  async change(ctx: CallContext, idOrSlug: string, input: ChangeAgent): Promise<AgentView> {
+    const facts = { agent: idOrSlug, fields: Object.keys(input) };
+    const changed = await this.acts.admin.prepareAndWrite(
+      ctx,
+      'agent.change',
+      facts,
+      () => this.visible(ctx, idOrSlug),
+      async (tx, row) => {
+        const { credential, ...plain } = input;
+        const sealed = credential === undefined ? {} : this.credentials.seal(row, credential);
+        const stored = await this.store.update(tx, row.id, { ...plain, ...sealed }, true);
+        if (!stored) throw noSuchAgent();
+        this.acts.tellChanged(tx, stored);
+        return stored;
+      },
+    );
+    return this.view(changed);
+  }
+
+  remove(ctx: CallContext, idOrSlug: string): Promise<void> {
+    return this.acts.admin.prepareAndWrite(
+      ctx,
+      'agent.delete',
+      { agent: idOrSlug },
+      () => this.visible(ctx, idOrSlug),
+      async (tx, row) => {
+        await this.store.delete(tx, row.id);
+        this.acts.tellChanged(tx, row);
+      },
+    );
+  }
+
+  /** Fetches the card now: a changed one is taken over, a failure is shown as the agent's health (RE-59). */
+  async refetch(ctx: CallContext, idOrSlug: string): Promise<AgentView> {
+    const look = async () => this.refresher.attempt(await this.visible(ctx, idOrSlug), ctx.signal);
+    return this.view(
+      await this.acts.admin.prepareAndWrite(ctx, 'agent.refetch', { agent: idOrSlug }, look, (tx, attempt) =>
+        this.refresher.store(tx, attempt, true),
+      ),
+    );
+  }
+
+  snapshot(org: string): Promise<AgentSnapshot> {
+    return this.snapshots.get(org);
+  }
+
+  /** The snapshot when it is fresh, without a promise. */
+  peekSnapshot(org: string): AgentSnapshot | undefined {
+    return this.snapshots.peek(org);
+  }
+
+  mayDiscover(ctx: CallContext, slug: string): Promise<boolean> {
+    return this.acts.verbs.permits(discovery(ctx, slug));
+  }
+
+  @OnNotice('agent.card-changed')
+  forget({ orgId }: { orgId: string }): void {
+    this.snapshots.expire(orgId);
+  }
+
+  private async visible(ctx: CallContext, idOrSlug: string): Promise<AgentEntity> {
+    const row = await this.store.find(ctx.org.id, idOrSlug);
+    if (!row || !(await this.mayDiscover(ctx, row.slug))) throw noSuchAgent();
+    return row;
+  }
+
+  private async insert(
+    tx: Tx,
+    org: OrgId,
+    url: string,
+    input: RegisterAgent,
+    found: FetchedCard | undefined,
+    source: string,
+  ): Promise<AgentEntity> {
+    const name = found?.card.name ?? input.slug!;
+    const id = newId<AgentId>();
+    const now = new Date(systemClock.now());
+    const row = {
+      id,
+      orgId: org,
+      url,
+      name,
+      source,
+      slug: input.slug ?? slugOf(name),
+      cardUrl: found?.cardUrl ?? input.url,
+      trustLevel: input.trustLevel,
+      timeoutMs: input.timeoutMs ?? null,
+      ...this.credentials.seal({ id, orgId: org }, input.credential ?? null),
+      ...(found
+        ? this.refresher.fresh(found)
+        : {
+            card: null,
+            cardHash: null,
+            etag: null,
+            skillsSince: {},
+            health: 'unknown' as const,
+            failures: 0,
+            lastError: null,
+            lastFetchedAt: null,
+            lastSeenAt: null,
+            nextRefreshAt: now,
+          }),
+      createdAt: now,
+      updatedAt: now,
+    };
+    try {
+      await this.store.insert(tx, row);
+    } catch (error) {
+      if (isUniqueViolation(error, 'uq_agent_cards_url'))
+        throw new RialtoError('conflict', { message: 'this URL is registered already', data: { url } });
+      if (isUniqueViolation(error, 'uq_agent_cards_slug')) {
+        throw new RialtoError('slug_taken', {
+          message: `the slug "${row.slug}" is taken`,
+          hint: 'give a "slug" of your own in the registration',
+          data: { slug: row.slug },
+        });
+      }
+      throw error;
+    }
+    this.acts.tellChanged(tx, row);
+    return row as AgentEntity;
+  }
+
+  private async view(row: AgentEntity): Promise<AgentView> {
+    const agent = (await this.snapshot(row.orgId)).byId.get(row.id) ?? understand([row])[0]!;
+    return viewOf({ ...agent, row });
+  }
+}
+
+function noSuchAgent(): RialtoError {
+  return new RialtoError('not_found', { message: 'no such agent' });
+}
+
+/** The act of seeing an agent in a list. */
+function discovery(ctx: CallContext, slug: string): VerbCall {
+  return { ctx, verb: slug, action: 'a2a_discover', resource: { type: 'A2AAgent', id: slug } };
+}
+
+function snapshotOf(version: string, rows: AgentEntity[]): AgentSnapshot {
+  const agents = understand(rows);
+  return {
+    version,
+    agents,
+    bySlug: new Map(agents.map((agent) => [agent.row.slug, agent])),
+    byId: new Map(agents.map((agent) => [agent.row.id, agent])),
+  };
+}

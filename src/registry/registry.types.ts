@@ -1,0 +1,148 @@
+import { z } from 'zod';
+import { Name } from '../platform/http/params.js';
+import type { NormalisedCard } from '../protocol/a2a/card.js';
+import type { AgentEntity } from './agent.entity.js';
+import { healths } from './health.js';
+
+const trustLevels = ['untrusted', 'standard', 'trusted'] as const;
+export type TrustLevel = (typeof trustLevels)[number];
+
+const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/, { message: 'is not a header name' });
+const reservedHeaders = new Set([
+  'host',
+  'content-length',
+  'content-type',
+  'transfer-encoding',
+  'connection',
+  'upgrade',
+  'te',
+  'trailer',
+  'expect',
+  'a2a-version',
+  'traceparent',
+]);
+const headerValue = z
+  .string()
+  .min(1)
+  .max(8_192)
+  .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, { message: 'must be printable ASCII without line breaks' });
+
+/** How Rialto proves itself to an agent. Write-only: never shown again. */
+export const Credential = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('bearer'), token: headerValue }),
+  z.strictObject({
+    type: z.literal('apiKey'),
+    header: headerName.refine((name) => !reservedHeaders.has(name.toLowerCase()), { message: 'is a reserved header' }),
+    value: headerValue,
+  }),
+  z.strictObject({
+    type: z.literal('oauth2'),
+    tokenUrl: z.url(),
+    clientId: z.string().min(1).max(1_024),
+    clientSecret: headerValue,
+    scope: z.string().max(1_024).optional(),
+  }),
+]);
+export type Credential = z.output<typeof Credential>;
+
+const timeoutMs = z.number().int().min(100).max(3_600_000);
+const agentSlug = z
+  .string()
+  .regex(/^[a-z0-9]+(?:_[a-z0-9]+)*$/, { message: 'must be lower-case letters and digits, words joined by _' })
+  .max(63)
+  .refine((slug) => !['a2a', 'mcp', 'agents', 'tasks', 'rialto'].includes(slug), { message: 'is reserved' });
+
+/** Registration of an outside agent: its base URL, the URL of its card, or an old `agent.json` URL. */
+export const RegisterAgent = z.strictObject({
+  url: z.string().min(1).max(2_048),
+  slug: agentSlug.optional(),
+  trustLevel: z.enum(trustLevels).default('standard'),
+  timeoutMs: timeoutMs.optional(),
+  credential: Credential.optional(),
+});
+export type RegisterAgent = z.output<typeof RegisterAgent>;
+
+export const ChangeAgent = z
+  .strictObject({
+    trustLevel: z.enum(trustLevels).optional(),
+    timeoutMs: timeoutMs.nullable().optional(),
+    credential: Credential.nullable().optional(),
+  })
+  .refine((change) => Object.keys(change).length > 0, { message: 'names nothing to change' });
+export type ChangeAgent = z.output<typeof ChangeAgent>;
+
+export const AgentQuery = z.strictObject({
+  health: z.enum(healths).optional(),
+  trustLevel: z.enum(trustLevels).optional(),
+  q: Name.optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+});
+export type AgentQuery = z.output<typeof AgentQuery>;
+
+const SkillView = z.object({
+  id: z.string(),
+  name: z.string(),
+  description: z.string(),
+  tags: z.array(z.string()),
+  toolName: z.string(),
+  alias: z.string(),
+});
+
+/** A registered agent as the API shows it (RE-60 and decisions: bodies). */
+export const AgentView = z.object({
+  id: z.string(),
+  orgId: z.string(),
+  slug: z.string(),
+  name: z.string(),
+  url: z.string(),
+  cardUrl: z.string(),
+  trustLevel: z.enum(trustLevels),
+  timeoutMs: z.number().nullable(),
+  health: z.enum(healths),
+  reachable: z.boolean(),
+  lastError: z.string().nullable(),
+  protocolVersions: z.array(z.string()),
+  bindings: z.array(z.string()),
+  capabilities: z.object({ streaming: z.boolean(), pushNotifications: z.boolean(), extendedAgentCard: z.boolean() }),
+  costPerTask: z.number().nullable(),
+  credential: z.object({ type: z.string(), hint: z.string() }).nullable(),
+  skills: z.array(SkillView),
+  card: z
+    .object({
+      name: z.string(),
+      url: z.string(),
+      version: z.string(),
+      description: z.string(),
+      skills: z.array(z.unknown()),
+    })
+    .nullable(),
+  lastFetchedAt: z.string().nullable(),
+  lastSeenAt: z.string().nullable(),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+});
+export type AgentView = z.output<typeof AgentView>;
+
+export const CardChangeView = z.object({
+  detectedAt: z.string(),
+  changes: z.array(
+    z.object({ path: z.string(), kind: z.string(), before: z.unknown().optional(), after: z.unknown().optional() }),
+  ),
+});
+export type CardChangeView = z.output<typeof CardChangeView>;
+
+/** The names a skill is called by: the canonical one, and one that every client takes. */
+export interface SkillTool {
+  readonly skillId: string;
+  readonly canonical: string;
+  readonly alias: string;
+}
+
+/** A registered agent with its card understood: what callers, tools and policies work with. */
+export interface RegisteredAgent {
+  readonly row: AgentEntity;
+  /** Undefined until its card was fetched once. */
+  readonly card?: NormalisedCard;
+  readonly tools: readonly SkillTool[];
+}
