@@ -1,0 +1,42 @@
+import { Module, type OnApplicationShutdown } from '@nestjs/common';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { parseAllowList } from '../platform/http/address.js';
+import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { RegistryModule } from '../registry/registry.module.js';
+import { A2AClientService } from './a2a-client.service.js';
+import { AgentRecheck } from '../registry/agent-recheck.service.js';
+import { RemoteAgents } from './remote-agents.js';
+import { RemoteCredentials } from './remote-credentials.js';
+import { BridgeTransport } from './transports/bridge.transport.js';
+import { SdkTransport } from './transports/sdk.transport.js';
+
+/** Room 8: calls to remote agents; the only way out to one. */
+@Module({
+  imports: [RegistryModule],
+  providers: [
+    A2AClientService,
+    RemoteAgents,
+    AgentRecheck,
+    {
+      provide: RemoteCredentials,
+      useFactory: (client: SafeFetch) => new RemoteCredentials(client),
+      inject: [SafeFetch],
+    },
+    { provide: BridgeTransport, useFactory: (client: SafeFetch) => new BridgeTransport(client), inject: [SafeFetch] },
+    { provide: SdkTransport, useFactory: sdkTransport, inject: [SafeFetch, SETTINGS] },
+  ],
+  exports: [A2AClientService],
+})
+export class A2AClientModule implements OnApplicationShutdown {
+  constructor(private readonly sdk: SdkTransport) {}
+
+  onApplicationShutdown(): void {
+    this.sdk.close();
+  }
+}
+
+/** gRPC dials by itself, so it is given the rules that the safe client has. */
+function sdkTransport(client: SafeFetch, settings: Settings): SdkTransport {
+  const allow = parseAllowList(settings.RIALTO_OUTBOUND_ALLOW);
+  return new SdkTransport(client, { allow, httpsOnly: settings.production });
+}

@@ -1,0 +1,165 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { newId } from '../kernel/ids.js';
+import type { JsonObject } from '../kernel/json.js';
+import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
+import type { BridgeReply } from '../protocol/a2a/bridge-call.js';
+import type { StreamResponse, Task } from '../protocol/a2a/model.js';
+import type { RegisteredAgent } from '../registry/registry.types.js';
+import { Deadline } from './deadline.js';
+import { bridgeEndpoint, chooseEndpoints, isNotHere, speaksJsonRpc, withCustomaryPaths } from './endpoint-choice.js';
+import { RemoteAgents, type OpenHop } from './remote-agents.js';
+import type { SendReply } from './send-reply.js';
+import { BridgeTransport } from './transports/bridge.transport.js';
+import { sendAsSkillCall } from './transports/sdk-skill-call.js';
+import { SdkTransport, type SdkHop, type SendParams } from './transports/sdk.transport.js';
+
+export type { SendReply } from './send-reply.js';
+export type { SendParams } from './transports/sdk.transport.js';
+
+/** Who is asked on whose behalf, and how long it may take. */
+export interface RemoteCall {
+  readonly agent: RegisteredAgent;
+  readonly skillId: string;
+  /** The canonical name of the skill. */
+  readonly verb: string;
+  readonly legacyAlias?: string;
+  readonly sessionId: string;
+  /** From now to the last byte, the decision included. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface SkillCall extends RemoteCall {
+  readonly args: JsonObject;
+}
+
+/**
+ * The one way out to remote A2A agents. Each method wraps itself in the verb, so that no caller can forget the decision; the
+ * whole hop has one deadline. Errors: `denied`, `remote_timeout`, `remote_transport` (`data.httpStatus`),
+ * `remote_invalid_response`, `remote_error`, `remote_task_failed`, `url_not_allowed`, `canceled`.
+ */
+@Injectable()
+export class A2AClientService {
+  constructor(
+    private readonly verbs: VerbBus,
+    private readonly agents: RemoteAgents,
+    private readonly bridge: BridgeTransport,
+    private readonly sdk: SdkTransport,
+  ) {}
+
+  /** Calls a skill in the bridge's wire form and waits for its answer (RE-15…RE-29); over the SDK where no JSON-RPC is offered. */
+  invokeSkill(ctx: CallContext, call: SkillCall): Promise<BridgeReply> {
+    const { agent, skillId, args, sessionId } = call;
+    const { row, card } = agent;
+    return this.act(ctx, call, 'a2a_invoke', args, (hop) =>
+      speaksJsonRpc(card)
+        ? this.bridge.call(
+            { ...hop, endpoint: bridgeEndpoint(card, row.url) },
+            { skillId, args, sessionId, baseUrl: row.url },
+          )
+        : this.anywhere(agent, hop, (at) => sendAsSkillCall(this.sdk, at, { skillId, args, messageId: newId() })),
+    );
+  }
+
+  /** Sends a message; the reply may be a task that is still working. */
+  send(ctx: CallContext, call: RemoteCall & { readonly params: SendParams }): Promise<SendReply> {
+    const { agent, params } = call;
+    return this.act(ctx, call, 'a2a_invoke', {}, (hop) => this.anywhere(agent, hop, (at) => this.sdk.send(at, params)));
+  }
+
+  /** Sends a message and follows its events; leaving the iterator ends the connection. */
+  stream(ctx: CallContext, call: RemoteCall & { readonly params: SendParams }): AsyncGenerator<StreamResponse, void> {
+    const deadline = new Deadline(call.timeoutMs);
+    return this.verbs.aroundStream(verbOf(ctx, call, 'a2a_invoke', {}), () => this.events(ctx, call, deadline));
+  }
+
+  getTask(
+    ctx: CallContext,
+    call: RemoteCall & { readonly taskId: string; readonly historyLength?: number },
+  ): Promise<Task> {
+    const { agent, taskId, historyLength } = call;
+    return this.act(ctx, call, 'a2a_invoke', {}, (hop) =>
+      this.anywhere(agent, hop, (at) => this.sdk.getTask(at, taskId, historyLength)),
+    );
+  }
+
+  cancel(ctx: CallContext, call: RemoteCall & { readonly taskId: string }): Promise<Task> {
+    const { agent, taskId } = call;
+    return this.act(ctx, call, 'a2a_cancel', {}, (hop) =>
+      this.anywhere(agent, hop, (at) => this.sdk.cancelTask(at, taskId)),
+    );
+  }
+
+  private async *events(ctx: CallContext, call: RemoteCall & { readonly params: SendParams }, deadline: Deadline) {
+    const { agent, params } = call;
+    const open = (hop: OpenHop) => this.anywhere(agent, hop, (at) => opened(this.sdk.stream(at, params)));
+    const { first, rest } = await this.agents.visit(ctx, agent, { ...call, deadline }, open);
+    try {
+      if (!first.done) yield first.value;
+      yield* rest;
+    } finally {
+      await rest.return();
+    }
+  }
+
+  private act<T>(
+    ctx: CallContext,
+    call: RemoteCall,
+    action: 'a2a_invoke' | 'a2a_cancel',
+    args: JsonObject,
+    work: (hop: OpenHop) => Promise<T>,
+  ): Promise<T> {
+    const deadline = new Deadline(call.timeoutMs);
+    return this.verbs.around(verbOf(ctx, call, action, args), () =>
+      this.agents.visit(ctx, call.agent, { ...call, deadline }, work),
+    );
+  }
+
+  /** The endpoints of the card in order, then the customary paths; the next one only where nobody lives (AN-30). */
+  private async anywhere<T>(
+    { row, card }: RegisteredAgent,
+    hop: OpenHop,
+    work: (hop: SdkHop) => Promise<T>,
+  ): Promise<T> {
+    const [first = bridgeEndpoint(card, row.url), ...others] = card ? chooseEndpoints(card) : [];
+    const [, ...customary] = withCustomaryPaths(first, row.url);
+    try {
+      return await this.attempt({ ...hop, endpoint: first }, work);
+    } catch (failure) {
+      if (!isNotHere(failure)) throw failure;
+      for (const endpoint of [...others, ...customary]) {
+        const found = await this.attempt({ ...hop, endpoint }, work).then(
+          (value) => ({ value }),
+          (error: unknown) => (isNotHere(error) ? undefined : Promise.reject(RialtoError.from(error))),
+        );
+        if (found) return found.value;
+      }
+      throw failure;
+    }
+  }
+
+  private async attempt<T>(hop: SdkHop, work: (hop: SdkHop) => Promise<T>): Promise<T> {
+    try {
+      return await work(hop);
+    } catch (error) {
+      const isRefused = error instanceof RialtoError && error.data?.httpStatus === 401;
+      if (!isRefused || !hop.headers.renew()) throw error;
+      return work(hop);
+    }
+  }
+}
+
+function verbOf(ctx: CallContext, call: RemoteCall, action: 'a2a_invoke' | 'a2a_cancel', args: JsonObject): VerbCall {
+  const { row, card } = call.agent;
+  const { verb, legacyAlias, skillId, sessionId, timeoutMs } = call;
+  const agent = { id: row.id, slug: row.slug, url: row.url, costPerTask: card?.costPerTask };
+  const resource = { type: 'Skill', id: verb, parent: row.slug } as const;
+  return { verb, action, resource, agent, skillId, sessionId, args, timeoutMs, legacyAlias, ctx };
+}
+
+/** A stream whose first event is there: what fails before it may be asked elsewhere, what fails later may not. */
+async function opened(events: AsyncGenerator<StreamResponse, void>) {
+  return { first: await events.next(), rest: events };
+}

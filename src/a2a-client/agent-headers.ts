@@ -1,0 +1,61 @@
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { newTrace, traceHeaders } from '../platform/telemetry/trace-context.js';
+import { depthHeader } from '../policy/auth/context.service.js';
+import type { Credential } from '../registry/registry.types.js';
+import { isSameOrigin } from './endpoint-choice.js';
+import type { RemoteCredentials } from './remote-credentials.js';
+import type { HopHeaders, HopLimits } from './remote-hop.js';
+
+/** Whose credential it is, and the only origin that may see it. */
+export interface CredentialOwner {
+  readonly id: string;
+  /** The URL the agent was registered by, whatever its card says. */
+  readonly url: string;
+}
+
+/** The trace and the depth of delegation, one hop further; nothing that came in goes out (abuse 17). */
+export function ownHeaders(ctx: CallContext, spanId: string): Record<string, string> {
+  const { traceId, sampled } = ctx.trace ?? newTrace();
+  return { ...traceHeaders({ traceId, sampled, spanId }, spanId), [depthHeader]: String(ctx.depth + 1) };
+}
+
+/** The headers of one call to a registered agent: ours, and its credential at its own origin alone (abuse 18). */
+export class AgentHeaders implements HopHeaders {
+  private renewals = 0;
+
+  constructor(
+    private readonly owner: CredentialOwner,
+    private readonly own: Record<string, string>,
+    /** Opens the sealed credential; called once for each request that may carry it. */
+    private readonly open: () => Credential | undefined,
+    private readonly credentials: RemoteCredentials,
+  ) {}
+
+  async of(url: string, limits: HopLimits): Promise<Record<string, string>> {
+    const credential = isSameOrigin(asHttpUrl(url), this.owner.url) ? this.open() : undefined;
+    if (credential === undefined) return this.own;
+    const proof = this.credentials.headers(this.owner.id, credential);
+    return { ...(credential.type === 'oauth2' ? await inTime(proof, limits) : await proof), ...this.own };
+  }
+
+  renew(): boolean {
+    return this.renewals++ === 0 && this.credentials.forget(this.owner.id);
+  }
+}
+
+/** A gRPC target has no scheme: it is compared as the https URL of its host and port. */
+function asHttpUrl(url: string): string {
+  return /^https?:/i.test(url) ? url : `https://${url}`;
+}
+
+/** The token is fetched for everybody who waits for it, so its own limits do not follow from this call's. */
+async function inTime<T>(work: Promise<T>, { deadline, signals }: HopLimits): Promise<T> {
+  const signal = AbortSignal.any([...signals, AbortSignal.timeout(Math.ceil(deadline.leftMs))]);
+  const given = new Promise<never>((_, reject) => {
+    const give = () => reject(new RialtoError(signals.some(({ aborted }) => aborted) ? 'canceled' : 'remote_timeout'));
+    if (signal.aborted) give();
+    else signal.addEventListener('abort', give, { once: true });
+  });
+  return Promise.race([work, given]);
+}

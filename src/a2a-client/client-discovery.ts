@@ -1,0 +1,68 @@
+import { RialtoError } from '../kernel/errors.js';
+import { normaliseCard } from '../protocol/a2a/card.js';
+import { parseJson } from '../protocol/jsonrpc.js';
+import type { SafeFetch, SafeResponse } from '../platform/http/safe-fetch.js';
+import type { FoundCard } from './client-options.js';
+import type { HopHeaders, HopLimits } from './remote-hop.js';
+import { notA2a } from './transports/wire-error.js';
+
+const wellKnown = ['/.well-known/agent-card.json', '/.well-known/agent.json'];
+const maxCardBytes = 1_048_576;
+const maxRedirects = 3;
+
+/** The agent's base URL: no card path, query, fragment or trailing slash. Throws `url_not_allowed`. */
+export function baseOf(text: string): string {
+  if (!URL.canParse(text)) throw new RialtoError('url_not_allowed', { message: 'url is not a URL' });
+  const { origin, pathname } = new URL(text);
+  const card = wellKnown.find((path) => pathname.endsWith(path));
+  return `${origin}${(card ? pathname.slice(0, -card.length) : pathname).replace(/\/+$/, '')}`;
+}
+
+/**
+ * Finds the agent's card, public first and with the proof where that is refused. At most three redirects, each hop checked,
+ * the proof dropped across origins (AN-39). Throws what the network or the card is at fault with.
+ */
+export async function findCard(
+  client: SafeFetch,
+  url: string,
+  headers: HopHeaders,
+  limits: HopLimits,
+): Promise<FoundCard> {
+  const places = [...(url.endsWith('.json') ? [url] : []), ...wellKnown.map((path) => `${baseOf(url)}${path}`)];
+  let failure = new RialtoError('remote_transport', { data: { httpStatus: 404 } });
+  for (const place of new Set(places)) {
+    const answer = await fetchCard(client, place, headers, limits);
+    if (answer.status === 200) return readCard(answer, place);
+    const message = `the card answers HTTP ${answer.status}`;
+    failure = new RialtoError('remote_transport', { message, data: { httpStatus: answer.status } });
+    if (answer.status !== 404 && answer.status !== 405) break;
+  }
+  throw failure;
+}
+
+async function fetchCard(
+  client: SafeFetch,
+  url: string,
+  headers: HopHeaders,
+  limits: HopLimits,
+): Promise<SafeResponse> {
+  const get = (proof: Record<string, string>) =>
+    client.request({
+      method: 'GET',
+      url,
+      headers: { accept: 'application/json', ...proof },
+      deadlineMs: Math.max(1, limits.deadline.leftMs),
+      maxBytes: maxCardBytes,
+      redirects: maxRedirects,
+      signal: limits.signals,
+    });
+  const answer = await get({});
+  return answer.status === 401 || answer.status === 403 ? get(await headers.of(url, limits)) : answer;
+}
+
+function readCard(answer: SafeResponse, url: string): FoundCard {
+  const json = parseJson(answer.body.toString('utf8'));
+  const result = json.ok ? normaliseCard(json.value, { url }) : undefined;
+  if (!result?.ok) throw notA2a('the agent card is not valid');
+  return { ...result.card, raw: result.raw };
+}

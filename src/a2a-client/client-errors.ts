@@ -1,0 +1,81 @@
+import { RialtoError, type ErrorCode } from '../kernel/errors.js';
+
+/** What a call of the client can fail with; the codes from `remote_…` on are those of the gateway itself. */
+export type A2AClientErrorCode =
+  | 'a2a_task_failed'
+  | 'a2a_task_canceled'
+  | 'a2a_task_rejected'
+  | 'a2a_timeout'
+  | 'a2a_response_too_large'
+  | 'empty_agent_response'
+  | 'unauthenticated'
+  | 'canceled'
+  | 'remote_transport'
+  | 'remote_invalid_response'
+  | 'remote_error'
+  | 'url_not_allowed'
+  | 'invalid_params'
+  | 'internal';
+
+/** Facts about a failure: whatever is known. */
+export interface A2AClientErrorDetails {
+  /** The task at the remote agent: give it back as `taskId` to go on waiting. */
+  readonly taskId?: string;
+  readonly contextId?: string;
+  /** HTTP status of the answer. */
+  readonly httpStatus?: number;
+  /** JSON-RPC code of the remote agent, e.g. -32001. */
+  readonly remoteCode?: number;
+  readonly cause?: unknown;
+}
+
+/** The one error that `rialto/client` throws. */
+export class A2AClientError extends Error {
+  readonly code: A2AClientErrorCode;
+  readonly taskId?: string;
+  readonly contextId?: string;
+  readonly httpStatus?: number;
+  readonly remoteCode?: number;
+
+  constructor(code: A2AClientErrorCode, message: string, details: A2AClientErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = 'A2AClientError';
+    this.code = code;
+    this.taskId = details.taskId;
+    this.contextId = details.contextId;
+    this.httpStatus = details.httpStatus;
+    this.remoteCode = details.remoteCode;
+  }
+}
+
+const known: Partial<Record<ErrorCode, A2AClientErrorCode>> = {
+  remote_timeout: 'a2a_timeout',
+  remote_transport: 'remote_transport',
+  remote_invalid_response: 'remote_invalid_response',
+  remote_error: 'remote_error',
+  url_not_allowed: 'url_not_allowed',
+  canceled: 'canceled',
+  invalid_params: 'invalid_params',
+};
+
+/** Any throw as an A2AClientError; a task that is known is told, so that its caller can resume (AN-35). */
+export function asClientError(thrown: unknown, taskId?: string): A2AClientError {
+  if (thrown instanceof A2AClientError) return thrown;
+  const error = RialtoError.from(thrown);
+  const { httpStatus, remoteCode } = error.data ?? {};
+  const isRefused = httpStatus === 401 || httpStatus === 403;
+  const code = isTooLarge(error) ? 'a2a_response_too_large' : isRefused ? 'unauthenticated' : known[error.code];
+  return new A2AClientError(code ?? 'internal', error.message, {
+    taskId: taskId ?? (typeof error.data?.taskId === 'string' ? error.data.taskId : undefined),
+    httpStatus: typeof httpStatus === 'number' ? httpStatus : undefined,
+    remoteCode: typeof remoteCode === 'number' ? remoteCode : undefined,
+    cause: thrown,
+  });
+}
+
+/** The network layer tells a caller nothing but "invalid"; why is in the cause. */
+function isTooLarge({ code, data, cause }: RialtoError): boolean {
+  if (code !== 'remote_invalid_response') return false;
+  const reason = typeof data?.reason === 'string' ? data.reason : cause instanceof Error ? cause.message : '';
+  return /too large|over the limit|inflated bytes|remote_stream_limit/.test(reason);
+}

@@ -1,0 +1,56 @@
+import type { Part } from '../protocol/a2a/model.js';
+import type { TaskState } from '../protocol/a2a/states.js';
+import type { SendReply } from './send-reply.js';
+import { A2AClientError, type A2AClientErrorCode } from './client-errors.js';
+
+const maxLength = 32_768;
+const tailLength = 8_192;
+const failures: Partial<Record<TaskState, A2AClientErrorCode>> = {
+  TASK_STATE_FAILED: 'a2a_task_failed',
+  TASK_STATE_CANCELED: 'a2a_task_canceled',
+  TASK_STATE_REJECTED: 'a2a_task_rejected',
+};
+
+/**
+ * The text of an answer (AN-26): the last artifact that says something, else the status message, else the agent's last message;
+ * a question of a task that asks back is its status message. Throws `a2a_task_failed`, `…_canceled`, `…_rejected` with the
+ * remote's words, `empty_agent_response` when there are none (AN-36).
+ */
+export function replyText(reply: SendReply): string {
+  if ('message' in reply) return notEmpty(textOf(reply.message.parts), {});
+  const { task } = reply;
+  const facts = { taskId: task.id, contextId: task.contextId };
+  const said = task.status.message ? textOf(task.status.message.parts) : '';
+  const failure = failures[task.status.state];
+  if (failure) throw new A2AClientError(failure, said || `the remote task ended: ${failure}`, facts);
+  const produced = lastText((task.artifacts ?? []).map(({ parts }) => parts));
+  const messages = (task.history ?? []).filter(({ role }) => role === 'ROLE_AGENT').map(({ parts }) => parts);
+  const isEnded = task.status.state === 'TASK_STATE_COMPLETED';
+  return notEmpty(isEnded ? produced || said || lastText(messages) : said || produced || lastText(messages), facts);
+}
+
+/** At most 32,768 characters: the beginning, a line that says how many are missing, and the last 8,192 (AN-37). */
+export function capped(text: string): string {
+  if (text.length <= maxLength) return text;
+  const note = (missing: number) => `\n[… ${missing} characters left out …]\n`;
+  const headLength = maxLength - tailLength - note(text.length).length;
+  const missing = text.length - headLength - tailLength;
+  return `${text.slice(0, headLength)}${note(missing)}${text.slice(-tailLength)}`.toWellFormed();
+}
+
+function lastText(lists: Part[][]): string {
+  return lists.map(textOf).findLast((text) => text !== '') ?? '';
+}
+
+/** Texts as they are, data as JSON, one a line. */
+function textOf(parts: Part[]): string {
+  const texts = parts.flatMap(({ text, data }) =>
+    text !== undefined ? text : data !== undefined ? JSON.stringify(data) : [],
+  );
+  return texts.join('\n').trim();
+}
+
+function notEmpty(text: string, facts: { taskId?: string; contextId?: string }): string {
+  if (text !== '') return capped(text);
+  throw new A2AClientError('empty_agent_response', 'the remote agent answered without any text', facts);
+}

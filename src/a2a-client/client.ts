@@ -1,0 +1,322 @@
+import { systemClock } from '../kernel/clock.js';
+import { RialtoError } from '../kernel/errors.js';
+import { newId } from '../kernel/ids.js';
+import type { JsonObject } from '../kernel/json.js';
+import type { Message, StreamResponse, Task } from '../protocol/a2a/model.js';
+import { interruptedStates, terminalStates } from '../protocol/a2a/states.js';
+import { parseAllowList } from '../platform/http/address.js';
+import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { baseOf, findCard } from './client-discovery.js';
+import { asClientError } from './client-errors.js';
+import { ClientHeaders, identitiesOf, type Identity, type Proofs } from './client-identity.js';
+import type { A2AClientOptions, FoundCard, MessageInput, SendOptions, WaitOptions } from './client-options.js';
+import { replyText } from './client-text.js';
+import { Deadline } from './deadline.js';
+import {
+  chooseEndpoints,
+  endpointsWithoutCard,
+  isNotHere,
+  withCustomaryPaths,
+  type Endpoint,
+} from './endpoint-choice.js';
+import { nextTryAfter, type RemoteOperation } from './retry-plan.js';
+import type { SendReply } from './send-reply.js';
+import { sleep } from './transports/remote-wait.js';
+import { SdkTransport, type SdkHop, type SendParams } from './transports/sdk.transport.js';
+
+export { A2AClientError, type A2AClientErrorCode, type A2AClientErrorDetails } from './client-errors.js';
+export type { A2AClientOptions, FoundCard, MessageInput, SendOptions, WaitOptions } from './client-options.js';
+export type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '../protocol/a2a/model.js';
+export type { TaskState } from '../protocol/a2a/states.js';
+export type { SendReply } from './send-reply.js';
+
+const discoveryLimitMs = 3_000;
+const pollLimitMs = 15_000;
+const callDefaultMs = 60_000;
+const waitDefaultMs = 300_000;
+const pollDefaultMs = 2_000;
+const read: RemoteOperation = { kind: 'read' };
+
+/** A call while it runs. */
+interface Call {
+  readonly deadline: Deadline;
+  readonly signals: readonly AbortSignal[];
+  readonly extra?: Record<string, string>;
+  readonly amend?: SdkHop['amend'];
+}
+
+/**
+ * Asks an A2A agent and resolves with the text of its answer: the last artifact or message, at most 32,768 characters. Sends
+ * asynchronously and polls; `async: false` makes it one blocking request. Rejects with `A2AClientError`; after `a2a_timeout` its
+ * `taskId` given to a second call goes on waiting without sending anything (AN-26, AN-27, AN-35).
+ *
+ * ```ts
+ * import { callAgent } from 'rialto/client';
+ *
+ * const answer = await callAgent('https://agents.example.com', 'How many orders are late?', { apiKey });
+ * ```
+ */
+export async function callAgent(
+  url: string,
+  text: string,
+  options: A2AClientOptions & WaitOptions = {},
+): Promise<string> {
+  const client = new A2AClient(url, options);
+  try {
+    return replyText(await client.sendAndWait(text, options));
+  } finally {
+    await client.close();
+  }
+}
+
+/**
+ * A client for one A2A agent, v1.0 or v0.3, over JSON-RPC, HTTP+JSON or gRPC, as its card says; agents without a card are asked
+ * at the customary paths. Values are in the v1.0 shape whatever the agent speaks. Private addresses are refused unless `allow`
+ * names them; requests never follow redirects, card look-ups at most three. Every failure is an `A2AClientError`.
+ *
+ * ```ts
+ * import { A2AClient } from 'rialto/client';
+ *
+ * const client = new A2AClient('https://agents.example.com', { secret, userEmail: 'bob@acme.example', orgDomain: 'acme' });
+ * const reply = await client.sendAndWait('Summarise ticket 42', { skillId: 'summarise' });
+ * for await (const event of client.stream('Tell me more')) console.log(event);
+ * await client.close();
+ * ```
+ */
+export class A2AClient {
+  private readonly fetch: SafeFetch;
+  private readonly sdk: SdkTransport;
+  private readonly proofs: Proofs;
+  private readonly base: string;
+  private identities: Identity[];
+  private card?: FoundCard;
+  /** The endpoint that answered: a task lives where it was made. */
+  private home?: Endpoint;
+
+  /** Throws `url_not_allowed` for what is no URL, `invalid_params` for a bad `allow`. */
+  constructor(
+    private readonly url: string,
+    private readonly options: A2AClientOptions = {},
+  ) {
+    try {
+      const policy = { allow: parseAllowList(options.allow ?? ''), httpsOnly: options.allowHttp !== true };
+      this.fetch = new SafeFetch(policy);
+      this.sdk = new SdkTransport(this.fetch, policy);
+      this.base = baseOf(url);
+    } catch (error) {
+      throw asClientError(error);
+    }
+    this.proofs = { issuer: 'rialto', audience: 'rialto', ...withoutUndefined(options) };
+    this.identities = identitiesOf(this.proofs);
+  }
+
+  /** The agent's card, fetched once; `raw` is the document as it was sent. */
+  getAgentCard({
+    timeoutMs = discoveryLimitMs,
+    signal,
+  }: Pick<SendOptions, 'timeoutMs' | 'signal'> = {}): Promise<FoundCard> {
+    return told(this.discover({ deadline: new Deadline(timeoutMs), signals: signal ? [signal] : [] }));
+  }
+
+  /** Sends a message and resolves with what the agent answers: a message, or a task that may go on working. */
+  send(message: MessageInput, options: SendOptions = {}): Promise<SendReply> {
+    return told(this.dispatch(message, options, this.begin(options, this.options.timeoutMs ?? callDefaultMs)));
+  }
+
+  /** Sends a message and follows its events until the agent ends the stream; leaving the loop ends the connection. */
+  async *stream(message: MessageInput, options: SendOptions = {}): AsyncGenerator<StreamResponse, void> {
+    const call = { ...this.begin(options, this.options.timeoutMs ?? waitDefaultMs), ...keyOf(options) };
+    const open = async (hop: SdkHop) => {
+      const rest = this.sdk.stream(hop, paramsOf(message, options));
+      return { first: await rest.next(), rest };
+    };
+    const { first, rest } = await told(this.run(call, { kind: 'write' }, open));
+    try {
+      if (!first.done) yield first.value;
+      yield* rest;
+    } catch (error) {
+      throw asClientError(error);
+    } finally {
+      await rest.return();
+    }
+  }
+
+  /**
+   * Sends a message and polls its task until it settles: ended, or waiting for its caller. With `taskId` it sends nothing and
+   * waits for that task. At the deadline it rejects with `a2a_timeout`, which carries the `taskId` (AN-28, AN-34, AN-35).
+   */
+  async sendAndWait(message: MessageInput, options: WaitOptions = {}): Promise<SendReply> {
+    const call = this.begin(options, waitDefaultMs);
+    const pollMs = options.pollMs ?? pollDefaultMs;
+    if (options.taskId !== undefined) return told(this.wait(options.taskId, call, pollMs, true), options.taskId);
+    const reply = await told(this.dispatch(message, { async: true, ...options }, call));
+    if (isSettled(reply) || 'message' in reply) return reply;
+    return told(this.wait(reply.task.id, call, pollMs, false), reply.task.id);
+  }
+
+  /** The task as it is now. */
+  getTask(
+    taskId: string,
+    options: Pick<SendOptions, 'timeoutMs' | 'signal'> & { historyLength?: number } = {},
+  ): Promise<Task> {
+    const call = this.begin(options, pollLimitMs);
+    return told(
+      this.run(call, read, (hop) => this.sdk.getTask(hop, taskId, options.historyLength)),
+      taskId,
+    );
+  }
+
+  /** Asks the agent to stop the task; resolves with the task as the agent then has it. */
+  cancelTask(taskId: string, options: Pick<SendOptions, 'timeoutMs' | 'signal'> = {}): Promise<Task> {
+    const call = this.begin(options, pollLimitMs);
+    return told(
+      this.run(call, { kind: 'write' }, (hop) => this.sdk.cancelTask(hop, taskId)),
+      taskId,
+    );
+  }
+
+  /** Ends every connection of this client. */
+  async close(): Promise<void> {
+    this.sdk.close();
+    await this.fetch.close();
+  }
+
+  private begin({ timeoutMs, signal }: SendOptions, defaultMs: number): Call {
+    return { deadline: new Deadline(timeoutMs ?? defaultMs), signals: signal ? [signal] : [] };
+  }
+
+  private async dispatch(message: MessageInput, options: SendOptions, call: Call): Promise<SendReply> {
+    const { async: isAsync = false, idempotencyKey } = options;
+    const params = paramsOf(message, options);
+    const subject = this.proofs.secret && this.proofs.userEmail;
+    const sending = { ...call, ...keyOf(options) };
+    return this.run(sending, { kind: 'send', isAsync, idempotencyKey, subject }, (hop) => this.sdk.send(hop, params));
+  }
+
+  private async wait(taskId: string, call: Call, pollMs: number, atOnce: boolean): Promise<SendReply> {
+    for (let pause = atOnce ? 0 : pollMs; ; pause = pollMs) {
+      await sleep(Math.min(pause, call.deadline.leftMs), call.signals[0]);
+      if (call.deadline.leftMs === 0) throw new RialtoError('remote_timeout', { data: { taskId } });
+      const poll = { ...call, deadline: call.deadline.within(pollLimitMs) };
+      const task = await this.run(poll, read, (hop) => this.sdk.getTask(hop, taskId));
+      if (isSettled({ task })) return { task };
+    }
+  }
+
+  /** Endpoints × proofs × tries, each next one only where the one before cannot have done anything. */
+  private async run<T>(call: Call, operation: RemoteOperation, work: (hop: SdkHop) => Promise<T>): Promise<T> {
+    const endpoints = this.home ? [this.home] : await this.endpoints(call);
+    let failure: unknown;
+    for (const endpoint of endpoints) {
+      try {
+        const result = await this.withProofs(endpoint, call, operation, work);
+        this.home = endpoint;
+        return result;
+      } catch (error) {
+        failure ??= error;
+        if (!isNotHere(error)) throw error;
+      }
+    }
+    throw RialtoError.from(failure);
+  }
+
+  private async withProofs<T>(
+    endpoint: Endpoint,
+    call: Call,
+    operation: RemoteOperation,
+    work: (hop: SdkHop) => Promise<T>,
+  ) {
+    for (const [index, identity] of this.identities.entries()) {
+      const headers = new ClientHeaders(this.url, this.proofs, identity, call.extra);
+      try {
+        const result = await this.withRetries({ ...call, endpoint, headers }, operation, work);
+        this.identities = [identity, ...this.identities.filter((other) => other !== identity)];
+        return result;
+      } catch (error) {
+        const { httpStatus } = RialtoError.from(error).data ?? {};
+        const isLast = index === this.identities.length - 1;
+        if (isLast || (httpStatus !== 401 && httpStatus !== 403)) throw error;
+      }
+    }
+    throw new RialtoError('internal');
+  }
+
+  private async withRetries<T>(hop: SdkHop, operation: RemoteOperation, work: (hop: SdkHop) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work(hop);
+      } catch (error) {
+        const { leftMs } = hop.deadline;
+        const pause = nextTryAfter(operation, RialtoError.from(error), { tries, leftMs, now: systemClock.now() });
+        if (pause === undefined) throw error;
+        await sleep(pause, hop.signals[0]);
+      }
+    }
+  }
+
+  /** The card's endpoints; those of habit when the card is late, broken or not there (AN-29…AN-31). */
+  private async endpoints(call: Call): Promise<Endpoint[]> {
+    const deadline = call.deadline.within(Math.min(discoveryLimitMs, call.deadline.leftMs / 4));
+    try {
+      const [first, ...others] = chooseEndpoints(await this.discover({ ...call, deadline }));
+      if (!first) return endpointsWithoutCard(this.base);
+      return [first, ...others, ...withCustomaryPaths(first, this.base).slice(1)];
+    } catch (error) {
+      const { code } = RialtoError.from(error);
+      if (code === 'url_not_allowed' || code === 'canceled' || code === 'internal') throw error;
+      return endpointsWithoutCard(this.base);
+    }
+  }
+
+  private async discover(call: Call): Promise<FoundCard> {
+    const headers = new ClientHeaders(this.url, this.proofs, this.identities[0]!);
+    this.card ??= await findCard(this.fetch, this.url, headers, call);
+    return this.card;
+  }
+}
+
+function paramsOf(
+  input: MessageInput,
+  { contextId, taskId, async: isAsync, skillId, data, metadata }: SendOptions,
+): SendParams {
+  const given = typeof input === 'string' ? { parts: input === '' ? [] : [{ text: input }] } : input;
+  const parts = [...given.parts, ...(data === undefined ? [] : [{ data }])];
+  if (parts.length === 0) throw new RialtoError('invalid_params', { message: 'a message has a text, a part or data' });
+  const facts: JsonObject = { ...given.metadata, ...metadata, ...(skillId !== undefined && { skillId }) };
+  const message: Message = {
+    messageId: newId(),
+    role: 'ROLE_USER',
+    ...given,
+    parts,
+    ...(contextId !== undefined && { contextId }),
+    ...(taskId !== undefined && { taskId }),
+    ...(Object.keys(facts).length > 0 && { metadata: facts }),
+  };
+  return { message, configuration: { returnImmediately: isAsync === true } };
+}
+
+/** The key as a header for every agent, and, with the flag, in the params where older peers look for them (AN-12, AN-33). */
+function keyOf({ async: isAsync, idempotencyKey }: SendOptions): Pick<Call, 'extra' | 'amend'> {
+  return {
+    extra: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
+    amend: (params) => {
+      if (isAsync !== undefined) params.async = isAsync;
+      if (idempotencyKey !== undefined) params.idempotencyKey = idempotencyKey;
+    },
+  };
+}
+
+function isSettled(reply: SendReply): boolean {
+  if ('message' in reply) return true;
+  return terminalStates.has(reply.task.status.state) || interruptedStates.has(reply.task.status.state);
+}
+
+async function told<T>(work: Promise<T>, taskId?: string): Promise<T> {
+  return work.catch((error: unknown) => {
+    throw asClientError(error, taskId);
+  });
+}
+
+function withoutUndefined<T extends object>(object: T): Partial<T> {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

@@ -1,0 +1,60 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { newTrace } from '../platform/telemetry/trace-context.js';
+import { Tracing } from '../platform/telemetry/tracing.js';
+import { AgentCredentials } from '../registry/agent-credentials.service.js';
+import type { RegisteredAgent } from '../registry/registry.types.js';
+import { AgentHeaders, ownHeaders } from './agent-headers.js';
+import { AgentRecheck } from '../registry/agent-recheck.service.js';
+import type { Deadline } from './deadline.js';
+import { RemoteCredentials } from './remote-credentials.js';
+import type { RemoteHop } from './remote-hop.js';
+
+/** A hop without the endpoint, which is chosen last. */
+export type OpenHop = Omit<RemoteHop, 'endpoint'>;
+
+/** Prepares hops to registered agents: headers, limits, a span around the work, a second look at who could not be reached. */
+@Injectable()
+export class RemoteAgents {
+  constructor(
+    private readonly sealed: AgentCredentials,
+    private readonly credentials: RemoteCredentials,
+    private readonly tracing: Tracing,
+    private readonly recheck: AgentRecheck,
+  ) {}
+
+  /** Runs the work inside a span; `signal` besides the context's own. */
+  async visit<T>(
+    ctx: CallContext,
+    { row }: RegisteredAgent,
+    limits: VisitLimits,
+    work: (hop: OpenHop) => Promise<T>,
+  ): Promise<T> {
+    const traced = ctx.trace ? ctx : { ...ctx, trace: newTrace() };
+    const span = this.tracing.start('a2a_invoke', ctx.trace, { 'rialto.agent': row.slug, 'rialto.verb': limits.verb });
+    const headers = new AgentHeaders(
+      row,
+      ownHeaders(traced, span.spanId),
+      () => this.sealed.open(row),
+      this.credentials,
+    );
+    const signals = [...new Set([ctx.signal, limits.signal])].filter((signal) => signal !== undefined);
+    try {
+      const result = await work({ headers, deadline: limits.deadline, signals });
+      span.end();
+      return result;
+    } catch (error) {
+      const known = RialtoError.from(error);
+      span.end(known);
+      if (known.code === 'remote_transport') this.recheck.soon(row.id);
+      throw known;
+    }
+  }
+}
+
+export interface VisitLimits {
+  readonly verb: string;
+  readonly deadline: Deadline;
+  readonly signal?: AbortSignal;
+}

@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto';
+import { systemClock, type Clock } from '../kernel/clock.js';
+import { RialtoError } from '../kernel/errors.js';
+import { isJsonObject } from '../kernel/json.js';
+import { assertNever } from '../kernel/never.js';
+import { parseJson } from '../protocol/jsonrpc.js';
+import type { SafeFetch } from '../platform/http/safe-fetch.js';
+import type { Credential } from '../registry/registry.types.js';
+
+type ClientCredentials = Extract<Credential, { type: 'oauth2' }>;
+
+interface Token {
+  /** Hash of the credential it was got with: a changed credential gets a new token. */
+  readonly source: string;
+  readonly value: Promise<string>;
+  /** Of the monotonic clock; unknown while the token is on its way. */
+  staleAt: number;
+}
+
+const tokenDeadlineMs = 10_000;
+const maxTokenBytes = 65_536;
+const earlyMs = 30_000;
+/** For a server that does not say (RFC 6749 section 5.1). */
+const unsaidLifeMs = 300_000;
+const maxTokens = 1_000;
+
+/**
+ * Credentials as headers, at the last moment. Tokens of OAuth client credentials (RFC 6749 section 4.4) are kept per agent
+ * until 30 s before they end, got once for all who wait, and dropped by `forget`. Nothing here is ever logged or told: errors
+ * carry the status of the token endpoint alone.
+ */
+export class RemoteCredentials {
+  private readonly tokens = new Map<string, Token>();
+
+  constructor(
+    private readonly client: SafeFetch,
+    private readonly clock: Clock = systemClock,
+  ) {}
+
+  /** The header that proves us to the agent. Throws `url_not_allowed`, or `remote_transport` with `data.tokenStatus`. */
+  async headers(agentId: string, credential: Credential): Promise<Record<string, string>> {
+    switch (credential.type) {
+      case 'bearer':
+        return { authorization: `Bearer ${credential.token}` };
+      case 'apiKey':
+        return { [credential.header.toLowerCase()]: credential.value };
+      case 'oauth2':
+        return { authorization: `Bearer ${await this.token(agentId, credential)}` };
+      default:
+        return assertNever(credential);
+    }
+  }
+
+  /** Drops the agent's token after a 401; true when there was one, so that another try may succeed. */
+  forget(agentId: string): boolean {
+    return this.tokens.delete(agentId);
+  }
+
+  private token(agentId: string, credential: ClientCredentials): Promise<string> {
+    const source = createHash('sha256').update(JSON.stringify(credential)).digest('base64');
+    const known = this.tokens.get(agentId);
+    if (known?.source === source && known.staleAt > this.clock.elapsed()) return known.value;
+    const token: Token = {
+      source,
+      staleAt: Infinity,
+      value: this.fetchToken(credential, (ms) => this.keep(token, ms)),
+    };
+    token.value.catch(() => {
+      if (this.tokens.get(agentId) === token) this.tokens.delete(agentId);
+    });
+    this.tokens.delete(agentId);
+    if (this.tokens.size >= maxTokens) this.tokens.delete(this.tokens.keys().next().value!);
+    this.tokens.set(agentId, token);
+    return token.value;
+  }
+
+  private keep(token: Token, lifeMs: number): void {
+    token.staleAt = this.clock.elapsed() + lifeMs - earlyMs;
+  }
+
+  private async fetchToken(credential: ClientCredentials, lives: (ms: number) => void): Promise<string> {
+    const { tokenUrl, clientId, clientSecret, scope } = credential;
+    const form = new URLSearchParams({ grant_type: 'client_credentials', ...(scope && { scope }) });
+    const response = await this.client.request({
+      method: 'POST',
+      url: tokenUrl,
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        accept: 'application/json',
+        authorization: basic(clientId, clientSecret),
+      },
+      body: form.toString(),
+      deadlineMs: tokenDeadlineMs,
+      maxBytes: maxTokenBytes,
+    });
+    const parsed = parseJson(response.body.toString('utf8'));
+    const body = parsed.ok && isJsonObject(parsed.value) ? parsed.value : {};
+    const { access_token: token, token_type: type = 'Bearer', expires_in: life } = body;
+    if (response.status !== 200 || typeof token !== 'string' || !isBearer(type)) throw noToken(response.status);
+    const seconds = Number(life);
+    lives(life !== undefined && seconds >= 0 ? seconds * 1_000 : unsaidLifeMs);
+    return token;
+  }
+}
+
+/** Both halves are form-encoded before they are joined (RFC 6749 section 2.3.1). */
+function basic(clientId: string, clientSecret: string): string {
+  const [id, secret] = [clientId, clientSecret].map((text) => new URLSearchParams({ '': text }).toString().slice(1));
+  return `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
+}
+
+function isBearer(type: unknown): boolean {
+  return typeof type === 'string' && type.toLowerCase() === 'bearer';
+}
+
+function noToken(tokenStatus: number): RialtoError {
+  return new RialtoError('remote_transport', {
+    message: 'the token endpoint of the remote agent gave no token',
+    data: { tokenStatus },
+  });
+}

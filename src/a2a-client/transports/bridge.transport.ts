@@ -1,0 +1,146 @@
+import { systemClock, type Clock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { newId } from '../../kernel/ids.js';
+import type { JsonObject } from '../../kernel/json.js';
+import {
+  decodeBridgeReply,
+  encodeBridgeCall,
+  type BridgeReply,
+  type WireCall,
+} from '../../protocol/a2a/bridge-call.js';
+import type { A2aVersion } from '../../protocol/a2a/model.js';
+import type { SafeFetch } from '../../platform/http/safe-fetch.js';
+import { Deadline } from '../deadline.js';
+import { isNotHere, withCustomaryPaths, type Endpoint } from '../endpoint-choice.js';
+import type { HopLimits, RemoteHop } from '../remote-hop.js';
+import { isSettled, waitUntilSettled, type RemoteTask } from './remote-wait.js';
+
+/** One call of one skill in the bridge's own wire form. */
+export interface BridgeSkillCall {
+  readonly skillId: string;
+  readonly args: JsonObject;
+  readonly sessionId: string;
+  /** The URL the agent was registered by: where the customary paths begin (AN-30). */
+  readonly baseUrl: string;
+}
+
+const maxReplyBytes = 4 * 1_048_576;
+const cancelDeadlineMs = 1_000;
+const pace = { firstMs: 250, mostMs: 2_000 };
+const taskMethods: Record<A2aVersion, { get: string; cancel: string }> = {
+  '1.0': { get: 'GetTask', cancel: 'CancelTask' },
+  '0.3': { get: 'tasks/get', cancel: 'tasks/cancel' },
+};
+
+/**
+ * The one-call wire form (RE-15…RE-20): a single POST per attempt on the safe client, no SDK, the task that it starts watched
+ * until it settles. A request is made again only where it cannot have done anything: 404 or 405 (AN-30), 401 with a token of
+ * ours that can be renewed. Errors: `remote_timeout`, `remote_transport` (`data.httpStatus`), `remote_invalid_response`,
+ * `remote_error`, `remote_task_failed`, `url_not_allowed`, `canceled`; `data.taskId` once a task is known.
+ */
+export class BridgeTransport {
+  private lastRequestId = 0;
+
+  constructor(
+    private readonly client: SafeFetch,
+    private readonly random: () => number = Math.random,
+    private readonly clock: Clock = systemClock,
+  ) {}
+
+  /** Calls and waits for the answer: a message, or a task that ended well or asks its caller. */
+  async call(hop: RemoteHop, call: BridgeSkillCall): Promise<BridgeReply> {
+    const { reply, endpoint } = await this.begin(hop, call);
+    if (reply.kind === 'message' || isSettled(reply)) return reply;
+    const { deadline, signals } = hop;
+    const remote = this.taskAt({ ...hop, endpoint });
+    return waitUntilSettled(reply, remote, { deadline, signals, pace: { ...pace, random: this.random } });
+  }
+
+  private async begin(hop: RemoteHop, call: BridgeSkillCall): Promise<{ reply: BridgeReply; endpoint: Endpoint }> {
+    const send = async (endpoint: Endpoint) => ({ endpoint, reply: await this.send({ ...hop, endpoint }, call) });
+    try {
+      return await send(hop.endpoint);
+    } catch (error) {
+      if (!isNotHere(error)) throw error;
+      for (const endpoint of withCustomaryPaths(hop.endpoint, call.baseUrl).slice(1)) {
+        const found = await send(endpoint).catch((next: unknown) => {
+          if (!isNotHere(next)) throw next;
+        });
+        if (found) return found;
+      }
+      throw error;
+    }
+  }
+
+  private send(hop: RemoteHop, { skillId, args, sessionId }: BridgeSkillCall): Promise<BridgeReply> {
+    const { version, tenant } = hop.endpoint;
+    const requestId = this.nextRequestId();
+    const messageId = newId();
+    return this.post(
+      hop,
+      requestId,
+      encodeBridgeCall({ version, requestId, messageId, skillId, args, sessionId, tenant }),
+    );
+  }
+
+  private taskAt(hop: RemoteHop): RemoteTask {
+    const ask = (operation: 'get' | 'cancel', id: string, limits: HopLimits) => {
+      const { version, tenant } = hop.endpoint;
+      const requestId = this.nextRequestId();
+      const params = { ...(tenant && { tenant }), id };
+      const body = JSON.stringify({ jsonrpc: '2.0', id: requestId, method: taskMethods[version][operation], params });
+      return this.post({ ...hop, ...limits }, requestId, { body, headers: jsonHeaders[version] });
+    };
+    return {
+      get: (id, deadline) => ask('get', id, { deadline, signals: hop.signals }),
+      cancel: (id) => ask('cancel', id, { deadline: new Deadline(cancelDeadlineMs, this.clock), signals: [] }),
+    };
+  }
+
+  private async post(hop: RemoteHop, requestId: number, wire: WireCall): Promise<BridgeReply> {
+    try {
+      return await this.attempt(hop, requestId, wire);
+    } catch (error) {
+      const isRefused = error instanceof RialtoError && error.data?.httpStatus === 401;
+      if (!isRefused || !hop.headers.renew()) throw error;
+      return this.attempt(hop, requestId, wire);
+    }
+  }
+
+  private async attempt(hop: RemoteHop, requestId: number, wire: WireCall): Promise<BridgeReply> {
+    const { endpoint, deadline, signals } = hop;
+    const own = await hop.headers.of(endpoint.url, hop);
+    if (deadline.leftMs === 0) throw new RialtoError('remote_timeout');
+    const { status, headers, body } = await this.client.request({
+      method: 'POST',
+      url: endpoint.url,
+      headers: { ...own, ...wire.headers },
+      body: wire.body,
+      deadlineMs: deadline.leftMs,
+      maxBytes: maxReplyBytes,
+      signal: signals,
+    });
+    try {
+      return decodeBridgeReply(body.toString('utf8'), { status, requestId });
+    } catch (error) {
+      throw status >= 200 && status <= 299 ? error : withHttpStatus(error, status, headers['retry-after']);
+    }
+  }
+
+  /** Numeric, near the epoch's milliseconds, never twice in this process (RE-17). */
+  private nextRequestId(): number {
+    this.lastRequestId = Math.max(this.lastRequestId + 1, this.clock.now());
+    return this.lastRequestId;
+  }
+}
+
+const jsonHeaders: Record<A2aVersion, Record<string, string>> = {
+  '1.0': { 'content-type': 'application/json', accept: 'application/json', 'a2a-version': '1.0' },
+  '0.3': { 'content-type': 'application/json', accept: 'application/json' },
+};
+
+/** RE-28: `data` tells the status; what a JSON-RPC body says besides stays, and changes nothing about the meaning. */
+function withHttpStatus(error: unknown, httpStatus: number, retryAfter: string | undefined): RialtoError {
+  const { code, message, data: { status: _, ...facts } = {} } = RialtoError.from(error);
+  return new RialtoError(code, { message, data: { ...facts, httpStatus, ...(retryAfter && { retryAfter }) } });
+}

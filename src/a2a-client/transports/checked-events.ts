@@ -1,0 +1,91 @@
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject, type Json } from '../../kernel/json.js';
+import { parseJson } from '../../protocol/jsonrpc.js';
+import { formatEvent, SseParser, type SseEvent } from '../../protocol/sse.js';
+import { isStreamEvent } from './reply-shape.js';
+import { notA2a, refused, restFault } from './wire-error.js';
+
+/** Bounds of a stream besides its bytes and its deadline (abuse 26). */
+export interface StreamLimits {
+  readonly maxEventBytes: number;
+  readonly maxEvents: number;
+  /** Longest silence; heartbeats count as sound. */
+  readonly idleMs: number;
+}
+
+interface EventRules extends StreamLimits {
+  /** Takes the envelope off an event, or throws what it says. */
+  readonly unwrap: (json: Json) => Json;
+}
+
+/**
+ * The events of a remote stream, each parsed, bounded and judged, ready for the SDK to read once more. Throws `remote_timeout`
+ * for silence, `remote_invalid_response` for what is no event or over a limit (`data.reason` `remote_stream_limit`),
+ * `remote_error` for an error in the stream.
+ */
+export async function* checkedEvents(
+  body: ReadableStream<Uint8Array>,
+  { maxEventBytes, maxEvents, idleMs, unwrap }: EventRules,
+): AsyncGenerator<string, void> {
+  const parser = new SseParser({ maxEventBytes, maxLineBytes: maxEventBytes + 1_024 });
+  const reader = body.getReader();
+  let events = 0;
+  try {
+    for (;;) {
+      const { done, value } = await notSilent(reader.read(), idleMs);
+      if (done) return;
+      for (const event of parser.push(value)) {
+        if (++events > maxEvents) throw limit('the remote stream has too many events');
+        yield formatEvent({ data: JSON.stringify(judged(event, unwrap)) });
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+function judged({ event, data }: SseEvent, unwrap: EventRules['unwrap']): Json {
+  const json = parseJson(data);
+  if (!json.ok) throw notA2a(json.reason);
+  const fault = event === 'error' ? restFault(json.value) : undefined;
+  if (fault) throw refused(fault);
+  const reply = unwrap(json.value);
+  const isEnvelope = isJsonObject(reply) && 'jsonrpc' in reply;
+  if (!isStreamEvent(isEnvelope ? (reply.result ?? null) : reply)) throw notA2a('an event of the stream is none');
+  return reply;
+}
+
+async function notSilent<T>(read: Promise<T>, idleMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    const error = new RialtoError('remote_timeout', {
+      message: 'the remote stream fell silent',
+      data: { reason: 'idle' },
+    });
+    timer = setTimeout(reject, idleMs, error);
+  });
+  return Promise.race([read, silence]).finally(() => clearTimeout(timer));
+}
+
+function limit(message: string): RialtoError {
+  return new RialtoError('remote_invalid_response', { message, data: { reason: 'remote_stream_limit' } });
+}
+
+/** A Response whose body is these texts, made as they are read. */
+export function eventStream(texts: AsyncGenerator<string, void>): Response {
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const next = await texts.next();
+        if (next.done) controller.close();
+        else controller.enqueue(encoder.encode(next.value));
+      },
+      async cancel() {
+        await texts.return();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+}

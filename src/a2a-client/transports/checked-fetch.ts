@@ -1,0 +1,111 @@
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { parseJson, parseResponse } from '../../protocol/jsonrpc.js';
+import type { Endpoint } from '../endpoint-choice.js';
+import { checkedEvents, eventStream, type StreamLimits } from './checked-events.js';
+import { completed, isReply } from './reply-shape.js';
+import { faultFacts, notA2a, refused, restFault, type RemoteFault } from './wire-error.js';
+
+type Fetch = typeof globalThis.fetch;
+
+/** What one SDK request is held to. */
+export interface WireRules extends StreamLimits {
+  readonly endpoint: Endpoint;
+  readonly maxReplyBytes: number;
+  /** True when a good answer is a task or a message; lists and the like are only looked at as JSON. */
+  readonly expectsReply: boolean;
+  /** Adds to the params of a v0.3 JSON-RPC request what the SDK does not know; v1.0 has no room for it. */
+  readonly amend?: (params: JsonObject) => void;
+}
+
+/**
+ * A `fetch` for the SDK that lets only sound answers through: statuses, envelopes, ids and shapes are judged here, with our
+ * meanings, so its own readers never see a hostile one (RE-28, RE-29, RE-89, F29). Throws RialtoErrors, also from the body of a
+ * stream. An agent that answers a stream request with one JSON reply is read as a stream of one event.
+ */
+export function checkedFetch(send: Fetch, rules: WireRules): Fetch {
+  const isRpc = rules.endpoint.binding === 'JSONRPC';
+  return async (input, init) => {
+    const amend = rules.endpoint.version === '0.3' ? rules.amend : undefined;
+    const body = isRpc ? amended(init?.body, amend) : init?.body;
+    const response = await send(input, { ...init, body });
+    if (!response.ok) throw await httpFailure(response, rules);
+    const type = response.headers.get('content-type') ?? '';
+    const requestId = isRpc ? idOf(body) : undefined;
+    if (type.startsWith('text/event-stream') && response.body) {
+      return eventStream(checkedEvents(response.body, { ...rules, unwrap: (json) => unwrap(json, requestId, rules) }));
+    }
+    if (response.status === 204) return response;
+    const text = await readText(response, rules.maxReplyBytes);
+    const reply = unwrap(parsed(text), requestId, rules);
+    if (rules.expectsReply && !isReply(resultOf(reply, isRpc))) throw notA2a('neither a task nor a message');
+    const answer = JSON.stringify(reply);
+    if (!wantsEvents(init)) return new Response(answer, { headers: { 'content-type': 'application/json' } });
+    return new Response(`data: ${answer}\n\n`, { headers: { 'content-type': 'text/event-stream' } });
+  };
+}
+
+/** The JSON-RPC envelope or the bare body, its result completed; throws what the remote refused with. */
+function unwrap(json: Json, requestId: Json | undefined, { endpoint }: WireRules): Json {
+  if (endpoint.binding !== 'JSONRPC') return json;
+  const response = parseResponse(json);
+  if (!response.ok) throw notA2a(response.reason);
+  if ('error' in response) throw refused(response.error);
+  if (response.id !== requestId) throw notA2a('the id is not that of the request');
+  const result = endpoint.version === '0.3' ? completed(response.result) : response.result;
+  return { jsonrpc: '2.0', id: response.id, result };
+}
+
+function resultOf(reply: Json, isRpc: boolean): Json {
+  return isRpc && isJsonObject(reply) ? (reply.result ?? null) : reply;
+}
+
+async function httpFailure(response: Response, { endpoint, maxReplyBytes }: WireRules): Promise<RialtoError> {
+  const { status } = response;
+  const text = await readText(response, maxReplyBytes).catch(() => '');
+  const json = parseJson(text);
+  const retryAfter = response.headers.get('retry-after');
+  const facts = { httpStatus: status, ...(retryAfter !== null && { retryAfter }) };
+  const fault = json.ok ? faultOf(json.value, endpoint) : undefined;
+  if (fault && endpoint.binding !== 'JSONRPC') return refused(fault, facts);
+  const message = `the remote agent answered HTTP ${status}`;
+  return new RialtoError('remote_transport', { message, data: { ...facts, ...(fault && faultFacts(fault)) } });
+}
+
+function faultOf(body: Json, { binding }: Endpoint): RemoteFault | undefined {
+  if (binding !== 'JSONRPC') return restFault(body);
+  const response = parseResponse(body);
+  return response.ok && 'error' in response ? response.error : undefined;
+}
+
+async function readText(response: Response, maxBytes: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += (chunk as Uint8Array).length;
+    if (bytes > maxBytes) throw notA2a('the reply is too large');
+    chunks.push(chunk as Uint8Array);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parsed(text: string): Json {
+  const json = parseJson(text);
+  if (!json.ok) throw notA2a(json.reason);
+  return json.value;
+}
+
+function amended(body: unknown, amend: WireRules['amend']): string | undefined {
+  if (typeof body !== 'string' || amend === undefined) return typeof body === 'string' ? body : undefined;
+  const request = JSON.parse(body) as JsonObject;
+  if (isJsonObject(request.params)) amend(request.params);
+  return JSON.stringify(request);
+}
+
+function idOf(body: unknown): Json | undefined {
+  return typeof body === 'string' ? (JSON.parse(body) as { id?: Json }).id : undefined;
+}
+
+function wantsEvents(init: Parameters<Fetch>[1]): boolean {
+  return new Headers(init?.headers).get('accept') === 'text/event-stream';
+}

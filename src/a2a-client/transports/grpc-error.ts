@@ -1,0 +1,34 @@
+import { isGrpcError } from '@a2a-js/sdk/errors/grpc';
+import { status } from '@grpc/grpc-js';
+import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import { refusedAddress } from './grpc-resolver.js';
+import { codeOfReason, notA2a, refused } from './wire-error.js';
+
+const meanings: Partial<Record<status, ErrorCode>> = {
+  [status.CANCELLED]: 'remote_transport',
+  [status.DEADLINE_EXCEEDED]: 'remote_timeout',
+  [status.RESOURCE_EXHAUSTED]: 'remote_transport',
+  [status.UNAVAILABLE]: 'remote_transport',
+  [status.UNAUTHENTICATED]: 'remote_transport',
+  [status.PERMISSION_DENIED]: 'remote_transport',
+};
+/** What the status would be over HTTP, so that callers need one table (google.rpc.Code). */
+const httpStatuses: Partial<Record<status, number>> = {
+  [status.RESOURCE_EXHAUSTED]: 429,
+  [status.UNAVAILABLE]: 503,
+  [status.UNAUTHENTICATED]: 401,
+  [status.PERMISSION_DENIED]: 403,
+};
+
+/** The meaning of a failed gRPC call: a reason of A2A is the remote's own word, the rest is told by its status. */
+export function grpcMeaning(error: unknown): RialtoError {
+  if (!isGrpcError(error)) return notA2a('it cannot be read', error);
+  const { status: code, message } = error;
+  if (message.includes(refusedAddress)) return new RialtoError('url_not_allowed', { cause: error });
+  const remoteCode = codeOfReason(error.reason);
+  if (remoteCode !== undefined) return refused({ code: remoteCode, message }, { grpcStatus: code });
+  const meaning = meanings[code as status];
+  if (meaning === undefined) return refused({ message }, { grpcStatus: code });
+  const httpStatus = httpStatuses[code as status];
+  return new RialtoError(meaning, { data: { grpcStatus: code, ...(httpStatus && { httpStatus }) }, cause: error });
+}

@@ -1,0 +1,71 @@
+import { Message as SdkMessage, StreamResponse as SdkEvent, Task as SdkTask } from '@a2a-js/sdk';
+import type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '../../protocol/a2a/model.js';
+import { stateOf } from '../../protocol/a2a/states.js';
+import type { SendReply } from '../send-reply.js';
+import { notA2a } from './wire-error.js';
+
+/*
+ * The SDK's objects to the canonical model. Its writer leaves out what is empty or zero, so what the model promises is put
+ * back: states (an unknown one becomes the named fallback, F29), parts, ids.
+ */
+
+type SendResult = SdkTask | SdkMessage;
+
+export function taskOf(task: SdkTask): Task {
+  return completeTask(SdkTask.toJSON(task) as Task);
+}
+
+/** A task for its id; the answer about another one is no answer (F29). */
+export function taskWithId(task: SdkTask, id: string): Task {
+  if (task.id !== id) throw notA2a('another task');
+  return taskOf(task);
+}
+
+export function replyOf(result: SendResult): SendReply {
+  return 'status' in result
+    ? { task: taskOf(result) }
+    : { message: completeMessage(SdkMessage.toJSON(result) as Message) };
+}
+
+export function eventOf(event: SdkEvent): StreamResponse {
+  const json = SdkEvent.toJSON(event) as StreamResponse;
+  if ('task' in json) return { task: completeTask(json.task) };
+  if ('message' in json) return { message: completeMessage(json.message) };
+  if ('statusUpdate' in json) {
+    return { statusUpdate: { ...json.statusUpdate, status: completeStatus(json.statusUpdate.status) } };
+  }
+  if (!('artifactUpdate' in json)) throw notA2a('an event of the stream is none');
+  return { artifactUpdate: { ...json.artifactUpdate, artifact: completeArtifact(json.artifactUpdate.artifact) } };
+}
+
+function completeTask(task: Task): Task {
+  if (!task.id) throw notA2a('a task without an id');
+  return {
+    ...task,
+    status: completeStatus(task.status),
+    ...(task.artifacts && { artifacts: task.artifacts.map(completeArtifact) }),
+    ...(task.history && { history: task.history.map(completeMessage) }),
+  };
+}
+
+function completeStatus(status: TaskStatus | undefined): TaskStatus {
+  const state = stateOf((status?.state as string | undefined) ?? '');
+  return { ...status, state, ...(status?.message && { message: completeMessage(status.message) }) };
+}
+
+function completeArtifact(artifact: Artifact | undefined): Artifact {
+  return { ...artifact, artifactId: artifact?.artifactId ?? '', parts: partsOf(artifact) };
+}
+
+function completeMessage(message: Message): Message {
+  return {
+    ...message,
+    messageId: message.messageId ?? '',
+    role: message.role ?? 'ROLE_UNSPECIFIED',
+    parts: partsOf(message),
+  };
+}
+
+function partsOf(owner: { parts?: Part[] } | undefined): Part[] {
+  return owner?.parts ?? [];
+}

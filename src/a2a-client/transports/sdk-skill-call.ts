@@ -1,0 +1,34 @@
+import { RialtoError } from '../../kernel/errors.js';
+import type { JsonObject } from '../../kernel/json.js';
+import { decodeBridgeReply, type BridgeReply } from '../../protocol/a2a/bridge-call.js';
+import { Deadline } from '../deadline.js';
+import { isSettled, waitUntilSettled, type RemoteTask } from './remote-wait.js';
+import type { SdkHop, SdkTransport } from './sdk.transport.js';
+
+const pace = { firstMs: 250, mostMs: 2_000, random: Math.random };
+const cancelDeadlineMs = 1_000;
+
+/**
+ * A skill call for agents that offer no JSON-RPC: the bridge's message (one data part, `metadata.skillId`) over the SDK, with
+ * the same waiting and the same meanings as the bridge's own wire form.
+ */
+export async function sendAsSkillCall(
+  sdk: SdkTransport,
+  hop: SdkHop,
+  { skillId, args, messageId }: { skillId: string; args: JsonObject; messageId: string },
+): Promise<BridgeReply> {
+  const message = { messageId, role: 'ROLE_USER', parts: [{ data: args }], metadata: { skillId } } as const;
+  const reply = asBridgeReply(await sdk.send(hop, { message: { ...message, parts: [...message.parts] } }));
+  if (reply.kind === 'message' || isSettled(reply)) return reply;
+  const remote: RemoteTask = {
+    get: async (id, deadline) => asBridgeReply(await sdk.getTask({ ...hop, deadline }, id)),
+    cancel: (id) => sdk.cancelTask({ ...hop, deadline: new Deadline(cancelDeadlineMs), signals: [] }, id),
+  };
+  return waitUntilSettled(reply, remote, { deadline: hop.deadline, signals: hop.signals, pace });
+}
+
+/** The rules of RE-21…RE-24 are written once, on envelopes. */
+function asBridgeReply(result: unknown): BridgeReply {
+  if (result === undefined) throw new RialtoError('remote_invalid_response');
+  return decodeBridgeReply(JSON.stringify({ jsonrpc: '2.0', id: 0, result }), { status: 200, requestId: 0 });
+}

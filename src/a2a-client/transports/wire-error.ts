@@ -1,0 +1,59 @@
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject, storableText, type Json, type JsonObject } from '../../kernel/json.js';
+
+/** JSON-RPC codes of the reasons that HTTP+JSON and gRPC name instead (v1.0 section 5.4). */
+const codesByReason: Readonly<Record<string, number>> = {
+  TASK_NOT_FOUND: -32001,
+  TASK_NOT_CANCELABLE: -32002,
+  PUSH_NOTIFICATION_NOT_SUPPORTED: -32003,
+  UNSUPPORTED_OPERATION: -32004,
+  CONTENT_TYPE_NOT_SUPPORTED: -32005,
+  INVALID_AGENT_RESPONSE: -32006,
+  EXTENDED_AGENT_CARD_NOT_CONFIGURED: -32007,
+  EXTENSION_SUPPORT_REQUIRED: -32008,
+  VERSION_NOT_SUPPORTED: -32009,
+};
+
+/** What a remote agent said was wrong, in the terms of JSON-RPC. */
+export interface RemoteFault {
+  readonly code?: number;
+  readonly message: string;
+}
+
+/** The code of an A2A reason; undefined for a reason of somebody else. */
+export function codeOfReason(reason: unknown): number | undefined {
+  return typeof reason === 'string' && Object.hasOwn(codesByReason, reason) ? codesByReason[reason] : undefined;
+}
+
+/** The facts of a fault as every surface hands them on (RE-89). */
+export function faultFacts({ code, message }: RemoteFault): Record<string, unknown> {
+  return { ...(code !== undefined && { remoteCode: code }), remoteMessage: storableText(message) };
+}
+
+/** The remote understood and refused. */
+export function refused(fault: RemoteFault, facts: Record<string, unknown> = {}): RialtoError {
+  return new RialtoError('remote_error', {
+    message: storableText(fault.message),
+    data: { ...facts, ...faultFacts(fault) },
+  });
+}
+
+/** What was answered is no A2A (RE-29); the reason never quotes the answer. */
+export function notA2a(reason: string, cause?: unknown): RialtoError {
+  const message = `the remote agent's answer is not A2A: ${reason}`;
+  return new RialtoError('remote_invalid_response', { message, data: { reason }, cause });
+}
+
+/**
+ * The A2A error in the body of an HTTP+JSON answer: `{ error: { message, details } }` with a reason of the protocol (v1.0
+ * section 11.6), or the bare `{ code, message }` of v0.3. Undefined when it is only HTTP that failed.
+ */
+export function restFault(body: Json | undefined): RemoteFault | undefined {
+  if (!isJsonObject(body)) return undefined;
+  const status = isJsonObject(body.error) ? body.error : body;
+  const message = typeof status.message === 'string' ? status.message : '';
+  if (typeof status.code === 'number' && status.code < 0) return { code: status.code, message };
+  const details: JsonObject[] = Array.isArray(status.details) ? status.details.filter(isJsonObject) : [];
+  const code = details.map(({ reason }) => codeOfReason(reason)).find((known) => known !== undefined);
+  return code === undefined ? undefined : { code, message };
+}
