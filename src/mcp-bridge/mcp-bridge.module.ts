@@ -1,0 +1,115 @@
+import { Injectable, Module, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { A2AClientModule } from '../a2a-client/a2a-client.module.js';
+import { OnNotice } from '../platform/bus/on-notice.decorator.js';
+import { Notices } from '../platform/bus/notices.js';
+import type { Notice } from '../kernel/notices.js';
+import { FrontDoor } from '../platform/http/front-door.js';
+import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
+import { PolicyModule } from '../policy/policy.module.js';
+import { RegistryModule } from '../registry/registry.module.js';
+import { McpDispatch } from './mcp-dispatch.js';
+import { McpDoor } from './mcp.door.js';
+import { LegacyMcp } from './mcp-legacy.js';
+import { McpModern } from './mcp-modern.js';
+import { McpSessionStore } from './mcp-session.store.js';
+import { McpStreams } from './mcp-streams.js';
+import { RunningCalls } from './running-calls.js';
+import { ToolsService } from './tools.service.js';
+
+/** Wakes what waits at the MCP door: subscribers of the tool list, calls that were cancelled elsewhere. */
+@Injectable()
+class McpListener {
+  constructor(
+    private readonly legacy: LegacyMcp,
+    private readonly modern: McpModern,
+    notices: Notices,
+  ) {
+    notices.onMissed(() => legacy.streams.endAll());
+  }
+
+  @OnNotice('agent.card-changed')
+  agentChanged({ orgId }: Notice<'agent.card-changed'>): void {
+    this.toolsChanged(orgId);
+  }
+
+  @OnNotice('policy.changed')
+  policyChanged({ orgId }: Notice<'policy.changed'>): void {
+    this.toolsChanged(orgId);
+  }
+
+  /** The org may show other names now. */
+  @OnNotice('org.changed')
+  orgChanged({ orgId }: Notice<'org.changed'>): void {
+    this.toolsChanged(orgId);
+  }
+
+  /** Whose streams these are may have changed: their clients come back and are asked again (abuse case 6). */
+  @OnNotice('credentials.changed')
+  credentialsChanged({ orgId }: Notice<'credentials.changed'>): void {
+    this.legacy.streams.endOrg(orgId);
+  }
+
+  @OnNotice('mcp.session-ended')
+  sessionEnded({ sessionId }: Notice<'mcp.session-ended'>): void {
+    this.legacy.sessions.forget(sessionId);
+    this.legacy.streams.endSession(sessionId);
+  }
+
+  @OnNotice('mcp.call-cancelled')
+  cancelled({ orgId, sessionId, requestId }: Notice<'mcp.call-cancelled'>): void {
+    this.legacy.running.cancel(orgId, sessionId, requestId);
+  }
+
+  private toolsChanged(org: string): void {
+    this.legacy.streams.notify(org, 'notifications/tools/list_changed');
+    this.modern.toolsChanged(org);
+  }
+}
+
+/** Forgets sessions that nobody used for a week. */
+@Injectable()
+@Sweeps('mcp.sessions')
+class McpSessionSweeper implements Sweeper {
+  readonly everyMs = 3_600_000;
+
+  constructor(private readonly sessions: McpSessionStore) {}
+
+  sweep(): Promise<void> {
+    return this.sessions.dropIdle();
+  }
+}
+
+/** Room 12: MCP clients come in; each agent skill is a tool. */
+@Module({
+  imports: [A2AClientModule, PolicyModule, RegistryModule],
+  providers: [
+    McpDoor,
+    McpDispatch,
+    LegacyMcp,
+    McpModern,
+    McpSessionStore,
+    McpStreams,
+    RunningCalls,
+    ToolsService,
+    McpListener,
+    McpSessionSweeper,
+  ],
+})
+export class McpBridgeModule implements OnModuleInit, BeforeApplicationShutdown {
+  constructor(
+    private readonly front: FrontDoor,
+    private readonly door: McpDoor,
+    private readonly streams: McpStreams,
+    private readonly modern: McpModern,
+  ) {}
+
+  onModuleInit(): void {
+    for (const route of this.door.routes()) this.front.add(route);
+  }
+
+  /** Before the server closes: it waits for every answer that is still open, and a stream would never end by itself. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.streams.close();
+    await this.modern.close();
+  }
+}

@@ -1,0 +1,204 @@
+import { Injectable } from '@nestjs/common';
+import { RialtoError } from '../kernel/errors.js';
+import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
+import { Notices } from '../platform/bus/notices.js';
+import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
+import { ContextService } from '../policy/auth/context.service.js';
+import type { JsonRpcId, JsonRpcRequest } from '../protocol/jsonrpc.js';
+import { errorResponse, jsonRpcCodes } from '../protocol/jsonrpc.js';
+import { BatchGate } from './mcp-batch.js';
+import {
+  isLegacyVersion,
+  McpDispatch,
+  negotiate,
+  readMessage,
+  type Incoming,
+  type McpExchange,
+} from './mcp-dispatch.js';
+import { acceptsStream, McpReply } from './mcp-reply.js';
+import { McpSessionStore, type McpSession } from './mcp-session.store.js';
+import { McpStreams } from './mcp-streams.js';
+import { withHeartbeat } from './progress.js';
+import { RunningCalls } from './running-calls.js';
+
+const maxBatch = 20;
+const notAcceptable = 'Not Acceptable: a GET accepts text/event-stream';
+const unsupportedVersion = 'Bad Request: unsupported MCP-Protocol-Version';
+const sessionHeader = 'mcp-session-id';
+/** The session of clients that have none: their calls cannot be cancelled by name, only by time. */
+const noSession = 'none';
+
+/**
+ * The revisions of the 2025 era by our own dispatch: the SDK's per-request server costs thirty times as much
+ * (performance.md, section 8). Sessions are rows; a client without one is served statelessly.
+ */
+@Injectable()
+export class LegacyMcp {
+  constructor(
+    private readonly dispatch: McpDispatch,
+    readonly sessions: McpSessionStore,
+    readonly streams: McpStreams,
+    readonly running: RunningCalls,
+    private readonly notices: Notices,
+    private readonly contexts: ContextService,
+  ) {}
+
+  async post(
+    exchange: McpExchange,
+    request: DoorRequest,
+    response: DoorResponse,
+    body: unknown,
+    bound: string | undefined,
+  ): Promise<void> {
+    const reply = new McpReply(request, response);
+    const session = isOpening(body, bound)
+      ? await this.open(exchange, request, response, body)
+      : await this.sessionOf(exchange, request, bound);
+    if (!namesKnownVersion(request)) return reply.end(refusal(unsupportedVersion), 400);
+    if (Array.isArray(body)) return this.batch(exchange, session, reply, body as Json[]);
+    const message = readMessage(body);
+    if (message.kind === 'invalid') return reply.end(message.response, 400);
+    if (message.kind === 'request') return reply.end(await this.respond(exchange, session, reply, message.request));
+    this.notified(exchange, session, message.request);
+    reply.accepted();
+  }
+
+  /** GET opens the standing stream of a session, DELETE ends the session. */
+  async handleSession(
+    exchange: McpExchange,
+    request: DoorRequest,
+    response: DoorResponse,
+    bound: string | undefined,
+  ): Promise<void> {
+    const session = await this.sessionOf(exchange, request, bound);
+    if (!session) {
+      response.setHeader('Allow', 'POST');
+      throw new RialtoError('method_not_allowed', { message: 'GET and DELETE need the Mcp-Session-Id of a session' });
+    }
+    if (request.method === 'DELETE') {
+      await this.sessions.end(exchange.ctx, session.id);
+      this.notices.tell(undefined, 'mcp.session-ended', { orgId: exchange.ctx.org.id, sessionId: session.id });
+      response.writeHead(204).end();
+    } else if (acceptsStream(request)) this.streams.open(exchange.ctx, session.id, response);
+    else new McpReply(request, response).end(refusal(notAcceptable), 406);
+  }
+
+  private async open(
+    { ctx }: McpExchange,
+    request: DoorRequest,
+    response: DoorResponse,
+    body: JsonObject,
+  ): Promise<McpSession> {
+    const params = isJsonObject(body.params) ? body.params : {};
+    const session = await this.sessions.open(ctx, negotiate(params.protocolVersion), nameOf(params.clientInfo));
+    response.setHeader('Mcp-Session-Id', session.id);
+    delete request.headers['mcp-protocol-version'];
+    return session;
+  }
+
+  /** Throws `not_found` for an id that is nobody's or another's; undefined when none was given. */
+  private async sessionOf(
+    { ctx }: McpExchange,
+    request: DoorRequest,
+    bound: string | undefined,
+  ): Promise<McpSession | undefined> {
+    const header = request.headers[sessionHeader];
+    const id = bound ?? (typeof header === 'string' ? header : undefined);
+    if (id === undefined) return undefined;
+    const session = await this.sessions.find(ctx, id);
+    if (!session) throw new RialtoError('not_found', { message: 'Session not found', hint: 'initialize again' });
+    return session;
+  }
+
+  private async batch(
+    exchange: McpExchange,
+    session: McpSession | undefined,
+    reply: McpReply,
+    body: Json[],
+  ): Promise<void> {
+    if (body.length === 0 || body.length > maxBatch) {
+      return reply.end(
+        JSON.stringify(
+          errorResponse(null, jsonRpcCodes.invalidRequest, `Invalid Request: a batch holds 1 to ${maxBatch} messages`),
+        ),
+        400,
+      );
+    }
+    const gate = new BatchGate(() => this.contexts.admit(exchange.ctx));
+    const messages = body.map((value) => gate.enter(readMessage(value))).filter((message) => message !== undefined);
+    const answers = await Promise.all(
+      messages.map(async (message) => {
+        const text = await this.answer(exchange, session, reply, message);
+        return text === undefined ? undefined : gate.leave(message, text);
+      }),
+    );
+    const texts = answers.filter((text) => text !== undefined);
+    if (texts.length === 0) return reply.accepted();
+    reply.end(`[${texts.join(',')}]`);
+  }
+
+  private async answer(
+    exchange: McpExchange,
+    session: McpSession | undefined,
+    reply: McpReply,
+    message: Incoming,
+  ): Promise<string | undefined> {
+    if (message.kind === 'invalid') return message.response;
+    if (message.kind === 'request') return this.respond(exchange, session, reply, message.request);
+    this.notified(exchange, session, message.request);
+    return undefined;
+  }
+
+  private respond(
+    exchange: McpExchange,
+    session: McpSession | undefined,
+    reply: McpReply,
+    request: JsonRpcRequest & { id: JsonRpcId },
+  ): Promise<string> {
+    if (request.method !== 'tools/call') return this.dispatch.respond(exchange, request);
+    const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
+    return this.running.run(exchange.ctx, session?.id ?? noSession, request.id, (signal) =>
+      withHeartbeat(progressTokenOf(request), notify, () =>
+        this.dispatch.respond({ ...exchange, ctx: { ...exchange.ctx, signal } }, request),
+      ),
+    );
+  }
+
+  private notified({ ctx }: McpExchange, session: McpSession | undefined, { method, params }: JsonRpcRequest): void {
+    if (method !== 'notifications/cancelled' || !session || !isJsonObject(params)) return;
+    const { requestId } = params;
+    if (!isRequestId(requestId)) return;
+    this.notices.tell(undefined, 'mcp.call-cancelled', { orgId: ctx.org.id, sessionId: session.id, requestId });
+  }
+}
+
+/** A request to initialize, not a notification of that name, opens a session; on the URL of a session it only agrees again. */
+function isOpening(body: unknown, bound: string | undefined): body is JsonObject {
+  return bound === undefined && isJsonObject(body) && body.method === 'initialize' && isRequestId(body.id);
+}
+
+function isRequestId(id: Json | undefined): id is string | number {
+  return typeof id === 'string' || typeof id === 'number';
+}
+
+/** Name and version of a client, for people who look at its session. */
+function nameOf(client: Json | undefined): string {
+  if (!isJsonObject(client)) return '';
+  return [client.name, client.version].filter((text) => typeof text === 'string').join(' ');
+}
+
+function progressTokenOf({ params }: JsonRpcRequest): Json | undefined {
+  const meta = isJsonObject(params) ? params._meta : undefined;
+  return isJsonObject(meta) ? meta.progressToken : undefined;
+}
+
+/** False for a revision that is named and unknown (MCP Streamable HTTP, protocol version header). */
+function namesKnownVersion(request: DoorRequest): boolean {
+  const version = request.headers['mcp-protocol-version'];
+  return version === undefined || (typeof version === 'string' && isLegacyVersion(version));
+}
+
+/** The text of what the transport refuses, with the code that the official SDK gives it. */
+function refusal(message: string): string {
+  return JSON.stringify(errorResponse(null, -32_000, message));
+}

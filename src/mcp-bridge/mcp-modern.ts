@@ -1,0 +1,110 @@
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import { createMcpHandler, Server, type McpHttpHandler, type McpRequestContext } from '@modelcontextprotocol/server';
+import { ProtocolError } from '@modelcontextprotocol/server';
+import { Injectable } from '@nestjs/common';
+import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
+import { mcpError } from '../protocol/mcp/errors.js';
+import { capabilities, instructions, McpDispatch, modernResult, serverInfo, type McpExchange } from './mcp-dispatch.js';
+import { McpReply } from './mcp-reply.js';
+import { withHeartbeat } from './progress.js';
+import { McpStreams } from './mcp-streams.js';
+import { pageText } from './tool-page.js';
+import { readToolCall, ToolsService } from './tools.service.js';
+import { watchReader } from './unread-answers.js';
+
+const maxOrgs = 1_000;
+
+interface OrgHandler {
+  readonly handler: McpHttpHandler;
+  readonly serve: ReturnType<typeof toNodeHandler>;
+}
+
+/**
+ * The 2026-07-28 revision by the official SDK: discovery, subscriptions, header checks and every refusal. One handler per
+ * org, so that a change of one org's tools is told to that org's subscribers only.
+ */
+@Injectable()
+export class McpModern {
+  private readonly handlers = new Map<string, OrgHandler>();
+
+  constructor(
+    private readonly tools: ToolsService,
+    private readonly dispatch: McpDispatch,
+    private readonly streams: McpStreams,
+  ) {}
+
+  /** Throws `rate_limited` for one subscription too many: they count as standing streams do. */
+  async serve(exchange: McpExchange, request: DoorRequest, response: DoorResponse, body: unknown): Promise<void> {
+    if (isJsonObject(body) && body.method === 'subscriptions/listen') this.streams.hold(exchange.ctx, response);
+    watchReader(response);
+    const auth = { token: '', clientId: exchange.ctx.principal.id, scopes: [], extra: { exchange } };
+    await this.handlerOf(exchange.ctx.org.id).serve(Object.assign(request, { auth }), response, body);
+  }
+
+  /** `tools/list` and `tools/call` without the SDK, whose server per request costs about a millisecond. */
+  async serveHot(exchange: McpExchange, request: DoorRequest, response: DoorResponse, body: JsonObject): Promise<void> {
+    const { id, method, params } = body as unknown as { id: string | number; method: string; params: JsonObject };
+    const reply = new McpReply(request, response);
+    const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
+    const { progressToken } = params._meta as JsonObject;
+    const respond = () => this.dispatch.respond(exchange, { id, method, params }, modernResult);
+    reply.end(await withHeartbeat(method === 'tools/call' ? progressToken : undefined, notify, respond));
+  }
+
+  toolsChanged(org: string): void {
+    this.handlers.get(org)?.handler.notify.toolsChanged();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.handlers.values()].map(({ handler }) => handler.close()));
+  }
+
+  private handlerOf(org: string): OrgHandler {
+    let known = this.handlers.get(org);
+    if (!known) {
+      const handler = createMcpHandler((context) => this.serverFor(context), { legacy: 'reject' });
+      known = { handler, serve: toNodeHandler(handler) };
+      this.handlers.set(org, known);
+      this.dropOldest();
+    }
+    return known;
+  }
+
+  /** Subscribers of the org that is dropped see their stream end and subscribe again. */
+  private dropOldest(): void {
+    if (this.handlers.size <= maxOrgs) return;
+    const [org, { handler }] = this.handlers.entries().next().value!;
+    this.handlers.delete(org);
+    handler.close().catch(() => undefined);
+  }
+
+  private serverFor({ authInfo }: McpRequestContext): Server {
+    const { exchange } = authInfo!.extra as unknown as { exchange: McpExchange };
+    const server = new Server(serverInfo, { capabilities, instructions });
+    server.setRequestHandler('tools/list', async ({ params }) => {
+      try {
+        return JSON.parse(pageText(await this.tools.list(exchange.ctx, exchange.options, params?.cursor))) as never;
+      } catch (thrown) {
+        throw protocolError(thrown);
+      }
+    });
+    server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
+      const token = (params._meta as JsonObject | undefined)?.progressToken;
+      const notify = (progress: JsonObject) =>
+        void mcpReq.notify({ method: 'notifications/progress', params: progress }).catch(() => undefined);
+      try {
+        const ctx = { ...exchange.ctx, signal: mcpReq.signal };
+        return (await withHeartbeat(token, notify, () => this.tools.call(ctx, readToolCall(params)))) as never;
+      } catch (thrown) {
+        throw protocolError(thrown);
+      }
+    });
+    return server;
+  }
+}
+
+function protocolError(thrown: unknown): ProtocolError {
+  const { code, message, data } = mcpError(thrown);
+  return ProtocolError.fromError(code, message, data);
+}

@@ -1,0 +1,68 @@
+import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
+import { unreadAnswers } from './unread-answers.js';
+
+const headers = { 'Cache-Control': 'no-store' };
+
+/** True when the client reads JSON answers; a client that says nothing does. */
+function acceptsJson(request: DoorRequest): boolean {
+  const { accept } = request.headers;
+  return accept === undefined || /application\/json|application\/\*|\*\/\*/.test(accept);
+}
+
+export function acceptsStream(request: DoorRequest): boolean {
+  return /text\/event-stream|\*\/\*/.test(request.headers.accept ?? '');
+}
+
+/**
+ * One answer to one POST: plain JSON, unless something has to be said before it (progress) or the client only reads
+ * streams. The first word decides.
+ */
+export class McpReply {
+  private streaming = false;
+
+  constructor(
+    private readonly request: DoorRequest,
+    private readonly response: DoorResponse,
+  ) {}
+
+  /** Sends a notification ahead of the answer; dropped for a client that does not read streams. */
+  notify(method: string, params: unknown): void {
+    if (!acceptsStream(this.request) || this.response.destroyed) return;
+    this.startStream();
+    this.frame(JSON.stringify({ jsonrpc: '2.0', method, params }));
+  }
+
+  /** Ends with the JSON text of a response or of a batch of responses. */
+  end(text: string, status = 200): void {
+    if (this.response.destroyed) return;
+    if (this.streaming || (status === 200 && !acceptsJson(this.request))) {
+      this.startStream();
+      this.frame(text);
+      this.response.end();
+    } else {
+      this.response
+        .writeHead(status, {
+          ...headers,
+          'Content-Type': 'application/json',
+          'Content-Length': Buffer.byteLength(text),
+        })
+        .end(text);
+    }
+    unreadAnswers.watch(this.response);
+  }
+
+  /** Acknowledges notifications. */
+  accepted(): void {
+    this.response.writeHead(202, { ...headers, 'Content-Length': 0 }).end();
+  }
+
+  private startStream(): void {
+    if (this.streaming) return;
+    this.streaming = true;
+    this.response.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' });
+  }
+
+  private frame(data: string): void {
+    this.response.write(`event: message\ndata: ${data}\n\n`);
+  }
+}

@@ -1,0 +1,150 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { errorCodes, RialtoError } from '../kernel/errors.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { readText, requireJson } from '../platform/http/body.js';
+import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
+import { problemStatus } from '../platform/http/problem.js';
+import { isLoopback } from '../policy/auth/auth.service.js';
+import { ContextService } from '../policy/auth/context.service.js';
+import { mcpError } from '../protocol/mcp/errors.js';
+import { errorResponse, jsonRpcCodes, parseJson } from '../protocol/jsonrpc.js';
+import type { JsonObject } from '../kernel/json.js';
+import { eraOf } from './era.js';
+import { LegacyMcp } from './mcp-legacy.js';
+import type { McpExchange } from './mcp-dispatch.js';
+import { McpModern } from './mcp-modern.js';
+
+import { isAllowedOrigin, type Reachable } from './origin-check.js';
+import type { ListOptions } from './tools.service.js';
+
+const nameModes = new Set(['portable', 'canonical', 'both']);
+
+/** The MCP doors: `/mcp` and `/api/mcp/{sessionId}`, Streamable HTTP, both eras of the protocol from one URL. */
+@Injectable()
+export class McpDoor {
+  private readonly reachable: Reachable;
+
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly contexts: ContextService,
+    private readonly legacy: LegacyMcp,
+    private readonly modern: McpModern,
+  ) {
+    const publicHost = settings.RIALTO_PUBLIC_URL ? new URL(settings.RIALTO_PUBLIC_URL).hostname : undefined;
+    this.reachable = { loopback: isLoopback(settings.HOST) || settings.HOST === 'localhost', publicHost };
+  }
+
+  /** The rows of the front door's table. */
+  routes(): HotRoute[] {
+    const methods = ['POST', 'GET', 'DELETE'];
+    const handle: HotRoute['handle'] = (request, response, target, params) =>
+      this.handle(request, response, target, params.sessionId);
+    return [
+      {
+        template: '/mcp',
+        methods,
+        summary: 'MCP, Streamable HTTP',
+        match: (path) => (path === '/mcp' || path === '/mcp/' ? {} : undefined),
+        handle,
+      },
+      {
+        template: '/api/mcp/{sessionId}',
+        methods,
+        summary: 'The same, bound to a session',
+        match: (path) => sessionOf(path),
+        handle,
+      },
+    ];
+  }
+
+  private async handle(
+    request: DoorRequest,
+    response: DoorResponse,
+    target: Target,
+    session: string | undefined,
+  ): Promise<void> {
+    try {
+      if (!isAllowedOrigin(request.headers, this.reachable))
+        throw new RialtoError('denied', { message: 'this Origin or Host may not call the gateway' });
+      const ctx = await this.contexts.open(request, 'mcp');
+      const exchange: McpExchange = { ctx, options: listOptions(target.query) };
+      if (request.method === 'POST') await this.post(exchange, request, response, session);
+      else await this.legacy.handleSession(exchange, request, response, session);
+    } catch (error) {
+      refuse(request, response, RialtoError.from(error));
+    }
+  }
+
+  private async post(
+    exchange: McpExchange,
+    request: DoorRequest,
+    response: DoorResponse,
+    session: string | undefined,
+  ): Promise<void> {
+    requireJson(request);
+    const parsed = parseJson(await readText(request, this.settings.RIALTO_MAX_BODY_BYTES));
+    if (!parsed.ok)
+      return sendError(response, 400, errorResponse(null, jsonRpcCodes.parseError, `Parse error: ${parsed.reason}`));
+    const body: unknown = parsed.value;
+    const era = session === undefined ? eraOf(request.headers, body) : 'legacy';
+    if (era !== 'legacy') {
+      const alive = { ...exchange, ctx: { ...exchange.ctx, signal: goneSignal(response) } };
+      if (era === 'hot') return this.modern.serveHot(alive, request, response, body as JsonObject);
+      return this.modern.serve(alive, request, response, body);
+    }
+    return this.legacy.post(exchange, request, response, body, session);
+  }
+}
+
+/** In the 2026-07-28 revision the end of the connection is the cancellation; an answer that was sent cancels nothing. */
+function goneSignal(response: DoorResponse): AbortSignal {
+  const gone = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) gone.abort();
+  });
+  return gone.signal;
+}
+
+/** `?names=` chooses the names that are listed, `?agents=a,b` narrows the list. Throws `invalid_params`. */
+function listOptions(query: URLSearchParams): ListOptions {
+  const names = query.get('names');
+  const agents = query.get('agents');
+  if (names !== null && !nameModes.has(names)) {
+    throw new RialtoError('invalid_params', {
+      violations: [{ field: 'names', description: 'is portable, canonical or both' }],
+      message: 'names is portable, canonical or both',
+    });
+  }
+  return {
+    ...(names !== null && { names: names as ListOptions['names'] }),
+    ...(agents !== null && { agents: new Set(agents.split(',').filter((slug) => slug !== '')) }),
+  };
+}
+
+function sessionOf(path: string): Record<string, string> | undefined {
+  const match = /^\/api\/mcp\/([\w-]{1,100})\/?$/.exec(path);
+  return match ? { sessionId: match[1]! } : undefined;
+}
+
+/** Ends a request that never reached the protocol: an HTTP status, and a JSON-RPC error for clients that read the body. */
+function refuse(request: DoorRequest, response: DoorResponse, error: RialtoError): void {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  const { message, data } = mcpError(error);
+  const status = problemStatus[error.code];
+  if (status === 401) response.setHeader('WWW-Authenticate', 'Bearer realm="rialto"');
+  if (typeof data.retryAfterSeconds === 'number') response.setHeader('Retry-After', String(data.retryAfterSeconds));
+  if (status === 413) response.setHeader('Connection', 'close');
+  const code = errorCodes[error.code].public && status < 500 && status !== 400 ? -32_000 : mcpError(error).code;
+  sendError(response, status, errorResponse(null, code, message, { ...data, requestId: request.requestId }));
+}
+
+function sendError(response: DoorResponse, status: number, body: unknown): void {
+  const text = JSON.stringify(body);
+  response
+    .writeHead(status, {
+      'Content-Type': 'application/json',
+      'Cache-Control': 'no-store',
+      'Content-Length': Buffer.byteLength(text),
+    })
+    .end(text);
+}

@@ -1,0 +1,31 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+const loopbackNames = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** Where this process is reached: decides which browsers' pages may talk to it. */
+export interface Reachable {
+  /** True when it listens on loopback only. */
+  readonly loopback: boolean;
+  /** Host name of the public URL, when one is set. */
+  readonly publicHost?: string;
+}
+
+/**
+ * Guards against DNS rebinding (MCP transports, security): a page's Origin must be the gateway's own, `null` never is, and
+ * on loopback the Host must be a loopback name. Clients that are no browsers send no Origin and pass.
+ */
+export function isAllowedOrigin(headers: IncomingHttpHeaders, { loopback, publicHost }: Reachable): boolean {
+  const known = (name: string): boolean => (loopback && loopbackNames.has(name)) || name === publicHost;
+  const host = hostNameOf(`http://${headers.host ?? ''}`);
+  if (loopback && (host === undefined || !known(host))) return false;
+  if (headers.origin === undefined) return true;
+  const origin = hostNameOf(headers.origin);
+  if (origin === undefined) return false;
+  return loopback || publicHost !== undefined ? known(origin) : origin === host;
+}
+
+function hostNameOf(url: string): string | undefined {
+  if (!URL.canParse(url)) return undefined;
+  const { hostname } = new URL(url);
+  return hostname === '' ? undefined : hostname;
+}

@@ -1,0 +1,133 @@
+/**
+ * `rialto/testing`: the bridge's tools as plain functions, for tests that need no gateway, no database and no network.
+ *
+ * ```ts
+ * const verbBus = createInMemoryVerbBus();
+ * verbBus.subscribe((event) => events.push(event));
+ * const fetcher = async () => ({ status: 200, bodyText: JSON.stringify({ jsonrpc: '2.0', id: 1, result: task }) });
+ * const tool = buildA2ASkillTool({ agentRow, card, skill, verbBus, fetcher });
+ * await tool.handler({ projectId: 'p1' });
+ * ```
+ */
+import { fromJsonSchema } from '@modelcontextprotocol/server';
+import type { JsonObject } from '../kernel/json.js';
+import type { VerbBus } from '../kernel/verb-bus.js';
+import { mcpError } from '../protocol/mcp/errors.js';
+import { toolResult, type ToolResult } from '../protocol/mcp/tool-result.js';
+import { parseAllowList } from '../platform/http/address.js';
+import { SafeFetch } from '../platform/http/safe-fetch.js';
+import {
+  buildA2ASkillTool,
+  type AgentRow,
+  type Fetcher,
+  type SkillTool,
+  type ToolCard,
+  type ToolSkill,
+} from './skill-tool.js';
+
+export { createInMemoryVerbBus, VerbBus, type VerbEvent, type VerbSubscriber } from '../kernel/verb-bus.js';
+export { RialtoError } from '../kernel/errors.js';
+export {
+  buildA2ASkillTool,
+  type AgentRow,
+  type Fetcher,
+  type FetcherRequest,
+  type SkillTool,
+  type SkillToolOptions,
+  type ToolCard,
+  type ToolSkill,
+} from './skill-tool.js';
+
+/** An MCP server that tools are registered on: the official SDK's `McpServer`. */
+export interface ToolRegistrar {
+  registerTool: (...given: never[]) => unknown;
+}
+
+/** The part of `registerTool` that is used; its full type is generic over schemas that are foreign here. */
+type RegisterTool = (
+  name: string,
+  config: { title?: string; description: string; inputSchema: unknown },
+  handler: (args: JsonObject) => Promise<ToolResult>,
+) => unknown;
+
+export interface RegisteredAgentCard {
+  agentRow: AgentRow & { health?: string };
+  card: ToolCard & { skills: ToolSkill[] };
+}
+
+export interface RegisterOptions {
+  agents: readonly RegisteredAgentCard[];
+  verbBus: VerbBus;
+  /** Over the safe client by default, with loopback allowed. */
+  fetcher?: Fetcher;
+  timeoutMs?: number;
+  /** Turns a JSON Schema into what the server wants; by default what the official SDK's `McpServer` (2.x) wants. */
+  schemaOf?: (schema: JsonObject) => unknown;
+}
+
+const registered = new WeakMap<object, Set<string>>();
+
+/**
+ * Registers each skill of each agent as a tool of an MCP server, under its canonical name and its alias. Names that the server
+ * has from an earlier run are skipped without an error, unreachable agents are left out (RE-43…RE-46, RE-88).
+ */
+export function registerA2AAgentsAsMcpTools(
+  server: ToolRegistrar,
+  options: RegisterOptions,
+): { registered: string[]; skipped: string[] } {
+  const { agents, verbBus, fetcher = safeFetcher(), timeoutMs, schemaOf = fromJsonSchema } = options;
+  const known = registered.get(server) ?? new Set<string>();
+  registered.set(server, known);
+  const register = server.registerTool.bind(server) as RegisterTool;
+  const outcome = { registered: [] as string[], skipped: [] as string[] };
+  for (const { agentRow, card } of agents.filter(({ agentRow: { health } }) => health !== 'unreachable')) {
+    for (const skill of card.skills) {
+      const tool = buildA2ASkillTool({ agentRow, card, skill, verbBus, fetcher, timeoutMs });
+      for (const [name, handler] of [
+        [tool.name, tool.handler],
+        [tool.legacyAlias, tool.aliasHandler],
+      ] as const) {
+        if (known.has(name)) {
+          outcome.skipped.push(name);
+          continue;
+        }
+        known.add(name);
+        outcome.registered.push(name);
+        register(
+          name,
+          { title: skill.name, description: tool.description, inputSchema: schemaOf(tool.inputSchema) },
+          answering(handler),
+        );
+      }
+    }
+  }
+  return outcome;
+}
+
+/** A failure becomes an error that carries the bridge's code, however the server wraps what a tool throws. */
+function answering(handler: SkillTool['handler']): (args: JsonObject) => Promise<ToolResult> {
+  return async (args) => {
+    try {
+      return toolResult(await handler(args ?? {}));
+    } catch (thrown) {
+      const { code, message, data } = mcpError(thrown);
+      throw Object.assign(new Error(message), { code, data });
+    }
+  };
+}
+
+function safeFetcher(): Fetcher {
+  const client = new SafeFetch({ allow: parseAllowList('127.0.0.0/8,::1'), httpsOnly: false });
+  return async (url, { headers, body, signal }) => {
+    const response = await client.request({
+      method: 'POST',
+      url,
+      headers,
+      body,
+      deadlineMs: 3_600_000,
+      maxBytes: 4 * 1_048_576,
+      signal,
+    });
+    return { status: response.status, bodyText: response.body.toString('utf8') };
+  };
+}
