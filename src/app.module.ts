@@ -1,0 +1,33 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import { A2AClientModule } from './a2a-client/a2a-client.module.js';
+import { A2AServerModule } from './a2a-server/a2a-server.module.js';
+import { AuditModule } from './audit/audit.module.js';
+import { ContinuationsModule } from './continuations/continuations.module.js';
+import { McpBridgeModule } from './mcp-bridge/mcp-bridge.module.js';
+import { PlatformModule, type Infrastructure } from './platform/platform.module.js';
+import { PolicyModule } from './policy/policy.module.js';
+import { RegistryModule } from './registry/registry.module.js';
+import { TasksModule } from './tasks/tasks.module.js';
+import { WebhooksModule } from './webhooks/webhooks.module.js';
+
+/** The rooms in order. */
+@Module({})
+export class AppModule {
+  static register(infra: Infrastructure): DynamicModule {
+    return {
+      module: AppModule,
+      imports: [
+        PlatformModule.register(infra),
+        AuditModule,
+        PolicyModule,
+        RegistryModule,
+        TasksModule,
+        A2AClientModule,
+        WebhooksModule,
+        ContinuationsModule,
+        A2AServerModule,
+        McpBridgeModule,
+      ],
+    };
+  }
+}

@@ -1,0 +1,210 @@
+import type { RequestListener, Server } from 'node:http';
+import { resolve } from 'node:path';
+import { StandardSchemaValidationPipe } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { RequestHandler } from 'express';
+import { AppModule } from './app.module.js';
+import { entities } from './entities.js';
+import { RialtoError } from './kernel/errors.js';
+import { loadSettings, type Settings } from './platform/config/settings.js';
+import { startEmbeddedPostgres } from './platform/database/embedded-postgres.js';
+import { checkDatabase, createDataSource, migrateDatabase, schemaState } from './platform/database/migrate.js';
+import { jsonBodies } from './platform/http/body.js';
+import { FrontDoor } from './platform/http/front-door.js';
+import { drainOf } from './platform/http/server-drain.js';
+import { mountOpenApi } from './platform/http/openapi.js';
+import { ProblemFilter } from './platform/http/problem.filter.js';
+import { invalidBody, rejectUnsafePaths, securityHeaders } from './platform/http/request-checks.js';
+import { mountBoard } from './platform/jobs/board.js';
+import { prepareQueues } from './platform/jobs/queue-backend.js';
+import type { Infrastructure } from './platform/platform.module.js';
+import { createLogger, type Logger } from './platform/telemetry/logger.js';
+import { Metrics } from './platform/telemetry/metrics.js';
+import { Bootstrap } from './policy/auth/bootstrap.service.js';
+import { OperatorGate } from './policy/auth/operator-gate.service.js';
+import { DeclaredAgents } from './registry/declared-agents.service.js';
+
+/** A running process of Rialto. */
+export interface Gateway {
+  /** Where its doors are, without a trailing slash. */
+  readonly url: string;
+  readonly settings: Settings;
+  readonly metricsPort?: number;
+  /** The admin token's file; in development only. */
+  readonly tokenFile?: string;
+  /** For tests: a provider of the application. */
+  get<Provider>(type: abstract new (...args: never[]) => Provider): Provider;
+  /** Drains and stops everything that was started, the embedded database last. */
+  close(): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly log?: Logger;
+  /** For tests: the database server may run with fsync off, which `NODE_ENV=test` also allows. */
+  readonly databaseMayForget?: boolean;
+}
+
+/** How long answers that are being written may take while the process stops. */
+const drainMs = 25_000;
+const workerPaths = new Set(['/livez', '/readyz', '/version']);
+
+/** Starts one process in the role its environment names. Throws SettingsError or RialtoError with one clear line per fault. */
+export async function startGateway(
+  env: Record<string, string | undefined>,
+  options: StartOptions = {},
+): Promise<Gateway> {
+  const settings = loadSettings(env);
+  const log = options.log ?? createLogger(settings.RIALTO_LOG_LEVEL);
+  const stops: (() => Promise<unknown> | void)[] = [];
+  const close = once(async () => {
+    // One part that does not stop keeps no other from stopping, the database least of all.
+    for (const stop of stops.reverse()) {
+      await Promise.resolve()
+        .then(stop)
+        .catch((err: unknown) => log.debug({ err }, 'a part did not stop cleanly'));
+    }
+  });
+  try {
+    const mayForget = options.databaseMayForget ?? settings.NODE_ENV === 'test';
+    const url = await openDatabase(settings, log, stops, mayForget);
+    const infra = await openInfrastructure(settings, url, log, stops);
+    const { app, baseUrl, tokenFile } = await openDoors(infra, stops);
+    const metrics = app.get(Metrics);
+    const metricsPort =
+      settings.METRICS_PORT === 0
+        ? undefined
+        : await listening('METRICS_PORT', settings.METRICS_PORT, metrics.listen(settings.METRICS_PORT, settings.HOST));
+    stops.push(() => metrics.close());
+    return { url: baseUrl, settings, metricsPort, tokenFile, get: (type) => app.get(type), close };
+  } catch (error) {
+    await close().catch(() => undefined);
+    throw error;
+  }
+}
+
+type Stops = (() => Promise<unknown> | void)[];
+
+async function openDatabase(settings: Settings, log: Logger, stops: Stops, mayForget: boolean): Promise<string> {
+  let url = settings.DATABASE_URL;
+  if (url === undefined) {
+    const embedded = await startEmbeddedPostgres({
+      dataDir: resolve(settings.RIALTO_DATA_DIR),
+      log: (line) => log.debug(line),
+    });
+    stops.push(() => embedded.stop());
+    url = embedded.url;
+  }
+  await checkDatabase(url, mayForget);
+  if (!settings.production) await migrate(url);
+  const { applied, needed } = await schemaState(url);
+  if (applied < needed) {
+    throw new RialtoError('unavailable', {
+      message: `DATABASE_URL: the schema is behind (${applied} of ${needed} migrations); run \`rialto db migrate\` first`,
+    });
+  }
+  return url;
+}
+
+async function migrate(url: string): Promise<void> {
+  try {
+    await migrateDatabase(url);
+  } catch (cause) {
+    if (cause instanceof RialtoError) throw cause;
+    throw new RialtoError('unavailable', {
+      message: `DATABASE_URL: a migration failed: ${(cause as Error).message}`,
+      cause,
+    });
+  }
+}
+
+async function openInfrastructure(settings: Settings, url: string, log: Logger, stops: Stops): Promise<Infrastructure> {
+  const dataSource = await createDataSource(url, entities).initialize();
+  stops.push(() => (dataSource.isInitialized ? dataSource.destroy() : undefined));
+  const queues = await prepareQueues(settings, url);
+  stops.push(() => queues.close());
+  return { settings, dataSource, queues, log, directUrl: settings.RIALTO_DATABASE_DIRECT_URL ?? url };
+}
+
+async function openDoors(
+  infra: Infrastructure,
+  stops: Stops,
+): Promise<{ app: NestExpressApplication; baseUrl: string; tokenFile?: string }> {
+  const { settings } = infra;
+  const app = await NestFactory.create<NestExpressApplication>(AppModule.register(infra), {
+    bodyParser: false,
+    logger: false,
+    abortOnError: false,
+  });
+  const drain = drainOf(app.getHttpServer(), drainMs);
+  stops.push(async () => {
+    const drained = drain();
+    await app.close().finally(drained);
+  });
+  app.disable('x-powered-by').disable('etag');
+  app.use(securityHeaders, rejectUnsafePaths);
+  const bodies = jsonBodies(settings.RIALTO_MAX_BODY_BYTES);
+  mountBoard(app, app.get(OperatorGate), bodies as unknown as RequestHandler);
+  mountOpenApi(app, app.get(OperatorGate));
+  app.use(bodies);
+  app.useGlobalPipes(new StandardSchemaValidationPipe({ exceptionFactory: invalidBody }));
+  app.useGlobalFilters(new ProblemFilter(infra.log));
+  app.enableShutdownHooks([]);
+  await app.init();
+  const { org, tokenFile } = await app.get(Bootstrap).run();
+  await app.get(DeclaredAgents).reconcile(org);
+  const server = frontedServer(app, settings);
+  await listening(
+    'PORT',
+    settings.PORT,
+    new Promise((done, fail) => server.once('error', fail).listen(settings.PORT, settings.HOST, () => done(undefined))),
+  );
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : settings.PORT;
+  return {
+    app,
+    baseUrl: `http://${settings.HOST.includes(':') ? `[${settings.HOST}]` : settings.HOST}:${port}`,
+    tokenFile,
+  };
+}
+
+/** Nest's own server with the front door as its one listener; Nest still closes it. */
+function frontedServer(app: NestExpressApplication, settings: Settings): Server {
+  const server = app.getHttpServer();
+  const express = server.listeners('request')[0] as RequestListener;
+  server.removeAllListeners('request');
+  server.on(
+    'request',
+    app.get(FrontDoor).front(express, (path) => settings.RIALTO_ROLE !== 'worker' || workerPaths.has(path)),
+  );
+  // Node looks for slow requests this often only, by default each half minute (abuse case 34).
+  Object.assign(server, { connectionsCheckingInterval: 3_000 });
+  server.headersTimeout = 10_000;
+  server.requestTimeout = 30_000;
+  server.keepAliveTimeout = 65_000;
+  server.maxRequestsPerSocket = 10_000;
+  server.maxConnections = 10_000;
+  return server;
+}
+
+async function listening<Result>(setting: string, port: number, listen: Promise<Result>): Promise<Result> {
+  try {
+    return await listen;
+  } catch (cause) {
+    const { code } = cause as { code?: string };
+    const reason =
+      code === 'EADDRINUSE'
+        ? `${port} is in use; choose another, 0 takes a free one`
+        : code === 'EACCES'
+          ? `this user may not open ${port}`
+          : code === 'EADDRNOTAVAIL'
+            ? 'HOST is not an address of this machine'
+            : String(code);
+    throw new RialtoError('unavailable', { message: `${setting}: ${reason}`, cause });
+  }
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => (running ??= work());
+}

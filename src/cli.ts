@@ -1,0 +1,13 @@
+#!/usr/bin/env node
+import './v8-flags.js';
+import 'reflect-metadata';
+import { explain, note } from './cli/io.js';
+import { createProgram } from './cli/program.js';
+import { environmentOfProcess } from './platform/config/environment.js';
+
+try {
+  await createProgram(environmentOfProcess()).parseAsync();
+} catch (error) {
+  for (const line of explain(error)) note(`rialto: ${line}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,46 @@
+import { environment, type EnvironmentName } from '../platform/config/env.schema.js';
+import { loadSettings, type Settings } from '../platform/config/settings.js';
+import { print, table, type Env } from './io.js';
+
+/** One setting as it takes effect. Secrets are never shown, only whether they are there. */
+export interface EffectiveSetting {
+  readonly name: string;
+  readonly value: string;
+  readonly source: 'environment' | 'default' | 'data folder' | 'not set';
+}
+
+const secrets: ReadonlySet<EnvironmentName> = new Set([
+  'A2A_SECRET',
+  'RIALTO_ENCRYPTION_KEY',
+  'RIALTO_ADMIN_PASSWORD',
+] as const);
+
+/** Prints every setting with its value and where that comes from. Throws SettingsError with all problems. */
+export function showConfig(env: Env, { json }: { json?: boolean }): void {
+  const settings = effectiveSettings(env, loadSettings(env));
+  if (json) return print(JSON.stringify(settings, null, 2));
+  print(table([['SETTING', 'VALUE', 'SOURCE'], ...settings.map(({ name, value, source }) => [name, value, source])]));
+}
+
+export function effectiveSettings(env: Env, settings: Settings): EffectiveSetting[] {
+  const names = Object.keys(environment) as EnvironmentName[];
+  return names.map((name) => {
+    const given = env[name] !== undefined && env[name] !== '';
+    const alias = name === 'RIALTO_OUTBOUND_ALLOW' && env.AGENT_NATIVE_A2A_ALLOWED_ORIGINS !== undefined;
+    const value = name === 'RIALTO_ENCRYPTION_KEY' ? 'held' : settings[name];
+    const missing = value === undefined ? 'not set' : name === 'RIALTO_ENCRYPTION_KEY' ? 'data folder' : 'default';
+    const source = given || alias ? 'environment' : missing;
+    return { name, value: secrets.has(name) ? hidden(value) : shown(value), source };
+  });
+}
+
+function hidden(value: unknown): string {
+  return value === undefined ? '' : '(hidden)';
+}
+
+function shown(value: string | number | boolean | readonly string[] | undefined): string {
+  const text = typeof value === 'object' ? value.join(',') : String(value ?? '');
+  return text
+    .replace(/(:\/\/[^/@\s:]*):[^/@\s]*@/g, '$1:***@')
+    .replace(/([?&](?:\w*password|token|key)=)[^&\s]*/gi, '$1***');
+}

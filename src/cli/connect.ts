@@ -1,0 +1,139 @@
+import { readEnvironment } from '../platform/config/env.schema.js';
+import { SettingsError } from '../platform/config/settings.js';
+import { CommandError, note, print, type Env } from './io.js';
+
+export interface ConnectOptions {
+  readonly url?: string;
+  readonly token?: string;
+}
+
+/** What a client needs to know: the address of the MCP door, and a token unless it reads `RIALTO_TOKEN` itself. */
+interface Target {
+  readonly url: string;
+  readonly token?: string;
+}
+
+interface Recipe {
+  /** Where the snippet goes, for a person. */
+  readonly where: string;
+  readonly snippet: (target: Target) => string;
+}
+
+const json = (value: unknown): string => JSON.stringify(value, null, 2);
+const bearer = (token: string): string => `Bearer ${token}`;
+
+const recipes: Record<string, Recipe> = {
+  'claude-code': {
+    where: 'run it in a shell',
+    snippet: ({ url, token }) =>
+      `claude mcp add --transport http rialto ${url} --header "Authorization: ${bearer(token ?? '$RIALTO_TOKEN')}"`,
+  },
+  'claude-desktop': {
+    where: 'claude_desktop_config.json',
+    snippet: ({ url, token }) =>
+      json({
+        mcpServers: {
+          rialto: {
+            command: 'npx',
+            args: [
+              '-y',
+              'mcp-remote',
+              url,
+              '--header',
+              'Authorization:${AUTHORIZATION}',
+              ...(url.startsWith('http:') ? ['--allow-http'] : []),
+            ],
+            env: { AUTHORIZATION: bearer(token ?? 'PASTE-YOUR-TOKEN-HERE') },
+          },
+        },
+      }),
+  },
+  vscode: {
+    where: '.vscode/mcp.json',
+    snippet: ({ url, token }) =>
+      json({
+        ...(token === undefined && {
+          inputs: [{ type: 'promptString', id: 'rialto-token', description: 'Token for Rialto', password: true }],
+        }),
+        servers: {
+          rialto: { type: 'http', url, headers: { Authorization: bearer(token ?? '${input:rialto-token}') } },
+        },
+      }),
+  },
+  cursor: {
+    where: '.cursor/mcp.json',
+    snippet: ({ url, token }) =>
+      json({ mcpServers: { rialto: { url, headers: { Authorization: bearer(token ?? '${env:RIALTO_TOKEN}') } } } }),
+  },
+  gemini: {
+    where: '~/.gemini/settings.json',
+    snippet: ({ url, token }) =>
+      json({
+        mcpServers: { rialto: { httpUrl: url, headers: { Authorization: bearer(token ?? '$RIALTO_TOKEN') } } },
+      }),
+  },
+  codex: {
+    where: '~/.codex/config.toml',
+    snippet: ({ url, token }) =>
+      [
+        '[mcp_servers.rialto]',
+        `url = ${JSON.stringify(url)}`,
+        token === undefined
+          ? 'bearer_token_env_var = "RIALTO_TOKEN"'
+          : `http_headers = { "Authorization" = ${JSON.stringify(bearer(token))} }`,
+      ].join('\n'),
+  },
+  langgraph: {
+    where: 'Python, with the package langchain-mcp-adapters',
+    snippet: ({ url, token }) =>
+      [
+        ...(token === undefined ? ['import os', ''] : []),
+        'from langchain_mcp_adapters.client import MultiServerMCPClient',
+        '',
+        'client = MultiServerMCPClient({',
+        '    "rialto": {',
+        '        "transport": "streamable_http",',
+        `        "url": ${JSON.stringify(url)},`,
+        token === undefined
+          ? '        "headers": {"Authorization": "Bearer " + os.environ["RIALTO_TOKEN"]},'
+          : `        "headers": {"Authorization": ${JSON.stringify(bearer(token))}},`,
+        '    }',
+        '})',
+      ].join('\n'),
+  },
+  inspector: {
+    where: 'run it in a shell',
+    snippet: ({ url, token }) =>
+      `npx @modelcontextprotocol/inspector --cli ${url} --transport http --header "Authorization: ${bearer(token ?? '$RIALTO_TOKEN')}" --method tools/list`,
+  },
+};
+
+/** The clients that `connect` knows. */
+export const clients: readonly string[] = Object.keys(recipes);
+
+/** Prints what to paste into a client; where it goes is told on standard error. */
+export function connect(env: Env, client: string, { url, token }: ConnectOptions): void {
+  const { where, text } = snippetFor(client, `${gatewayUrl(env, url)}/mcp`, token);
+  note(where);
+  print(text);
+}
+
+/** What to paste for a client, and where it goes. Throws CommandError for an unknown one and for what is no token. */
+export function snippetFor(client: string, url: string, token?: string): { where: string; text: string } {
+  const recipe = recipes[client];
+  if (!recipe) throw new CommandError(`${client} is not known; give one of ${clients.join(', ')}`);
+  if (token !== undefined && !/^[\w.~+/=-]+$/.test(token)) throw new CommandError('--token holds no bearer token');
+  return { where: recipe.where, text: recipe.snippet({ url, token }) };
+}
+
+/** The gateway's own address: the given one, its public one, or where a local one listens; without a trailing slash. */
+export function gatewayUrl(env: Env, given?: string): string {
+  const { values, problems } = readEnvironment(env);
+  if (problems.length > 0) throw new SettingsError(problems);
+  const { HOST: host, PORT, RIALTO_PUBLIC_URL } = values;
+  const local = host === undefined || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  const url = given ?? RIALTO_PUBLIC_URL ?? `http://${local.includes(':') ? `[${local}]` : local}:${PORT}`;
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol) || /[\s"'`$\\]/.test(url))
+    throw new CommandError(`--url ${url}: give an http or https address`);
+  return url.replace(/\/+$/, '');
+}

@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../kernel/clock.js';
+import { environment } from '../platform/config/env.schema.js';
+import { checkDatabase, migrateDatabase, schemaState } from '../platform/database/migrate.js';
+import { CommandError, explain, note, type Env } from './io.js';
+
+const pauseMs = 500;
+
+/**
+ * The address for schema work: the direct one where there is a pooler, because locks need a session. Reads nothing else of
+ * the environment, so a migration job needs no other secret.
+ */
+export function databaseUrl(env: Env): string {
+  const name = env.RIALTO_DATABASE_DIRECT_URL ? 'RIALTO_DATABASE_DIRECT_URL' : 'DATABASE_URL';
+  const given = env[name];
+  if (!given) throw new CommandError('DATABASE_URL is not set; the embedded database is migrated by every start');
+  const parsed = environment[name].schema.safeParse(given);
+  if (!parsed.success) throw new CommandError(`${name} ${parsed.error.issues[0]?.message}`);
+  return given;
+}
+
+/** Lays every migration of ours and of the queue; safe to run twice and at the same time. */
+export async function migrate(env: Env): Promise<void> {
+  const url = databaseUrl(env);
+  await checkDatabase(url, env.NODE_ENV === 'test');
+  const before = await schemaState(url);
+  await migrateDatabase(url);
+  const { applied, needed } = await schemaState(url);
+  const laid = applied - before.applied;
+  note(`the schema is current: ${applied} of ${needed} migrations${laid > 0 ? `, ${laid} of them now` : ''}`);
+}
+
+/** Returns once the database answers and its schema is current. Throws what was missing when the time is over. */
+export async function wait(env: Env, timeoutMs: number): Promise<void> {
+  const url = databaseUrl(env);
+  for (const deadline = systemClock.now() + timeoutMs; ; await sleep(pauseMs)) {
+    const missing = await missingOf(url);
+    if (missing === undefined) return note('the database answers and its schema is current');
+    if (systemClock.now() + pauseMs > deadline)
+      throw new CommandError(`${missing}; waited ${Math.round(timeoutMs / 1_000)} s`);
+  }
+}
+
+async function missingOf(url: string): Promise<string | undefined> {
+  try {
+    const { applied, needed, queue } = await schemaState(url);
+    if (applied < needed) return `the schema is behind: ${applied} of ${needed} migrations`;
+    return queue ? undefined : 'the schema of the queue is missing';
+  } catch (error) {
+    return explain(error)[0];
+  }
+}

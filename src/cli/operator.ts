@@ -1,0 +1,32 @@
+import { entities } from '../entities.js';
+import { loadSettings, type Settings } from '../platform/config/settings.js';
+import { createDataSource } from '../platform/database/migrate.js';
+import { createLogger } from '../platform/telemetry/logger.js';
+import { OperatorService } from '../policy/auth/operator.service.js';
+import { openDatabase, requireSchema } from './database.js';
+import type { Env } from './io.js';
+
+/** Runs work as the operator of the deployment that the environment describes, and leaves nothing running. */
+export async function asOperator<Result>(
+  env: Env,
+  work: (operator: OperatorService, settings: Settings) => Promise<Result>,
+): Promise<Result> {
+  const settings = loadSettings(env);
+  const database = await openDatabase(settings);
+  try {
+    await requireSchema(settings, database.url);
+    const dataSource = await createDataSource(database.url, entities).initialize();
+    try {
+      const operator = await OperatorService.open(dataSource, settings, createLogger('silent'));
+      try {
+        return await work(operator, settings);
+      } finally {
+        await operator.close();
+      }
+    } finally {
+      await dataSource.destroy();
+    }
+  } finally {
+    await database.close();
+  }
+}

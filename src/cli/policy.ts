@@ -1,0 +1,31 @@
+import type { PolicyView } from '../policy/policy.types.js';
+import { note, print, table, type Env } from './io.js';
+import { asOperator } from './operator.js';
+
+/** Lists the policies of an org, past any policy that forbids it. */
+export async function listPolicies(env: Env, { org }: { org: string }): Promise<void> {
+  const rows = await asOperator(env, async (operator) => {
+    const ctx = await operator.on(org);
+    const all: PolicyView[] = [];
+    for (let cursor: string | undefined; ;) {
+      const page = await operator.policies.list(ctx, { limit: 200, cursor });
+      all.push(...page.items);
+      if (page.nextCursor === null) return all;
+      cursor = page.nextCursor;
+    }
+  });
+  const cells = rows.map(({ name, version, source, updatedAt }) => [name, String(version), source, updatedAt]);
+  print(table([['NAME', 'VERSION', 'SOURCE', 'UPDATED'], ...cells]));
+}
+
+/** Takes a policy out of its org, whoever it locks out, and prints its text so that it can be stored again. */
+export async function disablePolicy(env: Env, { org, name }: { org: string; name: string }): Promise<void> {
+  const { text, source } = await asOperator(env, async (operator) => {
+    const ctx = await operator.on(org);
+    const view = await operator.policies.get(ctx, name);
+    await operator.policies.remove(ctx, view.id);
+    return view;
+  });
+  print(text.trimEnd());
+  if (source === 'config') note('the configuration file declares this policy: the next start stores it again');
+}

@@ -1,0 +1,106 @@
+import { Command } from 'commander';
+import { VERSION } from '../platform/telemetry/version.js';
+import { clients, connect, type ConnectOptions } from './connect.js';
+import { showConfig } from './config.js';
+import { CommandError, type Env } from './io.js';
+import type { DoctorOptions } from './doctor.js';
+import { initSecrets, type SecretsOptions } from './secrets.js';
+import type { TokenOptions } from './token.js';
+
+/** The `rialto` command. What is heavy is loaded by the command that needs it, so the others start at once. */
+export function createProgram(env: Env): Command {
+  const program = new Command('rialto')
+    .description('Operates a Rialto deployment; settings come from the environment, as for the gateway.')
+    .version(VERSION.version)
+    // The same text on a terminal and in a file.
+    .configureOutput({
+      getOutHelpWidth: () => 100,
+      getErrHelpWidth: () => 100,
+      outputError: (text, write) => write(text.replace(/^error: /, 'rialto: ')),
+    });
+  addDatabase(program, env);
+  addAccess(program, env);
+  addHelp(program, env);
+  return program;
+}
+
+function addDatabase(program: Command, env: Env): void {
+  const db = program.command('db').description('the schema; needs nothing but DATABASE_URL');
+  db.command('migrate')
+    .description('bring the database to this version')
+    .action(async () => (await import('./db.js')).migrate(env));
+  db.command('wait')
+    .description('wait until the database answers and its schema is current')
+    .option('--timeout <seconds>', 'how long to wait', '300')
+    .action(async ({ timeout }: { timeout: string }) => (await import('./db.js')).wait(env, millisecondsOf(timeout)));
+}
+
+function addAccess(program: Command, env: Env): void {
+  program
+    .command('token')
+    .description('print a token of a member, alone; in development org and member are made if absent')
+    .requiredOption('--org <slug>', 'the org it is for')
+    .requiredOption('--sub <name>', 'who it names')
+    .option('--role <role>', 'viewer, member or admin; a new member is a member unless this says')
+    .option('--ttl <time>', 'how long it lives, at most 1h', '15m')
+    .option('--create', 'make org and member, or change the role, in production too')
+    .action(async (options: TokenOptions) => (await import('./token.js')).token(env, options));
+  program
+    .command('keys')
+    .description('secrets of orgs')
+    .command('rotate')
+    .description('make a new secret for the tokens of an org and print it once')
+    .requiredOption('--org <slug>', 'whose')
+    .option('--grace <seconds>', 'how long tokens under the one before are accepted', '3600')
+    .action(async (options: { org: string; grace: string }) => (await import('./keys.js')).rotateKeys(env, options));
+  const policy = program.command('policy').description('the way out when a policy locks its admins out');
+  policy
+    .command('list')
+    .description('list the policies of an org')
+    .requiredOption('--org <slug>', 'whose')
+    .action(async (options: { org: string }) => (await import('./policy.js')).listPolicies(env, options));
+  policy
+    .command('disable')
+    .description('take a policy out and print its text')
+    .requiredOption('--org <slug>', 'whose')
+    .requiredOption('--name <name>', 'which one')
+    .action(async (options: { org: string; name: string }) =>
+      (await import('./policy.js')).disablePolicy(env, options),
+    );
+}
+
+function addHelp(program: Command, env: Env): void {
+  program
+    .command('doctor')
+    .description('look at everything a gateway needs; exit code 1 when anything fails')
+    .option('--url <url>', 'the gateway to ask; without it one that runs here')
+    .option('--json', 'for programs')
+    .action(async (options: DoctorOptions) => (await import('./doctor.js')).doctor(env, options));
+  program
+    .command('connect')
+    .description('print what to paste into an MCP client')
+    .argument('<client>', clients.join(', '))
+    .option('--url <url>', 'address of the gateway')
+    .option('--token <token>', 'write this token into the snippet instead of reading RIALTO_TOKEN')
+    .action((client: string, options: ConnectOptions) => connect(env, client, options));
+  program
+    .command('secrets')
+    .description('secrets of a deployment')
+    .command('init')
+    .description('print a Kubernetes Secret with new random values')
+    .option('--name <name>', 'name of the Secret', 'rialto')
+    .option('-n, --namespace <namespace>', 'namespace of the Secret')
+    .option('--database-url <url>', 'PostgreSQL')
+    .option('--redis-url <url>', 'Redis, when the queues live there')
+    .action((options: SecretsOptions) => initSecrets(options));
+  program
+    .command('config')
+    .description('print the effective settings and where they come from; secrets are hidden')
+    .option('--json', 'for programs')
+    .action((options: { json?: boolean }) => showConfig(env, options));
+}
+
+function millisecondsOf(seconds: string): number {
+  if (!/^\d{1,6}$/.test(seconds)) throw new CommandError(`--timeout ${seconds}: give whole seconds`);
+  return Number(seconds) * 1_000;
+}

@@ -1,0 +1,70 @@
+import '../v8-flags.js';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../kernel/clock.js';
+import { environmentOfProcess } from '../platform/config/environment.js';
+import { GatewayUser } from './gateway-user.js';
+import { bareEnvironment, Programs, type Program } from './processes.js';
+import { steps, type Stage } from './tour.js';
+
+const startedAt = systemClock.elapsed();
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+const indented = (lines: readonly string[]): string => lines.join('\n').replace(/^/gm, '   ');
+
+let doing = 'Prepare a folder';
+const folder = mkdtempSync(join(tmpdir(), 'rialto-demo-'));
+chmodSync(folder, 0o755); // the embedded database may run under an account that could not enter it
+const programs = new Programs(folder);
+let user: GatewayUser | undefined;
+let ending: Promise<void> | undefined;
+
+/** Leaves no process and no file behind. */
+function end(): Promise<void> {
+  return (ending ??= (async () => {
+    await user?.close().catch(() => undefined);
+    await programs.close();
+    rmSync(folder, { recursive: true, force: true });
+  })());
+}
+
+async function open(): Promise<Stage> {
+  const env = bareEnvironment(environmentOfProcess());
+  const agent = (file: string): Promise<Program> =>
+    programs.start(`agents/${file}`, env, (line) => (JSON.parse(line) as { url?: string }).url);
+  doing = 'Start two agents, each a process of its own';
+  const [weather, deploy] = await Promise.all([agent('weather-agent'), agent('deploy-agent')]);
+  say(`1. ${doing}\n${indented([`weather ${weather.ready}`, `deploy  ${deploy.ready}`])}`);
+  doing = 'Start the gateway on a database of its own';
+  const settings = { NODE_ENV: 'development', PORT: '0', METRICS_PORT: '0', RIALTO_LOG_LEVEL: 'warn' };
+  const gateway = await programs.start(
+    '../main',
+    { ...env, ...settings, RIALTO_DATA_DIR: join(folder, 'data') },
+    (line) => /^Rialto is ready on (\S+)/.exec(line)?.[1],
+  );
+  say(`\n2. ${doing}\n${indented([`Rialto ${gateway.ready}`])}`);
+  user = new GatewayUser(gateway.ready, readFileSync(join(folder, 'data', 'token'), 'utf8').trim());
+  return { user, weather, deploy };
+}
+
+async function main(): Promise<void> {
+  const stage = await open();
+  for (const [index, { title, run }] of steps.entries()) {
+    doing = title;
+    say(`\n${index + 3}. ${title}\n${indented(await run(stage))}`);
+  }
+  await end();
+  const seconds = ((systemClock.elapsed() - startedAt) / 1_000).toFixed(1);
+  say(`\nDone in ${seconds} s; everything was stopped and removed. Start your own with npm start.`);
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => void end().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143)));
+}
+
+main().catch(async (error: unknown) => {
+  if (ending) return;
+  await end();
+  process.stderr.write(`rialto demo: "${doing}" failed: ${(error as Error).message}\n`);
+  process.exitCode = 1;
+});

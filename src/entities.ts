@@ -1,0 +1,40 @@
+import {
+  AuditChainEntity,
+  AuditCheckpointEntity,
+  AuditEventEntity,
+  AuditPendingEntity,
+  SigningKeyEntity,
+} from './audit/audit-event.entity.js';
+import { McpSessionEntity } from './mcp-bridge/mcp-session.entity.js';
+import {
+  ApiKeyEntity,
+  MemberEntity,
+  OrgEntity,
+  OrgSecretEntity,
+  RevokedTokenEntity,
+} from './policy/auth/org.entity.js';
+import { PolicyEntity, PolicyVersionEntity } from './policy/policy.entity.js';
+import { AgentCardChangeEntity, AgentEntity } from './registry/agent.entity.js';
+import { AgentOutcomesEntity, CostEventEntity, TaskInstanceEntity } from './registry/agent-stats.entity.js';
+
+/** Every entity class, once: for the app and for the migration command. */
+export const entities = [
+  OrgEntity,
+  OrgSecretEntity,
+  MemberEntity,
+  ApiKeyEntity,
+  RevokedTokenEntity,
+  PolicyEntity,
+  PolicyVersionEntity,
+  AuditEventEntity,
+  AuditChainEntity,
+  AuditPendingEntity,
+  AuditCheckpointEntity,
+  SigningKeyEntity,
+  AgentEntity,
+  AgentCardChangeEntity,
+  AgentOutcomesEntity,
+  TaskInstanceEntity,
+  CostEventEntity,
+  McpSessionEntity,
+];

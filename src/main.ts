@@ -1,0 +1,51 @@
+import './v8-flags.js';
+import 'reflect-metadata';
+import { startGateway, type Gateway } from './app.js';
+import { RialtoError } from './kernel/errors.js';
+import { environmentOfProcess } from './platform/config/environment.js';
+import { SettingsError } from './platform/config/settings.js';
+
+// A terminal that was closed takes no more lines; that is no reason to die before everything is stopped.
+for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
+
+async function main(): Promise<void> {
+  const gateway = await startGateway(environmentOfProcess());
+  announce(gateway);
+  let stopping = false;
+  const stop = (signal: NodeJS.Signals): void => {
+    if (stopping) return;
+    stopping = true;
+    process.stderr.write(`${signal}: draining\n`);
+    gateway.close().then(
+      () => process.exit(0),
+      () => process.exit(1),
+    );
+  };
+  process.on('SIGINT', stop).on('SIGTERM', stop).on('SIGHUP', stop);
+}
+
+function announce({ url, settings, metricsPort, tokenFile }: Gateway): void {
+  const publicUrl = settings.RIALTO_PUBLIC_URL?.replace(/\/$/, '') ?? url;
+  const doors = [
+    `  MCP      ${publicUrl}/mcp`,
+    `  card     ${publicUrl}/.well-known/agent-card.json`,
+    `  API      ${publicUrl}/docs`,
+    `  queues   ${publicUrl}/admin/queues`,
+  ];
+  const lines = [
+    `Rialto is ready on ${url} (role ${settings.RIALTO_ROLE}, ${process.uptime().toFixed(1)} s)`,
+    ...(settings.RIALTO_ROLE === 'worker' ? [] : doors),
+    ...(metricsPort === undefined ? [] : [`  metrics  http://${settings.HOST}:${metricsPort}/metrics`]),
+    ...(tokenFile === undefined ? [] : [`  token    ${tokenFile}`]),
+  ];
+  process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+main().catch((error: unknown) => {
+  const lines =
+    error instanceof SettingsError
+      ? error.problems
+      : [error instanceof RialtoError ? error.message : `internal error: ${(error as Error).stack}`];
+  process.stderr.write(`${lines.map((line) => `rialto: ${line}`).join('\n')}\n`);
+  process.exit(1);
+});
