@@ -1,0 +1,160 @@
+import { A2AClientService, type SkillCall } from '../src/a2a-client/a2a-client.service.js';
+import { RemoteAgents } from '../src/a2a-client/remote-agents.js';
+import { RemoteCredentials } from '../src/a2a-client/remote-credentials.js';
+import { BridgeTransport } from '../src/a2a-client/transports/bridge.transport.js';
+import { SdkTransport } from '../src/a2a-client/transports/sdk.transport.js';
+import type { CallContext } from '../src/kernel/call-context.js';
+import type { OrgId } from '../src/kernel/ids.js';
+import { createInMemoryVerbBus, type VerbEvent } from '../src/kernel/verb-bus.js';
+import { parseAllowList } from '../src/platform/http/address.js';
+import { Tracing } from '../src/platform/telemetry/tracing.js';
+import { normaliseCard } from '../src/protocol/a2a/card.js';
+import { toolOutput } from '../src/protocol/a2a/bridge-call.js';
+import type { AgentCredentials } from '../src/registry/agent-credentials.service.js';
+import type { AgentRecheck } from '../src/registry/agent-recheck.service.js';
+import type { RegisteredAgent } from '../src/registry/registry.types.js';
+import { closeOpened, closing, stub } from './support/bridge.js';
+import { client, failure } from './support/outbound.js';
+import { startSdkGrpcAgent } from './support/sdk-agents.js';
+import * as does from './support/stub-behaviours.js';
+import * as hostile from './support/stub-hostile.js';
+
+afterEach(closeOpened);
+
+const ctx: CallContext = {
+  org: { id: 'org-1' as OrgId, slug: 'acme' },
+  principal: { kind: 'user', id: 'bob', role: 'member', groups: [] },
+  surface: 'mcp',
+  requestId: 'request-1',
+  depth: 1,
+  trace: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), sampled: true, state: 'vendor=secret' },
+};
+
+function room() {
+  const verbs = createInMemoryVerbBus();
+  const events: VerbEvent[] = [];
+  const rechecked: string[] = [];
+  verbs.subscribe((event) => void events.push(event));
+  const fetch = client();
+  const sdk = closing(new SdkTransport(fetch, { allow: parseAllowList('127.0.0.0/8'), httpsOnly: false }));
+  const sealed = { open: () => ({ type: 'bearer', token: 'own-token' }) } as unknown as AgentCredentials;
+  const recheck = { soon: (id: string) => void rechecked.push(id) } as unknown as AgentRecheck;
+  const agents = new RemoteAgents(sealed, new RemoteCredentials(fetch), new Tracing(), recheck);
+  const service = new A2AClientService(verbs, agents, new BridgeTransport(fetch), sdk);
+  return { service, verbs, events, rechecked };
+}
+
+function registered({ url, card: raw }: { url: string; card: object }): RegisteredAgent {
+  const read = normaliseCard(raw, { url });
+  if (!read.ok) throw new Error(JSON.stringify(read.violations));
+  return { row: { id: 'agent-1', slug: 'ops', url } as RegisteredAgent['row'], card: read.card, tools: [] };
+}
+
+function skillCall(agent: { url: string; card: object }, more: Partial<SkillCall> = {}): SkillCall {
+  const at = { agent: registered(agent), skillId: 'work', verb: 'ops.work', sessionId: 'a2a-agent-1-work-1' };
+  return { ...at, args: { a: 1 }, timeoutMs: 10_000, ...more };
+}
+
+const params = { message: { messageId: 'm-1', role: 'ROLE_USER', parts: [{ text: 'hi' }] } } as const;
+const message = { message: { ...params.message, parts: [...params.message.parts] } };
+
+describe('A2AClientService', () => {
+  it('RE-16, RE-20 invokes inside the verb; trace and depth go one hop further, nothing else does (abuse 17)', async () => {
+    const agent = await stub({ behaviour: does.data({ ok: true }) });
+    const { service, events } = room();
+    expect(toolOutput(await service.invokeSkill(ctx, skillCall(agent, { legacyAlias: 'a2a_ops_work' })))).toEqual({
+      ok: true,
+    });
+    const { headers } = agent.requests[0]!;
+    expect(headers).toMatchObject({ authorization: 'Bearer own-token', 'x-rialto-depth': '2' });
+    expect(headers.traceparent).toMatch(/^00-a{32}-(?!b{16})[0-9a-f]{16}-01$/);
+    expect(headers.tracestate).toBeUndefined();
+    expect(events.map(({ phase, action, verb }) => [phase, action, verb])).toEqual([
+      ['pre-verb', 'a2a_invoke', 'ops.work'],
+      ['post-verb', 'a2a_invoke', 'ops.work'],
+    ]);
+    expect(events[0]).toMatchObject({
+      legacyAlias: 'a2a_ops_work',
+      skillId: 'work',
+      sessionId: 'a2a-agent-1-work-1',
+      args: { a: 1 },
+    });
+  });
+
+  it('RE-31 denied: nothing leaves, by any method', async () => {
+    const agent = await stub();
+    const { service, verbs } = room();
+    verbs.subscribe(({ phase }) => {
+      if (phase === 'pre-verb') throw new Error('no');
+    });
+    const call = skillCall(agent);
+    const works: (() => Promise<unknown>)[] = [
+      () => service.invokeSkill(ctx, call),
+      () => service.send(ctx, { ...call, params: message }),
+      () => service.stream(ctx, { ...call, params: message }).next(),
+      () => service.getTask(ctx, { ...call, taskId: 't' }),
+      () => service.cancel(ctx, { ...call, taskId: 't' }),
+    ];
+    for (const work of works) expect((await failure(work())).code).toBe('denied');
+    expect(agent.requests).toHaveLength(0);
+  });
+
+  it('RE-28 an agent that cannot be reached is looked at again; one that fails a task is not', async () => {
+    const agent = await stub({ behaviour: does.failed('no') });
+    const { service, rechecked } = room();
+    expect((await failure(service.invokeSkill(ctx, skillCall(agent)))).code).toBe('remote_task_failed');
+    expect(rechecked).toEqual([]);
+    await agent.down();
+    expect((await failure(service.invokeSkill(ctx, skillCall(agent)))).code).toBe('remote_transport');
+    expect(rechecked).toEqual(['agent-1']);
+  });
+
+  it('RE-26 one deadline for the decision and the hop', async () => {
+    const agent = await stub({ behaviour: hostile.hang });
+    const { service, verbs } = room();
+    verbs.subscribe(async ({ phase }) => {
+      if (phase === 'pre-verb') await new Promise((resolve) => setTimeout(resolve, 400));
+    });
+    const started = performance.now();
+    expect((await failure(service.invokeSkill(ctx, skillCall(agent, { timeoutMs: 600 })))).code).toBe('remote_timeout');
+    expect(performance.now() - started).toBeLessThan(950);
+  });
+
+  it('invokes agents that offer no JSON-RPC over the SDK, to the same meanings', async () => {
+    const { service } = room();
+    for (const card of ['v1', 'v03'] as const) {
+      const agent = await stub({ card, speaks: [`${card}-rest`], behaviour: does.asyncTask(2, does.data({ n: 1 })) });
+      expect(toolOutput(await service.invokeSkill(ctx, skillCall(agent)))).toEqual({ n: 1 });
+      agent.set(does.failed('quota'));
+      const error = await failure(service.invokeSkill(ctx, skillCall(agent)));
+      expect([error.code, error.message]).toEqual(['remote_task_failed', 'quota']);
+      agent.set(does.never);
+      const late = await failure(service.invokeSkill(ctx, skillCall(agent, { timeoutMs: 500 })));
+      expect([late.code, late.data?.taskId]).toEqual(['remote_timeout', 'stub-task-3']);
+      expect(await agent.waitForCancels()).toEqual(['stub-task-3']);
+    }
+    const grpc = closing(await startSdkGrpcAgent());
+    const answer = toolOutput(await service.invokeSkill(ctx, skillCall(grpc, { skillId: 'echo' })));
+    expect(answer).toEqual({ received: { a: 1 }, skillId: 'echo' });
+  });
+
+  it('sends, streams, reads and cancels in version-free values', async () => {
+    const { service, events } = room();
+    for (const card of ['v1', 'v03'] as const) {
+      const agent = await stub({ card, behaviour: does.never });
+      const call = skillCall(agent);
+      const reply = (await service.send(ctx, { ...call, params: message })) as { task: { id: string } };
+      expect(reply).toMatchObject({ task: { status: { state: 'TASK_STATE_WORKING' } } });
+      const taskId = reply.task.id;
+      expect(await service.getTask(ctx, { ...call, taskId })).toMatchObject({ id: taskId });
+      expect(await service.cancel(ctx, { ...call, taskId })).toMatchObject({
+        status: { state: 'TASK_STATE_CANCELED' },
+      });
+      agent.set(does.stream([{ task: 'working' }, { status: 'completed' }]));
+      const states: unknown[] = [];
+      for await (const event of service.stream(ctx, { ...call, params: message })) states.push(Object.keys(event)[0]);
+      expect(states).toEqual(['task', 'statusUpdate']);
+    }
+    expect(new Set(events.map(({ action }) => action))).toEqual(new Set(['a2a_invoke', 'a2a_cancel']));
+  });
+});

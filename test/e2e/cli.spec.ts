@@ -1,0 +1,242 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { decodeJwt, decodeProtectedHeader } from 'jose';
+import { Client } from 'pg';
+import { asAdmin, runPrefix } from '../support/admin.js';
+import { rialto } from '../support/cli.js';
+import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
+
+jest.setTimeout(60_000);
+
+const productionKey = Buffer.alloc(32, 7).toString('base64');
+
+describe('rialto, beside a running gateway', () => {
+  let gateway: TestGateway;
+  let env: Record<string, string>;
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+    env = {
+      DATABASE_URL: gateway.database.url,
+      A2A_SECRET: testSecret,
+      RIALTO_DATA_DIR: gateway.gateway.settings.RIALTO_DATA_DIR,
+    };
+  });
+  afterAll(() => gateway.close());
+
+  it('token prints a token alone, makes org and member, and the gateway takes it', async () => {
+    const { code, stdout, stderr } = await rialto(['token', '--org', 'acme', '--sub', 'bob', '--role', 'admin'], env);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
+    const token = stdout.trim();
+    const claims = decodeJwt(token);
+    expect(decodeProtectedHeader(token).alg).toBe('HS256');
+    expect(claims).toMatchObject({ iss: 'rialto', aud: 'rialto', sub: 'bob', org_domain: 'acme' });
+    expect(claims.exp! - claims.iat!).toBe(900);
+    const policies = await gateway.call('GET', '/api/policies', undefined, token);
+    expect(policies.status).toBe(200);
+    expect(policies.body.items.map(({ name }: { name: string }) => name)).toEqual(['development-default']);
+  });
+
+  it('what it makes is audited in the org it is made for', async () => {
+    const { stdout } = await rialto(['token', '--org', 'audited', '--sub', 'ann', '--role', 'admin'], env);
+    const { body } = await gateway.call('GET', '/api/audit/events', undefined, stdout.trim());
+    expect(body.items[0]).toMatchObject({ verb: 'member.save', principal: { id: 'rialto-cli' }, surface: 'system' });
+  });
+
+  it('a new member is a member, and a role is changed only when one is given', async () => {
+    const roleOf = async (...args: string[]) => {
+      const { stdout } = await rialto(['token', '--org', 'roles', '--sub', 'eve', ...args], env);
+      expect(stdout).toMatch(/^ey/);
+      const [row] = await gateway.sql<{ role: string }>(`select role from members where sub = 'eve'`);
+      return row!.role;
+    };
+    expect(await roleOf()).toBe('member');
+    expect(await roleOf('--role', 'viewer')).toBe('viewer');
+    expect(await roleOf()).toBe('viewer');
+  });
+
+  it('without A2A_SECRET it signs with the secret of the org, and makes one in development', async () => {
+    const own = { DATABASE_URL: env.DATABASE_URL!, RIALTO_DATA_DIR: env.RIALTO_DATA_DIR! };
+    const { code, stdout } = await rialto(['token', '--org', 'keyed', '--sub', 'kim', '--role', 'admin'], own);
+    expect(code).toBe(0);
+    expect((await gateway.call('GET', '/api/orgs/keyed', undefined, stdout.trim())).status).toBe(200);
+    const rotated = await rialto(['keys', 'rotate', '--org', 'keyed', '--grace', '0'], own);
+    expect(rotated.stdout).toMatch(/^[\w-]{64}\n$/);
+    const again = await rialto(['token', '--org', 'keyed', '--sub', 'kim'], own);
+    expect((await gateway.call('GET', '/api/orgs/keyed', undefined, again.stdout.trim())).status).toBe(200);
+  });
+
+  it('what is wrong is said in one clear line', async () => {
+    const wrong: [string, RegExp][] = [
+      ['token --org acme --sub bob --ttl 2h', /1s to 1h/],
+      ['token --org acme --sub bob --role boss', /viewer, member, admin/],
+      ['token --org Not_A_Slug --sub bob', /--org Not_A_Slug/],
+      ['token --org acme', /--sub/],
+      ['keys rotate --org nobody', /there is no org "nobody"/],
+      ['policy disable --org default --name absent', /no such policy/],
+      ['nonsense', /unknown command/],
+    ];
+    for (const [line, message] of wrong) {
+      const { code, stdout, stderr } = await rialto(line.split(' '), env);
+      expect({ line, code, stdout }).toEqual({ line, code: 1, stdout: '' });
+      expect(stderr).toMatch(/^rialto: [^\n]+\n$/);
+      expect(stderr).toMatch(message);
+    }
+  });
+
+  it('policy disable lets admins back in who are locked out by a broken row', async () => {
+    await gateway.tokenOf('locked', 'ada', 'admin');
+    const token = (await rialto(['token', '--org', 'locked', '--sub', 'ada'], env)).stdout.trim();
+    const broken = `insert into policies (id, org_id, name, version, text, source)
+      select gen_random_uuid(), id, 'broken', 1, 'forbid(principal', 'api' from orgs where slug = 'locked'`;
+    await gateway.sql(broken);
+    await gateway.sql(`update orgs set policy_version = policy_version + 1 where slug = 'locked'`);
+    const status = async (): Promise<number> => (await gateway.call('GET', '/api/policies', undefined, token)).status;
+    const until = async (wanted: number): Promise<void> => {
+      for (let looks = 0; looks < 100 && (await status()) !== wanted; looks++)
+        await new Promise((go) => setTimeout(go, 100));
+      expect(await status()).toBe(wanted);
+    };
+    await until(403);
+    const list = await rialto(['policy', 'list', '--org', 'locked'], env);
+    expect(list.stdout).toMatch(/^broken +1 +api/m);
+    const { code, stdout } = await rialto(['policy', 'disable', '--org', 'locked', '--name', 'broken'], env);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'forbid(principal\n' });
+    await until(200);
+  });
+
+  describe('in production', () => {
+    let production: Record<string, string>;
+    beforeAll(() => {
+      production = { ...env, NODE_ENV: 'production', RIALTO_ENCRYPTION_KEY: productionKey };
+    });
+
+    it('token refuses to make org or member unless --create', async () => {
+      const args = ['token', '--org', 'firm', '--sub', 'pat'];
+      const refused = await rialto(args, production);
+      expect(refused).toMatchObject({ code: 1, stdout: '' });
+      expect(refused.stderr).toBe('rialto: there is no org "firm"; --create makes or changes it\n');
+      expect(await gateway.sql(`select from orgs where slug = 'firm'`)).toHaveLength(0);
+      expect((await rialto([...args, '--create'], production)).code).toBe(0);
+      expect((await rialto(args, production)).code).toBe(0);
+      const raised = await rialto([...args, '--role', 'admin'], production);
+      expect(raised.stderr).toMatch(/"pat" has the role member in the org "firm", not admin/);
+      const policies = `select from policies p join orgs o on o.id = p.org_id where o.slug = 'firm'`;
+      expect(await gateway.sql(policies)).toHaveLength(0);
+    });
+
+    it('token without any secret says how to get one', async () => {
+      const { A2A_SECRET: _, ...bare } = production;
+      await rialto(['token', '--org', 'firm', '--sub', 'pat', '--create'], production);
+      const { code, stderr } = await rialto(['token', '--org', 'firm', '--sub', 'pat'], bare);
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: 'rialto: set A2A_SECRET, or make a secret with `rialto keys rotate --org firm`\n',
+      });
+    });
+  });
+
+  it('doctor finds everything well, the MCP door included', async () => {
+    const args = ['doctor', '--json', '--url', gateway.url];
+    const { code, stdout } = await rialto(args, { ...env, RIALTO_TOKEN: gateway.token });
+    const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: { check: string; status: string }[] };
+    expect(checks.filter(({ status }) => status !== 'ok')).toEqual([]);
+    expect(checks.map(({ check }) => check)).toEqual([
+      'config',
+      'database',
+      'schema',
+      'queue',
+      'encryption-key',
+      'auth',
+      'gateway',
+      'mcp',
+    ]);
+    expect({ ok, code }).toEqual({ ok: true, code: 0 });
+  });
+
+  it('doctor fails for a wrong key, a wrong token, a silent gateway and a wrong setting, and says which', async () => {
+    await rialto(['keys', 'rotate', '--org', 'default'], env);
+    const key = await rialto(['doctor'], { ...env, RIALTO_ENCRYPTION_KEY: productionKey });
+    expect(key.code).toBe(1);
+    expect(key.stdout).toMatch(/^failed +encryption-key +RIALTO_ENCRYPTION_KEY is not the key/m);
+    const token = await rialto(['doctor', '--url', gateway.url], { ...env, RIALTO_TOKEN: 'rlt_wrong' });
+    expect(token.code).toBe(1);
+    expect(token.stdout).toMatch(/^failed +mcp /m);
+    expect((await rialto(['doctor', '--url', 'http://127.0.0.1:1'], env)).stderr).toBe('rialto: failed: gateway\n');
+    const setting = await rialto(['doctor'], { ...env, RIALTO_PROT: '1' });
+    expect(setting.stdout).toMatch(/^failed +config +RIALTO_PROT is not a setting/m);
+  });
+});
+
+describe('rialto db', () => {
+  const database = `${runPrefix()}cli`;
+  let url: string;
+  beforeAll(async () => {
+    await asAdmin((client) => client.query(`create database "${database}"`));
+    const address = new URL(process.env.RIALTO_TEST_ADMIN_URL!);
+    address.pathname = `/${database}`;
+    url = address.href;
+  });
+  afterAll(() => asAdmin((client) => client.query(`drop database "${database}" with (force)`)).then(() => undefined));
+
+  it('needs nothing but DATABASE_URL, waits for the schema, lays it and the queue’s', async () => {
+    const late = await rialto(['db', 'wait', '--timeout', '1'], { DATABASE_URL: url });
+    expect(late.code).toBe(1);
+    expect(late.stderr).toMatch(/^rialto: the schema is behind: 0 of \d+ migrations; waited 1 s\n$/);
+
+    const waiting = rialto(['db', 'wait', '--timeout', '60'], { DATABASE_URL: url });
+    const [first, second] = await Promise.all([
+      rialto(['db', 'migrate'], { DATABASE_URL: url }),
+      rialto(['db', 'migrate'], { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/x', RIALTO_DATABASE_DIRECT_URL: url }),
+    ]);
+    expect([first.code, second.code]).toEqual([0, 0]);
+    expect((await waiting).code).toBe(0);
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    const { rows } = await client.query<{ ours: string; queue: string }>(
+      `select to_regclass('orgs')::text as ours, to_regclass('bullmq.migration')::text as queue`,
+    );
+    await client.query('drop schema bullmq cascade');
+    await client.end();
+    expect(rows).toEqual([{ ours: 'orgs', queue: 'bullmq.migration' }]);
+    const half = await rialto(['db', 'wait', '--timeout', '0'], { DATABASE_URL: url });
+    expect(half.stderr).toMatch(/the schema of the queue is missing/);
+  });
+
+  it.each([
+    [{}, /DATABASE_URL is not set/],
+    [{ DATABASE_URL: 'replace-me://user:password@host:5432/rialto' }, /DATABASE_URL must be a URL/],
+    [{ DATABASE_URL: 'postgres://rialto@127.0.0.1:1/rialto' }, /DATABASE_URL: the server cannot be reached/],
+  ])('says in one line what is wrong with %j', async (env, message) => {
+    const { code, stderr } = await rialto(['db', 'migrate'], { ...env, NODE_ENV: 'production' });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^rialto: [^\n]+\n$/);
+    expect(stderr).toMatch(message);
+  });
+});
+
+describe('rialto token on the embedded database', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'rialto-test-'));
+  afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+
+  it('works while no gateway runs and while one does, and leaves the folder free', async () => {
+    const env = { RIALTO_DATA_DIR: dataDir };
+    const args = ['token', '--org', 'acme', '--sub', 'bob', '--role', 'admin'];
+    const before = await rialto(args, env);
+    expect({ code: before.code, stderr: before.stderr }).toEqual({ code: 0, stderr: '' });
+    const { startGateway } = await import('../../src/app.js');
+    const settings = { NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', RIALTO_LOG_LEVEL: 'silent', ...env };
+    const gateway = await startGateway(settings);
+    try {
+      const during = await rialto(args, env);
+      expect(during.code).toBe(0);
+      for (const { stdout } of [before, during]) {
+        const headers = { authorization: `Bearer ${stdout.trim()}` };
+        expect((await fetch(`${gateway.url}/api/orgs/acme`, { headers })).status).toBe(200);
+      }
+    } finally {
+      await gateway.close();
+    }
+  });
+});

@@ -1,0 +1,78 @@
+import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
+import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
+import { data } from '../support/stub-behaviours.js';
+import { createHmac } from 'node:crypto';
+
+describe('what a hostile caller must not achieve', () => {
+  let gateway: TestGateway;
+  let agent: StubAgent;
+  beforeAll(async () => {
+    gateway = await startTestGateway({ RIALTO_ADMIN_PASSWORD: 'a-password-of-the-operator' });
+    agent = await startStubAgent({
+      card: 'v03',
+      name: 'Target',
+      skills: [{ id: 'work' }],
+      behaviour: data({ done: true }),
+    });
+    await gateway.call('POST', '/api/a2a/agents', { url: agent.url });
+  });
+  afterAll(async () => {
+    await agent.close();
+    await gateway.close();
+  });
+
+  const recorded = async (outcome: string): Promise<number> =>
+    (
+      await gateway.sql(`select from audit_events where event->>'verb' = 'target.work' and event->>'outcome' = $1`, [
+        outcome,
+      ])
+    ).length;
+
+  it('RE-41 a call whose arguments no database can store is recorded all the same', async () => {
+    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"target.work","arguments":{"x":"\\ud800","y":"\\u0000"}}}`;
+    const answer = await gateway.call('POST', '/mcp', body);
+    expect(answer.body.result.structuredContent).toEqual({ done: true });
+    expect(await recorded('completed')).toBe(1);
+    await gateway.call('POST', '/api/policies', {
+      name: 'no-target',
+      text: 'forbid(principal, action == Action::"a2a_invoke", resource == Skill::"target.work");',
+    });
+    expect((await gateway.call('POST', '/mcp', body)).body.error.code).toBe(-32003);
+    expect(await recorded('denied')).toBe(1);
+  });
+
+  it.each(['org_domain', 'sub', 'jti'])('abuse 1 a token with a NUL in %s is refused like any other', async (claim) => {
+    const now = Math.floor(Date.now() / 1_000);
+    const claims = {
+      iss: 'rialto',
+      aud: 'rialto',
+      sub: 'bob',
+      org_domain: 'default',
+      iat: now,
+      exp: now + 600,
+      [claim]: 'a\u0000b',
+    };
+    const parts = [{ alg: 'HS256' }, claims]
+      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+      .join('.');
+    const token = `${parts}.${createHmac('sha256', testSecret).update(parts).digest('base64url')}`;
+    for (const path of ['/api/keys', '/admin/queues/'])
+      expect((await gateway.call('GET', path, undefined, token)).status).toBe(401);
+  });
+
+  it('a browser is asked for a password at the queues, and takes the operator’s or an admin’s key', async () => {
+    const as = (password: string) => ({
+      authorization: `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`,
+    });
+    const asked = await gateway.call('GET', '/admin/queues/', undefined, null);
+    expect([asked.status, asked.headers.get('www-authenticate')]).toEqual([
+      401,
+      'Basic realm="rialto", Bearer realm="rialto"',
+    ]);
+    expect(
+      (await gateway.call('GET', '/admin/queues/', undefined, null, as('a-password-of-the-operator'))).status,
+    ).toBe(200);
+    expect((await gateway.call('GET', '/admin/queues/', undefined, null, as(gateway.token))).status).toBe(200);
+    expect((await gateway.call('GET', '/admin/queues/', undefined, null, as('wrong'))).status).toBe(401);
+  });
+});

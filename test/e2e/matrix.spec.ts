@@ -1,0 +1,190 @@
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
+
+const callers = ['nobody', 'admin of another org', 'viewer', 'member', 'admin'] as const;
+type Caller = (typeof callers)[number];
+type Cells = readonly [number, number, number, number, number];
+
+interface Row {
+  /** The status for each caller, in the order of `callers`. */
+  readonly cells: Cells;
+  readonly body?: () => unknown;
+  /** Makes what the operation is about, before each caller. */
+  readonly before?: () => Promise<unknown>;
+}
+
+describe('abuse 12: every operation for every role', () => {
+  let gateway: TestGateway;
+  let agent: StubAgent;
+  let spare: StubAgent;
+  const tokens = {} as Record<Caller, string | null>;
+  /** Values of path parameters: things of the org that viewer, member and admin belong to. */
+  const ids: Record<string, string> = {};
+
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+    [agent, spare] = [await startStubAgent({ name: 'matrix' }), await startStubAgent({ name: 'spare' })];
+    tokens.nobody = null;
+    tokens['admin of another org'] = await gateway.tokenOf('globex', 'gina', 'admin');
+    for (const role of ['viewer', 'member', 'admin'] as const)
+      tokens[role] = await gateway.tokenOf('acme', `the ${role}`, role);
+  });
+
+  afterAll(async () => {
+    await gateway.close();
+    await Promise.all([agent.close(), spare.close()]);
+  });
+
+  const admin = (method: string, path: string, body?: unknown) => gateway.call(method, path, body, tokens.admin);
+  const anAgent = async () => {
+    await admin('POST', '/api/a2a/agents', { url: agent.url, slug: 'matrix' });
+    await admin('DELETE', '/api/a2a/agents/spare');
+    ids.agent = (await admin('GET', '/api/a2a/agents/matrix')).body.id as string;
+  };
+  const aPolicy = async () => {
+    const text = 'permit(principal == User::"x", action, resource);';
+    await admin('POST', '/api/policies', { name: 'matrix', text });
+    await admin('DELETE', '/api/policies/fresh');
+    ids.policy = (await admin('GET', '/api/policies/matrix')).body.id as string;
+  };
+  const aKey = async () => {
+    ids.key = (await admin('POST', '/api/keys', { name: 'k' })).body.id as string;
+  };
+  const aMember = () => admin('POST', '/api/orgs/acme/members', { sub: 'm' });
+  const anAct = async () => {
+    await admin('POST', '/api/keys', { name: 'k' });
+    ids.decision = (await admin('GET', '/api/audit/decisions?limit=1')).body.items[0].id as string;
+  };
+  const aSession = async () => {
+    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } };
+    const { headers } = await admin('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'initialize', params });
+    ids.session = headers.get('mcp-session-id') ?? 'none';
+  };
+  const ping = () => ({ jsonrpc: '2.0', id: 1, method: 'ping' });
+
+  const everyone: Cells = [200, 200, 200, 200, 200];
+  /** Own things for every role of an org, nothing of it for others. */
+  const readsOwn: Cells = [401, 404, 200, 200, 200];
+  const lists: Cells = [401, 200, 200, 200, 200];
+  const changesOwn = (status: number): Cells => [401, 404, 403, 403, status];
+  const makes = (status: number): Cells => [401, status, 403, 403, status];
+
+  const table: Record<string, Row> = {
+    'GET /livez': { cells: everyone },
+    'GET /readyz': { cells: everyone },
+    'GET /version': { cells: everyone },
+    'POST /mcp': { cells: lists, body: ping },
+    'GET /mcp': { cells: [401, 405, 405, 405, 405] },
+    'DELETE /mcp': { cells: [401, 405, 405, 405, 405] },
+    'POST /api/mcp/{sessionId}': { cells: [401, 404, 404, 404, 200], body: ping, before: aSession },
+    'GET /api/mcp/{sessionId}': { cells: [401, 404, 404, 404, 200], before: aSession },
+    'DELETE /api/mcp/{sessionId}': { cells: [401, 404, 404, 404, 204], before: aSession },
+    'GET /api/a2a/agents': { cells: lists },
+    'POST /api/a2a/agents': { cells: makes(201), body: () => ({ url: spare.url }), before: anAgent },
+    'GET /api/a2a/agents/{id}': { cells: readsOwn, before: anAgent },
+    'GET /api/a2a/agents/{id}/card': { cells: readsOwn, before: anAgent },
+    'GET /api/a2a/agents/{id}/changes': { cells: readsOwn, before: anAgent },
+    'PATCH /api/a2a/agents/{id}': { cells: changesOwn(200), body: () => ({ timeoutMs: 500 }), before: anAgent },
+    'POST /api/a2a/agents/{id}/refetch': { cells: changesOwn(200), before: anAgent },
+    'DELETE /api/a2a/agents/{id}': { cells: changesOwn(204), before: anAgent },
+    'GET /api/policies': { cells: lists },
+    'POST /api/policies': {
+      cells: makes(201),
+      body: () => ({ name: 'fresh', text: 'permit(principal == User::"x", action, resource);' }),
+      before: aPolicy,
+    },
+    'GET /api/policies/templates': { cells: lists },
+    'GET /api/policies/schema': { cells: lists },
+    'POST /api/policies/test': {
+      cells: lists,
+      body: () => ({ principal: 'User::"x"', action: 'admin_read', resource: 'Org::"acme"' }),
+    },
+    'GET /api/policies/{id}': { cells: readsOwn, before: aPolicy },
+    'GET /api/policies/{id}/versions': { cells: readsOwn, before: aPolicy },
+    'PUT /api/policies/{id}': {
+      cells: changesOwn(200),
+      body: () => ({ text: 'permit(principal == User::"y", action, resource);' }),
+      before: aPolicy,
+    },
+    'DELETE /api/policies/{id}': { cells: changesOwn(204), before: aPolicy },
+    'GET /api/orgs': { cells: lists },
+    'POST /api/orgs': { cells: [401, 403, 403, 403, 403], body: () => ({ slug: 'another' }) },
+    'GET /api/orgs/{slug}': { cells: readsOwn },
+    'PATCH /api/orgs/{slug}': { cells: changesOwn(200), body: () => ({ name: 'Acme' }) },
+    'GET /api/orgs/{slug}/members': { cells: readsOwn },
+    'POST /api/orgs/{slug}/members': { cells: changesOwn(201), body: () => ({ sub: 'm' }) },
+    'DELETE /api/orgs/{slug}/members/{sub}': { cells: changesOwn(204), before: aMember },
+    'POST /api/orgs/{slug}/secret': { cells: changesOwn(201), body: () => ({}) },
+    'GET /api/keys': { cells: lists },
+    'POST /api/keys': { cells: makes(201), body: () => ({ name: 'k' }) },
+    'DELETE /api/keys/{id}': { cells: changesOwn(204), before: aKey },
+    'POST /api/tokens/revocations': { cells: makes(204), body: () => ({ jti: 'j' }) },
+    'GET /api/audit/events': { cells: lists },
+    'GET /api/audit/decisions': { cells: lists },
+    'GET /api/audit/decisions/{id}': { cells: readsOwn, before: anAct },
+    'POST /api/audit/verify': { cells: lists },
+    // The last one: what it leaves is an org that is gone.
+    'DELETE /api/orgs/{slug}': { cells: changesOwn(204) },
+  };
+
+  function pathOf(template: string): string {
+    const id = template.startsWith('/api/a2a/agents')
+      ? ids.agent
+      : template.startsWith('/api/policies')
+        ? ids.policy
+        : template.startsWith('/api/keys')
+          ? ids.key
+          : ids.decision;
+    const values: Record<string, string | undefined> = { id, slug: 'acme', sub: 'm', sessionId: ids.session };
+    return template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name]!));
+  }
+
+  /** The status alone: a stream that opened stays open until it is left. */
+  async function statusOf(method: string, template: string, row: Row, caller: Caller): Promise<number> {
+    const leave = new AbortController();
+    const token = tokens[caller];
+    const response = await fetch(`${gateway.url}${pathOf(template)}`, {
+      method,
+      signal: leave.signal,
+      headers: {
+        ...(token !== null && { authorization: `Bearer ${token}` }),
+        ...(row.body && { 'content-type': 'application/json' }),
+        accept:
+          method === 'GET' && template.includes('mcp') ? 'text/event-stream' : 'application/json, text/event-stream',
+      },
+      body: row.body && JSON.stringify(row.body()),
+    });
+    leave.abort();
+    return response.status;
+  }
+
+  it('has a row for every operation, and no other', async () => {
+    const { paths } = (await gateway.call('GET', '/docs-json')).body as { paths: Record<string, object> };
+    const operations = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(operations.sort()).toEqual(Object.keys(table).sort());
+  });
+
+  it('answers every cell as the table says', async () => {
+    const found: Record<string, number[]> = {};
+    for (const [operation, row] of Object.entries(table)) {
+      const [method, template] = operation.split(' ') as [string, string];
+      found[operation] = [];
+      for (const caller of callers) {
+        await row.before?.();
+        found[operation].push(await statusOf(method, template, row, caller));
+      }
+    }
+    expect(found).toEqual(
+      Object.fromEntries(Object.entries(table).map(([operation, { cells }]) => [operation, [...cells]])),
+    );
+  }, 60_000);
+
+  it('keeps operators’ pages for admins of the default org', async () => {
+    const board = (token: string | null) => gateway.call('GET', '/admin/queues/', undefined, token);
+    expect((await board(null)).status).toBe(401);
+    expect((await board(tokens['admin of another org'])).status).toBe(403);
+    expect((await board(gateway.token)).status).toBe(200);
+  });
+});

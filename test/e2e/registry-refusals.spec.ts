@@ -1,0 +1,144 @@
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { http, closeAll } from '../support/outbound.js';
+import { startStubAgent, type StubAgent, type StubAgentOptions } from '../support/stub-agent.js';
+import { redirect } from '../support/stub-hostile.js';
+
+const path = '/api/a2a/agents';
+
+describe('registration refuses', () => {
+  let gateway: TestGateway;
+  const stubs: StubAgent[] = [];
+
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+  });
+
+  afterEach(async () => {
+    await Promise.all(stubs.splice(0).map((stub) => stub.close()));
+    await closeAll();
+    await gateway.sql('delete from agent_cards');
+  });
+
+  afterAll(() => gateway.close());
+
+  async function stub(options: StubAgentOptions = {}): Promise<StubAgent> {
+    const started = await startStubAgent(options);
+    stubs.push(started);
+    return started;
+  }
+
+  const register = (body: object, token?: string) => gateway.call('POST', path, body, token);
+
+  it.each([
+    'nonsense',
+    'file:///etc/passwd',
+    'ftp://127.0.0.1/',
+    'http://10.0.0.1/',
+    'http://169.254.169.254/latest/meta-data',
+    'http://0/',
+    'http://[::ffff:10.0.0.1]/',
+    'http://user:pass@127.0.0.1/',
+    'javascript:alert(1)',
+    'http://',
+  ])('url_not_allowed for %s, and nothing is said of the address', async (url) => {
+    const { status, body } = await register({ url });
+    expect({ status, code: body.code }).toEqual({ status: 422, code: 'url_not_allowed' });
+    expect(JSON.stringify(body)).not.toMatch(/10\.0\.0\.1|169\.254|ECONN|private/);
+  });
+
+  it('abuse 22: no redirect leads to a place that may not be called, nor carries a credential', async () => {
+    const agent = await stub();
+    for (const location of ['http://169.254.169.254/', 'http://10.0.0.1/card.json', 'gopher://127.0.0.1/']) {
+      agent.set(redirect(302, location), 'card');
+      const { status, body } = await register({
+        url: agent.url,
+        credential: { type: 'bearer', token: 'canary-of-22' },
+      });
+      expect(status).toBeGreaterThanOrEqual(400);
+      expect(['card_invalid', 'url_not_allowed']).toContain(body.code);
+    }
+    const seen: (string | undefined)[] = [];
+    const elsewhere = await http((request, response) => {
+      seen.push(request.headers.authorization);
+      response.end('{}');
+    });
+    agent.set(redirect(302, `${elsewhere.url}/card.json`), 'card');
+    await register({ url: agent.url, credential: { type: 'bearer', token: 'canary-of-22' } });
+    expect(seen.join()).not.toContain('canary-of-22');
+    expect(agent.cardRequests.map(({ headers }) => headers.authorization).join()).not.toContain('canary-of-22');
+  });
+
+  it('abuse 23: closed ports answer alike and say nothing of the network', async () => {
+    const answers = await Promise.all(
+      ['http://127.0.0.1:1', 'http://127.0.0.1:9', 'http://[::1]:1'].map((url) => register({ url })),
+    );
+    const texts = answers.map(({ body }) => JSON.stringify({ ...body, requestId: '' }));
+    expect(new Set(texts).size).toBe(1);
+    expect(texts[0]).not.toMatch(/ECONN|127\.0|::1|refused/);
+    expect(answers[0]!.body).toMatchObject({ status: 400, code: 'card_invalid', upstreamStatus: null });
+  });
+
+  it('abuse 27: credentials that would inject a header are refused', async () => {
+    const { url } = await stub();
+    const bad = [
+      { type: 'bearer', token: 'a\r\nX: y' },
+      { type: 'bearer', token: 'a\u0000b' },
+      { type: 'bearer', token: 'ä' },
+      { type: 'apiKey', header: 'Host', value: 'x' },
+      { type: 'apiKey', header: 'content-length', value: '1' },
+      { type: 'apiKey', header: ':authority', value: 'x' },
+      { type: 'apiKey', header: 'x y', value: 'x' },
+      { type: 'apiKey', header: 'X-Key', value: 'a\nb' },
+    ];
+    for (const credential of bad) expect((await register({ url, credential })).status).toBe(400);
+  });
+
+  it.each(['orgId', 'id', 'ownerId', 'health', 'state', 'leaseEpoch', 'createdAt', 'updatedAt', 'card', 'source'])(
+    'abuse 13: a body that sets %s',
+    async (member) => {
+      const agent = await stub();
+      const planted = '00000000-0000-7000-8000-000000000001';
+      const refused = await register({ url: agent.url, [member]: planted });
+      expect(refused.body).toMatchObject({ status: 400, code: 'invalid_params' });
+      expect(agent.cardRequests).toEqual([]);
+      const { id } = (await register({ url: agent.url })).body;
+      const [before] = await gateway.sql('select to_jsonb(a) as row from agent_cards a where id = $1', [id]);
+      expect((await gateway.call('PATCH', `${path}/${id}`, { [member]: planted })).status).toBe(400);
+      expect((await gateway.call('PATCH', `${path}/${id}`, { trustLevel: 'trusted', [member]: planted })).status).toBe(
+        400,
+      );
+      expect(await gateway.sql('select to_jsonb(a) as row from agent_cards a where id = $1', [id])).toEqual([before]);
+    },
+  );
+
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+  it.each([
+    ['nested 100,000 deep', `{"url":${deep}}`],
+    ['not JSON', '{"url":'],
+    ['empty', ''],
+    ['a list', '[]'],
+    ['a text', '"http://127.0.0.1"'],
+    ['a NUL', '{"url":"http://a\\u0000b"}'],
+    ['a lone surrogate', '{"url":"http://a","slug":"\\ud800"}'],
+    ['a number beyond all', '{"url":"http://a","timeoutMs":1e400}'],
+    ['60,000 members', `{${Array.from({ length: 60_000 }, (_, index) => `"k${index}":1`).join(',')}}`],
+    ['prototypes', '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'],
+    ['UTF-16', Buffer.from('\ufeff{"url":"x"}', 'utf16le').toString('latin1')],
+    ['larger than 1 MiB', JSON.stringify({ url: 'x'.repeat(1_100_000) })],
+  ])('abuse 30: a body that is %s, without a fault of ours', async (_what, body) => {
+    const { status } = await gateway.call('POST', path, body, gateway.token, { 'content-type': 'application/json' });
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(status).toBeLessThan(500);
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  });
+
+  it('abuse 30: other types, other charsets, compressed bodies', async () => {
+    const declared: Record<string, string>[] = [
+      { 'content-type': 'text/plain' },
+      { 'content-type': 'application/json; charset=utf-16' },
+      { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    ];
+    for (const headers of declared)
+      expect((await gateway.call('POST', path, '{"url":"http://a"}', gateway.token, headers)).status).toBe(415);
+  });
+});

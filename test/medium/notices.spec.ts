@@ -1,0 +1,151 @@
+import pg from 'pg';
+import { Notices } from '../../src/platform/bus/notices.js';
+import { createLogger } from '../../src/platform/telemetry/logger.js';
+import { asAdmin } from '../support/admin.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+
+const channel = 'rialto_notices';
+
+describe('Notices of two processes on one database', () => {
+  let database: TestDatabase;
+  let pool: pg.Pool;
+  let one: Notices;
+  let two: Notices;
+  let wire: pg.Client;
+  let payloads: string[];
+  const log: string[] = [];
+
+  beforeAll(async () => {
+    database = await createTestDatabase('notices');
+    pool = new pg.Pool({ connectionString: database.url, max: 2 });
+    pool.on('error', () => undefined);
+    const logger = createLogger('debug', { write: (line) => void log.push(line) });
+    [one, two] = [new Notices(pool, database.url, logger), new Notices(pool, database.url, logger)];
+    await Promise.all([one.listen(), two.listen()]);
+    wire = new pg.Client({ connectionString: database.url });
+    await wire.connect();
+    await wire.query(`listen ${channel}`);
+    wire.on('notification', ({ payload }) => void payloads.push(payload!));
+  });
+
+  beforeEach(() => {
+    payloads = [];
+  });
+
+  afterAll(async () => {
+    await Promise.all([one.close(), two.close()]);
+    await wire.end();
+    await pool.end();
+    await database.drop();
+  });
+
+  /** Resolves with the org ids that a process hears, once it hears the last one. */
+  function heardUntil(notices: Notices, last: string): Promise<string[]> {
+    const heard: string[] = [];
+    return new Promise((resolve) => {
+      const off = notices.on('policy.changed', ({ orgId }) => {
+        heard.push(orgId);
+        if (orgId !== last) return;
+        off();
+        resolve(heard);
+      });
+    });
+  }
+
+  it('tells its own process at once and the other one by notify, once each', async () => {
+    const own: string[] = [];
+    const off = one.on('policy.changed', ({ orgId }) => void own.push(orgId));
+    const other = heardUntil(two, 'end');
+    one.tell(undefined, 'policy.changed', { orgId: 'a' });
+    expect(own).toEqual(['a']);
+    one.tell(undefined, 'policy.changed', { orgId: 'end' });
+    expect(await other).toEqual(['a', 'end']);
+    const back = heardUntil(one, 'back');
+    two.tell(undefined, 'policy.changed', { orgId: 'back' });
+    await back;
+    expect(own).toEqual(['a', 'end', 'back']);
+    off();
+  });
+
+  it('coalesces a burst into one payload without repeats', async () => {
+    const other = heardUntil(two, 'end');
+    for (let index = 0; index < 100; index++) one.tell(undefined, 'policy.changed', { orgId: `o${index % 5}` });
+    one.tell(undefined, 'policy.changed', { orgId: 'end' });
+    expect(await other).toEqual(['o0', 'o1', 'o2', 'o3', 'o4', 'end']);
+    await wire.query('select 1');
+    expect(payloads.filter((payload) => /"(o\d|end)"/.test(payload))).toHaveLength(1);
+  });
+
+  it('splits below 8,000 bytes, counted as bytes, and loses nothing', async () => {
+    const ids = Array.from({ length: 400 }, (_, index) => `${'ü'.repeat(60)}${index}`);
+    const other = heardUntil(two, 'end');
+    for (const orgId of [...ids, 'end']) one.tell(undefined, 'policy.changed', { orgId });
+    expect(await other).toEqual([...ids, 'end']);
+    expect(payloads.length).toBeGreaterThan(5);
+    for (const payload of payloads) expect(Buffer.byteLength(payload)).toBeLessThan(8_000);
+  });
+
+  it('loses only the notice that is too long for any payload', async () => {
+    const other = heardUntil(two, 'end');
+    one.tell(undefined, 'mcp.call-cancelled', { orgId: 'o', sessionId: 's', requestId: 'r'.repeat(9_000) });
+    one.tell(undefined, 'policy.changed', { orgId: 'end' });
+    expect(await other).toEqual(['end']);
+  });
+
+  it('waits for the commit and says nothing of a rollback', async () => {
+    const effects: (() => void)[] = [];
+    const tx = { manager: undefined as never, afterCommit: (effect: () => void) => void effects.push(effect) };
+    const own: string[] = [];
+    const other = heardUntil(two, 'later');
+    const off = one.on('policy.changed', ({ orgId }) => void own.push(orgId));
+    one.tell(tx, 'policy.changed', { orgId: 'later' });
+    expect(own).toEqual([]);
+    effects.forEach((effect) => effect());
+    expect(own).toEqual(['later']);
+    expect(await other).toEqual(['later']);
+    off();
+  });
+
+  it('survives what others put on the channel', async () => {
+    const other = heardUntil(two, 'end');
+    const junk = [
+      '',
+      '{',
+      '[]',
+      '{"from":"x"}',
+      '{"from":"x","told":[["constructor",{}],["policy.changed",{}],["no.such",1]]}',
+    ];
+    for (const payload of junk) await wire.query('select pg_notify($1, $2)', [channel, payload]);
+    one.tell(undefined, 'policy.changed', { orgId: 'end' });
+    expect(await other).toEqual(['end']);
+  });
+
+  it('goes on after a listener threw', async () => {
+    const off = two.on('policy.changed', () => {
+      throw new Error('a listener of the test');
+    });
+    const other = heardUntil(two, 'end');
+    one.tell(undefined, 'policy.changed', { orgId: 'end' });
+    await other;
+    off();
+    expect(log.join('')).toContain('a notice listener threw');
+  });
+
+  it('reconnects after its connections were lost, tells that notices were missed, and keeps one connection a process', async () => {
+    const missed = [one, two].map((notices) => new Promise<void>((resolve) => notices.onMissed(resolve)));
+    const name = new URL(database.url).pathname.slice(1);
+    const listeners = `select pid from pg_stat_activity where application_name = 'rialto:notices' and datname = '${name}'`;
+    await asAdmin(async (client) => {
+      // While nobody may connect, several attempts fail; each must be followed by exactly one other.
+      await client.query(`alter database "${name}" allow_connections false`);
+      await client.query(`select pg_terminate_backend(pid) from (${listeners}) as all_of_them`);
+      await new Promise((resolve) => setTimeout(resolve, 2_500));
+      await client.query(`alter database "${name}" allow_connections true`);
+    });
+    await Promise.all(missed);
+    await asAdmin(async (client) => expect((await client.query(listeners)).rowCount).toBe(2));
+    const other = heardUntil(two, 'end');
+    one.tell(undefined, 'policy.changed', { orgId: 'end' });
+    expect(await other).toEqual(['end']);
+  });
+});

@@ -1,0 +1,61 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { environment } from '../src/platform/config/env.schema.js';
+import { createProgram } from '../src/cli/program.js';
+import { clients } from '../src/cli/connect.js';
+
+const root = join(__dirname, '..');
+const file = join(root, 'README.md');
+const marked = /<!-- settings -->\n[\s\S]*<!-- \/settings -->/;
+
+const table = [
+  '| setting | default | what it is |',
+  '| --- | --- | --- |',
+  ...Object.entries(environment).map(
+    ([name, { fallback, about }]) => `| \`${name}\` | ${fallback} | ${about.replaceAll('|', '\\|')} |`,
+  ),
+].join('\n');
+
+describe('README.md', () => {
+  it('has the table of the settings; RIALTO_UPDATE_GOLDEN=1 writes it anew', () => {
+    const section = `<!-- settings -->\n${table}\n<!-- /settings -->`;
+    if (process.env.RIALTO_UPDATE_GOLDEN)
+      writeFileSync(
+        file,
+        readFileSync(file, 'utf8').replace(marked, () => section),
+      );
+    expect(marked.exec(readFileSync(file, 'utf8'))![0]).toBe(section);
+  });
+
+  it('names every command and every client', () => {
+    const text = readFileSync(file, 'utf8');
+    const named = (command: ReturnType<typeof createProgram>, path: string): string[] =>
+      command.commands.length === 0
+        ? [path]
+        : command.commands.flatMap((inner) => named(inner, `${path} ${inner.name()}`));
+    const commands = named(createProgram({}), '').map((path) => path.trim());
+    expect(commands.filter((path) => !text.includes(`\`${path}`))).toEqual([]);
+    expect(clients.filter((client) => !text.includes(client))).toEqual([]);
+  });
+});
+
+describe('documents', () => {
+  it.each(['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/decisions/0001-mcp-sdk-lines.md'])(
+    '%s links to files that are there',
+    (name) => {
+      const text = readFileSync(join(root, name), 'utf8');
+      const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map(([, path]) => path!);
+      expect(links.filter((path) => !existsSync(join(root, name, '..', path)))).toEqual([]);
+    },
+  );
+
+  it('CONTRIBUTING.md names scripts that exist', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object };
+    for (const name of ['README.md', 'CONTRIBUTING.md']) {
+      const used = [...readFileSync(join(root, name), 'utf8').matchAll(/npm run (?:-s )?([a-z:]+)/g)].map(
+        ([, run]) => run!,
+      );
+      expect(used.filter((run) => !(run in scripts))).toEqual([]);
+    }
+  });
+});

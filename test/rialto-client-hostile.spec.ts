@@ -1,0 +1,112 @@
+import { callAgent } from '../src/a2a-client/client.js';
+import { closeOpened, closing, stub } from './support/bridge.js';
+import { all, clientOf, dialects, failure, fast } from './support/rialto-client.js';
+import { http as httpServer } from './support/outbound.js';
+import { startSdkGrpcAgent } from './support/sdk-agents.js';
+import * as does from './support/stub-behaviours.js';
+import type { Behaviour } from './support/stub-call.js';
+import * as hostile from './support/stub-hostile.js';
+
+afterEach(closeOpened);
+
+describe('AN-39 where the client may go', () => {
+  it('AN-39 no private address without an allow list', async () => {
+    const agent = await stub({ behaviour: does.text('ok') });
+    for (const url of [agent.url, 'http://169.254.169.254', 'http://localhost:1', 'http://[::1]:1']) {
+      expect((await failure(callAgent(url, 'hi', { allowHttp: true }))).code).toBe('url_not_allowed');
+    }
+    expect(agent.cardRequests).toHaveLength(0);
+  });
+
+  it('AN-39 a card that names a private address; a redirect of the card to one; plain http to a public host', async () => {
+    const agent = await stub();
+    agent.card.supportedInterfaces = [
+      { url: 'http://169.254.169.254/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+    ];
+    const only = { ...fast, allow: agent.url };
+    expect((await failure(callAgent(agent.url, 'hi', only))).code).toBe('url_not_allowed');
+    const canary = await stub();
+    agent.set(hostile.redirect(302, canary.cardUrl), 'card');
+    expect((await failure(callAgent(agent.url, 'hi', only))).code).toBe('url_not_allowed');
+    expect(canary.cardRequests).toHaveLength(0);
+    expect((await failure(callAgent('http://example.com', 'hi'))).code).toBe('url_not_allowed');
+  });
+
+  it('AN-39, abuse 22: a card may redirect three times, a request never', async () => {
+    const agent = await stub({ behaviour: does.text('ok') });
+    agent.set(hostile.redirectChain(3, does.serveCard), 'card');
+    expect(await callAgent(agent.url, 'hi', fast)).toBe('ok');
+    const canary = await stub({ behaviour: does.text('stolen') });
+    agent.set(hostile.redirect(307, canary.url));
+    expect((await failure(callAgent(agent.url, 'hi', fast))).httpStatus).toBe(307);
+    expect(canary.requests).toHaveLength(0);
+  });
+
+  it('AN-39 gRPC is dialled under the same rules', async () => {
+    const agent = closing(await startSdkGrpcAgent());
+    const client = clientOf(agent, { allow: agent.url });
+    expect((await failure(client.send('hi'))).code).toBe('url_not_allowed');
+  });
+});
+
+describe('hostile agents', () => {
+  it.each([
+    ['a2a_timeout', hostile.hang],
+    ['a2a_timeout', hostile.drip()],
+    ['remote_transport', hostile.resetAtOnce],
+    ['remote_transport', hostile.resetMidBody],
+    ['remote_transport', hostile.halfClose],
+    ['remote_invalid_response', hostile.html()],
+    ['remote_invalid_response', hostile.emptyObject],
+  ] as [string, Behaviour][])('F27, F28, F29, F30: %s', async (code, behaviour) => {
+    for (const speaks of dialects) {
+      const agent = await stub({ card: speaks.startsWith('v1') ? 'v1' : 'v03', speaks: [speaks], behaviour });
+      expect((await failure(callAgent(agent.url, 'hi', { ...fast, timeoutMs: 600 }))).code).toBe(code);
+    }
+  });
+
+  it.each(hostile.wrongEnvelopeKinds)('F29: %s', async (kind) => {
+    const agent = await stub({ behaviour: hostile.wrongEnvelope(kind) });
+    const outcome = callAgent(agent.url, 'hi', { ...fast, timeoutMs: 400 });
+    if (kind === 'task-of-another-request') return expect(await outcome).toBe('ok');
+    // An unknown state is no end: the stub's own task has ended, so the poll gets that end.
+    if (kind === 'unknown-state') return expect(await outcome).toBe('ok');
+    expect(['remote_invalid_response', 'remote_error']).toContain((await failure(outcome)).code);
+  });
+
+  it.each([
+    ['a line without end', hostile.flood('x'.repeat(65_536)), 'a2a_response_too_large'],
+    ['an event without end', hostile.flood(`data: ${'x'.repeat(65_536)}\n`), 'a2a_response_too_large'],
+    ['a million tiny events', hostile.flood('data: {"a":1}\n\n'), 'remote_invalid_response'],
+    ['comments for ever', hostile.flood(`:${' '.repeat(60_000)}\n\n`), 'a2a_response_too_large'],
+    ['html', hostile.html(), 'remote_invalid_response'],
+  ] as [string, Behaviour, string][])('abuse 26, F30: a stream of %s', async (_name, behaviour, code) => {
+    const agent = await stub({ behaviour });
+    expect((await failure(all(clientOf(agent).stream('hi')))).code).toBe(code);
+  });
+
+  it('RE-89 an error in the stream is the error of the remote', async () => {
+    const agent = await stub({ behaviour: does.jsonrpcError(-32004, 'no streams here') });
+    const error = await failure(all(clientOf(agent).stream('hi')));
+    expect([error.code, error.remoteCode]).toEqual(['remote_error', -32004]);
+  });
+
+  it('the caller leaves', async () => {
+    const agent = await stub({ behaviour: hostile.hang });
+    const caller = new AbortController();
+    const failed = failure(callAgent(agent.url, 'hi', { ...fast, signal: caller.signal }));
+    await agent.waitForRequests(1);
+    caller.abort();
+    expect((await failed).code).toBe('canceled');
+    expect(await agent.closed()).toHaveLength(1);
+  });
+
+  it('AN-39 DNS rebinding and the like end at the name: a host that resolves to loopback is refused', async () => {
+    const server = await httpServer((_request, response) => response.end('{}'));
+    const error = await failure(
+      callAgent(`http://localhost:${server.port}`, 'hi', { allow: 'agent.internal', allowHttp: true }),
+    );
+    expect(error.code).toBe('url_not_allowed');
+    expect(server.connections).toHaveLength(0);
+  });
+});

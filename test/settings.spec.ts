@@ -1,0 +1,272 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { environment } from '../src/platform/config/env.schema.js';
+import { isProductionRuntime } from '../src/platform/config/runtime.js';
+import { loadSettings, SettingsError } from '../src/platform/config/settings.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'rialto-settings-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const goodSecret = 'kq3-Vt9fB2mZ7xR5wN8pL4sD6gH1jC0yQe';
+const goodKey = Buffer.alloc(32, 7).toString('base64');
+type Env = Record<string, string | undefined>;
+
+const development = (env: Env = {}): Env => ({ NODE_ENV: 'development', RIALTO_DATA_DIR: folder, ...env });
+const production = (env: Env = {}): Env => ({
+  NODE_ENV: 'production',
+  DATABASE_URL: 'postgres://rialto@db/rialto',
+  RIALTO_ENCRYPTION_KEY: goodKey,
+  A2A_SECRET: goodSecret,
+  ...env,
+});
+
+function problemsOf(env: Env): readonly string[] {
+  try {
+    loadSettings(env);
+    return [];
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems;
+    throw error;
+  }
+}
+
+function configFile(content: unknown): string {
+  const file = join(mkdtempSync(join(folder, 'config-')), 'rialto.config.json');
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+  return file;
+}
+
+describe('settings', () => {
+  it('have their documented values when nothing is set', () => {
+    expect(loadSettings(development())).toMatchObject({
+      production: false,
+      PORT: 3000,
+      HOST: '127.0.0.1',
+      METRICS_PORT: 9464,
+      GRPC_PORT: undefined,
+      RIALTO_ROLE: 'all',
+      RIALTO_OUTBOUND_ALLOW: '127.0.0.0/8,::1',
+      RIALTO_MAX_BODY_BYTES: 1_048_576,
+      RIALTO_TASK_RETENTION_DAYS: 30,
+      RIALTO_AUDIT_RETENTION_DAYS: undefined,
+      RIALTO_MCP_TOOL_NAMES: 'portable',
+      RIALTO_A2A_PROFILE: '1.0.1',
+      RIALTO_DEV_ANONYMOUS: false,
+    });
+    expect(loadSettings(production())).toMatchObject({ production: true, HOST: '0.0.0.0', RIALTO_OUTBOUND_ALLOW: '' });
+  });
+
+  it('reports all problems at once, one line each, and each names its setting', () => {
+    const env = { PORT: 'x', RIALTO_ROLE: 'boss', REDIS_URL: 'http://redis', RIALTO_ROLL: 'api', A2A_SECRET: 'short' };
+    const problems = problemsOf(development(env));
+    expect(problems.map((problem) => problem.split(' ')[0]).sort()).toEqual(Object.keys(env).sort());
+    for (const problem of problems) expect(problem).not.toContain('\n');
+  });
+
+  it.each([
+    ['RIALTO_ROLL', 'RIALTO_ROLE'],
+    ['RIALTO_DATADIR', 'RIALTO_DATA_DIR'],
+    ['RIALTO_PUBLIC_URI', 'RIALTO_PUBLIC_URL'],
+    ['RIALTO_MAX_BODY', 'RIALTO_MAX_BODY_BYTES'],
+    ['RIALTO_rate_limit_org', 'RIALTO_RATE_LIMIT_ORG'],
+  ])('says that %s is no setting and names %s', (unknown, near) => {
+    expect(problemsOf(development({ [unknown]: '1' }))).toEqual([`${unknown} is not a setting; did you mean ${near}?`]);
+  });
+
+  it.each([
+    'RIALTO_TOKEN',
+    'RIALTO_PORT',
+    'RIALTO_PORT_3000_TCP_ADDR',
+    'RIALTO_SERVICE_HOST',
+    'RIALTO_SERVICE_PORT_HTTP',
+    'RIALTO_POSTGRESQL_SERVICE_HOST',
+    'ANYTHING_ELSE',
+  ])('leaves %s alone', (name) => {
+    expect(problemsOf(development({ [name]: 'tcp://10.0.0.1:3000' }))).toEqual([]);
+  });
+
+  it('reads an empty value as absent, but refuses an empty secret', () => {
+    expect(loadSettings(development({ PORT: '', REDIS_URL: '' }))).toMatchObject({ PORT: 3000, REDIS_URL: undefined });
+    expect(problemsOf(development({ A2A_SECRET: '' }))).toEqual([expect.stringMatching(/^A2A_SECRET is empty/)]);
+  });
+
+  it.each(['1', 'x'.repeat(31), `changeme-${'x'.repeat(40)}`, `your-secret-${'x'.repeat(40)}`])(
+    'refuses the secret %s',
+    (secret) =>
+      expect(problemsOf(development({ A2A_SECRET: secret }))).toEqual([expect.stringMatching(/^A2A_SECRET /)]),
+  );
+
+  it('counts the bytes of a secret, not its characters', () => {
+    expect(problemsOf(development({ A2A_SECRET: 'ü'.repeat(16) }))).toEqual([]);
+    expect(problemsOf(development({ A2A_SECRET: 'ü'.repeat(15) }))).toHaveLength(1);
+  });
+
+  it('never repeats a value in a problem, whatever the setting', () => {
+    const canary = 'CANARY-7f3a';
+    const env = Object.fromEntries(Object.keys(environment).map((name) => [name, `${canary}\n${canary}`]));
+    const problems = problemsOf({ ...env, NODE_ENV: canary, RIALTO_CONFIG_FILE: '' });
+    expect(problems.length).toBeGreaterThan(20);
+    expect(problems.join('\n')).not.toContain(canary);
+  });
+
+  it('never repeats what is written in a configuration file', () => {
+    const canary = 'CANARY-7f3a';
+    const files = [
+      `{ "apiKeyEnv": "${canary}" }`,
+      `{ "agents": [{ "url": "${canary}", "credential": { "type": "bearer", "tokenEnv": "${canary}" } }] }`,
+      `{ "agents": ${canary} }`,
+      `${canary}`,
+    ];
+    for (const file of files) {
+      const problems = problemsOf(development({ RIALTO_CONFIG_FILE: configFile(file) }));
+      expect(problems.length).toBeGreaterThan(0);
+      expect(problems.join('\n')).not.toContain(canary);
+    }
+  });
+
+  it('refuses in production what is for development', () => {
+    expect(
+      problemsOf(
+        production({ DATABASE_URL: undefined, RIALTO_ENCRYPTION_KEY: undefined, RIALTO_DEV_ANONYMOUS: 'true' }),
+      ),
+    ).toEqual([
+      expect.stringMatching(/^RIALTO_ENCRYPTION_KEY is required/),
+      expect.stringMatching(/^RIALTO_DEV_ANONYMOUS is refused/),
+      expect.stringMatching(/^DATABASE_URL is required/),
+    ]);
+    expect(problemsOf(production({ RIALTO_ENCRYPTION_KEY: 'c2hvcnQ=' }))).toEqual([
+      expect.stringMatching(/^RIALTO_ENCRYPTION_KEY must be 32 bytes/),
+    ]);
+  });
+
+  it('starts in production without a secret: the doors answer for it', () => {
+    expect(problemsOf(production({ A2A_SECRET: undefined }))).toEqual([]);
+  });
+
+  it('makes a key for development once, for its owner only, and keeps it', () => {
+    const env = development({ RIALTO_DATA_DIR: join(folder, 'fresh') });
+    const { encryptionKey } = loadSettings(env);
+    const file = join(folder, 'fresh', 'encryption-key');
+    expect(encryptionKey).toHaveLength(32);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(Buffer.from(readFileSync(file, 'utf8'), 'base64')).toEqual(encryptionKey);
+    expect(loadSettings(env).encryptionKey).toEqual(encryptionKey);
+  });
+
+  it('reads the alias AGENT_NATIVE_A2A_ALLOWED_ORIGINS; its own name wins', () => {
+    const alias = { AGENT_NATIVE_A2A_ALLOWED_ORIGINS: 'https://a.internal' };
+    expect(loadSettings(development(alias)).RIALTO_OUTBOUND_ALLOW).toBe('https://a.internal');
+    expect(loadSettings(development({ ...alias, RIALTO_OUTBOUND_ALLOW: '::1' })).RIALTO_OUTBOUND_ALLOW).toBe('::1');
+  });
+
+  it('reads lists with spaces and empty places', () => {
+    expect(loadSettings(development({ RIALTO_JWT_ISSUERS: ' a, b ,,c' })).RIALTO_JWT_ISSUERS).toEqual(['a', 'b', 'c']);
+  });
+});
+
+describe('the static bearer', () => {
+  it('is read from the variable that apiKeyEnv names, in the environment or in the file', () => {
+    const env = { PARTNER_KEY: 'a-key-of-16-bytes' };
+    expect(loadSettings(development({ ...env, RIALTO_API_KEY_ENV: 'PARTNER_KEY' })).legacyBearer).toBe(env.PARTNER_KEY);
+    const RIALTO_CONFIG_FILE = configFile({ apiKeyEnv: 'PARTNER_KEY' });
+    expect(loadSettings(development({ ...env, RIALTO_CONFIG_FILE })).legacyBearer).toBe(env.PARTNER_KEY);
+  });
+
+  it('is a problem when its variable is absent or too short to be a key', () => {
+    expect(problemsOf(development({ RIALTO_API_KEY_ENV: 'PARTNER_KEY' }))).toEqual([
+      'PARTNER_KEY is named by apiKeyEnv and is not set',
+    ]);
+    expect(problemsOf(development({ RIALTO_API_KEY_ENV: 'PARTNER_KEY', PARTNER_KEY: 'short' }))).toEqual([
+      'PARTNER_KEY is named by apiKeyEnv and is shorter than 16 bytes',
+    ]);
+  });
+});
+
+describe('the configuration file', () => {
+  it('declares agents, and their secrets come from the environment', () => {
+    const file = configFile({
+      agents: [{ url: 'https://a.example', credential: { type: 'bearer', tokenEnv: 'A_TOKEN' } }],
+      policies: [{ name: 'all', text: 'permit(principal, action, resource);' }],
+    });
+    const env = development({ RIALTO_CONFIG_FILE: file, A_TOKEN: 'tok-1' });
+    expect(loadSettings(env).configFile).toEqual({
+      agents: [{ url: 'https://a.example', credential: { type: 'bearer', token: 'tok-1' } }],
+      policies: [{ name: 'all', text: 'permit(principal, action, resource);' }],
+    });
+    expect(problemsOf({ ...env, A_TOKEN: undefined })).toEqual([
+      'A_TOKEN is named by the configuration file and is not set',
+    ]);
+  });
+
+  it('may be absent unless it is named', () => {
+    expect(loadSettings(development()).configFile).toEqual({ agents: [], policies: [] });
+    const absent = join(folder, 'absent.json');
+    expect(problemsOf(development({ RIALTO_CONFIG_FILE: absent }))).toEqual([
+      `RIALTO_CONFIG_FILE names ${absent}, which does not exist`,
+    ]);
+  });
+
+  it.each([
+    ['no JSON', '{ "agents": ', /cannot be read as JSON/],
+    ['no object', '[]', /the file: /],
+    ['an unknown member', { agent: [] }, /the file: .*agent/],
+    ['an agent without a URL', { agents: [{}] }, /agents\.0\.url: /],
+    [
+      'a credential with its secret inside',
+      { agents: [{ url: 'https://a', credential: { type: 'bearer', token: 'x' } }] },
+      /agents\.0\.credential/,
+    ],
+    ['an impossible timeout', { agents: [{ url: 'https://a', timeoutMs: -1 }] }, /agents\.0\.timeoutMs: /],
+  ])('that holds %s is a problem with its place', (_what, content, expected) => {
+    const file = configFile(content);
+    const problems = problemsOf(development({ RIALTO_CONFIG_FILE: file }));
+    expect(problems.length).toBeGreaterThan(0);
+    expect(problems[0]).toMatch(expected);
+    for (const problem of problems) expect(problem.startsWith(file)).toBe(true);
+  });
+
+  it('that is a folder is a problem, not a crash', () => {
+    expect(problemsOf(development({ RIALTO_CONFIG_FILE: folder }))).toEqual([expect.stringContaining(folder)]);
+  });
+});
+
+describe('a production runtime', () => {
+  it.each([
+    ['nothing said', {}, true],
+    ['NODE_ENV=production', { NODE_ENV: 'production' }, true],
+    ['NODE_ENV=staging', { NODE_ENV: 'staging' }, true],
+    ['NODE_ENV empty', { NODE_ENV: '' }, true],
+    ['NODE_ENV=development', { NODE_ENV: 'development' }, false],
+    ['NODE_ENV=test', { NODE_ENV: 'test' }, false],
+    ['Netlify', { NODE_ENV: 'development', NETLIFY: 'true' }, true],
+    ['Netlify on a desk', { NODE_ENV: 'development', NETLIFY: 'true', NETLIFY_LOCAL: 'true' }, false],
+    ['Lambda', { NODE_ENV: 'test', AWS_LAMBDA_FUNCTION_NAME: 'f' }, true],
+    ['Cloudflare Pages', { NODE_ENV: 'development', CF_PAGES: '1' }, true],
+    ['Cloudflare Pages, not 1', { NODE_ENV: 'development', CF_PAGES: 'no' }, false],
+    ['Vercel', { NODE_ENV: 'development', VERCEL: '1' }, true],
+    ['Vercel by its environment', { NODE_ENV: 'development', VERCEL_ENV: 'preview' }, true],
+    ['Render', { NODE_ENV: 'development', RENDER: 'true' }, true],
+    ['Fly', { NODE_ENV: 'development', FLY_APP_NAME: 'rialto' }, true],
+    ['Cloud Run', { NODE_ENV: 'development', K_SERVICE: 'rialto' }, true],
+    ['Kubernetes', { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, true],
+    ['Kubernetes in development', { NODE_ENV: 'development', KUBERNETES_SERVICE_HOST: '10.0.0.1' }, false],
+    ['a flag that is off', { NODE_ENV: 'development', VERCEL: '0', RENDER: 'false', FLY_APP_NAME: '' }, false],
+  ])('AN-44 AN-45: %s', (_what, env: Env, expected) => {
+    expect(isProductionRuntime(env, {})).toBe(expected);
+    const { NODE_ENV } = env;
+    const valid = NODE_ENV !== 'staging';
+    if (valid)
+      expect(loadSettings({ ...production(), A2A_SECRET: goodSecret, ...env, NODE_ENV }).production).toBe(expected);
+  });
+
+  it.each(['__cf_env', '__env__'])('AN-45: the global %s', (name) => {
+    expect(isProductionRuntime({ NODE_ENV: 'development' }, { [name]: {} })).toBe(true);
+  });
+
+  it('AN-46: an unknown host without NODE_ENV is production, so it refuses anonymous callers', () => {
+    expect(problemsOf({ RIALTO_DEV_ANONYMOUS: 'true', RIALTO_DATA_DIR: folder })).toContainEqual(
+      expect.stringMatching(/^RIALTO_DEV_ANONYMOUS is refused in production/),
+    );
+  });
+});

@@ -1,0 +1,46 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+const register = join(process.cwd(), 'scripts', 'register-typescript.mjs');
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Only what a program needs to run, so that no setting of the machine reaches a test. */
+export function bareEnv(env: Record<string, string> = {}): Record<string, string | undefined> {
+  const { PATH, HOME, TMPDIR } = process.env;
+  return { PATH, HOME, TMPDIR, ...env };
+}
+
+/** Starts one of our entries in a child process, without a build; `file` is relative to src, such as `cli.ts`. */
+export function startEntry(
+  file: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  cwd?: string,
+): ChildProcess {
+  return spawn(process.execPath, ['--import', register, join(process.cwd(), 'src', file), ...args], {
+    env: bareEnv(env),
+    cwd,
+    stdio: 'pipe',
+  });
+}
+
+/** Everything a child process says until it ends. */
+export async function ended(child: ChildProcess): Promise<Ended> {
+  let stdout = '';
+  let stderr = '';
+  child.stdout!.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr!.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, stdout, stderr };
+}
+
+/** Runs the `rialto` command to its end. */
+export function rialto(args: readonly string[], env: Record<string, string> = {}, cwd?: string): Promise<Ended> {
+  return ended(startEntry('cli.ts', args, { NODE_ENV: 'test', ...env }, cwd));
+}

@@ -1,0 +1,65 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+
+const register = join(process.cwd(), 'scripts', 'register-typescript.mjs');
+const main = join(process.cwd(), 'src', 'main.ts');
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  /** What it wrote to standard error, line by line. */
+  readonly stderr: readonly string[];
+}
+
+/** A gateway in a process of its own, with exactly the environment it is given. */
+export interface GatewayProcess {
+  readonly child: ChildProcess;
+  /** The address of the ready line. Rejects with what it wrote when it ends instead. */
+  readonly ready: Promise<string>;
+  readonly ended: Promise<Ended>;
+}
+
+export function startProcess(
+  env: Record<string, string | undefined>,
+  account: { uid?: number; gid?: number } = {},
+): GatewayProcess {
+  const child = spawn(process.execPath, ['--import', register, main], {
+    env: { PATH: process.env.PATH, NODE_ENV: 'development', PORT: '0', METRICS_PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...account,
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const ended = once(child, 'close').then(([code]): Ended => {
+    const lines = stderr.split('\n').filter((line) => line !== '');
+    return { code: code as number | null, stdout, stderr: lines };
+  });
+  const ready = new Promise<string>((resolve, reject) => {
+    child.stdout?.on('data', () => {
+      const url = /Rialto is ready on (http:\S+)[\s\S]*\n/.exec(stdout)?.[1];
+      if (url) resolve(url);
+    });
+    void ended.then((end) => reject(new Error(`it ended: ${JSON.stringify(end)}`)));
+  });
+  ready.catch(() => undefined);
+  return { child, ready, ended };
+}
+
+/** Processes that work in this folder or below it: what a killed or stopped gateway left running. Linux only. */
+export function processesBelow(folder: string): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => pid > 0 && worksBelow(pid, folder));
+}
+
+function worksBelow(pid: number, folder: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`).startsWith(folder);
+  } catch {
+    return false;
+  }
+}

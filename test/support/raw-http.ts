@@ -1,0 +1,49 @@
+import { request, type IncomingHttpHeaders } from 'node:http';
+
+/** What came back over a bare socket: as much of the answer as arrived, and the error that ended it, if any. */
+export interface RawAnswer {
+  status?: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  text: string;
+  error?: NodeJS.ErrnoException;
+}
+
+export interface RawOptions {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: unknown;
+  /** Leave as soon as this many bytes of the body were read. */
+  leaveAfterBytes?: number;
+  /** Leave as soon as the request is sent and this resolves. */
+  leaveWhen?: Promise<unknown>;
+  maxHeaderSize?: number;
+}
+
+/** One request by bare node:http: nothing is followed, inflated, retried or parsed. Never rejects. */
+export function rawRequest(url: string, options: RawOptions = {}): Promise<RawAnswer> {
+  const { body, headers = {}, maxHeaderSize } = options;
+  const method = options.method ?? (body === undefined ? 'GET' : 'POST');
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    const answer: RawAnswer = { headers: {}, body: Buffer.alloc(0), text: '' };
+    const finish = (error?: NodeJS.ErrnoException) => {
+      const all = Buffer.concat(chunks);
+      resolve({ ...answer, body: all, text: all.toString('utf8'), ...(error && { error }) });
+    };
+    const call = request(url, { method, headers, agent: false, maxHeaderSize }, (response) => {
+      answer.status = response.statusCode;
+      answer.headers = response.headers;
+      response.on('data', (chunk: Buffer) => {
+        chunks.push(chunk);
+        const read = chunks.reduce((sum, each) => sum + each.length, 0);
+        if (read >= (options.leaveAfterBytes ?? Number.POSITIVE_INFINITY)) call.destroy();
+      });
+      response.on('error', finish);
+      response.on('end', () => finish());
+    });
+    call.on('error', finish);
+    void options.leaveWhen?.then(() => call.destroy());
+    call.end(body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body));
+  });
+}

@@ -1,0 +1,82 @@
+import { connect } from 'node:net';
+
+/** An answer read from bare bytes; absent when the server closed the connection without one. */
+export interface SocketAnswer {
+  readonly status: number;
+  /** Lower-case names; the last of equal ones. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface SocketResult {
+  readonly answer?: SocketAnswer;
+  /** The server neither answered nor closed within the time. */
+  readonly hung: boolean;
+}
+
+export interface SendOptions {
+  /** How long the server may take before it counts as hung. */
+  readonly hangMs: number;
+  /** Go away this long after the bytes are written: the request is a lie, and waiting for it is right. */
+  readonly leaveAfterMs?: number;
+}
+
+/** Writes bytes as they are to a port of loopback and reads one answer. Never rejects. */
+export function sendBytes(port: number, bytes: Buffer, { hangMs, leaveAfterMs }: SendOptions): Promise<SocketResult> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(port, '127.0.0.1');
+    const finish = (hung: boolean): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve({ answer: parseAnswer(Buffer.concat(chunks), true), hung });
+    };
+    const timer = setTimeout(() => finish(leaveAfterMs === undefined), leaveAfterMs ?? hangMs);
+    socket.on('error', () => finish(false));
+    socket.on('close', () => finish(false));
+    socket.on('data', (chunk) => {
+      chunks.push(chunk);
+      if (parseAnswer(Buffer.concat(chunks), false)) finish(false);
+    });
+    socket.write(bytes);
+  });
+}
+
+/** The first final answer in the bytes, once it is complete; `ended` says that no more will come. */
+function parseAnswer(bytes: Buffer, ended: boolean): SocketAnswer | undefined {
+  const text = bytes.toString('latin1');
+  const end = text.indexOf('\r\n\r\n');
+  if (end < 0) return undefined;
+  const [first = '', ...lines] = text.slice(0, end).split('\r\n');
+  const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(first)?.[1] ?? 0);
+  if (status >= 100 && status < 200) return parseAnswer(bytes.subarray(end + 4), ended);
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+  );
+  const body = bodyOf(bytes.subarray(end + 4), headers, ended);
+  return body === undefined ? undefined : { status, headers, body };
+}
+
+function bodyOf(rest: Buffer, headers: Record<string, string>, ended: boolean): string | undefined {
+  if (headers['content-type']?.startsWith('text/event-stream')) return '';
+  const length = headers['content-length'];
+  if (headers['transfer-encoding'] === 'chunked') {
+    const complete = rest.subarray(-5).toString('latin1') === '0\r\n\r\n';
+    return complete || ended ? unchunked(rest) : undefined;
+  }
+  if (length === undefined && !ended) return undefined;
+  const wanted = length === undefined ? rest.length : Number(length);
+  return rest.length >= wanted || ended ? rest.subarray(0, wanted).toString('utf8') : undefined;
+}
+
+function unchunked(bytes: Buffer): string {
+  const parts: Buffer[] = [];
+  for (let at = 0; at < bytes.length;) {
+    const lineEnd = bytes.indexOf('\r\n', at);
+    const size = lineEnd < 0 ? 0 : Number.parseInt(bytes.toString('latin1', at, lineEnd), 16);
+    if (!size) break;
+    parts.push(bytes.subarray(lineEnd + 2, lineEnd + 2 + size));
+    at = lineEnd + 4 + size;
+  }
+  return Buffer.concat(parts).toString('utf8');
+}

@@ -1,0 +1,137 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { AgentCard } from '@a2a-js/sdk';
+import { parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
+import { DefaultRequestHandler, InMemoryTaskStore, type A2ARequestHandler } from '@a2a-js/sdk/server';
+import { jsonRpcHandler, restHandler, UserBuilder } from '@a2a-js/sdk/server/express';
+import { A2AService, grpcService, UserBuilder as GrpcUserBuilder } from '@a2a-js/sdk/server/grpc';
+import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import { SdkExecutor } from './sdk-executor.js';
+import type { Wire } from './stub-wire.js';
+
+/** An agent run by the official SDK: what a well-behaved foreign implementation answers. */
+export interface SdkAgent {
+  url: string;
+  cardUrl: string;
+  /** The card as it is served, plain JSON of its version. */
+  card: Wire;
+  executor: SdkExecutor;
+  close(): Promise<void>;
+}
+
+const skills = [
+  { id: 'echo', name: 'Echo', description: 'Answers what it received.', tags: ['echo'] },
+  { id: 'slow', name: 'Slow', description: 'Works until it is canceled or `ms` are over.', tags: ['slow'] },
+  { id: 'ask', name: 'Ask', description: 'Asks back once.', tags: ['ask'] },
+];
+
+const about = {
+  description: 'An agent of the official SDK.',
+  version: '1.0.0',
+  capabilities: { streaming: true, pushNotifications: true },
+  defaultInputModes: ['application/json', 'text/plain'],
+  defaultOutputModes: ['application/json', 'text/plain'],
+  skills,
+};
+
+function v1Interface(url: string, protocolBinding: string): Wire {
+  return { url, protocolBinding, protocolVersion: '1.0' };
+}
+
+/** v1.0 over JSON-RPC (`/rpc`) and REST (`/rest`). */
+export function startSdkAgentV1(): Promise<SdkAgent> {
+  return serve((app, url, executor) => {
+    const interfaces = [v1Interface(`${url}/rpc`, 'JSONRPC'), v1Interface(`${url}/rest`, 'HTTP+JSON')];
+    const card = { name: 'SDK Agent v1', ...about, supportedInterfaces: interfaces };
+    const requestHandler = handlerOf(AgentCard.fromJSON(card), executor);
+    const handlers = { requestHandler, userBuilder: UserBuilder.noAuthentication };
+    app.use('/rpc', jsonRpcHandler(handlers)).use('/rest', restHandler(handlers));
+    return card;
+  });
+}
+
+/** v0.3 over JSON-RPC at the base URL and REST under `/v1`, by the SDK's compatibility layer; v1.0 requests are refused. */
+export function startSdkAgentV03(): Promise<SdkAgent> {
+  return serve((app, url, executor) => {
+    const card = {
+      protocolVersion: '0.3.0',
+      name: 'SDK Agent v0.3',
+      ...about,
+      url,
+      preferredTransport: 'JSONRPC',
+      additionalInterfaces: [
+        { url, transport: 'JSONRPC' },
+        { url, transport: 'HTTP+JSON' },
+      ],
+    };
+    const requestHandler = handlerOf(parseLegacyAgentCard(card), executor);
+    const handlers = { requestHandler, userBuilder: UserBuilder.noAuthentication, legacyCompat: { enabled: true } };
+    app.post('/', express.json(), keepSkillId, jsonRpcHandler(handlers)).use(restHandler(handlers));
+    return card;
+  });
+}
+
+/** v1.0 over gRPC alone; its card, served over HTTP, lists nothing else. */
+export async function startSdkGrpcAgent(): Promise<SdkAgent & { address: string }> {
+  const grpc = new GrpcServer();
+  const bound: { address: string } = { address: '' };
+  const agent = await serve(async (_app, _url, executor) => {
+    bound.address = await bind(grpc);
+    const card = { name: 'SDK Agent gRPC', ...about, supportedInterfaces: [v1Interface(bound.address, 'GRPC')] };
+    const requestHandler = handlerOf(AgentCard.fromJSON(card), executor);
+    grpc.addService(A2AService, grpcService({ requestHandler, userBuilder: GrpcUserBuilder.noAuthentication }));
+    return card;
+  });
+  const close = () => {
+    grpc.forceShutdown();
+    return agent.close();
+  };
+  return { ...agent, ...bound, close };
+}
+
+function bind(grpc: GrpcServer): Promise<string> {
+  return new Promise((resolve, reject) => {
+    grpc.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) =>
+      error ? reject(error) : resolve(`127.0.0.1:${port}`),
+    );
+  });
+}
+
+function handlerOf(card: AgentCard, executor: SdkExecutor): A2ARequestHandler {
+  return new DefaultRequestHandler(card, new InMemoryTaskStore(), executor);
+}
+
+async function serve(
+  mount: (app: Express, url: string, executor: SdkExecutor) => Wire | Promise<Wire>,
+): Promise<SdkAgent> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const executor = new SdkExecutor();
+  const app = express();
+  const documents: { card?: Wire } = {};
+  app.get('/.well-known/agent-card.json', (_request, response) => void response.json(documents.card));
+  documents.card = await mount(app, url, executor);
+  server.on('request', app);
+  const close = async () => {
+    executor.stopAll();
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeAllConnections();
+    await closed;
+  };
+  return { url, cardUrl: `${url}/.well-known/agent-card.json`, card: documents.card, executor, close };
+}
+
+interface SkillMessage {
+  skill?: { skillId?: string };
+  metadata?: Wire;
+}
+
+/** Callers of v0.3 name the skill as `message.skill.skillId` (RE-18); the SDK drops what its schema does not know. */
+function keepSkillId(request: Request, _response: Response, next: NextFunction): void {
+  const message = (request.body as { params?: { message?: SkillMessage } } | undefined)?.params?.message;
+  const skillId = message?.skill?.skillId;
+  if (message && skillId !== undefined) message.metadata = { ...message.metadata, skillId };
+  next();
+}

@@ -1,0 +1,148 @@
+import { createHash } from 'node:crypto';
+import { isSettled, type Behaviour, type StubCall } from './stub-call.js';
+import type { Part, State, StreamPayload } from './stub-wire.js';
+
+/** Completes with one artifact of one data part. */
+export const data = (value: unknown): Behaviour => parts([{ data: value }]);
+
+/** Completes with one artifact of one text part. */
+export const text = (value: string): Behaviour => parts([{ text: value }]);
+
+/** Completes with one artifact of these parts, in order. */
+export const multi = (list: Part[]): Behaviour => parts(list);
+
+/** Completes with one artifact for each list of parts; none for an empty answer. */
+export function artifacts(...lists: Part[][]): Behaviour {
+  return (call) => call.settle({ state: 'completed', artifacts: lists });
+}
+
+function parts(list: Part[]): Behaviour {
+  return artifacts(list);
+}
+
+/** Answers a task in any state, also one no specification knows; the text becomes its status message. */
+export function state(name: State, statusText?: string): Behaviour {
+  return (call) =>
+    call.settle({ state: name, ...(statusText !== undefined && { statusParts: [{ text: statusText }] }) });
+}
+
+export const failed = (statusText: string): Behaviour => state('failed', statusText);
+export const rejected = (statusText?: string): Behaviour => state('rejected', statusText);
+export const canceled = (statusText?: string): Behaviour => state('canceled', statusText);
+
+/** Answers a bare Message, no task. */
+export function message(list: Part[]): Behaviour {
+  return (call) => call.message(list);
+}
+
+/** Waits, then does the next thing; a client that leaves meanwhile gets nothing. */
+export function slow(ms: number, then: Behaviour): Behaviour {
+  return async (call) => {
+    await call.pause(ms);
+    if (!call.gone.aborted) await then(call);
+  };
+}
+
+/** Answers `working` at once; the `polls`-th tasks/get is answered by `then`, those before it by `working`. */
+export function asyncTask(polls: number, then: Behaviour): Behaviour {
+  return async (call) => {
+    if (call.isStream) return then(call);
+    let left = polls;
+    call.task.onGet = (poll) => {
+      left -= 1;
+      if (left > 0) return poll.settle({ state: 'working' });
+      delete poll.task.onGet;
+      return then(poll);
+    };
+    await call.settle({ state: 'working' });
+  };
+}
+
+/** Stays `working` at every poll, until it is canceled. */
+export const never: Behaviour = asyncTask(Number.POSITIVE_INFINITY, text('never'));
+
+/** Goes input-required with a question; the next message to the same task is answered by `then`. */
+export function ask(question: string, then: Behaviour = echoMessage): Behaviour {
+  return async (call) => {
+    call.task.onMessage = then;
+    await call.settle({ state: 'input-required', statusParts: [{ text: question }] });
+  };
+}
+
+const echoMessage: Behaviour = (call) =>
+  call.settle({ state: 'completed', artifacts: [[{ data: { message: call.route.params.message } }]] });
+
+/** One behaviour a request, in order; the last one stays. */
+export function sequence(...behaviours: [Behaviour, ...Behaviour[]]): Behaviour {
+  let next = 0;
+  return (call) => {
+    const chosen = behaviours[Math.min(next, behaviours.length - 1)]!;
+    next += 1;
+    return chosen(call);
+  };
+}
+
+/** Answers what it received, as data: `{ method, path, headers, body }`. */
+export const echo: Behaviour = (call) => {
+  const { method, path, headers, json } = call.request;
+  return call.settle({ state: 'completed', artifacts: [[{ data: { method, path, headers, body: json } }]] });
+};
+
+/** A well-formed error of the protocol; `data` goes out as it is (RE-89). */
+export function jsonrpcError(code: number, errorMessage: string, errorData?: unknown): Behaviour {
+  return (call) => call.error(code, errorMessage, errorData);
+}
+
+/** Goes on with `then` only for the right bearer token; 401 otherwise. */
+export function bearer(token: string, then: Behaviour): Behaviour {
+  return (call) => {
+    if (call.request.headers.authorization === `Bearer ${token}`) return then(call);
+    call.send(401, '{"error":"unauthorized"}', { 'content-type': 'application/json', 'www-authenticate': 'Bearer' });
+  };
+}
+
+/** One step of a stream: an event, a comment, or bytes written as they are, after an optional wait. */
+export type StreamStep = { afterMs?: number; id?: string } & (StreamPayload | { comment: string } | { raw: string });
+
+/**
+ * A stream, event by event. On a plain send the same steps run in the same time and the task they add up to is the
+ * answer. A cancel ends it `canceled`. `end` says what happens after the last step: close, stay open, or RST.
+ */
+export function stream(steps: StreamStep[], end: 'close' | 'hang' | 'reset' = 'close'): Behaviour {
+  return async (call) => {
+    if (call.isStream) call.openStream();
+    for (const step of steps) {
+      if (step.afterMs !== undefined) await call.pause(step.afterMs);
+      if (call.gone.aborted) return;
+      if (call.task.canceled.signal.aborted) break;
+      await play(call, step);
+    }
+    if (end === 'hang') await call.untilGoneOrCanceled();
+    if (call.gone.aborted) return;
+    if (call.task.canceled.signal.aborted) await call.emit({ status: 'canceled' });
+    else if (end === 'reset') return call.cutOff('reset');
+    if (call.isStream) call.response.end();
+    else call.result(call.encodedTask());
+  };
+}
+
+async function play(call: StubCall, step: StreamStep): Promise<void> {
+  if ('comment' in step) return call.isStream ? call.write(`: ${step.comment}\n\n`) : undefined;
+  if ('raw' in step) return call.isStream ? call.write(step.raw) : undefined;
+  await call.emit(step, step.id);
+}
+
+/** The default of `subscribe`: the snapshot, then silence until the task is canceled. */
+export const follow: Behaviour = async (call) => {
+  if (isSettled(call.task)) return call.error(-32004, `Task ${call.task.id} has ended`);
+  const before = call.task.state;
+  await stream([{ task: before }], 'hang')(call);
+};
+
+/** The default of the card path: the agent's card with an ETag, 304 when the client has it already. */
+export const serveCard: Behaviour = (call) => {
+  const body = JSON.stringify(call.card);
+  const etag = `"${createHash('sha256').update(body).digest('hex').slice(0, 16)}"`;
+  if (call.request.headers['if-none-match'] === etag) return void call.response.writeHead(304, { etag }).end();
+  call.send(200, body, { 'content-type': 'application/json', etag });
+};
