@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Starts a script and waits for a line of its output that matches; the match is returned with a way to stop it. */
+export function start(file, { args = [], env = {}, ready }) {
+  const child = spawn(process.execPath, [join(root, file), ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  return new Promise((resolve, reject) => {
+    let output = '';
+    child.stdout.on('data', (chunk) => {
+      output += chunk;
+      const match = ready.exec(output);
+      if (match) resolve({ match, pid: child.pid, stop: () => stop(child) });
+    });
+    child.once('exit', (code) => reject(new Error(`${file} ended with ${code}: ${output}`)));
+  });
+}
+
+function stop(child) {
+  if (child.exitCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once('exit', resolve);
+    child.kill('SIGTERM');
+  });
+}
+
+/** A gateway as a user starts it: embedded database unless DATABASE_URL is set; durable, with policy, audit and metrics on. */
+export async function startRialto(env = {}) {
+  const dataDir = mkdtempSync(join(tmpdir(), 'rialto-bench-'));
+  const gateway = await start('dist/src/main.js', {
+    env: {
+      NODE_ENV: 'development',
+      PORT: '0',
+      METRICS_PORT: '0',
+      RIALTO_DATA_DIR: dataDir,
+      RIALTO_LOG_LEVEL: 'warn',
+      RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
+      RIALTO_RATE_LIMIT_ORG: '10000000',
+      ...env,
+    },
+    ready: /Rialto is ready on (\S+)[\s\S]*token\s+(\S+)/,
+  });
+  const [, url, tokenFile] = gateway.match;
+  const stopAll = async () => {
+    await gateway.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  };
+  return { url, token: readFileSync(tokenFile, 'utf8').trim(), pid: gateway.pid, stop: stopAll };
+}
+
+/** User and system time of a process so far, in microseconds (Linux). */
+export function cpuMicros(pid) {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
+    return (Number(fields[11]) + Number(fields[12])) * 10_000;
+  } catch {
+    return NaN;
+  }
+}
+
+export async function json(url, { method = 'POST', token, body } = {}) {
+  const response = await fetch(url, {
+    method,
+    headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
+    body: body && JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
+  return response.json();
+}
