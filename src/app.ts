@@ -21,6 +21,7 @@ import { prepareQueues } from './platform/jobs/queue-backend.js';
 import type { Infrastructure } from './platform/platform.module.js';
 import { createLogger, type Logger } from './platform/telemetry/logger.js';
 import { Metrics } from './platform/telemetry/metrics.js';
+import { AuthService } from './policy/auth/auth.service.js';
 import { Bootstrap } from './policy/auth/bootstrap.service.js';
 import { OperatorGate } from './policy/auth/operator-gate.service.js';
 import { DeclaredAgents } from './registry/declared-agents.service.js';
@@ -143,10 +144,11 @@ async function openDoors(
   });
   app.disable('x-powered-by').disable('etag');
   app.use(securityHeaders, rejectUnsafePaths);
-  const bodies = jsonBodies(settings.RIALTO_MAX_BODY_BYTES);
-  mountBoard(app, app.get(OperatorGate), bodies as unknown as RequestHandler);
+  const { RIALTO_MAX_BODY_BYTES: maxBody } = settings;
+  const boardBodies = jsonBodies(maxBody, () => Promise.resolve(true)); // behind the gate
+  mountBoard(app, app.get(OperatorGate), boardBodies as unknown as RequestHandler);
   mountOpenApi(app, app.get(OperatorGate));
-  app.use(bodies);
+  app.use(jsonBodies(maxBody, (request) => app.get(AuthService).knows(request)));
   app.useGlobalPipes(new StandardSchemaValidationPipe({ exceptionFactory: invalidBody }));
   app.useGlobalFilters(new ProblemFilter(infra.log));
   app.enableShutdownHooks([]);

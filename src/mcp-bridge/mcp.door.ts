@@ -3,6 +3,7 @@ import { errorCodes, RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { readText, requireJson } from '../platform/http/body.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
+import { isAllowedOrigin, type Reachable } from '../platform/http/origin-check.js';
 import { problemStatus } from '../platform/http/problem.js';
 import { isLoopback } from '../policy/auth/auth.service.js';
 import { ContextService } from '../policy/auth/context.service.js';
@@ -13,8 +14,6 @@ import { eraOf } from './era.js';
 import { LegacyMcp } from './mcp-legacy.js';
 import type { McpExchange } from './mcp-dispatch.js';
 import { McpModern } from './mcp-modern.js';
-
-import { isAllowedOrigin, type Reachable } from './origin-check.js';
 import type { ListOptions } from './tools.service.js';
 
 const nameModes = new Set(['portable', 'canonical', 'both']);

@@ -1,4 +1,4 @@
-import { burstOf, take, type Bucket } from './limits.js';
+import { Buckets, burstOf, take, type Bucket } from './limits.js';
 
 describe('token bucket', () => {
   it('lets a burst pass, then refuses and says how long to wait', () => {
@@ -16,5 +16,26 @@ describe('token bucket', () => {
     const full = take({ tokens: 0, at: 0 }, 60, 10_000_000).bucket;
     expect(full.tokens).toBe(burstOf(60) - 1);
     expect(take({ tokens: 0, at: 5_000 }, 60, 0).retryAfterSeconds).toBe(1);
+  });
+});
+
+describe('token buckets', () => {
+  it('count each key for itself, and waiting takes nothing', () => {
+    const buckets = new Buckets(60);
+    for (let request = 0; request < burstOf(60); request++) expect(buckets.take('ours', 0)).toBe(0);
+    expect([buckets.wait('ours', 0), buckets.take('ours', 0), buckets.take('theirs', 0)]).toEqual([1, 1, 0]);
+    expect([buckets.wait('ours', 1_000), buckets.wait('ours', 1_000)]).toEqual([0, 0]);
+  });
+
+  it('forget the key used longest ago when there are too many', () => {
+    const buckets = new Buckets(60, 2);
+    for (let request = 0; request < burstOf(60); request++) buckets.take('first', 0);
+    buckets.take('second', 0);
+    expect(buckets.take('first', 0)).toBe(1);
+    buckets.take('third', 0);
+    expect(buckets.take('first', 0)).toBe(1);
+    buckets.take('second', 0);
+    buckets.take('third', 0);
+    expect(buckets.take('first', 0)).toBe(0);
   });
 });

@@ -23,5 +23,29 @@ export function take(bucket: Bucket | undefined, perMinute: number, now: number)
   return { bucket: { tokens, at: now }, retryAfterSeconds: Math.max(1, Math.ceil((1 - tokens) / perMs / 1_000)) };
 }
 
+/** Token buckets by key, bounded: the one used longest ago is forgotten first, and so begins full again. */
+export class Buckets {
+  private readonly buckets = new Map<string, Bucket>();
+
+  constructor(
+    private readonly perMinute: number,
+    private readonly most = 20_000,
+  ) {}
+
+  /** Takes a token of this key: 0, or the seconds until there is one. */
+  take(key: string, now: number): number {
+    const { bucket, retryAfterSeconds } = take(this.buckets.get(key), this.perMinute, now);
+    this.buckets.delete(key);
+    this.buckets.set(key, bucket);
+    if (this.buckets.size > this.most) this.buckets.delete(this.buckets.keys().next().value!);
+    return retryAfterSeconds;
+  }
+
+  /** The seconds until there is a token, without taking one. */
+  wait(key: string, now: number): number {
+    return take(this.buckets.get(key), this.perMinute, now).retryAfterSeconds;
+  }
+}
+
 /** Hops of delegation that are allowed behind one call (AN-61). */
 export const maxDepth = 3;

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
+import { RialtoError } from '../kernel/errors.js';
 import { isUuid, type OrgId, type PolicyId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
 import type { Tx } from '../platform/database/tx.js';
@@ -54,9 +55,14 @@ export class PolicyStore {
     return row?.policy_version ?? '';
   }
 
-  /** Serialises changes of one org's policies until the transaction ends: the first thing any of them does. */
+  /**
+   * Serialises changes of one org's policies until the transaction ends: the first thing any of them does. Throws
+   * `not_found` when the org was deleted meanwhile.
+   */
   async raiseVersion(tx: Tx, org: OrgId): Promise<void> {
-    await tx.manager.query('update orgs set policy_version = policy_version + 1 where id = $1', [org]);
+    const raise = 'update orgs set policy_version = policy_version + 1 where id = $1 and deleted_at is null';
+    const [, changed] = await tx.manager.query<[unknown, number]>(raise, [org]);
+    if (changed === 0) throw new RialtoError('not_found', { message: 'no such org' });
   }
 
   /** The row as it is now that nobody else can change it; null when it is gone. After `raiseVersion` only. */

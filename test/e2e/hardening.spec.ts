@@ -60,6 +60,15 @@ describe('what a hostile caller must not achieve', () => {
       expect((await gateway.call('GET', path, undefined, token)).status).toBe(401);
   });
 
+  it('the body of a stranger is not even read', async () => {
+    const answers = ['{ broken', JSON.stringify({ name: 'x'.repeat(3_000_000) })].map(async (body) => {
+      const refused = await gateway.call('POST', '/api/policies', body, null);
+      return [refused.status, refused.body.code];
+    });
+    for (const answer of answers) expect(await answer).toEqual([401, 'unauthenticated']);
+    expect((await gateway.call('POST', '/api/policies', '{ broken')).status).toBe(400);
+  });
+
   it('a browser is asked for a password at the queues, and takes the operator’s or an admin’s key', async () => {
     const as = (password: string) => ({
       authorization: `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`,
@@ -74,5 +83,19 @@ describe('what a hostile caller must not achieve', () => {
     ).toBe(200);
     expect((await gateway.call('GET', '/admin/queues/', undefined, null, as(gateway.token))).status).toBe(200);
     expect((await gateway.call('GET', '/admin/queues/', undefined, null, as('wrong'))).status).toBe(401);
+  });
+
+  it('who guesses the operator’s password must wait, even with the right one, and keys are let in meanwhile', async () => {
+    const status = async (password: string) =>
+      await gateway.call('GET', '/admin/queues/', undefined, null, {
+        authorization: `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`,
+      });
+    const guesses: number[] = [];
+    for (let guess = 0; guess < 12; guess++) guesses.push((await status(`guess-${guess}`)).status);
+    expect(guesses.slice(-2)).toEqual([429, 429]);
+    const right = await status('a-password-of-the-operator');
+    expect([right.status, Number(right.headers.get('retry-after')) > 0]).toEqual([429, true]);
+    expect((await status(gateway.token)).status).toBe(200);
+    expect((await gateway.call('GET', '/admin/queues/')).status).toBe(200);
   });
 });

@@ -127,6 +127,20 @@ describe('RIALTO_DEV_ANONYMOUS', () => {
     }
   });
 
+  it('abuse 40 lets in neither a page of a browser nor what a proxy passes on', async () => {
+    const gateway = await startTestGateway({ RIALTO_DEV_ANONYMOUS: 'true' });
+    const statusWith = async (headers: Record<string, string>): Promise<number> =>
+      (await gateway.call('GET', '/api/a2a/agents', undefined, null, headers)).status;
+    try {
+      expect(await statusWith({})).toBe(200);
+      expect(await statusWith({ origin: 'http://evil.example' })).toBe(401);
+      expect(await statusWith({ 'x-forwarded-for': '203.0.113.9' })).toBe(401);
+      expect(await statusWith({ forwarded: 'for=203.0.113.9' })).toBe(401);
+    } finally {
+      await gateway.close();
+    }
+  });
+
   it('is refused in production', () => {
     const env = { ...production, A2A_SECRET: testSecret, RIALTO_DEV_ANONYMOUS: 'true', DATABASE_URL: 'postgres://h/d' };
     expect(() => loadSettings(env)).toThrow('RIALTO_DEV_ANONYMOUS is refused in production');

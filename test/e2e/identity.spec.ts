@@ -173,6 +173,17 @@ describe('who is calling', () => {
     expect((await gateway.call('POST', '/api/audit/verify', undefined, gina)).body).toMatchObject({ valid: true });
   });
 
+  it('abuse 4: forging tokens without end does not fill the record of an org', async () => {
+    const secret = (await gateway.call('POST', '/api/orgs/globex/secret', { graceSeconds: 0 })).body.secret as string;
+    const noted = async () =>
+      (await gateway.sql(`select from audit_events where event->>'type' = 'token.tenant_mismatch'`)).length;
+    const before = await noted();
+    for (let nth = 0; nth < 20; nth++)
+      expect(await statusOf(await signToken({ sub: `nobody-${nth}`, org_domain: 'globex' }, secret))).toBe(401);
+    expect((await noted()) - before).toBeGreaterThan(0);
+    expect(await noted()).toBeLessThanOrEqual(12);
+  });
+
   it('abuse 7: a token has one spelling, so a revoked one has no second', async () => {
     const token = await signToken({ jti: 'one-use' });
     const [head, body, mac] = token.split('.') as [string, string, string];

@@ -47,15 +47,18 @@ function tooLarge(request: DoorRequest, maxBytes: number): RialtoError {
   return new RialtoError('too_large', { message: `the body is larger than ${maxBytes} bytes`, data: { maxBytes } });
 }
 
-/** Express middleware: parses the JSON body of the management API, or ends the request with a problem document. */
-export function jsonBodies(maxBytes: number) {
+/**
+ * Express middleware: parses the JSON body of the management API, or ends the request with a problem document. The body of
+ * somebody unknown is left where it is: the guard refuses them, and nobody makes us parse megabytes without a credential.
+ */
+export function jsonBodies(maxBytes: number, isKnown: (request: DoorRequest) => Promise<boolean>) {
+  const read = async (request: DoorRequest): Promise<void> => {
+    if (await isKnown(request)) request.body = await readJson(request, maxBytes);
+  };
   return (request: DoorRequest, response: DoorResponse, next: NextFunction): void => {
     if (!hasBody(request)) return next();
-    readJson(request, maxBytes).then(
-      (body) => {
-        request.body = body;
-        next();
-      },
+    read(request).then(
+      () => next(),
       (error: unknown) => {
         const known = RialtoError.from(error);
         response.setHeader('Connection', 'close');

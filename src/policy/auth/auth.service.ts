@@ -5,6 +5,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import type { OrgRef, Principal } from '../../kernel/call-context.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { Notices } from '../../platform/bus/notices.js';
+import { isAllowedOrigin } from '../../platform/http/origin-check.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { bearerOf } from './bearer.js';
 import { CredentialStore } from './credential.store.js';
@@ -27,6 +28,7 @@ export const defaultOrg = 'default';
 /** How long a verified credential is believed without asking the rows again: the bound of a revocation (abuse case 6). */
 const believedMs = 4_000;
 const maxCached = 10_000;
+const proxyHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip'];
 
 /** Authentication as a plain call: headers and socket to an identity. Guards and hot doors wrap it. */
 @Injectable()
@@ -59,23 +61,39 @@ export class AuthService {
       throw new RialtoError('auth_not_configured', {
         message: 'set A2A_SECRET (at least 32 bytes) to open the agent doors',
       });
+    const identity = await this.recognise(request);
+    if (identity) return identity;
+    this.refusals.count();
+    throw new RialtoError('unauthenticated', {
+      hint: 'send `Authorization: Bearer <token>`; in development the token lies in .rialto/token',
+    });
+  }
+
+  /** Whether somebody known is calling; the answer of `authenticate` without its errors and counts. */
+  async knows(request: AuthRequest): Promise<boolean> {
+    return this.configured && (await this.recognise(request)) !== undefined;
+  }
+
+  private async recognise(request: AuthRequest): Promise<Identity | undefined> {
     const token = bearerOf(request);
-    if (token === undefined) {
-      if (
-        request.headers.authorization === undefined &&
-        this.settings.RIALTO_DEV_ANONYMOUS &&
-        isLoopback(request.socket.remoteAddress)
-      )
-        return this.anonymous();
-      throw this.refuse();
-    }
+    if (token === undefined) return this.mayBeAnonymous(request) ? this.anonymous() : undefined;
     const key = createHash('sha256').update(token).digest('base64');
     const known = this.cache.get(key);
     if (known && known.until > systemClock.now()) return known.identity;
     const identity = await this.identify(request, token);
-    if (!identity) throw this.refuse();
-    this.remember(key, identity);
+    if (identity) this.remember(key, identity);
     return identity;
+  }
+
+  /** A program of this machine that calls by itself: no page in its browser, no proxy that speaks for others. */
+  private mayBeAnonymous({ headers, socket }: AuthRequest): boolean {
+    return (
+      this.settings.RIALTO_DEV_ANONYMOUS &&
+      headers.authorization === undefined &&
+      isLoopback(socket.remoteAddress) &&
+      isAllowedOrigin(headers, { loopback: true }) &&
+      proxyHeaders.every((name) => headers[name] === undefined)
+    );
   }
 
   private async identify(request: AuthRequest, token: string): Promise<Identity | undefined> {
@@ -113,26 +131,18 @@ export class AuthService {
     return org && { org, principal: { kind: 'service', id: 'api-key-env', role: 'member', groups: [] } };
   }
 
-  private async anonymous(): Promise<Identity> {
+  private async anonymous(): Promise<Identity | undefined> {
     if (!this.warnedAnonymous) {
       this.warnedAnonymous = true;
       this.log.warn('RIALTO_DEV_ANONYMOUS: callers on loopback are let in without a token');
     }
     const org = await this.store.orgBySlug(defaultOrg);
-    if (!org) throw this.refuse();
-    return { org, principal: { kind: 'anonymous', id: 'anonymous', role: 'member', groups: [] } };
+    return org && { org, principal: { kind: 'anonymous', id: 'anonymous', role: 'member', groups: [] } };
   }
 
   private remember(key: string, identity: Identity): void {
     if (this.cache.size >= maxCached) this.cache.delete(this.cache.keys().next().value!);
     this.cache.set(key, { identity, until: Math.min(systemClock.now() + believedMs, identity.expiresAt ?? Infinity) });
-  }
-
-  private refuse(): RialtoError {
-    this.refusals.count();
-    return new RialtoError('unauthenticated', {
-      hint: 'send `Authorization: Bearer <token>`; in development the token lies in .rialto/token',
-    });
   }
 }
 

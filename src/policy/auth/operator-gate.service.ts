@@ -1,14 +1,19 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { VerbBus } from '../../kernel/verb-bus.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import type { DoorRequest } from '../../platform/http/http.types.js';
 import type { Gate } from '../../platform/http/openapi.js';
 import { sendProblem } from '../../platform/http/problem.js';
-import { defaultOrg } from './auth.service.js';
+import { Buckets } from '../limits.js';
+import { apiKeyPrefix, defaultOrg } from './auth.service.js';
 import { ContextService } from './context.service.js';
+
+/** Wrong passwords of one address: people mistype, programs guess. */
+const guessesPerMinute = 10;
 
 /** Lets operators to the pages beside the API: an admin bearer of the default org, or Basic `admin` with RIALTO_ADMIN_PASSWORD. */
 @Injectable()
@@ -16,6 +21,8 @@ export class OperatorGate implements Gate {
   readonly admin: RequestHandler = (request, response, next) => void this.check(request, response, next);
   readonly docs: RequestHandler = (request, response, next) =>
     this.settings.production ? void this.check(request, response, next) : next();
+
+  private readonly guesses = new Buckets(guessesPerMinute);
 
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
@@ -27,7 +34,7 @@ export class OperatorGate implements Gate {
     const door = request as unknown as DoorRequest;
     try {
       const basic = basicOf(request.headers.authorization);
-      if (basic !== undefined && this.isAdminPassword(basic)) return next();
+      if (basic !== undefined && this.isAdminPassword(basic, request.socket.remoteAddress ?? '')) return next();
       // A browser can only ask for a user and a password: an admin's key is as good as the password.
       if (basic?.startsWith('admin:')) request.headers.authorization = `Bearer ${basic.slice('admin:'.length)}`;
       const ctx = await this.contexts.open(door, 'rest');
@@ -45,9 +52,18 @@ export class OperatorGate implements Gate {
     }
   }
 
-  private isAdminPassword(basic: string): boolean {
+  /** Throws `rate_limited`, even for the right password, once its address has guessed too often. */
+  private isAdminPassword(basic: string, address: string): boolean {
     const expected = this.settings.RIALTO_ADMIN_PASSWORD;
-    return expected !== undefined && timingSafeEqual(digest(basic), digest(`admin:${expected}`));
+    if (expected === undefined) return false;
+    const right = timingSafeEqual(digest(basic), digest(`admin:${expected}`));
+    if (basic.startsWith(`admin:${apiKeyPrefix}`)) return right;
+    const retryAfterSeconds = this.guesses.wait(address, systemClock.now());
+    if (retryAfterSeconds > 0)
+      throw new RialtoError('rate_limited', { message: 'too many wrong passwords', data: { retryAfterSeconds } });
+    if (right) return true;
+    this.guesses.take(address, systemClock.now());
+    return false;
   }
 }
 

@@ -1,16 +1,21 @@
 import { createHash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { AuditService } from '../../audit/audit.service.js';
+import { systemClock } from '../../kernel/clock.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
+import { Buckets } from '../limits.js';
 import type { TokenRefused } from './token-verifier.js';
 
 const maxNoted = 10_000;
+/** A member who forges tokens without end must not fill the chain of its org. */
+const notesPerMinute = 10;
 
 /** What is remembered of refused credentials; the caller is told nothing of it. */
 @Injectable()
 export class TokenRefusals {
   private readonly noted = new Set<string>();
+  private readonly notes = new Buckets(notesPerMinute);
 
   constructor(
     private readonly audit: AuditService,
@@ -24,13 +29,14 @@ export class TokenRefusals {
 
   /**
    * Logs why a token was refused. One that our key signed and that claims another tenant, or a subject who is no member,
-   * becomes the audit event `token.tenant_mismatch` of the key's org (abuse case 4), once per token and process.
+   * becomes the audit event `token.tenant_mismatch` of the key's org (abuse case 4), once per token and process, and at
+   * most ten a minute; the log has them all.
    */
   async remember({ reason, org, sub }: TokenRefused, token: string): Promise<void> {
     this.log.info({ reason, org: org?.slug }, 'a token was refused');
     if (reason !== 'tenant_mismatch' || !org) return;
     const tokenHash = createHash('sha256').update(token).digest('hex');
-    if (this.noted.has(tokenHash)) return;
+    if (this.noted.has(tokenHash) || this.notes.take(org.id, systemClock.now()) > 0) return;
     if (this.noted.size >= maxNoted) this.noted.clear();
     this.noted.add(tokenHash);
     try {

@@ -1,6 +1,6 @@
 import { isAllowedOrigin } from './origin-check.js';
 
-describe('abuse 40: origin and host of the MCP door', () => {
+describe('abuse 40: origin and host of doors on loopback', () => {
   it.each([
     ['no origin, loopback host', { host: '127.0.0.1:3000' }, true],
     ['own origin', { host: 'localhost:3000', origin: 'http://localhost:3000' }, true],
