@@ -184,10 +184,10 @@ const audit = [
      constraint pk_audit_chain primary key (org_id, sequence)
    )`,
   `create table audit_pending (
-     event_id uuid not null constraint pk_audit_pending primary key,
-     org_id uuid not null
+     org_id uuid not null,
+     event_id uuid not null,
+     constraint pk_audit_pending primary key (org_id, event_id)
    )`,
-  `create index ix_audit_pending_org on audit_pending (org_id)`,
   `create table audit_checkpoints (
      org_id uuid not null,
      sequence bigint not null,

@@ -27,13 +27,13 @@ export class AgentHeaders implements HopHeaders {
   constructor(
     private readonly owner: CredentialOwner,
     private readonly own: Record<string, string>,
-    /** Opens the sealed credential; called once for each request that may carry it. */
-    private readonly open: () => Credential | undefined,
+    /** Opens the sealed credential, when there is one; called once for each request that may carry it. */
+    private readonly open: (() => Credential | undefined) | undefined,
     private readonly credentials: RemoteCredentials,
   ) {}
 
   async of(url: string, limits: HopLimits): Promise<Record<string, string>> {
-    const credential = isSameOrigin(asHttpUrl(url), this.owner.url) ? this.open() : undefined;
+    const credential = this.open && isSameOrigin(asHttpUrl(url), this.owner.url) ? this.open() : undefined;
     if (credential === undefined) return this.own;
     const proof = this.credentials.headers(this.owner.id, credential);
     return { ...(credential.type === 'oauth2' ? await inTime(proof, limits) : await proof), ...this.own };

@@ -36,7 +36,7 @@ export class RemoteAgents {
     const headers = new AgentHeaders(
       row,
       ownHeaders(traced, span.spanId),
-      () => this.sealed.open(row),
+      row.credential === null ? undefined : () => this.sealed.open(row),
       this.credentials,
     );
     const signals = [...new Set([ctx.signal, limits.signal])].filter((signal) => signal !== undefined);

@@ -48,12 +48,11 @@ export class AuditChainEntity {
 /** Events that wait for the sealer. */
 @Entity('audit_pending')
 export class AuditPendingEntity {
+  @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_audit_pending' })
+  orgId: OrgId;
+
   @PrimaryColumn('uuid', { name: 'event_id', primaryKeyConstraintName: 'pk_audit_pending' })
   eventId: string;
-
-  @Column('uuid', { name: 'org_id' })
-  @Index('ix_audit_pending_org')
-  orgId: OrgId;
 }
 
 /** A signed statement of how far a chain had come: a chain cut behind it is found out. */

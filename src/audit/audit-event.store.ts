@@ -108,7 +108,7 @@ export class AuditEventStore {
     const [row] = await this.pg.rows<{ unsealed: number; orphans: number }>(
       'audit-unsealed',
       `select count(*)::int as unsealed, (count(*) filter (where p.event_id is null))::int as orphans
-       from audit_events e left join audit_pending p on p.event_id = e.id
+       from audit_events e left join audit_pending p on p.org_id = e.org_id and p.event_id = e.id
        where e.org_id = $1 and not exists (select from audit_chain c where c.event_id = e.id)`,
       [org],
     );

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { storableText, type JsonObject } from '../kernel/json.js';
 import { actions } from '../kernel/verbs.js';
 import type { Act, ActEnd } from '../kernel/verb-bus.js';
@@ -72,5 +72,5 @@ export function auditEventOf(act: Act, end: ActEnd): ActEvent {
 /** Of the arguments as they are sent on. Total: whatever a caller sends, the act can be recorded. */
 function digest(args: JsonObject): { bytes: number; sha256: string } {
   const text = JSON.stringify(args);
-  return { bytes: Buffer.byteLength(text), sha256: createHash('sha256').update(text).digest('hex') };
+  return { bytes: Buffer.byteLength(text), sha256: hash('sha256', text, 'hex') };
 }

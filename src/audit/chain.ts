@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { canonicalJson } from '../kernel/canonical-json.js';
 
 /** The hash before the first event of an org. */
@@ -6,7 +6,7 @@ export const genesisHash = '0'.repeat(64);
 
 /** `hex(sha256(canonicalJson(event) + prevHash))`: anyone can recompute it (RE-83). */
 export function chainHash(event: unknown, prevHash: string): string {
-  return createHash('sha256').update(canonicalJson(event)).update(prevHash).digest('hex');
+  return hash('sha256', canonicalJson(event) + prevHash, 'hex');
 }
 
 /** One sealed event as stored; `event` is null when its row is gone. */

@@ -85,6 +85,11 @@ export interface ActEnd {
 export type Decider = (act: Act) => Promise<Decision> | Decision;
 export type VerbSubscriber = (event: VerbEvent) => void | Promise<void>;
 
+interface Subscription {
+  readonly tell: VerbSubscriber;
+  readonly wants: (phase: VerbEvent['phase']) => boolean;
+}
+
 /** Where acts are remembered. Both calls resolve when the rows are committed and reject when they are not. */
 export interface VerbLedger {
   begin(act: Act): Promise<void>;
@@ -105,7 +110,7 @@ export interface VerbBusOptions {
  * no decider, a decider or a `pre-verb` subscriber that throws, and the work is never called.
  */
 export class VerbBus {
-  private readonly subscribers: VerbSubscriber[] = [];
+  private readonly subscriptions: Subscription[] = [];
   private readonly clock: Clock;
   private decider?: Decider;
   private ledger?: VerbLedger;
@@ -131,10 +136,11 @@ export class VerbBus {
     return this.decider !== undefined;
   }
 
-  /** Adds a subscriber; they are told in order and awaited. Returns how to leave. */
-  subscribe(subscriber: VerbSubscriber): () => void {
-    this.subscribers.push(subscriber);
-    return () => void this.subscribers.splice(this.subscribers.indexOf(subscriber), 1);
+  /** Adds a subscriber; they are told in order and awaited, of the phases they want. Returns how to leave. */
+  subscribe(tell: VerbSubscriber, wants: Subscription['wants'] = () => true): () => void {
+    const subscription = { tell, wants };
+    this.subscriptions.push(subscription);
+    return () => void this.subscriptions.splice(this.subscriptions.indexOf(subscription), 1);
   }
 
   /** Asks without acting, for lists: no event, no record. False when the decision cannot be made. */
@@ -207,11 +213,12 @@ export class VerbBus {
       return denial(act, 'the decision could not be made', error);
     }
     const context = { decision: act.decision, denied: act.decision.allowed ? undefined : act.decision.reason };
-    if (this.subscribers.length > 0) {
+    const subscribers = this.subscribersOf('pre-verb');
+    if (subscribers.length > 0) {
       const event = this.event(act, 'pre-verb', { context });
-      for (const subscriber of this.subscribers) {
+      for (const { tell } of subscribers) {
         try {
-          await subscriber(event);
+          await tell(event);
         } catch (error) {
           return denial(act, 'a pre-verb subscriber refused', error);
         }
@@ -255,15 +262,20 @@ export class VerbBus {
   }
 
   private async tell(act: Act, phase: VerbEvent['phase'], more: Partial<VerbEvent>): Promise<void> {
-    if (this.subscribers.length === 0) return;
+    const subscribers = this.subscribersOf(phase);
+    if (subscribers.length === 0) return;
     const event = this.event(act, phase, more);
-    for (const subscriber of this.subscribers) {
+    for (const { tell } of subscribers) {
       try {
-        await subscriber(event);
+        await tell(event);
       } catch (error) {
         this.options.onSubscriberError?.(error, event);
       }
     }
+  }
+
+  private subscribersOf(phase: VerbEvent['phase']): Subscription[] {
+    return this.subscriptions.filter(({ wants }) => wants(phase));
   }
 
   private event(act: Act, phase: VerbEvent['phase'], more: Partial<VerbEvent>): VerbEvent {

@@ -25,8 +25,6 @@ const maxBatch = 20;
 const notAcceptable = 'Not Acceptable: a GET accepts text/event-stream';
 const unsupportedVersion = 'Bad Request: unsupported MCP-Protocol-Version';
 const sessionHeader = 'mcp-session-id';
-/** The session of clients that have none: their calls cannot be cancelled by name, only by time. */
-const noSession = 'none';
 
 /**
  * The revisions of the 2025 era by our own dispatch: the SDK's per-request server costs thirty times as much
@@ -157,10 +155,12 @@ export class LegacyMcp {
   ): Promise<string> {
     if (request.method !== 'tools/call') return this.dispatch.respond(exchange, request);
     const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
-    return this.running.run(exchange.ctx, session?.id ?? noSession, request.id, (signal) =>
-      withHeartbeat(progressTokenOf(request), notify, () =>
-        this.dispatch.respond({ ...exchange, ctx: { ...exchange.ctx, signal } }, request),
-      ),
+    const call = (within: McpExchange) =>
+      withHeartbeat(progressTokenOf(request), notify, () => this.dispatch.respond(within, request));
+    // Without a session nobody could name the call to cancel it.
+    if (!session) return call(exchange);
+    return this.running.run(exchange.ctx, session.id, request.id, (signal) =>
+      call({ ...exchange, ctx: { ...exchange.ctx, signal } }),
     );
   }
 

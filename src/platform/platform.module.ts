@@ -181,7 +181,10 @@ function createBus(ledger: Ledger, watchers: EventEmitter2, log: Logger): VerbBu
       log.error({ err, verb: event.verb, phase: event.phase }, 'a verb subscriber threw'),
   });
   const names = { 'pre-verb': 'verb.pre', 'post-verb': 'verb.post', 'verb-error': 'verb.error' } as const;
-  bus.subscribe((event) => void watchers.emit(names[event.phase], event));
+  bus.subscribe(
+    (event) => void watchers.emit(names[event.phase], event),
+    (phase) => watchers.listenerCount(names[phase]) > 0,
+  );
   return bus;
 }
 

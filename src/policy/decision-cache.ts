@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Principal } from '../kernel/call-context.js';
 import type { PolicyDecision } from './cedar.js';
 import { includes } from './context-reads.js';
@@ -35,7 +35,7 @@ export function decisionKey(set: PolicySet, call: PolicyCall): string | undefine
     includes(attributes, 'depth') ? call.depth : null,
     input?.tags,
   ]);
-  return key.length > maxKeyLength ? createHash('sha256').update(key).digest('base64') : key;
+  return key.length > maxKeyLength ? hash('sha256', key, 'base64') : key;
 }
 
 /** The last decisions, bounded, least recently used out first. A changed policy is a new set, so old ones just age out. */
@@ -77,9 +77,7 @@ function fingerprintOf(principal: Principal): string {
   let fingerprint = fingerprints.get(principal);
   if (fingerprint === undefined) {
     const { kind, id, role, groups } = principal;
-    fingerprint = createHash('sha256')
-      .update(JSON.stringify([kind, id, role, [...groups].sort()]))
-      .digest('base64');
+    fingerprint = hash('sha256', JSON.stringify([kind, id, role, [...groups].sort()]), 'base64');
     fingerprints.set(principal, fingerprint);
   }
   return fingerprint;

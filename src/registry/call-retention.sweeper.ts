@@ -24,8 +24,9 @@ export class CallRetentionSweeper implements Sweeper {
     );
     await this.pg.rows(
       'calls-retention',
-      `delete from a2a_task_instances where id in (select id from a2a_task_instances
-         where status <> 'active' and started_at < now() - make_interval(days => $1::int) limit ${batch})`,
+      `delete from a2a_task_instances where id in (select old.id from orgs o cross join lateral (
+         select id from a2a_task_instances t where t.org_id = o.id and status <> 'active'
+         and started_at < now() - make_interval(days => $1::int) order by started_at limit ${batch}) old limit ${batch})`,
       [this.settings.RIALTO_TASK_RETENTION_DAYS],
     );
   }

@@ -24,7 +24,12 @@ export function isAllowedOrigin(headers: IncomingHttpHeaders, { loopback, public
   return loopback || publicHost !== undefined ? known(origin) : origin === host;
 }
 
+const plainName = /^https?:\/\/([a-z][a-z0-9.-]*|(?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2}))(?::\d{1,5})?$/;
+
+/** The usual names are read without parsing a URL, for this is asked of every request. */
 function hostNameOf(url: string): string | undefined {
+  const plain = plainName.exec(url)?.[1];
+  if (plain !== undefined) return plain;
   if (!URL.canParse(url)) return undefined;
   const { hostname } = new URL(url);
   return hostname === '' ? undefined : hostname;

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
@@ -77,7 +77,7 @@ export class AuthService {
   private async recognise(request: AuthRequest): Promise<Identity | undefined> {
     const token = bearerOf(request);
     if (token === undefined) return this.mayBeAnonymous(request) ? this.anonymous() : undefined;
-    const key = createHash('sha256').update(token).digest('base64');
+    const key = hash('sha256', token, 'base64');
     const known = this.cache.get(key);
     if (known && known.until > systemClock.now()) return known.identity;
     const identity = await this.identify(request, token);
@@ -148,11 +148,11 @@ export class AuthService {
 
 /** What is stored of an API key. */
 export function hashKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
+  return hash('sha256', key, 'hex');
 }
 
 function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+  return hash('sha256', text, 'buffer');
 }
 
 /** Judged by the socket, never by a header. */

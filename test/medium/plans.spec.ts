@@ -1,0 +1,56 @@
+import pg from 'pg';
+import { chainHead } from '../../src/audit/audit.sealer.js';
+import type { Act } from '../../src/kernel/verb-bus.js';
+import { migrateDatabase } from '../../src/platform/database/migrate.js';
+import { agentStatsRecorder } from '../../src/registry/agent-stats.recorder.js';
+import { asAdmin, runPrefix } from '../support/admin.js';
+
+const org = '01890000-0000-7000-8000-000000000001';
+
+/** What a statement costs must not grow with its table, whether or not the planner knows anything of it. */
+describe('plans of hot statements', () => {
+  const name = `${runPrefix()}plans_${Math.random().toString(36).slice(2)}`;
+  let client: pg.Client;
+
+  beforeAll(async () => {
+    await asAdmin(async (admin) => void (await admin.query(`create database "${name}"`)));
+    const url = new URL(process.env.RIALTO_TEST_ADMIN_URL!);
+    url.pathname = `/${name}`;
+    await migrateDatabase(url.href);
+    client = new pg.Client({ connectionString: url.href });
+    await client.connect();
+    await client.query('set plan_cache_mode = force_generic_plan');
+  });
+  afterAll(async () => {
+    await client.end();
+    await asAdmin(async (admin) => void (await admin.query(`drop database if exists "${name}" with (force)`)));
+  });
+
+  let prepared = 0;
+  const planOf = async (type: string, statement: string, value: string): Promise<string> => {
+    const plan = `plan${prepared++}`;
+    await client.query(`prepare ${plan} (${type}) as ${statement}`);
+    const { rows } = await client.query<Record<string, string>>(`explain execute ${plan}('${value}')`);
+    return rows.map((row) => row['QUERY PLAN']).join('\n');
+  };
+
+  it('the end of a call is found by its key while the table is new and empty', async () => {
+    const act = { action: 'a2a_invoke', agent: { id: org }, ctx: { org: { id: org } } } as unknown as Act;
+    const [change] = agentStatsRecorder.end!(act, { outcome: 'completed', durationMs: 1 });
+    const plan = await planOf('jsonb', `with s as (${change!.statement.sql('$1')}) select`, '[]');
+    expect(plan).toMatch(/Index Scan using pk_a2a_task_instances/);
+    expect(plan).not.toMatch(/Seq Scan/);
+  });
+
+  it('the head of a chain is read from the end of its key', async () => {
+    await client.query(
+      `insert into audit_chain (org_id, sequence, event_id, prev_hash, hash)
+       select $1, n, gen_random_uuid(), repeat('0', 64), repeat('0', 64) from generate_series(1, 3000) n`,
+      [org],
+    );
+    await client.query('analyze audit_chain');
+    const plan = await planOf('uuid', chainHead, org);
+    expect(plan).toMatch(/Limit[^]*Index Scan Backward using pk_audit_chain/);
+    expect(plan).not.toMatch(/Seq Scan on audit_chain/);
+  });
+});
