@@ -50,6 +50,7 @@ describe('settings', () => {
       RIALTO_MAX_BODY_BYTES: 1_048_576,
       RIALTO_TASK_RETENTION_DAYS: 30,
       RIALTO_AUDIT_RETENTION_DAYS: undefined,
+      RIALTO_MAX_AGENTS_PER_ORG: 1_000,
       RIALTO_MCP_TOOL_NAMES: 'portable',
       RIALTO_A2A_PROFILE: '1.0.1',
       RIALTO_DEV_ANONYMOUS: false,
@@ -123,6 +124,16 @@ describe('settings', () => {
       expect(problems.length).toBeGreaterThan(0);
       expect(problems.join('\n')).not.toContain(canary);
     }
+  });
+
+  it.each([
+    ['PORT', 'abc', 'must be a whole number'],
+    ['RIALTO_CARD_REFRESH_SECONDS', '1.5', 'must be a whole number'],
+    ['METRICS_PORT', '99999', 'must be at most 65535'],
+    ['RIALTO_TOOL_TIMEOUT_MS', '-5', 'must be at least 100'],
+    ['RIALTO_ROLE', 'web', 'must be one of all, api, worker'],
+  ])('says in plain words what is wrong with %s=%s', (name, value, words) => {
+    expect(problemsOf(development({ [name]: value }))).toEqual([`${name} ${words}`]);
   });
 
   it('refuses in production what is for development', () => {

@@ -29,7 +29,7 @@ export async function doctor(env: Env, options: DoctorOptions): Promise<void> {
   const failed = findings.filter(({ status }) => status === 'failed');
   if (options.json) print(JSON.stringify({ ok: failed.length === 0, checks: findings }, null, 2));
   else print(table(findings.map(({ check, status, detail }) => [status, check, detail])));
-  if (failed.length > 0) throw new CommandError(`failed: ${failed.map(({ check }) => check).join(', ')}`);
+  if (failed.length > 0) throw new CommandError(`failed: ${[...new Set(failed.map(({ check }) => check))].join(', ')}`);
 }
 
 async function examine(env: Env, options: DoctorOptions): Promise<Finding[]> {
@@ -61,7 +61,7 @@ async function examineDatabase(settings: Settings): Promise<Finding[]> {
         await checkDatabase(url, settings.NODE_ENV === 'test');
         return origin;
       }),
-      await look('schema', () => schemaDetail(url)),
+      await look('schema', () => schemaDetail(settings, url)),
       await look('queue', () => queueDetail(settings, url)),
       await look('encryption-key', () => keyDetail(settings, url)),
     ];
@@ -70,8 +70,9 @@ async function examineDatabase(settings: Settings): Promise<Finding[]> {
   }
 }
 
-async function schemaDetail(url: string): Promise<string> {
+async function schemaDetail({ production }: Settings, url: string): Promise<string> {
   const { applied, needed, queue } = await schemaState(url);
+  if (applied === 0 && !production) return 'none yet: the first start of the gateway makes it';
   if (applied < needed) throw new CommandError(`${applied} of ${needed} migrations; run \`rialto db migrate\``);
   if (!queue) throw new CommandError('the tables of the queue are missing; run `rialto db migrate`');
   return `${applied} of ${needed} migrations`;

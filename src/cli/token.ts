@@ -5,7 +5,7 @@ import { newId } from '../kernel/ids.js';
 import type { Settings } from '../platform/config/settings.js';
 import type { OperatorService } from '../policy/auth/operator.service.js';
 import { CreateOrg, SaveMember } from '../policy/auth/org.types.js';
-import { CommandError, print, type Env } from './io.js';
+import { CommandError, note, print, type Env } from './io.js';
 import { asOperator } from './operator.js';
 
 export interface TokenOptions {
@@ -27,7 +27,8 @@ export async function token(env: Env, options: TokenOptions): Promise<void> {
   const made = await asOperator(env, async (operator, settings) => {
     const create = options.create === true || !settings.production;
     try {
-      await operator.admit({ org, sub, role, create });
+      const before = await operator.admit({ org, sub, role, create });
+      if (before) note(`${sub} was ${before} in the org ${org} and is ${role} from now on, for every token it has`);
     } catch (error) {
       throw create ? error : new CommandError(`${(error as Error).message}; --create makes or changes it`);
     }

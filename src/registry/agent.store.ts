@@ -9,6 +9,8 @@ import { AgentCardChangeEntity, AgentEntity } from './agent.entity.js';
 import type { AgentQuery } from './registry.types.js';
 
 const leaseSeconds = 30;
+/** Card changes that are kept of each agent. */
+export const keptChanges = 50;
 
 /** The rows of registered agents. */
 @Injectable()
@@ -81,14 +83,25 @@ export class AgentStore {
     return agents.findOneBy({ id });
   }
 
-  async delete(tx: Tx, id: AgentId): Promise<void> {
-    await tx.manager.getRepository(AgentEntity).delete({ id });
+  /** False when it was gone already. */
+  async delete(tx: Tx, id: AgentId): Promise<boolean> {
+    return (await tx.manager.getRepository(AgentEntity).delete({ id })).affected === 1;
   }
 
+  countIn(tx: Tx, org: OrgId): Promise<number> {
+    return tx.manager.getRepository(AgentEntity).countBy({ orgId: org });
+  }
+
+  /** Keeps the latest changes of an agent alone: one that changes its card all the time fills nobody's disk. */
   async addChange(tx: Tx, agent: AgentEntity, cardHash: string, changes: CardChange[]): Promise<void> {
     await tx.manager
       .getRepository(AgentCardChangeEntity)
       .insert({ id: newId(), agentId: agent.id, orgId: agent.orgId, cardHash, changes } as never);
+    await tx.manager.query(
+      `delete from agent_card_changes where agent_id = $1 and id not in
+         (select id from agent_card_changes where agent_id = $1 order by detected_at desc, id desc limit ${keptChanges})`,
+      [agent.id],
+    );
   }
 
   findChanges(agent: AgentId, limit: number): Promise<AgentCardChangeEntity[]> {

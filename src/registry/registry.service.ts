@@ -1,10 +1,11 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId, type AgentId, type OrgId } from '../kernel/ids.js';
 import type { VerbCall } from '../kernel/verb-bus.js';
 import { slugOf } from '../protocol/mcp/tool-names.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { isUniqueViolation } from '../platform/database/pg.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
@@ -12,7 +13,7 @@ import type { Tx } from '../platform/database/tx.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { AgentCredentials } from './agent-credentials.service.js';
 import type { AgentEntity } from './agent.entity.js';
-import { AgentStore } from './agent.store.js';
+import { AgentStore, keptChanges } from './agent.store.js';
 import { understand, viewOf } from './agent-view.js';
 import { baseUrlOf, CardFetcher, type FetchedCard } from './card-fetcher.js';
 import { CardRefresher } from './card-refresher.js';
@@ -25,8 +26,6 @@ import type {
   RegisterAgent,
   RegisteredAgent,
 } from './registry.types.js';
-
-const maxChangesShown = 50;
 
 /** All agents of an org, understood once, for everyone who reads them on every request. */
 export interface AgentSnapshot {
@@ -45,6 +44,7 @@ export class RegistryService {
   });
 
   constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
     private readonly store: AgentStore,
     private readonly fetcher: CardFetcher,
     private readonly refresher: CardRefresher,
@@ -53,7 +53,7 @@ export class RegistryService {
     private readonly cursors: Cursors,
   ) {}
 
-  /** Throws `url_not_allowed`, `card_invalid`, `slug_taken` or `conflict` (same URL). */
+  /** Throws `url_not_allowed`, `card_invalid`, `slug_taken`, `conflict` (same URL) or `unprocessable` (too many). */
   async register(ctx: CallContext, input: RegisterAgent): Promise<AgentView> {
     const url = baseUrlOf(input.url);
     const find = () => this.fetcher.discover(input.url, { signal: ctx.signal });
@@ -106,7 +106,7 @@ export class RegistryService {
 
   changes(ctx: CallContext, idOrSlug: string): Promise<Page<CardChangeView>> {
     return this.acts.admin.read(ctx, 'agent.changes', async () => {
-      const rows = await this.store.findChanges((await this.visible(ctx, idOrSlug)).id, maxChangesShown);
+      const rows = await this.store.findChanges((await this.visible(ctx, idOrSlug)).id, keptChanges);
       return {
         items: rows.map((row) => ({ detectedAt: row.detectedAt.toISOString(), changes: row.changes })),
         nextCursor: null,
@@ -140,7 +140,7 @@ export class RegistryService {
       { agent: idOrSlug },
       () => this.visible(ctx, idOrSlug),
       async (tx, row) => {
-        await this.store.delete(tx, row.id);
+        if (!(await this.store.delete(tx, row.id))) throw noSuchAgent();
         this.acts.tellChanged(tx, row);
       },
     );
@@ -219,6 +219,12 @@ export class RegistryService {
       createdAt: now,
       updatedAt: now,
     };
+    const most = this.settings.RIALTO_MAX_AGENTS_PER_ORG;
+    if ((await this.store.countIn(tx, org)) >= most)
+      throw new RialtoError('unprocessable', {
+        message: `an org may have ${most} agents`,
+        hint: 'RIALTO_MAX_AGENTS_PER_ORG allows more',
+      });
     try {
       await this.store.insert(tx, row);
     } catch (error) {

@@ -155,6 +155,22 @@ describe('rialto, beside a running gateway', () => {
     expect({ ok, code }).toEqual({ ok: true, code: 0 });
   });
 
+  it('doctor before the first start finds nothing amiss', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'rialto-doctor-'));
+    const { code, stdout } = await rialto(['doctor'], { NODE_ENV: 'development', RIALTO_DATA_DIR: folder });
+    rmSync(folder, { recursive: true, force: true });
+    expect(stdout).toMatch(/^ok +schema +none yet: the first start of the gateway makes it/m);
+    expect(code).toBe(0);
+  });
+
+  it('token says so when it changes the role that somebody has', async () => {
+    const args = ['token', '--org', 'roles', '--sub', 'kim', '--role'];
+    expect((await rialto([...args, 'viewer'], env)).stderr).toBe('');
+    expect((await rialto([...args, 'admin'], env)).stderr).toBe(
+      'kim was viewer in the org roles and is admin from now on, for every token it has\n',
+    );
+  });
+
   it('doctor fails for a wrong key, a wrong token, a silent gateway and a wrong setting, and says which', async () => {
     await rialto(['keys', 'rotate', '--org', 'default'], env);
     const key = await rialto(['doctor'], { ...env, RIALTO_ENCRYPTION_KEY: productionKey });

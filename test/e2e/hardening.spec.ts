@@ -98,4 +98,15 @@ describe('what a hostile caller must not achieve', () => {
     expect((await status(gateway.token)).status).toBe(200);
     expect((await gateway.call('GET', '/admin/queues/')).status).toBe(200);
   });
+
+  it('who changes a queue on the board is on record, by name, and who only looks is not', async () => {
+    const queue = (await gateway.call('GET', '/admin/queues/api/queues')).body.queues[0].name as string;
+    expect((await gateway.call('PUT', `/admin/queues/api/queues/${queue}/pause?secret=1`)).status).toBe(200);
+    expect((await gateway.call('PUT', `/admin/queues/api/queues/${queue}/resume`)).status).toBe(200);
+    const { items } = (await gateway.call('GET', '/api/audit/events?type=operator.act')).body;
+    expect(items.map(({ by, method, path }: any) => [by, method, path]).reverse()).toEqual([
+      ['admin', 'PUT', `/admin/queues/api/queues/${queue}/pause`],
+      ['admin', 'PUT', `/admin/queues/api/queues/${queue}/resume`],
+    ]);
+  });
 });

@@ -125,6 +125,13 @@ describe('the health of agents', () => {
       () => toolNames(gateway),
       (names) => names.join() === 'rug.a,rug.c',
     );
+    for (let n = 0; n < 52; n++) {
+      agent.card.description = `${n} ${'x'.repeat(5_000)}`;
+      await gateway.call('POST', `${path}/${id}/refetch`);
+    }
+    const kept = await gateway.sql(`select changes from agent_card_changes where agent_id = '${id}'`);
+    expect(kept).toHaveLength(50);
+    expect(JSON.stringify(kept[0]).length).toBeLessThan(4_000);
     await gateway.call('DELETE', `${path}/${id}`);
   }, 40_000);
 });

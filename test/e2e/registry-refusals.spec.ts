@@ -142,3 +142,40 @@ describe('registration refuses', () => {
       expect((await gateway.call('POST', path, '{"url":"http://a"}', gateway.token, headers)).status).toBe(415);
   });
 });
+
+describe('how much an org may register', () => {
+  it('RIALTO_MAX_AGENTS_PER_ORG bounds each org for itself, and a removed agent makes room', async () => {
+    const gateway = await startTestGateway({ RIALTO_MAX_AGENTS_PER_ORG: '2' });
+    const agents = await Promise.all([1, 2, 3].map((n) => startStubAgent({ name: `Agent ${n}` })));
+    const register = (n: number) => gateway.call('POST', path, { url: agents[n]!.url });
+    try {
+      expect([(await register(0)).status, (await register(1)).status]).toEqual([201, 201]);
+      const refused = await register(2);
+      expect([refused.status, refused.body.code, refused.body.detail]).toEqual([
+        422,
+        'unprocessable',
+        'an org may have 2 agents',
+      ]);
+      await gateway.call('DELETE', `${path}/agent_1`);
+      expect((await register(2)).status).toBe(201);
+    } finally {
+      await Promise.all(agents.map((agent) => agent.close()));
+      await gateway.close();
+    }
+  });
+
+  it('of those who remove one agent at once, one does and the others find nothing', async () => {
+    const gateway = await startTestGateway();
+    const agent = await startStubAgent({ name: 'Once' });
+    try {
+      for (let round = 0; round < 5; round++) {
+        const { id } = (await gateway.call('POST', path, { url: agent.url })).body;
+        const removals = await Promise.all([1, 2, 3].map(() => gateway.call('DELETE', `${path}/${id}`)));
+        expect(removals.map(({ status }) => status).sort()).toEqual([204, 404, 404]);
+      }
+    } finally {
+      await agent.close();
+      await gateway.close();
+    }
+  });
+});

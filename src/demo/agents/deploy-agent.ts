@@ -57,7 +57,7 @@ function keepSkillId(request: Request, _response: Response, next: NextFunction):
 export function startDeployAgent(port = 0): Promise<RunningAgent> {
   return serveAgent(port, (url) => {
     const card = cardAt(url);
-    const executor = new SkillExecutor({ deploy });
+    const executor = new SkillExecutor({ deploy }, 'projectId');
     // A card of v0.3 says 0.3.0, while the SDK compares the A2A-Version header with 0.3.
     const requestHandler = new DefaultRequestHandler(
       parseLegacyAgentCard({ ...card, protocolVersion: '0.3' }),

@@ -6,9 +6,15 @@ type Args = Record<string, unknown>;
 /** Computes a skill's answer from its arguments; throws an Error whose message says which argument is wrong. */
 export type Skill = (args: Args) => Record<string, unknown>;
 
-/** Runs named skills on data parts: the skill is named by `metadata.skillId`, the first one is the default. */
+/**
+ * Runs named skills: the skill is named by `metadata.skillId`, the first one is the default. Its arguments are the data part
+ * of the message, else the text, as JSON or as the one argument `textArgument`.
+ */
 export class SkillExecutor implements AgentExecutor {
-  constructor(private readonly skills: Record<string, Skill>) {}
+  constructor(
+    private readonly skills: Record<string, Skill>,
+    private readonly textArgument: string,
+  ) {}
 
   /** Publishes one ended task: completed with one data artifact, or failed with the reason. */
   execute(context: RequestContext, bus: ExecutionEventBus): Promise<void> {
@@ -29,7 +35,7 @@ export class SkillExecutor implements AgentExecutor {
       const name = skillIdOf(context) ?? Object.keys(this.skills)[0]!;
       const skill = this.skills[name];
       if (!skill) throw new Error(`unknown skill ${name}`);
-      const part = dataPart(skill(argumentsOf(userMessage)));
+      const part = dataPart(skill(this.argumentsOf(userMessage)));
       const artifact = { artifactId: 'result', name, description: '', parts: [part], metadata: {}, extensions: [] };
       return taskOf(context, TaskState.TASK_STATE_COMPLETED, { artifacts: [artifact] });
     } catch (error) {
@@ -37,6 +43,23 @@ export class SkillExecutor implements AgentExecutor {
         reason: error instanceof Error ? error.message : 'failed',
       });
     }
+  }
+
+  private argumentsOf(message: Message): Args {
+    const contents = message.parts.map(({ content }) => content);
+    const data = contents.find((content) => content?.$case === 'data')?.value;
+    if (typeof data === 'object' && data !== null) return data as Args;
+    const text = contents.find((content) => content?.$case === 'text')?.value;
+    return typeof text === 'string' ? (objectIn(text) ?? { [this.textArgument]: text.trim() }) : {};
+  }
+}
+
+function objectIn(text: string): Args | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Args) : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -55,12 +78,6 @@ export function seedOf(text: string): number {
 function skillIdOf({ userMessage, request }: RequestContext): string | undefined {
   const named: unknown = userMessage.metadata?.skillId ?? request.metadata?.skillId;
   return typeof named === 'string' ? named : undefined;
-}
-
-function argumentsOf(message: Message): Args {
-  const content = message.parts.find((part) => part.content?.$case === 'data')?.content;
-  const value: unknown = content?.$case === 'data' ? content.value : undefined;
-  return typeof value === 'object' && value !== null ? (value as Args) : {};
 }
 
 function dataPart(value: Record<string, unknown>): Part {

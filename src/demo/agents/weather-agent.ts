@@ -64,7 +64,7 @@ function cardAt(url: string) {
 export function startWeatherAgent(port = 0): Promise<RunningAgent> {
   return serveAgent(port, (url) => {
     const card = cardAt(url);
-    const executor = new SkillExecutor({ forecast, alerts });
+    const executor = new SkillExecutor({ forecast, alerts }, 'city');
     const requestHandler = new DefaultRequestHandler(AgentCard.fromJSON(card), new InMemoryTaskStore(), executor);
     const handlers = { requestHandler, userBuilder: UserBuilder.noAuthentication };
     return express()

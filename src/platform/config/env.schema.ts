@@ -198,6 +198,11 @@ export const environment = {
     'kept',
     'age at which a sealed prefix of the audit may be dropped',
   ),
+  RIALTO_MAX_AGENTS_PER_ORG: setting(
+    whole(1, 100_000).default(1_000),
+    '`1000`',
+    'registered agents that one org may have',
+  ),
   RIALTO_CARD_REFRESH_SECONDS: setting(
     whole(1, 86_400).default(300),
     '`300`',
@@ -240,6 +245,22 @@ function nearest(name: string): string {
   );
 }
 
+/** What is wrong with a value, for a person who never heard of the schema library. */
+function plainly(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_value':
+      return `must be one of ${issue.values.join(', ')}`;
+    case 'too_small':
+      return `must be at least ${issue.minimum}`;
+    case 'too_big':
+      return `must be at most ${issue.maximum}`;
+    case 'invalid_type':
+      return issue.expected === 'int' || issue.expected === 'number' ? 'must be a whole number' : issue.message;
+    default:
+      return issue.message;
+  }
+}
+
 /** Reads the environment: all problems at once, one line each, never a value. Aliases of other systems are read here. */
 export function readEnvironment(env: Record<string, string | undefined>): { values: Environment; problems: string[] } {
   const problems: string[] = [];
@@ -252,7 +273,7 @@ export function readEnvironment(env: Record<string, string | undefined>): { valu
     const raw = given[name];
     const parsed = schema.safeParse(raw === '' ? undefined : raw);
     if (parsed.success) values[name] = parsed.data;
-    else problems.push(`${name} ${parsed.error.issues.map((issue) => issue.message).join('; ')}`);
+    else problems.push(`${name} ${parsed.error.issues.map(plainly).join('; ')}`);
   }
   if (env.A2A_SECRET === '') problems.push('A2A_SECRET is empty; unset it or give at least 32 bytes');
   for (const name of Object.keys(env)) {

@@ -10,6 +10,8 @@ interface SealedRow {
 
 /** Opens the newest sealed value there is and names its table; undefined when nothing is sealed. Throws as the vault does. */
 export async function openOneSecret(client: Pick<Client, 'query'>, vault: Vault): Promise<string | undefined> {
+  const made = await client.query<{ made: boolean }>(`select to_regclass('signing_keys') is not null as made`);
+  if (!made.rows[0]?.made) return undefined;
   const { rows } = await client.query<SealedRow>(
     `(select 'signing_keys' as place, kid as row, 'rialto' as org, sealed from signing_keys order by created_at desc limit 1)
      union all (select 'org_secrets', id::text, org_id::text, sealed from org_secrets order by created_at desc limit 1)

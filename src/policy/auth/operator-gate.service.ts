@@ -1,8 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { AuditService } from '../../audit/audit.service.js';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
+import { storableText } from '../../kernel/json.js';
 import { VerbBus } from '../../kernel/verb-bus.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import type { DoorRequest } from '../../platform/http/http.types.js';
@@ -11,6 +13,7 @@ import { sendProblem } from '../../platform/http/problem.js';
 import { Buckets } from '../limits.js';
 import { apiKeyPrefix, defaultOrg } from './auth.service.js';
 import { ContextService } from './context.service.js';
+import { CredentialStore } from './credential.store.js';
 
 /** Wrong passwords of one address: people mistype, programs guess. */
 const guessesPerMinute = 10;
@@ -28,28 +31,43 @@ export class OperatorGate implements Gate {
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly contexts: ContextService,
     private readonly verbs: VerbBus,
+    private readonly store: CredentialStore,
+    private readonly audit: AuditService,
   ) {}
 
   private async check(request: Request, response: Response, next: NextFunction): Promise<void> {
     const door = request as unknown as DoorRequest;
     try {
       const basic = basicOf(request.headers.authorization);
-      if (basic !== undefined && this.isAdminPassword(basic, request.socket.remoteAddress ?? '')) return next();
+      if (basic !== undefined && this.isAdminPassword(basic, request.socket.remoteAddress ?? '')) {
+        await this.remember(request, 'RIALTO_ADMIN_PASSWORD');
+        return next();
+      }
       // A browser can only ask for a user and a password: an admin's key is as good as the password.
       if (basic?.startsWith('admin:')) request.headers.authorization = `Bearer ${basic.slice('admin:'.length)}`;
       const ctx = await this.contexts.open(door, 'rest');
-      const action = request.method === 'GET' || request.method === 'HEAD' ? 'admin_read' : 'admin_write';
+      const action = isRead(request) ? 'admin_read' : 'admin_write';
       const allowed =
         ctx.org.slug === defaultOrg &&
         ctx.principal.role === 'admin' &&
         (await this.verbs.permits({ ctx, verb: 'operator.page', action, resource: { type: 'Org', id: ctx.org.slug } }));
       if (!allowed) throw new RialtoError('denied', { message: 'this page is for admins of the default org' });
+      await this.remember(request, ctx.principal.id);
       next();
     } catch (error) {
       const known = RialtoError.from(error);
       sendProblem(door, response, known.code, known, 'Basic realm="rialto", Bearer realm="rialto"');
       if (known.code === 'internal') next(error);
     }
+  }
+
+  /** Whoever changes a queue here is on record before it changes. */
+  private async remember(request: Request, by: string): Promise<void> {
+    if (isRead(request)) return;
+    const org = await this.store.orgBySlug(defaultOrg);
+    const { method, requestId } = request as unknown as DoorRequest;
+    const path = storableText(request.originalUrl.split('?')[0]!, 500);
+    if (org) await this.audit.note(org.id, 'operator.act', { by, method, path, requestId });
   }
 
   /** Throws `rate_limited`, even for the right password, once its address has guessed too often. */
@@ -65,6 +83,10 @@ export class OperatorGate implements Gate {
     this.guesses.take(address, systemClock.now());
     return false;
   }
+}
+
+function isRead({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD';
 }
 
 /** `user:password` of Basic authentication (RFC 7617). */

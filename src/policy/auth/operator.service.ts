@@ -76,14 +76,17 @@ export class OperatorService {
     return contextOf(org);
   }
 
-  /** Makes sure that tokens of this subject are accepted by this org. Throws `not_found` or `conflict` where it may not. */
-  async admit({ org: slug, sub, role, create }: MemberWish): Promise<void> {
+  /**
+   * Makes sure that tokens of this subject are accepted by this org; answers the role that it had before when that changed.
+   * Throws `not_found` or `conflict` where it may not.
+   */
+  async admit({ org: slug, sub, role, create }: MemberWish): Promise<Role | undefined> {
     if (create && !(await this.store.orgBySlug(slug))) await this.orgs.create(await this.on(defaultOrg), { slug });
     const ctx = await this.on(slug);
     const member = await this.dataSource.getRepository(MemberEntity).findOneBy({ orgId: ctx.org.id, sub });
     if (member && !member.active)
       throw new RialtoError('conflict', { message: `"${sub}" was deactivated in the org "${slug}"` });
-    if (member && (role === undefined || role === member.role)) return;
+    if (member && (role === undefined || role === member.role)) return undefined;
     if (!create)
       throw member
         ? new RialtoError('conflict', {
@@ -92,6 +95,7 @@ export class OperatorService {
         : new RialtoError('not_found', { message: `"${sub}" is no member of the org "${slug}"` });
     const groups = member?.groups ?? [];
     await this.orgs.saveMember(ctx, slug, { sub, role: role ?? 'member', groups, active: true });
+    return member?.role;
   }
 
   /** The newest secret that tokens of an org are signed by; undefined when it has none of its own. */

@@ -11,6 +11,7 @@ export interface CardChange {
 }
 
 const maxChanges = 200;
+const maxValueLength = 1_000;
 
 /** What a card says, as one hash: hex sha256 of its canonical JSON (RFC 8785) without `signatures`, which say nothing more. */
 export function contentHash(card: object): string {
@@ -21,7 +22,7 @@ export function contentHash(card: object): string {
 
 /**
  * What changed between two cards (raw or normalised, both the same kind), for a person to read: the same every time, members in
- * order of their names, at most 200. Lists whose items have distinct `id`s (skills) are compared by id, so that one removed
+ * order of their names, at most 200, a value whose JSON is longer than 1,000 characters cut to a text. Lists whose items have distinct `id`s (skills) are compared by id, so that one removed
  * skill is one change; a new order of the ids both have is a change of the list itself.
  */
 export function diffCards(before: object, after: object): CardChange[] {
@@ -35,9 +36,9 @@ function compare(before: unknown, after: unknown, path: string, changes: CardCha
   if (isJsonObject(before) && isJsonObject(after)) return compareMembers(before, after, path, changes);
   if (Array.isArray(before) && Array.isArray(after)) return compareLists(before, after, path, changes);
   if (before === after) return;
-  if (before === undefined) changes.push({ path, kind: 'added', after });
-  else if (after === undefined) changes.push({ path, kind: 'removed', before });
-  else changes.push({ path, kind: 'changed', before, after });
+  if (before === undefined) changes.push({ path, kind: 'added', after: brief(after) });
+  else if (after === undefined) changes.push({ path, kind: 'removed', before: brief(before) });
+  else changes.push({ path, kind: 'changed', before: brief(before), after: brief(after) });
 }
 
 function compareMembers(before: object, after: object, path: string, changes: CardChange[]): void {
@@ -63,7 +64,7 @@ function compareById(left: ById, right: ById, path: string, changes: CardChange[
     [...right.keys()].filter((id) => left.has(id)),
   ];
   if (kept.join('\n') !== keptNow.join('\n') && changes.length < maxChanges) {
-    changes.push({ path, kind: 'changed', before: kept, after: keptNow });
+    changes.push({ path, kind: 'changed', before: brief(kept), after: brief(keptNow) });
   }
   for (const [id, { item, index }] of left) {
     if (!right.has(id)) compare(item, undefined, `${path}/${index}`, changes);
@@ -78,6 +79,11 @@ function byId(list: unknown[]): ById | undefined {
     found.set(item.id, { item, index });
   }
   return found;
+}
+
+function brief(value: unknown): unknown {
+  const text = JSON.stringify(value);
+  return text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : value;
 }
 
 function escape(key: string): string {
