@@ -1,8 +1,10 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
+import { RialtoError } from '../kernel/errors.js';
 import { isUuid, newId, type AgentId, type OrgId } from '../kernel/ids.js';
 import type { CardChange } from '../protocol/a2a/card.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Pg } from '../platform/database/pg.js';
 import type { Tx } from '../platform/database/tx.js';
 import { AgentCardChangeEntity, AgentEntity } from './agent.entity.js';
@@ -18,6 +20,7 @@ export class AgentStore {
   constructor(
     @InjectRepository(AgentEntity) private readonly agents: Repository<AgentEntity>,
     private readonly pg: Pg,
+    @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
   /** By id or slug, in one org. */
@@ -71,8 +74,17 @@ export class AgentStore {
     return this.pg.rows('agents-by-health', 'select health, count(*)::int as count from agent_cards group by health');
   }
 
-  insert(tx: Tx, agent: Partial<AgentEntity>): Promise<unknown> {
-    return tx.manager.getRepository(AgentEntity).insert(agent);
+  /** Throws `unprocessable` when its org has as many as it may have. */
+  async insert(tx: Tx, agent: Partial<AgentEntity>): Promise<void> {
+    const agents = tx.manager.getRepository(AgentEntity);
+    const most = this.settings.RIALTO_MAX_AGENTS_PER_ORG;
+    if ((await agents.countBy({ orgId: agent.orgId })) >= most) {
+      throw new RialtoError('unprocessable', {
+        message: `an org may have ${most} agents`,
+        hint: 'RIALTO_MAX_AGENTS_PER_ORG allows more',
+      });
+    }
+    await agents.insert(agent);
   }
 
   /** `visible` raises `updated_at`, by the clock of the database. The row as it is now; null when it is gone. */
@@ -86,10 +98,6 @@ export class AgentStore {
   /** False when it was gone already. */
   async delete(tx: Tx, id: AgentId): Promise<boolean> {
     return (await tx.manager.getRepository(AgentEntity).delete({ id })).affected === 1;
-  }
-
-  countIn(tx: Tx, org: OrgId): Promise<number> {
-    return tx.manager.getRepository(AgentEntity).countBy({ orgId: org });
   }
 
   /** Keeps the latest changes of an agent alone: one that changes its card all the time fills nobody's disk. */

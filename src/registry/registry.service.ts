@@ -1,11 +1,10 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId, type AgentId, type OrgId } from '../kernel/ids.js';
 import type { VerbCall } from '../kernel/verb-bus.js';
 import { slugOf } from '../protocol/mcp/tool-names.js';
-import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { isUniqueViolation } from '../platform/database/pg.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
@@ -44,7 +43,6 @@ export class RegistryService {
   });
 
   constructor(
-    @Inject(SETTINGS) private readonly settings: Settings,
     private readonly store: AgentStore,
     private readonly fetcher: CardFetcher,
     private readonly refresher: CardRefresher,
@@ -219,12 +217,6 @@ export class RegistryService {
       createdAt: now,
       updatedAt: now,
     };
-    const most = this.settings.RIALTO_MAX_AGENTS_PER_ORG;
-    if ((await this.store.countIn(tx, org)) >= most)
-      throw new RialtoError('unprocessable', {
-        message: `an org may have ${most} agents`,
-        hint: 'RIALTO_MAX_AGENTS_PER_ORG allows more',
-      });
     try {
       await this.store.insert(tx, row);
     } catch (error) {

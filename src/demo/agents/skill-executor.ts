@@ -47,7 +47,7 @@ export class SkillExecutor implements AgentExecutor {
 
   private argumentsOf(message: Message): Args {
     const contents = message.parts.map(({ content }) => content);
-    const data = contents.find((content) => content?.$case === 'data')?.value;
+    const data: unknown = contents.find((content) => content?.$case === 'data')?.value;
     if (typeof data === 'object' && data !== null) return data as Args;
     const text = contents.find((content) => content?.$case === 'text')?.value;
     return typeof text === 'string' ? (objectIn(text) ?? { [this.textArgument]: text.trim() }) : {};

@@ -247,18 +247,11 @@ function nearest(name: string): string {
 
 /** What is wrong with a value, for a person who never heard of the schema library. */
 function plainly(issue: z.core.$ZodIssue): string {
-  switch (issue.code) {
-    case 'invalid_value':
-      return `must be one of ${issue.values.join(', ')}`;
-    case 'too_small':
-      return `must be at least ${issue.minimum}`;
-    case 'too_big':
-      return `must be at most ${issue.maximum}`;
-    case 'invalid_type':
-      return issue.expected === 'int' || issue.expected === 'number' ? 'must be a whole number' : issue.message;
-    default:
-      return issue.message;
-  }
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
+  if (issue.code === 'too_small') return `must be at least ${issue.minimum}`;
+  if (issue.code === 'too_big') return `must be at most ${issue.maximum}`;
+  const wholeNumber = issue.code === 'invalid_type' && /^(?:int|number)$/.test(issue.expected);
+  return wholeNumber ? 'must be a whole number' : issue.message;
 }
 
 /** Reads the environment: all problems at once, one line each, never a value. Aliases of other systems are read here. */
