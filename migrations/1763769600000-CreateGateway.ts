@@ -109,6 +109,7 @@ const registry = [
      health text not null default 'unknown' constraint ck_agent_cards_health check (health in ('healthy', 'degraded', 'unreachable', 'unknown')),
      failures integer not null default 0,
      last_error text,
+     quarantined_at timestamptz,
      last_fetched_at timestamptz,
      last_seen_at timestamptz,
      next_refresh_at timestamptz not null default now(),

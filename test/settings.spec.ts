@@ -50,6 +50,7 @@ describe('settings', () => {
       RIALTO_MAX_BODY_BYTES: 1_048_576,
       RIALTO_TASK_RETENTION_DAYS: 30,
       RIALTO_AUDIT_RETENTION_DAYS: undefined,
+      RIALTO_CARD_CHANGES: 'accept',
       RIALTO_MAX_AGENTS_PER_ORG: 1_000,
       RIALTO_MCP_TOOL_NAMES: 'portable',
       RIALTO_A2A_PROFILE: '1.0.1',

@@ -66,7 +66,7 @@ function entryOf(agent: RegisteredAgent, { skillId, canonical, alias }: Register
 
 /** True for an agent whose tools are shown. */
 export function isListed({ row }: RegisteredAgent): boolean {
-  return row.health !== 'unreachable';
+  return row.health !== 'unreachable' && row.quarantinedAt === null;
 }
 
 /** The JSON texts of an entry under the names that are asked for. */

@@ -21,8 +21,8 @@ const viewerActions = [
 const readActions = (viewerActions satisfies readonly Action[]).map((action) => `Action::"${action}"`).join(', ');
 
 /**
- * Guards that are part of every set and cannot be edited: viewers only read, only admins administer, and every member of
- * an org may read its administration.
+ * Guards that are part of every set and cannot be edited: viewers only read, only admins administer, an agent whose changed
+ * card nobody approved is not called, and every member of an org may read its administration.
  */
 export const builtinPolicies: readonly PolicyText[] = [
   {
@@ -32,6 +32,10 @@ export const builtinPolicies: readonly PolicyText[] = [
   {
     name: 'rialto:only-admins-write',
     text: 'forbid(principal, action == Action::"admin_write", resource) unless { principal in Group::"admin" };',
+  },
+  {
+    name: 'rialto:changed-cards-wait',
+    text: 'forbid(principal, action == Action::"a2a_invoke", resource) when { resource.agent.quarantined };',
   },
   {
     name: 'rialto:admins-administer',

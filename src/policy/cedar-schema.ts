@@ -15,7 +15,7 @@ const principals = principalTypes.join(', ');
 const entities = `
 entity Group, McpServer, PublishedAgent, Org;
 entity User, Service, Anonymous in [Group] { role: String };
-entity A2AAgent in [Group] { role: String, agentUrl: String, skills: Set<String>, trustLevel: String };
+entity A2AAgent in [Group] { role: String, agentUrl: String, skills: Set<String>, trustLevel: String, quarantined: Bool };
 entity Skill in [A2AAgent] { agent: A2AAgent };
 entity Tool, Resource, Prompt in [McpServer];
 // A task lies in the principal that owns it, so "mine" is: resource in principal.

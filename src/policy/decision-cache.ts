@@ -86,7 +86,7 @@ function fingerprintOf(principal: Principal): string {
 /** The version of the facts stands for them; facts without one stand for themselves. */
 function agentVersion(facts: AgentFacts | undefined): unknown {
   if (!facts) return null;
-  return facts.version ?? [facts.url ?? '', facts.trustLevel ?? '', facts.skills ?? []];
+  return facts.version ?? [facts.url ?? '', facts.trustLevel ?? '', facts.skills ?? [], facts.quarantined ?? false];
 }
 
 function taskVersion(facts: TaskFacts | undefined): unknown {

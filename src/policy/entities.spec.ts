@@ -83,6 +83,7 @@ it('an agent nobody knows is untrusted', () => {
     agentUrl: '',
     skills: [],
     trustLevel: 'untrusted',
+    quarantined: false,
   });
 });
 

@@ -10,6 +10,8 @@ export interface AgentFacts {
   readonly url?: string;
   readonly skills?: readonly string[];
   readonly trustLevel?: string;
+  /** Its card changed, and nobody approved that yet. */
+  readonly quarantined?: boolean;
   readonly version?: string;
 }
 
@@ -151,6 +153,6 @@ function agentEntity(id: string, facts?: AgentFacts): EntityJson {
   return { uid: { type: 'A2AAgent', id }, attrs: { role: 'member', ...agentAttributes(facts) }, parents: [] };
 }
 
-function agentAttributes(facts: AgentFacts = {}): { agentUrl: string; skills: string[]; trustLevel: string } {
-  return { agentUrl: facts.url ?? '', skills: [...(facts.skills ?? [])], trustLevel: facts.trustLevel ?? 'untrusted' };
+function agentAttributes({ url = '', skills = [], trustLevel = 'untrusted', quarantined = false }: AgentFacts = {}) {
+  return { agentUrl: url, skills: [...skills], trustLevel, quarantined };
 }

@@ -50,6 +50,7 @@ export function factsOf({ row, card }: RegisteredAgent) {
     url: row.url,
     skills: card?.skills.map((skill) => skill.id) ?? [],
     trustLevel: row.trustLevel,
+    quarantined: row.quarantinedAt !== null,
     version: `${row.id}:${row.updatedAt.getTime()}`,
   };
 }
@@ -69,6 +70,7 @@ export function viewOf({ row, card, tools }: RegisteredAgent): AgentView {
     health: row.health,
     reachable: row.health === 'healthy' || row.health === 'degraded',
     lastError: row.lastError,
+    quarantine: row.quarantinedAt && { since: row.quarantinedAt.toISOString(), cardHash: row.cardHash ?? '' },
     protocolVersions: [...(card?.protocolVersions ?? [])],
     bindings: [...new Set(card?.interfaces.map(({ binding }) => binding))],
     capabilities: {

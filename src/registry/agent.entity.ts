@@ -72,6 +72,10 @@ export class AgentEntity {
   @Column('integer', { default: 0 })
   failures: number;
 
+  /** Since when a changed card waits for approval (RIALTO_CARD_CHANGES). */
+  @Column('timestamptz', { name: 'quarantined_at', nullable: true })
+  quarantinedAt: Date | null;
+
   @Column('text', { name: 'last_error', nullable: true })
   lastError: string | null;
 

@@ -95,6 +95,14 @@ export class AgentStore {
     return agents.findOneBy({ id });
   }
 
+  /** Undefined when the agent is gone or has another card by now. */
+  async approve(tx: Tx, id: AgentId, cardHash: string): Promise<AgentEntity | undefined> {
+    const agents = tx.manager.getRepository(AgentEntity);
+    const now = { updatedAt: () => 'clock_timestamp()' };
+    const { affected } = await agents.update({ id, cardHash }, { quarantinedAt: null, ...now });
+    return affected === 1 ? ((await agents.findOneBy({ id })) ?? undefined) : undefined;
+  }
+
   /** False when it was gone already. */
   async delete(tx: Tx, id: AgentId): Promise<boolean> {
     return (await tx.manager.getRepository(AgentEntity).delete({ id })).affected === 1;

@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { AuditService } from '../audit/audit.service.js';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { storableText } from '../kernel/json.js';
@@ -6,6 +7,7 @@ import { diffCards } from '../protocol/a2a/card.js';
 import { Notices } from '../platform/bus/notices.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import type { Tx } from '../platform/database/tx.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { AgentEntity } from './agent.entity.js';
 import { AgentStore } from './agent.store.js';
 import { seenSince } from './agent-view.js';
@@ -28,6 +30,8 @@ export class CardRefresher {
     private readonly agents: AgentStore,
     private readonly fetcher: CardFetcher,
     private readonly notices: Notices,
+    private readonly audit: AuditService,
+    @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   /** Never throws for what the agent does; the outcome is its health. */
@@ -50,6 +54,8 @@ export class CardRefresher {
   async store(tx: Tx, { row, result, found, error }: RefreshAttempt, byHand: boolean): Promise<AgentEntity> {
     const state = nextHealth(row, result, byHand);
     const cardChanged = found !== undefined && found.hash !== row.cardHash;
+    const replaced = cardChanged && row.card !== null;
+    const quarantined = replaced && this.settings.RIALTO_CARD_CHANGES === 'approve';
     const change: Partial<AgentEntity> = {
       ...state,
       lastError: error ?? null,
@@ -64,19 +70,27 @@ export class CardRefresher {
         skillsSince: seenSince(row.skillsSince, found.card, systemClock.now()),
         name: found.card.name,
       }),
+      ...(quarantined && { quarantinedAt: now() }),
     };
     const visible = cardChanged || state.health !== row.health;
     const stored = await this.agents.update(tx, row.id, change, visible);
     if (!stored) throw new RialtoError('not_found', { message: 'no such agent' });
-    if (cardChanged && row.card !== null)
+    if (replaced)
       await this.agents.addChange(
         tx,
         row,
         found.hash,
-        diffCards(JSON.parse(row.card) as object, JSON.parse(found.text) as object),
+        diffCards(JSON.parse(row.card!) as object, JSON.parse(found.text) as object),
       );
+    if (quarantined) tx.afterCommit(() => this.tellQuarantine(row, found));
     if (visible) this.notices.tell(tx, 'agent.card-changed', { orgId: row.orgId, agentId: row.id });
     return stored;
+  }
+
+  private tellQuarantine({ id, orgId, slug }: AgentEntity, { hash }: FetchedCard): void {
+    this.audit
+      .note(orgId, 'agent.quarantined', { agent: slug, agentCardId: id, cardHash: hash, reason: 'tool_changed' })
+      .catch((err: unknown) => this.log.error({ err, agent: slug }, 'a quarantine could not be noted in the audit'));
   }
 
   /** The columns of an agent whose card was just fetched. */
@@ -90,6 +104,7 @@ export class CardRefresher {
       failures: 0,
       lastError: null,
       lastFetchedAt: now(),
+      quarantinedAt: null,
       lastSeenAt: now(),
       nextRefreshAt: this.nextTime(0),
     };

@@ -5,7 +5,7 @@ import { Ctx } from '../platform/http/ctx.decorator.js';
 import { pageSchema } from '../platform/http/page.js';
 import { IdParam } from '../platform/http/params.js';
 import { RegistryService } from './registry.service.js';
-import { AgentQuery, AgentView, CardChangeView, ChangeAgent, RegisterAgent } from './registry.types.js';
+import { AgentQuery, AgentView, ApproveCard, CardChangeView, ChangeAgent, RegisterAgent } from './registry.types.js';
 
 @ApiTags('registered agents')
 @ApiBearerAuth()
@@ -65,6 +65,18 @@ export class RegistryController {
   @ApiResponse({ status: 204 })
   remove(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.registry.remove(ctx, id);
+  }
+
+  @Post(':id/approve')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Approve the changed card of an agent in quarantine, by the hash of what was looked at' })
+  @ApiResponse({ status: 200, standardSchema: AgentView })
+  approve(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Body({ schema: ApproveCard }) body: ApproveCard,
+  ) {
+    return this.registry.approve(ctx, id, body);
   }
 
   @Post(':id/refetch')

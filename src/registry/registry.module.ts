@@ -1,5 +1,6 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuditModule } from '../audit/audit.module.js';
 import { Ledger } from '../platform/bus/ledger.js';
 import { PolicyModule } from '../policy/policy.module.js';
 import { PolicyService } from '../policy/policy.service.js';
@@ -20,7 +21,7 @@ import { RegistryService } from './registry.service.js';
 
 /** Room 6: agents, cards, health, load. */
 @Module({
-  imports: [PolicyModule, TypeOrmModule.forFeature([AgentEntity, AgentCardChangeEntity])],
+  imports: [AuditModule, PolicyModule, TypeOrmModule.forFeature([AgentEntity, AgentCardChangeEntity])],
   controllers: [RegistryController],
   providers: [
     RegistryService,

@@ -20,6 +20,7 @@ import { RegistryActs } from './registry-acts.js';
 import type {
   AgentQuery,
   AgentView,
+  ApproveCard,
   CardChangeView,
   ChangeAgent,
   RegisterAgent,
@@ -131,6 +132,28 @@ export class RegistryService {
     return this.view(changed);
   }
 
+  /** Ends the quarantine of an agent. Throws `conflict` when its card is not the one that was looked at. */
+  async approve(ctx: CallContext, idOrSlug: string, { cardHash }: ApproveCard): Promise<AgentView> {
+    const facts = { agent: idOrSlug, cardHash };
+    const approved = await this.acts.admin.prepareAndWrite(
+      ctx,
+      'agent.approve',
+      facts,
+      () => this.visible(ctx, idOrSlug),
+      async (tx, { id }) => {
+        const stored = await this.store.approve(tx, id, cardHash);
+        if (!stored)
+          throw new RialtoError('conflict', {
+            message: 'its card is not the one you looked at',
+            hint: 'GET /api/a2a/agents/{id} and its /changes show the present one',
+          });
+        this.acts.tellChanged(tx, stored);
+        return stored;
+      },
+    );
+    return this.view(approved);
+  }
+
   remove(ctx: CallContext, idOrSlug: string): Promise<void> {
     return this.acts.admin.prepareAndWrite(
       ctx,
@@ -210,6 +233,7 @@ export class RegistryService {
             health: 'unknown' as const,
             failures: 0,
             lastError: null,
+            quarantinedAt: null,
             lastFetchedAt: null,
             lastSeenAt: null,
             nextRefreshAt: now,

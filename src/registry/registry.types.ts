@@ -71,6 +71,10 @@ export const ChangeAgent = z
   .refine((change) => Object.keys(change).length > 0, { message: 'names nothing to change' });
 export type ChangeAgent = z.output<typeof ChangeAgent>;
 
+/** Approval of a changed card: of the very one that was looked at. */
+export const ApproveCard = z.strictObject({ cardHash: z.string().max(100) });
+export type ApproveCard = z.output<typeof ApproveCard>;
+
 export const AgentQuery = z.strictObject({
   health: z.enum(healths).optional(),
   trustLevel: z.enum(trustLevels).optional(),
@@ -102,6 +106,7 @@ export const AgentView = z.object({
   health: z.enum(healths),
   reachable: z.boolean(),
   lastError: z.string().nullable(),
+  quarantine: z.object({ since: z.string(), cardHash: z.string() }).nullable(),
   protocolVersions: z.array(z.string()),
   bindings: z.array(z.string()),
   capabilities: z.object({ streaming: z.boolean(), pushNotifications: z.boolean(), extendedAgentCard: z.boolean() }),

@@ -85,6 +85,7 @@ describe('abuse 12: every operation for every role', () => {
     'GET /api/a2a/agents/{id}/card': { cells: readsOwn, before: anAgent },
     'GET /api/a2a/agents/{id}/changes': { cells: readsOwn, before: anAgent },
     'PATCH /api/a2a/agents/{id}': { cells: changesOwn(200), body: () => ({ timeoutMs: 500 }), before: anAgent },
+    'POST /api/a2a/agents/{id}/approve': { cells: changesOwn(409), body: () => ({ cardHash: 'x' }), before: anAgent },
     'POST /api/a2a/agents/{id}/refetch': { cells: changesOwn(200), before: anAgent },
     'DELETE /api/a2a/agents/{id}': { cells: changesOwn(204), before: anAgent },
     'GET /api/policies': { cells: lists },

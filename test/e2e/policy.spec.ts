@@ -1,4 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { A2AClientService } from '../../src/a2a-client/a2a-client.service.js';
+import type { CallContext } from '../../src/kernel/call-context.js';
+import type { RialtoError } from '../../src/kernel/errors.js';
+import type { OrgId } from '../../src/kernel/ids.js';
+import { RegistryService } from '../../src/registry/registry.service.js';
 import { eventually } from '../support/eventually.js';
 import { signToken, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
@@ -140,6 +145,30 @@ describe('policies of an org', () => {
     expect((await gateway.call('GET', '/api/a2a/agents/vercel_ops', undefined, alice)).status).toBe(404);
     expect((await gateway.rpc('tools/list', {}, mallory)).result.tools).toHaveLength(2);
     expect(await codeOf('vercel_ops.list', alice)).toBe('ok');
+  });
+
+  it('RE-74 a forbidden cancel leaves the task alone, not its calls, and is on record', async () => {
+    await store('keep', 'forbid(principal == User::"alice", action == Action::"a2a_cancel", resource);');
+    const [row] = await gateway.sql<{ id: OrgId }>(`select id from orgs where slug = 'default'`);
+    const { id } = row!;
+    const client = gateway.gateway.get(A2AClientService);
+    const target = (await gateway.gateway.get(RegistryService).snapshot(id)).bySlug.get('vercel_ops')!;
+    const cancel = async (sub: string) => {
+      const principal = { kind: 'user', id: sub, role: 'member', groups: [] } as const;
+      const ctx: CallContext = { org: { id, slug: 'default' }, principal, surface: 'mcp', requestId: 'r', depth: 0 };
+      const call = { agent: target, skillId: 'list', verb: 'vercel_ops.list', sessionId: 's', timeoutMs: 5_000 };
+      return client.cancel(ctx, { ...call, taskId: 'task-1' }).then(
+        () => 'done',
+        (error: RialtoError) => error.code,
+      );
+    };
+    expect(await cancel('alice')).toBe('denied');
+    expect(agent.requests).toHaveLength(0);
+    expect(await cancel('mallory')).not.toBe('denied');
+    expect(agent.requests.length).toBeGreaterThan(0);
+    expect(await codeOf('vercel_ops.list', alice)).toBe('ok');
+    const { items } = (await gateway.call('GET', '/api/audit/events?type=a2a_cancel')).body;
+    expect(items.map(({ outcome, principal }: any) => [principal.id, outcome])).toContainEqual(['alice', 'denied']);
   });
 
   it('RE-75 decides by the trust level of the called agent and of a calling agent', async () => {

@@ -75,7 +75,7 @@ export const rensei = {
   'RE-71': planned('src', 'dispatch and routing', 'sampling prefers who succeeds'),
   'RE-72': done('src', 'each outcome is learnt and kept'),
   'RE-73': planned('src', 'dispatch and routing', 'no candidate is an error with reasons'),
-  'RE-74': planned('src', 'tasks', 'discovering and cancelling are decided on their own'),
+  'RE-74': done('src', 'discovering and cancelling are decided on their own'),
   'RE-75': done('src', "policies read an agent's trust level"),
   'RE-76': done('src', 'templates check their inputs by name'),
   'RE-77': done('src', 'the decision log names policies'),

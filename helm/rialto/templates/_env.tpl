@@ -40,6 +40,7 @@ RIALTO_JWT_AUDIENCE: {{ join "," .jwt.audience | quote }}
 RIALTO_JWKS: {{ join "," .jwt.jwks | quote }}
 RIALTO_TASK_RETENTION_DAYS: {{ int64 .taskRetentionDays | quote }}
 RIALTO_AUDIT_RETENTION_DAYS: {{ ternary (int64 .auditRetentionDays | toString) "" (gt (int64 .auditRetentionDays) 0) | quote }}
+RIALTO_CARD_CHANGES: {{ .cardChanges | quote }}
 RIALTO_MAX_AGENTS_PER_ORG: {{ int64 .maxAgentsPerOrg | quote }}
 RIALTO_LOG_LEVEL: {{ .logLevel | quote }}
 {{- end }}

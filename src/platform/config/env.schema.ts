@@ -198,6 +198,11 @@ export const environment = {
     'kept',
     'age at which a sealed prefix of the audit may be dropped',
   ),
+  RIALTO_CARD_CHANGES: setting(
+    z.enum(['accept', 'approve']).default('accept'),
+    '`accept`',
+    '`approve`: an agent whose card changed is neither listed nor called until an admin approves the change',
+  ),
   RIALTO_MAX_AGENTS_PER_ORG: setting(
     whole(1, 100_000).default(1_000),
     '`1000`',
