@@ -45,8 +45,14 @@ export class RowWriter {
     });
   }
 
+  /** One more lane opens only for a full batch: two half-empty ones would commit twice and wait for each other's rows. */
+  private get mayFlush(): boolean {
+    const enough = this.running === 0 ? 1 : this.maxBatch;
+    return this.running < this.lanes && this.waiting.length >= enough;
+  }
+
   private pump(): void {
-    while (this.running < this.lanes && this.waiting.length > 0) {
+    while (this.mayFlush) {
       this.running++;
       void this.flush(this.waiting.splice(0, this.maxBatch)).finally(() => {
         this.running--;
