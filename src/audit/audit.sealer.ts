@@ -11,6 +11,11 @@ import { chainHash, checkpointBytes, genesisHash, type ChainState } from './chai
 const batch = 500;
 const checkpointEveryMs = 60_000;
 
+/** Only a plain walk along the key passes by what earlier batches deleted; other plans read it again each time. */
+export const alongTheKey = 'set local enable_bitmapscan = off; set local enable_seqscan = off';
+export const waitingEvents = `select e.id, e.event from audit_pending p join audit_events e on e.id = p.event_id
+  where p.org_id = $1 order by p.event_id limit ${batch}`;
+
 /** Two steps from the ends of two keys, however long the chain is. */
 export const chainHead = `(select sequence, hash from audit_chain where org_id = $1 order by sequence desc limit 1)
   union all (select sequence, hash from audit_checkpoints where org_id = $1 and cut order by sequence desc limit 1)
@@ -48,8 +53,7 @@ export class AuditSealer implements Sweeper {
   }
 
   private async sealBatch(client: PoolClient, org: OrgId, wait: boolean): Promise<number> {
-    // Only a plain walk along the key passes by what earlier batches deleted; other plans read it again each time.
-    await client.query('begin; set local enable_bitmapscan = off; set local enable_seqscan = off');
+    await client.query(`begin; ${alongTheKey}`);
     try {
       const lock = `hashtextextended('audit:' || $1::text, 0)`;
       const got = await client.query<{ got: boolean }>(
@@ -69,10 +73,7 @@ export class AuditSealer implements Sweeper {
   }
 
   private async seal(client: PoolClient, org: OrgId): Promise<{ count: number; state: ChainState } | undefined> {
-    const waiting = await client.query<{ id: string; event: unknown }>(
-      `select e.id, e.event from audit_pending p join audit_events e on e.id = p.event_id where p.org_id = $1 order by p.event_id limit ${batch}`,
-      [org],
-    );
+    const waiting = await client.query<{ id: string; event: unknown }>(waitingEvents, [org]);
     if (waiting.rows.length === 0) return undefined;
     const head = await client.query<{ sequence: string; hash: string }>(chainHead, [org]);
     let state: ChainState = head.rows[0]

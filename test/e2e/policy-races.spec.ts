@@ -1,3 +1,6 @@
+import type { OrgId } from '../../src/kernel/ids.js';
+import { TxRunner } from '../../src/platform/database/tx.js';
+import { PolicyService } from '../../src/policy/policy.service.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
 const forbid = (name: string) => ({ name, text: `forbid(principal == User::"${name}", action, resource is Tool);` });
@@ -14,6 +17,16 @@ describe('administration by several at once', () => {
       (await gateway.sql<{ policy_version: string }>('select policy_version from orgs where slug = $1', [slug]))[0]!
         .policy_version,
     );
+
+  it('no policy is stored in an org that is deleted meanwhile', async () => {
+    const [row] = await gateway.sql<{ id: OrgId }>(
+      `insert into orgs (id, slug, name, deleted_at) values (gen_random_uuid(), 'gone', 'Gone', now()) returning id`,
+    );
+    const { get } = gateway.gateway;
+    const store = () => get(TxRunner).run((tx) => get(PolicyService).seedDevelopment(tx, row!.id));
+    await expect(store()).rejects.toMatchObject({ code: 'not_found' });
+    expect(await gateway.sql('select from policies where org_id = $1', [row!.id])).toEqual([]);
+  });
 
   it('a change of an org undoes no change of its policies', async () => {
     const before = await versionOf('default');

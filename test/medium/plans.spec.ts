@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { chainHead } from '../../src/audit/audit.sealer.js';
+import { alongTheKey, chainHead, waitingEvents } from '../../src/audit/audit.sealer.js';
 import type { Act } from '../../src/kernel/verb-bus.js';
 import { migrateDatabase } from '../../src/platform/database/migrate.js';
 import { agentStatsRecorder } from '../../src/registry/agent-stats.recorder.js';
@@ -40,6 +40,18 @@ describe('plans of hot statements', () => {
     const plan = await planOf('jsonb', `with s as (${change!.statement.sql('$1')}) select`, '[]');
     expect(plan).toMatch(/Index Scan using pk_a2a_task_instances/);
     expect(plan).not.toMatch(/Seq Scan/);
+  });
+
+  it('waiting events are taken along their key, past those that earlier batches deleted', async () => {
+    const fill =
+      'insert into audit_pending (org_id, event_id) select $1, gen_random_uuid() from generate_series(1, 3000)';
+    await client.query(fill, [org]);
+    await client.query('delete from audit_pending');
+    await client.query(`begin; ${alongTheKey}`);
+    const plan = await planOf('uuid', waitingEvents, org);
+    await client.query('rollback');
+    expect(plan).toMatch(/Index (Only )?Scan using pk_audit_pending/);
+    expect(plan).not.toMatch(/Bitmap|Seq Scan/);
   });
 
   it('the head of a chain is read from the end of its key', async () => {

@@ -123,4 +123,16 @@ describe('RowWriter', () => {
     client.release();
     expect(await ids('test_a')).toEqual([]);
   });
+
+  it('opens a second lane for a full batch alone', async () => {
+    const held: (() => void)[] = [];
+    const query = () => new Promise<void>((done) => held.push(done));
+    const writer = new RowWriter({ query } as never, 2, 3);
+    const writes = [1, 2, 3].map((id) => writer.write([a(id)]));
+    expect(held).toHaveLength(1);
+    writes.push(writer.write([a(4)]));
+    expect(held).toHaveLength(2);
+    for (const done of held) done();
+    await Promise.all(writes);
+  });
 });
