@@ -39,7 +39,8 @@ const mayHoldProto = /__proto__|\\u00/;
 // A double overflows at 1e309: three digits of exponent, or a very long mantissa.
 const mayHoldHugeNumber = /[eE]\+?\d{3}|\d{200}/;
 
-function isUnstorable(text: string): boolean {
+/** True for text that PostgreSQL cannot store: with a NUL or a lone surrogate. */
+export function isUnstorable(text: string): boolean {
   return text.includes('\u0000') || !text.isWellFormed();
 }
 

@@ -7,8 +7,9 @@ import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 
 /** A member by its camelCase name, else by its snake_case name; undefined when absent or null. */
 export function member(object: JsonObject, name: string): Json | undefined {
-  const key = Object.hasOwn(object, name) ? name : snakeCase(name);
-  return Object.hasOwn(object, key) ? (object[key] ?? undefined) : undefined;
+  if (Object.hasOwn(object, name)) return object[name] ?? undefined;
+  const snake = snakeCase(name);
+  return snake !== name && Object.hasOwn(object, snake) ? (object[snake] ?? undefined) : undefined;
 }
 
 /** A member that is a string; anything else counts as absent. */
@@ -34,6 +35,13 @@ export function stringsMember(object: JsonObject, name: string): string[] {
   return arrayMember(object, name).filter((item) => typeof item === 'string');
 }
 
+// Asked for every absent member of every request; the names are those that the code asks for, so they are few.
+const snakeNames = new Map<string, string>();
+
 function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const known = snakeNames.get(name);
+  if (known !== undefined) return known;
+  const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  snakeNames.set(name, snake);
+  return snake;
 }

@@ -49,6 +49,11 @@ states.set('TASK_STATE_CANCELLED', 'TASK_STATE_CANCELED');
 states.set('cancelled', 'TASK_STATE_CANCELED');
 states.set('running', 'TASK_STATE_WORKING');
 
+/** True for the canonical name of a state, and no other spelling. */
+export function isTaskState(text: string): text is TaskState {
+  return Object.hasOwn(words, text);
+}
+
 /** A state in any spelling to the canonical one; what nobody knows is `unknownState`. */
 export function stateOf(word: string): TaskState {
   return states.get(word) ?? states.get(word.toLowerCase().replaceAll('_', '-')) ?? unknownState;

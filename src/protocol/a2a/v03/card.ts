@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from '../../../kernel/json.js';
 import type { ClaimedInterface } from '../card-interfaces.js';
-import { arrayMember, member, stringMember } from '../members.js';
-import type { SecurityScheme } from '../model.js';
+import { arrayMember, member, objectMember, stringMember } from '../members.js';
+import type { AgentCard, SecurityRequirement, SecurityScheme } from '../model.js';
 
 /**
  * The interfaces of a v0.3 card: `url` with `preferredTransport` (default JSONRPC) first, then `additionalInterfaces`
@@ -28,4 +28,57 @@ export function securityScheme({ type, in: location, ...rest }: JsonObject): Sec
   if (type === 'oauth2') return { oauth2SecurityScheme: rest };
   if (type === 'openIdConnect') return { openIdConnectSecurityScheme: rest };
   return type === 'mutualTLS' ? { mtlsSecurityScheme: rest } : undefined;
+}
+
+/**
+ * A card of v0.3 whose security schemes have the members of its proto beside those of its JSON: clients of REST read `/v1/card` as the one
+ * or as the other, and each ignores what it does not know.
+ */
+export function withProtoSchemes(card: JsonObject): JsonObject {
+  const schemes = Object.entries(objectMember(card, 'securitySchemes')).map(([name, scheme]) => [
+    name,
+    isJsonObject(scheme) ? { ...scheme, ...securityScheme(scheme) } : scheme,
+  ]);
+  return schemes.length === 0 ? card : { ...card, securitySchemes: Object.fromEntries(schemes) as JsonObject };
+}
+
+/**
+ * A card of ours as v0.3 writes it (v0.3 section 5.5): `url` with its transport instead of a list of interfaces, security
+ * schemes in the shape of OpenAPI. Interfaces of other versions are left out; there is one of v0.3 over JSON-RPC.
+ */
+export function encodeCard(card: AgentCard): JsonObject {
+  const { supportedInterfaces, capabilities, securitySchemes, securityRequirements, signatures, ...same } = card;
+  const { extendedAgentCard, ...abilities } = capabilities;
+  const faces = supportedInterfaces.filter(({ protocolVersion }) => protocolVersion === '0.3');
+  const main = faces.find(({ protocolBinding }) => protocolBinding === 'JSONRPC') ?? faces[0];
+  const written = {
+    protocolVersion: '0.3',
+    ...same,
+    url: main?.url,
+    preferredTransport: main?.protocolBinding,
+    additionalInterfaces: faces.map(({ url, protocolBinding }) => ({ url, transport: protocolBinding })),
+    capabilities: { ...abilities, stateTransitionHistory: false },
+    securitySchemes: securitySchemes && mapValues(securitySchemes, openApiScheme),
+    security: securityRequirements?.map(requirement),
+    supportsAuthenticatedExtendedCard: extendedAgentCard ?? false,
+    signatures,
+  };
+  return JSON.parse(JSON.stringify(written)) as JsonObject;
+}
+
+function openApiScheme(scheme: SecurityScheme): JsonObject {
+  const { location, ...key } = scheme.apiKeySecurityScheme ?? {};
+  if (scheme.apiKeySecurityScheme) return { type: 'apiKey', ...key, ...(location !== undefined && { in: location }) };
+  if (scheme.httpAuthSecurityScheme) return { type: 'http', ...scheme.httpAuthSecurityScheme };
+  if (scheme.oauth2SecurityScheme) return { type: 'oauth2', ...scheme.oauth2SecurityScheme };
+  if (scheme.openIdConnectSecurityScheme) return { type: 'openIdConnect', ...scheme.openIdConnectSecurityScheme };
+  return { type: 'mutualTLS', ...scheme.mtlsSecurityScheme };
+}
+
+function requirement({ schemes }: SecurityRequirement): JsonObject {
+  return mapValues(schemes, ({ list }) => list);
+}
+
+function mapValues<Value, Result>(record: Readonly<Record<string, Value>>, map: (value: Value) => Result) {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]));
 }

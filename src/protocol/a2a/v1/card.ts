@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from '../../../kernel/json.js';
 import type { ClaimedInterface } from '../card-interfaces.js';
 import { arrayMember, member, objectMember, stringMember } from '../members.js';
-import type { SecurityScheme } from '../model.js';
+import type { AgentCard, SecurityScheme } from '../model.js';
 
 const wrappers = [
   'apiKeySecurityScheme',
@@ -35,4 +35,9 @@ export function securityScheme(scheme: JsonObject): SecurityScheme | undefined {
     if (isJsonObject(inner)) return { [wrapper]: inner };
   }
   return undefined;
+}
+
+/** A card of ours as v1.0 writes it (section 4.4.1): the model itself, without members that are undefined. */
+export function encodeCard(card: AgentCard): JsonObject {
+  return JSON.parse(JSON.stringify(card)) as JsonObject;
 }

@@ -1,0 +1,44 @@
+import { isJsonObject } from '../../../kernel/json.js';
+import { defined } from '../defined.js';
+import type { DecodeOptions } from '../dialect.js';
+import type { Fields } from '../fields.js';
+import { idRule, messageFields, partsField } from '../message-fields.js';
+import type { Message } from '../model.js';
+import { readPart, readProtoPart } from './read-part.js';
+
+/** True when the message is in the words of the v0.3 proto, which says `content` where all others say `parts`. */
+export function isProtoMessage(message: Fields): boolean {
+  return message.value('content') !== undefined && message.value('parts') === undefined;
+}
+
+/**
+ * A message as a client of v0.3 or an older one sends it (v0.3 section 6.4). The id may be missing, since older agents make none, when
+ * there is a maker of ids. `skill.skillId`, which only the MCP bridge says (and then no role), is `metadata.skillId` afterwards.
+ */
+export function readMessage(fields: Fields, { newId }: DecodeOptions): Message {
+  const skillId = bridgedSkill(fields);
+  const messageId = fields.text('messageId', idRule) ?? newId?.();
+  if (messageId === undefined && fields.value('messageId') === undefined) fields.refuse('messageId', 'is required');
+  const role = skillId !== undefined ? (fields.text('role') ?? 'user') : fields.requiredText('role');
+  if (role !== '' && role !== 'user' && role !== 'ROLE_USER') fields.refuse('role', 'must be user');
+  const parts = isProtoMessage(fields)
+    ? partsField(fields, 'content', readProtoPart)
+    : partsField(fields, 'parts', readPart);
+  const { metadata, ...others } = messageFields(fields);
+  return defined({
+    messageId: messageId ?? '',
+    role: 'ROLE_USER',
+    parts,
+    ...others,
+    metadata: skillId === undefined ? metadata : { ...metadata, skillId },
+  });
+}
+
+function bridgedSkill(fields: Fields): string | undefined {
+  return isJsonObject(fields.value('skill')) ? fields.child('skill')?.text('skillId', idRule) : undefined;
+}
+
+/** A message that is a text and nothing else. */
+export function textMessage(text: string, newId: () => string): Message {
+  return { messageId: newId(), role: 'ROLE_USER', parts: [{ text }] };
+}

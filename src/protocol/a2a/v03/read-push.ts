@@ -1,0 +1,18 @@
+import { defined } from '../defined.js';
+import type { Fields } from '../fields.js';
+import type { PushConfig } from '../operations.js';
+import { pushConfigFields, schemeRule } from '../push-fields.js';
+
+/** A PushNotificationConfig (v0.3 section 6.8). Of its `schemes` the first is kept; none at all is no authentication. */
+export function readPushConfig(fields: Fields): Omit<PushConfig, 'taskId'> {
+  return defined(pushConfigFields(fields, readScheme));
+}
+
+function readScheme(authentication: Fields): string | undefined {
+  const [first] = authentication.texts('schemes', 20, schemeRule) ?? [];
+  const scheme = first ?? authentication.text('scheme', schemeRule);
+  if (scheme === undefined && authentication.text('credentials', { empty: 'absent' }) !== undefined) {
+    authentication.refuse('schemes', 'must name a scheme for the credentials');
+  }
+  return scheme;
+}

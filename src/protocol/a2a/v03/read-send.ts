@@ -1,0 +1,78 @@
+import { olderWords } from '../aliases.js';
+import { defined } from '../defined.js';
+import type { DecodeOptions } from '../dialect.js';
+import type { Fields } from '../fields.js';
+import { limits } from '../limits.js';
+import type { Message } from '../model.js';
+import type { SendParams } from '../operations.js';
+import { isProtoMessage, readMessage, textMessage } from './read-message.js';
+import { readPushConfig } from './read-push.js';
+
+// Stands where none was sent; the request is refused then, and nobody sees it.
+const noMessage: Message = { messageId: '', role: 'ROLE_USER', parts: [] };
+
+/** MessageSendParams (v0.3 section 7.1.1) with the older words beside it. Every way to say "do not wait" is one flag (C11). */
+export function readSend(params: Fields, options: DecodeOptions): SendParams {
+  const newId = typeof params.value('message') === 'string' ? options.newId : undefined;
+  const messageFields = newId ? undefined : params.requiredChild('message');
+  const configuration = params.child('configuration');
+  const words = olderWords(params, messageFields);
+  const message = newId
+    ? textMessage(params.requiredText('message'), newId)
+    : messageFields
+      ? readMessage(messageFields, options)
+      : noMessage;
+  const doesNotWait = configuration !== undefined && saysNotToWait(configuration, messageFields);
+  return defined({
+    message: placed(params, message, words),
+    acceptedOutputModes: configuration?.texts('acceptedOutputModes', limits.outputModes, { max: limits.mediaType }),
+    pushConfig: readPush(params, configuration, words.webhookUrl),
+    historyLength: configuration?.integer('historyLength', 0),
+    returnImmediately: words.returnImmediately || doesNotWait || undefined,
+    metadata: params.json('metadata'),
+    idempotencyKey: words.idempotencyKey,
+    choiceId: words.choiceId,
+    answerAs: words.answerAs,
+    reyn: words.reyn,
+  });
+}
+
+/**
+ * `blocking: false`, or the v1.0 spelling of it. Absent means waiting, in JSON. In the proto's JSON a false member is left out by its
+ * writers, so a configuration without `blocking` says false there.
+ */
+function saysNotToWait(configuration: Fields, message: Fields | undefined): boolean {
+  const [blocking, returnImmediately] = [configuration.flag('blocking'), configuration.flag('returnImmediately')];
+  const isProto = message !== undefined && isProtoMessage(message);
+  return (
+    returnImmediately === true ||
+    blocking === false ||
+    (isProto && blocking === undefined && returnImmediately === undefined)
+  );
+}
+
+/** The message in the context and the task that were named beside it. */
+function placed(
+  params: Fields,
+  message: Message,
+  { contextId, taskId }: { contextId?: string; taskId?: string },
+): Message {
+  if (taskId !== undefined && message.taskId !== undefined && taskId !== message.taskId) {
+    params.refuse('task_id', 'must be that of the message');
+  }
+  if (taskId === undefined && (contextId === undefined || message.contextId !== undefined)) return message;
+  return defined({ ...message, contextId: message.contextId ?? contextId, taskId: message.taskId ?? taskId });
+}
+
+function readPush(
+  params: Fields,
+  configuration: Fields | undefined,
+  webhookUrl: string | undefined,
+): SendParams['pushConfig'] {
+  const name =
+    configuration?.value('pushNotificationConfig') === undefined ? 'pushNotification' : 'pushNotificationConfig';
+  const config = configuration?.child(name);
+  if (config && webhookUrl !== undefined) params.refuse('webhook_url', 'cannot stand beside a push configuration');
+  if (config) return { ...readPushConfig(config), format: 'v0.3' };
+  return webhookUrl === undefined ? undefined : { url: webhookUrl, format: 'reyn' };
+}
