@@ -22,6 +22,16 @@ export const errorCodes = {
   card_invalid: { title: 'Agent card unreachable or invalid', retryable: false, public: true },
   slug_taken: { title: 'Slug already taken', retryable: false, public: true },
   policy_invalid: { title: 'Policy is not valid', retryable: false, public: true },
+  // A2A (v1.0 section 3.3.2)
+  task_not_found: { title: 'Task not found', retryable: false, public: true },
+  task_not_cancelable: { title: 'Task cannot be canceled', retryable: false, public: true },
+  push_not_supported: { title: 'Push notifications are not supported', retryable: false, public: true },
+  unsupported_operation: { title: 'This operation is not supported', retryable: false, public: true },
+  content_type_not_supported: { title: 'Incompatible content types', retryable: false, public: true },
+  extended_card_not_configured: { title: 'No extended agent card', retryable: false, public: true },
+  extension_required: { title: 'A required extension was not activated', retryable: false, public: true },
+  version_not_supported: { title: 'Protocol version not supported', retryable: false, public: true },
+  method_not_found: { title: 'Method not found', retryable: false, public: true },
   // the remote agent (RE-24…RE-29)
   remote_timeout: { title: 'The remote agent did not answer in time', retryable: true, public: true },
   remote_transport: { title: 'The remote agent could not be reached', retryable: true, public: true },

@@ -2,6 +2,12 @@ import { z } from 'zod';
 
 /** Work for a worker: imperative, ids only. A job means "look again"; the row decides. One queue per job. */
 export const jobs = {
+  'task.execute': { queue: 'task-execution', payload: z.object({ taskId: z.string() }), concurrency: 16 },
+  'webhook.deliver': {
+    queue: 'webhook-delivery',
+    payload: z.object({ taskId: z.string(), configId: z.string() }),
+    concurrency: 32,
+  },
   'card.refresh': { queue: 'card-refresh', payload: z.object({ agentId: z.string() }), concurrency: 4 },
   'sweep.run': { queue: 'sweeps', payload: z.object({ sweeper: z.string() }), concurrency: 2 },
 } as const;

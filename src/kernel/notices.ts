@@ -9,9 +9,13 @@ const agentAt = z.object({ orgId: z.string(), agentId: z.string() });
  */
 export const notices = {
   'agent.card-changed': agentAt,
+  'published.changed': agentAt,
   'policy.changed': orgAt,
   'credentials.changed': orgAt,
   'org.changed': orgAt,
+  'task.event-appended': z.object({ taskId: z.string(), seq: z.number() }),
+  'task.cancel-wished': z.object({ taskId: z.string() }),
+  'mailbox.filled': z.object({ agentId: z.string() }),
   'mcp.session-ended': z.object({ orgId: z.string(), sessionId: z.string() }),
   'mcp.call-cancelled': z.object({
     orgId: z.string(),

@@ -1,4 +1,4 @@
-import type { CallContext } from './call-context.js';
+import type { CallContext, Principal } from './call-context.js';
 import { systemClock, type Clock } from './clock.js';
 import { RialtoError } from './errors.js';
 import { newId, type ActId } from './ids.js';
@@ -24,6 +24,8 @@ export interface VerbCall {
   readonly legacyAlias?: string;
   readonly agent?: TargetAgent;
   readonly skillId?: string;
+  /** What policies may know of the task that is the resource. */
+  readonly task?: { readonly agent: string; readonly owner: { readonly kind: Principal['kind']; readonly id: string } };
   /** Correlates everything one call causes (RE-20). */
   readonly sessionId?: string;
   /** Top-level arguments: policies may read them, records keep only their size and hash. */

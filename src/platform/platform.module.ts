@@ -19,13 +19,16 @@ import { NoticeListener } from './bus/on-notice.decorator.js';
 import { SETTINGS, type Settings } from './config/settings.js';
 import { migrations, schemaState } from './database/migrate.js';
 import { Pg } from './database/pg.js';
+import { Presence } from './database/presence.js';
 import { RowWriter } from './database/row-writer.js';
 import { TxRunner } from './database/tx.js';
 import { parseAllowList } from './http/address.js';
 import { parseTrustProxy } from './http/client-address.js';
 import { Cursors } from './http/cursor.js';
 import { FrontDoor } from './http/front-door.js';
+import { PublicUrl } from './http/public-url.js';
 import { SafeFetch } from './http/safe-fetch.js';
+import { SseStreams } from './http/sse-streams.js';
 import { JobsModule } from './jobs/jobs.module.js';
 import type { QueueBackend } from './jobs/queue-backend.js';
 import { SigningKeys } from './secrets/signing-keys.js';
@@ -51,6 +54,7 @@ const exported = [
   SETTINGS,
   LOGGER,
   Pg,
+  Presence,
   TxRunner,
   RowWriter,
   Notices,
@@ -58,7 +62,10 @@ const exported = [
   SigningKeys,
   Cursors,
   SafeFetch,
+  PublicUrl,
   FrontDoor,
+  HttpWatch,
+  SseStreams,
   VerbBus,
   Ledger,
   AdminActs,
@@ -100,21 +107,26 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
         { provide: Pg, useFactory: () => Pg.of(dataSource) },
         { provide: RowWriter, useFactory: (pg: Pg) => new RowWriter(pg.pool), inject: [Pg] },
         { provide: Notices, useFactory: (pg: Pg) => new Notices(pg.pool, infra.directUrl, log), inject: [Pg] },
+        { provide: Presence, useFactory: () => new Presence(infra.directUrl, log) },
         { provide: Vault, useFactory: () => new Vault(settings.encryptionKey) },
         { provide: SigningKeys, useFactory: (pg: Pg, vault: Vault) => new SigningKeys(pg, vault), inject: [Pg, Vault] },
         { provide: Cursors, useFactory: (vault: Vault) => new Cursors(vault), inject: [Vault] },
+        { provide: PublicUrl, useFactory: () => new PublicUrl(settings) },
         {
           provide: SafeFetch,
           useFactory: () =>
             new SafeFetch({ allow: parseAllowList(settings.RIALTO_OUTBOUND_ALLOW), httpsOnly: settings.production }),
         },
         {
-          provide: FrontDoor,
-          useFactory: (metrics: Metrics) => {
-            const watch = new HttpWatch(metrics, log, parseTrustProxy(settings.RIALTO_TRUST_PROXY));
-            return new FrontDoor(watch, (err, { requestId }) => log.error({ err, requestId }, 'a request failed'));
-          },
+          provide: HttpWatch,
+          useFactory: (metrics: Metrics) => new HttpWatch(metrics, log, parseTrustProxy(settings.RIALTO_TRUST_PROXY)),
           inject: [Metrics],
+        },
+        {
+          provide: FrontDoor,
+          useFactory: (watch: HttpWatch) =>
+            new FrontDoor(watch, (err, { requestId }) => log.error({ err, requestId }, 'a request failed')),
+          inject: [HttpWatch],
         },
         {
           provide: VerbBus,
@@ -131,6 +143,7 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
         { provide: Metrics, useFactory: () => new Metrics() },
         TxRunner,
         AdminActs,
+        SseStreams,
       ],
       exports: exported,
     };

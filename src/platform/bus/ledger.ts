@@ -35,12 +35,24 @@ export class Ledger implements VerbLedger {
 
   /** Records the success of an act inside the transaction of its own work: both are committed or neither. */
   async completeIn(tx: Tx, act: Act): Promise<void> {
-    const end: ActEnd = { outcome: 'completed', durationMs: Math.max(0.001, systemClock.now() - act.startedAt) };
-    const rows = this.rowsOfEnd(act, end);
+    const { rows, done } = this.completion(act);
     const client = { query: ({ text, values }: { text: string; values: unknown[] }) => tx.manager.query(text, values) };
     if (rows.length > 0) await writeRows(client as never, rows);
     act.recorded = true;
-    tx.afterCommit(() => this.count(act, end));
+    tx.afterCommit(done);
+  }
+
+  /**
+   * The success of an act as rows that its work commits itself, together with what it did. `done` is called after that
+   * commit; an act whose work does not call it is recorded by the bus as usual.
+   */
+  completion(act: Act): { rows: RowChange[]; done: () => void } {
+    const end: ActEnd = { outcome: 'completed', durationMs: Math.max(0.001, systemClock.now() - act.startedAt) };
+    const done = (): void => {
+      act.recorded = true;
+      this.count(act, end);
+    };
+    return { rows: this.rowsOfEnd(act, end), done };
   }
 
   private rowsOfEnd(act: Act, end: ActEnd): RowChange[] {

@@ -15,21 +15,76 @@ const credential = z.discriminatedUnion('type', [
   }),
 ]);
 
+/** An outside agent: registered by its URL. */
+const registered = z.strictObject({
+  url: z.url(),
+  slug: z.string().optional(),
+  trustLevel: z.enum(['untrusted', 'standard', 'trusted']).optional(),
+  timeoutMs: z.number().int().positive().optional(),
+  credential: credential.optional(),
+});
+
+const texts = z.array(z.string());
+const skill = z.strictObject({
+  id: z.string(),
+  name: z.string().optional(),
+  description: z.string().optional(),
+  tags: texts.optional(),
+  examples: texts.optional(),
+  inputModes: texts.optional(),
+  outputModes: texts.optional(),
+  inputSchema: z.unknown().optional(),
+  public: z.boolean().optional(),
+  requiresAuth: z.boolean().optional(),
+  isConsequential: z.boolean().optional(),
+});
+const executor = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('echo'),
+    delayMs: z.number().optional(),
+    chunks: z.number().optional(),
+    ask: z.string().optional(),
+  }),
+  z.strictObject({ kind: z.literal('remote'), agentId: z.string(), skillId: z.string().optional() }),
+  z.strictObject({ kind: z.literal('http'), url: z.string() }),
+  z.strictObject({ kind: z.literal('mailbox') }),
+]);
+const extension = z.strictObject({
+  uri: z.string(),
+  description: z.string().optional(),
+  required: z.boolean().optional(),
+  params: z.unknown().optional(),
+});
+
+/** An agent of our own: published under its name. Its shape alone; its values are held to what the API takes (AN-96). */
+const published = z.strictObject({
+  name: z.string(),
+  handle: z.string().optional(),
+  description: z.string().optional(),
+  skills: z.array(skill).optional(),
+  executor: executor.optional(),
+  apiKeyEnv: variable.optional(),
+  publishToCard: z.boolean().optional(),
+  a2a_accept_cleartext: z.boolean().optional(),
+  streaming: z.boolean().optional(),
+  pushNotifications: z.boolean().optional(),
+  extendedCard: z.boolean().optional(),
+  defaultInputModes: texts.optional(),
+  defaultOutputModes: texts.optional(),
+  version: z.string().optional(),
+  provider: z.strictObject({ organization: z.string(), url: z.string() }).optional(),
+  documentationUrl: z.string().optional(),
+  iconUrl: z.string().optional(),
+  extensions: z.array(extension).optional(),
+  protocolVersions: texts.optional(),
+  history: z.enum(['context', 'agent']).optional(),
+});
+
 /** `rialto.config.json`: what exists by declaration, in the default org. Secrets are named by variable, never written here. */
 export const configFileSchema = z.strictObject({
   $schema: z.string().optional(),
   apiKeyEnv: variable.optional(),
-  agents: z
-    .array(
-      z.strictObject({
-        url: z.url(),
-        slug: z.string().optional(),
-        trustLevel: z.enum(['untrusted', 'standard', 'trusted']).optional(),
-        timeoutMs: z.number().int().positive().optional(),
-        credential: credential.optional(),
-      }),
-    )
-    .default([]),
+  agents: z.array(z.union([registered, published])).default([]),
   policies: z.array(z.strictObject({ name: z.string(), text: z.string() })).default([]),
 });
 
@@ -43,7 +98,22 @@ export type ResolvedCredential =
   | { type: 'oauth2'; tokenUrl: string; clientId: string; clientSecret: string; scope?: string };
 
 export interface ConfigFile extends Omit<Declared, 'agents'> {
-  agents: (Omit<Declared['agents'][number], 'credential'> & { credential?: ResolvedCredential })[];
+  /** Outside agents, by URL. */
+  agents: (Omit<z.output<typeof registered>, 'credential'> & { credential?: ResolvedCredential })[];
+  /** Agents of our own, by name; `apiKey` is what `apiKeyEnv` names. */
+  published: (Omit<z.output<typeof published>, 'apiKeyEnv'> & { apiKey?: string })[];
+}
+
+/** The value of a static bearer, from the variable that is named for it; none when that is unset or too short to be a key. */
+export function staticBearer(
+  name: string,
+  env: Record<string, string | undefined>,
+  problems: string[],
+): string | undefined {
+  const value = env[name];
+  if (!value) problems.push(`${name} is named by apiKeyEnv and is not set`);
+  else if (Buffer.byteLength(value) < 16) problems.push(`${name} is named by apiKeyEnv and is shorter than 16 bytes`);
+  return value;
 }
 
 /** Puts the secrets in the places of their names; a variable that is not set is a problem. */
@@ -70,10 +140,16 @@ export function resolveSecrets(
   };
   return {
     ...file,
-    agents: file.agents.map(({ credential: declared, ...agent }) => ({
-      ...agent,
-      ...(declared && { credential: resolve(declared) }),
-    })),
+    agents: file.agents.flatMap((agent) => {
+      if (!('url' in agent)) return [];
+      const { credential: declared, ...rest } = agent;
+      return [{ ...rest, ...(declared && { credential: resolve(declared) }) }];
+    }),
+    published: file.agents.flatMap((agent) => {
+      if ('url' in agent) return [];
+      const { apiKeyEnv, ...rest } = agent;
+      return [{ ...rest, ...(apiKeyEnv !== undefined && { apiKey: staticBearer(apiKeyEnv, env, problems) }) }];
+    }),
   };
 }
 
@@ -85,10 +161,13 @@ export function readConfigFile(named: string | undefined, problems: string[]): D
     return configFileSchema.parse({});
   }
   try {
-    const parsed = configFileSchema.safeParse(JSON.parse(readFileSync(file, 'utf8')));
+    const content: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    const parsed = configFileSchema.safeParse(content);
     if (parsed.success) return parsed.data;
     problems.push(
-      ...parsed.error.issues.map((issue) => `${file}: ${issue.path.join('.') || 'the file'}: ${issue.message}`),
+      ...parsed.error.issues
+        .flatMap((issue) => plainly(issue, content))
+        .map(({ path, message }) => `${file}: ${path.join('.') || 'the file'}: ${message}`),
     );
   } catch (error) {
     problems.push(`${file} cannot be read as JSON: ${reasonOf(error as Error)}`);
@@ -100,4 +179,15 @@ export function readConfigFile(named: string | undefined, problems: string[]): D
 function reasonOf({ name, message }: Error): string {
   if (name !== 'SyntaxError') return message;
   return /at position \d+(?: \(line \d+ column \d+\))?/.exec(message)?.[0] ?? 'it is not JSON';
+}
+
+type Issue = z.core.$ZodIssue;
+
+/** An entry of `agents` is told by what it has: with a `name` alone it is one of ours, else an outside one. */
+function plainly(issue: Issue, content: unknown): Pick<Issue, 'path' | 'message'>[] {
+  if (issue.code !== 'invalid_union' || issue.path[0] !== 'agents') return [issue];
+  const entry = (content as { agents: unknown[] }).agents[Number(issue.path[1])];
+  const isOurs = typeof entry === 'object' && entry !== null && 'name' in entry && !('url' in entry);
+  const inner = issue.errors[isOurs ? 1 : 0] ?? [];
+  return inner.map(({ path, message }) => ({ path: [...issue.path, ...path], message }));
 }

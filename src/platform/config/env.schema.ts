@@ -59,7 +59,11 @@ export const environment = {
   PORT: setting(port.default(3000), '`3000`', 'port of every door; 0 takes a free one'),
   HOST: setting(z.string().optional(), '`127.0.0.1`, production `0.0.0.0`', 'address to listen on'),
   METRICS_PORT: setting(port.default(9464), '`9464`', 'port of `/metrics`; 0 turns it off'),
-  GRPC_PORT: setting(port.optional(), 'off', 'reserved for the A2A server: port of its gRPC services'),
+  GRPC_PORT: setting(
+    port.optional(),
+    'off',
+    'port of the A2A gRPC services, which cards then name; 0 takes a free one',
+  ),
   RIALTO_PUBLIC_URL: setting(
     url('http:', 'https:').optional(),
     'the listening address',
@@ -113,6 +117,11 @@ export const environment = {
     '`rialto.config.json` if present',
     'declared agents and policies, reconciled at start',
   ),
+  RIALTO_AGENTS_DIR: setting(
+    z.string().min(1).default('agents'),
+    '`agents` if present',
+    'folder whose sub-directories are published agents of the org `default`; watched',
+  ),
   RIALTO_OUTBOUND_ALLOW: setting(
     z
       .string()
@@ -149,12 +158,12 @@ export const environment = {
   RIALTO_A2A_PROFILE: setting(
     z.enum(['1.0.0', '1.0.1']).default('1.0.1'),
     '`1.0.1`',
-    'reserved for the A2A server: error table of its doors',
+    'error table of the A2A doors; `1.0.0` for callers that expect the older codes',
   ),
   RIALTO_A2A_ACCEPT_CLEARTEXT: setting(
     flag.default(true),
     '`true`',
-    'reserved for the A2A server: whether published agents accept unencrypted messages unless they say',
+    'whether published agents accept unencrypted messages unless they say',
   ),
   RIALTO_JWT_ISSUERS: setting(list.default(['rialto']), '`rialto`', 'accepted `iss` of tokens under our secrets'),
   RIALTO_JWT_AUDIENCE: setting(list.default(['rialto']), '`rialto`', 'accepted `aud`'),
@@ -170,7 +179,7 @@ export const environment = {
   RIALTO_LEGACY_TOKENS: setting(
     flag.default(false),
     '`false`',
-    'reserved for the A2A server: accept tokens without `iss` and `aud` on the `_agent-native` and `/a2a` doors',
+    'accept tokens without `iss` and `aud` on the `_agent-native` and `/a2a` doors',
   ),
   RIALTO_DEV_ANONYMOUS: setting(flag.default(false), '`false`', 'development only: loopback callers need no token'),
   RIALTO_ADMIN_PASSWORD: setting(
@@ -186,7 +195,17 @@ export const environment = {
   RIALTO_CONFORMANCE_AGENT: setting(
     z.enum(['v1', 'v03', 'nocaps', 'reqext']).optional(),
     'off',
-    'reserved for the A2A server: publish the conformance agent (`v1`, `v03`, `nocaps`, `reqext`) as the default agent',
+    'publish the conformance agent (`v1`, `v03`, `nocaps`, `reqext`) as the default agent',
+  ),
+  A2A_QUEUED_LIFETIME_MAX_MS: setting(
+    whole(100, 86_400_000).default(180_000),
+    '`180000`',
+    'how long an accepted task may wait for a worker; then it fails and says so',
+  ),
+  A2A_PROCESSING_LIFETIME_MAX_MS: setting(
+    whole(100, 604_800_000).default(1_800_000),
+    '`1800000`',
+    'how long a task may be worked on without a change of its status; then it fails and says so',
   ),
   RIALTO_TASK_RETENTION_DAYS: setting(
     whole(1, 36_500).default(30),
@@ -206,7 +225,7 @@ export const environment = {
   RIALTO_MAX_AGENTS_PER_ORG: setting(
     whole(1, 100_000).default(1_000),
     '`1000`',
-    'registered agents that one org may have',
+    'agents that one org may register, and as many that it may publish',
   ),
   RIALTO_CARD_REFRESH_SECONDS: setting(
     whole(1, 86_400).default(300),

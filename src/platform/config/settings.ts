@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { readConfigFile, resolveSecrets, type ConfigFile } from './config-file.js';
+import { readConfigFile, resolveSecrets, staticBearer, type ConfigFile } from './config-file.js';
 import { readEnvironment, type Environment } from './env.schema.js';
 import { isProductionRuntime } from './runtime.js';
 
@@ -45,10 +45,7 @@ export function loadSettings(env: Record<string, string | undefined>): Settings 
   if (production && !values.DATABASE_URL)
     problems.push('DATABASE_URL is required in production; the embedded database is for development');
   const keyName = values.RIALTO_API_KEY_ENV ?? configFile.apiKeyEnv;
-  const legacyBearer = keyName === undefined ? undefined : env[keyName];
-  if (keyName !== undefined && !legacyBearer) problems.push(`${keyName} is named by apiKeyEnv and is not set`);
-  if (legacyBearer && Buffer.byteLength(legacyBearer) < 16)
-    problems.push(`${keyName} is named by apiKeyEnv and is shorter than 16 bytes`);
+  const legacyBearer = keyName === undefined ? undefined : staticBearer(keyName, env, problems);
   if (problems.length > 0) throw new SettingsError(problems);
   return {
     ...values,

@@ -2,10 +2,18 @@ import { assertSchemaCompatibility, LATEST_SCHEMA_VERSION, runMigrations as runQ
 import pg from 'pg';
 import { DataSource, type EntityTarget, type ObjectLiteral } from 'typeorm';
 import { CreateGateway1763769600000 } from '../../../migrations/1763769600000-CreateGateway.js';
+import { CreatePublishedAgents1763856000000 } from '../../../migrations/1763856000000-CreatePublishedAgents.js';
+import { CreateTasks1763856100000 } from '../../../migrations/1763856100000-CreateTasks.js';
+import { CreateWebhooks1763856200000 } from '../../../migrations/1763856200000-CreateWebhooks.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
-export const migrations = [CreateGateway1763769600000];
+export const migrations = [
+  CreateGateway1763769600000,
+  CreatePublishedAgents1763856000000,
+  CreateTasks1763856100000,
+  CreateWebhooks1763856200000,
+];
 
 /** Serialises migrations of processes that start at the same time. */
 const migrationLock = 7_262_911;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Pool, PoolClient } from 'pg';
+import { GroupCommit } from './group-commit.js';
 
 /** How rows of one kind are written: `sql` turns the placeholder of a jsonb array into a data-modifying statement. */
 export interface RowStatement {
@@ -14,70 +15,45 @@ export interface RowChange {
   readonly row: object;
 }
 
-interface Waiting {
-  readonly changes: readonly RowChange[];
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
-
 type Queryable = Pick<Pool | PoolClient, 'query'>;
 
-/**
- * Group commit: what waits while a statement is under way goes out as one statement, and each caller learns its own
- * outcome. A batch that fails is retried change by change, so one bad row harms none (performance.md, section 15).
- */
+/** Rows of many callers, committed in groups; what one caller gives is committed together. */
 export class RowWriter {
-  private readonly waiting: Waiting[] = [];
-  private running = 0;
+  private readonly group: GroupCommit<readonly RowChange[], undefined>;
 
-  constructor(
-    private readonly pool: Queryable,
-    private readonly lanes = 2,
-    private readonly maxBatch = 64,
-  ) {}
+  constructor(pool: Queryable, lanes = 2, maxBatch = 64) {
+    const flush = async (batch: (readonly RowChange[])[]) => {
+      await writeRows(pool, batch.flat());
+      return batch.map(() => undefined);
+    };
+    this.group = new GroupCommit(flush, { lanes, maxBatch });
+  }
 
   /** Resolves when the rows are committed, rejects when they are not. */
   write(changes: readonly RowChange[]): Promise<void> {
-    if (changes.length === 0) return Promise.resolve();
-    return new Promise((resolve, reject) => {
-      this.waiting.push({ changes, resolve, reject });
-      this.pump();
-    });
-  }
-
-  /** One more lane opens only for a full batch: two half-empty ones would commit twice and wait for each other's rows. */
-  private get mayFlush(): boolean {
-    const enough = this.running === 0 ? 1 : this.maxBatch;
-    return this.running < this.lanes && this.waiting.length >= enough;
-  }
-
-  private pump(): void {
-    while (this.mayFlush) {
-      this.running++;
-      void this.flush(this.waiting.splice(0, this.maxBatch)).finally(() => {
-        this.running--;
-        this.pump();
-      });
-    }
-  }
-
-  private async flush(batch: Waiting[]): Promise<void> {
-    try {
-      await writeRows(
-        this.pool,
-        batch.flatMap((entry) => entry.changes),
-      );
-      for (const entry of batch) entry.resolve();
-    } catch (error) {
-      if (batch.length === 1) batch[0]!.reject(error);
-      else
-        await Promise.all(batch.map((entry) => writeRows(this.pool, entry.changes).then(entry.resolve, entry.reject)));
-    }
+    return changes.length === 0 ? Promise.resolve() : this.group.commit(changes);
   }
 }
 
 /** Writes changes as one statement: rows of one kind together, kinds as common table expressions in order of their names. */
 export async function writeRows(client: Queryable, changes: readonly RowChange[]): Promise<void> {
+  const { names, expressions, values } = rowExpressions(changes, 1);
+  await client.query({
+    name: preparedName(`rows:${names.join('+')}`),
+    text: `with ${expressions.join(', ')} select`,
+    values,
+  });
+}
+
+/**
+ * Changes as common table expressions, `<label>0`, `<label>1`, …, whose parameters begin at `$<first>`; always in order of their
+ * names. `select` narrows the rows of each.
+ */
+export function rowExpressions(
+  changes: readonly RowChange[],
+  first: number,
+  { label = 's', select = (rows) => rows }: { label?: string; select?: (rows: string) => string } = {},
+): { names: string[]; expressions: string[]; values: string[] } {
   const kinds = new Map<RowStatement, object[]>();
   for (const { statement, row } of changes) {
     const rows = kinds.get(statement);
@@ -85,15 +61,16 @@ export async function writeRows(client: Queryable, changes: readonly RowChange[]
     else kinds.set(statement, [row]);
   }
   const sorted = [...kinds].sort(([a], [b]) => (a.name < b.name ? -1 : 1));
-  await client.query({
-    name: preparedName(sorted.map(([{ name }]) => name)),
-    text: `with ${sorted.map(([statement], index) => `s${index} as (${statement.sql(`$${index + 1}::jsonb`)})`).join(', ')} select`,
+  return {
+    names: sorted.map(([{ name }]) => name),
+    expressions: sorted.map(
+      ([statement], index) => `${label}${index} as (${statement.sql(select(`$${first + index}::jsonb`))})`,
+    ),
     values: sorted.map(([, rows]) => JSON.stringify(rows)),
-  });
+  };
 }
 
 /** PostgreSQL cuts the names of prepared statements at 63 bytes, so that two long ones could become one. */
-function preparedName(names: string[]): string {
-  const name = `rows:${names.join('+')}`;
+export function preparedName(name: string): string {
   return name.length <= 63 ? name : `rows:${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
 }

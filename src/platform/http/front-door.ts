@@ -30,8 +30,7 @@ export class FrontDoor {
   front(express: RequestListener, open: (path: string) => boolean): RequestListener {
     return (incoming, response) => {
       const request = incoming as DoorRequest;
-      const given = request.headers['x-request-id'];
-      request.requestId = typeof given === 'string' && requestIdShape.test(given) ? given : newId();
+      request.requestId = requestIdOf(request.headers['x-request-id']);
       response.setHeader('X-Request-Id', request.requestId);
       const target = split(request.url ?? '/');
       if (!open(target.path)) return sendProblem(request, response, 'not_found');
@@ -61,6 +60,11 @@ export class FrontDoor {
       else sendProblem(request, response, 'internal');
     });
   }
+}
+
+/** The id that a caller gave its request, when it is fit for logs and headers; else a new one. */
+export function requestIdOf(given: unknown): string {
+  return typeof given === 'string' && requestIdShape.test(given) ? given : newId();
 }
 
 function split(url: string): Target {

@@ -1,73 +1,157 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify, type KeyObject } from 'node:crypto';
+import type { PoolClient } from 'pg';
 import { Pg } from '../database/pg.js';
+import { SnapshotCache } from '../database/snapshot-cache.js';
 import { Vault } from './vault.js';
 
 const place = (kid: string) => ({ table: 'signing_keys', row: kid, org: 'rialto' });
 const keyLock = 7_262_912;
+/** How long a process may go on with a key that another one retired; far less than any grace. */
+const believedMs = 5_000;
+const only = 'deployment';
 
-interface SigningKey {
+/** The key that signs now. */
+export interface Signer {
   readonly kid: string;
-  readonly privateKey: KeyObject;
+  /** Ed25519, base64url (RFC 8037 section 3.1). */
+  readonly sign: (data: Uint8Array) => string;
 }
 
-/** Ed25519 keys of this deployment: made once, sealed at rest, public halves in the JWKS. */
+/** A public key as a JWK (RFC 8037 section 2). */
+export type PublicJwk = Readonly<Record<string, unknown>> & { readonly kid: string };
+
+/**
+ * Ed25519 keys of this deployment: made once, sealed at rest, public halves in the JWKS. One signs; one that was rotated out
+ * stays in the JWKS until it retires, and verifies what it sealed for ever.
+ */
 export class SigningKeys {
-  private active?: Promise<SigningKey>;
+  private readonly signers = new SnapshotCache<Signer>(
+    { probe: () => this.activeKid(), load: (_, kid) => this.open(kid) },
+    believedMs,
+  );
+  private readonly published = new SnapshotCache<readonly PublicJwk[]>(
+    { probe: () => this.publicText(), load: (_, text) => Promise.resolve(JSON.parse(text) as PublicJwk[]) },
+    believedMs,
+  );
+
+  private known?: Signer;
 
   constructor(
     private readonly pg: Pg,
     private readonly vault: Vault,
   ) {}
 
+  /** Signs with the key that was known last: who holds a connection in a transaction must not wait for a second one here. */
   async sign(data: Uint8Array): Promise<{ kid: string; signature: string }> {
-    const { kid, privateKey } = await this.activeKey();
-    return { kid, signature: sign(null, data, privateKey).toString('base64url') };
+    const looked = this.current();
+    looked.catch(() => undefined);
+    const signer = this.known ?? (await looked);
+    return { kid: signer.kid, signature: signer.sign(data) };
+  }
+
+  /** The key that signs now; made when there is none yet. */
+  current(): Promise<Signer> {
+    return this.signers.get(only);
+  }
+
+  /** The same without a promise while it is fresh. */
+  peek(): Signer | undefined {
+    return this.signers.peek(only);
+  }
+
+  /** What verifiers may believe at present: the key that signs, and those before it until they retire. */
+  async publicKeys(): Promise<readonly PublicJwk[]> {
+    await this.current();
+    return this.published.get(only);
+  }
+
+  /** Makes a new key that signs from now on; the one before stays in the JWKS for `graceSeconds`. Answers the new key's id. */
+  async rotate(graceSeconds: number): Promise<string> {
+    const kid = await this.locked(async (client) => {
+      await client.query(
+        'update signing_keys set retired_at = now() + make_interval(secs => $1) where retired_at is null',
+        [graceSeconds],
+      );
+      return this.make(client);
+    });
+    this.signers.expireAll();
+    this.published.expireAll();
+    return kid;
   }
 
   /** False for a wrong signature and for a key that is not ours: whoever can write rows cannot seal. */
   async verify(data: Uint8Array, kid: string, signature: string): Promise<boolean> {
-    const [row] = await this.pg.rows<{ sealed: string }>(
-      'signing-key',
-      'select sealed from signing_keys where kid = $1',
-      [kid],
-    );
-    if (row === undefined) return false;
+    const sealed = await this.sealed(kid);
+    if (sealed === undefined) return false;
     let ours: KeyObject;
     try {
-      ours = createPublicKey(this.vault.open(row.sealed, place(kid)).reveal());
+      ours = createPublicKey(this.vault.open(sealed, place(kid)).reveal());
     } catch {
       return false;
     }
     return verify(null, data, ours, Buffer.from(signature, 'base64url'));
   }
 
-  private activeKey(): Promise<SigningKey> {
-    this.active ??= this.loadOrMake().catch((error: unknown) => {
-      this.active = undefined;
-      throw error;
-    });
-    return this.active;
+  private async activeKid(): Promise<string> {
+    return (
+      (await this.newest(this.pg.pool)) ??
+      this.locked(async (client) => (await this.newest(client)) ?? this.make(client))
+    );
   }
 
-  private async loadOrMake(): Promise<SigningKey> {
+  private async newest(client: Pick<PoolClient, 'query'>): Promise<string | undefined> {
+    const { rows } = await client.query<{ kid: string }>(
+      'select kid from signing_keys where retired_at is null order by created_at desc limit 1',
+    );
+    return rows[0]?.kid;
+  }
+
+  private async make(client: PoolClient): Promise<string> {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519');
     const jwk = publicKey.export({ format: 'jwk' });
     const kid = `k${jwk.x!.slice(0, 10)}`;
     const sealed = this.vault.seal(privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), place(kid));
+    const published = { ...jwk, kid, alg: 'EdDSA', use: 'sig' };
+    await client.query('insert into signing_keys (kid, public_jwk, sealed) values ($1, $2, $3)', [
+      kid,
+      published,
+      sealed,
+    ]);
+    return kid;
+  }
+
+  private async open(kid: string): Promise<Signer> {
+    const privateKey = createPrivateKey(this.vault.open((await this.sealed(kid))!, place(kid)).reveal());
+    this.known = { kid, sign: (data) => sign(null, data, privateKey).toString('base64url') };
+    return this.known;
+  }
+
+  private async sealed(kid: string): Promise<string | undefined> {
+    const [row] = await this.pg.rows<{ sealed: string }>(
+      'signing-key',
+      'select sealed from signing_keys where kid = $1',
+      [kid],
+    );
+    return row?.sealed;
+  }
+
+  private async publicText(): Promise<string> {
+    const [row] = await this.pg.rows<{ text: string }>(
+      'signing-keys-public',
+      `select coalesce(json_agg(public_jwk order by created_at desc), '[]')::text as text
+       from signing_keys where retired_at is null or retired_at > now()`,
+    );
+    return row!.text;
+  }
+
+  private async locked<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const client = await this.pg.pool.connect();
     try {
       await client.query('begin');
       await client.query('select pg_advisory_xact_lock($1)', [keyLock]);
-      await client.query(
-        `insert into signing_keys (kid, public_jwk, sealed) select $1, $2, $3 where not exists (select from signing_keys where retired_at is null)`,
-        [kid, { ...jwk, kid, alg: 'EdDSA', use: 'sig' }, sealed],
-      );
-      const { rows } = await client.query<{ kid: string; sealed: string }>(
-        'select kid, sealed from signing_keys where retired_at is null order by created_at desc limit 1',
-      );
+      const result = await work(client);
       await client.query('commit');
-      const row = rows[0]!;
-      return { kid: row.kid, privateKey: createPrivateKey(this.vault.open(row.sealed, place(row.kid)).reveal()) };
+      return result;
     } catch (error) {
       await client.query('rollback').catch(() => undefined);
       throw error;

@@ -25,6 +25,7 @@ export class Metrics {
     labelNames: ['health'],
     registers: [this.registry],
   });
+  readonly streams = new Gauge({ name: 'rialto_streams', help: 'Open streams', registers: [this.registry] });
   readonly limited = new Counter({
     name: 'rialto_rate_limited_total',
     help: 'Requests refused with 429',

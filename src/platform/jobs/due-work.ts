@@ -1,0 +1,49 @@
+import type { Logger } from '../telemetry/logger.js';
+
+/** How due work of one kind is found and done. */
+export interface DueWork<Item> {
+  /** The oldest first, at most so many. */
+  readonly find: (limit: number) => Promise<Item[]>;
+  readonly keyOf: (item: Item) => string;
+  /** Makes a worker look at it. */
+  readonly ring: (item: Item) => void;
+  /** Does it here; claims first, for others may have it by now. */
+  readonly run: (item: Item) => Promise<void>;
+}
+
+const perSweep = 200;
+const runsHere = 16;
+
+/**
+ * The sweep behind every queue: what is due is rung for; what is still due at the next look is done here, so that neither a
+ * lost queue nor a stuck ring holds it (reliability 4.2).
+ */
+export class DueSweep<Item> {
+  private rung = new Set<string>();
+  private readonly here = new Set<string>();
+
+  constructor(
+    private readonly work: DueWork<Item>,
+    private readonly log: Logger,
+  ) {}
+
+  async sweep(): Promise<void> {
+    const due = await this.work.find(perSweep);
+    const before = this.rung;
+    this.rung = new Set(due.map((item) => this.work.keyOf(item)));
+    for (const item of due) {
+      if (before.has(this.work.keyOf(item))) this.runHere(item);
+      else this.work.ring(item);
+    }
+  }
+
+  private runHere(item: Item): void {
+    const key = this.work.keyOf(item);
+    if (this.here.size >= runsHere || this.here.has(key)) return;
+    this.here.add(key);
+    this.work
+      .run(item)
+      .catch((err: unknown) => this.log.warn({ err, due: key }, 'due work could not be done'))
+      .finally(() => this.here.delete(key));
+  }
+}
