@@ -28,5 +28,22 @@ it.each([
     some(),
   ],
 ])('%s', (condition, attributes, tags) => {
-  expect(readsOf(condition)).toEqual({ attributes, tags });
+  expect(readsOf(condition)).toEqual({ attributes, tags, singleTasks: false });
+});
+
+describe('a single task is named', () => {
+  const named = (policy: string): boolean =>
+    contextReads(parsePolicies(policy).policies.map(({ json }) => json)).singleTasks;
+
+  it.each([
+    ['permit(principal, action, resource == Task::"t");', true],
+    ['permit(principal, action, resource in Task::"t");', true],
+    ['permit(principal, action, resource) unless { resource == Task::"t" };', true],
+    ['permit(principal, action, resource) when { [Task::"t"].contains(resource) };', true],
+    ['permit(principal, action, resource is Task) when { resource.owner == "t" };', false],
+    ['permit(principal, action, resource) when { resource in principal };', false],
+    ['permit(principal == User::"Task", action, resource);', false],
+  ])('%s: %s', (policy, expected) => {
+    expect(named(policy)).toBe(expected);
+  });
 });

@@ -8,6 +8,8 @@ export interface ContextReads {
   readonly attributes: Names;
   /** Arguments read as tags of `context.input`. */
   readonly tags: Names;
+  /** Whether some policy names a single task; otherwise tasks with the same facts get the same decision. */
+  readonly singleTasks: boolean;
 }
 
 /** True when policies that read these names can see this one. */
@@ -18,11 +20,23 @@ export function includes(names: Names, name: string): boolean {
 /** What the conditions of these policies read, never less: a use that is not understood counts as everything. */
 export function contextReads(policies: Iterable<PolicyJson>): ContextReads {
   const found: Found = { attributes: new Set(), tags: new Set(), wholeContext: false, wholeInput: false };
-  for (const policy of policies) for (const { body } of policy.conditions) visit(body, found);
+  let singleTasks = false;
+  for (const policy of policies) {
+    for (const { body } of policy.conditions) visit(body, found);
+    singleTasks ||= namesTask(policy);
+  }
   return {
+    singleTasks,
     attributes: found.wholeContext ? 'all' : found.attributes,
     tags: found.wholeContext || found.wholeInput ? 'all' : found.tags,
   };
+}
+
+/** `Task::"…"` anywhere in the policy, head or condition. */
+function namesTask(node: unknown): boolean {
+  if (Array.isArray(node)) return node.some(namesTask);
+  if (!isJsonObject(node)) return false;
+  return (node.type === 'Task' && typeof node.id === 'string') || Object.values(node).some(namesTask);
 }
 
 interface Found {

@@ -35,6 +35,16 @@ describe('the key', () => {
     expect(decisionKey(blind, { ...call, ...change })).not.toBe(decisionKey(blind, call));
   });
 
+  it('is one for all tasks with the same facts, unless a policy names a single one', () => {
+    const task = { agent: 'a', owner: { kind: 'user', id: 'bob' } } as const;
+    const read = (id: string): PolicyCall => ({ ...call, action: 'task_read', resource: { type: 'Task', id }, task });
+    expect(decisionKey(blind, read('1'))).toBe(decisionKey(blind, read('2')));
+    const other = { ...task, owner: { kind: 'user', id: 'eve' } } as const;
+    expect(decisionKey(blind, { ...read('1'), task: other })).not.toBe(decisionKey(blind, read('1')));
+    const picky = engine.compile([{ name: 'p', text: 'forbid(principal, action, resource == Task::"1");' }]);
+    expect(decisionKey(picky, read('1'))).not.toBe(decisionKey(picky, read('2')));
+  });
+
   it('changes with the set, even when the text is the same', () => {
     expect(decisionKey(setOf('true'), call)).not.toBe(decisionKey(blind, call));
   });

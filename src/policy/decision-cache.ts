@@ -27,7 +27,7 @@ export function decisionKey(set: PolicySet, call: PolicyCall): string | undefine
     agentVersion(call.caller),
     call.action,
     call.resource.type,
-    call.resource.id,
+    call.task && !set.reads.singleTasks ? null : call.resource.id,
     call.resource.parent,
     agentVersion(call.agent),
     taskVersion(call.task),

@@ -63,7 +63,7 @@ export class PolicyDecider {
     this.sets.expire(orgId);
   }
 
-  private async callOf({ ctx, action, resource, args }: Act): Promise<PolicyCall> {
+  private async callOf({ ctx, action, resource, args, task }: Act): Promise<PolicyCall> {
     const slug =
       resource.type === 'A2AAgent' ? resource.id : resource.type === 'Skill' ? parentOf(resource) : undefined;
     const agent = slug === undefined ? undefined : this.facts(ctx.org.id, slug);
@@ -74,6 +74,7 @@ export class PolicyDecider {
       action,
       resource,
       agent: agent instanceof Promise ? await agent : agent,
+      task,
       surface: ctx.surface,
       depth: ctx.depth,
       time: systemClock.now(),

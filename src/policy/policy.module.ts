@@ -15,6 +15,7 @@ import { CredentialStore } from './auth/credential.store.js';
 import { KeyController, OrgController } from './auth/org.controller.js';
 import { ApiKeyEntity, MemberEntity, OrgEntity, OrgSecretEntity, RevokedTokenEntity } from './auth/org.entity.js';
 import { OrgActs } from './auth/org-acts.js';
+import { OrgDirectory } from './auth/org-directory.service.js';
 import { OrgService } from './auth/org.service.js';
 import { TokenRefusals } from './auth/token-refusals.js';
 import { RevocationSweeper } from './auth/revocation.sweeper.js';
@@ -48,6 +49,7 @@ import { PolicyStore } from './policy.store.js';
     PolicyDecider,
     PolicyStore,
     OrgService,
+    OrgDirectory,
     OrgActs,
     AuthService,
     TokenRefusals,
@@ -65,7 +67,7 @@ import { PolicyStore } from './policy.store.js';
     },
     { provide: APP_GUARD, useClass: AuthGuard },
   ],
-  exports: [PolicyService, AuthService, ContextService, OrgService, Bootstrap],
+  exports: [PolicyService, AuthService, ContextService, OrgService, OrgDirectory, Bootstrap],
 })
 export class PolicyModule implements OnModuleInit {
   constructor(

@@ -55,32 +55,41 @@ export class AuthService {
     );
   }
 
-  /** Throws `auth_not_configured` or `unauthenticated`, the latter with one text for every cause. */
-  async authenticate(request: AuthRequest): Promise<Identity> {
+  /**
+   * Throws `auth_not_configured` or `unauthenticated`, the latter with a text for what was sent, never for why it failed (AN-49).
+   * @param lenient tokens of older callers may lack iss and aud.
+   */
+  async authenticate(request: AuthRequest, lenient = false): Promise<Identity> {
     if (!this.configured)
       throw new RialtoError('auth_not_configured', {
         message: 'set A2A_SECRET (at least 32 bytes) to open the agent doors',
       });
-    const identity = await this.recognise(request);
+    const identity = await this.recognise(request, lenient);
     if (identity) return identity;
     this.refusals.count();
     throw new RialtoError('unauthenticated', {
+      message: refusalOf(bearerOf(request)),
       hint: 'send `Authorization: Bearer <token>`; in development the token lies in .rialto/token',
     });
   }
 
-  /** Whether somebody known is calling; the answer of `authenticate` without its errors and counts. */
+  /** Whether somebody known is calling. */
   async knows(request: AuthRequest): Promise<boolean> {
-    return this.configured && (await this.recognise(request)) !== undefined;
+    return (await this.whoIs(request)) !== undefined;
   }
 
-  private async recognise(request: AuthRequest): Promise<Identity | undefined> {
+  /** The answer of `authenticate` without its errors and counts, for what is open to anyone. */
+  async whoIs(request: AuthRequest): Promise<Identity | undefined> {
+    return this.configured ? this.recognise(request) : undefined;
+  }
+
+  private async recognise(request: AuthRequest, lenient = false): Promise<Identity | undefined> {
     const token = bearerOf(request);
     if (token === undefined) return this.mayBeAnonymous(request) ? this.anonymous() : undefined;
-    const key = hash('sha256', token, 'base64');
+    const key = `${lenient ? '?' : ''}${hash('sha256', token, 'base64')}`;
     const known = this.cache.get(key);
     if (known && known.until > systemClock.now()) return known.identity;
-    const identity = await this.identify(request, token);
+    const identity = await this.identify(request, token, lenient);
     if (identity) this.remember(key, identity);
     return identity;
   }
@@ -96,9 +105,9 @@ export class AuthService {
     );
   }
 
-  private async identify(request: AuthRequest, token: string): Promise<Identity | undefined> {
+  private async identify(request: AuthRequest, token: string, lenient: boolean): Promise<Identity | undefined> {
     if (token.startsWith(apiKeyPrefix)) return this.byKey(token);
-    if (token.split('.').length === 3) return this.byJwt(request, token);
+    if (isJwt(token)) return this.byJwt(request, token, lenient);
     return this.byLegacyBearer(token);
   }
 
@@ -110,9 +119,9 @@ export class AuthService {
     return { org, principal, ...(expiresAt && { expiresAt: expiresAt.getTime() }) };
   }
 
-  private async byJwt(request: AuthRequest, token: string): Promise<Identity | undefined> {
+  private async byJwt(request: AuthRequest, token: string, lenient: boolean): Promise<Identity | undefined> {
     try {
-      const { org, sub, jti, exp } = await runJwtStrategy(request, this.verifier);
+      const { org, sub, jti, exp } = await runJwtStrategy(request, (text) => this.verifier.verify(text, lenient));
       const member = await this.store.member(org.id, sub, jti);
       if (!member || member.revoked) throw new TokenRefused(member ? 'claims' : 'tenant_mismatch', org, sub);
       const principal: Principal = { kind: 'user', id: sub, role: member.role, groups: member.groups };
@@ -144,6 +153,15 @@ export class AuthService {
     if (this.cache.size >= maxCached) this.cache.delete(this.cache.keys().next().value!);
     this.cache.set(key, { identity, until: Math.min(systemClock.now() + believedMs, identity.expiresAt ?? Infinity) });
   }
+}
+
+function isJwt(token: string): boolean {
+  return token.split('.').length === 3;
+}
+
+function refusalOf(token: string | undefined): string {
+  if (token === undefined || (token.includes('.') && !isJwt(token))) return 'Authentication required';
+  return isJwt(token) ? 'Invalid or expired A2A token' : 'Invalid API key';
 }
 
 /** What is stored of an API key. */

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { CallContext, Surface } from '../../kernel/call-context.js';
+import type { CallContext, OrgRef, Surface } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { DoorRequest } from '../../platform/http/http.types.js';
 import { parseTraceparent } from '../../platform/telemetry/trace-context.js';
 import { LimitsService } from '../limits.service.js';
 import { maxDepth } from '../limits.js';
-import { AuthService } from './auth.service.js';
+import { AuthService, type Identity } from './auth.service.js';
 
 /** Header that counts the hops of delegation behind a call; ours to every agent, believed from a verified caller. */
 export const depthHeader = 'x-rialto-depth';
@@ -18,9 +18,17 @@ export class ContextService {
     private readonly limits: LimitsService,
   ) {}
 
-  /** Throws `unauthenticated`, `auth_not_configured`, `rate_limited` or `loop_detected`. */
-  async open(request: DoorRequest, surface: Surface, signal?: AbortSignal): Promise<CallContext> {
-    const { org, principal, expiresAt } = await this.auth.authenticate(request);
+  /**
+   * @param lenient as in AuthService.authenticate. Throws `unauthenticated`, `auth_not_configured`, `rate_limited` or
+   * `loop_detected`.
+   */
+  async open(request: DoorRequest, surface: Surface, signal?: AbortSignal, lenient = false): Promise<CallContext> {
+    return this.openAs(await this.auth.authenticate(request, lenient), request, surface, signal);
+  }
+
+  /** The same for a caller whom the door itself recognised. */
+  openAs(identity: Identity, request: DoorRequest, surface: Surface, signal?: AbortSignal): CallContext {
+    const { org, principal, expiresAt } = identity;
     this.limits.admit({ org, principal });
     const ctx: CallContext = {
       org,
@@ -34,6 +42,18 @@ export class ContextService {
     };
     request.ctx = ctx;
     return ctx;
+  }
+
+  /**
+   * The org of a caller at a door that is open to anyone: undefined without a good credential, and for anonymous callers that
+   * need none. Throws `rate_limited`.
+   */
+  async orgOf(request: DoorRequest): Promise<OrgRef | undefined> {
+    if (request.headers.authorization === undefined) return undefined;
+    const identity = await this.auth.whoIs(request);
+    if (!identity) return undefined;
+    this.limits.admit(identity);
+    return identity.org;
   }
 
   /** Charges one more message of a request that holds several; `open` charged the first. Throws `rate_limited`. */

@@ -12,6 +12,7 @@ import { Pg } from '../../platform/database/pg.js';
 import { RowWriter } from '../../platform/database/row-writer.js';
 import { TxRunner } from '../../platform/database/tx.js';
 import { Cursors } from '../../platform/http/cursor.js';
+import { SigningKeys } from '../../platform/secrets/signing-keys.js';
 import { Vault } from '../../platform/secrets/vault.js';
 import type { Logger } from '../../platform/telemetry/logger.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
@@ -47,6 +48,7 @@ export class OperatorService {
     private readonly store: CredentialStore,
     private readonly dataSource: DataSource,
     private readonly notices: Notices,
+    private readonly rotateKey: (ctx: CallContext, graceSeconds: number) => Promise<string>,
   ) {}
 
   /** On a migrated database; makes the default org when there is none yet. */
@@ -66,7 +68,16 @@ export class OperatorService {
     const acts = new OrgActs(admin, notices);
     const orgs = new OrgService(settings, dataSource.getRepository(OrgEntity), acts, policies, cursors, vault);
     if (!(await store.orgBySlug(defaultOrg))) await new Bootstrap(settings, store, orgs, policies, txs).run();
-    return new OperatorService(orgs, policies, store, dataSource, notices);
+    const keys = new SigningKeys(pg, vault);
+    const rotateKey = (ctx: CallContext, grace: number) =>
+      admin.prepareAndWrite(
+        ctx,
+        'signing-key.rotate',
+        { grace },
+        () => keys.rotate(grace),
+        (_tx, kid) => Promise.resolve(kid),
+      );
+    return new OperatorService(orgs, policies, store, dataSource, notices, rotateKey);
   }
 
   /** The context of an act on an org. Throws `not_found`. */
@@ -106,6 +117,11 @@ export class OperatorService {
   /** Makes a new secret for an org; the one before is accepted for `graceSeconds` more. */
   async rotateSecret(slug: string, graceSeconds: number): Promise<string> {
     return (await this.orgs.rotateSecret(await this.on(slug), slug, { graceSeconds })).secret;
+  }
+
+  /** Makes a new key for cards and checkpoints and answers its id; the one before stays published for `graceSeconds` more. */
+  async rotateSigningKey(graceSeconds: number): Promise<string> {
+    return this.rotateKey(await this.on(defaultOrg), graceSeconds);
   }
 
   /** Tells running gateways what changed. The data source stays open. */

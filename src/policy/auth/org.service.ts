@@ -36,6 +36,7 @@ export interface ToolSettings {
   readonly names?: 'portable' | 'canonical' | 'both';
 }
 
+type IsPublished = (org: OrgId, name: string) => Promise<boolean>;
 type Paging = { limit: number; cursor?: string };
 
 /** Orgs, members, keys and secrets. Admins of the default org run the deployment; all others see their own org only. */
@@ -54,6 +55,8 @@ export class OrgService {
     },
   });
 
+  private isPublished: IsPublished = () => Promise.resolve(true);
+
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
     @InjectRepository(OrgEntity) private readonly orgs: Repository<OrgEntity>,
@@ -62,6 +65,11 @@ export class OrgService {
     private readonly cursors: Cursors,
     private readonly vault: Vault,
   ) {}
+
+  /** Who knows the published agents of an org: a room above this one. */
+  publishedFrom(ask: IsPublished): void {
+    this.isPublished = ask;
+  }
 
   list(ctx: CallContext, { limit, cursor }: Paging): Promise<Page<OrgView>> {
     return this.acts.admin.read(ctx, 'org.list', async () => {
@@ -91,13 +99,18 @@ export class OrgService {
     });
   }
 
+  /** Throws `not_found`, or `invalid_params` for a default agent that nobody published. */
   change(ctx: CallContext, slug: string, input: ChangeOrg): Promise<OrgView> {
     const facts = { org: slug, fields: Object.keys(input) };
     return this.acts.admin.prepareAndWrite(
       ctx,
       'org.change',
       facts,
-      () => this.visible(ctx, slug),
+      async () => {
+        const org = await this.visible(ctx, slug);
+        await this.requirePublished(org.id, input.defaultAgent);
+        return org;
+      },
       async (tx, org) => {
         await this.update(tx, org.id, input);
         this.acts.notices.tell(tx, 'org.changed', { orgId: org.id });
@@ -261,6 +274,7 @@ export class OrgService {
       throw error;
     }
     if (!this.settings.production) await this.policies.seedDevelopment(tx, id);
+    this.acts.notices.tell(tx, 'org.changed', { orgId: id });
     return orgs.findOneByOrFail({ id });
   }
 
@@ -295,6 +309,14 @@ export class OrgService {
   private async update(tx: Tx, id: OrgId, columns: Partial<OrgEntity>): Promise<void> {
     const { affected } = await tx.manager.getRepository(OrgEntity).update({ id, deletedAt: IsNull() }, columns);
     if (affected === 0) throw new RialtoError('not_found', { message: 'no such org' });
+  }
+
+  private async requirePublished(org: OrgId, name: string | null | undefined): Promise<void> {
+    if (typeof name !== 'string' || (await this.isPublished(org, name))) return;
+    throw new RialtoError('invalid_params', {
+      message: 'defaultAgent: no such published agent',
+      violations: [{ field: 'defaultAgent', description: 'names no published agent of this org' }],
+    });
   }
 
   private async visible(ctx: CallContext, slug: string): Promise<OrgEntity> {

@@ -63,8 +63,8 @@ export class TokenVerifier {
     });
   }
 
-  /** Throws TokenRefused. */
-  async verify(token: string): Promise<VerifiedToken> {
+  /** @param lenient iss and aud may be absent, and count when present (RIALTO_LEGACY_TOKENS). Throws TokenRefused. */
+  async verify(token: string, lenient = false): Promise<VerifiedToken> {
     const peeked = peekJwt(token);
     if (!peeked) throw new TokenRefused('malformed');
     const { header, claims } = peeked;
@@ -80,7 +80,7 @@ export class TokenVerifier {
       const payload = await verifyHs256(token, secret);
       if (!payload) continue;
       if (!org) break;
-      return this.accept(payload, org);
+      return this.accept(payload, org, { lenient });
     }
     throw new TokenRefused(org ? 'signature' : 'unknown_key', org);
   }
@@ -93,13 +93,17 @@ export class TokenVerifier {
         algorithms: outsideAlgorithms,
         clockTolerance: clockSkewSeconds,
       });
-      return this.accept(payload, org, issuer.issuer);
+      return this.accept(payload, org, { issuer: issuer.issuer });
     } catch (error) {
       throw error instanceof TokenRefused ? error : new TokenRefused('signature', org);
     }
   }
 
-  private accept(payload: JWTPayload, org: OrgKeys, issuer?: string): VerifiedToken {
+  private accept(
+    payload: JWTPayload,
+    org: OrgKeys,
+    { issuer, lenient = false }: { issuer?: string; lenient?: boolean },
+  ): VerifiedToken {
     const { iss, aud, sub, iat, exp, jti } = payload;
     const now = systemClock.now() / 1_000;
     const audiences = typeof aud === 'string' ? [aud] : (aud ?? []);
@@ -114,8 +118,8 @@ export class TokenVerifier {
       Number.isFinite(exp) &&
       exp > now - clockSkewSeconds &&
       exp - iat <= maxLifetimeSeconds &&
-      (issuer ? iss === issuer : typeof iss === 'string' && this.settings.RIALTO_JWT_ISSUERS.includes(iss)) &&
-      audiences.length > 0 &&
+      (issuer ? iss === issuer : iss === undefined ? lenient : this.settings.RIALTO_JWT_ISSUERS.includes(iss)) &&
+      (audiences.length > 0 || (lenient && aud === undefined)) &&
       audiences.every((audience) => this.settings.RIALTO_JWT_AUDIENCE.includes(audience));
     if (!sound) throw new TokenRefused('claims', org);
     if (claimsAnotherOrg(payload, org)) throw new TokenRefused('tenant_mismatch', org, sub);
