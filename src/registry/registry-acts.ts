@@ -4,6 +4,7 @@ import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Notices } from '../platform/bus/notices.js';
 import type { Tx } from '../platform/database/tx.js';
 import type { AgentEntity } from './agent.entity.js';
+import type { PublishedAgentEntity } from './published-agent.entity.js';
 
 /** What the registry does on the bus and says to others. */
 @Injectable()
@@ -16,5 +17,9 @@ export class RegistryActs {
 
   tellChanged(tx: Tx, { orgId, id }: Pick<AgentEntity, 'orgId' | 'id'>): void {
     this.notices.tell(tx, 'agent.card-changed', { orgId, agentId: id });
+  }
+
+  tellPublished(tx: Tx, { orgId, id }: Pick<PublishedAgentEntity, 'orgId' | 'id'>): void {
+    this.notices.tell(tx, 'published.changed', { orgId, agentId: id });
   }
 }

@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuditModule } from '../audit/audit.module.js';
 import { Ledger } from '../platform/bus/ledger.js';
 import { PolicyModule } from '../policy/policy.module.js';
+import { OrgService } from '../policy/auth/org.service.js';
 import { PolicyService } from '../policy/policy.service.js';
 import { AgentCredentials } from './agent-credentials.service.js';
 import { AgentCardChangeEntity, AgentEntity } from './agent.entity.js';
@@ -14,15 +15,31 @@ import { CardFetcher } from './card-fetcher.js';
 import { CardRefreshProcessor } from './card-refresh.processor.js';
 import { CardRefreshSweeper } from './card-refresh.sweeper.js';
 import { CardRefresher } from './card-refresher.js';
+import { CardSigner } from './card-signer.js';
+import { AgentsFolderSweeper } from './agents-folder.sweeper.js';
+import { Declarations } from './declarations.service.js';
+import { DeclaredPublished } from './declared-published.service.js';
 import { DeclaredAgents } from './declared-agents.service.js';
+import { PublishedAgentEntity } from './published-agent.entity.js';
+import { PublishedAgentStore } from './published-agent.store.js';
+import { PublishedCards } from './published-cards.js';
+import { PublishedChecks } from './published-checks.js';
+import { PublishedController } from './published.controller.js';
+import { PublishedViews } from './published-views.js';
+import { PublishedService } from './published.service.js';
+import { PublishingService } from './publishing.service.js';
 import { RegistryController } from './registry.controller.js';
 import { RegistryActs } from './registry-acts.js';
 import { RegistryService } from './registry.service.js';
 
-/** Room 6: agents, cards, health, load. */
+/** Room 6: outside agents with their cards, health and load; agents of our own. */
 @Module({
-  imports: [AuditModule, PolicyModule, TypeOrmModule.forFeature([AgentEntity, AgentCardChangeEntity])],
-  controllers: [RegistryController],
+  imports: [
+    AuditModule,
+    PolicyModule,
+    TypeOrmModule.forFeature([AgentEntity, AgentCardChangeEntity, PublishedAgentEntity]),
+  ],
+  controllers: [RegistryController, PublishedController],
   providers: [
     RegistryService,
     RegistryActs,
@@ -33,15 +50,27 @@ import { RegistryService } from './registry.service.js';
     CardRefreshProcessor,
     CardRefreshSweeper,
     CallRetentionSweeper,
+    Declarations,
     DeclaredAgents,
+    DeclaredPublished,
+    AgentsFolderSweeper,
+    PublishedService,
+    PublishingService,
+    PublishedAgentStore,
+    PublishedChecks,
+    PublishedViews,
+    PublishedCards,
+    CardSigner,
   ],
-  exports: [RegistryService, AgentCredentials, AgentStore],
+  exports: [RegistryService, AgentCredentials, AgentStore, PublishedService],
 })
 export class RegistryModule implements OnModuleInit {
   constructor(
     private readonly ledger: Ledger,
     private readonly policy: PolicyService,
     private readonly registry: RegistryService,
+    private readonly orgs: OrgService,
+    private readonly published: PublishedAgentStore,
   ) {}
 
   onModuleInit(): void {
@@ -50,5 +79,6 @@ export class RegistryModule implements OnModuleInit {
       const agent = (this.registry.peekSnapshot(org) ?? (await this.registry.snapshot(org))).bySlug.get(slug);
       return agent && factsOf(agent);
     });
+    this.orgs.publishedFrom(async (org, name) => (await this.published.find(org, name))?.name === name);
   }
 }

@@ -1,0 +1,21 @@
+import { Injectable } from '@nestjs/common';
+import type { OrgRef } from '../kernel/call-context.js';
+import { AgentsFolderSweeper } from './agents-folder.sweeper.js';
+import { DeclaredAgents } from './declared-agents.service.js';
+import { DeclaredPublished } from './declared-published.service.js';
+
+/** What exists by declaration, reconciled at start: outside agents first, for ours may call them. */
+@Injectable()
+export class Declarations {
+  constructor(
+    private readonly outside: DeclaredAgents,
+    private readonly ours: DeclaredPublished,
+    private readonly folder: AgentsFolderSweeper,
+  ) {}
+
+  async reconcile(org: OrgRef): Promise<void> {
+    await this.outside.reconcile(org.id);
+    await this.ours.reconcile(org);
+    await this.folder.look(org);
+  }
+}

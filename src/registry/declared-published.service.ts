@@ -1,0 +1,121 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { canonicalJson } from '../kernel/canonical-json.js';
+import type { OrgRef } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { TxRunner, type Tx } from '../platform/database/tx.js';
+import { invalidBody } from '../platform/http/request-checks.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { conformanceAgent } from './conformance-agent.js';
+import { PublishedAgentStore } from './published-agent.store.js';
+import { PublishedChecks } from './published-checks.js';
+import { definitionOf } from './published-definition.js';
+import type { Definition, PublishedSource } from './published.types.js';
+import { PublishingService } from './publishing.service.js';
+import { PublishAgent } from './publishing.types.js';
+
+/** An agent that a file or a folder declares: its members, not yet checked, or why they cannot be read. */
+export interface Declared {
+  readonly name: string;
+  readonly members: Readonly<Record<string, unknown>> | RialtoError;
+}
+
+type Refused = readonly [agent: string, why: RialtoError];
+
+/** Agents of our own that exist by declaration: made, changed, and archived when no longer declared (AN-96, RY-01). */
+@Injectable()
+export class DeclaredPublished {
+  /** What was wrong at the last look, so that it is said once. */
+  private readonly complaints = new Map<PublishedSource, ReadonlySet<string>>();
+
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly store: PublishedAgentStore,
+    private readonly publishing: PublishingService,
+    private readonly checks: PublishedChecks,
+    private readonly txs: TxRunner,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** Agents of `rialto.config.json`, and the conformance agent while it is asked for. Idempotent. */
+  async reconcile(org: OrgRef): Promise<void> {
+    const { configFile, RIALTO_CONFORMANCE_AGENT: profile } = this.settings;
+    const declared = configFile.published.map(({ apiKey: _secret, ...members }) => ({ name: members.name, members }));
+    await this.declare(org, 'config', declared);
+    await this.align(org, 'conformance', profile ? [conformanceAgent(profile)] : [], []);
+  }
+
+  /** Makes the agents of one source be those that are declared; a bad declaration is logged and leaves its agent as it was. */
+  async declare(org: OrgRef, source: PublishedSource, declared: readonly Declared[]): Promise<void> {
+    const wanted = new Map<string, Definition>();
+    const bad: Refused[] = [];
+    for (const agent of declared) {
+      try {
+        if (wanted.has(agent.name)) throw new RialtoError('slug_taken', { message: 'another one has this name' });
+        wanted.set(agent.name, definitionOf(await this.checks.admitted(org, accepted(agent))));
+      } catch (error) {
+        bad.push([agent.name, refusal(error)]);
+      }
+    }
+    await this.align(org, source, [...wanted.values()], bad);
+  }
+
+  private async align(
+    org: OrgRef,
+    source: PublishedSource,
+    wanted: readonly Definition[],
+    bad: Refused[],
+  ): Promise<void> {
+    const kept = new Set([...wanted.map(({ name }) => name), ...bad.map(([name]) => name)]);
+    await this.txs.run(async (tx) => {
+      await this.store.lock(tx, org.id);
+      const rows = (await this.store.findAll(org.id, tx)).filter((row) => row.source === source);
+      for (const row of rows) if (!kept.has(row.name)) await this.publishing.archiveRow(tx, row);
+      for (const definition of wanted) {
+        try {
+          await this.put(tx, org, source, definition);
+        } catch (error) {
+          bad.push([definition.name, refusal(error)]);
+        }
+      }
+    });
+    this.complain(source, bad);
+  }
+
+  private async put(tx: Tx, org: OrgRef, source: PublishedSource, definition: Definition): Promise<void> {
+    const known = await this.store.find(org.id, definition.name, tx);
+    const row = known?.source === source ? known : await this.store.findArchived(tx, org.id, definition.name, source);
+    if (!row) await this.publishing.insert(tx, org, definition, source);
+    else if (row.archivedAt || !isSame(row, definition)) await this.publishing.update(tx, row, definition);
+  }
+
+  /** Logs what is wrong and was not at the last look. */
+  private complain(source: PublishedSource, bad: readonly Refused[]): void {
+    const before = this.complaints.get(source);
+    for (const [agent, { code, message }] of bad)
+      if (!before?.has(`${agent}: ${message}`))
+        this.log.error({ agent, source, code }, `a declared agent was left as it was: ${message}`);
+    this.complaints.set(source, new Set(bad.map(([agent, { message }]) => `${agent}: ${message}`)));
+  }
+}
+
+/** What is wrong with a declaration. Throws what is a fault of ours. */
+function refusal(error: unknown): RialtoError {
+  const known = RialtoError.from(error);
+  if (known.code === 'internal') throw error;
+  return known;
+}
+
+/** Throws `invalid_params` for what the API would refuse as well. Being declared is being enabled. */
+function accepted({ name, members }: Declared): PublishAgent {
+  if (members instanceof RialtoError) throw members;
+  const usual = { name, description: `The agent ${name}.`, executor: { kind: 'echo' }, a2a_enabled: true };
+  const checked = PublishAgent.safeParse({ ...usual, ...members });
+  if (!checked.success) throw invalidBody(checked.error.issues);
+  return checked.data;
+}
+
+function isSame(row: Definition, wanted: Definition): boolean {
+  const names = Object.keys(wanted) as (keyof Definition)[];
+  return names.every((name) => canonicalJson(row[name]) === canonicalJson(wanted[name]));
+}

@@ -1,0 +1,49 @@
+import { Injectable } from '@nestjs/common';
+import type { OrgRef } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { PublicUrl } from '../platform/http/public-url.js';
+import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { AgentStore } from './agent.store.js';
+import { calledOf } from './published-names.js';
+import type { ChangePublished } from './publishing.types.js';
+
+type Executor = NonNullable<ChangePublished['executor']>;
+
+/** What an agent of ours has to agree with outside itself. */
+@Injectable()
+export class PublishedChecks {
+  constructor(
+    private readonly agents: AgentStore,
+    private readonly safeFetch: SafeFetch,
+    private readonly publicUrl: PublicUrl,
+  ) {}
+
+  /** What was given, as it is stored. Throws `invalid_params` for an unknown agent, `url_not_allowed` as registration does. */
+  async admitted<Given extends ChangePublished>(org: OrgRef, given: Given): Promise<Given> {
+    const { handle, executor } = given;
+    return {
+      ...given,
+      ...(handle && { handle: this.handleOf(org, handle) }),
+      ...(executor && { executor: await this.executorOf(org, executor) }),
+    };
+  }
+
+  /** `kofi@here` is `kofi`, where here is the org itself or the host of this gateway. */
+  private handleOf(org: OrgRef, handle: string): string {
+    const { word, host } = calledOf(handle) ?? {};
+    const isHere = host === org.slug || (host !== undefined && this.publicUrl.hosts.includes(host));
+    return word !== undefined && isHere ? word : handle;
+  }
+
+  /** A registered agent is kept by its id: its slug may be another's later. */
+  private async executorOf(org: OrgRef, executor: Executor): Promise<Executor> {
+    if (executor.kind === 'http') this.safeFetch.check(executor.url);
+    if (executor.kind !== 'remote') return executor;
+    const agent = await this.agents.find(org.id, executor.agentId);
+    if (agent) return { ...executor, agentId: agent.id };
+    throw new RialtoError('invalid_params', {
+      message: 'executor.agentId: no such registered agent',
+      violations: [{ field: 'executor.agentId', description: 'names no registered agent of this org' }],
+    });
+  }
+}

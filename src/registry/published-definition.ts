@@ -1,0 +1,109 @@
+import type { OrgRef } from '../kernel/call-context.js';
+import type { PublishedSkill } from '../protocol/a2a/published-card.js';
+import type { PublishedAgentEntity } from './published-agent.entity.js';
+import type { Definition, PublishedAbout, PublishedAgent } from './published.types.js';
+import type { ChangePublished } from './publishing.types.js';
+
+const usualModes = { input: ['text/plain', 'application/json', '*/*'], output: ['text/plain', 'application/json'] };
+
+/** What is not said of a new agent. It is not enabled: agents opt in to A2A (RI-03). */
+const blank: Definition = {
+  name: '',
+  handle: null,
+  description: '',
+  executor: { kind: 'echo' },
+  enabled: false,
+  acceptCleartext: null,
+  publishToCard: false,
+  history: 'context',
+  card: {
+    skills: [],
+    inputModes: [],
+    outputModes: [],
+    streaming: true,
+    pushNotifications: true,
+    extendedCard: true,
+    extensions: [],
+    versions: ['1.0', '0.3'],
+    version: '1.0.0',
+  },
+};
+
+/** A definition with what was given put in its place; null takes away. Pure. */
+export function definitionOf(given: ChangePublished, before: Definition = blank): Definition {
+  return {
+    name: given.name ?? before.name,
+    handle: given.handle === undefined ? before.handle : given.handle,
+    description: given.description ?? before.description,
+    executor: given.executor ?? before.executor,
+    enabled: given.a2a_enabled ?? before.enabled,
+    acceptCleartext: given.a2a_accept_cleartext === undefined ? before.acceptCleartext : given.a2a_accept_cleartext,
+    publishToCard: given.publishToCard ?? given.trust?.publish_to_a2a ?? before.publishToCard,
+    history: given.history ?? before.history,
+    card: aboutOf(given, before.card),
+  };
+}
+
+function aboutOf(given: ChangePublished, before: PublishedAbout): PublishedAbout {
+  const provider = given.provider === undefined ? before.provider : (given.provider ?? undefined);
+  const documentationUrl =
+    given.documentationUrl === undefined ? before.documentationUrl : (given.documentationUrl ?? undefined);
+  const iconUrl = given.iconUrl === undefined ? before.iconUrl : (given.iconUrl ?? undefined);
+  return {
+    skills: given.skills?.map(skillOf) ?? before.skills,
+    inputModes: given.defaultInputModes ?? before.inputModes,
+    outputModes: given.defaultOutputModes ?? before.outputModes,
+    streaming: given.streaming ?? before.streaming,
+    pushNotifications: given.pushNotifications ?? before.pushNotifications,
+    extendedCard: given.extendedCard ?? before.extendedCard,
+    extensions: (given.extensions as PublishedAbout['extensions'] | undefined) ?? before.extensions,
+    versions: given.protocolVersions ?? before.versions,
+    version: given.version ?? before.version,
+    ...(provider && { provider }),
+    ...(documentationUrl !== undefined && { documentationUrl }),
+    ...(iconUrl !== undefined && { iconUrl }),
+  };
+}
+
+type GivenSkill = NonNullable<ChangePublished['skills']>[number];
+
+/** Name, description and tags are members that every card has (v1.0 section 4.4.5): what is not said is the id. */
+function skillOf({
+  security: _1,
+  securitySchemes: _2,
+  securityRequirements: _3,
+  ...skill
+}: GivenSkill): PublishedSkill {
+  const name = skill.name || skill.id;
+  const tags = skill.tags?.length ? skill.tags : [skill.id];
+  return { ...(skill as PublishedSkill), name, description: skill.description || name, tags };
+}
+
+/** The agent as doors know it, with what is usual in the places of what was not said. Pure. */
+export function agentOf(row: PublishedAgentEntity, org: OrgRef, acceptsCleartext: boolean): PublishedAgent {
+  const { skills, inputModes, outputModes, ...about } = row.card;
+  return {
+    ...about,
+    id: row.id,
+    org,
+    name: row.name,
+    ...(row.handle !== null && { handle: row.handle }),
+    description: row.description,
+    executor: row.executor,
+    source: row.source,
+    enabled: row.enabled,
+    acceptCleartext: row.acceptCleartext ?? acceptsCleartext,
+    publishToCard: row.publishToCard,
+    history: row.history,
+    skills: skills.length > 0 ? skills : [chatWith(row)],
+    inputModes: inputModes.length > 0 ? inputModes : usualModes.input,
+    outputModes: outputModes.length > 0 ? outputModes : usualModes.output,
+    updatedAt: row.updatedAt,
+    revision: `${row.id}.${row.revision}`,
+  };
+}
+
+/** The one coarse skill of an agent that names none (RY-08). */
+function chatWith({ name, description }: PublishedAgentEntity): PublishedSkill {
+  return { id: 'chat', name: 'Chat', description: description || `Talk to ${name}.`, tags: ['chat'] };
+}

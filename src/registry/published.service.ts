@@ -1,0 +1,179 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { OrgRef } from '../kernel/call-context.js';
+import type { AgentId, OrgId } from '../kernel/ids.js';
+import type { Notice } from '../kernel/notices.js';
+import { OnNotice } from '../platform/bus/on-notice.decorator.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { SnapshotCache } from '../platform/database/snapshot-cache.js';
+import { PublicUrl } from '../platform/http/public-url.js';
+import { Vault, type Secret } from '../platform/secrets/vault.js';
+import { defaultOrg } from '../policy/auth/auth.service.js';
+import { OrgDirectory } from '../policy/auth/org-directory.service.js';
+import type { BuiltCard } from './card-cache.js';
+import { PublishedAgentStore } from './published-agent.store.js';
+import { PublishedCards, type CardWish } from './published-cards.js';
+import { agentOf } from './published-definition.js';
+import { byWord, calledOf, type Called } from './published-names.js';
+import type { PublishedAgent } from './published.types.js';
+
+export type { BuiltCard } from './card-cache.js';
+export type { CardWish } from './published-cards.js';
+
+/** All agents of our own of an org, for everyone who reads them on every request. */
+export interface PublishedSnapshot {
+  readonly version: string;
+  /** In order of name; those that are not enabled too. */
+  readonly agents: readonly PublishedAgent[];
+  readonly byId: ReadonlyMap<string, PublishedAgent>;
+  /** Enabled ones alone, by name and by handle. */
+  readonly byWord: ReadonlyMap<string, PublishedAgent>;
+}
+
+/** Agents of our own, as doors and tasks read them. */
+@Injectable()
+export class PublishedService {
+  private readonly snapshots = new SnapshotCache<PublishedSnapshot>({
+    probe: (org) => this.store.version(org),
+    load: (org, version) => this.load(org as OrgId, version),
+  });
+  /** Whose an agent is never changes. */
+  private readonly orgOf = new Map<AgentId, OrgId>();
+
+  private readonly indexes = new WeakMap<PublishedSnapshot, Buffer>();
+
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly store: PublishedAgentStore,
+    private readonly orgs: OrgDirectory,
+    private readonly cards: PublishedCards,
+    private readonly publicUrl: PublicUrl,
+    private readonly vault: Vault,
+  ) {}
+
+  snapshot(org: OrgId): Promise<PublishedSnapshot> {
+    return this.snapshots.get(org);
+  }
+
+  /**
+   * The enabled agent that a name or a handle means: in the given org, else in `default`; `x@y` in the org `y`, or where `y` is
+   * the host of this gateway as a bare `x` (RI-09). Without a promise while everything is fresh, for hot doors.
+   */
+  resolve(name: string, org?: OrgRef): PublishedAgent | undefined | Promise<PublishedAgent | undefined> {
+    const called = calledOf(name);
+    if (!called) return undefined;
+    const known = this.peek(called, org);
+    return known === undefined ? this.find(called, org) : (known ?? undefined);
+  }
+
+  /** An agent that was not archived, enabled or not: what it began goes on. */
+  byId(id: AgentId): PublishedAgent | undefined | Promise<PublishedAgent | undefined> {
+    const org = this.orgOf.get(id);
+    const fresh = org && this.snapshots.peek(org);
+    return fresh ? fresh.byId.get(id) : this.findById(id);
+  }
+
+  /** The agent that answers when a caller names none: the conformance agent while there is one, else what the org says. */
+  async defaultAgent(org?: OrgRef): Promise<PublishedAgent | undefined> {
+    const entry = await this.orgs.find(org?.slug ?? defaultOrg);
+    if (!entry) return undefined;
+    const { agents, byWord: words } = await this.snapshot(entry.id);
+    const conformance =
+      entry.slug === defaultOrg && this.settings.RIALTO_CONFORMANCE_AGENT
+        ? agents.find(({ executor, enabled }) => enabled && executor.kind === 'conformance')
+        : undefined;
+    return conformance ?? (entry.defaultAgent === null ? undefined : words.get(entry.defaultAgent));
+  }
+
+  /** What signs the calls of an `http` executor (`whsec_…`); undefined for other executors. */
+  async httpSecretOf(id: AgentId): Promise<Secret | undefined> {
+    const found = await this.store.sealedSecret(id);
+    return found && this.vault.open(found.sealed, { table: 'published_agents', row: id, org: found.orgId });
+  }
+
+  /** The static bearer that opens the doors of this agent alone: `apiKeyEnv` of its declaration (AN-95, AN-96). */
+  staticBearerOf({ source, name }: Pick<PublishedAgent, 'source' | 'name'>): string | undefined {
+    return source === 'config'
+      ? this.settings.configFile.published.find((one) => one.name === name)?.apiKey
+      : undefined;
+  }
+
+  /** The card of an agent, signed; without a promise once it was built. */
+  cardFor(agent: PublishedAgent, wish: CardWish): BuiltCard | Promise<BuiltCard> {
+    return this.cards.cardFor(agent, wish, this.staticBearerOf(agent) !== undefined);
+  }
+
+  /** The card of the deployment while no agent is the default one: the public skills of the default org, perhaps none. */
+  async gatewayCard(version?: string): Promise<BuiltCard> {
+    const org = await this.orgs.find(defaultOrg);
+    const { agents, key } = await this.onCard(org?.id);
+    const about = { key: `gateway|${key}`, name: 'Rialto', description: 'An agent gateway.' };
+    return this.cards.sharedCard(about, agents, version);
+  }
+
+  /** One card with the public skills of all agents of an org that have `publishToCard`; undefined when there is none (RE-78). */
+  async orgCard(slug: string, version?: string): Promise<BuiltCard | undefined> {
+    const org = await this.orgs.find(slug);
+    const { agents, key } = await this.onCard(org?.id);
+    if (!org || agents.length === 0) return undefined;
+    const about = { key: `org|${org.name}|${key}`, name: org.name, description: `The agents of ${org.name}.` };
+    return this.cards.sharedCard(about, agents, version);
+  }
+
+  /** The enabled agents of an org, of `default` when none is given, in the words of Reyn (RY-07); bytes made once. */
+  async index(org?: OrgRef): Promise<Buffer> {
+    const home = org ?? (await this.orgs.find(defaultOrg));
+    const snapshot = home && (await this.snapshot(home.id));
+    if (!snapshot) return this.cards.index([]);
+    const known = this.indexes.get(snapshot) ?? this.cards.index(snapshot.agents.filter(({ enabled }) => enabled));
+    this.indexes.set(snapshot, known);
+    return known;
+  }
+
+  @OnNotice('published.changed')
+  forget({ orgId }: Notice<'published.changed'>): void {
+    this.snapshots.expire(orgId);
+  }
+
+  private peek({ word, host, whole }: Called, org?: OrgRef): PublishedAgent | null | undefined {
+    const named = host === undefined ? null : this.orgs.peek(host);
+    if (named === undefined) return undefined;
+    const home = named ?? org ?? this.orgs.peek(defaultOrg);
+    const fresh = home && this.snapshots.peek(home.id);
+    return fresh && (fresh.byWord.get(named || this.isHere(host) ? word : whole) ?? null);
+  }
+
+  private async find({ word, host, whole }: Called, org?: OrgRef): Promise<PublishedAgent | undefined> {
+    const named = host === undefined ? undefined : await this.orgs.find(host);
+    const home = named ?? org ?? (await this.orgs.find(defaultOrg));
+    const snapshot = home && (await this.snapshot(home.id));
+    return snapshot?.byWord.get(named || this.isHere(host) ? word : whole);
+  }
+
+  private isHere(host: string | undefined): boolean {
+    return host === undefined || this.publicUrl.hosts.includes(host);
+  }
+
+  private async findById(id: AgentId): Promise<PublishedAgent | undefined> {
+    const org = this.orgOf.get(id) ?? (await this.store.orgOf(id));
+    return org && (await this.snapshot(org)).byId.get(id);
+  }
+
+  private async onCard(org: OrgId | undefined): Promise<{ agents: PublishedAgent[]; key: string }> {
+    const snapshot = org && (await this.snapshot(org));
+    const agents = snapshot?.agents.filter(({ enabled, publishToCard }) => enabled && publishToCard) ?? [];
+    return { agents, key: `${org}|${snapshot?.version}` };
+  }
+
+  private async load(id: OrgId, version: string): Promise<PublishedSnapshot> {
+    const [org, rows] = await Promise.all([this.orgs.byId(id), this.store.findAll(id)]);
+    const acceptsCleartext = this.settings.RIALTO_A2A_ACCEPT_CLEARTEXT;
+    const agents = org ? rows.map((row) => agentOf(row, org, acceptsCleartext)) : [];
+    for (const agent of agents) this.orgOf.set(agent.id, id);
+    return {
+      version,
+      agents,
+      byId: new Map(agents.map((agent) => [agent.id, agent])),
+      byWord: byWord(agents.filter(({ enabled }) => enabled)),
+    };
+  }
+}

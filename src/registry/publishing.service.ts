@@ -1,0 +1,202 @@
+import { randomBytes } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import type { CallContext, OrgRef } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { newId, type AgentId } from '../kernel/ids.js';
+import type { Tx } from '../platform/database/tx.js';
+import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
+import { Vault } from '../platform/secrets/vault.js';
+import type { PublishedAgentEntity } from './published-agent.entity.js';
+import { PublishedAgentStore } from './published-agent.store.js';
+import { definitionOf } from './published-definition.js';
+import { PublishedChecks } from './published-checks.js';
+import { PublishedViews } from './published-views.js';
+import { RegistryActs } from './registry-acts.js';
+import type { Definition, PublishedSource } from './published.types.js';
+import type {
+  ChangePublished,
+  NewPublishedView,
+  PublishAgent,
+  PublishedQuery,
+  PublishedView,
+} from './publishing.types.js';
+
+interface Written {
+  readonly row: PublishedAgentEntity;
+  /** Made by this change. */
+  readonly secret?: string;
+}
+
+/** Administration of agents of our own. */
+@Injectable()
+export class PublishingService {
+  constructor(
+    private readonly store: PublishedAgentStore,
+    private readonly checks: PublishedChecks,
+    private readonly views: PublishedViews,
+    private readonly acts: RegistryActs,
+    private readonly vault: Vault,
+    private readonly cursors: Cursors,
+  ) {}
+
+  /** Throws `invalid_params`, `url_not_allowed`, `slug_taken` or `unprocessable` (too many). */
+  async create(ctx: CallContext, input: PublishAgent): Promise<NewPublishedView> {
+    const written = await this.acts.admin.prepareAndWrite(
+      ctx,
+      'published.create',
+      { agent: input.name, executor: input.executor.kind },
+      () => this.checks.admitted(ctx.org, input),
+      async (tx, admitted) => {
+        await this.store.lock(tx, ctx.org.id);
+        return this.insert(tx, ctx.org, definitionOf(admitted), 'api');
+      },
+    );
+    return this.answer(ctx, written);
+  }
+
+  list(ctx: CallContext, query: PublishedQuery): Promise<Page<PublishedView>> {
+    return this.acts.admin.read(ctx, 'published.list', async () => {
+      const scope = `published:${ctx.org.id}`;
+      const [after] = query.cursor ? this.cursors.decode(scope, query.cursor, 1) : [];
+      const rows = await this.store.findPage(ctx.org.id, query, after);
+      return pageOf(
+        rows,
+        query.limit,
+        (row) => this.views.of(row, ctx.org),
+        (row) => this.cursors.encode(scope, [row.name]),
+      );
+    });
+  }
+
+  get(ctx: CallContext, idOrName: string): Promise<PublishedView> {
+    return this.acts.admin.read(ctx, 'published.get', async () =>
+      this.views.of(await this.known(ctx, idOrName), ctx.org),
+    );
+  }
+
+  /** Throws as `create` does, `not_found`, or `conflict` for an agent that was declared elsewhere. */
+  async change(ctx: CallContext, idOrName: string, input: ChangePublished): Promise<NewPublishedView> {
+    const written = await this.acts.admin.prepareAndWrite(
+      ctx,
+      'published.change',
+      { agent: idOrName, fields: Object.keys(input) },
+      async () => {
+        await this.ofApi(ctx, idOrName);
+        return this.checks.admitted(ctx.org, input);
+      },
+      async (tx, admitted) => {
+        await this.store.lock(tx, ctx.org.id);
+        // What another admin changed meanwhile stays: this change goes on top of the row as it is now.
+        const row = await this.ofApi(ctx, idOrName, tx);
+        return this.update(tx, row, definitionOf(admitted, row));
+      },
+    );
+    return this.answer(ctx, written);
+  }
+
+  /** Takes it from every door and list and frees its name; its tasks stay. */
+  archive(ctx: CallContext, idOrName: string): Promise<void> {
+    return this.acts.admin.prepareAndWrite(
+      ctx,
+      'published.delete',
+      { agent: idOrName },
+      () => this.ofApi(ctx, idOrName),
+      async (tx, row) => {
+        if (!(await this.archiveRow(tx, row))) throw noSuchAgent();
+      },
+    );
+  }
+
+  /** A new secret for the calls of an `http` executor, shown once; the one before is void. */
+  rotateSecret(ctx: CallContext, idOrName: string): Promise<{ secret: string }> {
+    return this.acts.admin.prepareAndWrite(
+      ctx,
+      'published.rotate-secret',
+      { agent: idOrName },
+      () => this.known(ctx, idOrName),
+      async (tx, row) => {
+        if (row.executor.kind !== 'http')
+          throw new RialtoError('unprocessable', { message: 'only an http executor has a secret' });
+        const { secret, executorSecret } = this.newSecret(row);
+        await this.store.lock(tx, ctx.org.id);
+        await this.store.update(tx, row.id, { executorSecret });
+        this.tellChanged(tx, row);
+        return { secret };
+      },
+    );
+  }
+
+  /** Under the lock of the org. */
+  async insert(tx: Tx, org: OrgRef, definition: Definition, source: PublishedSource): Promise<Written> {
+    const place = { id: newId<AgentId>(), orgId: org.id };
+    const { secret, executorSecret } = this.secretFor(place, definition);
+    const row = await this.store.insert(tx, { ...place, ...definition, source, executorSecret });
+    this.tellChanged(tx, row);
+    return { row, secret };
+  }
+
+  /** Under the lock of the org; an archived one is back. */
+  async update(tx: Tx, before: PublishedAgentEntity, definition: Definition): Promise<Written> {
+    const { secret, executorSecret } = this.secretFor(before, definition, before);
+    const row = await this.store.update(tx, before.id, { ...definition, executorSecret, archivedAt: null });
+    this.tellChanged(tx, row);
+    return { row, secret };
+  }
+
+  /** False when it was gone already. */
+  async archiveRow(tx: Tx, row: PublishedAgentEntity): Promise<boolean> {
+    const archived = await this.store.archive(tx, row.id);
+    if (archived) this.tellChanged(tx, row);
+    return archived;
+  }
+
+  private tellChanged(tx: Tx, { orgId, id }: Pick<PublishedAgentEntity, 'orgId' | 'id'>): void {
+    this.acts.tellPublished(tx, { orgId, id });
+  }
+
+  /** An `http` executor keeps the secret it has; a new one gets one; others have none. */
+  private secretFor(
+    place: Pick<PublishedAgentEntity, 'id' | 'orgId'>,
+    { executor }: Definition,
+    before?: PublishedAgentEntity,
+  ): { secret?: string; executorSecret: string | null } {
+    if (executor.kind !== 'http') return { executorSecret: null };
+    return before?.executorSecret ? { executorSecret: before.executorSecret } : this.newSecret(place);
+  }
+
+  /** In the form of Standard Webhooks: `whsec_` and 32 bytes in base64. */
+  private newSecret({ id, orgId }: Pick<PublishedAgentEntity, 'id' | 'orgId'>) {
+    const secret = `whsec_${randomBytes(32).toString('base64')}`;
+    return { secret, executorSecret: this.vault.seal(secret, { table: 'published_agents', row: id, org: orgId }) };
+  }
+
+  private async known(ctx: CallContext, idOrName: string, tx?: Tx): Promise<PublishedAgentEntity> {
+    const row = await this.store.find(ctx.org.id, idOrName, tx);
+    if (!row) throw noSuchAgent();
+    return row;
+  }
+
+  /** What a file or a folder declares would be put back at the next look. */
+  private async ofApi(ctx: CallContext, idOrName: string, tx?: Tx): Promise<PublishedAgentEntity> {
+    const row = await this.known(ctx, idOrName, tx);
+    if (row.source === 'api') return row;
+    throw new RialtoError('conflict', {
+      message: `this agent is declared by ${declaredBy[row.source]}`,
+      hint: 'change its declaration instead',
+    });
+  }
+
+  private answer(ctx: CallContext, { row, secret }: Written): NewPublishedView {
+    return { ...this.views.of(row, ctx.org), ...(secret !== undefined && { secret }) };
+  }
+}
+
+const declaredBy = {
+  config: 'the configuration file',
+  folder: 'the agents folder',
+  conformance: 'RIALTO_CONFORMANCE_AGENT',
+} as const;
+
+function noSuchAgent(): RialtoError {
+  return new RialtoError('not_found', { message: 'no such agent' });
+}
