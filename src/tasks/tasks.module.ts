@@ -1,5 +1,98 @@
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { PolicyModule } from '../policy/policy.module.js';
+import { RegistryModule } from '../registry/registry.module.js';
+import { EventSinks } from './event-sinks.service.js';
+import { ConformanceExecutor } from './executors/conformance.executor.js';
+import { EchoExecutor } from './executors/echo.executor.js';
+import { HttpCalls } from './executors/http-calls.js';
+import { HttpExecutor } from './executors/http.executor.js';
+import { MailboxExecutor } from './executors/mailbox.executor.js';
+import { ExecutionTokens } from './execution-tokens.service.js';
+import { ExecutionsController } from './executions.controller.js';
+import { Executions } from './executions.service.js';
+import { IdempotencyStore } from './idempotency.store.js';
+import { LiveTasks } from './live-tasks.js';
+import { MailboxBell } from './mailbox-bell.js';
+import { MailboxController } from './mailbox.controller.js';
+import { MailboxService } from './mailbox.service.js';
+import { MailboxStore } from './mailbox.store.js';
+import { TaskBrowseService } from './task-browse.service.js';
+import { TaskController } from './task.controller.js';
+import { TaskExecuteProcessor } from './task-execute.processor.js';
+import { TaskExecutors } from './task-executors.service.js';
+import { TaskFeed } from './task-feed.js';
+import { TaskLeases } from './task-lease.store.js';
+import { TaskLogService } from './task-log.service.js';
+import { TaskListStore } from './task-list.store.js';
+import { TaskRunner } from './task.runner.js';
+import { TaskSendService } from './task-send.service.js';
+import { TaskService } from './task.service.js';
+import { TaskStore } from './task.store.js';
+import { TaskStreamService } from './task-stream.service.js';
+import { TaskSubmitService } from './task-submit.service.js';
+import { TaskEnder } from './task-ender.js';
+import { TaskLifetimeSweeper } from './task-lifetime.sweeper.js';
+import { TaskRetentionSweeper } from './task-retention.sweeper.js';
+import { TaskSweeper } from './task.sweeper.js';
+import { TaskWriter } from './task-writer.js';
 
-/** Room 7: the life cycle of tasks. Its doors are not built yet and answer 404. */
-@Module({})
-export class TasksModule {}
+/** Room 7: tasks of our agents, their log, and who works on them. */
+@Module({
+  imports: [PolicyModule, RegistryModule],
+  controllers: [TaskController, ExecutionsController, MailboxController],
+  providers: [
+    EventSinks,
+    TaskWriter,
+    TaskStore,
+    TaskListStore,
+    TaskLeases,
+    IdempotencyStore,
+    TaskFeed,
+    TaskStreamService,
+    TaskLogService,
+    LiveTasks,
+    TaskExecutors,
+    TaskRunner,
+    TaskService,
+    TaskSendService,
+    TaskBrowseService,
+    TaskSubmitService,
+    TaskExecuteProcessor,
+    TaskSweeper,
+    TaskLifetimeSweeper,
+    TaskRetentionSweeper,
+    TaskEnder,
+    ExecutionTokens,
+    Executions,
+    MailboxStore,
+    MailboxBell,
+    MailboxService,
+    EchoExecutor,
+    ConformanceExecutor,
+    HttpCalls,
+    HttpExecutor,
+    MailboxExecutor,
+  ],
+  exports: [
+    TaskService,
+    TaskSendService,
+    TaskSubmitService,
+    TaskStreamService,
+    TaskExecutors,
+    TaskLogService,
+    EventSinks,
+  ],
+})
+export class TasksModule implements OnModuleInit {
+  constructor(
+    private readonly executors: TaskExecutors,
+    private readonly echo: EchoExecutor,
+    private readonly conformance: ConformanceExecutor,
+    private readonly http: HttpExecutor,
+    private readonly mailbox: MailboxExecutor,
+  ) {}
+
+  onModuleInit(): void {
+    for (const executor of [this.echo, this.conformance, this.http, this.mailbox]) this.executors.add(executor);
+  }
+}

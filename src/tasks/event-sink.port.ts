@@ -1,0 +1,8 @@
+/**
+ * Which rows an event adds to its own commit, e.g. deliveries to webhooks. Pure: `sql` turns a relation
+ * `(task_id uuid, org_id uuid, seq integer)` of the events that were just appended into a data-modifying statement.
+ */
+export interface EventSink {
+  readonly name: string;
+  sql(events: string): string;
+}

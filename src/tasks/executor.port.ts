@@ -1,0 +1,53 @@
+import type { CallContext } from '../kernel/call-context.js';
+import type { Json, JsonObject } from '../kernel/json.js';
+import type { Artifact, Message } from '../protocol/a2a/model.js';
+import type { TaskState } from '../protocol/a2a/states.js';
+import type { ExecutorConfig, PublishedAgent } from '../registry/published.types.js';
+import type { StoredTask } from './task.types.js';
+
+/** What an agent says: ids, role and context are the task's, and filled in. */
+export type Said = Pick<Message, 'parts'> & Partial<Pick<Message, 'messageId' | 'metadata' | 'extensions'>>;
+
+/** One thing that happened in a run. */
+export type TaskUpdate =
+  | { readonly status: { readonly state: TaskState; readonly message?: Said }; readonly metadata?: JsonObject }
+  | {
+      readonly artifact: Omit<Artifact, 'artifactId'> & { readonly artifactId?: string };
+      readonly append?: boolean;
+      readonly lastChunk?: boolean;
+      readonly metadata?: JsonObject;
+    }
+  /** The whole answer, without a task; only as the first update of a new one. */
+  | { readonly reply: Said }
+  /** What a later run of this task has to know, e.g. the id of a remote task. No event. */
+  | { readonly memo: Json }
+  /** The work goes on outside; whoever does it reports within so many milliseconds, or the task is looked at again. */
+  | { readonly deferred: { readonly lookAgainMs: number } };
+
+/** One run of a task: from its message to its end, a question, or a hand-over. */
+export interface TaskRun {
+  /** On whose behalf; without the signal of the request, for the task outlives it. */
+  readonly ctx: CallContext;
+  readonly agent: PublishedAgent;
+  /** As it was when the run began; after a lost process with everything that one wrote. */
+  readonly task: StoredTask;
+  /** The newest message of the caller. */
+  readonly message: Message;
+  /** Aborts when the task is canceled, taken over, or the process stops. */
+  readonly signal: AbortSignal;
+  /** Messages of earlier tasks of this context, oldest first. */
+  earlier(): Promise<Message[]>;
+}
+
+/**
+ * Who does the work of an agent. It may be run again from where the log ends, in another process, after its own was killed.
+ * A throw fails the task: with the message of a RialtoError that is public, else with a plain text.
+ */
+export interface TaskExecutor {
+  readonly kind: ExecutorConfig['kind'];
+  /** True when a run touches nothing outside: it may begin before the task is stored (decisions: fast path). */
+  readonly pure: boolean;
+  execute(run: TaskRun): AsyncIterable<TaskUpdate> | Iterable<TaskUpdate>;
+  /** Told after a cancel that reached no run of this process; e.g. cancels a remote task. */
+  abandon?(run: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void>;
+}

@@ -1,0 +1,85 @@
+import { Injectable } from '@nestjs/common';
+import type { Message } from '../../protocol/a2a/model.js';
+import type { TaskState } from '../../protocol/a2a/states.js';
+import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
+import { play, type Script } from './play.js';
+
+const said = (text: string) => ({ parts: [{ text }] });
+const status = (state: TaskState, text?: string): TaskUpdate => ({
+  status: { state, ...(text !== undefined && { message: said(text) }) },
+});
+const working = status('TASK_STATE_WORKING');
+const completed = (text?: string): TaskUpdate => status('TASK_STATE_COMPLETED', text);
+const asks = status('TASK_STATE_INPUT_REQUIRED', 'What else?');
+const wantsCredential = status('TASK_STATE_AUTH_REQUIRED', 'Authorize this outside of A2A.');
+const text: TaskUpdate = { artifact: { artifactId: 'text', parts: [{ text: 'Streamed text' }] }, lastChunk: true };
+const file = {
+  artifactId: 'file',
+  parts: [{ raw: 'ZmlsZSBjb250ZW50', filename: 'output.txt', mediaType: 'text/plain' }],
+};
+const link = { url: 'https://example.com/output.txt', filename: 'output.txt', mediaType: 'text/plain' };
+const chunk = (words: string) => ({ artifactId: 'chunked', parts: [{ text: words }] });
+const never = { waitMs: 600_000 };
+
+/** What a kit may ask for by the beginning of a message id or of a text; the longest that fits counts. */
+const scripts: Readonly<Record<string, Script>> = {
+  'tck-complete-task': [completed('Hello from TCK')],
+  'tck-input-required': [asks],
+  'tck-multi-turn': [asks],
+  'tck-auth-required': [wantsCredential],
+  'tck-delayed-complete': [working, { waitMs: 2_000 }, completed('Done after delay')],
+  'tck-reject-task': [status('TASK_STATE_REJECTED', 'rejected')],
+  'tck-task-failure': [working, status('TASK_STATE_FAILED', 'failed')],
+  'tck-message-response': [{ reply: said('Direct message response') }],
+  'tck-artifact-text': [{ artifact: { artifactId: 'text', parts: [{ text: 'Generated text content' }] } }, completed()],
+  'tck-artifact-file': [{ artifact: file }, completed()],
+  'tck-artifact-file-url': [{ artifact: { artifactId: 'link', parts: [link] } }, completed()],
+  'tck-artifact-data': [
+    { artifact: { artifactId: 'data', parts: [{ data: { key: 'value', count: 42 } }] } },
+    completed(),
+  ],
+  'tck-stream-': [working, text, completed()],
+  'tck-stream-002': [completed()],
+  'tck-stream-artifact-file': [working, { artifact: file }, completed()],
+  'tck-stream-artifact-chunked': [
+    working,
+    { artifact: chunk('first '), append: false, lastChunk: false },
+    { artifact: chunk('second'), append: true, lastChunk: true },
+    completed(),
+  ],
+  'tck-stream-chunked': [
+    working,
+    { artifact: chunk('first '), append: false, lastChunk: false },
+    { artifact: chunk('second'), append: true, lastChunk: true },
+    completed(),
+  ],
+  'tck-long-running': [working, { waitMs: 3_000 }, completed()],
+  'tck-cancel': [working, never, completed()],
+  'test-resubscribe-message-id': [working, { waitMs: 4_000 }, completed()],
+};
+
+/** Shows on demand what conformance kits look for (a2a.md section 3). The only place that knows their prefixes. */
+@Injectable()
+export class ConformanceExecutor implements TaskExecutor {
+  readonly kind = 'conformance';
+  readonly pure = true;
+
+  execute({ agent, message, task, signal }: TaskRun) {
+    const asked = scriptOf(message) ?? (agent.versions.includes('1.0') ? [completed()] : [working, asks]);
+    const isAnswer = task.history.length > 1;
+    const script = asked === scripts['tck-multi-turn'] && isAnswer ? [completed('Hello from TCK')] : asked;
+    return play(task.state === 'TASK_STATE_SUBMITTED' ? script : script.filter((step) => step !== working), signal);
+  }
+}
+
+/** Undefined when nothing is asked for: a kit of v1.0 then expects the end, one of v0.3 a task to go on with. */
+function scriptOf({ messageId, parts }: Message): Script | undefined {
+  return chosen(messageId) ?? chosen(parts[0]?.text ?? '');
+}
+
+function chosen(words: string): Script | undefined {
+  const [longest] = Object.keys(scripts)
+    .filter((prefix) => words.startsWith(prefix))
+    .sort((a, b) => b.length - a.length);
+  return longest === undefined ? undefined : scripts[longest];
+}

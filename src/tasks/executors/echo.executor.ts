@@ -1,0 +1,51 @@
+import { Injectable } from '@nestjs/common';
+import type { Message, Part } from '../../protocol/a2a/model.js';
+import type { ExecutorConfig } from '../../registry/published.types.js';
+import type { TaskExecutor, TaskRun } from '../executor.port.js';
+import type { StoredTask } from '../task.types.js';
+import { play, type Script } from './play.js';
+
+type EchoConfig = Extract<ExecutorConfig, { kind: 'echo' }>;
+
+const artifactId = 'echo';
+
+/** Says what it was told: the first agent of a newcomer, and the measure of everything around an agent. */
+@Injectable()
+export class EchoExecutor implements TaskExecutor {
+  readonly kind = 'echo';
+  readonly pure = true;
+
+  execute({ agent, task, message, signal }: TaskRun) {
+    return play(echoScript(agent.executor as EchoConfig, task, message), signal);
+  }
+}
+
+/**
+ * The run of an echo: works, asks its question if it has one, then sends the parts back, all at once or the text in
+ * `chunks`, over `delayMs` in all. Begun runs go on after the chunks that are there.
+ */
+function echoScript({ delayMs = 0, chunks = 1, ask }: EchoConfig, task: StoredTask, message: Message): Script {
+  const working = task.state === 'TASK_STATE_SUBMITTED' ? [{ status: { state: 'TASK_STATE_WORKING' } } as const] : [];
+  if (ask !== undefined && !task.history.some(({ role }) => role === 'ROLE_AGENT'))
+    return [...working, { status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: ask }] } } }];
+  const pieces = chunks > 1 ? split(message.parts, chunks) : [message.parts];
+  const done = chunks > 1 ? (task.artifacts.find((one) => one.artifactId === artifactId)?.parts.length ?? 0) : 0;
+  const pause = delayMs > 0 ? [{ waitMs: Math.ceil(delayMs / pieces.length) }] : [];
+  const sent = pieces.flatMap((parts, index): Script => {
+    if (index < done) return [];
+    const many = pieces.length > 1 && { append: index > 0, lastChunk: index === pieces.length - 1 };
+    return [...pause, { artifact: { artifactId, name: 'echo', parts }, ...many }];
+  });
+  return [...working, ...sent, { status: { state: 'TASK_STATE_COMPLETED', message: { parts: message.parts } } }];
+}
+
+/** The text in so many pieces of one part each, fewer when it is short; what is no text goes whole, each part by itself. */
+function split(parts: readonly Part[], chunks: number): Part[][] {
+  const text = [...parts.map((part) => part.text ?? '').join('\n')];
+  const others = parts.filter((part) => part.text === undefined).map((part) => [part]);
+  const size = Math.max(1, Math.ceil(text.length / chunks));
+  const pieces: Part[][] = [];
+  for (let start = 0; start < text.length; start += size)
+    pieces.push([{ text: text.slice(start, start + size).join('') }]);
+  return [...pieces, ...others];
+}

@@ -1,0 +1,85 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Inject, Injectable } from '@nestjs/common';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { SafeFetch, type SafeResponse } from '../../platform/http/safe-fetch.js';
+import { PublishedService } from '../../registry/published.service.js';
+import type { ExecutorConfig, PublishedAgent } from '../../registry/published.types.js';
+import { pauseAfter } from './http-retry.js';
+import { signatureHeaders } from './http-signature.js';
+
+type HttpConfig = Extract<ExecutorConfig, { kind: 'http' }>;
+
+const timeoutMs = 10_000;
+const texts = {
+  remote_timeout: 'the service did not answer in time',
+  remote_transport: 'the service could not be reached',
+  remote_invalid_response: 'the answer of the service could not be read',
+  url_not_allowed: 'the address of the service may not be called',
+} as const;
+
+/** A call to the service of an agent: whatever is tried again keeps id and body. */
+export interface Call {
+  readonly id: string;
+  readonly body: string;
+  /** Ends the call itself. */
+  readonly signal?: AbortSignal;
+  /** Ends the waiting for another try. */
+  readonly givenUp?: AbortSignal;
+}
+
+/** Signed calls to the services of our agents. Errors tell neither addresses nor bodies: the caller of the agent reads them. */
+@Injectable()
+export class HttpCalls {
+  constructor(
+    private readonly safeFetch: SafeFetch,
+    private readonly published: PublishedService,
+    @Inject(SETTINGS) private readonly settings: Settings,
+  ) {}
+
+  /** Tries until the service takes it. Throws `remote_error`, `remote_transport`, `remote_timeout`, `url_not_allowed`. */
+  async deliver(agent: PublishedAgent, call: Call): Promise<SafeResponse> {
+    for (let attempt = 1; ; attempt++) {
+      const end = await this.post(agent, call).catch((error: unknown) => retryable(error));
+      if (!(end instanceof RialtoError) && end.status >= 200 && end.status < 300) return end;
+      const known = end instanceof RialtoError ? {} : { status: end.status, retryAfter: end.headers['retry-after'] };
+      const pause = pauseAfter(attempt, known, systemClock.now());
+      if (pause === undefined) throw end instanceof RialtoError ? end : refusal(end.status);
+      await sleep(pause, undefined, { signal: call.givenUp });
+    }
+  }
+
+  /** One try. */
+  async post({ id: agentId, executor }: PublishedAgent, { id, body, signal }: Call): Promise<SafeResponse> {
+    const secret = await this.published.httpSecretOf(agentId);
+    if (!secret) throw new RialtoError('internal', { message: 'the agent has no secret to sign with' });
+    return this.safeFetch.request({
+      method: 'POST',
+      url: (executor as HttpConfig).url,
+      headers: {
+        'Content-Type': 'application/json',
+        'User-Agent': 'rialto',
+        ...signatureHeaders(secret.reveal(), { id, body, at: systemClock.now() }),
+      },
+      body,
+      deadlineMs: timeoutMs,
+      maxBytes: this.settings.RIALTO_MAX_BODY_BYTES,
+      signal,
+    });
+  }
+}
+
+/** Broken lines may be whole again at the next try; anything else is thrown, in words for the caller of the agent. */
+function retryable(error: unknown): RialtoError {
+  const { code } = RialtoError.from(error);
+  if (!(code in texts)) throw error;
+  const known = new RialtoError(code, { message: texts[code as keyof typeof texts], cause: error });
+  if (code === 'remote_transport' || code === 'remote_timeout') return known;
+  throw known;
+}
+
+function refusal(status: number): RialtoError {
+  const more = status >= 300 && status < 400 ? '; redirects are not followed' : '';
+  return new RialtoError('remote_error', { message: `the service answered ${status}${more}` });
+}

@@ -1,0 +1,26 @@
+import { Injectable } from '@nestjs/common';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { Notices } from '../../platform/bus/notices.js';
+import { mailboxWaitMs } from '../execution-times.js';
+import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
+
+/**
+ * The work done by whoever fetches it, e.g. an agent behind a router that nobody can call. A run only puts the task into its
+ * mailbox and says so; one that lies there for a day fails.
+ */
+@Injectable()
+export class MailboxExecutor implements TaskExecutor {
+  readonly kind = 'mailbox';
+  /** Who fetches is woken by the run, and then the row has to be there. */
+  readonly pure = false;
+
+  constructor(private readonly notices: Notices) {}
+
+  *execute({ agent, task }: TaskRun): Generator<TaskUpdate, void> {
+    const lookAgainMs = task.statusAt + mailboxWaitMs - systemClock.now();
+    if (lookAgainMs <= 0) throw new RialtoError('remote_timeout', { message: 'nobody fetched the task within a day' });
+    this.notices.tell(undefined, 'mailbox.filled', { agentId: agent.id });
+    yield { deferred: { lookAgainMs } };
+  }
+}

@@ -1,0 +1,120 @@
+import { Injectable } from '@nestjs/common';
+import { z } from 'zod';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
+import { PublishedService } from '../registry/published.service.js';
+import type { PublishedAgent } from '../registry/published.types.js';
+import { mailboxLeaseMs, mailboxWaitMs } from './execution-times.js';
+import { LiveTasks } from './live-tasks.js';
+import { MailboxBell } from './mailbox-bell.js';
+import { MailboxStore } from './mailbox.store.js';
+import { failure, newestMessage } from './task-run.js';
+import { applyUpdate } from './task.lifecycle.js';
+import type { Claimed } from './task-lease.store.js';
+import { taskView, type StoredTask } from './task.types.js';
+
+/** Earlier messages that a holder is told. */
+const maxHistory = 50;
+/** A task that so many lost is not handed out again (F9). */
+const maxCrashes = 5;
+
+export const LeaseQuery = z.strictObject({ waitMs: z.coerce.number().int().min(0).max(60_000).default(0) });
+export type LeaseQuery = z.output<typeof LeaseQuery>;
+
+/** A task that was handed out: reports on it carry the epoch, and each keeps it for `leaseMs`. */
+export const LeaseView = z.object({
+  task: z.looseObject({ id: z.string() }),
+  message: z.looseObject({ messageId: z.string() }),
+  history: z.array(z.looseObject({ messageId: z.string() })),
+  leaseEpoch: z.number().int(),
+  leaseMs: z.number().int(),
+});
+export type LeaseView = z.output<typeof LeaseView>;
+
+/** Hands tasks out to agents that nobody can call: they come and ask. */
+@Injectable()
+export class MailboxService {
+  constructor(
+    private readonly verbs: VerbBus,
+    private readonly published: PublishedService,
+    private readonly store: MailboxStore,
+    private readonly bell: MailboxBell,
+    private readonly lives: LiveTasks,
+  ) {}
+
+  /**
+   * The oldest task that waits for an agent, at once or within `waitMs`; undefined when none came, or the caller has gone.
+   * Throws `not_found`, `denied`, `unprocessable`.
+   */
+  async lease(
+    ctx: CallContext,
+    name: string,
+    { waitMs }: LeaseQuery,
+    gone: AbortSignal,
+  ): Promise<LeaseView | undefined> {
+    const agent = await this.agentOf(ctx, name);
+    const act = leaseAct(ctx, agent);
+    await this.requirePermission(act);
+    if (agent.executor.kind !== 'mailbox')
+      throw new RialtoError('unprocessable', { message: 'this agent has no mailbox' });
+    const task = await this.bell.firstOf(agent.id, { waitMs, gone }, () => this.next(agent));
+    return task && this.verbs.around({ ...act, sessionId: task.id }, () => this.viewOf(task));
+  }
+
+  /** Enabled or not: what was begun goes on. */
+  private async agentOf({ org }: CallContext, name: string): Promise<PublishedAgent> {
+    const { agents } = await this.published.snapshot(org.id);
+    const agent = agents.find((one) => one.name === name || one.id === name);
+    if (!agent) throw new RialtoError('not_found', { message: 'no such agent' });
+    return agent;
+  }
+
+  /** Asking costs no record, for it is done all day long; being refused does. */
+  private async requirePermission(act: VerbCall): Promise<void> {
+    if (!(await this.verbs.permits(act))) await this.verbs.around(act, () => Promise.resolve());
+  }
+
+  /** Leases until there is a task that can be worked on, or none at all. */
+  private async next({ id }: PublishedAgent): Promise<StoredTask | undefined> {
+    for (;;) {
+      const claimed = await this.store.lease(id);
+      if (!claimed) return undefined;
+      const begun = await this.begin(claimed);
+      if (begun) return begun;
+    }
+  }
+
+  /** The task at work; undefined when it is over, or moved on meanwhile. */
+  private async begin({ task: from, crashes }: Claimed): Promise<StoredTask | undefined> {
+    const isPoisoned = crashes >= maxCrashes;
+    if (!isPoisoned && from.state === 'TASK_STATE_WORKING') return from;
+    const update = isPoisoned
+      ? failure(new RialtoError('remote_task_failed', { message: `poisoned: ${crashes} holders were lost with it` }))
+      : ({ status: { state: 'TASK_STATE_WORKING' } } as const);
+    const { task, event } = applyUpdate(from, update, this.lives.step());
+    const hold = isPoisoned ? {} : { leaseMs: mailboxLeaseMs, dueInMs: mailboxWaitMs };
+    if (!(await this.lives.writer.commit({ task, from, events: [event], hold }))) return undefined;
+    this.lives.feed.tell(task, [event]);
+    return isPoisoned ? undefined : task;
+  }
+
+  private async viewOf(task: StoredTask): Promise<LeaseView> {
+    const { store } = this.lives;
+    const history = await store.earlierMessages(task, maxHistory);
+    const message = newestMessage(task);
+    return {
+      task: { ...taskView(task) },
+      message: { ...message },
+      history: history.map((one) => ({ ...one })),
+      leaseEpoch: task.epoch,
+      leaseMs: mailboxLeaseMs,
+    };
+  }
+}
+
+/** Working for an agent is an administrator's act, until mailboxes have secrets of their own. */
+function leaseAct(ctx: CallContext, { name }: PublishedAgent): VerbCall {
+  const resource = { type: 'Org', id: ctx.org.slug } as const;
+  return { ctx, verb: 'mailbox.lease', action: 'admin_write', resource, args: { agent: name } };
+}

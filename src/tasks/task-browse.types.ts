@@ -1,0 +1,42 @@
+import { z } from 'zod';
+
+const words = [
+  'submitted',
+  'working',
+  'input-required',
+  'auth-required',
+  'completed',
+  'failed',
+  'canceled',
+  'rejected',
+] as const;
+
+export const TaskQuery = z.strictObject({
+  agent: z.string().max(200).optional(),
+  state: z.enum(words).optional(),
+  contextId: z.string().max(256).optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+});
+export type TaskQuery = z.output<typeof TaskQuery>;
+
+/** A task in the list of an org: what it is, not what it holds. */
+export const TaskSummary = z.object({
+  id: z.string(),
+  agent: z.string(),
+  contextId: z.string(),
+  state: z.enum(words),
+  owner: z.object({ kind: z.string(), id: z.string() }),
+  /** The number of its last event. */
+  events: z.number(),
+  /** When it came into its state. */
+  statusAt: z.string(),
+});
+export type TaskSummary = z.output<typeof TaskSummary>;
+
+/** One task whole: `task` is the Task of A2A v1.0, `log` its events in order. */
+export const TaskDetail = TaskSummary.extend({
+  task: z.unknown(),
+  log: z.array(z.object({ seq: z.number(), event: z.unknown() })),
+});
+export type TaskDetail = z.output<typeof TaskDetail>;

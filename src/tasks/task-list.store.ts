@@ -1,0 +1,102 @@
+import { Injectable } from '@nestjs/common';
+import { Pg } from '../platform/database/pg.js';
+import { wordOf, type TaskState } from '../protocol/a2a/states.js';
+import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
+import type { StoredTask } from './task.types.js';
+
+/** Which tasks a caller may list, and which of them it wants. */
+export interface TaskFilter {
+  readonly org: string;
+  /** Absent: every agent of the org. */
+  readonly agent?: string;
+  /** `kind:id`; absent: every owner of the org. */
+  readonly owner?: string;
+  readonly contextId?: string;
+  readonly state?: TaskState;
+  /** Milliseconds since the epoch, inclusive. */
+  readonly since?: number;
+}
+
+/** Where a page ends: the status time in microseconds since the epoch, as the database keeps it, and the id. */
+export type ListPosition = readonly [at: string, id: string];
+
+/** Exact up to here; counting further would cost more than the page. */
+const maxCounted = 10_000;
+
+/** Pages of tasks, newest status first, by keyset: no offset, so nothing is skipped or repeated while tasks come. */
+@Injectable()
+export class TaskListStore {
+  constructor(
+    private readonly pg: Pg,
+    private readonly tasks: TaskStore,
+  ) {}
+
+  /** One row more than `limit` when there are more. */
+  async page(filter: TaskFilter, limit: number, after?: ListPosition): Promise<{ task: StoredTask; at: string }[]> {
+    const where = conditions(filter);
+    if (after) where.add('after', '(t.status_timestamp, t.id) < (%::text::timestamptz, %::uuid)', ...after);
+    const rows = await this.pg.rows<TaskRow & { at: string }>(
+      `task-list:${where.name}`,
+      `select ${taskColumns}, to_char(t.status_timestamp at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at from a2a_tasks t
+       where ${where.text} order by t.status_timestamp desc, t.id desc limit $${where.values.length + 1}`,
+      [...where.values, limit + 1],
+    );
+    const tasks = await this.tasks.fold(rows);
+    return tasks.map((task, index) => ({ task, at: rows[index]!.at }));
+  }
+
+  /** How many there are: exact up to `maxCounted`, beyond it what the planner expects. */
+  async count(filter: TaskFilter): Promise<number> {
+    const where = conditions(filter);
+    const [row] = await this.pg.rows<{ count: number }>(
+      `task-count:${where.name}`,
+      `select count(*)::int as count from (select from a2a_tasks t where ${where.text} limit ${maxCounted + 1}) as counted`,
+      where.values,
+    );
+    const { count } = row!;
+    return count > maxCounted ? Math.max(count, await this.estimate(where)) : count;
+  }
+
+  private async estimate({ text, values }: Conditions): Promise<number> {
+    const { rows } = await this.pg.pool.query<{ 'QUERY PLAN': { Plan: { 'Plan Rows': number } }[] }>(
+      `explain (format json) select from a2a_tasks t where ${text}`,
+      values,
+    );
+    return rows[0]!['QUERY PLAN'][0]!.Plan['Plan Rows'];
+  }
+}
+
+/** Conditions joined by `and`. Each has a label of its own, so that the name of a prepared statement tells its text. */
+class Conditions {
+  readonly values: unknown[] = [];
+  private readonly parts: string[] = [];
+  private readonly labels: string[] = [];
+
+  /** @param sql with a `%` for each value. */
+  add(label: string, sql: string, ...values: unknown[]): void {
+    let index = this.values.length;
+    this.labels.push(label);
+    this.parts.push(sql.replaceAll('%', () => `$${++index}`));
+    this.values.push(...values);
+  }
+
+  get name(): string {
+    return this.labels.join('.');
+  }
+
+  get text(): string {
+    return this.parts.join(' and ');
+  }
+}
+
+function conditions({ org, agent, owner, contextId, state, since }: TaskFilter): Conditions {
+  const where = new Conditions();
+  where.add('org', 't.org_id = %', org);
+  if (agent !== undefined) where.add('agent', 't.agent_id = %', agent);
+  if (owner !== undefined) where.add('owner', 't.owner = %', owner);
+  if (contextId !== undefined) where.add('context', 't.context_id = %', contextId);
+  if (state !== undefined) where.add('state', 't.status_state = %', wordOf(state));
+  if (since !== undefined)
+    where.add('since', 't.status_timestamp >= %::text::timestamptz', new Date(since).toISOString());
+  return where;
+}

@@ -1,0 +1,106 @@
+import { errorCodes, RialtoError } from '../kernel/errors.js';
+import { storableText } from '../kernel/json.js';
+import type { Message } from '../protocol/a2a/model.js';
+import type { Said, TaskExecutor, TaskRun, TaskUpdate } from './executor.port.js';
+import type { LiveTask } from './live-task.js';
+
+/** Why a run ends before its work does. */
+export type StopReason = 'canceled' | 'lost' | 'stopping';
+
+/** One run of an executor over a live task, in this process. */
+export class ActiveRun {
+  /** The whole answer, when the agent answered without a task. */
+  reply?: Said;
+  /** Resolves when nothing further comes from this run and everything of it is committed. Never rejects. */
+  readonly ended: Promise<void>;
+  isOver = false;
+  private readonly stopper = new AbortController();
+  private readonly aborted: Promise<'aborted'>;
+  private saves: boolean;
+
+  /** @param saves commit each update; otherwise from `saveFromNow` on (decisions: fast path). */
+  constructor(
+    readonly live: LiveTask,
+    private readonly executor: TaskExecutor,
+    run: Omit<TaskRun, 'signal'>,
+    { saves, onTrouble }: { saves: boolean; onTrouble: (error: unknown) => void },
+  ) {
+    this.saves = saves;
+    const { signal } = this.stopper;
+    this.aborted = new Promise((resolve) => signal.addEventListener('abort', () => resolve('aborted'), { once: true }));
+    this.ended = this.work({ ...run, signal })
+      .catch(onTrouble)
+      .finally(() => (this.isOver = true));
+  }
+
+  stop(reason: StopReason): void {
+    this.stopper.abort(reason);
+  }
+
+  get stopped(): boolean {
+    return this.stopper.signal.aborted;
+  }
+
+  /** Commits what there is, and from now on each update. */
+  saveFromNow(): Promise<void> {
+    this.saves = true;
+    return this.live.save();
+  }
+
+  private async work(run: TaskRun): Promise<void> {
+    try {
+      await this.consume(this.executor.execute(run));
+      if (!this.live.atRest && !this.stopped && !this.reply)
+        this.live.apply(failure(new RialtoError('internal', { message: 'the agent stopped without an answer' })));
+    } catch (error) {
+      if (this.stopped || this.live.atRest || this.live.lost) return;
+      this.live.apply(failure(error));
+    }
+    if (this.saves && !this.stopped) await this.live.save();
+  }
+
+  private async consume(updates: AsyncIterable<TaskUpdate> | Iterable<TaskUpdate>): Promise<void> {
+    if (Symbol.iterator in updates) {
+      for (const update of updates) if (!this.take(update)) return;
+      return;
+    }
+    const iterator = updates[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await Promise.race([iterator.next(), this.aborted]);
+      if (next === 'aborted' || next.done) return;
+      if (!this.take(next.value)) return void Promise.resolve(iterator.return?.()).catch(() => undefined);
+    }
+  }
+
+  /** False when nothing after this update counts. */
+  private take(update: TaskUpdate): boolean {
+    if (this.stopped || this.live.lost) return false;
+    if ('reply' in update) {
+      if (!this.live.isStored && !this.saves) this.reply = update.reply;
+      else this.live.apply({ status: { state: 'TASK_STATE_COMPLETED', message: update.reply } });
+      return false;
+    }
+    this.live.apply(update);
+    if (this.saves)
+      void this.live.save().then(
+        () => this.live.lost && this.stop('lost'),
+        () => this.stop('lost'),
+      );
+    return !this.live.atRest;
+  }
+}
+
+/** An error as the end of a task: told when it may be told, else in plain words (AN-22). */
+export function failure(error: unknown): Extract<TaskUpdate, { status: unknown }> {
+  const known = RialtoError.from(error);
+  const text = errorCodes[known.code].public ? storableText(known.message, 1_000) : 'the agent failed';
+  const { code } = known;
+  // What rules forbid was not tried and found wanting (abuse case 17).
+  const state = code === 'denied' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
+  return { status: { state, message: { parts: [{ text }], metadata: { errorCode: code } } } };
+}
+
+/** The newest message of the caller; every task has one. */
+export function newestMessage({ history }: { history: readonly Message[] }): Message {
+  return history.findLast(({ role }) => role === 'ROLE_USER')!;
+}

@@ -1,0 +1,80 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import type { Message, Task } from '../protocol/a2a/model.js';
+import type { PublishedAgent } from '../registry/published.types.js';
+import { LiveTasks } from './live-tasks.js';
+import { isAnswer, isEnd, isSettled, stateAfter, TaskStreamService } from './task-stream.service.js';
+import { TaskSubmitService, type Accepted, type Submission } from './task-submit.service.js';
+import type { StreamedEvent } from './task.service.js';
+import { isEnded, taskView, type StoredTask } from './task.types.js';
+
+export type SentMessage = Pick<Submission, 'params' | 'rows'>;
+
+/** Sends messages to agents of ours and waits for what their caller wants to see. */
+@Injectable()
+export class TaskSendService {
+  constructor(
+    private readonly submits: TaskSubmitService,
+    private readonly streams: TaskStreamService,
+    private readonly lives: LiveTasks,
+  ) {}
+
+  /**
+   * The task as it is when it ended, waits for its caller, or `waitMs` is over, which its metadata then says (RY-13); at once
+   * with `returnImmediately`. Throws as TaskSubmitService.submit does.
+   */
+  async send(
+    ctx: CallContext,
+    agent: PublishedAgent,
+    sent: SentMessage,
+    { waitMs, signal }: { waitMs: number; signal: AbortSignal },
+  ): Promise<{ task: Task } | { message: Message }> {
+    const { historyLength, returnImmediately } = sent.params;
+    const accepted = await this.submits.submit(ctx, agent, { ...sent, waits: !returnImmediately });
+    if ('reply' in accepted) return { message: accepted.reply };
+    if (returnImmediately) return { task: taskView(accepted.task, { historyLength }) };
+    const { task, late } = await this.settled(accepted, waitMs, signal);
+    const view = taskView(task, { historyLength });
+    return { task: late ? { ...view, metadata: { ...view.metadata, partial: true } } : view };
+  }
+
+  /** The events of a message: its task first, then what happens to it, until it is answered; or the one message that is the answer. */
+  async *stream(
+    ctx: CallContext,
+    agent: PublishedAgent,
+    sent: SentMessage,
+    signal: AbortSignal,
+  ): AsyncGenerator<StreamedEvent, void> {
+    const accepted = await this.submits.submit(ctx, agent, { ...sent, waits: true, follows: true });
+    if ('reply' in accepted) {
+      yield { body: { message: accepted.reply } };
+      return;
+    }
+    const { task, isNew, inbox = this.streams.open(task.id) } = accepted;
+    if (isNew) return yield* this.streams.follow(task.id, 0, inbox, isAnswer, signal);
+    try {
+      yield { seq: task.seq, body: { task: taskView(task) } };
+      if (!isEnded(task)) yield* this.streams.follow(task.id, task.seq, inbox, isAnswer, signal);
+    } finally {
+      inbox.close();
+    }
+  }
+
+  private async settled(
+    { task, run }: Extract<Accepted, { task: StoredTask }>,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<{ task: StoredTask; late: boolean }> {
+    if (run?.isOver && isSettled(run.live.task.state)) return { task: run.live.task, late: false };
+    if (!run && isSettled(task.state)) return { task, late: false };
+    const late = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
+    const inbox = this.streams.open(task.id);
+    inbox.push(task.seq + 1, []); // there may be more than was seen
+    for await (const event of this.streams.follow(task.id, task.seq, inbox, isEnd, late)) {
+      const state = stateAfter(event);
+      if (state && isSettled(state)) break;
+    }
+    const now = (await this.lives.store.find(task.id)) ?? task;
+    return { task: now, late: !isSettled(now.state) };
+  }
+}

@@ -1,0 +1,293 @@
+import { hash } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { canonicalJson } from '../kernel/canonical-json.js';
+import { RialtoError } from '../kernel/errors.js';
+import { isUuid, newId, type TaskId } from '../kernel/ids.js';
+import type { JsonObject } from '../kernel/json.js';
+import { VerbBus, type Act } from '../kernel/verb-bus.js';
+import { Ledger } from '../platform/bus/ledger.js';
+import type { RowChange } from '../platform/database/row-writer.js';
+import { refusedPart } from '../protocol/a2a/media-types.js';
+import type { Message } from '../protocol/a2a/model.js';
+import type { SendParams } from '../protocol/a2a/operations.js';
+import type { PublishedAgent } from '../registry/published.types.js';
+import type { Said } from './executor.port.js';
+import { IdempotencyStore } from './idempotency.store.js';
+import type { FirstCommit, LiveTask } from './live-task.js';
+import { LiveTasks } from './live-tasks.js';
+import type { Inbox } from './task-feed.js';
+import { openTask, resumeTask, type Moved } from './task.lifecycle.js';
+import type { ActiveRun } from './task-run.js';
+import { TaskRunner } from './task.runner.js';
+import { maySee, submission } from './task-verbs.js';
+import type { IdempotencyKey } from './task-writer.js';
+import { ownerOf, type StoredTask } from './task.types.js';
+
+/** How long a pure executor may take before its task is stored as working (decisions: fast path). */
+const graceMs = 5;
+
+export interface Submission {
+  readonly params: SendParams;
+  /** Whether the caller waits; otherwise the queue takes the work. */
+  readonly waits: boolean;
+  /** Whether the caller reads events: they are kept for it from the first on. */
+  readonly follows?: boolean;
+  /** Rows that are committed with the task, e.g. its push configuration. */
+  readonly rows?: (task: TaskId) => RowChange[];
+}
+
+/** What became of a message: stored, or answered at once without a task. */
+export type Accepted =
+  | {
+      readonly task: StoredTask;
+      /** Whether the message made the task. */
+      readonly isNew: boolean;
+      /** The run of it in this process. */
+      readonly run?: ActiveRun;
+      /** Events from this message on; whoever takes it closes it. */
+      readonly inbox?: Inbox;
+    }
+  | { readonly reply: Message };
+
+/** Takes messages to agents of ours: new tasks, answers to questions, repeats of what was sent before. */
+@Injectable()
+export class TaskSubmitService {
+  constructor(
+    private readonly verbs: VerbBus,
+    private readonly ledger: Ledger,
+    private readonly lives: LiveTasks,
+    private readonly runner: TaskRunner,
+    private readonly keys: IdempotencyStore,
+  ) {}
+
+  /**
+   * Resolves when the message is stored (or answered), never before. Throws `denied`, `task_not_found`, `invalid_params`,
+   * `content_type_not_supported`, `unsupported_operation`, `idempotency_key_reused`, `unavailable`.
+   */
+  submit(ctx: CallContext, agent: PublishedAgent, submitted: Submission): Promise<Accepted> {
+    if (ctx.org.id !== agent.org.id)
+      throw new RialtoError('denied', { message: 'agents are called with a credential of their own org' });
+    return this.verbs.around({ ...submission(ctx, agent), args: argsOf(submitted.params.message) }, (act) =>
+      this.accept(act, ctx, agent, submitted),
+    );
+  }
+
+  /** Whether this caller may send to an agent, for lists of agents. */
+  mayUse(ctx: CallContext, agent: PublishedAgent): Promise<boolean> {
+    return this.verbs.permits(submission(ctx, agent));
+  }
+
+  private async accept(act: Act, ctx: CallContext, agent: PublishedAgent, submitted: Submission): Promise<Accepted> {
+    const { message } = submitted.params;
+    requireModes(agent, message);
+    const key = keyOf(submitted.params);
+    const known = key && (await this.known(ctx, agent, key));
+    if (known) return known;
+    await this.requireReferences(ctx, message);
+    const accepted =
+      message.taskId === undefined
+        ? await this.open(act, ctx, agent, submitted, key)
+        : await this.resume(ctx, agent, message.taskId, submitted, key);
+    return accepted ?? this.lost(ctx, agent, key);
+  }
+
+  /** A new task. Undefined when a racer took the key first. */
+  private async open(
+    act: Act,
+    ctx: CallContext,
+    agent: PublishedAgent,
+    { params, waits, follows, rows }: Submission,
+    key: IdempotencyKey | undefined,
+  ): Promise<Accepted | undefined> {
+    const id = newId<TaskId>();
+    const seed = {
+      id,
+      orgId: ctx.org.id,
+      agentId: agent.id,
+      agentName: agent.name,
+      contextId: params.message.contextId ?? contextOf(ctx, agent),
+      principal: ctx.principal,
+      depth: ctx.depth,
+      ...(params.metadata && { metadata: params.metadata }),
+    };
+    const moved = openTask(seed, params.message, this.lives.step());
+    const others = rows?.(id) ?? [];
+    const record = this.ledger.completion(act);
+    const first = { record: record.rows, rows: others, key };
+    const mayStartFirst = this.runner.executorOf(agent).pure && waits && others.length === 0;
+    if (!waits) {
+      const stored = await this.enqueue(moved, first);
+      record.done(); // committed also when a racer had taken the key
+      return stored && { task: stored, isNew: true };
+    }
+    const live = this.lives.fresh(moved, first);
+    const inbox = follows ? this.lives.feed.open(id) : undefined;
+    try {
+      const begun = await this.begin(live, agent, ctx, mayStartFirst);
+      if (begun?.run.reply) {
+        inbox?.close();
+        return await this.answer(ctx, agent, live, begun.run.reply, key);
+      }
+      record.done();
+      if (!begun) inbox?.close();
+      return begun && { ...begun, isNew: true, inbox };
+    } catch (error) {
+      inbox?.close();
+      throw error;
+    }
+  }
+
+  /** Stores a new task and starts its run, in the order that its executor allows. Undefined when a racer took the key. */
+  private async begin(
+    live: LiveTask,
+    agent: PublishedAgent,
+    ctx: CallContext,
+    mayStartFirst: boolean,
+  ): Promise<{ task: StoredTask; run: ActiveRun } | undefined> {
+    if (!mayStartFirst) {
+      await live.save();
+      const task = live.committed;
+      return live.lost ? undefined : { task, run: this.runner.start(live, agent, ctx, true) };
+    }
+    const run = this.runner.start(live, agent, ctx, false);
+    await settledOrGrace(run);
+    if (run.reply) return { task: live.task, run };
+    return (await this.stored(run)) ? { task: live.committed, run } : undefined;
+  }
+
+  /** The first commit of a run that began before it; what is not stored is not worked on. */
+  private async stored(run: ActiveRun): Promise<boolean> {
+    try {
+      await run.saveFromNow();
+      return !run.live.lost;
+    } finally {
+      if (!run.live.isStored) run.stop('lost');
+    }
+  }
+
+  /** The caller's next message to a task of its own that waits for it. Undefined when the task moved on meanwhile. */
+  private async resume(
+    ctx: CallContext,
+    agent: PublishedAgent,
+    id: string,
+    { params, waits, follows, rows }: Submission,
+    key: IdempotencyKey | undefined,
+  ): Promise<Accepted | undefined> {
+    const task = isUuid(id) ? await this.lives.store.find(id) : undefined;
+    if (!task || task.agentId !== agent.id || !maySee(ctx, task)) throw noSuchTask(id);
+    const { contextId } = params.message;
+    if (contextId !== undefined && contextId !== task.contextId) {
+      const violations = [{ field: 'message.contextId', description: 'is not the context of the task' }];
+      throw new RialtoError('invalid_params', { message: 'contextId is not the context of the task', violations });
+    }
+    const moved = resumeTask(task, params.message, this.lives.step());
+    if (!waits) {
+      const stored = await this.enqueue(moved, { key, rows: rows?.(task.id) }, task);
+      return stored && { task: stored, isNew: false };
+    }
+    const live = this.lives.resumed(task, moved, { key, rows: rows?.(task.id) });
+    const inbox = follows ? this.lives.feed.open(id) : undefined;
+    await live.save();
+    const stored = live.committed;
+    if (!live.lost) return { task: stored, isNew: false, inbox, run: this.runner.start(live, agent, ctx, true) };
+    inbox?.close();
+    return undefined;
+  }
+
+  /** Stores without starting; the queue rings a worker. */
+  private async enqueue(
+    { task, event }: Moved,
+    first: FirstCommit,
+    from?: StoredTask,
+  ): Promise<StoredTask | undefined> {
+    const change = { task, from, events: [event], hold: { dueInMs: 0 }, ...first };
+    if (!(await this.lives.writer.commit(change))) return undefined;
+    this.lives.feed.tell(task, [event]);
+    this.lives.ring(task.id);
+    return task;
+  }
+
+  /** A message that was the whole answer: nothing is stored but what a key stands for. */
+  private async answer(
+    ctx: CallContext,
+    agent: PublishedAgent,
+    live: LiveTask,
+    said: Said,
+    key: IdempotencyKey | undefined,
+  ): Promise<Accepted> {
+    const { contextId, id } = live.task;
+    const reply: Message = { messageId: said.messageId ?? newId(), contextId, role: 'ROLE_AGENT', ...said };
+    const kept = key && (await this.keys.keepAnswer(ctx.org.id, agent.id, ownerOf(ctx.principal), key, id, reply));
+    if (key && !kept) return (await this.known(ctx, agent, key)) ?? { reply };
+    return { reply };
+  }
+
+  /** What an earlier message with this key became. Throws `idempotency_key_reused` when it was another message. */
+  private async known(ctx: CallContext, agent: PublishedAgent, key: IdempotencyKey): Promise<Accepted | undefined> {
+    const found = await this.keys.find(ctx.org.id, agent.id, ownerOf(ctx.principal), key.key);
+    if (!found) return undefined;
+    if (found.payloadHash !== key.payloadHash)
+      throw new RialtoError('idempotency_key_reused', { message: 'this key was used with another message' });
+    if (found.answer) return { reply: found.answer };
+    const task = await this.lives.store.find(found.taskId);
+    return task && { task, isNew: false };
+  }
+
+  private async lost(ctx: CallContext, agent: PublishedAgent, key: IdempotencyKey | undefined): Promise<Accepted> {
+    const known = key && (await this.known(ctx, agent, key));
+    if (known) return known;
+    throw new RialtoError('conflict', { message: 'the task changed meanwhile; look at it and send again' });
+  }
+
+  /** Tasks that a message refers to exist and are the caller's, or look absent (abuse case 11). */
+  private async requireReferences(ctx: CallContext, { referenceTaskIds = [] }: Message): Promise<void> {
+    const find = async (id: string) => (isUuid(id) ? this.lives.store.find(id) : undefined);
+    const tasks = await Promise.all(referenceTaskIds.map(find));
+    const missing = referenceTaskIds.find((_, index) => !tasks[index] || !maySee(ctx, tasks[index]));
+    if (missing !== undefined) throw noSuchTask(missing);
+  }
+}
+
+export function noSuchTask(id: string): RialtoError {
+  return new RialtoError('task_not_found', { data: { taskId: id.slice(0, 256) } });
+}
+
+/** Arguments that policies read: those of a single data part, and the skill that was asked for. */
+function argsOf({ parts, metadata }: Message): JsonObject {
+  const data = parts.length === 1 ? parts[0]!.data : undefined;
+  const skill: JsonObject = typeof metadata?.skillId === 'string' ? { skillId: metadata.skillId } : {};
+  return data !== null && typeof data === 'object' && !Array.isArray(data) ? { ...skill, ...data } : skill;
+}
+
+/** Each caller of an agent with a lasting history has one context, always the same; otherwise a new one (RY-38, RY-39). */
+function contextOf({ org, principal }: CallContext, { history, id }: PublishedAgent): string {
+  return history === 'agent' ? hash('sha256', `${org.id}\n${id}\n${ownerOf(principal)}`, 'hex').slice(0, 32) : newId();
+}
+
+/** What makes two messages the same under one key: everything but the ids that a client makes anew for a retry. */
+function keyOf({ idempotencyKey, message, metadata }: SendParams): IdempotencyKey | undefined {
+  if (idempotencyKey === undefined) return undefined;
+  const { parts, taskId, contextId, referenceTaskIds, metadata: own } = message;
+  const payload = canonicalJson({ parts, taskId, contextId, referenceTaskIds, own, metadata });
+  return { key: idempotencyKey, payloadHash: hash('sha256', payload, 'hex') };
+}
+
+function requireModes(agent: PublishedAgent, { parts }: Message): void {
+  const refused = refusedPart(parts, agent.inputModes);
+  if (refused === undefined) return;
+  throw new RialtoError('content_type_not_supported', {
+    message: `this agent does not take ${refused}`,
+    data: { mediaType: refused, accepted: agent.inputModes },
+  });
+}
+
+function settledOrGrace(run: ActiveRun): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, graceMs);
+    void run.ended.then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

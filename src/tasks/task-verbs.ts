@@ -1,0 +1,33 @@
+import type { CallContext } from '../kernel/call-context.js';
+import type { VerbCall } from '../kernel/verb-bus.js';
+import type { Action } from '../kernel/verbs.js';
+import type { PublishedAgent } from '../registry/published.types.js';
+import { ownerOf, type StoredTask } from './task.types.js';
+
+/** The act of giving a message to an agent of ours. */
+export function submission(ctx: CallContext, agent: PublishedAgent): VerbCall {
+  return { ctx, verb: agent.name, action: 'task_submit', resource: { type: 'PublishedAgent', id: agent.name } };
+}
+
+/** An act on a task that exists. */
+export function onTask(
+  ctx: CallContext,
+  action: Extract<Action, 'task_read' | 'task_cancel' | 'task_subscribe' | 'push_configure'>,
+  task: StoredTask,
+): VerbCall {
+  const { kind, id } = task.principal;
+  return {
+    ctx,
+    verb: task.agentName,
+    action,
+    resource: { type: 'Task', id: task.id },
+    task: { agent: task.agentName, owner: { kind, id } },
+    sessionId: task.id,
+  };
+}
+
+/** True when this caller may know of the task at all: its own, or any of its org for an admin of it. */
+export function maySee({ org, principal }: CallContext, task: StoredTask): boolean {
+  if (task.orgId !== org.id) return false;
+  return principal.role === 'admin' || ownerOf(principal) === ownerOf(task.principal);
+}

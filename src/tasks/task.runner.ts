@@ -1,0 +1,151 @@
+import { Inject, Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import type { TaskId } from '../kernel/ids.js';
+import type { Notice } from '../kernel/notices.js';
+import { VerbBus } from '../kernel/verb-bus.js';
+import { OnNotice } from '../platform/bus/on-notice.decorator.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { PublishedService } from '../registry/published.service.js';
+import type { PublishedAgent } from '../registry/published.types.js';
+import type { TaskExecutor } from './executor.port.js';
+import { LiveTask } from './live-task.js';
+import { LiveTasks } from './live-tasks.js';
+import { TaskExecutors } from './task-executors.service.js';
+import { renewMs, type Claimed } from './task-lease.store.js';
+import { ActiveRun, failure, newestMessage } from './task-run.js';
+import { submission } from './task-verbs.js';
+import type { StoredTask } from './task.types.js';
+
+const drainMs = 20_000;
+/** A task whose holders died so often is not tried again (F9). */
+const maxCrashes = 5;
+const maxEarlierMessages = 100;
+
+/** Runs tasks in this process: those it just received and those it claims. Renews, aborts, drains. */
+@Injectable()
+export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
+  private readonly active = new Map<string, ActiveRun>();
+  private draining?: Promise<void>;
+  private readonly timer = setInterval(() => void this.renew(), renewMs).unref();
+
+  constructor(
+    private readonly lives: LiveTasks,
+    private readonly executors: TaskExecutors,
+    private readonly published: PublishedService,
+    private readonly verbs: VerbBus,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  executorOf(agent: PublishedAgent): TaskExecutor {
+    return this.executors.of(agent.executor.kind);
+  }
+
+  /** Starts work on a live task; the run goes on whoever waits for it. @param saves as in ActiveRun. */
+  start(live: LiveTask, agent: PublishedAgent, ctx: CallContext, saves: boolean): ActiveRun {
+    const { task } = live;
+    const run = {
+      ctx: { ...ctx, signal: undefined },
+      agent,
+      task,
+      message: newestMessage(task),
+      earlier: () => this.lives.store.earlierMessages(task, maxEarlierMessages),
+    };
+    const onTrouble = (err: unknown): void =>
+      this.log.warn({ err, taskId: task.id }, 'a run could not be stored; the task is taken up again');
+    const active = new ActiveRun(live, this.executorOf(agent), run, { saves, onTrouble });
+    this.active.get(task.id)?.stop('lost');
+    this.active.set(task.id, active);
+    void active.ended.finally(() => this.active.get(task.id) === active && this.active.delete(task.id));
+    return active;
+  }
+
+  /** Claims a due task and works on it to its rest; nothing happens when somebody else has it. */
+  async runStored(id: TaskId): Promise<void> {
+    const claimed = await this.lives.leases.claim(id);
+    if (!claimed) return;
+    const live = this.lives.claimed(claimed.task);
+    try {
+      const { agent, ctx } = await this.admit(claimed);
+      await this.start(live, agent, ctx, true).ended;
+    } catch (error) {
+      if (RialtoError.from(error).code === 'unavailable') return void (await this.lives.leases.release(claimed.task));
+      live.apply(failure(error));
+      await live.save();
+    }
+  }
+
+  /** What has to hold before a claimed task is worked on: rules may have changed since it was accepted (abuse case 17). */
+  private async admit({ task, crashes }: Claimed): Promise<{ agent: PublishedAgent; ctx: CallContext }> {
+    if (crashes >= maxCrashes)
+      throw new RialtoError('remote_task_failed', {
+        message: `poisoned: ${crashes} processes died while working on it`,
+      });
+    const agent = await this.published.byId(task.agentId);
+    if (!agent) throw new RialtoError('not_found', { message: 'the agent is no longer published' });
+    const ctx = contextOf(task, agent);
+    if (!(await this.verbs.permits(submission(ctx, agent))))
+      throw new RialtoError('denied', { message: 'its sender may no longer use this agent' });
+    return { agent, ctx };
+  }
+
+  @OnNotice('task.cancel-wished')
+  cancelWished({ taskId }: Notice<'task.cancel-wished'>): void {
+    this.active.get(taskId)?.stop('canceled');
+  }
+
+  /** After a cancel was committed: whatever its executor left outside of this house ends as well. */
+  async abandon(ctx: CallContext, task: StoredTask): Promise<void> {
+    try {
+      const agent = await this.published.byId(task.agentId);
+      const executor = agent && this.executorOf(agent);
+      await executor?.abandon?.({
+        ctx: { ...ctx, signal: undefined },
+        agent: agent!,
+        task,
+        message: newestMessage(task),
+      });
+    } catch (err) {
+      this.log.warn({ err, taskId: task.id }, 'what a canceled task left outside could not be ended');
+    }
+  }
+
+  /** The first of the shutdown hooks: workers wait for the runs of their jobs, and these have a bounded time. */
+  onModuleDestroy(): void {
+    this.draining ??= this.drain();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.draining;
+    clearInterval(this.timer);
+  }
+
+  /** Gives running tasks a bounded time, then lets go of them: another process goes on. */
+  private async drain(): Promise<void> {
+    const all = Promise.all([...this.active.values()].map((run) => run.ended));
+    const late = new Promise<'late'>((resolve) => setTimeout(resolve, drainMs, 'late').unref());
+    if ((await Promise.race([all, late])) === 'late') await this.letGo();
+  }
+
+  private async letGo(): Promise<void> {
+    const runs = [...this.active.values()];
+    for (const run of runs) run.stop('stopping');
+    await Promise.allSettled(runs.map(({ live }) => live.save().then(() => this.lives.leases.release(live.task))));
+  }
+
+  private async renew(): Promise<void> {
+    const held = [...this.active.values()].filter(({ live }) => live.isStored && !live.atRest);
+    if (held.length === 0) return;
+    try {
+      const kept = await this.lives.leases.renew(held.map(({ live }) => live.task.id));
+      for (const run of held) if (!kept.has(run.live.task.id) && !run.live.atRest) run.stop('lost');
+    } catch (err) {
+      this.log.warn({ err }, 'leases could not be renewed; others take over when they run out');
+    }
+  }
+}
+
+/** On whose behalf a task goes on when its request is over. */
+function contextOf(task: Claimed['task'], agent: PublishedAgent): CallContext {
+  return { org: agent.org, principal: task.principal, surface: 'system', requestId: task.id, depth: task.depth };
+}

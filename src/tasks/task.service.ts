@@ -1,0 +1,152 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { isUuid } from '../kernel/ids.js';
+import type { JsonObject } from '../kernel/json.js';
+import { VerbBus } from '../kernel/verb-bus.js';
+import { Cursors } from '../platform/http/cursor.js';
+import type { Task } from '../protocol/a2a/model.js';
+import type { ListParams, TaskPage } from '../protocol/a2a/operations.js';
+import type { PublishedAgent } from '../registry/published.types.js';
+import { LiveTasks } from './live-tasks.js';
+import { TaskListStore, type TaskFilter } from './task-list.store.js';
+import { TaskEnder } from './task-ender.js';
+import { isEnd, TaskStreamService } from './task-stream.service.js';
+import { noSuchTask } from './task-submit.service.js';
+import { maySee, onTask } from './task-verbs.js';
+import { isEnded, ownerOf, taskView, type NumberedEvent, type StoredTask } from './task.types.js';
+
+const stuckMs = 10_000;
+
+/** An event for a stream; one without a number is no event of the log and cannot be resumed from. */
+export type StreamedEvent = Pick<NumberedEvent, 'body'> & { readonly seq?: number };
+
+/** What callers do with tasks that exist. `agent` absent: whichever agent the task belongs to. */
+@Injectable()
+export class TaskService {
+  constructor(
+    private readonly verbs: VerbBus,
+    private readonly lives: LiveTasks,
+    private readonly lists: TaskListStore,
+    private readonly streams: TaskStreamService,
+    private readonly ender: TaskEnder,
+    private readonly cursors: Cursors,
+  ) {}
+
+  /** Throws `task_not_found`, also for a task of somebody else, and `denied`. */
+  async get(ctx: CallContext, agent: PublishedAgent | undefined, id: string): Promise<StoredTask> {
+    const task = await this.visible(ctx, agent, id);
+    return this.verbs.around(onTask(ctx, 'task_read', task), async () => {
+      if (isStuck(task, this.lives.step().now)) await this.lives.wake(task.id);
+      return task;
+    });
+  }
+
+  /** Own tasks of an agent, newest status first; an admin's list has those of the whole org. */
+  async list(ctx: CallContext, agent: PublishedAgent, params: ListParams): Promise<TaskPage<Task>> {
+    const { contextId, status: state, statusTimestampAfter: since, pageSize, historyLength, includeArtifacts } = params;
+    const owner = ctx.principal.role === 'admin' ? undefined : ownerOf(ctx.principal);
+    const filter: TaskFilter = { org: ctx.org.id, agent: agent.id, owner, contextId, state, since };
+    const scope = `a2a-tasks:${JSON.stringify(filter)}`;
+    const after = params.pageToken ? this.cursors.decode(scope, params.pageToken, 2) : undefined;
+    const [rows, totalSize] = await Promise.all([
+      this.lists.page(filter, pageSize, after as [string, string] | undefined),
+      this.lists.count(filter),
+    ]);
+    const shown = rows.slice(0, pageSize);
+    const permitted = await Promise.all(shown.map(({ task }) => this.verbs.permits(onTask(ctx, 'task_read', task))));
+    const last = shown.at(-1);
+    const more = rows.length > pageSize && last;
+    return {
+      tasks: shown
+        .filter((_, index) => permitted[index])
+        .map(({ task }) => taskView(task, { historyLength, artifacts: includeArtifacts })),
+      nextPageToken: more ? this.cursors.encode(scope, [last.at, last.task.id]) : '',
+      pageSize,
+      totalSize,
+    };
+  }
+
+  /**
+   * Ends a task of the caller's; policies may read the metadata of its request. The first of cancel, completion and failure wins; a canceled one stays as it is. Throws
+   * `task_not_found`, `task_not_cancelable`, `denied`.
+   */
+  async cancel(
+    ctx: CallContext,
+    agent: PublishedAgent | undefined,
+    id: string,
+    metadata: JsonObject = {},
+  ): Promise<StoredTask> {
+    const task = await this.visible(ctx, agent, id);
+    return this.verbs.around({ ...onTask(ctx, 'task_cancel', task), args: metadata }, () =>
+      this.ender.cancel(ctx, task),
+    );
+  }
+
+  /**
+   * The log of a task from a number on, or its snapshot and what follows. Ends with the task. Throws `task_not_found`,
+   * `denied`, and `unsupported_operation` for an ended task without `endedToo` and without a number.
+   */
+  async *subscribe(
+    ctx: CallContext,
+    agent: PublishedAgent | undefined,
+    id: string,
+    { after, endedToo, signal }: { after?: number; endedToo?: boolean; signal?: AbortSignal },
+  ): AsyncGenerator<StreamedEvent, void> {
+    const inbox = this.streams.open(id.toLowerCase());
+    try {
+      const task = await this.visible(ctx, agent, id);
+      await this.verbs.around(onTask(ctx, 'task_subscribe', task), () => Promise.resolve());
+      inbox.push(task.seq, []);
+      if (after !== undefined) return yield* this.streams.follow(task.id, after, inbox, isEnd, signal);
+      if (isEnded(task) && !endedToo)
+        throw new RialtoError('unsupported_operation', { message: 'the task has ended', data: { taskId: task.id } });
+      yield { seq: task.seq, body: { task: taskView(task) } };
+      if (!isEnded(task)) yield* this.streams.follow(task.id, task.seq, inbox, isEnd, signal);
+    } finally {
+      inbox.close();
+    }
+  }
+
+  /** Runs work of another room on a task as an act of the caller's. Throws `denied`. */
+  act<Result>(
+    ctx: CallContext,
+    action: 'push_configure' | 'task_read',
+    task: StoredTask,
+    work: () => Promise<Result>,
+    args: JsonObject = {},
+  ): Promise<Result> {
+    return this.verbs.around({ ...onTask(ctx, action, task), args }, work);
+  }
+
+  /** Whether this caller may configure notifications of the tasks that it gives to an agent. */
+  mayConfigure(ctx: CallContext, agent: PublishedAgent): Promise<boolean> {
+    const { kind, id } = ctx.principal;
+    const task = { agent: agent.name, owner: { kind, id } };
+    return this.verbs.permits({
+      ctx,
+      verb: agent.name,
+      action: 'push_configure',
+      resource: { type: 'Task', id: 'new' },
+      task,
+    });
+  }
+
+  /** Makes a worker look at a task now. False when there is nothing to do: it ended, waits, or is worked on. */
+  async wake(id: string): Promise<boolean> {
+    const task = isUuid(id) ? await this.lives.store.find(id) : undefined;
+    return task !== undefined && this.lives.wake(task.id);
+  }
+
+  /** A task that this caller may know of. Throws `task_not_found`. */
+  async visible(ctx: CallContext, agent: PublishedAgent | undefined, id: string): Promise<StoredTask> {
+    const task = isUuid(id) ? await this.lives.store.find(id) : undefined;
+    if (!task || !maySee(ctx, task) || (agent && task.agentId !== agent.id)) throw noSuchTask(id);
+    return task;
+  }
+}
+
+/** Whoever polls a task that nobody took up makes somebody look (AN-56). */
+function isStuck({ state, statusAt }: StoredTask, now: number): boolean {
+  return state === 'TASK_STATE_SUBMITTED' && now - statusAt > stuckMs;
+}

@@ -1,0 +1,31 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { TaskId } from '../kernel/ids.js';
+import { DueSweep } from '../platform/jobs/due-work.js';
+import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { LiveTasks } from './live-tasks.js';
+import { TaskRunner } from './task.runner.js';
+
+/** Finds tasks that are due and that nobody works on: a ring was lost, a process died, a lease ran out. */
+@Injectable()
+@Sweeps('task.due')
+export class TaskSweeper implements Sweeper {
+  readonly everyMs = 1_000;
+  private readonly due: DueSweep<TaskId>;
+
+  constructor(lives: LiveTasks, runner: TaskRunner, @Inject(LOGGER) log: Logger) {
+    this.due = new DueSweep<TaskId>(
+      {
+        find: (limit) => lives.leases.findDue(limit),
+        keyOf: (id) => id,
+        ring: (id) => lives.ring(id),
+        run: (id) => runner.runStored(id),
+      },
+      log,
+    );
+  }
+
+  sweep(): Promise<void> {
+    return this.due.sweep();
+  }
+}
