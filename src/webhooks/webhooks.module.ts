@@ -1,5 +1,44 @@
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { EventSinks } from '../tasks/event-sinks.service.js';
+import { TasksModule } from '../tasks/tasks.module.js';
+import { DeliverySink } from './delivery.sink.js';
+import { DeliveryStore } from './delivery.store.js';
+import { PushConfigStore } from './push-config.store.js';
+import { WebhookBell } from './webhook-bell.js';
+import { WebhookDeliverProcessor } from './webhook-deliver.processor.js';
+import { WebhookDeliverer } from './webhook-deliverer.js';
+import { WebhookPost } from './webhook-post.js';
+import { WebhookRetentionStore } from './webhook-retention.store.js';
+import { WebhookRetentionSweeper } from './webhook-retention.sweeper.js';
+import { WebhookService, WebhookSurroundings } from './webhook.service.js';
+import { WebhookSweeper } from './webhook.sweeper.js';
 
-/** Room 9: push notifications. Its doors are not built yet and answer 404. */
-@Module({})
-export class WebhooksModule {}
+/** Room 9: push notifications. */
+@Module({
+  imports: [TasksModule],
+  providers: [
+    DeliverySink,
+    DeliveryStore,
+    PushConfigStore,
+    WebhookBell,
+    WebhookDeliverer,
+    WebhookDeliverProcessor,
+    WebhookPost,
+    WebhookRetentionStore,
+    WebhookRetentionSweeper,
+    WebhookService,
+    WebhookSurroundings,
+    WebhookSweeper,
+  ],
+  exports: [WebhookService],
+})
+export class WebhooksModule implements OnModuleInit {
+  constructor(
+    private readonly sinks: EventSinks,
+    private readonly sink: DeliverySink,
+  ) {}
+
+  onModuleInit(): void {
+    this.sinks.add(this.sink);
+  }
+}

@@ -1,0 +1,140 @@
+import { Injectable } from '@nestjs/common';
+import { Pg } from '../platform/database/pg.js';
+import { isGone, Presence } from '../platform/database/presence.js';
+import type { PushFormat } from '../protocol/a2a/operations.js';
+import type { SealedConfig } from './push-config.store.js';
+import type { Verdict } from './retry-plan.js';
+
+/** Longer than a try can take; a killed process is taken over at once (platform/database/presence.ts). */
+const leaseMs = 30_000;
+
+export interface ConfigKey {
+  readonly taskId: string;
+  readonly configId: string;
+}
+
+/** The first of the pending deliveries of a configuration, claimed by this process for one try. */
+export interface Claimed extends SealedConfig {
+  readonly delivery: string;
+  readonly seq: number;
+  /** The number of this try, from 1. */
+  readonly attempts: number;
+  readonly body: string | null;
+  /** Null, like its other columns, when the configuration is deleted. */
+  readonly state: 'active' | 'failing' | 'disabled' | null;
+  readonly format: PushFormat;
+}
+
+/** One try as it is remembered. */
+export interface Tried {
+  readonly durationMs: number;
+  readonly status?: number;
+  readonly error?: string;
+  readonly reply?: string;
+}
+
+const isFree = `(d.lease_until is null or d.lease_until < now() or ${isGone('d.lease_owner')})`;
+const later = (ms: string): string => `now() + ${ms} * interval '1 millisecond'`;
+const letGo = 'lease_owner = null, lease_until = null';
+
+/** Deliveries: who is due, who works on which, and how tries ended. By the clock of the database. */
+@Injectable()
+export class DeliveryStore {
+  constructor(
+    private readonly pg: Pg,
+    private readonly presence: Presence,
+  ) {}
+
+  /** Undefined when nothing of the configuration is due or somebody else is at it: never two at once, never out of order. */
+  async claim({ taskId, configId }: ConfigKey): Promise<Claimed | undefined> {
+    const [row] = await this.pg.rows<Claimed & { id: string | null }>(
+      'delivery-claim',
+      `with head as materialized (select id, task_id, config_id from webhook_deliveries
+         where task_id = $1 and config_id = $2 and status = 'pending' order by seq limit 1)
+       update webhook_deliveries d set attempts = d.attempts + 1, lease_owner = $3, lease_until = ${later(String(leaseMs))}
+       from head left join push_configs c on c.task_id = head.task_id and c.id = head.config_id
+       where d.id = head.id and d.status = 'pending' and d.next_at <= now() and ${isFree}
+       returning d.id as delivery, d.seq, d.attempts, d.body, d.task_id, d.org_id, c.id, c.url, c.token, c.authentication, c.format, c.state`,
+      [taskId, configId, this.presence.id],
+    );
+    return row;
+  }
+
+  /** Keeps the body for this try and all later ones. False when the claim is lost. */
+  async keepBody({ delivery, attempts }: Claimed, body: string): Promise<boolean> {
+    const rows = await this.pg.rows(
+      'delivery-body',
+      `update webhook_deliveries set body = $3 where id = $1 and attempts = $2 and status = 'pending' returning id`,
+      [delivery, attempts, body],
+    );
+    return rows.length === 1;
+  }
+
+  async delivered(claimed: Claimed, tried: Tried): Promise<void> {
+    await this.pg.rows(
+      'delivery-done',
+      `with tried as (${recordTry}),
+       done as (update webhook_deliveries set status = 'delivered', ${letGo}, last_status = $4, last_error = null, ended_at = now()
+         where id = $1 and attempts = $2 and status = 'pending' returning task_id, config_id)
+       update push_configs c set state = 'active', reason = null from done
+       where c.task_id = done.task_id and c.id = done.config_id and c.state = 'failing'`,
+      tryValues(claimed, tried),
+    );
+  }
+
+  /** What waits behind a failing delivery waits as long; behind a dead one it is due; of a closed configuration it is skipped. */
+  async failed(claimed: Claimed, tried: Tried, verdict: Exclude<Verdict, { kind: 'delivered' }>): Promise<void> {
+    const isClosed = verdict.kind === 'closed';
+    const delay = verdict.kind === 'retry' ? verdict.inMs : 0;
+    await this.pg.rows(
+      'delivery-failed',
+      `with tried as (${recordTry}),
+       done as (update webhook_deliveries set status = $7, ${letGo}, last_status = $4, last_error = $5,
+           next_at = ${later('$8::integer')}, ended_at = case when $7 = 'dead' then now() end
+         where id = $1 and attempts = $2 and status = 'pending' returning task_id, config_id, seq),
+       others as (update webhook_deliveries d set status = case when $9 then 'skipped' else 'pending' end, next_at = ${later('$8::integer')},
+           last_error = case when $9 then $10 else d.last_error end, ended_at = case when $9 then now() end
+         from done where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq)
+       update push_configs c set state = case when $9 then 'disabled' else 'failing' end, reason = $10 from done
+       where c.task_id = done.task_id and c.id = done.config_id and c.state <> 'disabled'`,
+      [
+        ...tryValues(claimed, tried),
+        verdict.kind === 'retry' ? 'pending' : 'dead',
+        delay,
+        isClosed,
+        isClosed ? verdict.reason : null,
+      ],
+    );
+  }
+
+  /** Events up to and with a number that are not posted, the claimed one first. */
+  async skip({ delivery, attempts }: Claimed, until: number): Promise<void> {
+    await this.pg.rows(
+      'delivery-skip',
+      `with done as (update webhook_deliveries set status = 'skipped', ${letGo}, ended_at = now()
+         where id = $1 and attempts = $2 and status = 'pending' returning task_id, config_id, seq)
+       update webhook_deliveries d set status = 'skipped', ended_at = now() from done
+       where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq and d.seq <= $3`,
+      [delivery, attempts, until],
+    );
+  }
+
+  /** Configurations with something due that nobody works on, the longest waiting first. */
+  async findDue(limit: number): Promise<ConfigKey[]> {
+    return this.pg.rows<{ taskId: string; configId: string }>(
+      'delivery-due',
+      `select d.task_id as "taskId", d.config_id as "configId" from webhook_deliveries d
+       where d.status = 'pending' and d.next_at <= now() and ${isFree} and not exists (
+         select from webhook_deliveries h where h.task_id = d.task_id and h.config_id = d.config_id and h.status = 'pending' and h.seq < d.seq)
+       order by d.next_at limit $1`,
+      [limit],
+    );
+  }
+}
+
+const recordTry = `insert into webhook_attempts (delivery_id, number, duration_ms, status, error, reply)
+  values ($1, $2, $3, $4, $5, $6) on conflict do nothing`;
+
+function tryValues({ delivery, attempts }: Claimed, { durationMs, status, error, reply }: Tried): unknown[] {
+  return [delivery, attempts, Math.round(durationMs), status ?? null, error ?? null, reply ?? null];
+}

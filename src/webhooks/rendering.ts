@@ -1,0 +1,45 @@
+import type { PushFormat } from '../protocol/a2a/operations.js';
+import { eventBody, needsOnlyEvent, taskBody } from './body.js';
+import { beginning, replay, taskAt, type Past } from './replay.js';
+import type { TaskLogService } from '../tasks/task-log.service.js';
+
+/** Makes the bodies of one configuration, in the order of their events; the log is read once for all of them. */
+export class Rendering {
+  private past: Past = beginning;
+  private at = 0;
+
+  constructor(
+    private readonly log: TaskLogService,
+    private readonly taskId: string,
+  ) {}
+
+  /** Undefined when nothing is posted for this event: the format leaves it out, or the task is gone. */
+  async bodyOf(format: PushFormat, seq: number): Promise<string | undefined> {
+    if (!needsOnlyEvent(format)) return this.taskBodyOf(format, seq);
+    const [event] = await this.log.events(this.taskId, seq - 1, seq);
+    return event && eventBody(format, event);
+  }
+
+  private async taskBodyOf(format: 'task' | 'reyn', seq: number): Promise<string | undefined> {
+    if (seq <= this.at) this.rewind();
+    const [events, facts] = await Promise.all([this.log.events(this.taskId, this.at, seq), this.log.task(this.taskId)]);
+    const event = events.at(-1);
+    if (!event || !facts) return undefined;
+    for (const each of events) this.past = replay(this.past, each, facts.history);
+    this.at = seq;
+    const { stateBefore } = this.past;
+    const { agentName } = facts;
+    return taskBody(format, {
+      event,
+      seq,
+      task: taskAt(this.past, facts),
+      agentName,
+      ...(stateBefore && { stateBefore }),
+    });
+  }
+
+  private rewind(): void {
+    this.past = beginning;
+    this.at = 0;
+  }
+}

@@ -1,0 +1,59 @@
+import { verdictOf, type TryEnd } from './retry-plan.js';
+
+const now = Date.parse('2026-01-31T12:00:00Z');
+const middle = { now, chance: 0.5 };
+const after = (attempt: number, end: TryEnd, chance = 0.5) => verdictOf('v1', attempt, end, { now, chance });
+
+describe('what follows from a try', () => {
+  it.each([200, 201, 204, 299])('%i is taken', (status) => {
+    expect(after(1, { status })).toEqual({ kind: 'delivered' });
+  });
+
+  it.each([[undefined], [302], [308], [400], [404], [429], [500], [503]])('%s is tried six times in all', (status) => {
+    const verdicts = [1, 2, 3, 4, 5, 6].map((attempt) => after(attempt, { status }));
+    expect(verdicts).toEqual([
+      { kind: 'retry', inMs: 1_000 },
+      { kind: 'retry', inMs: 5_000 },
+      { kind: 'retry', inMs: 30_000 },
+      { kind: 'retry', inMs: 120_000 },
+      { kind: 'retry', inMs: 600_000 },
+      { kind: 'dead' },
+    ]);
+  });
+
+  it('410 is for good', () => {
+    for (const format of ['v1', 'v0.3', 'task', 'reyn'] as const)
+      expect(verdictOf(format, 1, { status: 410 }, middle)).toEqual({ kind: 'closed', reason: 'gone' });
+  });
+
+  it('spreads the tries by a fifth to both sides', () => {
+    expect(after(2, { status: 500 }, 0)).toEqual({ kind: 'retry', inMs: 4_000 });
+    expect(after(2, { status: 500 }, 0.999_999)).toEqual({ kind: 'retry', inMs: 6_000 });
+  });
+
+  it.each([
+    ['7', 7_000],
+    [' 7 ', 7_000],
+    ['0', 1_000],
+    ['86400', 600_000],
+    ['Sat, 31 Jan 2026 12:00:20 GMT', 20_000],
+    ['Sat, 31 Jan 2026 11:00:00 GMT', 1_000],
+    ['soon', 1_000],
+    ['-7', 1_000],
+    ['1e9', 1_000],
+  ])('Retry-After: %s waits %i ms, never less than planned nor more than ten minutes', (retryAfter, inMs) => {
+    expect(after(1, { status: 503, retryAfter })).toEqual({ kind: 'retry', inMs });
+  });
+
+  it('RY-35: three tries after 0.5 and 2 s; what is refused is not tried again', () => {
+    const ends: TryEnd[] = [{ status: 500 }, { status: 503 }, {}];
+    for (const end of ends)
+      expect([1, 2, 3].map((attempt) => verdictOf('reyn', attempt, end, middle))).toEqual([
+        { kind: 'retry', inMs: 500 },
+        { kind: 'retry', inMs: 2_000 },
+        { kind: 'closed', reason: 'dead' },
+      ]);
+    for (const status of [400, 401, 404, 429, 499])
+      expect(verdictOf('reyn', 1, { status }, middle)).toEqual({ kind: 'closed', reason: 'dead' });
+  });
+});

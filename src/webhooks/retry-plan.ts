@@ -1,0 +1,51 @@
+import type { PushFormat } from '../protocol/a2a/operations.js';
+
+/** How a try ended: with a status, or without any. */
+export interface TryEnd {
+  readonly status?: number;
+  /** The header `Retry-After`. */
+  readonly retryAfter?: string;
+}
+
+/** What follows from a try. `closed`: given up, and nothing more is posted to this configuration. */
+export type Verdict =
+  | { readonly kind: 'delivered' }
+  | { readonly kind: 'retry'; readonly inMs: number }
+  | { readonly kind: 'dead' }
+  | { readonly kind: 'closed'; readonly reason: 'gone' | 'dead' };
+
+/** What a verdict depends on beside the try. */
+export interface Circumstances {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** At least 0, less than 1. */
+  readonly chance: number;
+}
+
+const usualDelays = [1_000, 5_000, 30_000, 120_000, 600_000];
+/** Three tries (RY-35). */
+const reynDelays = [500, 2_000];
+const longestAsked = 600_000;
+const jitter = 0.2;
+
+/** @param attempt the number of the try that ended, from 1. A redirect is a failure, 410 is for good. */
+export function verdictOf(format: PushFormat, attempt: number, end: TryEnd, { now, chance }: Circumstances): Verdict {
+  const { status = 0, retryAfter } = end;
+  if (status >= 200 && status < 300) return { kind: 'delivered' };
+  if (status === 410) return { kind: 'closed', reason: 'gone' };
+  const isReyn = format === 'reyn';
+  const delay = (isReyn ? reynDelays : usualDelays)[attempt - 1];
+  const isRefused = isReyn && status >= 400 && status < 500;
+  // A dead channel is left alone for the rest of its run (RY-36).
+  if (delay === undefined || isRefused) return isReyn ? { kind: 'closed', reason: 'dead' } : { kind: 'dead' };
+  const spread = delay * (1 - jitter + 2 * jitter * chance);
+  return { kind: 'retry', inMs: Math.round(Math.max(spread, Math.min(askedMs(retryAfter, now), longestAsked))) };
+}
+
+/** What `Retry-After` asks for: seconds, or a date (RFC 9110 section 10.2.3); 0 for anything else. */
+function askedMs(text: string | undefined, now: number): number {
+  if (text === undefined) return 0;
+  if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text) * 1_000;
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? 0 : Math.max(0, date - now);
+}

@@ -1,0 +1,154 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { newId } from '../kernel/ids.js';
+import type { RowChange } from '../platform/database/row-writer.js';
+import { TxRunner } from '../platform/database/tx.js';
+import { Cursors } from '../platform/http/cursor.js';
+import { SafeFetch } from '../platform/http/safe-fetch.js';
+import type { PushConfigPage } from '../protocol/a2a/dialect.js';
+import { limits } from '../protocol/a2a/limits.js';
+import type { PushConfig, PushFormat } from '../protocol/a2a/operations.js';
+import type { PublishedAgent } from '../registry/published.types.js';
+import { TaskService } from '../tasks/task.service.js';
+import { maxConfigs, PushConfigStore, type StoredConfig } from './push-config.store.js';
+import { WebhookBell } from './webhook-bell.js';
+
+type Given = PushConfig & { readonly format: PushFormat };
+
+/** Reyn's callers name one address per run, so a later one replaces it. */
+const reynId = 'webhook_url';
+
+/** What webhooks need of the platform beside their own stores. */
+@Injectable()
+export class WebhookSurroundings {
+  constructor(
+    readonly cursors: Cursors,
+    readonly txs: TxRunner,
+    readonly safeFetch: SafeFetch,
+  ) {}
+}
+
+/**
+ * Where callers want updates of their tasks posted. Secrets: what was made is answered as it was given; `get` and `list`
+ * answer the token, which names its owner's own message to itself, and of credentials only the scheme.
+ */
+@Injectable()
+export class WebhookService {
+  constructor(
+    private readonly tasks: TaskService,
+    private readonly configs: PushConfigStore,
+    private readonly bell: WebhookBell,
+    private readonly around: WebhookSurroundings,
+  ) {}
+
+  /** Throws `url_not_allowed` for an address that may not be called, `invalid_params` for what no header can hold. */
+  private check({ url, token, authentication }: PushConfig): void {
+    this.around.safeFetch.check(url);
+    const violations = [
+      ...(isHeaderText(token) ? [] : ['token']),
+      ...(authentication && !isToken(authentication.scheme) ? ['authentication.scheme'] : []),
+      ...(isHeaderText(authentication?.credentials) ? [] : ['authentication.credentials']),
+    ].map((field) => ({ field, description: 'must not contain what no HTTP header can hold' }));
+    if (violations.length > 0) throw new RialtoError('invalid_params', { violations });
+  }
+
+  /** The same for one that comes with a message, before there is a task to ask about. Throws `denied` too. */
+  async admit(ctx: CallContext, agent: PublishedAgent, config: PushConfig): Promise<void> {
+    this.check(config);
+    if (await this.tasks.mayConfigure(ctx, agent)) return;
+    throw new RialtoError('denied', { message: 'you may not have changes of tasks posted' });
+  }
+
+  /** The rows of a configuration that is committed with its message. It hears of what comes after that message. */
+  rowsOf({ org }: CallContext, taskId: string, config: Given): RowChange[] {
+    const id = config.format === 'reyn' ? reynId : (config.id ?? freshId(config.format, taskId));
+    this.bell.know({ taskId, configId: id });
+    return [this.configs.rowOf({ ...config, id, taskId, org: org.id })];
+  }
+
+  /** Adds, or replaces the one of this id. Throws `task_not_found`, `denied`, `invalid_params`, `url_not_allowed`. */
+  async create(
+    ctx: CallContext,
+    agent: PublishedAgent | undefined,
+    given: Given & { readonly taskId: string },
+  ): Promise<PushConfig> {
+    const task = await this.tasks.visible(ctx, agent, given.taskId);
+    this.check(given);
+    const { format, id = freshId(format, task.id), ...shown } = given;
+    const config = { ...shown, id, taskId: task.id };
+    const args = { configId: id, host: new URL(given.url).host };
+    const put = async () => {
+      const isStored = await this.around.txs.run((tx) => this.configs.put(tx, { ...config, format, org: task.orgId }));
+      if (!isStored)
+        throw new RialtoError('invalid_params', { message: `a task has at most ${maxConfigs} push configurations` });
+      this.bell.know({ taskId: task.id, configId: id });
+      return config;
+    };
+    return this.tasks.act(ctx, 'push_configure', task, put, args);
+  }
+
+  /** Without an id the oldest. Throws `task_not_found`, for an unknown configuration too (v1.0 section 3.1.8). */
+  async get(
+    ctx: CallContext,
+    agent: PublishedAgent | undefined,
+    { taskId, id }: { taskId: string; id?: string },
+  ): Promise<PushConfig> {
+    const task = await this.tasks.visible(ctx, agent, taskId);
+    return this.tasks.act(ctx, 'task_read', task, async () => {
+      const config = await this.configs.find(task.id, id);
+      if (config) return shownOf(config);
+      throw new RialtoError('task_not_found', { message: 'the task has no such push configuration' });
+    });
+  }
+
+  /** The oldest first. */
+  async list(
+    ctx: CallContext,
+    agent: PublishedAgent | undefined,
+    { taskId, pageSize = limits.defaultPageSize, pageToken }: { taskId: string; pageSize?: number; pageToken?: string },
+  ): Promise<PushConfigPage> {
+    const task = await this.tasks.visible(ctx, agent, taskId);
+    const scope = `push-configs:${task.orgId}:${task.id}`;
+    return this.tasks.act(ctx, 'task_read', task, async () => {
+      const after = pageToken ? this.around.cursors.decode(scope, pageToken, 2) : undefined;
+      const rows = await this.configs.page(task.id, pageSize, after);
+      const shown = rows.slice(0, pageSize);
+      const last = shown.at(-1);
+      const more = rows.length > pageSize && last;
+      return {
+        configs: shown.map(({ config }) => shownOf(config)),
+        nextPageToken: more ? this.around.cursors.encode(scope, [last.at, last.config.id]) : '',
+      };
+    });
+  }
+
+  /** What was not posted yet is not posted any more. One that is not there is deleted already. */
+  async delete(
+    ctx: CallContext,
+    agent: PublishedAgent | undefined,
+    { taskId, id }: { taskId: string; id?: string },
+  ): Promise<undefined> {
+    const task = await this.tasks.visible(ctx, agent, taskId);
+    await this.tasks.act(ctx, 'push_configure', task, () => this.configs.remove(task.id, id));
+    return undefined;
+  }
+}
+
+/** The older versions know one configuration of a task, which the next one without an id replaces. */
+function freshId(format: PushFormat, taskId: string): string {
+  return format === 'v1' ? newId() : taskId;
+}
+
+function shownOf({ authentication, ...config }: StoredConfig): PushConfig {
+  return { ...config, ...(authentication && { authentication: { scheme: authentication.scheme } }) };
+}
+
+/** Printable ASCII, which is what leaves this process in a header (platform/http/safe-headers.ts). */
+function isHeaderText(text = ''): boolean {
+  return /^[\x20-\x7e]*$/.test(text);
+}
+
+function isToken(text: string): boolean {
+  return /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(text);
+}

@@ -1,0 +1,36 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { DueSweep } from '../platform/jobs/due-work.js';
+import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { DeliveryStore, type ConfigKey } from './delivery.store.js';
+import { keyOf, WebhookBell } from './webhook-bell.js';
+import { WebhookDeliverProcessor } from './webhook-deliver.processor.js';
+
+/** Finds configurations with due deliveries: a retry, a lost ring, a killed process. */
+@Injectable()
+@Sweeps('webhook.due')
+export class WebhookSweeper implements Sweeper {
+  readonly everyMs = 1_000;
+  private readonly due: DueSweep<ConfigKey>;
+
+  constructor(
+    deliveries: DeliveryStore,
+    processor: WebhookDeliverProcessor,
+    bell: WebhookBell,
+    @Inject(LOGGER) log: Logger,
+  ) {
+    this.due = new DueSweep<ConfigKey>(
+      {
+        find: (limit) => deliveries.findDue(limit),
+        keyOf,
+        ring: (key) => bell.ring(key),
+        run: (key) => processor.handle(key),
+      },
+      log,
+    );
+  }
+
+  sweep(): Promise<void> {
+    return this.due.sweep();
+  }
+}
