@@ -1,5 +1,37 @@
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { FrontDoor } from '../platform/http/front-door.js';
+import { PolicyModule } from '../policy/policy.module.js';
+import { RegistryModule } from '../registry/registry.module.js';
+import { TasksModule } from '../tasks/tasks.module.js';
+import { WebhooksModule } from '../webhooks/webhooks.module.js';
+import { CardDoor } from './card.door.js';
+import { GrpcServer } from './grpc-server.service.js';
+import { GrpcDoor } from './grpc.door.js';
+import { JsonRpcDoor } from './json-rpc.door.js';
+import { Operations } from './operations.service.js';
+import { ProcessTaskDoor } from './process-task.door.js';
+import { RestDoor } from './rest.door.js';
+import { RunDoor } from './run.door.js';
+import { Visits } from './visit.service.js';
 
-/** Room 11: the A2A doors. Its doors are not built yet and answer 404. */
-@Module({})
-export class A2AServerModule {}
+/** Room 11: A2A clients come in. */
+@Module({
+  imports: [PolicyModule, RegistryModule, TasksModule, WebhooksModule],
+  providers: [CardDoor, JsonRpcDoor, RestDoor, RunDoor, ProcessTaskDoor, GrpcDoor, GrpcServer, Operations, Visits],
+})
+export class A2AServerModule implements OnModuleInit {
+  constructor(
+    private readonly front: FrontDoor,
+    private readonly cards: CardDoor,
+    private readonly rpc: JsonRpcDoor,
+    private readonly rest: RestDoor,
+    private readonly runs: RunDoor,
+    private readonly wakes: ProcessTaskDoor,
+  ) {}
+
+  /** The hottest first; cards before what would take their paths for operations. */
+  onModuleInit(): void {
+    for (const door of [this.cards, this.rpc, this.rest, this.runs, this.wakes])
+      for (const route of door.routes()) this.front.add(route);
+  }
+}

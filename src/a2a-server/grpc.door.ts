@@ -1,0 +1,162 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Metadata, sendUnaryData, ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
+import { RialtoError } from '../kernel/errors.js';
+import { newId } from '../kernel/ids.js';
+import type { DoorRequest } from '../platform/http/http.types.js';
+import { SseStreams } from '../platform/http/sse-streams.js';
+import { HttpWatch } from '../platform/telemetry/http-watch.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import type { OperationNamed, OperationValues } from '../protocol/a2a/dialect.js';
+import { grpcStatus, type GrpcStatus } from '../protocol/a2a/errors.js';
+import { statusBytes, type GrpcMethod } from '../protocol/a2a/grpc.js';
+import { restVersion } from '../protocol/a2a/negotiate.js';
+import type { DecodedOperation, OperationName } from '../protocol/a2a/operations.js';
+import type { StreamedEvent } from '../tasks/task.service.js';
+import { GrpcReply, requestOf, type GrpcServerCall } from './grpc-call.js';
+import { Operations, type Asked } from './operations.service.js';
+import { Visits } from './visit.service.js';
+
+const maxMessage = 1_000;
+
+/** One call, as far as it was understood. */
+interface Exchange {
+  readonly method: GrpcMethod;
+  readonly bytes: Buffer;
+  readonly request: DoorRequest;
+  readonly reply: GrpcReply;
+}
+
+/** Makes metadata; grpc-js is loaded when there is a port for it. */
+export type NewMetadata = () => Metadata;
+
+/** A2A over gRPC, both services: the same steps as the doors of HTTP, with metadata for headers. */
+@Injectable()
+export class GrpcDoor {
+  private readonly open = new Set<GrpcReply>();
+
+  constructor(
+    private readonly visits: Visits,
+    private readonly operations: Operations,
+    private readonly streams: SseStreams,
+    private readonly watch: HttpWatch,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** Answers a call of a method with one message. */
+  async unary(
+    method: GrpcMethod,
+    call: ServerUnaryCall<Buffer, Buffer>,
+    answer: sendUnaryData<Buffer>,
+    newMetadata: NewMetadata,
+  ): Promise<void> {
+    const exchange = this.begin(method, call, (status) => answer(refusal(status, exchange, newMetadata)));
+    const { reply } = exchange;
+    try {
+      const [asked, decoded] = await this.understand(exchange);
+      const value = await this.operations.run(asked, decoded);
+      const operation = decoded.operation as OperationNamed<OperationName>;
+      const bytes = method.encode(operation, value as OperationValues[OperationName]);
+      if (reply.writableEnded) return;
+      call.sendMetadata(initial(reply, newMetadata));
+      reply.succeed(() => answer(null, bytes));
+    } catch (error) {
+      this.refuse(exchange, error);
+    }
+  }
+
+  /** Answers a call of a method with a stream. */
+  async stream(
+    method: GrpcMethod,
+    call: ServerWritableStream<Buffer, Buffer>,
+    newMetadata: NewMetadata,
+  ): Promise<void> {
+    const exchange = this.begin(method, call, (status) => call.emit('error', refusal(status, exchange, newMetadata)));
+    const { reply } = exchange;
+    this.open.add(reply);
+    reply.once('close', () => this.open.delete(reply));
+    try {
+      const [asked, decoded] = await this.understand(exchange);
+      await this.pour(exchange, asked, this.operations.stream(asked, decoded), () =>
+        call.sendMetadata(initial(reply, newMetadata)),
+      );
+      reply.succeed(() => call.end());
+    } catch (error) {
+      this.refuse(exchange, error);
+    }
+  }
+
+  /** Ends every stream: this process stops, and callers find another. */
+  endStreams(): void {
+    for (const reply of [...this.open]) reply.end();
+  }
+
+  private begin(method: GrpcMethod, call: GrpcServerCall, ended: (status: GrpcStatus) => void): Exchange {
+    const path = `/${method.service}/${method.rpc}`;
+    const request = requestOf(call, path);
+    const reply = new GrpcReply(call, ended);
+    reply.setHeader('x-request-id', request.requestId);
+    this.watch.observe(request, reply.asResponse, () => path);
+    return { method, bytes: call.request, request, reply };
+  }
+
+  /** Who asks is known before the message is read, of which the tenant alone is looked up. */
+  private async understand({ method, bytes, request, reply }: Exchange): Promise<[Asked, DecodedOperation]> {
+    const { headers } = request;
+    const visit = await this.visits.open(request, reply.asResponse, agentOf(headers) ?? method.tenantOf(bytes));
+    const negotiated = restVersion(textOf(headers['a2a-version']), method.version !== '1.0');
+    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: visit.agent.versions } });
+    const asked = this.visits.ask(visit, method.version, request, reply.asResponse);
+    const decoded = method.decode(bytes, { newId });
+    if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
+    return [asked, decoded];
+  }
+
+  /** An error before the first event is the error of the call, as on the other bindings. */
+  private async pour(
+    { method, reply }: Exchange,
+    { ctx }: Asked,
+    events: AsyncGenerator<StreamedEvent, void>,
+    begin: () => void,
+  ): Promise<void> {
+    try {
+      this.streams.hold(ctx, reply, { beats: false });
+      for await (const { body } of events) {
+        if (reply.writableEnded) return;
+        if (!reply.headersSent) begin();
+        reply.headersSent = true;
+        if (!(await reply.send(method.encodeEvent(body)))) return;
+      }
+    } finally {
+      await events.return();
+    }
+  }
+
+  private refuse({ request, reply }: Exchange, thrown: unknown): void {
+    const error = RialtoError.from(thrown);
+    const { requestId } = request;
+    if (error.code === 'internal') this.log.error({ err: thrown, requestId }, 'a request failed');
+    reply.finish(grpcStatus(error, { requestId, profile: this.visits.settings.RIALTO_A2A_PROFILE }));
+  }
+}
+
+/** The metadata that names an agent; a card's `tenant` says the same in the message. */
+function agentOf(headers: DoorRequest['headers']): string | undefined {
+  return textOf(headers['rialto-agent']) || undefined;
+}
+
+function textOf(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : undefined;
+}
+
+function initial(reply: GrpcReply, newMetadata: NewMetadata): Metadata {
+  const metadata = newMetadata();
+  for (const [name, value] of reply.headers) metadata.set(name, value);
+  return metadata;
+}
+
+/** A status as grpc-js takes it, with its details and, where no initial metadata went before, the id of the request. */
+function refusal(status: GrpcStatus, { reply }: Exchange, newMetadata: NewMetadata) {
+  const metadata = reply.headersSent ? newMetadata() : initial(reply, newMetadata);
+  if (status.details.length > 0) metadata.set('grpc-status-details-bin', statusBytes(status));
+  return { code: status.code, details: status.message.toWellFormed().slice(0, maxMessage).toWellFormed(), metadata };
+}

@@ -1,0 +1,164 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { RialtoError } from '../kernel/errors.js';
+import { newId } from '../kernel/ids.js';
+import type { Json } from '../kernel/json.js';
+import { readText, requireJson } from '../platform/http/body.js';
+import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
+import { SseStreams } from '../platform/http/sse-streams.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { dialects, type Dialect, type OperationValues } from '../protocol/a2a/dialect.js';
+import { jsonRpcError, jsonRpcStatus, type RpcErrorOptions } from '../protocol/a2a/errors.js';
+import { negotiate } from '../protocol/a2a/negotiate.js';
+import type { DecodedOperation, OperationName } from '../protocol/a2a/operations.js';
+import {
+  errorResponse,
+  jsonRpcCodes,
+  parseJson,
+  parseRequest,
+  resultResponse,
+  type JsonRpcId,
+} from '../protocol/jsonrpc.js';
+import { agentPath, exactPath } from './a2a-paths.js';
+import { Operations, type Asked } from './operations.service.js';
+import { sendJson, sendStream, setErrorHeaders } from './reply.js';
+import { versionHeader, Visits, type Visit } from './visit.service.js';
+
+/** What differs between the doors: codes for refused callers and failures, the status of what is no JSON-RPC (decisions D9). */
+interface Manners extends RpcErrorOptions {
+  readonly malformedStatus: 200 | 400;
+}
+
+const usual: Manners = { malformedStatus: 200 };
+const legacy: Manners = { malformedStatus: 200, authCode: -32001 };
+const agentNative: Manners = { malformedStatus: 400, authCode: -32001, failureCode: -32000 };
+
+/** One request as far as it was understood; errors are answered with its id. */
+interface Exchange {
+  readonly request: DoorRequest;
+  readonly response: DoorResponse;
+  readonly target: Target;
+  readonly manners: Manners;
+  id: JsonRpcId;
+}
+
+interface Call {
+  readonly asked: Asked;
+  readonly dialect: Dialect;
+  readonly decoded: DecodedOperation;
+}
+
+/** A2A over JSON-RPC: every version and older spelling on every one of these paths. In front of Express. */
+@Injectable()
+export class JsonRpcDoor {
+  constructor(
+    private readonly visits: Visits,
+    private readonly operations: Operations,
+    private readonly streams: SseStreams,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** The rows of the front door's table. */
+  routes(): HotRoute[] {
+    return [
+      this.route('/a2a/agents/{name}', 'A2A over JSON-RPC, one agent', agentPath('/a2a/agents/'), usual),
+      this.route('/a2a', 'A2A over JSON-RPC, the default agent', exactPath('/a2a'), legacy),
+      this.route(
+        '/_agent-native/a2a',
+        'The same, as agent-native calls it',
+        exactPath('/_agent-native/a2a'),
+        agentNative,
+      ),
+      this.route('/a2a/{handle}', 'A2A over JSON-RPC, one agent by handle', agentPath('/a2a/'), usual),
+    ];
+  }
+
+  private route(template: string, summary: string, match: HotRoute['match'], manners: Manners): HotRoute {
+    return {
+      template,
+      methods: ['POST'],
+      summary,
+      match,
+      handle: (request, response, target, params) =>
+        this.handle({ request, response, target, manners, id: null }, params.name),
+    };
+  }
+
+  private async handle(exchange: Exchange, name: string | undefined): Promise<void> {
+    const { request, response, manners } = exchange;
+    try {
+      const visit = await this.visits.open(request, response, name, manners.authCode === -32001);
+      requireJson(request);
+      const parsed = parseJson(await readText(request, this.visits.settings.RIALTO_MAX_BODY_BYTES));
+      if (!parsed.ok) return malformed(exchange, jsonRpcCodes.parseError, parsed.reason);
+      const envelope = parseRequest(parsed.value);
+      if (!envelope.ok) {
+        exchange.id = envelope.id;
+        return malformed(exchange, jsonRpcCodes.invalidRequest, envelope.reason);
+      }
+      const { id, method, params } = envelope.request;
+      exchange.id = id ?? null;
+      const call = this.callOf(exchange, visit, method, params);
+      // A notification is never answered (JSON-RPC 2.0 section 4.1), and here there is nothing to say without an answer. Whoever
+      // leaves the id out of a request that cannot be served is told so all the same: that was a request with a mistake more.
+      if (id === undefined) return void response.writeHead(204).end();
+      await this.serve(exchange, visit, call);
+    } catch (error) {
+      this.refuse(exchange, error);
+    }
+  }
+
+  private refuse({ request, response, id, manners }: Exchange, thrown: unknown): void {
+    if (response.headersSent || response.destroyed) return void response.destroy();
+    const error = RialtoError.from(thrown);
+    const { requestId } = request;
+    if (error.code === 'internal') this.log.error({ err: thrown, requestId }, 'a request failed');
+    const status = jsonRpcStatus(error.code);
+    setErrorHeaders(response, status, error);
+    sendJson(response, status, errorOf(id, error, { ...manners, requestId }));
+  }
+
+  /** What is asked, in which version. Throws for what cannot be served. */
+  private callOf({ request, response, target }: Exchange, visit: Visit, method: string, params: unknown): Call {
+    const negotiated = negotiate(method, versionHeader(request, target.query));
+    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: visit.agent.versions } });
+    const asked = this.visits.ask(visit, negotiated.version, request, response);
+    const dialect = dialects[negotiated.version];
+    const decoded = dialect.decode(method, params, { newId });
+    if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
+    return { asked, dialect, decoded };
+  }
+
+  private async serve(exchange: Exchange, visit: Visit, { asked, dialect, decoded }: Call): Promise<void> {
+    const { response } = exchange;
+    if (streaming.has(decoded.operation.name)) {
+      const events = this.operations.stream(asked, decoded);
+      return sendStream(this.streams, asked.ctx, response, events, framing(exchange, dialect));
+    }
+    const value = await this.operations.run(asked, decoded);
+    if (response.destroyed) return;
+    sendJson(response, 200, resultResponse(exchange.id, resultOf(dialect, decoded, value, visit.agent.name)));
+  }
+}
+
+const streaming: ReadonlySet<OperationName> = new Set<OperationName>(['SendStreamingMessage', 'SubscribeToTask']);
+
+function resultOf(dialect: Dialect, { operation }: DecodedOperation, value: unknown, agentName: string): Json {
+  return dialect.encodeResult(operation, value as OperationValues[OperationName], { agentName });
+}
+
+function framing({ id, manners, request }: Exchange, dialect: Dialect) {
+  return {
+    event: (body: Parameters<Dialect['encodeEvent']>[0]) => resultResponse(id, dialect.encodeEvent(body)),
+    error: (error: unknown) => errorOf(id, error, { ...manners, requestId: request.requestId }),
+  };
+}
+
+function malformed({ response, id, manners }: Exchange, code: number, reason: string): void {
+  const title = code === jsonRpcCodes.parseError ? 'Parse error' : 'Invalid request';
+  sendJson(response, manners.malformedStatus, errorResponse(id, code, `${title}: ${reason}`));
+}
+
+function errorOf(id: JsonRpcId, error: unknown, options: RpcErrorOptions) {
+  const { code, message, data } = jsonRpcError(error, options);
+  return errorResponse(id, code, message, data);
+}

@@ -1,0 +1,137 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { RialtoError } from '../kernel/errors.js';
+import { newId } from '../kernel/ids.js';
+import type { Json } from '../kernel/json.js';
+import { readText, requireJson } from '../platform/http/body.js';
+import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
+import { SseStreams } from '../platform/http/sse-streams.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import type { OperationNamed, OperationValues } from '../protocol/a2a/dialect.js';
+import { httpError } from '../protocol/a2a/errors.js';
+import type { A2aVersion } from '../protocol/a2a/model.js';
+import { restVersion } from '../protocol/a2a/negotiate.js';
+import type { OperationName } from '../protocol/a2a/operations.js';
+import { decodeRest, encodeRestEvent, encodeRestResult, matchRest, type RestMatch } from '../protocol/a2a/rest.js';
+import { parseJson } from '../protocol/jsonrpc.js';
+import { splitAgentPath } from './a2a-paths.js';
+import { Operations } from './operations.service.js';
+import { sendJson, sendStream, setErrorHeaders } from './reply.js';
+import { versionHeader, Visits } from './visit.service.js';
+
+const prefix = '/a2a/agents/';
+const a2aJson = 'application/a2a+json';
+
+interface Exchange {
+  readonly request: DoorRequest;
+  readonly response: DoorResponse;
+  readonly target: Target;
+  readonly name: string;
+  readonly path: string;
+}
+
+/** A2A over HTTP+JSON: v1.0 below the url of an agent, v0.3 below its `/v1`. In front of Express, since it streams too. */
+@Injectable()
+export class RestDoor {
+  constructor(
+    private readonly visits: Visits,
+    private readonly operations: Operations,
+    private readonly streams: SseStreams,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** The rows of the front door's table. */
+  routes(): HotRoute[] {
+    return [
+      {
+        template: '/a2a/agents/{name}/{operation}',
+        methods: ['GET', 'POST', 'DELETE'],
+        summary: 'A2A over HTTP+JSON: message:send, message:stream, tasks…, extendedAgentCard; v0.3 below /v1',
+        match: (path) => {
+          const found = splitAgentPath(prefix, path);
+          return found && found.rest.length > 1 ? { name: found.name, operation: found.rest } : undefined;
+        },
+        handle: (request, response, target, params) =>
+          this.handle({ request, response, target, name: params.name!, path: params.operation! }),
+      },
+    ];
+  }
+
+  private async handle(exchange: Exchange): Promise<void> {
+    const { request, response, path } = exchange;
+    const version: A2aVersion = path.startsWith('/v1/') ? '0.3' : '1.0';
+    try {
+      const visit = await this.visits.open(request, response, exchange.name);
+      const match = matchRest(request.method ?? '', path);
+      if (!match) throw new RialtoError('method_not_found', { message: 'there is no such operation' });
+      if ('allow' in match) {
+        response.setHeader('Allow', match.allow.join(', '));
+        throw new RialtoError('method_not_allowed');
+      }
+      await this.serve(exchange, visit, match);
+    } catch (error) {
+      this.refuse(exchange, version, error);
+    }
+  }
+
+  private async serve(
+    { request, response, target }: Exchange,
+    visit: Awaited<ReturnType<Visits['open']>>,
+    match: RestMatch,
+  ): Promise<void> {
+    const { version } = match;
+    const negotiated = restVersion(versionHeader(request, target.query), version === '0.3');
+    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: visit.agent.versions } });
+    const asked = this.visits.ask(visit, version, request, response);
+    const body = await this.bodyOf(request);
+    const decoded = decodeRest(match, target.query, body, { newId });
+    if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
+    if (match.stream) {
+      const framing = {
+        event: (event: Parameters<typeof encodeRestEvent>[1]) => encodeRestEvent(version, event),
+        error: (error: unknown) => httpError(error, this.errorOptions(request, version)).body,
+      };
+      return sendStream(this.streams, asked.ctx, response, this.operations.stream(asked, decoded), framing);
+    }
+    const value = await this.operations.run(asked, decoded);
+    if (response.destroyed) return;
+    const answer = encodeRestResult(
+      version,
+      decoded.operation as OperationNamed<OperationName>,
+      value as OperationValues[OperationName],
+    );
+    if (answer === undefined) return void response.writeHead(match.successStatus).end();
+    sendJson(response, match.successStatus, answer, typeOfAnswer(request));
+  }
+
+  /** No body is an empty one, whatever type is declared. */
+  private async bodyOf(request: DoorRequest): Promise<Json | undefined> {
+    if (request.method !== 'POST') return undefined;
+    const text = await readText(request, this.visits.settings.RIALTO_MAX_BODY_BYTES);
+    if (text.trim() === '') return undefined;
+    requireJson(request);
+    const parsed = parseJson(text);
+    if (parsed.ok) return parsed.value;
+    const violations = [{ field: 'body', description: parsed.reason }];
+    throw new RialtoError('invalid_params', { message: `the body: ${parsed.reason}`, violations });
+  }
+
+  private refuse({ request, response }: Exchange, version: A2aVersion, thrown: unknown): void {
+    if (response.headersSent || response.destroyed) return void response.destroy();
+    const error = RialtoError.from(thrown);
+    const { requestId } = request;
+    if (error.code === 'internal') this.log.error({ err: thrown, requestId }, 'a request failed');
+    const { status, body } = httpError(error, this.errorOptions(request, version));
+    setErrorHeaders(response, status, error);
+    sendJson(response, status, body, typeOfAnswer(request));
+  }
+
+  private errorOptions({ requestId }: DoorRequest, version: A2aVersion) {
+    return { requestId, version, profile: this.visits.settings.RIALTO_A2A_PROFILE };
+  }
+}
+
+/** What the caller names of the two types in use, or sends; plain JSON otherwise (a2a.md 1.13). */
+function typeOfAnswer({ headers }: DoorRequest): string {
+  const named = headers.accept?.includes(a2aJson) || headers['content-type']?.startsWith(a2aJson);
+  return named ? a2aJson : 'application/json';
+}

@@ -1,0 +1,120 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import type { DoorRequest, DoorResponse, HotRoute } from '../platform/http/http.types.js';
+import { sendProblem } from '../platform/http/problem.js';
+import { sseHeaders, SseStreams, writePatiently } from '../platform/http/sse-streams.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { ContextService } from '../policy/auth/context.service.js';
+import { runEvent } from '../protocol/a2a/run-event.js';
+import { runView } from '../protocol/a2a/run-view.js';
+import { TaskService, type StreamedEvent } from '../tasks/task.service.js';
+import { isEnded, taskView, type StoredTask } from '../tasks/task.types.js';
+import { sendJson } from './reply.js';
+import { goneSignal } from './visit.service.js';
+
+const shape = /^\/a2a\/tasks\/([^/]+)(\/cancel|\/events)?\/?$/;
+
+type Answer = (ctx: CallContext, request: DoorRequest, response: DoorResponse, id: string) => Promise<void>;
+
+/** The run view: a task by its id alone, flat, as Reyn's callers poll, follow and cancel it (RY-17…RY-24). */
+@Injectable()
+export class RunDoor {
+  constructor(
+    private readonly contexts: ContextService,
+    private readonly tasks: TaskService,
+    private readonly streams: SseStreams,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** The rows of the front door's table. */
+  routes(): HotRoute[] {
+    return [
+      this.route('GET', '', 'A task as a run: flat, with the whole task', (ctx, _request, response, id) =>
+        this.show(ctx, response, id),
+      ),
+      this.route('POST', '/cancel', 'Cancel a run; of one that has ended, its view', (ctx, _request, response, id) =>
+        this.cancel(ctx, response, id),
+      ),
+      this.route(
+        'GET',
+        '/events',
+        'The changes of a run from the first on, then as they come',
+        (ctx, request, response, id) => this.follow(ctx, request, response, id),
+      ),
+    ];
+  }
+
+  private route(method: string, suffix: string, summary: string, answer: Answer): HotRoute {
+    return {
+      template: `/a2a/tasks/{id}${suffix}`,
+      methods: [method],
+      summary,
+      match: (path) => {
+        const [, id, rest = ''] = shape.exec(path) ?? [];
+        return id !== undefined && rest === suffix ? { id } : undefined;
+      },
+      handle: async (request, response, _target, params) => {
+        try {
+          const ctx = await this.contexts.open(request, 'a2a', goneSignal(response));
+          await answer(ctx, request, response, params.id!);
+        } catch (thrown) {
+          const error = RialtoError.from(thrown);
+          if (error.code === 'internal')
+            this.log.error({ err: thrown, requestId: request.requestId }, 'a request failed');
+          if (response.headersSent || response.destroyed) response.destroy();
+          else sendProblem(request, response, error.code, error);
+        }
+      },
+    };
+  }
+
+  private async show(ctx: CallContext, response: DoorResponse, id: string): Promise<void> {
+    sendRun(response, await this.tasks.get(ctx, undefined, id));
+  }
+
+  /** What has ended stays as it ended, and that is no error here (RY-21). */
+  private async cancel(ctx: CallContext, response: DoorResponse, id: string): Promise<void> {
+    try {
+      sendRun(response, await this.tasks.cancel(ctx, undefined, id));
+    } catch (error) {
+      if (RialtoError.from(error).code !== 'task_not_cancelable') throw error;
+      sendRun(response, await this.tasks.get(ctx, undefined, id));
+    }
+  }
+
+  private async follow(ctx: CallContext, request: DoorRequest, response: DoorResponse, id: string): Promise<void> {
+    const last = Number(request.headers['last-event-id'] ?? 0);
+    const after = Number.isInteger(last) && last > 0 ? last : 0;
+    const task = await this.tasks.get(ctx, undefined, id);
+    const events = this.tasks.subscribe(ctx, undefined, id, { after, signal: ctx.signal });
+    try {
+      this.streams.hold(ctx, response, { hint: true });
+      response.writeHead(200, sseHeaders);
+      for await (const event of events) if (!(await this.tell(ctx, response, task, event))) return;
+      response.end('event: end\ndata: {}\n\n');
+    } finally {
+      await events.return();
+      if (response.headersSent) response.end();
+    }
+  }
+
+  /** Only changes of state are told; what an artifact or an argument holds is nobody's but the task's (RY-09, RY-25). */
+  private async tell(
+    ctx: CallContext,
+    response: DoorResponse,
+    task: StoredTask,
+    { seq = 0, body }: StreamedEvent,
+  ): Promise<boolean> {
+    const status = 'statusUpdate' in body ? body.statusUpdate.status : 'task' in body ? body.task.status : undefined;
+    if (!status) return true;
+    const isLast = isEnded({ state: status.state });
+    const now = isLast ? await this.tasks.get(ctx, undefined, task.id) : task;
+    const data = JSON.stringify(runEvent(taskView(now), status, seq, task.agentName));
+    return writePatiently(response, `id: ${seq}\ndata: ${data}\n\n`);
+  }
+}
+
+function sendRun(response: DoorResponse, task: StoredTask): void {
+  sendJson(response, 200, runView(taskView(task), task.agentName));
+}
