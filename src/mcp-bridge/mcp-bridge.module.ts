@@ -1,7 +1,6 @@
 import { Injectable, Module, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { A2AClientModule } from '../a2a-client/a2a-client.module.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
-import { Notices } from '../platform/bus/notices.js';
 import type { Notice } from '../kernel/notices.js';
 import { FrontDoor } from '../platform/http/front-door.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
@@ -13,8 +12,11 @@ import { LegacyMcp } from './mcp-legacy.js';
 import { McpModern } from './mcp-modern.js';
 import { McpSessionStore } from './mcp-session.store.js';
 import { McpStreams } from './mcp-streams.js';
+import { OwnAgentTools } from './own-agent-tools.js';
 import { RunningCalls } from './running-calls.js';
+import { ToolSet } from './tool-set.js';
 import { ToolsService } from './tools.service.js';
+import { TasksModule } from '../tasks/tasks.module.js';
 
 /** Wakes what waits at the MCP door: subscribers of the tool list, calls that were cancelled elsewhere. */
 @Injectable()
@@ -22,13 +24,15 @@ class McpListener {
   constructor(
     private readonly legacy: LegacyMcp,
     private readonly modern: McpModern,
-    notices: Notices,
-  ) {
-    notices.onMissed(() => legacy.streams.endAll());
-  }
+  ) {}
 
   @OnNotice('agent.card-changed')
   agentChanged({ orgId }: Notice<'agent.card-changed'>): void {
+    this.toolsChanged(orgId);
+  }
+
+  @OnNotice('published.changed')
+  publishedChanged({ orgId }: Notice<'published.changed'>): void {
     this.toolsChanged(orgId);
   }
 
@@ -41,12 +45,6 @@ class McpListener {
   @OnNotice('org.changed')
   orgChanged({ orgId }: Notice<'org.changed'>): void {
     this.toolsChanged(orgId);
-  }
-
-  /** Whose streams these are may have changed: their clients come back and are asked again (abuse case 6). */
-  @OnNotice('credentials.changed')
-  credentialsChanged({ orgId }: Notice<'credentials.changed'>): void {
-    this.legacy.streams.endOrg(orgId);
   }
 
   @OnNotice('mcp.session-ended')
@@ -81,7 +79,7 @@ class McpSessionSweeper implements Sweeper {
 
 /** Room 12: MCP clients come in; each agent skill is a tool. */
 @Module({
-  imports: [A2AClientModule, PolicyModule, RegistryModule],
+  imports: [A2AClientModule, PolicyModule, RegistryModule, TasksModule],
   providers: [
     McpDoor,
     McpDispatch,
@@ -91,6 +89,8 @@ class McpSessionSweeper implements Sweeper {
     McpStreams,
     RunningCalls,
     ToolsService,
+    OwnAgentTools,
+    ToolSet,
     McpListener,
     McpSessionSweeper,
   ],
@@ -99,7 +99,6 @@ export class McpBridgeModule implements OnModuleInit, BeforeApplicationShutdown 
   constructor(
     private readonly front: FrontDoor,
     private readonly door: McpDoor,
-    private readonly streams: McpStreams,
     private readonly modern: McpModern,
   ) {}
 
@@ -107,9 +106,8 @@ export class McpBridgeModule implements OnModuleInit, BeforeApplicationShutdown 
     for (const route of this.door.routes()) this.front.add(route);
   }
 
-  /** Before the server closes: it waits for every answer that is still open, and a stream would never end by itself. */
+  /** Before the server closes: it waits for every answer that is still open. */
   async beforeApplicationShutdown(): Promise<void> {
-    this.streams.close();
     await this.modern.close();
   }
 }

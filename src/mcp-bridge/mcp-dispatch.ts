@@ -7,12 +7,13 @@ import { mcpError } from '../protocol/mcp/errors.js';
 import { errorResponse, jsonRpcCodes, parseRequest, type JsonRpcId, type JsonRpcRequest } from '../protocol/jsonrpc.js';
 import { pageText } from './tool-page.js';
 import type { ListOptions } from './tools.service.js';
-import { readToolCall, ToolsService } from './tools.service.js';
+import { readToolCall } from './tools.service.js';
+import { ToolSet } from './tool-set.js';
 
 export const serverInfo = { name: VERSION.name, title: 'Rialto', version: VERSION.version };
 export const capabilities = { tools: { listChanged: true } };
 export const instructions =
-  'Each tool calls a skill of a remote A2A agent. A result with a taskId is a task that goes on at the agent.';
+  'Each tool calls a skill of a remote A2A agent; list_agents and send_to_agent reach the agents of this gateway. A result with a taskId is a task that goes on at the agent.';
 
 const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
@@ -44,7 +45,7 @@ export function modernResult(method: string, text: string): string {
 @Injectable()
 export class McpDispatch {
   constructor(
-    private readonly tools: ToolsService,
+    private readonly tools: ToolSet,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 

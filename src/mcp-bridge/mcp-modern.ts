@@ -10,7 +10,8 @@ import { McpReply } from './mcp-reply.js';
 import { withHeartbeat } from './progress.js';
 import { McpStreams } from './mcp-streams.js';
 import { pageText } from './tool-page.js';
-import { readToolCall, ToolsService } from './tools.service.js';
+import { readToolCall } from './tools.service.js';
+import { ToolSet } from './tool-set.js';
 import { watchReader } from './unread-answers.js';
 
 const maxOrgs = 1_000;
@@ -29,7 +30,7 @@ export class McpModern {
   private readonly handlers = new Map<string, OrgHandler>();
 
   constructor(
-    private readonly tools: ToolsService,
+    private readonly tools: ToolSet,
     private readonly dispatch: McpDispatch,
     private readonly streams: McpStreams,
   ) {}

@@ -1,0 +1,25 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import type { ToolResult } from '../protocol/mcp/tool-result.js';
+import { OwnAgentTools } from './own-agent-tools.js';
+import type { ToolPage } from './tool-page.js';
+import { ToolsService, type ListOptions, type ToolCall } from './tools.service.js';
+
+/** All tools of an MCP client: those of agents of our own first, then the skills of registered agents. */
+@Injectable()
+export class ToolSet {
+  constructor(
+    private readonly own: OwnAgentTools,
+    private readonly skills: ToolsService,
+  ) {}
+
+  async list(ctx: CallContext, options: ListOptions, cursor?: unknown): Promise<ToolPage> {
+    const page = await this.skills.list(ctx, options, cursor);
+    if (cursor !== undefined || options.agents) return page;
+    return { ...page, texts: [...(await this.own.listed(ctx)), ...page.texts] };
+  }
+
+  call(ctx: CallContext, call: ToolCall): Promise<ToolResult> {
+    return this.own.has(call.name) ? this.own.call(ctx, call) : this.skills.call(ctx, call);
+  }
+}
