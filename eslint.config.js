@@ -15,6 +15,8 @@ export default ts.config(
       '*.config.js',
       'scripts/*.mjs',
       'bench/**/*.mjs',
+      'test/peers/*.mjs',
+      'test/support/*.mjs',
     ],
   },
   js.configs.recommended,

@@ -4,6 +4,7 @@ import { StandardSchemaValidationPipe } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { RequestHandler } from 'express';
+import { GrpcServer } from './a2a-server/grpc-server.service.js';
 import { AppModule } from './app.module.js';
 import { entities } from './entities.js';
 import { RialtoError } from './kernel/errors.js';
@@ -12,6 +13,9 @@ import { startEmbeddedPostgres } from './platform/database/embedded-postgres.js'
 import { checkDatabase, createDataSource, migrateDatabase, schemaState } from './platform/database/migrate.js';
 import { jsonBodies } from './platform/http/body.js';
 import { FrontDoor } from './platform/http/front-door.js';
+import type { DoorRequest } from './platform/http/http.types.js';
+import { listening } from './platform/http/listening.js';
+import { PublicUrl } from './platform/http/public-url.js';
 import { drainOf } from './platform/http/server-drain.js';
 import { mountOpenApi } from './platform/http/openapi.js';
 import { ProblemFilter } from './platform/http/problem.filter.js';
@@ -21,10 +25,11 @@ import { prepareQueues } from './platform/jobs/queue-backend.js';
 import type { Infrastructure } from './platform/platform.module.js';
 import { createLogger, type Logger } from './platform/telemetry/logger.js';
 import { Metrics } from './platform/telemetry/metrics.js';
-import { AuthService } from './policy/auth/auth.service.js';
+import { AuthService, defaultOrg } from './policy/auth/auth.service.js';
 import { Bootstrap } from './policy/auth/bootstrap.service.js';
 import { OperatorGate } from './policy/auth/operator-gate.service.js';
-import { DeclaredAgents } from './registry/declared-agents.service.js';
+import { Declarations } from './registry/declarations.service.js';
+import { ExecutionTokens } from './tasks/execution-tokens.service.js';
 
 /** A running process of Rialto. */
 export interface Gateway {
@@ -32,6 +37,8 @@ export interface Gateway {
   readonly url: string;
   readonly settings: Settings;
   readonly metricsPort?: number;
+  /** Of the gRPC services; undefined while they are off. */
+  readonly grpcPort?: number;
   /** The admin token's file; in development only. */
   readonly tokenFile?: string;
   /** For tests: a provider of the application. */
@@ -77,7 +84,8 @@ export async function startGateway(
         ? undefined
         : await listening('METRICS_PORT', settings.METRICS_PORT, metrics.listen(settings.METRICS_PORT, settings.HOST));
     stops.push(() => metrics.close());
-    return { url: baseUrl, settings, metricsPort, tokenFile, get: (type) => app.get(type), close };
+    const { port: grpcPort } = app.get(GrpcServer);
+    return { url: baseUrl, settings, metricsPort, grpcPort, tokenFile, get: (type) => app.get(type), close };
   } catch (error) {
     await close().catch(() => undefined);
     throw error;
@@ -148,13 +156,13 @@ async function openDoors(
   const boardBodies = jsonBodies(maxBody, () => Promise.resolve(true)); // behind the gate
   mountBoard(app, app.get(OperatorGate), boardBodies as unknown as RequestHandler);
   mountOpenApi(app, app.get(OperatorGate));
-  app.use(jsonBodies(maxBody, (request) => app.get(AuthService).knows(request)));
+  app.use(jsonBodies(maxBody, (request) => isKnown(app, request)));
   app.useGlobalPipes(new StandardSchemaValidationPipe({ exceptionFactory: invalidBody }));
   app.useGlobalFilters(new ProblemFilter(infra.log));
   app.enableShutdownHooks([]);
   await app.init();
   const { org, tokenFile } = await app.get(Bootstrap).run();
-  await app.get(DeclaredAgents).reconcile(org);
+  await app.get(Declarations).reconcile({ id: org, slug: defaultOrg });
   const server = frontedServer(app, settings);
   await listening(
     'PORT',
@@ -163,11 +171,17 @@ async function openDoors(
   );
   const address = server.address();
   const port = typeof address === 'object' && address ? address.port : settings.PORT;
+  app.get(PublicUrl).listensOn(port);
   return {
     app,
     baseUrl: `http://${settings.HOST.includes(':') ? `[${settings.HOST}]` : settings.HOST}:${port}`,
     tokenFile,
   };
+}
+
+/** Whose bodies are read: those with a credential, or with the token of a task they work on. */
+async function isKnown(app: NestExpressApplication, request: DoorRequest): Promise<boolean> {
+  return app.get(ExecutionTokens).taskOf(request) !== undefined || app.get(AuthService).knows(request);
 }
 
 /** Nest's own server with the front door as its one listener; Nest still closes it. */
@@ -187,23 +201,6 @@ function frontedServer(app: NestExpressApplication, settings: Settings): Server 
   server.maxRequestsPerSocket = 10_000;
   server.maxConnections = 10_000;
   return server;
-}
-
-async function listening<Result>(setting: string, port: number, listen: Promise<Result>): Promise<Result> {
-  try {
-    return await listen;
-  } catch (cause) {
-    const { code } = cause as { code?: string };
-    const reason =
-      code === 'EADDRINUSE'
-        ? `${port} is in use; choose another, 0 takes a free one`
-        : code === 'EACCES'
-          ? `this user may not open ${port}`
-          : code === 'EADDRNOTAVAIL'
-            ? 'HOST is not an address of this machine'
-            : String(code);
-    throw new RialtoError('unavailable', { message: `${setting}: ${reason}`, cause });
-  }
 }
 
 function once(work: () => Promise<void>): () => Promise<void> {

@@ -15,7 +15,11 @@ import {
 } from './policy/auth/org.entity.js';
 import { PolicyEntity, PolicyVersionEntity } from './policy/policy.entity.js';
 import { AgentCardChangeEntity, AgentEntity } from './registry/agent.entity.js';
+import { PublishedAgentEntity } from './registry/published-agent.entity.js';
 import { AgentOutcomesEntity, CostEventEntity, TaskInstanceEntity } from './registry/agent-stats.entity.js';
+import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity } from './tasks/task.entity.js';
+import { WebhookAttemptEntity, WebhookDeliveryEntity } from './webhooks/delivery.entity.js';
+import { PushConfigEntity } from './webhooks/push-config.entity.js';
 
 /** Every entity class, once: for the app and for the migration command. */
 export const entities = [
@@ -33,8 +37,15 @@ export const entities = [
   SigningKeyEntity,
   AgentEntity,
   AgentCardChangeEntity,
+  PublishedAgentEntity,
   AgentOutcomesEntity,
   TaskInstanceEntity,
   CostEventEntity,
+  TaskEntity,
+  TaskEventEntity,
+  IdempotencyKeyEntity,
+  PushConfigEntity,
+  WebhookDeliveryEntity,
+  WebhookAttemptEntity,
   McpSessionEntity,
 ];

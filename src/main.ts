@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   process.on('SIGINT', stop).on('SIGTERM', stop).on('SIGHUP', stop);
 }
 
-function announce({ url, settings, metricsPort, tokenFile }: Gateway): void {
+function announce({ url, settings, metricsPort, grpcPort, tokenFile }: Gateway): void {
   const publicUrl = settings.RIALTO_PUBLIC_URL?.replace(/\/$/, '') ?? url;
   const doors = [
     `  MCP      ${publicUrl}/mcp`,
@@ -35,6 +35,7 @@ function announce({ url, settings, metricsPort, tokenFile }: Gateway): void {
   const lines = [
     `Rialto is ready on ${url} (role ${settings.RIALTO_ROLE}, ${process.uptime().toFixed(1)} s)`,
     ...(settings.RIALTO_ROLE === 'worker' ? [] : doors),
+    ...(grpcPort === undefined ? [] : [`  gRPC     ${settings.HOST}:${grpcPort}`]),
     ...(metricsPort === undefined ? [] : [`  metrics  http://${settings.HOST}:${metricsPort}/metrics`]),
     ...(tokenFile === undefined ? [] : [`  token    ${tokenFile}`]),
   ];

@@ -3,6 +3,7 @@ import { VERSION } from '../platform/telemetry/version.js';
 import { clients, connect, type ConnectOptions } from './connect.js';
 import { showConfig } from './config.js';
 import { CommandError, type Env } from './io.js';
+import type { RotateOptions } from './keys.js';
 import type { DoctorOptions } from './doctor.js';
 import { initSecrets, type SecretsOptions } from './secrets.js';
 import type { TokenOptions } from './token.js';
@@ -47,12 +48,13 @@ function addAccess(program: Command, env: Env): void {
     .action(async (options: TokenOptions) => (await import('./token.js')).token(env, options));
   program
     .command('keys')
-    .description('secrets of orgs')
+    .description('secrets of orgs, and the key that signs cards')
     .command('rotate')
-    .description('make a new secret for the tokens of an org and print it once')
-    .requiredOption('--org <slug>', 'whose')
-    .option('--grace <seconds>', 'how long tokens under the one before are accepted', '3600')
-    .action(async (options: { org: string; grace: string }) => (await import('./keys.js')).rotateKeys(env, options));
+    .description('make a new secret for the tokens of an org and print it once, or a new signing key')
+    .option('--org <slug>', 'whose secret')
+    .option('--signing', 'the key of the deployment that signs cards and checkpoints')
+    .option('--grace <seconds>', 'how long the one before is accepted', '3600')
+    .action(async (options: RotateOptions) => (await import('./keys.js')).rotateKeys(env, options));
   const policy = program.command('policy').description('the way out when a policy locks its admins out');
   policy
     .command('list')

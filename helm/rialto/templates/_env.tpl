@@ -42,6 +42,7 @@ RIALTO_TASK_RETENTION_DAYS: {{ int64 .taskRetentionDays | quote }}
 RIALTO_AUDIT_RETENTION_DAYS: {{ ternary (int64 .auditRetentionDays | toString) "" (gt (int64 .auditRetentionDays) 0) | quote }}
 RIALTO_CARD_CHANGES: {{ .cardChanges | quote }}
 RIALTO_MAX_AGENTS_PER_ORG: {{ int64 .maxAgentsPerOrg | quote }}
+RIALTO_AGENTS_DIR: {{ .agentsDir | quote }}
 RIALTO_LOG_LEVEL: {{ .logLevel | quote }}
 {{- end }}
 RIALTO_QUEUE_PREFIX: {{ ternary .Values.queue.keyPrefix "" (eq .Values.queue.backend "redis") | quote }}
