@@ -7,7 +7,7 @@ const exceptions: { rule: Rule; file: string; what: string; because: string }[] 
   {
     rule: 'import downwards',
     file: 'src/platform/database/migrate.ts',
-    what: 'migrations/1763769600000-CreateGateway.ts',
+    what: 'migrations/*',
     because: 'migrations are compiled in, so that no folder is searched at run time',
   },
   {
@@ -16,7 +16,18 @@ const exceptions: { rule: Rule; file: string; what: string; because: string }[] 
     what: 'v03',
     because: 'a value of RIALTO_CONFORMANCE_AGENT, a public name',
   },
+  {
+    rule: 'dialects stay in protocol',
+    file: 'src/registry/conformance-agent.ts',
+    what: 'v03',
+    because: 'the same',
+  },
 ];
+
+/** `folder/*` stands for every file of a folder. */
+function isSame(known: string, what: string): boolean {
+  return known.endsWith('/*') ? what.startsWith(known.slice(0, -1)) : known === what;
+}
 
 const root = join(__dirname, '..');
 
@@ -36,7 +47,7 @@ const checkout = new Map(
 describe('the house', () => {
   const found = offences(checkout);
   const isExpected = ({ rule, file, what }: (typeof exceptions)[number] | (typeof found)[number]) =>
-    exceptions.some((known) => known.rule === rule && known.file === file && known.what === what);
+    exceptions.some((known) => known.rule === rule && known.file === file && isSame(known.what, what));
 
   it('is read whole', () => {
     expect(checkout.size).toBeGreaterThan(200);
@@ -52,7 +63,7 @@ describe('the house', () => {
 
   it('needs each of its few exceptions', () => {
     const needed = exceptions.filter(({ rule, file, what }) =>
-      found.some((offence) => offence.rule === rule && offence.file === file && offence.what === what),
+      found.some((offence) => offence.rule === rule && offence.file === file && isSame(what, offence.what)),
     );
     expect(needed).toEqual(exceptions);
     expect(exceptions.length).toBeLessThanOrEqual(5);

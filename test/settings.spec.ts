@@ -52,6 +52,9 @@ describe('settings', () => {
       RIALTO_AUDIT_RETENTION_DAYS: undefined,
       RIALTO_CARD_CHANGES: 'accept',
       RIALTO_MAX_AGENTS_PER_ORG: 1_000,
+      RIALTO_AGENTS_DIR: 'agents',
+      RIALTO_CONFORMANCE_AGENT: undefined,
+      RIALTO_A2A_ACCEPT_CLEARTEXT: true,
       RIALTO_MCP_TOOL_NAMES: 'portable',
       RIALTO_A2A_PROFILE: '1.0.1',
       RIALTO_DEV_ANONYMOUS: false,
@@ -204,6 +207,7 @@ describe('the configuration file', () => {
     const env = development({ RIALTO_CONFIG_FILE: file, A_TOKEN: 'tok-1' });
     expect(loadSettings(env).configFile).toEqual({
       agents: [{ url: 'https://a.example', credential: { type: 'bearer', token: 'tok-1' } }],
+      published: [],
       policies: [{ name: 'all', text: 'permit(principal, action, resource);' }],
     });
     expect(problemsOf({ ...env, A_TOKEN: undefined })).toEqual([
@@ -211,8 +215,26 @@ describe('the configuration file', () => {
     ]);
   });
 
+  it('AN-96 declares agents of our own by their names, and the key of their doors comes from the environment', () => {
+    const agent = { name: 'support', description: 'Answers.', streaming: false };
+    const file = configFile({
+      agents: [{ ...agent, apiKeyEnv: 'SUPPORT_KEY' }, { url: 'https://a.example' }, { name: 'b' }],
+    });
+    const env = development({ RIALTO_CONFIG_FILE: file, SUPPORT_KEY: 'a-key-of-16-bytes' });
+    expect(loadSettings(env).configFile).toMatchObject({
+      agents: [{ url: 'https://a.example' }],
+      published: [{ ...agent, apiKey: 'a-key-of-16-bytes' }, { name: 'b' }],
+    });
+    expect(problemsOf({ ...env, SUPPORT_KEY: undefined })).toEqual([
+      'SUPPORT_KEY is named by apiKeyEnv and is not set',
+    ]);
+    expect(problemsOf({ ...env, SUPPORT_KEY: 'short' })).toEqual([
+      'SUPPORT_KEY is named by apiKeyEnv and is shorter than 16 bytes',
+    ]);
+  });
+
   it('may be absent unless it is named', () => {
-    expect(loadSettings(development()).configFile).toEqual({ agents: [], policies: [] });
+    expect(loadSettings(development()).configFile).toEqual({ agents: [], published: [], policies: [] });
     const absent = join(folder, 'absent.json');
     expect(problemsOf(development({ RIALTO_CONFIG_FILE: absent }))).toEqual([
       `RIALTO_CONFIG_FILE names ${absent}, which does not exist`,
@@ -229,6 +251,9 @@ describe('the configuration file', () => {
       { agents: [{ url: 'https://a', credential: { type: 'bearer', token: 'x' } }] },
       /agents\.0\.credential/,
     ],
+    ['an agent of ours with an unknown member', { agents: [{ name: 'a', command: 'x' }] }, /agents\.0: .*command/],
+    ['an agent of ours with a wrong member', { agents: [{ name: 'a', streaming: 'yes' }] }, /agents\.0\.streaming: /],
+    ['an agent that is no object', { agents: ['a'] }, /agents\.0: /],
     ['an impossible timeout', { agents: [{ url: 'https://a', timeoutMs: -1 }] }, /agents\.0\.timeoutMs: /],
   ])('that holds %s is a problem with its place', (_what, content, expected) => {
     const file = configFile(content);

@@ -5,6 +5,7 @@ import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { Client } from 'pg';
 import { asAdmin, runPrefix } from '../support/admin.js';
 import { rialto } from '../support/cli.js';
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
 
 jest.setTimeout(60_000);
@@ -67,12 +68,29 @@ describe('rialto, beside a running gateway', () => {
     expect((await gateway.call('GET', '/api/orgs/keyed', undefined, again.stdout.trim())).status).toBe(200);
   });
 
+  it('makes a new key that signs cards: a running gateway takes it up, and the one before stays published', async () => {
+    const kids = async (): Promise<string[]> =>
+      (await gateway.call('GET', '/.well-known/jwks.json', undefined, null)).body.keys.map(
+        (key: { kid: string }) => key.kid,
+      );
+    const [before] = await kids();
+    const { code, stdout, stderr } = await rialto(['keys', 'rotate', '--signing', '--grace', '600'], env);
+    expect([code, stderr]).toEqual([0, 'cards are signed anew; the key before stays in the JWKS for 600 s more\n']);
+    const kid = stdout.trim();
+    await eventually(kids, (found) => found.join() === [kid, before].join());
+    const { items } = (await gateway.call('GET', '/api/audit/events?limit=200')).body as { items: { verb: string }[] };
+    expect(items.map(({ verb }) => verb)).toContain('signing-key.rotate');
+  });
+
   it('what is wrong is said in one clear line', async () => {
     const wrong: [string, RegExp][] = [
       ['token --org acme --sub bob --ttl 2h', /1s to 1h/],
       ['token --org acme --sub bob --role boss', /viewer, member, admin/],
       ['token --org Not_A_Slug --sub bob', /--org Not_A_Slug/],
       ['token --org acme', /--sub/],
+      ['keys rotate', /--org, or --signing/],
+      ['keys rotate --org default --signing', /not both/],
+      ['keys rotate --signing --grace never', /--grace never/],
       ['keys rotate --org nobody', /there is no org "nobody"/],
       ['policy disable --org default --name absent', /no such policy/],
       ['nonsense', /unknown command/],

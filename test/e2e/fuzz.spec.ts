@@ -13,6 +13,10 @@ const mayGrow = new Set(['audit_events', 'audit_chain', 'audit_pending', 'audit_
 
 const changes = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
+/** Changes nothing, or nothing but a session. */
+const mayBeAccepted = /^(http:\/\/[^/]+)?\/+(api\/audit\/verify|api\/policies\/test|api\/mcp|mcp)/i;
+const a2aDoor = /^(http:\/\/[^/]+)?\/+(a2a|_agent-native)/i;
+
 let agent: StubAgent;
 let gateway: TestGateway;
 let ground: Ground;
@@ -74,11 +78,7 @@ function complaint({ method, path, lies }: Shot, answer: SocketAnswer | undefine
   if (!answer) return lies || method === 'CONNECT' ? undefined : 'no answer';
   const { status, headers, body } = answer;
   if (status < 200 || status >= 500) return `status ${status}`;
-  if (
-    status < 300 &&
-    changes.has(method) &&
-    !/^(http:\/\/[^/]+)?\/+(api\/audit\/verify|api\/policies\/test|api\/mcp|mcp)/i.test(path)
-  )
+  if (status < 300 && changes.has(method) && !mayBeAccepted.test(path) && !refusedByRpc(path, answer))
     return 'accepted';
   if (/\bat .+\.[jt]s:\d+|node_modules/.test(body)) return 'a stack trace';
   const unread = headers['x-request-id'] === undefined;
@@ -90,6 +90,11 @@ function complaint({ method, path, lies }: Shot, answer: SocketAnswer | undefine
   return /^\/+(docs|admin\/queues)/i.test(path) ? undefined : `an error as ${type || 'nothing'}`;
 }
 
+/** JSON-RPC of A2A says no with a 200 and a code; a notification is dropped without an answer. */
+function refusedByRpc(path: string, { status, body }: SocketAnswer): boolean {
+  return a2aDoor.test(path) && (status === 204 || /^\{"jsonrpc":"2.0","id":.*,"error":\{"code":-/s.test(body));
+}
+
 function jsonComplaint(status: number, body: string): string | undefined {
   let value: any;
   try {
@@ -99,7 +104,8 @@ function jsonComplaint(status: number, body: string): string | undefined {
   }
   const messages = Array.isArray(value) && value[0]?.jsonrpc ? value : [value];
   for (const message of messages) {
-    const code = message?.jsonrpc === '2.0' ? message.error?.code : (message?.code ?? message?.error?.key);
+    const code =
+      message?.jsonrpc === '2.0' ? message.error?.code : (message?.code ?? message?.error?.code ?? message?.error?.key);
     if (code === 'internal' || code === -32_603) return `an internal error: ${body.slice(0, 300)}`;
     if (status >= 400 && typeof code !== 'string' && typeof code !== 'number') return 'an error without a code';
   }

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { jwtVerify } from 'jose';
 import { callAgent } from '../../src/a2a-client/client.js';
@@ -12,7 +14,24 @@ import { text } from '../support/stub-behaviours.js';
 
 const key = randomBytes(32).toString('base64');
 const production = { NODE_ENV: 'production', HOST: '127.0.0.1', RIALTO_ENCRYPTION_KEY: key };
+const everything = {
+  name: 'everything',
+  text: 'permit(principal, action in [Action::"task_submit", Action::"task_read"], resource);',
+};
+const hello = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'message/send',
+  params: { message: { role: 'user', parts: [{ kind: 'text', text: 'hello' }] } },
+};
 const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
+
+/** A configuration file of the deployment. */
+function declared(content: object): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'rialto-config-')), 'rialto.config.json');
+  writeFileSync(file, JSON.stringify(content));
+  return file;
+}
 
 describe('production without a secret', () => {
   it('AN-43 starts, answers 503 at every agent door and at /readyz, and says why', async () => {
@@ -23,8 +42,12 @@ describe('production without a secret', () => {
         await gateway.call('POST', '/mcp', ping, await signToken()),
         await gateway.call('GET', '/api/a2a/agents', undefined, null),
         await gateway.call('GET', '/readyz', undefined, null),
+        await gateway.call('POST', '/a2a', { ...ping, method: 'message/send' }, null),
+        await gateway.call('POST', '/_agent-native/a2a', { ...ping, method: 'message/send' }, await signToken()),
+        await gateway.call('POST', '/_agent-native/a2a/_process-task', { taskId: 't' }, null),
+        await gateway.call('POST', '/a2a/agents/echo/message:send', {}, null),
       ];
-      expect(doors.map(({ status }) => status)).toEqual([503, 503, 503, 503]);
+      expect(doors.map(({ status }) => status)).toEqual(doors.map(() => 503));
       expect(JSON.stringify(doors[0]!.body)).toContain('A2A_SECRET');
       expect(doors[3]!.body.checks.auth).toMatchObject({
         status: 'down',
@@ -38,14 +61,55 @@ describe('production without a secret', () => {
 
   it('AN-95 with apiKeyEnv alone: 200 with the key, 401 without', async () => {
     const legacy = { RIALTO_API_KEY_ENV: 'PARTNER_KEY', PARTNER_KEY: 'a-partner-key-of-some-length' };
-    const gateway = await startTestGateway({ ...production, ...legacy, A2A_SECRET: undefined as never });
+    const file = declared({ agents: [{ name: 'echo', description: 'x' }], policies: [everything] });
+    const config = { RIALTO_CONFIG_FILE: file };
+    const gateway = await startTestGateway({ ...production, ...legacy, ...config, A2A_SECRET: undefined as never });
     try {
+      const send = (path: string, token: string | null) => gateway.call('POST', path, hello, token);
+      expect((await send('/a2a/agents/echo', legacy.PARTNER_KEY)).body.result.status.state).toBe('completed');
+      for (const path of ['/a2a/agents/echo', '/a2a', '/_agent-native/a2a'])
+        expect((await send(path, null)).status).toBe(401);
+      const wake = await gateway.call('POST', '/_agent-native/a2a/_process-task', { taskId: 't' }, legacy.PARTNER_KEY);
+      expect(wake.status).toBe(503);
       const answer = await gateway.call('POST', '/mcp', { ...ping, method: 'tools/list' }, legacy.PARTNER_KEY);
       expect(answer.status).toBe(200);
-      expect(answer.body.result.tools).toEqual([]);
+      expect(answer.body.result.tools.map(({ name }: { name: string }) => name)).toEqual([
+        'list_agents',
+        'send_to_agent',
+      ]);
       expect((await gateway.call('POST', '/mcp', ping, null)).status).toBe(401);
       expect((await gateway.call('POST', '/mcp', ping, await signToken())).status).toBe(401);
       expect((await gateway.call('GET', '/readyz', undefined, null)).status).toBe(200);
+    } finally {
+      await gateway.close();
+    }
+  });
+});
+
+describe('a declared agent', () => {
+  it('AN-96: its card, its door and the processor are live after the start; its own key opens it alone', async () => {
+    const file = declared({
+      agents: [
+        { name: 'echo', description: 'Says it again.', streaming: false, apiKeyEnv: 'ECHO_KEY' },
+        { name: 'other', description: 'Another.' },
+      ],
+      policies: [everything],
+    });
+    const own = { ECHO_KEY: 'the-key-of-the-echo-alone', RIALTO_CONFIG_FILE: file };
+    const gateway = await startTestGateway({ ...production, ...own });
+    try {
+      const card = await gateway.call('GET', '/a2a/agents/echo/.well-known/agent-card.json', undefined, null);
+      expect(card.body).toMatchObject({
+        name: 'echo',
+        description: 'Says it again.',
+        capabilities: { streaming: false },
+      });
+      const send = (agent: string, token: string) => gateway.call('POST', `/a2a/agents/${agent}`, hello, token);
+      expect((await send('echo', own.ECHO_KEY)).body.result.status.state).toBe('completed');
+      expect((await send('other', own.ECHO_KEY)).status).toBe(401);
+      expect((await gateway.call('GET', '/api/a2a/agents', undefined, own.ECHO_KEY)).status).toBe(401);
+      const wake = await gateway.call('POST', '/_agent-native/a2a/_process-task', { taskId: 't' }, null);
+      expect(wake.status).toBe(401);
     } finally {
       await gateway.close();
     }

@@ -30,6 +30,12 @@ describe('lists of /api', () => {
         key: 'slug',
         add: (index) => post('/api/a2a/agents', { url: `${agents.url}/${index}`, slug: name(index).replace('-', '_') }),
       },
+      published: {
+        path: '/api/a2a/published',
+        key: 'name',
+        add: (index) =>
+          post('/api/a2a/published', { name: name(index), description: 'x', executor: { kind: 'mailbox' } }),
+      },
       policies: {
         path: '/api/policies',
         key: 'name',
@@ -62,7 +68,7 @@ describe('lists of /api', () => {
   const keysOf = async ({ path, key }: List): Promise<string[]> =>
     ((await page(path, null, 200)).body.items as Record<string, string>[]).map((item) => item[key]!);
 
-  it.each(['agents', 'policies', 'keys', 'orgs', 'members', 'events'])(
+  it.each(['agents', 'published', 'policies', 'keys', 'orgs', 'members', 'events'])(
     '%s: pages have no gap and no repeat while rows are added',
     async (name) => {
       const list = lists[name]!;
@@ -75,7 +81,7 @@ describe('lists of /api', () => {
         const { body } = await page(list.path, cursor);
         seen.push(...(body.items as Record<string, string>[]).map((item) => item[list.key]!));
         cursor = body.nextCursor as string | null;
-        if (cursor === null || added > 75) break;
+        if (cursor === null || added > 120) break;
         await list.add(added++);
       }
       expect(new Set(seen).size).toBe(seen.length);

@@ -41,6 +41,11 @@ describe('abuse 12: every operation for every role', () => {
     await admin('DELETE', '/api/a2a/agents/spare');
     ids.agent = (await admin('GET', '/api/a2a/agents/matrix')).body.id as string;
   };
+  const aPublished = async () => {
+    await admin('POST', '/api/a2a/published', published('matrix', { kind: 'http', url: agent.url }));
+    await admin('DELETE', '/api/a2a/published/fresh');
+    ids.published = (await admin('GET', '/api/a2a/published/matrix')).body.id as string;
+  };
   const aPolicy = async () => {
     const text = 'permit(principal == User::"x", action, resource);';
     await admin('POST', '/api/policies', { name: 'matrix', text });
@@ -60,6 +65,25 @@ describe('abuse 12: every operation for every role', () => {
     const { headers } = await admin('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'initialize', params });
     ids.session = headers.get('mcp-session-id') ?? 'none';
   };
+  const published = (name: string, executor: object) => ({ name, description: 'x', executor, a2a_enabled: true });
+  const message = () => ({ messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] });
+  const send = () => ({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message: message() } });
+  const anEcho = () => admin('POST', '/api/a2a/published', published('echo', { kind: 'echo' }));
+  const aTask = async () => {
+    await anEcho();
+    const { body } = await admin('POST', '/a2a/agents/echo', send());
+    ids.task = body.result.task.id as string;
+  };
+  const aMailbox = async () => {
+    await admin('POST', '/api/a2a/published', published('mailbox', { kind: 'mailbox' }));
+    const params = { message: message(), configuration: { returnImmediately: true } };
+    await admin('POST', '/a2a/agents/mailbox', { ...send(), params });
+  };
+  const aLease = async () => {
+    await aMailbox();
+    const { body } = await admin('POST', '/api/mailbox/mailbox/lease');
+    [ids.task, ids.epoch] = [body.task.id as string, String(body.leaseEpoch)];
+  };
   const ping = () => ({ jsonrpc: '2.0', id: 1, method: 'ping' });
 
   const everyone: Cells = [200, 200, 200, 200, 200];
@@ -68,6 +92,15 @@ describe('abuse 12: every operation for every role', () => {
   const lists: Cells = [401, 200, 200, 200, 200];
   const changesOwn = (status: number): Cells => [401, 404, 403, 403, status];
   const makes = (status: number): Cells => [401, status, 403, 403, status];
+
+  /** A door that is open to anyone. */
+  const open = (path: string): Record<string, Row> =>
+    Object.fromEntries(
+      [['GET', 200] as const, ['HEAD', 200] as const, ['OPTIONS', 204] as const].map(([method, status]) => [
+        `${method} ${path}`,
+        { cells: [status, status, status, status, status], before: aPublished },
+      ]),
+    );
 
   const table: Record<string, Row> = {
     'GET /livez': { cells: everyone },
@@ -88,6 +121,50 @@ describe('abuse 12: every operation for every role', () => {
     'POST /api/a2a/agents/{id}/approve': { cells: changesOwn(409), body: () => ({ cardHash: 'x' }), before: anAgent },
     'POST /api/a2a/agents/{id}/refetch': { cells: changesOwn(200), before: anAgent },
     'DELETE /api/a2a/agents/{id}': { cells: changesOwn(204), before: anAgent },
+    ...open('/.well-known/agent-card.json'),
+    ...open('/.well-known/agent.json'),
+    ...open('/.well-known/jwks.json'),
+    ...open('/a2a/agents'),
+    ...open('/a2a/agents/{name}/.well-known/agent-card.json'),
+    ...open('/a2a/agents/{name}/.well-known/agent.json'),
+    ...open('/a2a/{handle}/agent.json'),
+    ...open('/a2a/{handle}/.well-known/agent-card.json'),
+    ...open('/a2a/{handle}/.well-known/agent.json'),
+    'POST /a2a/agents/{name}': { cells: [401, 403, 403, 200, 200], body: send, before: anEcho },
+    'POST /a2a/{handle}': { cells: [401, 403, 403, 200, 200], body: send, before: anEcho },
+    'POST /a2a': { cells: [401, 404, 404, 404, 404], body: send },
+    'POST /_agent-native/a2a': { cells: [401, 404, 404, 404, 404], body: send },
+    'POST /_agent-native/a2a/_process-task': { cells: [401, 401, 401, 401, 401], body: () => ({ taskId: 't' }) },
+    'GET /a2a/agents/{name}/{operation}': { cells: lists, before: anEcho },
+    'POST /a2a/agents/{name}/{operation}': {
+      cells: [401, 403, 403, 200, 200],
+      body: () => ({ message: message() }),
+      before: anEcho,
+    },
+    'DELETE /a2a/agents/{name}/{operation}': { cells: [401, 405, 405, 405, 405], before: anEcho },
+    'GET /a2a/tasks/{id}': { cells: [401, 404, 404, 404, 200], before: aTask },
+    'POST /a2a/tasks/{id}/cancel': { cells: [401, 404, 404, 404, 200], before: aTask },
+    'GET /a2a/tasks/{id}/events': { cells: [401, 404, 404, 404, 200], before: aTask },
+    'GET /api/a2a/tasks': { cells: lists },
+    'GET /api/a2a/tasks/{id}': { cells: [401, 404, 404, 404, 200], before: aTask },
+    'POST /api/a2a/tasks/{id}/cancel': { cells: [401, 404, 404, 404, 409], before: aTask },
+    'GET /api/a2a/published': { cells: lists },
+    'POST /api/a2a/published': {
+      cells: makes(201),
+      body: () => published('fresh', { kind: 'echo' }),
+      before: aPublished,
+    },
+    'GET /api/a2a/published/{id}': { cells: readsOwn, before: aPublished },
+    'PATCH /api/a2a/published/{id}': { cells: changesOwn(200), body: () => ({ version: '2' }), before: aPublished },
+    'POST /api/a2a/published/{id}/secret': { cells: changesOwn(201), before: aPublished },
+    'DELETE /api/a2a/published/{id}': { cells: changesOwn(204), before: aPublished },
+    'POST /api/mailbox/{agent}/lease': { cells: changesOwn(200), before: aMailbox },
+    'POST /api/executions/{taskId}/events': {
+      // To others of the org the task of somebody else is none.
+      cells: [401, 404, 404, 404, 200],
+      body: () => ({ id: 'e', type: 'complete', leaseEpoch: Number(ids.epoch) }),
+      before: aLease,
+    },
     'GET /api/policies': { cells: lists },
     'POST /api/policies': {
       cells: makes(201),
@@ -128,15 +205,30 @@ describe('abuse 12: every operation for every role', () => {
     'DELETE /api/orgs/{slug}': { cells: changesOwn(204) },
   };
 
-  function pathOf(template: string): string {
-    const id = template.startsWith('/api/a2a/agents')
-      ? ids.agent
-      : template.startsWith('/api/policies')
-        ? ids.policy
-        : template.startsWith('/api/keys')
-          ? ids.key
-          : ids.decision;
-    const values: Record<string, string | undefined> = { id, slug: 'acme', sub: 'm', sessionId: ids.session };
+  function pathOf(method: string, template: string): string {
+    const id = template.includes('a2a/tasks')
+      ? ids.task
+      : template.startsWith('/api/a2a/agents')
+        ? ids.agent
+        : template.startsWith('/api/a2a/published')
+          ? ids.published
+          : template.startsWith('/api/policies')
+            ? ids.policy
+            : template.startsWith('/api/keys')
+              ? ids.key
+              : ids.decision;
+    const isCard = template.endsWith('.json');
+    const values: Record<string, string | undefined> = {
+      id,
+      slug: 'acme',
+      sub: 'm',
+      sessionId: ids.session,
+      taskId: ids.task,
+      agent: 'mailbox',
+      name: isCard ? 'matrix@acme' : 'echo@acme',
+      handle: isCard ? 'matrix@acme' : 'echo@acme',
+      operation: method === 'POST' ? 'message:send' : 'tasks',
+    };
     return template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name]!));
   }
 
@@ -144,7 +236,7 @@ describe('abuse 12: every operation for every role', () => {
   async function statusOf(method: string, template: string, row: Row, caller: Caller): Promise<number> {
     const leave = new AbortController();
     const token = tokens[caller];
-    const response = await fetch(`${gateway.url}${pathOf(template)}`, {
+    const response = await fetch(`${gateway.url}${pathOf(method, template)}`, {
       method,
       signal: leave.signal,
       headers: {

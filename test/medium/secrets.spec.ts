@@ -2,6 +2,7 @@ import { createPublicKey, generateKeyPairSync, randomBytes, sign, verify, type J
 import { inspect } from 'node:util';
 import pg from 'pg';
 import { Pg } from '../../src/platform/database/pg.js';
+import { systemClock } from '../../src/kernel/clock.js';
 import { SigningKeys } from '../../src/platform/secrets/signing-keys.js';
 import { Vault } from '../../src/platform/secrets/vault.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -87,6 +88,35 @@ describe('SigningKeys', () => {
     expect(await keys().verify(Buffer.from('another'), kid, signature)).toBe(false);
     expect(await keys().verify(data, 'k-unknown', signature)).toBe(false);
     expect(await keys().verify(data, kid, 'AAAA')).toBe(false);
+  });
+
+  it('rotates: a new key signs, the one before stays published until it retires, and verifies for ever', async () => {
+    const other = keys();
+    const before = await other.sign(data);
+    const one = keys();
+    const kid = await one.rotate(3_600);
+    expect((await one.current()).kid).toBe(kid);
+    expect((await one.publicKeys()).map((key) => key.kid)).toEqual([kid, before.kid]);
+    expect(JSON.stringify(await one.publicKeys())).not.toMatch(/"d"/);
+    await one.rotate(0);
+    expect((await one.publicKeys()).map((key) => key.kid)).not.toContain(kid);
+    expect(await one.verify(data, before.kid, before.signature)).toBe(true);
+  });
+
+  it('signs with the key that it knows while a holder of the last connection waits for it', async () => {
+    const narrow = new pg.Pool({ connectionString: database.url, max: 1 });
+    const signing = new SigningKeys(new Pg(narrow), vault);
+    const { kid } = await signing.sign(data);
+    const held = await narrow.connect();
+    // What it knows is no longer fresh.
+    const clock = jest.spyOn(systemClock, 'elapsed').mockReturnValue(systemClock.elapsed() + 60_000);
+    try {
+      expect((await signing.sign(data)).kid).toBe(kid);
+    } finally {
+      clock.mockRestore();
+      held.release();
+      await narrow.end();
+    }
   });
 
   it('believes no key that was written into its table by another hand', async () => {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { asAdmin, runPrefix } from './admin.js';
 
@@ -18,8 +19,19 @@ export async function createTestDatabase(name = 'db'): Promise<TestDatabase> {
     await client.query(`CREATE DATABASE "${database}"${template ? ` TEMPLATE "${template}"` : ''}`);
   });
   const drop = (): Promise<void> =>
-    asAdmin(async (client) => void (await client.query(`DROP DATABASE IF EXISTS "${database}" WITH (FORCE)`)));
+    asAdmin(async (client) => {
+      await connectionsToEnd(client, database);
+      await client.query(`DROP DATABASE IF EXISTS "${database}" WITH (FORCE)`);
+    });
   return { url: urlOf(database), drop };
+}
+
+/** A pool that has ended may still be closing its sockets, and would take a forced end for an error. */
+async function connectionsToEnd(client: Client, database: string): Promise<void> {
+  for (const until = Date.now() + 1_000; Date.now() < until; await wait(10)) {
+    const { rowCount } = await client.query('SELECT FROM pg_stat_activity WHERE datname = $1', [database]);
+    if (rowCount === 0) return;
+  }
 }
 
 function urlOf(database: string): string {

@@ -19,46 +19,49 @@ export interface SendOptions {
   readonly hangMs: number;
   /** Go away this long after the bytes are written: the request is a lie, and waiting for it is right. */
   readonly leaveAfterMs?: number;
+  /** Read a stream of events to its end, or as far as it came; otherwise its head is the answer. */
+  readonly streams?: boolean;
 }
 
 /** Writes bytes as they are to a port of loopback and reads one answer. Never rejects. */
-export function sendBytes(port: number, bytes: Buffer, { hangMs, leaveAfterMs }: SendOptions): Promise<SocketResult> {
+export function sendBytes(port: number, bytes: Buffer, options: SendOptions): Promise<SocketResult> {
+  const { hangMs, leaveAfterMs, streams = false } = options;
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     const socket = connect(port, '127.0.0.1');
     const finish = (hung: boolean): void => {
       clearTimeout(timer);
       socket.destroy();
-      resolve({ answer: parseAnswer(Buffer.concat(chunks), true), hung });
+      resolve({ answer: parseAnswer(Buffer.concat(chunks), true, streams), hung });
     };
     const timer = setTimeout(() => finish(leaveAfterMs === undefined), leaveAfterMs ?? hangMs);
     socket.on('error', () => finish(false));
     socket.on('close', () => finish(false));
     socket.on('data', (chunk) => {
       chunks.push(chunk);
-      if (parseAnswer(Buffer.concat(chunks), false)) finish(false);
+      if (parseAnswer(Buffer.concat(chunks), false, streams)) finish(false);
     });
     socket.write(bytes);
   });
 }
 
 /** The first final answer in the bytes, once it is complete; `ended` says that no more will come. */
-function parseAnswer(bytes: Buffer, ended: boolean): SocketAnswer | undefined {
+function parseAnswer(bytes: Buffer, ended: boolean, streams: boolean): SocketAnswer | undefined {
   const text = bytes.toString('latin1');
   const end = text.indexOf('\r\n\r\n');
   if (end < 0) return undefined;
   const [first = '', ...lines] = text.slice(0, end).split('\r\n');
   const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(first)?.[1] ?? 0);
-  if (status >= 100 && status < 200) return parseAnswer(bytes.subarray(end + 4), ended);
+  if (status >= 100 && status < 200) return parseAnswer(bytes.subarray(end + 4), ended, streams);
   const headers = Object.fromEntries(
     lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
   );
+  if (!streams && headers['content-type']?.startsWith('text/event-stream')) return { status, headers, body: '' };
   const body = bodyOf(bytes.subarray(end + 4), headers, ended);
   return body === undefined ? undefined : { status, headers, body };
 }
 
 function bodyOf(rest: Buffer, headers: Record<string, string>, ended: boolean): string | undefined {
-  if (headers['content-type']?.startsWith('text/event-stream')) return '';
   const length = headers['content-length'];
   if (headers['transfer-encoding'] === 'chunked') {
     const complete = rest.subarray(-5).toString('latin1') === '0\r\n\r\n';

@@ -1,0 +1,93 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { errorCodes, type ErrorCode } from '../src/kernel/errors.js';
+import { environment } from '../src/platform/config/env.schema.js';
+import { errorRows, type ErrorRow } from '../src/protocol/a2a/error-table.js';
+import { wordOf, type TaskState } from '../src/protocol/a2a/states.js';
+import { blocksOf, shows } from './support/docs.js';
+
+const folder = join(__dirname, '..', 'docs');
+const file = join(folder, 'publish-an-agent.md');
+const marked = /<!-- errors -->\n[\s\S]*<!-- \/errors -->/;
+/** Meanings that only the management API has. */
+const elsewhere: readonly ErrorCode[] = ['slug_taken', 'card_invalid', 'policy_invalid', 'unprocessable'];
+
+function rowOf(code: ErrorCode): string {
+  const row: ErrorRow = errorRows[code];
+  const rpc = row.rpc === 'auth' ? '-32000' : String(row.rpc);
+  const reason = row.reason === 'none' ? '' : `\`${row.reason ?? code.toUpperCase()}\``;
+  return `| ${errorCodes[code].title} | ${rpc} | ${row.http} | ${row.grpc} | ${reason} |`;
+}
+
+const table = [
+  '| error | JSON-RPC | HTTP | gRPC | reason |',
+  '| --- | --- | --- | --- | --- |',
+  ...(Object.keys(errorRows) as ErrorCode[]).filter((code) => !elsewhere.includes(code)).map(rowOf),
+].join('\n');
+
+describe('docs/publish-an-agent.md', () => {
+  it('has the table of the errors; RIALTO_UPDATE_GOLDEN=1 writes it anew', () => {
+    const section = `<!-- errors -->\n${table}\n<!-- /errors -->`;
+    if (process.env.RIALTO_UPDATE_GOLDEN)
+      writeFileSync(
+        file,
+        readFileSync(file, 'utf8').replace(marked, () => section),
+      );
+    expect(marked.exec(readFileSync(file, 'utf8'))![0]).toBe(section);
+  });
+
+  it('names every state with its word of v0.3', () => {
+    const rows = [...readFileSync(file, 'utf8').matchAll(/^\| `(TASK_STATE_\w+)` \| `([\w-]+)` \|/gm)];
+    expect(rows).toHaveLength(8);
+    expect(rows.filter(([, state, word]) => wordOf(state as TaskState) !== word)).toEqual([]);
+  });
+});
+
+describe.each(readdirSync(folder).filter((name) => name.endsWith('.md')))('docs/%s', (name) => {
+  const text = readFileSync(join(folder, name), 'utf8');
+
+  it('names settings that exist', () => {
+    const named = [...text.matchAll(/\b((?:RIALTO|A2A)_[A-Z_0-9]+)\b/g)].map(([, setting]) => setting!);
+    expect(named.filter((setting) => !(setting in environment) && setting !== 'RIALTO_TOKEN')).toEqual([]);
+  });
+
+  it('links to files and headings that are there', () => {
+    const links = [...text.matchAll(/\]\((?!https?:)([^)]+)\)/g)].map(([, link]) => link!.split('#'));
+    const missing = links.filter(([path, heading]) => {
+      const target = path === '' ? join(folder, name) : join(folder, path!);
+      if (!existsSync(target)) return true;
+      return heading !== undefined && !headingsOf(readFileSync(target, 'utf8')).includes(heading);
+    });
+    expect(missing).toEqual([]);
+  });
+});
+
+/** As pages are linked to. */
+function headingsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, words]) => words!.toLowerCase().replaceAll(' ', '-'));
+}
+
+describe('a page of the documentation', () => {
+  const page = '<!-- run -->\n```sh\necho 1\n```\n```json\n{ "a": "…" }\n```\n\n```sh\nnot run\n```\n';
+
+  it('has blocks with what they print', () => {
+    const output = { language: 'json', text: '{ "a": "…" }\n' };
+    expect(blocksOf(page)).toEqual([{ kind: 'run', file: '', text: 'echo 1\n', output }]);
+  });
+
+  it.each([
+    ['json', '{ "a": "x…", "b": [{ "c": 1 }] }', '{ "a": "xy", "b": [{ "c": 1, "d": 2 }], "e": 3 }'],
+    ['text', 'id: …\nend', 'id: 12\nend\n'],
+  ])('shows %s with parts left out', (language, shown, printed) => {
+    expect(shows(shown, language, printed)).toEqual({ wrong: [] });
+  });
+
+  it.each([
+    ['another value', 'json', '{ "a": 1 }', '{ "a": 2 }'],
+    ['a member that is not there', 'json', '{ "a": {} }', '{}'],
+    ['a shorter list', 'json', '{ "a": [1] }', '{ "a": [1, 2] }'],
+    ['another line', 'text', 'id: …', 'id: 12\nend'],
+  ])('is told of %s', (_what, language, shown, printed) => {
+    expect(shows(shown, language, printed).wrong).not.toEqual([]);
+  });
+});

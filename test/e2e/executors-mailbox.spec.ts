@@ -1,0 +1,263 @@
+import { Client } from 'pg';
+import type { TaskId } from '../../src/kernel/ids.js';
+import { MailboxBell } from '../../src/tasks/mailbox-bell.js';
+import { TaskLeases } from '../../src/tasks/task-lease.store.js';
+import { TaskRunner } from '../../src/tasks/task.runner.js';
+import { publish, rpc, userMessage } from '../support/a2a.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+
+describe('an agent whose tasks wait in a mailbox', () => {
+  let gateway: TestGateway;
+  let agent: string;
+  let agents = 0;
+
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+  });
+  beforeEach(async () => {
+    agent = `box-${++agents}`;
+    await publish(gateway, { name: agent, executor: { kind: 'mailbox' } });
+  });
+  afterAll(() => gateway.close());
+
+  const leaseAt = async (at: TestGateway, waitMs = 0, token?: string | null) =>
+    at.call('POST', `/api/mailbox/${agent}/lease?waitMs=${waitMs}`, undefined, token);
+  const lease = (waitMs?: number, token?: string | null) => leaseAt(gateway, waitMs, token);
+  const send = async (text: string, more: Record<string, unknown> = {}): Promise<string> => {
+    const params = { message: userMessage(text, more), configuration: { returnImmediately: true } };
+    const id = (await rpc(gateway, 'SendMessage', params, { agent })).task.id as string;
+    // A worker has it in hand for a moment before it lies in the mailbox, or somebody took it from there.
+    const placed = `select from a2a_tasks where id = $1 and lease_owner is null and (next_at > now() + interval '1 hour' or lease_until is not null or next_at is null)`;
+    await eventually(
+      () => gateway.sql(placed, [id]),
+      (rows) => rows.length > 0,
+    );
+    return id;
+  };
+  const look = (id: string): Promise<any> => rpc(gateway, 'GetTask', { id }, { agent });
+  const report = (id: string, event: Record<string, unknown>) =>
+    gateway.call('POST', `/api/executions/${id}/events`, event);
+  const row = async (id: string): Promise<any> =>
+    (
+      await gateway.sql(
+        `select seq, status_state as state, lease_epoch as epoch, crashes, extract(epoch from lease_until - now()) as held from a2a_tasks where id = $1`,
+        [id],
+      )
+    )[0];
+  const loseHolder = (id: string) =>
+    gateway.sql(`update a2a_tasks set lease_until = now() - interval '1 second' where id = $1`, [id]);
+
+  it('hands out the oldest task with what was said before, and it works', async () => {
+    const before = await send('first', { contextId: `ctx-${agent}` });
+    await lease();
+    await report(before, { id: 'z', type: 'complete', text: 'noted', leaseEpoch: (await row(before)).epoch });
+    const [older, younger] = [await send('second', { contextId: `ctx-${agent}` }), await send('third')];
+    const { status, body } = await lease();
+    expect([status, body]).toEqual([
+      200,
+      {
+        task: expect.objectContaining({ id: older, status: expect.objectContaining({ state: 'TASK_STATE_WORKING' }) }),
+        message: expect.objectContaining({ parts: [{ text: 'second' }] }),
+        history: [
+          expect.objectContaining({ parts: [{ text: 'first' }] }),
+          expect.objectContaining({ parts: [{ text: 'noted' }] }),
+        ],
+        leaseEpoch: (await row(older)).epoch,
+        leaseMs: 30_000,
+      },
+    ]);
+    expect((await look(older)).status.state).toBe('TASK_STATE_WORKING');
+    expect((await lease()).body.task.id).toBe(younger);
+    expect((await lease()).status).toBe(204);
+  });
+
+  it('gives each task to one of many who ask', async () => {
+    const sent = await Promise.all(Array.from({ length: 12 }, (_, n) => send(`t${n}`)));
+    const taken = await Promise.all(Array.from({ length: 24 }, () => lease(500)));
+    const ids = taken.filter(({ status }) => status === 200).map(({ body }) => body.task.id as string);
+    expect(ids.sort()).toEqual(sent.sort());
+  });
+
+  it('does not wait for a task that somebody is changing just now', async () => {
+    const [older, younger] = [await send('x'), await send('y')];
+    const client = new Client({ connectionString: gateway.database.url });
+    await client.connect();
+    await client.query('begin');
+    await client.query('select from a2a_tasks where id = $1 for update', [older]);
+    expect((await lease()).body.task.id).toBe(younger);
+    await client.end();
+  });
+
+  it('lets who asks wait, at any process, until a task comes or the time is over', async () => {
+    expect((await lease(200)).status).toBe(204);
+    const second = await startTestGateway({}, gateway);
+    try {
+      for (const at of [gateway, second]) {
+        Object.assign(at.gateway.get(MailboxBell), { polling: true }); // as if it never came round to it
+        const waiting = leaseAt(at, 60_000);
+        await eventually(
+          () => waitersOf(at),
+          (count) => count === 1,
+        );
+        const id = await send('x');
+        expect((await waiting).body.task.id).toBe(id);
+      }
+    } finally {
+      await second.close();
+      Object.assign(gateway.gateway.get(MailboxBell), { polling: false });
+    }
+    expect((await lease(60_001)).status).toBe(400);
+  });
+
+  const waitersOf = (at: TestGateway): number =>
+    (at.gateway.get(MailboxBell) as unknown as { waiters: Map<string, unknown> }).waiters.size;
+
+  it('keeps nothing for who has gone, and nobody waiting when it stops', async () => {
+    const leaving = new AbortController();
+    const path = `/api/mailbox/${agent}/lease?waitMs=60000`;
+    const headers = { authorization: `Bearer ${gateway.token}` };
+    const gone = fetch(`${gateway.url}${path}`, { method: 'POST', headers, signal: leaving.signal });
+    await eventually(
+      () => waitersOf(gateway),
+      (count) => count === 1,
+    );
+    leaving.abort();
+    await expect(gone).rejects.toThrow();
+    await eventually(
+      () => waitersOf(gateway),
+      (count) => count === 0,
+    );
+    const id = await send('x');
+    expect([(await lease()).body.task.id, (await row(id)).crashes]).toEqual([id, 0]);
+
+    const second = await startTestGateway({}, gateway);
+    const waiting = leaseAt(second, 60_000);
+    await eventually(
+      () => waitersOf(second),
+      (count) => count === 1,
+    );
+    await second.close();
+    expect((await waiting).status).toBe(204);
+  });
+
+  it('gives the task of a lost holder to the next; the lost one changes nothing any more', async () => {
+    const id = await send('x');
+    const lost = (await lease()).body;
+    expect((await lease()).status).toBe(204);
+    const waiting = lease(60_000); // nobody tells of a lease that runs out
+    await eventually(
+      () => waitersOf(gateway),
+      (count) => count === 1,
+    );
+    await loseHolder(id);
+    const next = (await waiting).body;
+    expect([next.task.id, next.leaseEpoch]).toEqual([id, lost.leaseEpoch + 1]);
+    const before = await row(id);
+    for (const type of ['heartbeat', 'progress', 'complete']) {
+      const late = await report(id, { id: `late-${type}`, type, leaseEpoch: lost.leaseEpoch });
+      expect([late.status, late.body.code]).toEqual([409, 'conflict']);
+    }
+    expect(await row(id)).toMatchObject({ seq: before.seq, epoch: before.epoch });
+    const done = await report(id, { id: 'z', type: 'complete', text: 'done', leaseEpoch: next.leaseEpoch });
+    expect(done.body).toMatchObject({ taskId: id, state: 'completed' });
+  });
+
+  it('lets a holder keep its task by any report', async () => {
+    const id = await send('x');
+    const { leaseEpoch } = (await lease()).body;
+    for (const type of ['heartbeat', 'progress']) {
+      await gateway.sql(`update a2a_tasks set lease_until = now() + interval '2 seconds' where id = $1`, [id]);
+      await report(id, { id: type, type, leaseEpoch });
+      expect(Number((await row(id)).held)).toBeGreaterThan(25);
+    }
+    const { status, body } = await report(id, { id: 'p', type: 'progress' });
+    expect([status, body.violations[0].field]).toEqual([400, 'leaseEpoch']);
+  });
+
+  it('fails a task with which five holders were lost', async () => {
+    const id = await send('x');
+    for (let holder = 0; holder < 5; holder++) {
+      expect((await lease()).body.task.id).toBe(id);
+      await loseHolder(id);
+    }
+    expect((await lease()).status).toBe(204);
+    const { status } = await look(id);
+    expect([status.state, status.message.parts[0].text]).toEqual([
+      'TASK_STATE_FAILED',
+      'poisoned: 5 holders were lost with it',
+    ]);
+  });
+
+  it('RY-32 takes a task back with each question, and hands it out again with each answer', async () => {
+    const id = await send('paint');
+    let epoch = -1;
+    for (const [question, answer] of [
+      ['Which colour?', 'red'],
+      ['Which size?', 'large'],
+    ] as const) {
+      const { leaseEpoch } = (await lease(2_000)).body;
+      expect(leaseEpoch).toBeGreaterThan(epoch);
+      epoch = leaseEpoch;
+      const asked = { id: question, type: 'ask', text: question, leaseEpoch };
+      expect((await report(id, asked)).body.state).toBe('input-required');
+      expect((await report(id, asked)).body.state).toBe('input-required');
+      expect((await report(id, { id: 'c', type: 'complete', leaseEpoch })).status).toBe(409);
+      expect((await lease()).status).toBe(204);
+      await send(answer, { taskId: id });
+    }
+    const { task, message, leaseEpoch } = (await lease(2_000)).body;
+    expect(message.parts).toEqual([{ text: 'large' }]);
+    const said = task.history.map(({ parts }: any) => parts[0].text);
+    expect(said).toEqual(['paint', 'Which colour?', 'red', 'Which size?', 'large']);
+    await report(id, { id: 'c', type: 'complete', leaseEpoch });
+    expect((await look(id)).status.state).toBe('TASK_STATE_COMPLETED');
+  });
+
+  it('RY-22 tells the holder of a canceled task with its next report; one that waits is handed out no more', async () => {
+    const [held, waits] = [await send('x'), await send('y')];
+    const { leaseEpoch } = (await lease()).body;
+    for (const id of [held, waits]) await rpc(gateway, 'CancelTask', { id }, { agent });
+    const late = await report(held, { id: 'z', type: 'complete', leaseEpoch });
+    expect([late.status, late.body]).toMatchObject([409, { code: 'conflict', state: 'canceled' }]);
+    expect((await lease()).status).toBe(204);
+    for (const id of [held, waits]) expect((await look(id)).status.state).toBe('TASK_STATE_CANCELED');
+  });
+
+  it('keeps a held task from the processes of the gateway, even when it is due', async () => {
+    const id = await send('x');
+    await lease();
+    await gateway.sql('update a2a_tasks set next_at = now() where id = $1', [id]);
+    expect(await gateway.gateway.get(TaskLeases).claim(id as TaskId)).toBeUndefined();
+  });
+
+  it('fails a task that nobody fetched within a day', async () => {
+    const id = await send('x');
+    await eventually(
+      () => gateway.sql('select from a2a_tasks where id = $1 and lease_until is null and next_at > now()', [id]),
+      ({ length }) => length === 1,
+    );
+    const aDayAgo = `now() - interval '25 hours'`;
+    await gateway.sql(`update a2a_tasks set status_timestamp = ${aDayAgo}, next_at = now() where id = $1`, [id]);
+    await gateway.gateway.get(TaskRunner).runStored(id as TaskId);
+    const { status } = await eventually(
+      () => look(id),
+      (task) => task.status.state === 'TASK_STATE_FAILED',
+    );
+    expect(status.message.parts[0].text).toBe('nobody fetched the task within a day');
+  });
+
+  it('is asked by administrators of its org, who are recorded when they get something', async () => {
+    await send('x');
+    await publish(gateway, { name: `echo-${agent}` });
+    expect((await lease(0, null)).status).toBe(401);
+    expect((await lease(0, await gateway.tokenOf('default', 'bob'))).status).toBe(403);
+    expect((await lease(0, await gateway.tokenOf('globex', 'gina', 'admin'))).status).toBe(404);
+    expect((await gateway.call('POST', `/api/mailbox/echo-${agent}/lease`)).status).toBe(422);
+    expect([(await lease()).status, (await lease()).status]).toEqual([200, 204]);
+    const acts = await gateway.sql(
+      `select event->>'outcome' as outcome from audit_events where event->>'verb' = 'mailbox.lease' and event->'resource'->>'id' = 'default' order by at desc limit 2`,
+    );
+    expect(acts.map(({ outcome }) => outcome)).toEqual(['completed', 'denied']);
+  });
+});

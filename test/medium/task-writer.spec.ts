@@ -1,0 +1,254 @@
+import pg from 'pg';
+import { newId, type AgentId, type OrgId, type TaskId } from '../../src/kernel/ids.js';
+import { migrateDatabase } from '../../src/platform/database/migrate.js';
+import { Pg } from '../../src/platform/database/pg.js';
+import { isGone, Presence } from '../../src/platform/database/presence.js';
+import type { RowStatement } from '../../src/platform/database/row-writer.js';
+import { createLogger } from '../../src/platform/telemetry/logger.js';
+import { EventSinks } from '../../src/tasks/event-sinks.service.js';
+import { TaskLeases } from '../../src/tasks/task-lease.store.js';
+import { applyUpdate, openTask, type Moved, type Step } from '../../src/tasks/task.lifecycle.js';
+import { TaskStore } from '../../src/tasks/task.store.js';
+import type { StoredTask } from '../../src/tasks/task.types.js';
+import { TaskWriter, type TaskChange } from '../../src/tasks/task-writer.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+
+const step: Step = { now: Date.now(), newId };
+const org = newId<OrgId>();
+const agent = newId<AgentId>();
+const principal = { kind: 'user', id: 'bob', role: 'member', groups: [] } as const;
+const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] } as const;
+
+const opened = (): Moved =>
+  openTask(
+    { id: newId<TaskId>(), orgId: org, agentId: agent, agentName: 'a', contextId: 'c', principal, depth: 0 },
+    { ...message, parts: [...message.parts] },
+    step,
+  );
+const inserted = (moved = opened(), more: Partial<TaskChange> = {}): TaskChange => ({
+  task: moved.task,
+  events: [moved.event],
+  hold: { dueInMs: 0 },
+  ...more,
+});
+const moved = (
+  from: StoredTask,
+  state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED' = 'TASK_STATE_COMPLETED',
+): TaskChange => {
+  const { task, event } = applyUpdate(from, { status: { state } }, step);
+  return { task, from, events: [event], hold: {} };
+};
+const note: RowStatement = {
+  name: 'note',
+  sql: (rows) => `insert into notes select (r->>'task_id')::uuid from jsonb_array_elements(${rows}) r`,
+};
+
+describe('the write path of tasks', () => {
+  let database: TestDatabase;
+  let pool: pg.Pool;
+  let writer: TaskWriter;
+  let store: TaskStore;
+  const sinks = new EventSinks();
+
+  beforeAll(async () => {
+    database = await createTestDatabase('tasks');
+    await migrateDatabase(database.url);
+    pool = new pg.Pool({ connectionString: database.url, max: 6 });
+    await pool.query('create table notes (task_id uuid)');
+    await pool.query('create table told (task_id uuid, org_id uuid, seq integer)');
+    sinks.add({ name: 'told', sql: (events) => `insert into told select task_id, org_id, seq from ${events} e` });
+    writer = new TaskWriter(new Pg(pool), sinks);
+    store = new TaskStore(new Pg(pool));
+  });
+
+  afterAll(async () => {
+    await pool.end();
+    await database.drop();
+  });
+
+  const seqs = async (id: string): Promise<number[]> =>
+    (
+      await pool.query<{ seq: number }>('select seq from a2a_task_events where task_id = $1 order by seq', [id])
+    ).rows.map(({ seq }) => seq);
+
+  it('commits a task, its events, and what sinks add to them, and reads the same back', async () => {
+    const change = inserted();
+    expect(await writer.commit(change)).toBe(true);
+    expect(await store.find(change.task.id)).toEqual(change.task);
+    const { rows } = await pool.query('select org_id, seq from told where task_id = $1', [change.task.id]);
+    expect(rows).toEqual([{ org_id: org, seq: 1 }]);
+  });
+
+  it('tells each of many racers its own outcome: one change of a task wins, at every step', async () => {
+    const { task } = inserted();
+    await writer.commit(
+      inserted({ task, event: { seq: 1, body: { task: { id: task.id, status: { state: task.state } } } } }),
+    );
+    for (let round = 0; round < 20; round++) {
+      const from = (await store.find(task.id))!;
+      const state = round < 19 ? 'TASK_STATE_WORKING' : 'TASK_STATE_COMPLETED';
+      const outcomes = await Promise.all(Array.from({ length: 12 }, () => writer.commit(moved(from, state))));
+      expect(outcomes.filter(Boolean)).toHaveLength(1);
+    }
+    expect(await seqs(task.id)).toEqual(Array.from({ length: 21 }, (_, index) => index + 1));
+    const { rows } = await pool.query(
+      'select count(*)::int as ends from a2a_task_events where task_id = $1 and terminal',
+      [task.id],
+    );
+    expect(rows).toEqual([{ ends: 1 }]);
+  });
+
+  it('I8: a writer of an older epoch changes nothing, and neither does anyone after the end', async () => {
+    const change = inserted();
+    await writer.commit(change);
+    await pool.query('update a2a_tasks set lease_epoch = 7 where id = $1', [change.task.id]);
+    expect(await writer.commit(moved(change.task))).toBe(false);
+    const taken = (await store.find(change.task.id))!;
+    expect(await writer.commit(moved(taken))).toBe(true);
+    const ended = (await store.find(change.task.id))!;
+    const late = { ...moved(taken), from: ended, task: { ...ended, seq: ended.seq + 1 } };
+    expect(await writer.commit({ ...late, events: [{ seq: ended.seq + 1, body: late.events[0]!.body }] })).toBe(false);
+    expect(await seqs(change.task.id)).toEqual([1, 2]);
+  });
+
+  it('keeps rows of other rooms only with the change they belong to', async () => {
+    const change = inserted();
+    await writer.commit(change);
+    const rows = [{ statement: note, row: { task_id: change.task.id } }];
+    const outcomes = await Promise.all([
+      writer.commit({ ...moved(change.task), rows }),
+      writer.commit({ ...moved(change.task), rows }),
+    ]);
+    expect(outcomes.sort()).toEqual([false, true]);
+    expect((await pool.query('select task_id from notes')).rows).toEqual([{ task_id: change.task.id }]);
+  });
+
+  it('gives a key to one of many racers, and again after its task failed', async () => {
+    const key = { key: 'k', payloadHash: 'h' };
+    const racers = Array.from({ length: 16 }, () => inserted(opened(), { key }));
+    const outcomes = await Promise.all(racers.map((change) => writer.commit(change)));
+    expect(outcomes.filter(Boolean)).toHaveLength(1);
+    const winner = racers[outcomes.indexOf(true)]!;
+    const { rows } = await pool.query('select task_id from a2a_idempotency_keys');
+    expect(rows).toEqual([{ task_id: winner.task.id }]);
+    expect(await writer.commit(inserted(opened(), { key }))).toBe(false);
+    await pool.query(`update a2a_tasks set status_state = 'failed' where id = $1`, [winner.task.id]);
+    expect(await writer.commit(inserted(opened(), { key }))).toBe(true);
+  });
+
+  it('one change that the database refuses harms none beside it', async () => {
+    const good = Array.from({ length: 5 }, () => inserted());
+    const twice = inserted(opened());
+    await writer.commit(twice);
+    const outcomes = await Promise.allSettled([...good, twice].map((change) => writer.commit(change)));
+    expect(outcomes.map(({ status }) => status)).toEqual([...good.map(() => 'fulfilled'), 'rejected']);
+    expect(await seqs(good[0]!.task.id)).toEqual([1]);
+  });
+
+  it('folds artifacts that are only in the log', async () => {
+    const { task } = opened();
+    await writer.commit(
+      inserted(
+        {
+          task: { ...task, epoch: 1 },
+          event: { seq: 1, body: { task: { id: task.id, status: { state: task.state } } } },
+        },
+        { hold: { leaseOwner: 1, leaseMs: 15_000, dueInMs: 0 } },
+      ),
+    );
+    let from = (await store.find(task.id))!;
+    for (const text of ['a', 'b', 'c']) {
+      const next = applyUpdate(from, { artifact: { artifactId: 'x', parts: [{ text }] }, append: true }, step);
+      expect(
+        await writer.commit({
+          task: next.task,
+          from,
+          events: [next.event],
+          hold: { leaseOwner: 1, leaseMs: 15_000, dueInMs: 0 },
+        }),
+      ).toBe(true);
+      from = next.task;
+    }
+    const { rows } = await pool.query('select artifacts::text as artifacts from a2a_tasks where id = $1', [task.id]);
+    expect(rows[0].artifacts).toBe('[]');
+    expect((await store.find(task.id))!.artifacts).toEqual([
+      { artifactId: 'x', parts: ['a', 'b', 'c'].map((text) => ({ text })) },
+    ]);
+    expect(await writer.commit(moved(from))).toBe(true);
+    expect((await store.find(task.id))!.artifacts[0]!.parts).toHaveLength(3);
+  });
+
+  describe('leases', () => {
+    const log = createLogger('silent');
+    let here: Presence;
+    let there: Presence;
+    let leases: TaskLeases;
+    let others: TaskLeases;
+
+    beforeAll(async () => {
+      [here, there] = [new Presence(database.url, log), new Presence(database.url, log)];
+      await Promise.all([here.open(), there.open()]);
+      leases = new TaskLeases(new Pg(pool), here, store);
+      others = new TaskLeases(new Pg(pool), there, store);
+    });
+
+    afterAll(() => Promise.all([here.close(), there.close()]));
+
+    const due = async (): Promise<TaskId> => {
+      const change = inserted();
+      await writer.commit(change);
+      return change.task.id;
+    };
+
+    it('ten claimers, one owner; its epoch is the next', async () => {
+      const id = await due();
+      const claims = await Promise.all(
+        Array.from({ length: 10 }, (_, index) => (index % 2 ? leases : others).claim(id)),
+      );
+      const won = claims.filter((claim) => claim !== undefined);
+      expect(won).toHaveLength(1);
+      expect(won[0]).toMatchObject({ task: { id, epoch: 1 }, crashes: 0 });
+      expect(await leases.findDue(1_000)).not.toContain(id);
+    });
+
+    it('is taken over at once from a process that is gone, and counts it', async () => {
+      const id = await due();
+      const dying = new Presence(database.url, log);
+      await dying.open();
+      await new TaskLeases(new Pg(pool), dying, store).claim(id);
+      expect(await leases.claim(id)).toBeUndefined();
+      await dying.close();
+      const claimed = await eventually(
+        () => leases.claim(id),
+        (claim) => claim !== undefined,
+      );
+      expect(claimed).toMatchObject({ task: { epoch: 2 }, crashes: 1 });
+    });
+
+    it('is taken over from a living process when it ran out, and not before', async () => {
+      const id = await due();
+      await others.claim(id);
+      expect(await leases.claim(id)).toBeUndefined();
+      await pool.query(`update a2a_tasks set lease_until = now() - interval '1 ms' where id = $1`, [id]);
+      expect(await leases.claim(id)).toMatchObject({ crashes: 1 });
+      expect(await others.renew([id])).toEqual(new Set());
+      expect(await leases.renew([id])).toEqual(new Set([id]));
+    });
+
+    it('a released task is due at once and no crash', async () => {
+      const id = await due();
+      const claimed = (await others.claim(id))!;
+      await others.release(claimed.task);
+      expect(await leases.findDue(1_000)).toContain(id);
+      expect(await leases.claim(id)).toMatchObject({ crashes: 0 });
+    });
+
+    it('knows a process by its lock alone', async () => {
+      const gone = async (owner: number) =>
+        (await pool.query<{ gone: boolean }>(`select ${isGone('$1::integer')} as gone`, [owner])).rows[0]!.gone;
+      expect(await gone(here.id)).toBe(false);
+      expect(await gone(here.id ^ 1)).toBe(true);
+    });
+  });
+});

@@ -1,0 +1,78 @@
+import pg from 'pg';
+import { migrateDatabase } from '../../src/platform/database/migrate.js';
+import { Pg } from '../../src/platform/database/pg.js';
+import type { Presence } from '../../src/platform/database/presence.js';
+import { DeliverySink } from '../../src/webhooks/delivery.sink.js';
+import { DeliveryStore } from '../../src/webhooks/delivery.store.js';
+import { asAdmin, runPrefix } from '../support/admin.js';
+
+const none = '0190aaaa-0000-7000-8000-000000000000';
+
+/** What webhooks cost must not grow with their tables, and least of all for tasks that have none. */
+describe('plans of webhook statements', () => {
+  const name = `${runPrefix()}webhook_plans_${Math.random().toString(36).slice(2)}`;
+  let pool: pg.Pool;
+
+  beforeAll(async () => {
+    await asAdmin(async (admin) => void (await admin.query(`create database "${name}"`)));
+    const url = new URL(process.env.RIALTO_TEST_ADMIN_URL!);
+    url.pathname = `/${name}`;
+    await migrateDatabase(url.href);
+    pool = new pg.Pool({ connectionString: url.href, max: 1 });
+    await pool.query('set plan_cache_mode = force_generic_plan');
+  });
+  afterAll(async () => {
+    await pool.end();
+    await asAdmin(async (admin) => void (await admin.query(`drop database if exists "${name}" with (force)`)));
+  });
+
+  const explained = async (text: string, values: unknown[]): Promise<string> => {
+    const { rows } = await pool.query<Record<string, string>>({
+      text: `explain (analyze, costs off) ${text}`,
+      values,
+    });
+    return rows.map((row) => row['QUERY PLAN']).join('\n');
+  };
+  /** The plans of what a store runs, instead of the answers. */
+  const plansOf = async (run: (store: DeliveryStore) => Promise<unknown>): Promise<string> => {
+    const plans: Promise<string>[] = [];
+    const spy = {
+      rows: (_name: string, text: string, values: unknown[]) => (plans.push(explained(text, values)), []),
+    };
+    await run(new DeliveryStore(spy as unknown as Pg, { id: 1 } as Presence));
+    return (await Promise.all(plans)).join('\n');
+  };
+
+  it('an event of a task without configurations is one look into an index, in a new table and in a full one', async () => {
+    const events = `(select r.task_id, r.task_id as org_id, 2 as seq from json_to_recordset($1::json) as r(task_id uuid))`;
+    const sql = new DeliverySink().sql(events);
+    const probe = () => explained(sql, [JSON.stringify([{ task_id: none }])]);
+    expect(await probe()).toMatch(/(Index|Bitmap)[^\n]*pk_push_configs/);
+    await pool.query(
+      `insert into push_configs (task_id, id, org_id, url, format) select gen_random_uuid(), 'a', gen_random_uuid(), 'http://x', 'v1' from generate_series(1, 20000)`,
+    );
+    for (const sure of ['select', 'analyze push_configs']) {
+      await pool.query(sure);
+      const plan = await probe();
+      expect(plan).toMatch(/(Index|Bitmap)[^\n]*pk_push_configs/);
+      expect(plan).not.toMatch(/Seq Scan/);
+      // What is never asked: the deliveries of a configuration that is not there.
+      expect(plan).toMatch(/webhook_deliveries[^\n]*\(never executed\)/);
+    }
+  });
+
+  it('the first of many deliveries is found and claimed by its index, behind any number that are over', async () => {
+    await pool.query(
+      `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status)
+       select gen_random_uuid(), $1, $1, 'a', n, case when n > 19990 then 'pending' else 'delivered' end from generate_series(1, 20000) n`,
+      [none],
+    );
+    await pool.query('analyze webhook_deliveries');
+    const claim = await plansOf((store) => store.claim({ taskId: none, configId: 'a' }));
+    expect(claim).toMatch(/ix_webhook_deliveries_(pending|due)/);
+    expect(claim).not.toMatch(/Seq Scan on (webhook|push)/);
+    const due = await plansOf((store) => store.findDue(200));
+    expect(due).toMatch(/ix_webhook_deliveries_(due|pending)/);
+    expect(due).not.toMatch(/Seq Scan on webhook_deliveries/);
+  });
+});
