@@ -1,14 +1,19 @@
 import { Pool } from 'undici';
 
 /**
- * Sends the same POST over a number of keep-alive connections for some seconds.
- * Returns requests per second, latency percentiles in ms and how many answers were not as expected.
+ * Sends the same request over a number of keep-alive connections for some seconds.
+ * Returns requests per second, latency percentiles in ms (`first50`: until the first bytes of the body) and how many answers were
+ * not as expected.
  */
-export async function load(url, { headers = {}, body, connections = 50, seconds = 4, expect = () => true }) {
+export async function load(
+  url,
+  { method = 'POST', headers = {}, body, connections = 50, seconds = 4, expect = () => true },
+) {
   const { origin, pathname, search } = new URL(url);
   const pool = new Pool(origin, { connections, pipelining: 1 });
   const text = typeof body === 'function' ? body : () => body;
   const latencies = [];
+  const firsts = [];
   let wrong = 0;
   let running = true;
   const started = performance.now();
@@ -17,12 +22,17 @@ export async function load(url, { headers = {}, body, connections = 50, seconds 
       const at = performance.now();
       const response = await pool.request({
         path: pathname + search,
-        method: 'POST',
+        method,
         headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
-        body: text(),
+        body: method === 'GET' ? undefined : text(),
       });
-      const answer = await response.body.text();
+      const chunks = [];
+      for await (const chunk of response.body) {
+        if (chunks.length === 0) firsts.push(performance.now() - at);
+        chunks.push(chunk);
+      }
       latencies.push(performance.now() - at);
+      const answer = Buffer.concat(chunks).toString('utf8');
       if (response.statusCode !== 200 || !expect(answer)) wrong++;
     }
   };
@@ -31,9 +41,15 @@ export async function load(url, { headers = {}, body, connections = 50, seconds 
   await Promise.all(workers);
   const elapsed = (performance.now() - started) / 1_000;
   await pool.close();
-  latencies.sort((a, b) => a - b);
-  const at = (share) => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))];
-  return { rps: latencies.length / elapsed, p50: at(0.5), p99: at(0.99), wrong };
+  const at = (list, share) => list[Math.min(list.length - 1, Math.floor(list.length * share))];
+  for (const list of [latencies, firsts]) list.sort((a, b) => a - b);
+  return {
+    rps: latencies.length / elapsed,
+    p50: at(latencies, 0.5),
+    p99: at(latencies, 0.99),
+    first50: at(firsts, 0.5),
+    wrong,
+  };
 }
 
 /** Median with least and greatest of a list of numbers. */

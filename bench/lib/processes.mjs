@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,6 +35,7 @@ function stop(child) {
 /** A gateway as a user starts it: embedded database unless DATABASE_URL is set; durable, with policy, audit and metrics on. */
 export async function startRialto(env = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'rialto-bench-'));
+  const secret = randomBytes(36).toString('base64');
   const gateway = await start('dist/src/main.js', {
     env: {
       NODE_ENV: 'development',
@@ -43,6 +45,7 @@ export async function startRialto(env = {}) {
       RIALTO_LOG_LEVEL: 'warn',
       RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
       RIALTO_RATE_LIMIT_ORG: '10000000',
+      A2A_SECRET: secret,
       ...env,
     },
     ready: /Rialto is ready on (\S+)[\s\S]*token\s+(\S+)/,
@@ -52,7 +55,7 @@ export async function startRialto(env = {}) {
     await gateway.stop();
     rmSync(dataDir, { recursive: true, force: true });
   };
-  return { url, token: readFileSync(tokenFile, 'utf8').trim(), pid: gateway.pid, stop: stopAll };
+  return { url, token: readFileSync(tokenFile, 'utf8').trim(), secret, pid: gateway.pid, stop: stopAll };
 }
 
 /** User and system time of a process so far, in microseconds (Linux). */
