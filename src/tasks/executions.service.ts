@@ -12,6 +12,7 @@ import type { Reporter } from './execution.guard.js';
 import { applyReport, hasReached, turnOf, unseen } from './execution-report.js';
 import { mailboxLeaseMs, mailboxWaitMs, silenceMs, uncertainMs } from './execution-times.js';
 import { LiveTasks } from './live-tasks.js';
+import { isSettled } from './task-stream.service.js';
 import { noSuchTask } from './task-submit.service.js';
 import { maySee } from './task-verbs.js';
 import type { Hold } from './task-writer.js';
@@ -50,12 +51,12 @@ export class Executions {
     let from = seen;
     for (let attempt = 0; attempt < maxTries; attempt++) {
       const fresh = unseen(from, events);
-      const isNews = reached === turnOf(from) && !hasReached(from) && !isEnded(from);
+      const isNews = reached === turnOf(from) && !hasReached(from) && !isSettled(from.state);
       if (fresh.length === 0 && !isNews) return from;
       const kind = await this.kindOf(from, fresh);
       const applied = applyReport(from, { events: fresh, ...(isNews && { reached }) }, this.lives.step());
       requireLease(kind, from, fresh);
-      const task = letGo(applied.task);
+      const task = applied.events.length > 0 ? letGo(applied.task) : applied.task;
       if (await this.commit(task, from, applied.events, kind)) return task;
       from = (await this.lives.store.find(seen.id)) ?? from;
     }

@@ -1,9 +1,11 @@
 import { Webhook } from 'standardwebhooks';
+import { Executions } from '../../src/tasks/executions.service.js';
 import { TaskRunner } from '../../src/tasks/task.runner.js';
 import { publish, rpc, rpcCall, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { HttpService, type ServiceCall } from '../support/http-service.js';
+import { Gate } from '../support/outside-work.js';
 
 describe('an agent whose work is done by a service', () => {
   let gateway: TestGateway;
@@ -304,6 +306,29 @@ describe('an agent whose work is done by a service', () => {
         (found) => found !== undefined,
       );
       expect(answer!.body.message).toMatchObject({ parts: [{ text: 'yes' }], metadata: { choice_id: 'y' } });
+    });
+
+    it('and leaves the question to its caller, whatever comes after it', async () => {
+      const rowOf = (id: string) => gateway.sql('select seq, lease_epoch from a2a_tasks where id = $1', [id]);
+      const taken = jest.spyOn(gateway.gateway.get(Executions), 'take');
+      const answering = new Gate();
+      service.answer = async (call) => {
+        await report(call, { id: 'q', type: 'ask', text: 'Which?' });
+        await answering.passed;
+        return { status: 202 };
+      };
+      const { id } = await send('x');
+      const row = await rowOf(id);
+      answering.open();
+      await eventually(
+        () => taken.mock.calls.findIndex(([, , reached]) => reached === 1),
+        (index) => index >= 0 && taken.mock.results[index] !== undefined,
+      );
+      await Promise.allSettled(taken.mock.results.map(({ value }) => value as Promise<unknown>));
+      await report(service.calls[0]!, { id: 'h', type: 'heartbeat' });
+      taken.mockRestore();
+      // An answer to the question is decided on the row as its caller saw it: were it another one now, the answer would be lost.
+      expect(await rowOf(id)).toEqual(row);
     });
 
     it('but not progress that a question has overtaken', async () => {
