@@ -159,7 +159,6 @@ async function openDoors(
   app.use(jsonBodies(maxBody, (request) => isKnown(app, request)));
   app.useGlobalPipes(new StandardSchemaValidationPipe({ exceptionFactory: invalidBody }));
   app.useGlobalFilters(new ProblemFilter(infra.log));
-  app.enableShutdownHooks([]);
   await app.init();
   const { org, tokenFile } = await app.get(Bootstrap).run();
   await app.get(Declarations).reconcile({ id: org, slug: defaultOrg });

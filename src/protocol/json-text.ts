@@ -3,15 +3,19 @@ import type { Json } from '../kernel/json.js';
 export type ParsedJson = { ok: true; value: Json } | { ok: false; reason: string };
 
 const maxJsonDepth = 64;
+/** One object with more members holds the event loop for as long as it takes to read it: its names are all different. */
+export const maxJsonMembers = 20_000;
 
 /**
- * Foreign text to a JSON value. Refuses a byte order mark (RFC 8259 section 8.1), nesting deeper than `maxDepth` (found by
- * a scan, so no depth overflows the stack) and numbers that no double holds. Members named `__proto__` are dropped, so that
+ * Foreign text to a JSON value. Refuses a byte order mark (RFC 8259 section 8.1), nesting deeper than `maxDepth` and
+ * objects of more than `maxJsonMembers` members (both found by a scan, so no depth overflows the stack), and numbers that no
+ * double holds. Members named `__proto__` are dropped, so that
  * no later copy of the value can set a prototype. Never throws; the reason never quotes the text.
  */
 export function parseJson(text: string, { maxDepth = maxJsonDepth }: { maxDepth?: number } = {}): ParsedJson {
   if (text.charCodeAt(0) === 0xfeff) return { ok: false, reason: 'starts with a byte order mark' };
-  if (isDeeper(text, maxDepth)) return { ok: false, reason: `nested deeper than ${maxDepth}` };
+  const tooMuch = beyondLimits(text, maxDepth);
+  if (tooMuch) return { ok: false, reason: tooMuch };
   let value: Json;
   try {
     value = JSON.parse(text) as Json;
@@ -62,8 +66,11 @@ function some(value: unknown, test: (item: unknown) => boolean): boolean {
 
 const quote = 0x22;
 const backslash = 0x5c;
+const colon = 0x3a;
 
-function isDeeper(text: string, maxDepth: number): boolean {
+/** What is too much in a text; undefined when nothing is. */
+function beyondLimits(text: string, maxDepth: number): string | undefined {
+  const members = new Uint32Array(maxDepth + 1);
   let depth = 0;
   let inString = false;
   for (let index = 0; index < text.length; index++) {
@@ -72,9 +79,12 @@ function isDeeper(text: string, maxDepth: number): boolean {
       if (code === backslash) index++;
       else if (code === quote) inString = false;
     } else if (code === quote) inString = true;
-    else if (code === 0x7b || code === 0x5b) {
-      if (++depth > maxDepth) return true;
-    } else if (code === 0x7d || code === 0x5d) depth--;
+    else if (code === colon) {
+      if (++members[depth]! > maxJsonMembers) return `an object has more than ${maxJsonMembers} members`;
+    } else if (code === 0x7b || code === 0x5b) {
+      if (++depth > maxDepth) return `nested deeper than ${maxDepth}`;
+      members[depth] = 0;
+    } else if ((code === 0x7d || code === 0x5d) && depth > 0) depth--;
   }
-  return false;
+  return undefined;
 }

@@ -91,6 +91,16 @@ describe('parseJson', () => {
     expect(parseJson(JSON.stringify(`\\"${'['.repeat(99)}`)).ok).toBe(true);
   });
 
+  it('refuses an object of too many members, wherever it is, and takes as many in several', () => {
+    const wide = (length: number) => `{${Array.from({ length }, (_, index) => `"a:${index}":"x:y"`).join()}}`;
+    expect(refused(`[${wide(20_000)},${wide(20_000)}]`)).toBe(false);
+    expect(parseJson(`{"a":[1,${wide(20_001)}]}`)).toEqual({
+      ok: false,
+      reason: 'an object has more than 20000 members',
+    });
+    expect(refused(`[${'{"a":0},'.repeat(30_000)}0]`)).toBe(false);
+  });
+
   it('drops __proto__ however it is spelled, and pollutes nothing', () => {
     for (const key of ['__proto__', String.raw`\u005f_proto__`, String.raw`__pr\u006fto__`]) {
       const parsed = parseJson(`{"a":[{"${key}":{"polluted":true},"constructor":{"prototype":1}}]}`);

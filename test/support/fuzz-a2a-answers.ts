@@ -115,7 +115,8 @@ function streamVerdict({ door, plain }: A2aShot, body: string): Verdict {
     if (data === undefined) continue;
     const value = parsed(data);
     if (!isObject(value)) return wrongly(`a frame without JSON: ${data.slice(0, 100)}`);
-    const error = event === 'error' || value.error !== undefined ? (value.error ?? value) : undefined;
+    const isRun = typeof value.run_id === 'string'; // its `error` is a text, the reason of its end
+    const error = event === 'error' || (value.error !== undefined && !isRun) ? (value.error ?? value) : undefined;
     const wrong = error && (isObject(error) && typeof error.status === 'string' ? undefined : rpcErrorComplaint(error));
     if (wrong || (isObject(error) && error.status === 'INTERNAL'))
       return wrongly(`in a stream, ${wrong ?? 'INTERNAL'}`);

@@ -62,7 +62,7 @@ function otherValue(old: unknown, random: Random): unknown {
 
 /** Many members or items, within what a body may weigh. */
 function wide(random: Random): unknown {
-  const length = random.pick([101, 1_000, 20_000]);
+  const length = random.pick([101, 1_000, 20_000, 90_000]);
   return random.pick<() => unknown>([
     () => Array.from({ length }, () => 0),
     () => Array.from({ length }, () => ({})),

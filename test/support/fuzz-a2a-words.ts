@@ -48,11 +48,12 @@ function someData(random: Random): unknown {
     () => random.pick(hostileValues.filter((value) => typeof value !== 'string')),
     () => someText(random),
     () => Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`member${index}`, index])),
-    () => (random.chance(0.05) ? wide() : null),
+    () => (random.chance(0.05) ? wide(random) : null),
   ])();
 }
 
-const wide = () => Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`k${index}`, 'v']));
+const wide = (random: Random) =>
+  Object.fromEntries(Array.from({ length: random.pick([20_000, 80_000]) }, (_, index) => [`k${index}`, 'v']));
 
 const metadata = (random: Random): Value => ({
   metadata: random.chance(0.9) ? { [someText(random)]: someData(random) } : { choice_id: 'yes', skillId: 'echo' },

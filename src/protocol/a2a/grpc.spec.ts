@@ -273,6 +273,23 @@ describe('bytes that are no request', () => {
     });
   });
 
+  it('may hold no object of too many members', () => {
+    const wide = (members: number): Buffer => {
+      const [struct, value] = [new WireWriter(), new WireWriter()];
+      for (let index = 0; index < members; index++) {
+        const entry = new WireWriter();
+        entry.text(1, `k${index}`);
+        struct.block(1, entry.finish());
+      }
+      value.block(5, struct.finish());
+      return value.finish();
+    };
+    expect(send.decode(withData(wide(20_000)))).toMatchObject({ ok: true });
+    expect(send.decode(withData(wide(20_001)))).toMatchObject({
+      violations: [{ description: expect.stringContaining('members') }],
+    });
+  });
+
   it('sets no prototype', () => {
     const plain = A2AService.sendMessage.requestSerialize(
       sdk.SendMessageRequest.fromJSON({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] } }),

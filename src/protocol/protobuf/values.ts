@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { maxJsonMembers } from '../json-text.js';
 import { WireError, WireReader, WireWriter } from './wire.js';
 
 /*
@@ -6,7 +7,7 @@ import { WireError, WireReader, WireWriter } from './wire.js';
  * texts (protobuf.dev/programming-guides/json).
  */
 
-/** As deep as JSON may be nested (json-text.ts). */
+/** As deep as JSON may be nested. */
 const maxDepth = 64;
 const kinds = { null: 1, number: 2, text: 3, flag: 4, struct: 5, list: 6 } as const;
 
@@ -24,6 +25,7 @@ export function readStruct(bytes: Buffer, depth = 1): JsonObject {
       return true;
     });
     if (name !== '__proto__') members.set(name, value);
+    if (members.size > maxJsonMembers) throw new WireError(`an object has more than ${maxJsonMembers} members`);
     return true;
   });
   return Object.fromEntries(members);
