@@ -19,8 +19,8 @@ export interface Asked {
   readonly version: A2aVersion;
   /** How long a caller waits for a settled task; then it gets the task as it is (RI-27). */
   readonly waitMs: number;
-  /** Aborts when the caller goes away. */
-  readonly signal: AbortSignal;
+  /** What aborts when the caller goes away. */
+  readonly gone: () => AbortSignal;
   /** `Last-Event-ID`: the stream goes on behind this event. */
   readonly after?: number;
   /** The header of that name; wins over the one in the message. */
@@ -70,10 +70,10 @@ export class Operations {
   /** The events of an operation that streams. */
   stream(asked: Asked, { operation }: DecodedOperation): AsyncGenerator<StreamedEvent, void> {
     requireAbility(asked.agent, operation.name);
-    const { ctx, agent, after, signal } = asked;
+    const { ctx, agent, after, gone } = asked;
     if (operation.name === 'SubscribeToTask') {
       const { id, endedToo } = operation.params;
-      return this.tasks.subscribe(ctx, agent, id, { after, endedToo, signal });
+      return this.tasks.subscribe(ctx, agent, id, { after, endedToo, signal: gone() });
     }
     if (operation.name !== 'SendStreamingMessage')
       throw new RialtoError('internal', { message: 'this does not stream' });
@@ -81,9 +81,9 @@ export class Operations {
   }
 
   private async send(asked: Asked, params: SendParams): Promise<SendValue> {
-    const { ctx, agent, waitMs, signal } = asked;
+    const { ctx, agent, waitMs, gone } = asked;
     try {
-      const answer = await this.sends.send(ctx, agent, await this.submission(asked, params), { waitMs, signal });
+      const answer = await this.sends.send(ctx, agent, await this.submission(asked, params), { waitMs, gone });
       return params.reyn?.isAnswer ? { ...answer, answered: true } : answer;
     } catch (error) {
       // In Reyn's words a message to a task that does not wait is no error, but an answer that was not taken (RY-30).
@@ -96,8 +96,8 @@ export class Operations {
   }
 
   private async *sendStreaming(asked: Asked, params: SendParams): AsyncGenerator<StreamedEvent, void> {
-    const { ctx, agent, signal } = asked;
-    yield* this.sends.stream(ctx, agent, await this.submission(asked, params), signal);
+    const { ctx, agent, gone } = asked;
+    yield* this.sends.stream(ctx, agent, await this.submission(asked, params), gone());
   }
 
   private async submission({ ctx, agent, idempotencyKey }: Asked, params: SendParams): Promise<SentMessage> {

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
+import { whenGone } from '../platform/http/caller-gone.js';
 import type { DoorRequest, DoorResponse, HotRoute } from '../platform/http/http.types.js';
 import { sendProblem } from '../platform/http/problem.js';
 import { sseHeaders, SseStreams, writePatiently } from '../platform/http/sse-streams.js';
@@ -11,7 +12,6 @@ import { runView } from '../protocol/a2a/run-view.js';
 import { TaskService, type StreamedEvent } from '../tasks/task.service.js';
 import { isEnded, taskView, type StoredTask } from '../tasks/task.types.js';
 import { sendJson } from './reply.js';
-import { goneSignal } from './visit.service.js';
 
 const shape = /^\/a2a\/tasks\/([^/]+)(\/cancel|\/events)?\/?$/;
 
@@ -56,7 +56,7 @@ export class RunDoor {
       },
       handle: async (request, response, _target, params) => {
         try {
-          const ctx = await this.contexts.open(request, 'a2a', goneSignal(response));
+          const ctx = await this.contexts.open(request, 'a2a', whenGone(response)());
           await answer(ctx, request, response, params.id!);
         } catch (thrown) {
           const error = RialtoError.from(thrown);

@@ -3,6 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { CallContext, OrgRef } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { whenGone } from '../platform/http/caller-gone.js';
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
 import { ContextService } from '../policy/auth/context.service.js';
 import type { A2aVersion } from '../protocol/a2a/model.js';
@@ -17,7 +18,8 @@ const waitSeconds = { least: 1, most: 300, usual: 60 };
 export interface Visit {
   readonly ctx: CallContext;
   readonly agent: PublishedAgent;
-  readonly signal: AbortSignal;
+  /** What aborts when the caller goes away. */
+  readonly gone: () => AbortSignal;
 }
 
 /** The first steps of every A2A door: identity, agent, extensions, and how long to wait. */
@@ -34,13 +36,12 @@ export class Visits {
    * says so. Throws `unauthenticated`, `auth_not_configured`, `rate_limited`, `loop_detected` or `not_found`.
    */
   async open(request: DoorRequest, response: DoorResponse, name: string | undefined, older = false): Promise<Visit> {
-    const signal = goneSignal(response);
     const ctx =
-      (await this.byOwnBearer(request, name, signal)) ??
-      (await this.contexts.open(request, 'a2a', signal, older && this.settings.RIALTO_LEGACY_TOKENS));
+      (await this.byOwnBearer(request, name)) ??
+      (await this.contexts.open(request, 'a2a', undefined, older && this.settings.RIALTO_LEGACY_TOKENS));
     const found = this.find(name, ctx.org);
     const agent = found instanceof Promise ? await found : found;
-    if (agent) return { ctx, agent, signal };
+    if (agent) return { ctx, agent, gone: whenGone(response) };
     throw new RialtoError('not_found', {
       message: name === undefined ? 'no default agent is set' : 'no such agent',
       ...(name === undefined && { hint: 'PATCH /api/orgs/{slug} with defaultAgent names one' }),
@@ -52,17 +53,13 @@ export class Visits {
   }
 
   /** The static bearer of one declared agent opens the doors of that agent alone (AN-95, AN-96). */
-  private async byOwnBearer(
-    request: DoorRequest,
-    name: string | undefined,
-    signal: AbortSignal,
-  ): Promise<CallContext | undefined> {
+  private async byOwnBearer(request: DoorRequest, name: string | undefined): Promise<CallContext | undefined> {
     if (!this.hasOwnBearers) return undefined;
     const agent = await this.find(name);
     const bearer = agent && this.published.staticBearerOf(agent);
     if (!bearer || !isSame(request.headers.authorization, `Bearer ${bearer}`)) return undefined;
     const principal = { kind: 'service', id: `${agent.name}-key`, role: 'member', groups: [] } as const;
-    return this.contexts.openAs({ org: agent.org, principal }, request, 'a2a', signal);
+    return this.contexts.openAs({ org: agent.org, principal }, request, 'a2a');
   }
 
   private get hasOwnBearers(): boolean {
@@ -70,7 +67,7 @@ export class Visits {
   }
 
   /** What the headers say of an operation in a version. Throws `version_not_supported`, `extension_required`, `invalid_params`. */
-  ask({ ctx, agent, signal }: Visit, version: A2aVersion, request: DoorRequest, response: DoorResponse): Asked {
+  ask({ ctx, agent, gone }: Visit, version: A2aVersion, request: DoorRequest, response: DoorResponse): Asked {
     if (!agent.versions.includes(version)) {
       throw new RialtoError('version_not_supported', {
         message: `this agent does not speak A2A ${version}`,
@@ -84,7 +81,7 @@ export class Visits {
       ctx,
       agent,
       version,
-      signal,
+      gone,
       waitMs: waitOf(request) * 1_000,
       ...(after !== undefined && { after }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
@@ -121,15 +118,6 @@ function isSame(given: string | undefined, expected: string): boolean {
 export function versionHeader(request: DoorRequest, query: URLSearchParams): string | undefined {
   const header = request.headers['a2a-version'];
   return (Array.isArray(header) ? header[0] : header) ?? query.get('A2A-Version') ?? undefined;
-}
-
-/** Aborts when the caller went away before its answer was written. */
-export function goneSignal(response: DoorResponse): AbortSignal {
-  const gone = new AbortController();
-  response.once('close', () => {
-    if (!response.writableFinished) gone.abort();
-  });
-  return gone.signal;
 }
 
 /** `X-A2A-Timeout` in seconds (RI-27). */

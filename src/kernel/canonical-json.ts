@@ -13,12 +13,12 @@ export function canonicalJson(value: unknown): string {
 }
 
 function members(object: Record<string, unknown>): string {
-  const parts: string[] = [];
+  let parts = '';
   // The default order of sort() is the one RFC 8785 section 3.2.3 asks for: UTF-16 code units.
   for (const key of Object.keys(object).sort()) {
-    if (object[key] !== undefined) parts.push(`${text(key)}:${canonicalJson(object[key])}`);
+    if (object[key] !== undefined) parts += `${parts && ','}${text(key)}:${canonicalJson(object[key])}`;
   }
-  return `{${parts.join(',')}}`;
+  return `{${parts}}`;
 }
 
 function number(value: number): string {
@@ -26,7 +26,11 @@ function number(value: number): string {
   return JSON.stringify(value);
 }
 
+// What is spelled as it is: no quote, no backslash, no control character, nothing beyond ASCII.
+const plain = /^[ !#-[\]-~]*$/;
+
 function text(value: string): string {
+  if (plain.test(value)) return `"${value}"`;
   if (!value.isWellFormed()) throw new TypeError('a lone surrogate has no canonical form');
   return JSON.stringify(value);
 }

@@ -192,8 +192,8 @@ export class VerbBus {
   private open(call: VerbCall): OpenAct {
     const id = newId<ActId>();
     return {
-      ...call,
       id,
+      ...call,
       sessionId: call.sessionId ?? id,
       startedAt: this.clock.now(),
       openedAt: this.clock.elapsed(),

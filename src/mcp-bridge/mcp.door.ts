@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { errorCodes, RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { readText, requireJson } from '../platform/http/body.js';
+import { whenGone } from '../platform/http/caller-gone.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
 import { isAllowedOrigin, type Reachable } from '../platform/http/origin-check.js';
 import { problemStatus } from '../platform/http/problem.js';
@@ -87,21 +88,13 @@ export class McpDoor {
     const body: unknown = parsed.value;
     const era = session === undefined ? eraOf(request.headers, body) : 'legacy';
     if (era !== 'legacy') {
-      const alive = { ...exchange, ctx: { ...exchange.ctx, signal: goneSignal(response) } };
+      // In the 2026-07-28 revision the end of the connection is the cancellation.
+      const alive = { ...exchange, ctx: { ...exchange.ctx, signal: whenGone(response)() } };
       if (era === 'hot') return this.modern.serveHot(alive, request, response, body as JsonObject);
       return this.modern.serve(alive, request, response, body);
     }
     return this.legacy.post(exchange, request, response, body, session);
   }
-}
-
-/** In the 2026-07-28 revision the end of the connection is the cancellation; an answer that was sent cancels nothing. */
-function goneSignal(response: DoorResponse): AbortSignal {
-  const gone = new AbortController();
-  response.once('close', () => {
-    if (!response.writableFinished) gone.abort();
-  });
-  return gone.signal;
 }
 
 /** `?names=` chooses the names that are listed, `?agents=a,b` narrows the list. Throws `invalid_params`. */

@@ -73,8 +73,8 @@ export class OwnAgentTools {
     if (!agent)
       throw new RialtoError('not_found', { message: 'no such agent', hint: 'list_agents shows what there is' });
     const params = { message: messageOf(args) };
-    const signal = ctx.signal ?? new AbortController().signal;
-    const answer = await this.sends.send(ctx, agent, { params }, { waitMs, signal });
+    const { signal } = ctx;
+    const answer = await this.sends.send(ctx, agent, { params }, { waitMs, gone: signal && (() => signal) });
     return 'message' in answer ? toolResult(contentOf(answer.message.parts)) : resultOf(answer.task);
   }
 

@@ -72,13 +72,9 @@ const colon = 0x3a;
 function beyondLimits(text: string, maxDepth: number): string | undefined {
   const members = new Uint32Array(maxDepth + 1);
   let depth = 0;
-  let inString = false;
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);
-    if (inString) {
-      if (code === backslash) index++;
-      else if (code === quote) inString = false;
-    } else if (code === quote) inString = true;
+    if (code === quote) index = endOfText(text, index);
     else if (code === colon) {
       if (++members[depth]! > maxJsonMembers) return `an object has more than ${maxJsonMembers} members`;
     } else if (code === 0x7b || code === 0x5b) {
@@ -87,4 +83,20 @@ function beyondLimits(text: string, maxDepth: number): string | undefined {
     } else if ((code === 0x7d || code === 0x5d) && depth > 0) depth--;
   }
   return undefined;
+}
+
+/** Where the text that begins at `start` ends: at the next quote that is not escaped. */
+function endOfText(text: string, start: number): number {
+  let end = start;
+  do {
+    end = text.indexOf('"', end + 1);
+    if (end < 0) return text.length;
+  } while (isEscaped(text, end));
+  return end;
+}
+
+function isEscaped(text: string, index: number): boolean {
+  let before = index;
+  while (text.charCodeAt(before - 1) === backslash) before--;
+  return (index - before) % 2 === 1;
 }

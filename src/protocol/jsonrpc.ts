@@ -58,7 +58,7 @@ export function parseRequest(value: unknown): ParsedRequest {
   if (params !== undefined && !isJsonObject(params) && !Array.isArray(params)) {
     return invalid('params is an object or an array');
   }
-  return { ok: true, request: { ...(id !== undefined && { id }), method, ...(params && { params }) } };
+  return { ok: true, request: { method, ...(id !== undefined && { id }), ...(params && { params }) } };
 }
 
 /**

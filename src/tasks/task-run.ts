@@ -14,8 +14,9 @@ export class ActiveRun {
   /** Resolves when nothing further comes from this run and everything of it is committed. Never rejects. */
   readonly ended: Promise<void>;
   isOver = false;
-  private readonly stopper = new AbortController();
-  private readonly aborted: Promise<'aborted'>;
+  private reason?: StopReason;
+  /** Made when somebody asks for its signal: a run that is over at once is stopped by nobody. */
+  private stopper?: AbortController;
   private saves: boolean;
 
   /** @param saves commit each update; otherwise from `saveFromNow` on (decisions: fast path). */
@@ -26,19 +27,33 @@ export class ActiveRun {
     { saves, onTrouble }: { saves: boolean; onTrouble: (error: unknown) => void },
   ) {
     this.saves = saves;
-    const { signal } = this.stopper;
-    this.aborted = new Promise((resolve) => signal.addEventListener('abort', () => resolve('aborted'), { once: true }));
-    this.ended = this.work({ ...run, signal })
+    const signal = (): AbortSignal => this.signal;
+    const own = {
+      get signal() {
+        return signal();
+      },
+      ...run,
+    };
+    this.ended = this.work(own)
       .catch(onTrouble)
       .finally(() => (this.isOver = true));
   }
 
   stop(reason: StopReason): void {
-    this.stopper.abort(reason);
+    this.reason ??= reason;
+    this.stopper?.abort(this.reason);
   }
 
   get stopped(): boolean {
-    return this.stopper.signal.aborted;
+    return this.reason !== undefined;
+  }
+
+  private get signal(): AbortSignal {
+    if (!this.stopper) {
+      this.stopper = new AbortController();
+      if (this.reason) this.stopper.abort(this.reason);
+    }
+    return this.stopper.signal;
   }
 
   /** Commits what there is, and from now on each update. */
@@ -65,8 +80,13 @@ export class ActiveRun {
       return;
     }
     const iterator = updates[Symbol.asyncIterator]();
+    const { signal } = this;
+    const aborted = new Promise<'aborted'>((resolve) => {
+      if (signal.aborted) resolve('aborted');
+      else signal.addEventListener('abort', () => resolve('aborted'), { once: true });
+    });
     for (;;) {
-      const next = await Promise.race([iterator.next(), this.aborted]);
+      const next = await Promise.race([iterator.next(), aborted]);
       if (next === 'aborted' || next.done) return;
       if (!this.take(next.value)) return void Promise.resolve(iterator.return?.()).catch(() => undefined);
     }

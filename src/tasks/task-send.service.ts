@@ -27,13 +27,13 @@ export class TaskSendService {
     ctx: CallContext,
     agent: PublishedAgent,
     sent: SentMessage,
-    { waitMs, signal }: { waitMs: number; signal: AbortSignal },
+    { waitMs, gone }: { waitMs: number; gone?: () => AbortSignal },
   ): Promise<{ task: Task } | { message: Message }> {
     const { historyLength, returnImmediately } = sent.params;
-    const accepted = await this.submits.submit(ctx, agent, { ...sent, waits: !returnImmediately });
+    const accepted = await this.submits.submit(ctx, agent, { waits: !returnImmediately, ...sent });
     if ('reply' in accepted) return { message: accepted.reply };
     if (returnImmediately) return { task: taskView(accepted.task, { historyLength }) };
-    const { task, late } = await this.settled(accepted, waitMs, signal);
+    const { task, late } = await this.settled(accepted, waitMs, gone);
     const view = taskView(task, { historyLength });
     return { task: late ? { ...view, metadata: { ...view.metadata, partial: true } } : view };
   }
@@ -45,7 +45,7 @@ export class TaskSendService {
     sent: SentMessage,
     signal: AbortSignal,
   ): AsyncGenerator<StreamedEvent, void> {
-    const accepted = await this.submits.submit(ctx, agent, { ...sent, waits: true, follows: true });
+    const accepted = await this.submits.submit(ctx, agent, { waits: true, follows: true, ...sent });
     if ('reply' in accepted) {
       yield { body: { message: accepted.reply } };
       return;
@@ -63,11 +63,11 @@ export class TaskSendService {
   private async settled(
     { task, run }: Extract<Accepted, { task: StoredTask }>,
     waitMs: number,
-    signal: AbortSignal,
+    gone?: () => AbortSignal,
   ): Promise<{ task: StoredTask; late: boolean }> {
     if (run?.isOver && isSettled(run.live.task.state)) return { task: run.live.task, late: false };
     if (!run && isSettled(task.state)) return { task, late: false };
-    const late = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
+    const late = AbortSignal.any([AbortSignal.timeout(waitMs), ...(gone ? [gone()] : [])]);
     const inbox = this.streams.open(task.id);
     inbox.push(task.seq + 1, []); // there may be more than was seen
     for await (const event of this.streams.follow(task.id, task.seq, inbox, isEnd, late)) {

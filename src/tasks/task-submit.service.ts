@@ -68,7 +68,7 @@ export class TaskSubmitService {
   submit(ctx: CallContext, agent: PublishedAgent, submitted: Submission): Promise<Accepted> {
     if (ctx.org.id !== agent.org.id)
       throw new RialtoError('denied', { message: 'agents are called with a credential of their own org' });
-    return this.verbs.around({ ...submission(ctx, agent), args: argsOf(submitted.params.message) }, (act) =>
+    return this.verbs.around({ args: argsOf(submitted.params.message), ...submission(ctx, agent) }, (act) =>
       this.accept(act, ctx, agent, submitted),
     );
   }
@@ -131,7 +131,7 @@ export class TaskSubmitService {
       }
       record.done();
       if (!begun) inbox?.close();
-      return begun && { ...begun, isNew: true, inbox };
+      return begun && { isNew: true, inbox, ...begun };
     } catch (error) {
       inbox?.close();
       throw error;

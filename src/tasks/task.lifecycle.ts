@@ -45,16 +45,18 @@ export function openTask(
   message: Message,
   { now }: Step,
 ): Moved {
-  const { id, contextId, metadata } = seed;
+  const { metadata } = seed;
   const task: StoredTask = {
-    ...seed,
-    ...(metadata && { metadata: withoutSecrets(metadata) }),
     state: 'TASK_STATE_SUBMITTED',
+    statusMessage: undefined,
     statusAt: now,
-    history: [{ ...withoutSecretMetadata(message), taskId: id, contextId }],
+    history: [ofTask(seed, message)],
     artifacts: [],
     seq: 1,
     epoch: 0,
+    memo: undefined,
+    ...seed,
+    metadata: metadata && withoutSecrets(metadata),
   };
   return { task, event: { seq: 1, body: { task: taskView(task) } } };
 }
@@ -70,8 +72,7 @@ export function resumeTask(task: StoredTask, message: Message, step: Step): Move
     });
   }
   const asked = task.statusMessage ? [task.statusMessage] : [];
-  const { id, contextId } = task;
-  const history = [...task.history, ...asked, { ...withoutSecretMetadata(message), taskId: id, contextId }];
+  const history = [...task.history, ...asked, ofTask(task, message)];
   return moveTo({ ...task, history, statusMessage: undefined }, 'TASK_STATE_WORKING', undefined, step);
 }
 
@@ -134,6 +135,11 @@ function moveTo(task: StoredTask, state: TaskState, message: Message | undefined
 function withMetadata({ task, event }: Moved, metadata: NonNullable<StoredTask['metadata']>): Moved {
   if (!('statusUpdate' in event.body)) return { task, event };
   return { task, event: { seq: event.seq, body: { statusUpdate: { ...event.body.statusUpdate, metadata } } } };
+}
+
+/** A message of the caller as the task keeps it. */
+function ofTask({ id: taskId, contextId }: Pick<StoredTask, 'id' | 'contextId'>, message: Message): Message {
+  return Object.assign({}, withoutSecretMetadata(message), { taskId, contextId });
 }
 
 function agentMessage({ id, contextId }: { id: TaskId; contextId: string }, said: Said, { newId }: Step): Message {

@@ -7,6 +7,8 @@ interface Waiting<Change, Outcome> {
 export interface GroupCommitOptions<Change> {
   /** Batches that may be under way at once. */
   readonly lanes?: number;
+  /** How many changes open one more lane; a full batch unless said otherwise. */
+  readonly laneOpensAt?: number;
   readonly maxBatch?: number;
   /** Changes of one key never share a batch: one statement touches a row at most once. */
   readonly keyOf?: (change: Change) => string | undefined;
@@ -21,15 +23,17 @@ export class GroupCommit<Change, Outcome> {
   private running = 0;
   private readonly lanes: number;
   private readonly maxBatch: number;
+  private readonly laneOpensAt: number;
   private readonly keyOf?: (change: Change) => string | undefined;
 
   /** @param flush commits a batch and answers an outcome for each change, in order; rejects when nothing was committed. */
   constructor(
     private readonly flush: (batch: Change[]) => Promise<Outcome[]>,
-    { lanes = 2, maxBatch = 64, keyOf }: GroupCommitOptions<Change> = {},
+    { lanes = 2, maxBatch = 64, laneOpensAt = maxBatch, keyOf }: GroupCommitOptions<Change> = {},
   ) {
     this.lanes = lanes;
     this.maxBatch = maxBatch;
+    this.laneOpensAt = laneOpensAt;
     this.keyOf = keyOf;
   }
 
@@ -41,9 +45,9 @@ export class GroupCommit<Change, Outcome> {
     });
   }
 
-  /** One more lane opens only for a full batch: two half-empty ones would commit twice and wait for each other's rows. */
+  /** One more lane opens only when it is worth it: two half-empty ones commit twice, and may wait for each other's rows. */
   private get mayFlush(): boolean {
-    const enough = this.running === 0 ? 1 : this.maxBatch;
+    const enough = this.running === 0 ? 1 : this.laneOpensAt;
     return this.running < this.lanes && this.waiting.length >= enough;
   }
 

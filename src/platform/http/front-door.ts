@@ -36,7 +36,7 @@ export class FrontDoor {
       if (!open(target.path)) return sendProblem(request, response, 'not_found');
       for (const route of this.routes) {
         const params = route.match(target.path);
-        if (params) return this.serve(route, request, response, { ...target, params });
+        if (params) return this.serve(route, request, response, { params, ...target });
       }
       this.watch.observe(request, response, () => (request as { route?: { path?: string } }).route?.path ?? 'other');
       express(request, response);

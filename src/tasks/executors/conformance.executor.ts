@@ -64,11 +64,12 @@ export class ConformanceExecutor implements TaskExecutor {
   readonly kind = 'conformance';
   readonly pure = true;
 
-  execute({ agent, message, task, signal }: TaskRun) {
+  execute(run: TaskRun) {
+    const { agent, message, task } = run;
     const asked = scriptOf(message) ?? (agent.versions.includes('1.0') ? [completed()] : [working, asks]);
     const isAnswer = task.history.length > 1;
     const script = asked === scripts['tck-multi-turn'] && isAnswer ? [completed('Hello from TCK')] : asked;
-    return play(task.state === 'TASK_STATE_SUBMITTED' ? script : script.filter((step) => step !== working), signal);
+    return play(task.state === 'TASK_STATE_SUBMITTED' ? script : script.filter((step) => step !== working), run);
   }
 }
 

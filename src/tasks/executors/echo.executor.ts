@@ -15,8 +15,8 @@ export class EchoExecutor implements TaskExecutor {
   readonly kind = 'echo';
   readonly pure = true;
 
-  execute({ agent, task, message, signal }: TaskRun) {
-    return play(echoScript(agent.executor as EchoConfig, task, message), signal);
+  execute(run: TaskRun) {
+    return play(echoScript(run.agent.executor as EchoConfig, run.task, run.message), run);
   }
 }
 
