@@ -84,7 +84,7 @@ export class TaskSubmitService {
     const key = keyOf(submitted.params);
     const known = key && (await this.known(ctx, agent, key));
     if (known) return known;
-    await this.requireReferences(ctx, message);
+    if (message.referenceTaskIds) await this.requireReferences(ctx, message.referenceTaskIds);
     const accepted =
       message.taskId === undefined
         ? await this.open(act, ctx, agent, submitted, key)
@@ -151,7 +151,7 @@ export class TaskSubmitService {
       return live.lost ? undefined : { task, run: this.runner.start(live, agent, ctx, true) };
     }
     const run = this.runner.start(live, agent, ctx, false);
-    await settledOrGrace(run);
+    if (!live.atRest && !run.reply) await settledOrGrace(run);
     if (run.reply) return { task: live.task, run };
     return (await this.stored(run)) ? { task: live.committed, run } : undefined;
   }
@@ -241,10 +241,10 @@ export class TaskSubmitService {
   }
 
   /** Tasks that a message refers to exist and are the caller's, or look absent (abuse case 11). */
-  private async requireReferences(ctx: CallContext, { referenceTaskIds = [] }: Message): Promise<void> {
+  private async requireReferences(ctx: CallContext, ids: readonly string[]): Promise<void> {
     const find = async (id: string) => (isUuid(id) ? this.lives.store.find(id) : undefined);
-    const tasks = await Promise.all(referenceTaskIds.map(find));
-    const missing = referenceTaskIds.find((_, index) => !tasks[index] || !maySee(ctx, tasks[index]));
+    const tasks = await Promise.all(ids.map(find));
+    const missing = ids.find((_, index) => !tasks[index] || !maySee(ctx, tasks[index]));
     if (missing !== undefined) throw noSuchTask(missing);
   }
 }
