@@ -52,7 +52,10 @@ const statements = [
      created_at timestamptz not null default now(),
      updated_at timestamptz not null default now()
    )`,
+  `create index ix_a2a_tasks_agent on a2a_tasks (org_id, agent_id, status_timestamp, id)`,
   `create index ix_a2a_tasks_owner on a2a_tasks (org_id, agent_id, owner, status_timestamp, id)`,
+  // What is not completed is rare, and what operators look for; a task that ends well at once never gets here.
+  `create index ix_a2a_tasks_state on a2a_tasks (org_id, agent_id, status_state, status_timestamp, id) where status_state <> 'completed'`,
   `create index ix_a2a_tasks_context on a2a_tasks (context_id, id)`,
   `create index ix_a2a_tasks_due on a2a_tasks (next_at) where next_at is not null`,
   `create table a2a_task_events (

@@ -8,7 +8,11 @@ const states = `'submitted', 'working', 'completed', 'failed', 'canceled', 'reje
 /** A task of a published agent. The row decides: who owns it, what state it is in, who may work on it, when to look again. */
 @Entity('a2a_tasks')
 @Check('ck_a2a_tasks_state', `status_state in (${states})`)
+@Index('ix_a2a_tasks_agent', ['orgId', 'agentId', 'statusTimestamp', 'id'])
 @Index('ix_a2a_tasks_owner', ['orgId', 'agentId', 'owner', 'statusTimestamp', 'id'])
+@Index('ix_a2a_tasks_state', ['orgId', 'agentId', 'statusState', 'statusTimestamp', 'id'], {
+  where: `status_state <> 'completed'`,
+})
 @Index('ix_a2a_tasks_context', ['contextId', 'id'])
 @Index('ix_a2a_tasks_due', ['nextAt'], { where: 'next_at is not null' })
 export class TaskEntity {

@@ -1,0 +1,79 @@
+import pg from 'pg';
+import { migrateDatabase } from '../../src/platform/database/migrate.js';
+import type { Pg } from '../../src/platform/database/pg.js';
+import { TaskListStore, type ListPosition, type TaskFilter } from '../../src/tasks/task-list.store.js';
+import type { TaskStore } from '../../src/tasks/task.store.js';
+import { asAdmin, runPrefix } from '../support/admin.js';
+
+const org = '0190aaaa-0000-7000-8000-000000000001';
+const agents = [1, 2, 3].map((n) => `0190bbbb-0000-7000-8000-00000000000${n}`);
+const [agent] = agents as [string];
+const limit = 50;
+
+/** A page of a list costs what it shows, however many tasks there are behind it. */
+describe('lists of 60,000 tasks', () => {
+  const name = `${runPrefix()}task_lists_${Math.random().toString(36).slice(2)}`;
+  let pool: pg.Pool;
+
+  beforeAll(async () => {
+    await asAdmin(async (admin) => void (await admin.query(`create database "${name}"`)));
+    const url = new URL(process.env.RIALTO_TEST_ADMIN_URL!);
+    url.pathname = `/${name}`;
+    await migrateDatabase(url.href);
+    pool = new pg.Pool({ connectionString: url.href, max: 1 });
+    await pool.query(
+      `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq)
+       select gen_random_uuid(), $1, ($2::uuid[])[1 + n % 3], 'a', n::text, case when n % 2 = 0 then 'key:a' else 'key:b' end, '{}',
+         case when n % 20000 = 7 then 'failed' else 'completed' end, now() - n * interval '1 second', '[]', '[]', 1, 1
+       from generate_series(1, 60000) n`,
+      [org, agents],
+    );
+    await pool.query('vacuum analyze a2a_tasks');
+  });
+  afterAll(async () => {
+    await pool.end();
+    await asAdmin(async (admin) => void (await admin.query(`drop database if exists "${name}" with (force)`)));
+  });
+
+  /** The most rows that any step of the page's statement read, those that it threw away included. */
+  async function mostRead(filter: Omit<TaskFilter, 'org'>, after?: ListPosition): Promise<number> {
+    let plan = '';
+    const spy = {
+      rows: async (_name: string, text: string, values: unknown[]) => {
+        const { rows } = await pool.query<Record<string, string>>({
+          text: `explain (analyze, costs off, timing off) ${text}`,
+          values,
+        });
+        plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+        return [];
+      },
+    };
+    const store = new TaskListStore(spy as unknown as Pg, { fold: () => [] } as unknown as TaskStore);
+    await store.page({ org, ...filter }, limit, after);
+    const counts = [...plan.matchAll(/rows=(\d+)|Rows Removed by Filter: (\d+)/g)];
+    expect(counts.length).toBeGreaterThan(2);
+    return Math.max(...counts.map(([, read, removed]) => Number(read ?? removed)));
+  }
+
+  const deep: ListPosition = [new Date(Date.now() - 30_000_000).toISOString(), agent];
+  const filters: [string, Omit<TaskFilter, 'org'>][] = [
+    ['an agent', { agent }],
+    ['an agent and an owner', { agent, owner: 'key:a' }],
+    ['an agent and the usual state', { agent, state: 'TASK_STATE_COMPLETED' }],
+    ['an agent and a rare state', { agent, state: 'TASK_STATE_FAILED' }],
+    ['an agent and a state of no task', { agent, state: 'TASK_STATE_INPUT_REQUIRED' }],
+    ['a rare state of a whole org', { state: 'TASK_STATE_FAILED' }],
+    ['a whole org', {}],
+    ['an owner, of whatever agent', { owner: 'key:a' }],
+    ['an agent, since a moment', { agent, since: Date.now() - 20_000_000 }],
+    ['a context', { agent, contextId: '4711' }],
+  ];
+
+  it.each(filters)('by %s: the first page', async (_what, filter) => {
+    expect(await mostRead(filter)).toBeLessThanOrEqual(4 * limit);
+  });
+
+  it.each(filters)('by %s: a deep page', async (_what, filter) => {
+    expect(await mostRead(filter, deep)).toBeLessThanOrEqual(4 * limit);
+  });
+});
