@@ -66,7 +66,7 @@ export class PublishedAgentStore {
     return row?.org;
   }
 
-  /** The sealed secret of an `http` executor; archived or not, for calls that are still under way. */
+  /** The sealed secret of an executor; archived or not, for calls that are still under way. */
   async sealedSecret(id: AgentId): Promise<{ orgId: OrgId; sealed: string } | undefined> {
     const [row] = await this.pg.rows<{ orgId: OrgId; sealed: string | null }>(
       'published-secret',

@@ -61,7 +61,7 @@ export class PublishedController {
   }
 
   @Post(':id/secret')
-  @ApiOperation({ summary: 'Make a new secret for its http executor, shown once' })
+  @ApiOperation({ summary: 'Make a new secret for its http or mailbox executor, shown once' })
   @ApiResponse({ status: 201, standardSchema: ExecutorSecretView })
   rotateSecret(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.publishing.rotateSecret(ctx, id);

@@ -84,8 +84,8 @@ export class PublishedService {
     return conformance ?? (entry.defaultAgent === null ? undefined : words.get(entry.defaultAgent));
   }
 
-  /** What signs the calls of an `http` executor (`whsec_…`); undefined for other executors. */
-  async httpSecretOf(id: AgentId): Promise<Secret | undefined> {
+  /** What an `http` executor signs its calls with (`whsec_…`), and a `mailbox` is opened by (`mbx_…`); undefined for others. */
+  async secretOf(id: AgentId): Promise<Secret | undefined> {
     const found = await this.store.sealedSecret(id);
     return found && this.vault.open(found.sealed, { table: 'published_agents', row: id, org: found.orgId });
   }

@@ -12,7 +12,7 @@ import { definitionOf } from './published-definition.js';
 import { PublishedChecks } from './published-checks.js';
 import { PublishedViews } from './published-views.js';
 import { RegistryActs } from './registry-acts.js';
-import type { Definition, PublishedSource } from './published.types.js';
+import type { Definition, ExecutorConfig, PublishedSource } from './published.types.js';
 import type {
   ChangePublished,
   NewPublishedView,
@@ -107,7 +107,7 @@ export class PublishingService {
     );
   }
 
-  /** A new secret for the calls of an `http` executor, shown once; the one before is void. */
+  /** A new secret of an `http` or `mailbox` executor, shown once; the one before is void. */
   rotateSecret(ctx: CallContext, idOrName: string): Promise<{ secret: string }> {
     return this.acts.admin.prepareAndWrite(
       ctx,
@@ -115,9 +115,9 @@ export class PublishingService {
       { agent: idOrName },
       () => this.known(ctx, idOrName),
       async (tx, row) => {
-        if (row.executor.kind !== 'http')
-          throw new RialtoError('unprocessable', { message: 'only an http executor has a secret' });
-        const { secret, executorSecret } = this.newSecret(row);
+        if (!hasSecret(row.executor))
+          throw new RialtoError('unprocessable', { message: 'only http and mailbox executors have a secret' });
+        const { secret, executorSecret } = this.newSecret(row, row.executor);
         await this.store.lock(tx, ctx.org.id);
         await this.store.update(tx, row.id, { executorSecret });
         this.tellChanged(tx, row);
@@ -154,19 +154,21 @@ export class PublishingService {
     this.acts.tellPublished(tx, { orgId, id });
   }
 
-  /** An `http` executor keeps the secret it has; a new one gets one; others have none. */
+  /** An executor keeps the secret it has; one of another kind gets its own, if its kind has any. */
   private secretFor(
     place: Pick<PublishedAgentEntity, 'id' | 'orgId'>,
     { executor }: Definition,
     before?: PublishedAgentEntity,
   ): { secret?: string; executorSecret: string | null } {
-    if (executor.kind !== 'http') return { executorSecret: null };
-    return before?.executorSecret ? { executorSecret: before.executorSecret } : this.newSecret(place);
+    if (!hasSecret(executor)) return { executorSecret: null };
+    const known = before?.executor.kind === executor.kind ? before.executorSecret : null;
+    return known ? { executorSecret: known } : this.newSecret(place, executor);
   }
 
-  /** In the form of Standard Webhooks: `whsec_` and 32 bytes in base64. */
-  private newSecret({ id, orgId }: Pick<PublishedAgentEntity, 'id' | 'orgId'>) {
-    const secret = `whsec_${randomBytes(32).toString('base64')}`;
+  /** For http in the form of Standard Webhooks, 32 bytes in base64; for a mailbox with the id of its agent, so that it is found by it. */
+  private newSecret({ id, orgId }: Pick<PublishedAgentEntity, 'id' | 'orgId'>, { kind }: WithSecret) {
+    const bytes = randomBytes(32);
+    const secret = kind === 'http' ? `whsec_${bytes.toString('base64')}` : `mbx_${id}_${bytes.toString('base64url')}`;
     return { secret, executorSecret: this.vault.seal(secret, { table: 'published_agents', row: id, org: orgId }) };
   }
 
@@ -189,6 +191,12 @@ export class PublishingService {
   private answer(ctx: CallContext, { row, secret }: Written): NewPublishedView {
     return { ...this.views.of(row, ctx.org), ...(secret !== undefined && { secret }) };
   }
+}
+
+type WithSecret = Extract<ExecutorConfig, { kind: 'http' | 'mailbox' }>;
+
+function hasSecret(executor: ExecutorConfig): executor is WithSecret {
+  return executor.kind === 'http' || executor.kind === 'mailbox';
 }
 
 const declaredBy = {

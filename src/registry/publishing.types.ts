@@ -178,7 +178,7 @@ export const PublishedView = z.object({
 });
 export type PublishedView = z.output<typeof PublishedView>;
 
-/** With the secret of its `http` executor; the only answers that hold it are those that made it. */
+/** With the secret of its `http` or `mailbox` executor; the only answers that hold it are those that made it. */
 export const NewPublishedView = PublishedView.extend({ secret: z.string().optional() });
 export type NewPublishedView = z.output<typeof NewPublishedView>;
 

@@ -14,7 +14,7 @@ import { mailboxLeaseMs, mailboxWaitMs, silenceMs, uncertainMs } from './executi
 import { LiveTasks } from './live-tasks.js';
 import { isSettled } from './task-stream.service.js';
 import { noSuchTask } from './task-submit.service.js';
-import { maySee } from './task-verbs.js';
+import { maySee, workerFor } from './task-verbs.js';
 import type { Hold } from './task-writer.js';
 import { isEnded, type StoredTask } from './task.types.js';
 
@@ -40,7 +40,11 @@ export class Executions {
   async report(reporter: Reporter, id: string, events: readonly ExecutionEvent[]): Promise<ReportView> {
     const task = await this.visible(reporter, id);
     if (!('ctx' in reporter)) {
-      this.contexts.admit(await this.workerOf(task, reporter.requestId));
+      const agent = (await this.published.byId(task.agentId)) ?? {
+        id: task.agentId,
+        org: { id: task.orgId, slug: '' },
+      };
+      this.contexts.admit(workerFor(agent, reporter.requestId));
       return reportView(await this.take(task, events));
     }
     return this.verbs.around(reportAct(reporter.ctx, task), async () => reportView(await this.take(task, events)));
@@ -89,14 +93,6 @@ export class Executions {
     const kind = agent ? agent.executor.kind : event?.leaseEpoch === undefined ? 'http' : 'mailbox';
     if (kind === 'http' || kind === 'mailbox') return kind;
     throw new RialtoError('conflict', { message: 'nobody outside works on this task', data: { taskId: task.id } });
-  }
-
-  /** All services of an agent are one caller to the limits. */
-  private async workerOf(task: StoredTask, requestId: string): Promise<CallContext> {
-    const agent = await this.published.byId(task.agentId);
-    const org = agent?.org ?? { id: task.orgId, slug: '' };
-    const principal = { kind: 'service', id: `published:${task.agentId}`, role: 'viewer', groups: [] } as const;
-    return { org, principal, surface: 'rest', requestId, depth: task.depth };
   }
 }
 

@@ -1,14 +1,17 @@
-import { Controller, Param, Post, Query, Res } from '@nestjs/common';
+import { Controller, Param, Post, Query, Res, UseGuards } from '@nestjs/common';
 import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
-import type { CallContext } from '../kernel/call-context.js';
-import { Ctx } from '../platform/http/ctx.decorator.js';
 import type { DoorResponse } from '../platform/http/http.types.js';
 import { IdParam } from '../platform/http/params.js';
+import { Public } from '../platform/http/public.decorator.js';
+import { HeldBy, MailboxGuard, type Holder } from './mailbox.guard.js';
 import { Gone } from './mailbox-gone.decorator.js';
 import { LeaseQuery, LeaseView, MailboxService } from './mailbox.service.js';
 
+/** Where workers fetch tasks. Its own guard lets them in: the secret of a mailbox is no credential anywhere else. */
 @ApiTags('executions')
 @ApiBearerAuth()
+@Public()
+@UseGuards(MailboxGuard)
 @Controller('api/mailbox')
 export class MailboxController {
   constructor(private readonly mailbox: MailboxService) {}
@@ -18,13 +21,13 @@ export class MailboxController {
   @ApiResponse({ status: 200, standardSchema: LeaseView })
   @ApiResponse({ status: 204, description: 'None came in time' })
   async lease(
-    @Ctx() ctx: CallContext,
+    @HeldBy() holder: Holder,
     @Param('agent', { schema: IdParam }) agent: string,
     @Query({ schema: LeaseQuery }) query: LeaseQuery,
     @Gone() gone: AbortSignal,
     @Res({ passthrough: true }) response: DoorResponse,
   ) {
-    const lease = await this.mailbox.lease(ctx, agent, query, gone);
+    const lease = await this.mailbox.lease(holder, agent, query, gone);
     response.statusCode = lease ? 200 : 204;
     return lease;
   }

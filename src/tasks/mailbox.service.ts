@@ -6,8 +6,10 @@ import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { mailboxLeaseMs, mailboxWaitMs } from './execution-times.js';
+import { ExecutionTokens } from './execution-tokens.service.js';
 import { LiveTasks } from './live-tasks.js';
 import { MailboxBell } from './mailbox-bell.js';
+import type { Holder } from './mailbox.guard.js';
 import { MailboxStore } from './mailbox.store.js';
 import { failure, newestMessage } from './task-run.js';
 import { applyUpdate } from './task.lifecycle.js';
@@ -27,6 +29,8 @@ export const LeaseView = z.object({
   task: z.looseObject({ id: z.string() }),
   message: z.looseObject({ messageId: z.string() }),
   history: z.array(z.looseObject({ messageId: z.string() })),
+  /** Whoever has it may report on this task, and nothing else. */
+  token: z.string(),
   leaseEpoch: z.number().int(),
   leaseMs: z.number().int(),
 });
@@ -41,24 +45,27 @@ export class MailboxService {
     private readonly store: MailboxStore,
     private readonly bell: MailboxBell,
     private readonly lives: LiveTasks,
+    private readonly tokens: ExecutionTokens,
   ) {}
 
   /**
    * The oldest task that waits for an agent, at once or within `waitMs`; undefined when none came, or the caller has gone.
    * Throws `not_found`, `denied`, `unprocessable`.
    */
-  async lease(
-    ctx: CallContext,
-    name: string,
-    { waitMs }: LeaseQuery,
-    gone: AbortSignal,
-  ): Promise<LeaseView | undefined> {
-    const agent = await this.agentOf(ctx, name);
-    const act = leaseAct(ctx, agent);
+  async lease(holder: Holder, name: string, { waitMs }: LeaseQuery, gone: AbortSignal): Promise<LeaseView | undefined> {
+    const wait = (agent: PublishedAgent) => this.bell.firstOf(agent.id, { waitMs, gone }, () => this.next(agent));
+    if ('agent' in holder) {
+      const { agent } = holder;
+      if (name !== agent.name && name !== agent.id) throw noSuchAgent();
+      const task = await wait(agent);
+      return task && this.viewOf(task);
+    }
+    const agent = await this.agentOf(holder.ctx, name);
+    const act = leaseAct(holder.ctx, agent);
     await this.requirePermission(act);
     if (agent.executor.kind !== 'mailbox')
       throw new RialtoError('unprocessable', { message: 'this agent has no mailbox' });
-    const task = await this.bell.firstOf(agent.id, { waitMs, gone }, () => this.next(agent));
+    const task = await wait(agent);
     return task && this.verbs.around({ ...act, sessionId: task.id }, () => this.viewOf(task));
   }
 
@@ -66,7 +73,7 @@ export class MailboxService {
   private async agentOf({ org }: CallContext, name: string): Promise<PublishedAgent> {
     const { agents } = await this.published.snapshot(org.id);
     const agent = agents.find((one) => one.name === name || one.id === name);
-    if (!agent) throw new RialtoError('not_found', { message: 'no such agent' });
+    if (!agent) throw noSuchAgent();
     return agent;
   }
 
@@ -107,13 +114,18 @@ export class MailboxService {
       task: { ...taskView(task) },
       message: { ...message },
       history: history.map((one) => ({ ...one })),
+      token: this.tokens.issue(task.id),
       leaseEpoch: task.epoch,
       leaseMs: mailboxLeaseMs,
     };
   }
 }
 
-/** Working for an agent is an administrator's act, until mailboxes have secrets of their own. */
+function noSuchAgent(): RialtoError {
+  return new RialtoError('not_found', { message: 'no such agent' });
+}
+
+/** Working for an agent without its secret is an administrator's act. */
 function leaseAct(ctx: CallContext, { name }: PublishedAgent): VerbCall {
   const resource = { type: 'Org', id: ctx.org.slug } as const;
   return { ctx, verb: 'mailbox.lease', action: 'admin_write', resource, args: { agent: name } };

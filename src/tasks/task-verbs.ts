@@ -31,3 +31,9 @@ export function maySee({ org, principal }: CallContext, task: StoredTask): boole
   if (task.orgId !== org.id) return false;
   return principal.role === 'admin' || ownerOf(principal) === ownerOf(task.principal);
 }
+
+/** Whoever works for an agent outside of this house: one caller to the limits, however many there are. */
+export function workerFor({ id, org }: Pick<PublishedAgent, 'id' | 'org'>, requestId: string): CallContext {
+  const principal = { kind: 'service', id: `published:${id}`, role: 'viewer', groups: [] } as const;
+  return { org, principal, surface: 'rest', requestId, depth: 0 };
+}

@@ -10,6 +10,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 describe('an agent whose tasks wait in a mailbox', () => {
   let gateway: TestGateway;
   let agent: string;
+  let secret: string;
   let agents = 0;
 
   beforeAll(async () => {
@@ -17,7 +18,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
   });
   beforeEach(async () => {
     agent = `box-${++agents}`;
-    await publish(gateway, { name: agent, executor: { kind: 'mailbox' } });
+    ({ secret } = await publish(gateway, { name: agent, executor: { kind: 'mailbox' } }));
   });
   afterAll(() => gateway.close());
 
@@ -63,6 +64,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
           expect.objectContaining({ parts: [{ text: 'first' }] }),
           expect.objectContaining({ parts: [{ text: 'noted' }] }),
         ],
+        token: expect.stringMatching(/^rx1\./),
         leaseEpoch: (await row(older)).epoch,
         leaseMs: 30_000,
       },
@@ -245,6 +247,39 @@ describe('an agent whose tasks wait in a mailbox', () => {
       (task) => task.status.state === 'TASK_STATE_FAILED',
     );
     expect(status.message.parts[0].text).toBe('nobody fetched the task within a day');
+  });
+
+  it('is opened by the secret of its agent, and its work done by the token of the task: nobody needs to be an administrator', async () => {
+    const id = await send('x');
+    expect((await lease(0, secret)).body).toMatchObject({ task: { id }, message: { parts: [{ text: 'x' }] } });
+    await loseHolder(id);
+    const { body: held } = await lease(0, secret);
+    const done = { id: 'c', type: 'complete', text: 'done', leaseEpoch: held.leaseEpoch };
+    expect((await gateway.call('POST', `/api/executions/${id}/events`, done, held.token)).body.state).toBe('completed');
+    expect((await lease(0, secret)).status).toBe(204);
+    expect(gateway.log.join('\n')).not.toContain(secret.slice(-43));
+  });
+
+  it('is opened by no other secret, and its secret opens nothing else', async () => {
+    const other = await publish(gateway, { name: `${agent}-other`, executor: { kind: 'mailbox' } });
+    expect((await lease(0, other.secret)).status).toBe(404);
+    const forged = [
+      `${secret.slice(0, -2)}${secret.endsWith('AA') ? 'BB' : 'AA'}`,
+      secret.replace(/^mbx_[^_]+/, `mbx_${other.id}`),
+      'mbx_',
+    ];
+    for (const token of forged) expect((await lease(0, token)).status).toBe(401);
+    const id = await send('x');
+    for (const [method, path] of [
+      ['GET', '/api/keys'],
+      ['GET', `/a2a/tasks/${id}`],
+      ['POST', `/api/executions/${id}/events`],
+      ['POST', `/a2a/agents/${agent}`],
+    ] as const)
+      expect((await gateway.call(method, path, method === 'POST' ? {} : undefined, secret)).status).toBe(401);
+    const { body: next } = await gateway.call('POST', `/api/a2a/published/${agent}/secret`);
+    expect((await lease(0, secret)).status).toBe(401);
+    expect((await lease(0, next.secret)).body.task.id).toBe(id);
   });
 
   it('is asked by administrators of its org, who are recorded when they get something', async () => {

@@ -52,7 +52,7 @@ export class HttpCalls {
 
   /** One try. */
   async post({ id: agentId, executor }: PublishedAgent, { id, body, signal }: Call): Promise<SafeResponse> {
-    const secret = await this.published.httpSecretOf(agentId);
+    const secret = await this.published.secretOf(agentId);
     if (!secret) throw new RialtoError('internal', { message: 'the agent has no secret to sign with' });
     return this.safeFetch.request({
       method: 'POST',
