@@ -88,8 +88,9 @@ function composeTaskStatement(batch: readonly TaskChange[], sinks: readonly Even
   const events = batch.flatMap(eventRows);
   if (events.length > 0) {
     parts.add('e', insertEvents, events);
-    const appended = '(select e.task_id, ok.org_id, e.seq from e join ok on ok.id = e.task_id)';
-    for (const sink of sinks) parts.with(`sink_${sink.name}`, sink.sql(appended), sink.name);
+    // Nobody waits for a task that is only being made: what refers to it, be it made by this very statement, is not seen yet.
+    const appended = '(select e.task_id, u.org_id, e.seq from e join u on u.id = e.task_id)';
+    if (moved.length > 0) for (const sink of sinks) parts.with(`sink_${sink.name}`, sink.sql(appended), sink.name);
   }
   parts.addRows(
     'record',

@@ -72,12 +72,27 @@ describe('the write path of tasks', () => {
       await pool.query<{ seq: number }>('select seq from a2a_task_events where task_id = $1 order by seq', [id])
     ).rows.map(({ seq }) => seq);
 
-  it('commits a task, its events, and what sinks add to them, and reads the same back', async () => {
+  const told = async (id: string) =>
+    (await pool.query('select org_id, seq from told where task_id = $1 order by seq', [id])).rows;
+
+  it('commits a task and its events, and reads the same back', async () => {
     const change = inserted();
     expect(await writer.commit(change)).toBe(true);
     expect(await store.find(change.task.id)).toEqual(change.task);
-    const { rows } = await pool.query('select org_id, seq from told where task_id = $1', [change.task.id]);
-    expect(rows).toEqual([{ org_id: org, seq: 1 }]);
+  });
+
+  it('asks sinks about the events of tasks that were there, in a batch with new ones too', async () => {
+    const change = inserted();
+    await writer.commit(change);
+    expect(await told(change.task.id)).toEqual([]);
+    const fresh = inserted();
+    await Promise.all([
+      writer.commit(inserted()),
+      writer.commit(moved(change.task, 'TASK_STATE_WORKING')),
+      writer.commit(fresh),
+    ]);
+    expect(await told(change.task.id)).toEqual([{ org_id: org, seq: 2 }]);
+    expect(await told(fresh.task.id)).toEqual([]);
   });
 
   it('tells each of many racers its own outcome: one change of a task wins, at every step', async () => {
