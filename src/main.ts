@@ -8,14 +8,23 @@ import { SettingsError } from './platform/config/settings.js';
 // A terminal that was closed takes no more lines; that is no reason to die before everything is stopped.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
 
+/** How long after the first signal a second one means that nobody wants to wait. */
+const insistMs = 1_000;
+
 async function main(): Promise<void> {
   const gateway = await startGateway(environmentOfProcess());
   announce(gateway);
-  let stopping = false;
+  let since: number | undefined;
   const stop = (signal: NodeJS.Signals): void => {
-    if (stopping) return;
-    stopping = true;
+    // A terminal and npm send the same Ctrl-C twice; a person who insists does so later.
+    if (since !== undefined) return void (performance.now() - since > insistMs && process.exit(1));
+    since = performance.now();
     process.stderr.write(`${signal}: draining\n`);
+    const patience = setTimeout(
+      () => process.stderr.write(`waiting for running tasks, at most 25 s; ${signal} again ends it at once\n`),
+      insistMs,
+    );
+    patience.unref();
     gateway.close().then(
       () => process.exit(0),
       () => process.exit(1),

@@ -44,7 +44,10 @@ export class Visits {
     if (agent) return { ctx, agent, gone: whenGone(response) };
     throw new RialtoError('not_found', {
       message: name === undefined ? 'no default agent is set' : 'no such agent',
-      ...(name === undefined && { hint: 'PATCH /api/orgs/{slug} with defaultAgent names one' }),
+      hint:
+        name === undefined
+          ? 'PATCH /api/orgs/{slug} with defaultAgent names one'
+          : 'GET /a2a/agents lists what may be called: agents whose a2a_enabled is true',
     });
   }
 

@@ -69,7 +69,9 @@ export class OwnAgentTools {
   }
 
   private async send(ctx: CallContext, args: JsonObject): Promise<ToolResult> {
-    const agent = await this.published.resolve(textOf(args, 'agent') ?? '', ctx.org);
+    const name = textOf(args, 'agent');
+    if (name === undefined) throw new RialtoError('invalid_params', { message: 'agent is required' });
+    const agent = await this.published.resolve(name, ctx.org);
     if (!agent)
       throw new RialtoError('not_found', { message: 'no such agent', hint: 'list_agents shows what there is' });
     const params = { message: messageOf(args) };

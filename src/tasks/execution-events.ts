@@ -39,11 +39,19 @@ const Artifact = z.strictObject({
   parts: Parts,
   metadata,
 });
-const Choice = z.strictObject({
-  id: z.string().min(1).max(256),
-  label: z.string().max(1_024),
-  hotkey: z.string().max(32).optional(),
-});
+/** A choice that is a text alone is its own id and label. */
+const Choice = z.union([
+  z
+    .string()
+    .min(1)
+    .max(256)
+    .transform((text) => ({ id: text, label: text })),
+  z.strictObject({
+    id: z.string().min(1).max(256),
+    label: z.string().max(1_024),
+    hotkey: z.string().max(32).optional(),
+  }),
+]);
 
 /** What is said, as a plain text or as a message. */
 const words = { text: z.string().min(1).optional(), message: Message.optional() };
@@ -84,17 +92,21 @@ const Event = eventWith(EventId);
 /** One thing that whoever works on a task outside says of it. */
 export type ExecutionEvent = z.output<typeof Event>;
 
+const Events = z.array(Event).min(1).max(maxEvents);
+
+/** As the API describes it: what stands before the check of a body, so that mistakes in one event are told of that event. */
+const shape = z.toJSONSchema(z.union([Event, Events]), { io: 'input', target: 'openapi-3.0' });
+
 /** The body of a report: one event, or a list of them that counts as a whole. */
 export const ExecutionReport = z
   .unknown()
-  .transform((body) => (Array.isArray(body) ? (body as unknown[]) : [body]))
-  .pipe(z.array(Event).min(1).max(maxEvents));
-
-/** The same as the API describes it. */
-export const ExecutionReportShape = z.toJSONSchema(z.union([Event, z.array(Event).min(1).max(maxEvents)]), {
-  io: 'input',
-  target: 'openapi-3.0',
-});
+  .meta(shape)
+  .transform((body, context): ExecutionEvent[] => {
+    const read = Array.isArray(body) ? Events.safeParse(body) : Event.safeParse(body);
+    if (read.success) return [read.data].flat();
+    for (const { message, path } of read.error.issues) context.addIssue({ code: 'custom', message, path });
+    return z.NEVER;
+  });
 
 const Inline = z.array(eventWith(EventId.optional())).max(maxEvents);
 

@@ -1,8 +1,8 @@
 import { Body, Controller, HttpCode, Param, Post, UseGuards } from '@nestjs/common';
-import { ApiBearerAuth, ApiBody, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
 import { IdParam } from '../platform/http/params.js';
 import { Public } from '../platform/http/public.decorator.js';
-import { ExecutionReport, ExecutionReportShape, ReportView, type ExecutionEvent } from './execution-events.js';
+import { ExecutionReport, ReportView, type ExecutionEvent } from './execution-events.js';
 import { ExecutionGuard, ReportedBy, type Reporter } from './execution.guard.js';
 import { Executions } from './executions.service.js';
 
@@ -20,7 +20,6 @@ export class ExecutionsController {
   @ApiOperation({
     summary: 'Report on a task: one event or a list that counts as a whole; repeats by id change nothing',
   })
-  @ApiBody({ schema: ExecutionReportShape as never })
   @ApiResponse({ status: 200, standardSchema: ReportView })
   report(
     @ReportedBy() reporter: Reporter,

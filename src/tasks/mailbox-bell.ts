@@ -1,4 +1,5 @@
 import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { RialtoError } from '../kernel/errors.js';
 import type { Notice } from '../kernel/notices.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
@@ -41,7 +42,10 @@ export class MailboxBell implements OnModuleDestroy {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Takes at once, or as soon as there is something; undefined when `waitMs` are over, or at once when whoever waits has gone. */
+  /**
+   * Takes at once, or as soon as there is something; undefined when `waitMs` are over, or at once when whoever waits has gone.
+   * Throws `unavailable` when this process stops: nobody is to ask it again and again meanwhile.
+   */
   async firstOf<Taken>(
     agentId: string,
     { waitMs, gone }: { waitMs: number; gone: AbortSignal },
@@ -53,8 +57,9 @@ export class MailboxBell implements OnModuleDestroy {
     gone.addEventListener('abort', end, { once: true });
     try {
       while (!gone.aborted) {
-        const isLast = waiter.isOver || this.closed;
+        const isLast = waiter.isOver;
         const taken = await take();
+        if (taken === undefined && this.closed) throw stopping();
         if (taken !== undefined || isLast) return taken;
         await waiter.rung();
       }
@@ -102,4 +107,9 @@ export class MailboxBell implements OnModuleDestroy {
       this.polling = false;
     }
   }
+}
+
+function stopping(): RialtoError {
+  const data = { retryAfterSeconds: 1 };
+  return new RialtoError('unavailable', { message: 'this process stops; ask again in a moment', data });
 }

@@ -4,6 +4,7 @@ import type { Message, Task } from '../protocol/a2a/model.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { LiveTasks } from './live-tasks.js';
 import { isAnswer, isEnd, isSettled, stateAfter, TaskStreamService } from './task-stream.service.js';
+import { TaskRunner } from './task.runner.js';
 import { TaskSubmitService, type Accepted, type Submission } from './task-submit.service.js';
 import type { StreamedEvent } from './task.service.js';
 import { isEnded, taskView, type StoredTask } from './task.types.js';
@@ -17,10 +18,11 @@ export class TaskSendService {
     private readonly submits: TaskSubmitService,
     private readonly streams: TaskStreamService,
     private readonly lives: LiveTasks,
+    private readonly runner: TaskRunner,
   ) {}
 
   /**
-   * The task as it is when it ended, waits for its caller, or `waitMs` is over, which its metadata then says (RY-13); at once
+   * The task as it is when it ended, waits for its caller, or `waitMs` or this process is over, which its metadata then says (RY-13); at once
    * with `returnImmediately`. Throws as TaskSubmitService.submit does.
    */
   async send(
@@ -67,7 +69,7 @@ export class TaskSendService {
   ): Promise<{ task: StoredTask; late: boolean }> {
     if (run?.isOver && isSettled(run.live.task.state)) return { task: run.live.task, late: false };
     if (!run && isSettled(task.state)) return { task, late: false };
-    const late = AbortSignal.any([AbortSignal.timeout(waitMs), ...(gone ? [gone()] : [])]);
+    const late = AbortSignal.any([AbortSignal.timeout(waitMs), this.runner.over, ...(gone ? [gone()] : [])]);
     const inbox = this.streams.open(task.id);
     inbox.push(task.seq + 1, []); // there may be more than was seen
     for await (const event of this.streams.follow(task.id, task.seq, inbox, isEnd, late)) {

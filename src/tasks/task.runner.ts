@@ -27,6 +27,7 @@ const maxEarlierMessages = 100;
 export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   private readonly active = new Map<string, ActiveRun>();
   private draining?: Promise<void>;
+  private readonly drained = new AbortController();
   private readonly timer = setInterval(() => void this.renew(), renewMs).unref();
 
   constructor(
@@ -36,6 +37,11 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     private readonly verbs: VerbBus,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
+
+  /** Aborts when this process works no more: whoever waits here learns how far things are. */
+  get over(): AbortSignal {
+    return this.drained.signal;
+  }
 
   executorOf(agent: PublishedAgent): TaskExecutor {
     return this.executors.of(agent.executor.kind);
@@ -125,6 +131,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     const all = Promise.all([...this.active.values()].map((run) => run.ended));
     const late = new Promise<'late'>((resolve) => setTimeout(resolve, drainMs, 'late').unref());
     if ((await Promise.race([all, late])) === 'late') await this.letGo();
+    this.drained.abort();
   }
 
   private async letGo(): Promise<void> {

@@ -232,10 +232,7 @@ describe('an agent whose work is done by a service', () => {
       const { id, call } = await svc.given();
       const question = {
         kind: 'choice',
-        choices: [
-          { id: 'y', label: 'Yes', hotkey: 'y' },
-          { id: 'n', label: 'No' },
-        ],
+        choices: [{ id: 'y', label: 'Yes', hotkey: 'y' }, 'No'],
         detail: { file: 'a.txt' },
       };
       await svc.report(call, { id: 'q', type: 'ask', text: 'Delete it?', ...question });
@@ -246,6 +243,7 @@ describe('an agent whose work is done by a service', () => {
         question: 'Delete it?',
         agent_name: 'svc',
         ...question,
+        choices: [question.choices[0], { id: 'No', label: 'No' }],
       });
       await rpcCall(
         gateway,
@@ -298,22 +296,23 @@ describe('an agent whose work is done by a service', () => {
 
     const part = { text: 'x' };
     it.each([
-      ['no type', { id: 'e' }, '0.type'],
-      ['no id', { type: 'heartbeat' }, '0.id'],
-      ['a long id', { id: 'x'.repeat(129), type: 'heartbeat' }, '0.id'],
-      ['an unknown member', { id: 'e', type: 'progress', txt: 'x' }, '0'],
+      ['no type', { id: 'e' }, 'type'],
+      ['no id', { type: 'heartbeat' }, 'id'],
+      ['a long id', { id: 'x'.repeat(129), type: 'heartbeat' }, 'id'],
+      ['an unknown member', { id: 'e', type: 'progress', txt: 'x' }, ''],
       [
         'a part that is none',
         { id: 'e', type: 'artifact', artifact: { parts: [part, { text: 'a', url: 'b' }] } },
-        '0.artifact.parts.1',
+        'artifact.parts.1',
       ],
       [
         'bytes that are none',
         { id: 'e', type: 'artifact', artifact: { parts: [{ raw: '*' }] } },
-        '0.artifact.parts.0.raw',
+        'artifact.parts.0.raw',
       ],
-      ['no parts', { id: 'e', type: 'progress', message: { parts: [] } }, '0.message.parts'],
-      ['a question that asks nothing', { id: 'e', type: 'ask' }, '0'],
+      ['no parts', { id: 'e', type: 'progress', message: { parts: [] } }, 'message.parts'],
+      ['a question that asks nothing', { id: 'e', type: 'ask' }, ''],
+      ['a good one first, and then no id', [{ id: 'a', type: 'heartbeat' }, { type: 'heartbeat' }], '1.id'],
       ['too many', Array.from({ length: 51 }, (_, n) => ({ id: `e${n}`, type: 'heartbeat' })), ''],
     ])('unless they have %s', async (_what, event, field) => {
       const { call } = await svc.given();

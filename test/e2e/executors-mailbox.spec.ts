@@ -115,7 +115,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
   const waitersOf = (at: TestGateway): number =>
     (at.gateway.get(MailboxBell) as unknown as { waiters: Map<string, unknown> }).waiters.size;
 
-  it('keeps nothing for who has gone, and nobody waiting when it stops', async () => {
+  it('keeps nothing for who has gone; when it stops, nobody waits, and whoever sent a message learns how far it is', async () => {
     const leaving = new AbortController();
     const path = `/api/mailbox/${agent}/lease?waitMs=60000`;
     const headers = { authorization: `Bearer ${gateway.token}` };
@@ -139,8 +139,18 @@ describe('an agent whose tasks wait in a mailbox', () => {
       () => waitersOf(second),
       (count) => count === 1,
     );
+    const elsewhere = `${agent}-2`;
+    await publish(gateway, { name: elsewhere, executor: { kind: 'mailbox' } });
+    const blocking = rpc(second, 'SendMessage', { message: userMessage('x') }, { agent: elsewhere });
+    await eventually(
+      () => gateway.sql('select from a2a_tasks where agent_name = $1 and lease_owner is null', [elsewhere]),
+      ({ length }) => length === 1,
+    );
     await second.close();
-    expect((await waiting).status).toBe(204);
+    expect(await blocking).toMatchObject({
+      task: { status: { state: 'TASK_STATE_SUBMITTED' }, metadata: { partial: true } },
+    });
+    expect(await waiting).toMatchObject({ status: 503, body: { retryAfterSeconds: 1 } });
   });
 
   it('gives the task of a lost holder to the next; the lost one changes nothing any more', async () => {

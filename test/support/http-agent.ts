@@ -65,6 +65,7 @@ export class HttpAgent {
         this.gateway.sql('select from a2a_tasks where id = $1 and lease_until is null and next_at > now()', [task.id]),
       ({ length }) => length === 1,
     );
+    await this.left(task.id); // what the run still had to say is committed too
     return { id: task.id as string, call: call! };
   }
 

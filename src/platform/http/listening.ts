@@ -8,7 +8,7 @@ export async function listening<Result>(setting: string, port: number, listen: P
     const { code } = cause as { code?: string };
     const reason =
       code === 'EADDRINUSE'
-        ? `${port} is in use; choose another, 0 takes a free one`
+        ? `${port} is in use; choose another${setting === 'METRICS_PORT' ? ', or 0 for none' : ', 0 takes a free one'}`
         : code === 'EACCES'
           ? `this user may not open ${port}`
           : code === 'EADDRNOTAVAIL'

@@ -46,11 +46,11 @@ const maxViolations = 50;
 export function invalidBody(issues: readonly Issue[]): RialtoError {
   const violations = issues.slice(0, maxViolations).map(({ message, path }) => ({
     field: (path ?? []).map((segment) => String(typeof segment === 'object' ? segment.key : segment)).join('.'),
-    description: message,
+    description: message.replace(/^Invalid input: expected .+, received undefined$/, 'is required'),
   }));
   const [first] = violations;
   return new RialtoError('invalid_params', {
-    message: first ? `${first.field || 'body'}: ${first.description}`.slice(0, 500) : undefined,
+    message: first && `${first.field || 'body'}: ${first.description}`.slice(0, 500),
     violations,
   });
 }

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
 import { RialtoError } from '../../kernel/errors.js';
-import { mayConnect, targetOf, type Target, type UrlRules } from './address.js';
+import { mayConnect, targetOf, type Target, type UrlRefusal, type UrlRules } from './address.js';
 import type { Exchange } from './safe-exchange.js';
 
 export interface ResolvedAddress {
@@ -32,9 +32,16 @@ const systemResolve: Resolve = async (host) =>
 const hint =
   'only public addresses may be called; whoever runs this opens others (RIALTO_OUTBOUND_ALLOW, or `allow` of the client)';
 
+/** What the text of a URL alone tells, and its sender may be told. */
+const mistakes: Partial<Record<string, string>> = {
+  malformed: 'write the whole URL, such as https://agent.example.com/path',
+  scheme: 'only http and https URLs may be called',
+  userinfo: 'a URL with a user name or password is not called',
+} satisfies Partial<Record<UrlRefusal, string>>;
+
 /** The one public refusal; why stays in `cause`, so no answer tells an address or the state of a port (abuse 23). */
 export function urlNotAllowed(reason: string): RialtoError {
-  return new RialtoError('url_not_allowed', { hint, cause: new Error(reason) });
+  return new RialtoError('url_not_allowed', { hint: mistakes[reason] ?? hint, cause: new Error(reason) });
 }
 
 async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {

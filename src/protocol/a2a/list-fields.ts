@@ -30,7 +30,7 @@ export function pageFields(fields: Fields): { pageSize?: number; pageToken?: str
 
 function statusField(fields: Fields): TaskState | undefined {
   const status = fields.text('status');
-  if (status === undefined) return undefined;
-  if (isTaskState(status) && status !== unknownState) return status;
+  if (status === undefined || status === unknownState) return undefined; // the default of the proto: no filter
+  if (isTaskState(status)) return status;
   return fields.refuse('status', 'must be a task state such as TASK_STATE_WORKING');
 }

@@ -43,9 +43,10 @@ function echoScript({ delayMs = 0, chunks = 1, ask }: EchoConfig, task: StoredTa
 function split(parts: readonly Part[], chunks: number): Part[][] {
   const text = [...parts.map((part) => part.text ?? '').join('\n')];
   const others = parts.filter((part) => part.text === undefined).map((part) => [part]);
-  const size = Math.max(1, Math.ceil(text.length / chunks));
-  const pieces: Part[][] = [];
-  for (let start = 0; start < text.length; start += size)
-    pieces.push([{ text: text.slice(start, start + size).join('') }]);
+  const count = Math.min(chunks, text.length);
+  const bound = (index: number): number => Math.round((index * text.length) / count);
+  const pieces = Array.from({ length: count }, (_, index): Part[] => [
+    { text: text.slice(bound(index), bound(index + 1)).join('') },
+  ]);
   return [...pieces, ...others];
 }

@@ -4,6 +4,7 @@ import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { SafeFetch, type SafeResponse } from '../../platform/http/safe-fetch.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { PublishedService } from '../../registry/published.service.js';
 import type { ExecutorConfig, PublishedAgent } from '../../registry/published.types.js';
 import { pauseAfter } from './http-retry.js';
@@ -36,6 +37,7 @@ export class HttpCalls {
     private readonly safeFetch: SafeFetch,
     private readonly published: PublishedService,
     @Inject(SETTINGS) private readonly settings: Settings,
+    @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   /** Tries until the service takes it. Throws `remote_error`, `remote_transport`, `remote_timeout`, `url_not_allowed`. */
@@ -46,6 +48,11 @@ export class HttpCalls {
       const known = end instanceof RialtoError ? {} : { status: end.status, retryAfter: end.headers['retry-after'] };
       const pause = pauseAfter(attempt, known, systemClock.now());
       if (pause === undefined) throw end instanceof RialtoError ? end : refusal(end.status);
+      const why = end instanceof RialtoError ? end.message : `it answered ${end.status}`;
+      this.log.warn(
+        { agent: agent.name, call: call.id, attempt, why, pauseMs: pause },
+        'the service of an agent did not take a message; it is tried again',
+      );
       await sleep(pause, undefined, { signal: call.givenUp });
     }
   }

@@ -324,7 +324,6 @@ describe('ListTasks', () => {
     ['pageSize', { pageSize: 1.5 }],
     ['pageSize', { pageSize: '5' }],
     ['historyLength', { historyLength: -1 }],
-    ['status', { status: 'TASK_STATE_UNSPECIFIED' }],
     ['status', { status: 'working' }],
     ['status', { status: 'toString' }],
     ['status', { status: 2 }],
@@ -333,6 +332,11 @@ describe('ListTasks', () => {
     ['includeArtifacts', { includeArtifacts: 'true' }],
     ['contextId', { contextId: 7 }],
   ])('refuses a wrong %s', (field, params) => expect(Object.keys(violations('ListTasks', params))).toEqual([field]));
+
+  it('takes the default of the proto for no filter', () => {
+    const unspecified = decoded('ListTasks', { status: 'TASK_STATE_UNSPECIFIED' }).operation.params;
+    expect(unspecified).toEqual(decoded('ListTasks', {}).operation.params);
+  });
 });
 
 describe('operations on one task', () => {
