@@ -38,9 +38,12 @@ export interface Framing {
   readonly error: (error: unknown) => unknown;
 }
 
+/** How long a stream may have nothing to say before its reader learns that it is open. */
+const silenceMs = 1_000;
+
 /**
- * Answers with a stream. The first event is awaited before the headers, so that an error before it is a plain error (it is
- * thrown). A reader that is slow is waited for, one that is gone ends the source.
+ * Answers with a stream. The first event is awaited before the headers for a moment, so that an error before it is a plain error
+ * (it is thrown). A reader that is slow is waited for, one that is gone ends the source.
  */
 export async function sendStream(
   streams: SseStreams,
@@ -51,9 +54,11 @@ export async function sendStream(
 ): Promise<void> {
   try {
     streams.hold(ctx, response, { hint: true });
-    const first = await events.next();
+    const opening = events.next();
+    if ((await Promise.race([opening, silence()])) === undefined) response.writeHead(200, sseHeaders).flushHeaders();
+    const first = await opening;
     if (response.writableEnded || response.destroyed) return;
-    response.writeHead(200, sseHeaders);
+    if (!response.headersSent) response.writeHead(200, sseHeaders);
     if (!first.done && !(await writePatiently(response, frameOf(first.value, framing)))) return;
     for await (const event of events) if (!(await writePatiently(response, frameOf(event, framing)))) return;
   } catch (error) {
@@ -63,6 +68,10 @@ export async function sendStream(
     await events.return();
     if (response.headersSent) response.end();
   }
+}
+
+function silence(): Promise<undefined> {
+  return new Promise((resolve) => setTimeout(resolve, silenceMs, undefined).unref());
 }
 
 function frameOf({ seq, body }: StreamedEvent, { event }: Framing): string {

@@ -3,13 +3,15 @@ import type { Json } from '../kernel/json.js';
 export type ParsedJson = { ok: true; value: Json } | { ok: false; reason: string };
 
 const maxJsonDepth = 64;
+/** All values of a text, as deep as they lie: each is visited more than once before it is stored. */
+const maxJsonValues = 100_000;
 /** One object with more members holds the event loop for as long as it takes to read it: its names are all different. */
 export const maxJsonMembers = 20_000;
 
 /**
  * Foreign text to a JSON value. Refuses a byte order mark (RFC 8259 section 8.1), nesting deeper than `maxDepth` and
- * objects of more than `maxJsonMembers` members (both found by a scan, so no depth overflows the stack), and numbers that no
- * double holds. Members named `__proto__` are dropped, so that
+ * objects of more than `maxJsonMembers` members and more than `maxJsonValues` values in all (found by a scan, so no depth
+ * overflows the stack), and numbers that no double holds. Members named `__proto__` are dropped, so that
  * no later copy of the value can set a prototype. Never throws; the reason never quotes the text.
  */
 export function parseJson(text: string, { maxDepth = maxJsonDepth }: { maxDepth?: number } = {}): ParsedJson {
@@ -67,15 +69,19 @@ function some(value: unknown, test: (item: unknown) => boolean): boolean {
 const quote = 0x22;
 const backslash = 0x5c;
 const colon = 0x3a;
+const comma = 0x2c;
 
 /** What is too much in a text; undefined when nothing is. */
 function beyondLimits(text: string, maxDepth: number): string | undefined {
   const members = new Uint32Array(maxDepth + 1);
   let depth = 0;
+  let values = 1;
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);
     if (code === quote) index = endOfText(text, index);
-    else if (code === colon) {
+    else if (code === comma) {
+      if (++values > maxJsonValues) return `more than ${maxJsonValues} values`;
+    } else if (code === colon) {
       if (++members[depth]! > maxJsonMembers) return `an object has more than ${maxJsonMembers} members`;
     } else if (code === 0x7b || code === 0x5b) {
       if (++depth > maxDepth) return `nested deeper than ${maxDepth}`;

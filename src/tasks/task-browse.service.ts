@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
-import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
+import { Cursors, type Page } from '../platform/http/cursor.js';
 import { stateOf, wordOf } from '../protocol/a2a/states.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { TaskDetail, TaskQuery, TaskSummary } from './task-browse.types.js';
@@ -33,13 +33,17 @@ export class TaskBrowseService {
       const filter = { org: ctx.org.id, agent, owner, contextId, state: state && stateOf(state) };
       const scope = `tasks:${JSON.stringify(filter)}`;
       const after = cursor === undefined ? undefined : (this.cursors.decode(scope, cursor, 2) as [string, string]);
-      const rows = await this.lists.page(filter, limit, after);
-      return pageOf(
-        rows,
-        limit,
-        ({ task }) => summaryOf(task),
-        ({ task, at }) => this.cursors.encode(scope, [at, task.id]),
-      );
+      const { tasks, more } = await this.lists.page(filter, limit, {
+        after,
+        artifacts: false,
+        history: false,
+        statusMessage: false,
+      });
+      const last = tasks.at(-1);
+      return {
+        items: tasks.map(({ task }) => summaryOf(task)),
+        nextCursor: more && last ? this.cursors.encode(scope, [last.at, last.task.id]) : null,
+      };
     });
   }
 

@@ -3,32 +3,36 @@ import type { Notice } from '../kernel/notices.js';
 import { Notices } from '../platform/bus/notices.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { weightOf } from './task-weight.js';
 import { TaskStore } from './task.store.js';
 import type { NumberedEvent, StoredTask } from './task.types.js';
 
 const pollMs = 500;
-/** Events kept for a reader that does not take them; beyond, it reads the log. */
-const maxKept = 1_000;
+/** What is kept for a reader that does not take it, in events and in their weight; beyond, it reads the log. */
+const maxKept = { events: 1_000, weight: 1_048_576 };
 
 /** One reader's window on the log of a task: events of this process as they are committed, and hints of those of others. */
 export class Inbox {
   private events: NumberedEvent[] = [];
+  private weight = 0;
   private wake?: () => void;
   /** The highest number that is known to exist. */
   private known = 0;
 
   constructor(private readonly leave: () => void) {}
 
-  push(seq: number, events: readonly NumberedEvent[]): void {
+  push(seq: number, events: readonly NumberedEvent[], weight = 0): void {
     this.known = Math.max(this.known, seq);
-    this.events = this.events.length + events.length > maxKept ? [] : [...this.events, ...events];
+    this.weight += weight;
+    if (this.events.length + events.length > maxKept.events || this.weight > maxKept.weight) this.empty();
+    else this.events.push(...events);
     this.wake?.();
   }
 
   /** Events right after the cursor, without a read; undefined when there are some that only the log has; none: wait. */
   take(cursor: number): NumberedEvent[] | undefined {
     const later = this.events.filter(({ seq }) => seq > cursor);
-    this.events = [];
+    this.empty();
     if (later[0]?.seq === cursor + 1) return later;
     return this.known > cursor ? undefined : [];
   }
@@ -42,6 +46,11 @@ export class Inbox {
     if (this.known > cursor) return;
     await new Promise<void>((resolve) => (this.wake = resolve));
     this.wake = undefined;
+  }
+
+  private empty(): void {
+    this.events = [];
+    this.weight = 0;
   }
 
   nudge(): void {
@@ -70,7 +79,11 @@ export class TaskFeed implements OnModuleDestroy {
 
   /** After the commit. `alone`: nobody in another process can have heard of the task yet. */
   tell(task: StoredTask, events: readonly NumberedEvent[], alone = false): void {
-    for (const inbox of this.inboxes.get(task.id) ?? []) inbox.push(task.seq, events);
+    const inboxes = this.inboxes.get(task.id);
+    if (inboxes) {
+      const weight = weightOf(events);
+      for (const inbox of inboxes) inbox.push(task.seq, events, weight);
+    }
     if (!alone) this.notices.tell(undefined, 'task.event-appended', { taskId: task.id, seq: task.seq });
   }
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Pg } from '../platform/database/pg.js';
 import { wordOf, type TaskState } from '../protocol/a2a/states.js';
-import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
+import { firstOf, taskColumns, TaskStore, type TaskRow } from './task.store.js';
 import type { StoredTask } from './task.types.js';
 
 /** Which tasks a caller may list, and which of them it wants. */
@@ -20,6 +20,19 @@ export interface TaskFilter {
 /** Where a page ends: the status time in microseconds since the epoch, as the database keeps it, and the id. */
 export type ListPosition = readonly [at: string, id: string];
 
+/** What of a page is wanted. */
+interface PageWish {
+  readonly after?: ListPosition;
+  readonly artifacts: boolean;
+  readonly history: boolean;
+  readonly statusMessage: boolean;
+}
+
+export interface TaskListPage {
+  readonly tasks: readonly { readonly task: StoredTask; readonly at: string }[];
+  readonly more: boolean;
+}
+
 /** Exact up to here; counting further would cost more than the page. */
 const maxCounted = 10_000;
 
@@ -31,21 +44,33 @@ export class TaskListStore {
     private readonly tasks: TaskStore,
   ) {}
 
-  /** One row more than `limit` when there are more. */
-  async page(filter: TaskFilter, limit: number, after?: ListPosition): Promise<{ task: StoredTask; at: string }[]> {
+  /**
+   * At most `limit` tasks, fewer where they weigh too much together; `more` says whether others follow. What of a task is not
+   * wanted is not read, and empty then.
+   */
+  async page(filter: TaskFilter, limit: number, { after, ...wish }: PageWish): Promise<TaskListPage> {
     const where = conditions(filter);
     if (after) where.add('after', '(t.status_timestamp, t.id) < (%::text::timestamptz, %::uuid)', ...after);
     const newest = (filtered: string): string =>
       `select t.* from a2a_tasks t where ${filtered} order by t.status_timestamp desc, t.id desc limit $${where.values.length + 1}`;
-    const rows = await this.pg.rows<TaskRow & { at: string }>(
-      `task-list:${where.name}`,
-      `select ${taskColumns}, to_char(t.status_timestamp at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at
-       from (${filter.agent === undefined ? ofEachAgent(newest(`${where.text} and t.agent_id = a.id`)) : newest(where.text)}) t
-       order by t.status_timestamp desc, t.id desc limit $${where.values.length + 1}`,
+    const columns = taskColumns
+      .replace('t.status_message', wish.statusMessage ? '$&' : 'null::json as status_message')
+      .replace('t.history', wish.history ? '$&' : `'[]'::json as history`)
+      .replace('t.artifacts', wish.artifacts ? '$&' : `'[]'::json as artifacts`)
+      .replace('t.folded_seq', wish.artifacts ? '$&' : 't.seq as folded_seq');
+    const page = `select ${columns}, to_char(t.status_timestamp at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at
+      from (${filter.agent === undefined ? ofEachAgent(newest(`${where.text} and t.agent_id = a.id`)) : newest(where.text)}) t
+      order by t.status_timestamp desc, t.id desc limit $${where.values.length + 1}`;
+    const rows = await this.pg.rows<TaskRow & { at: string; total: number }>(
+      `task-list:${where.name}:${[wish.statusMessage, wish.history, wish.artifacts].map(Number).join('')}`,
+      firstOf(page, 'status_timestamp desc, id desc', ['history', 'artifacts', 'status_message']),
       [...where.values, limit + 1],
     );
     const tasks = await this.tasks.fold(rows);
-    return tasks.map((task, index) => ({ task, at: rows[index]!.at }));
+    return {
+      tasks: tasks.slice(0, limit).map((task, index) => ({ task, at: rows[index]!.at })),
+      more: rows.length > 0 && rows[0]!.total > Math.min(rows.length, limit),
+    };
   }
 
   /** How many there are: exact up to `maxCounted`, beyond it what the planner expects. */

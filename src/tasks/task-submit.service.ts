@@ -187,7 +187,7 @@ export class TaskSubmitService {
       return stored && { task: stored, isNew: false };
     }
     const live = this.lives.resumed(task, moved, { key, rows: rows?.(task.id) });
-    const inbox = follows ? this.lives.feed.open(id) : undefined;
+    const inbox = follows ? this.lives.feed.open(task.id) : undefined;
     await live.save();
     const stored = live.committed;
     if (!live.lost) return { task: stored, isNew: false, inbox, run: this.runner.start(live, agent, ctx, true) };

@@ -235,7 +235,7 @@ function updateRow(change: TaskChange): object {
     keyed: key !== undefined,
     ...stateColumns(change),
     ...(task.history !== from!.history && { history: task.history }),
-    ...(isAtRest(change) && { artifacts: task.artifacts, folded_seq: task.seq }),
+    ...(isAtRest(change) && { folded_seq: task.seq, ...(!task.isFolded && { artifacts: task.artifacts }) }),
   };
 }
 

@@ -5,6 +5,7 @@ import type { Artifact, Message } from '../protocol/a2a/model.js';
 import { withoutSecretMetadata, withoutSecrets } from '../protocol/a2a/secret-members.js';
 import { interruptedStates, terminalStates, wordOf, type TaskState } from '../protocol/a2a/states.js';
 import type { Said, TaskUpdate } from './executor.port.js';
+import { weightOf } from './task-weight.js';
 import { taskView, type NumberedEvent, type StoredTask } from './task.types.js';
 
 /*
@@ -39,6 +40,9 @@ export function mayFollow(from: TaskState, to: TaskState): boolean {
   return !terminalStates.has(from) && any.includes(to);
 }
 
+/** Characters that the artifacts of a task may hold, and its messages as well. */
+const maxWeight = 8_388_608;
+
 /** A new task with its first event, the task itself. */
 export function openTask(
   seed: Pick<StoredTask, 'id' | 'orgId' | 'agentId' | 'agentName' | 'contextId' | 'principal' | 'depth' | 'metadata'>,
@@ -52,6 +56,7 @@ export function openTask(
     statusAt: now,
     history: [ofTask(seed, message)],
     artifacts: [],
+    isFolded: true,
     seq: 1,
     epoch: 0,
     memo: undefined,
@@ -73,6 +78,7 @@ export function resumeTask(task: StoredTask, message: Message, step: Step): Move
   }
   const asked = task.statusMessage ? [task.statusMessage] : [];
   const history = [...task.history, ...asked, ofTask(task, message)];
+  requireRoom(task.history, [...asked, message], history);
   return moveTo({ ...task, history, statusMessage: undefined }, 'TASK_STATE_WORKING', undefined, step);
 }
 
@@ -120,8 +126,24 @@ function addArtifact(task: StoredTask, update: Extract<TaskUpdate, { artifact: u
     ...(lastChunk !== undefined && { lastChunk }),
     ...(metadata && { metadata }),
   };
-  const next = { ...task, artifacts: withArtifact(task.artifacts, artifactUpdate), seq: task.seq + 1 };
+  const artifacts = withArtifact(task.artifacts, artifactUpdate);
+  requireRoom(task.artifacts, artifact, artifacts);
+  const next: StoredTask = { ...task, artifacts, isFolded: false, seq: task.seq + 1 };
   return { task: next, event: { seq: next.seq, body: { artifactUpdate } } };
+}
+
+/** What a list was found to weigh, so that a task that grows by small pieces is not weighed as a whole for each. */
+const weights = new WeakMap<readonly unknown[], number>();
+
+/** Whoever reads a task reads all of it. Throws `too_large`. */
+function requireRoom(before: readonly unknown[], more: unknown, after: readonly unknown[]): void {
+  let weight = (weights.get(before) ?? weightOf(before)) + weightOf(more);
+  if (weight > maxWeight) weight = weightOf(after); // what was replaced weighs no more
+  if (weight > maxWeight)
+    throw new RialtoError('too_large', {
+      message: `the artifacts, or the messages, of one task may hold ${maxWeight} characters`,
+    });
+  weights.set(after, weight);
 }
 
 function moveTo(task: StoredTask, state: TaskState, message: Message | undefined, { now }: Step): Moved {

@@ -49,19 +49,23 @@ export class TaskService {
     const filter: TaskFilter = { org: ctx.org.id, agent: agent.id, owner, contextId, state, since };
     const scope = `a2a-tasks:${JSON.stringify(filter)}`;
     const after = params.pageToken ? this.cursors.decode(scope, params.pageToken, 2) : undefined;
-    const [rows, totalSize] = await Promise.all([
-      this.lists.page(filter, pageSize, after as [string, string] | undefined),
+    const wish = {
+      after: after as [string, string] | undefined,
+      artifacts: includeArtifacts,
+      history: historyLength !== 0,
+      statusMessage: true,
+    };
+    const [{ tasks: shown, more }, totalSize] = await Promise.all([
+      this.lists.page(filter, pageSize, wish),
       this.lists.count(filter),
     ]);
-    const shown = rows.slice(0, pageSize);
     const permitted = await Promise.all(shown.map(({ task }) => this.verbs.permits(onTask(ctx, 'task_read', task))));
     const last = shown.at(-1);
-    const more = rows.length > pageSize && last;
     return {
       tasks: shown
         .filter((_, index) => permitted[index])
         .map(({ task }) => taskView(task, { historyLength, artifacts: includeArtifacts })),
-      nextPageToken: more ? this.cursors.encode(scope, [last.at, last.task.id]) : '',
+      nextPageToken: more && last ? this.cursors.encode(scope, [last.at, last.task.id]) : '',
       pageSize,
       totalSize,
     };
@@ -98,7 +102,11 @@ export class TaskService {
       const task = await this.visible(ctx, agent, id);
       await this.verbs.around(onTask(ctx, 'task_subscribe', task), () => Promise.resolve());
       inbox.push(task.seq, []);
-      if (after !== undefined) return yield* this.streams.follow(task.id, after, inbox, isEnd, signal);
+      if (after !== undefined) {
+        const behind = Math.min(after, task.seq);
+        if (isEnded(task) && behind === task.seq) return; // it had all of it
+        return yield* this.streams.follow(task.id, behind, inbox, isEnd, signal);
+      }
       if (isEnded(task) && !endedToo)
         throw new RialtoError('unsupported_operation', { message: 'the task has ended', data: { taskId: task.id } });
       yield { seq: task.seq, body: { task: taskView(task) } };

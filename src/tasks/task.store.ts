@@ -41,6 +41,15 @@ interface EventRow {
 
 /** Events that one read of a log brings; a reader asks again for more. */
 const eventsPerRead = 500;
+/** Bytes that one read brings of what callers wrote, but for its first row: whole tasks weigh megabytes. */
+const maxReadBytes = 4_194_304;
+
+/** The first rows of a relation in an order, up to `maxReadBytes` of some columns, at least one; each with how many there would be in `total`. */
+export function firstOf(rows: string, order: string, columns: readonly string[]): string {
+  const bytes = columns.map((column) => `coalesce(octet_length(${column}::text), 0)`).join(' + ');
+  return `select * from (select f.*, sum(${bytes}) over (order by ${order} rows unbounded preceding) as weight, row_number() over (order by ${order}) as place, count(*) over ()::int as total
+    from (${rows}) f) w where weight <= ${maxReadBytes} or place = 1 order by ${order}`;
+}
 
 /** Reads of tasks and their logs. What waits while a read is under way is read together. */
 @Injectable()
@@ -56,13 +65,18 @@ export class TaskStore {
     return this.reads.commit(id);
   }
 
-  /** Events of a task after a number, in order, at most `eventsPerRead`. */
+  /** Events of a task after a number, in order, at most `eventsPerRead` and `maxReadBytes`. */
   async eventsAfter(id: string, after: number): Promise<NumberedEvent[]> {
-    return this.pg.rows<EventRow>(
+    const rows = await this.pg.rows<EventRow>(
       'task-events-after',
-      `select seq, body from a2a_task_events where task_id = $1 and seq > $2 order by seq limit ${eventsPerRead}`,
+      firstOf(
+        `select seq, body from a2a_task_events where task_id = $1 and seq > $2 order by seq limit ${eventsPerRead}`,
+        'seq',
+        ['body'],
+      ),
       [id, after],
     );
+    return rows.map(({ seq, body }) => ({ seq, body }));
   }
 
   /** Events of a task after one number up to another, in order. */
@@ -84,12 +98,16 @@ export class TaskStore {
     );
   }
 
-  /** Messages of earlier tasks of a context of one caller, oldest first, the newest `limit`. */
+  /** Messages of earlier tasks of a context of one caller, oldest first, the newest `limit` and `maxReadBytes`. */
   async earlierMessages(task: StoredTask, limit: number): Promise<Message[]> {
     const rows = await this.pg.rows<Pick<TaskRow, 'history' | 'status_message'>>(
       'task-context-history',
-      `select history, status_message from a2a_tasks
-       where context_id = $1 and id < $2 and org_id = $3 and agent_id = $4 and owner = $5 order by id desc limit $6`,
+      firstOf(
+        `select id, history, status_message from a2a_tasks
+         where context_id = $1 and id < $2 and org_id = $3 and agent_id = $4 and owner = $5 order by id desc limit $6`,
+        'id desc',
+        ['history', 'status_message'],
+      ),
       [task.contextId, task.id, task.orgId, task.agentId, ownerOf(task.principal), limit],
     );
     const messages = rows
@@ -144,6 +162,7 @@ function taskOf(row: TaskRow, unfolded: readonly EventRow[] = []): StoredTask {
             row.artifacts,
             unfolded.map(({ body }) => body),
           ),
+    isFolded: row.folded_seq === row.seq,
     ...(row.metadata && { metadata: row.metadata }),
     seq: row.seq,
     epoch: row.lease_epoch,

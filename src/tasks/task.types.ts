@@ -19,6 +19,8 @@ export interface StoredTask {
   readonly statusAt: number;
   readonly history: readonly Message[];
   readonly artifacts: readonly Artifact[];
+  /** The row holds these artifacts already. */
+  readonly isFolded: boolean;
   readonly metadata?: JsonObject;
   /** The number of its last event. */
   readonly seq: number;

@@ -49,7 +49,7 @@ describe('lists of 60,000 tasks', () => {
       },
     };
     const store = new TaskListStore(spy as unknown as Pg, { fold: () => [] } as unknown as TaskStore);
-    await store.page({ org, ...filter }, limit, after);
+    await store.page({ org, ...filter }, limit, { after, artifacts: true, history: true, statusMessage: true });
     const counts = [...plan.matchAll(/rows=(\d+)|Rows Removed by Filter: (\d+)/g)];
     expect(counts.length).toBeGreaterThan(2);
     return Math.max(...counts.map(([, read, removed]) => Number(read ?? removed)));

@@ -1,0 +1,16 @@
+/** Characters that a value holds, for limits on what is kept and stored: found without writing it down. */
+export function weightOf(value: unknown): number {
+  let weight = 0;
+  const stack: unknown[] = [value];
+  while (stack.length > 0) {
+    const item = stack.pop();
+    if (typeof item === 'string') weight += item.length;
+    else if (typeof item === 'object' && item !== null) {
+      for (const [name, inner] of Object.entries(item)) {
+        weight += name.length;
+        stack.push(inner);
+      }
+    } else weight += 8;
+  }
+  return weight;
+}
