@@ -6,7 +6,7 @@ import { beginning, replay, taskAt, type TaskFacts } from '../src/webhooks/repla
 
 const message = (text: string): Message => ({ messageId: text, role: 'ROLE_USER', parts: [{ text }] });
 let clock = 0;
-const step = () => ({ now: ++clock, newId: () => `id-${clock}` });
+const step = () => ({ now: ++clock, newId: () => `id-${clock}`, maxWeight: 1_000 });
 
 /** A run with everything that changes a task: questions and answers, chunks, words on the way. */
 function story(): { events: StreamResponse[]; views: Task[]; facts: TaskFacts } {

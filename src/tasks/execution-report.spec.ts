@@ -3,7 +3,7 @@ import { applyReport, hasReached, unseen } from './execution-report.js';
 import { openTask, type Step } from './task.lifecycle.js';
 import type { StoredTask } from './task.types.js';
 
-const step: Step = { now: 1_000, newId: () => 'new' };
+const step: Step = { now: 1_000, newId: () => 'new', maxWeight: 1_000 };
 const seed = {
   id: 't' as StoredTask['id'],
   orgId: 'o' as StoredTask['orgId'],

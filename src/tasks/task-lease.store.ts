@@ -28,6 +28,11 @@ export class TaskLeases {
     private readonly tasks: TaskStore,
   ) {}
 
+  /** The number of this process. */
+  get holder(): number {
+    return this.presence.id;
+  }
+
   /** Takes a due task that nobody holds: undefined when there is none of this id. The next epoch is ours. */
   async claim(id: TaskId): Promise<Claimed | undefined> {
     const rows = await this.pg.rows<TaskRow & { crashes: number }>(

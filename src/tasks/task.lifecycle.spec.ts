@@ -17,7 +17,7 @@ const states: TaskState[] = [
 ];
 type Update = Parameters<typeof applyUpdate>[1];
 let ids = 0;
-const step: Step = { now: 1_000, newId: () => `id-${++ids}` };
+const step: Step = { now: 1_000, newId: () => `id-${++ids}`, maxWeight: 1_000 };
 const message: Message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
 const principal = { kind: 'user', id: 'bob', role: 'member', groups: [] } as const;
 const seed = {
@@ -148,6 +148,27 @@ describe('artifacts', () => {
       return moved.event.body;
     });
     expect(foldArtifacts([], events)).toEqual(task.artifacts);
+  });
+});
+
+describe('what a task may hold', () => {
+  const append = (task: StoredTask, letters: number, more: object = { append: true }) =>
+    applyUpdate(task, { artifact: { artifactId: 'a', parts: [{ text: 'x'.repeat(letters) }] }, ...more }, step).task;
+
+  it('ends where its artifacts weigh too much, however small the pieces are', () => {
+    let task = append(fresh(), 100);
+    for (let piece = 0; piece < 8; piece++) task = append(task, 100);
+    expect(() => append(task, 100)).toThrow(/may hold 1000 characters/);
+    expect(append(task, 500, {}).artifacts[0]!.parts).toEqual([{ text: 'x'.repeat(500) }]);
+  });
+
+  it('ends where its messages do', () => {
+    const words = (letters: number): Message => ({ ...message, parts: [{ text: 'x'.repeat(letters) }] });
+    const asking = (task: StoredTask) =>
+      applyUpdate(task, { status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: '?' }] } } }, step)
+        .task;
+    const resumed = asking(resumeTask(asking(fresh()), words(400), step).task);
+    expect(() => resumeTask(resumed, words(800), step)).toThrow(/may hold 1000 characters/);
   });
 });
 

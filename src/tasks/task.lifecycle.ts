@@ -18,6 +18,8 @@ export interface Step {
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly newId: () => string;
+  /** Characters that the artifacts of a task may hold, and its messages as well. */
+  readonly maxWeight: number;
 }
 
 export interface Moved {
@@ -39,9 +41,6 @@ const any: readonly TaskState[] = [
 export function mayFollow(from: TaskState, to: TaskState): boolean {
   return !terminalStates.has(from) && any.includes(to);
 }
-
-/** Characters that the artifacts of a task may hold, and its messages as well. */
-const maxWeight = 8_388_608;
 
 /** A new task with its first event, the task itself. */
 export function openTask(
@@ -78,7 +77,7 @@ export function resumeTask(task: StoredTask, message: Message, step: Step): Move
   }
   const asked = task.statusMessage ? [task.statusMessage] : [];
   const history = [...task.history, ...asked, ofTask(task, message)];
-  requireRoom(task.history, [...asked, message], history);
+  requireRoom(task.history, [...asked, message], history, step);
   return moveTo({ ...task, history, statusMessage: undefined }, 'TASK_STATE_WORKING', undefined, step);
 }
 
@@ -115,9 +114,9 @@ export function cancelTask(task: StoredTask, step: Step): Moved | undefined {
   return applyUpdate(task, { status: { state: 'TASK_STATE_CANCELED' } }, step);
 }
 
-function addArtifact(task: StoredTask, update: Extract<TaskUpdate, { artifact: unknown }>, { newId }: Step): Moved {
+function addArtifact(task: StoredTask, update: Extract<TaskUpdate, { artifact: unknown }>, step: Step): Moved {
   const { append, lastChunk, metadata } = update;
-  const artifact: Artifact = { ...update.artifact, artifactId: update.artifact.artifactId ?? newId() };
+  const artifact: Artifact = { ...update.artifact, artifactId: update.artifact.artifactId ?? step.newId() };
   const artifactUpdate = {
     taskId: task.id,
     contextId: task.contextId,
@@ -127,7 +126,7 @@ function addArtifact(task: StoredTask, update: Extract<TaskUpdate, { artifact: u
     ...(metadata && { metadata }),
   };
   const artifacts = withArtifact(task.artifacts, artifactUpdate);
-  requireRoom(task.artifacts, artifact, artifacts);
+  requireRoom(task.artifacts, artifact, artifacts, step);
   const next: StoredTask = { ...task, artifacts, isFolded: false, seq: task.seq + 1 };
   return { task: next, event: { seq: next.seq, body: { artifactUpdate } } };
 }
@@ -136,7 +135,7 @@ function addArtifact(task: StoredTask, update: Extract<TaskUpdate, { artifact: u
 const weights = new WeakMap<readonly unknown[], number>();
 
 /** Whoever reads a task reads all of it. Throws `too_large`. */
-function requireRoom(before: readonly unknown[], more: unknown, after: readonly unknown[]): void {
+function requireRoom(before: readonly unknown[], more: unknown, after: readonly unknown[], { maxWeight }: Step): void {
   let weight = (weights.get(before) ?? weightOf(before)) + weightOf(more);
   if (weight > maxWeight) weight = weightOf(after); // what was replaced weighs no more
   if (weight > maxWeight)

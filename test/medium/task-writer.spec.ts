@@ -14,7 +14,7 @@ import { TaskWriter, type TaskChange } from '../../src/tasks/task-writer.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 
-const step: Step = { now: Date.now(), newId };
+const step: Step = { now: Date.now(), newId, maxWeight: 100_000 };
 const org = newId<OrgId>();
 const agent = newId<AgentId>();
 const principal = { kind: 'user', id: 'bob', role: 'member', groups: [] } as const;
