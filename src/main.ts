@@ -12,8 +12,7 @@ for (const output of [process.stdout, process.stderr]) output.on('error', () => 
 const insistMs = 1_000;
 
 async function main(): Promise<void> {
-  const gateway = await startGateway(environmentOfProcess());
-  announce(gateway);
+  const starting = startGateway(environmentOfProcess());
   let since: number | undefined;
   const stop = (signal: NodeJS.Signals): void => {
     // A terminal and npm send the same Ctrl-C twice; a person who insists does so later.
@@ -25,12 +24,16 @@ async function main(): Promise<void> {
       insistMs,
     );
     patience.unref();
-    gateway.close().then(
-      () => process.exit(0),
-      () => process.exit(1),
-    );
+    starting
+      .then((gateway) => gateway.close())
+      .then(
+        () => process.exit(0),
+        () => process.exit(1),
+      );
   };
   process.on('SIGINT', stop).on('SIGTERM', stop).on('SIGHUP', stop);
+  const gateway = await starting;
+  if (since === undefined) announce(gateway);
 }
 
 function announce({ url, settings, metricsPort, grpcPort, tokenFile }: Gateway): void {

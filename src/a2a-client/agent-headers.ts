@@ -1,5 +1,6 @@
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
+import { patienceOf } from '../kernel/patience.js';
 import { newTrace, traceHeaders } from '../platform/telemetry/trace-context.js';
 import { depthHeader } from '../policy/auth/context.service.js';
 import type { Credential } from '../registry/registry.types.js';
@@ -51,11 +52,11 @@ function asHttpUrl(url: string): string {
 
 /** The token is fetched for everybody who waits for it, so its own limits do not follow from this call's. */
 async function inTime<T>(work: Promise<T>, { deadline, signals }: HopLimits): Promise<T> {
-  const signal = AbortSignal.any([...signals, AbortSignal.timeout(Math.ceil(deadline.leftMs))]);
+  const { signal, end } = patienceOf(Math.ceil(deadline.leftMs), [...signals]);
   const given = new Promise<never>((_, reject) => {
     const give = () => reject(new RialtoError(signals.some(({ aborted }) => aborted) ? 'canceled' : 'remote_timeout'));
     if (signal.aborted) give();
     else signal.addEventListener('abort', give, { once: true });
   });
-  return Promise.race([work, given]);
+  return Promise.race([work, given]).finally(end);
 }

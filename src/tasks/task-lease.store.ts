@@ -33,14 +33,17 @@ export class TaskLeases {
     return this.presence.id;
   }
 
-  /** Takes a due task that nobody holds: undefined when there is none of this id. The next epoch is ours. */
-  async claim(id: TaskId): Promise<Claimed | undefined> {
+  /**
+   * Takes a due task that nobody holds: undefined when there is none of this id, or it is of an org that has to wait. The next
+   * epoch is ours.
+   */
+  async claim(id: TaskId, waiting: readonly string[] = []): Promise<Claimed | undefined> {
     const rows = await this.pg.rows<TaskRow & { crashes: number }>(
       'task-claim',
       `update a2a_tasks t set lease_owner = $2, lease_until = now() + ${leaseMs} * interval '1 millisecond', lease_epoch = lease_epoch + 1,
          crashes = crashes + (case when lease_until is null then 0 else 1 end), updated_at = now()
-       where t.id = $1 and ${isDue} and ${isFree} returning ${taskColumns}, t.crashes`,
-      [id, this.presence.id],
+       where t.id = $1 and ${isDue} and ${isFree} and t.org_id <> all($3::uuid[]) returning ${taskColumns}, t.crashes`,
+      [id, this.presence.id, waiting],
     );
     const [task] = await this.tasks.fold(rows);
     return task && { task, crashes: rows[0]!.crashes };
@@ -90,12 +93,12 @@ export class TaskLeases {
     return rows.length > 0;
   }
 
-  /** Due tasks that nobody works on, oldest first. */
-  async findDue(limit: number): Promise<TaskId[]> {
+  /** Due tasks that nobody works on, oldest first, without those of orgs that have to wait. */
+  async findDue(limit: number, waiting: readonly string[] = []): Promise<TaskId[]> {
     const rows = await this.pg.rows<{ id: TaskId }>(
       'task-due',
-      `select t.id from a2a_tasks t where ${isDue} and ${isFree} order by t.next_at limit $1`,
-      [limit],
+      `select t.id from a2a_tasks t where ${isDue} and ${isFree} and t.org_id <> all($2::uuid[]) order by t.next_at limit $1`,
+      [limit, waiting],
     );
     return rows.map(({ id }) => id);
   }

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
+import { patienceOf } from '../kernel/patience.js';
 import type { Message, Task } from '../protocol/a2a/model.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { LiveTasks } from './live-tasks.js';
@@ -69,12 +70,16 @@ export class TaskSendService {
   ): Promise<{ task: StoredTask; late: boolean }> {
     if (run?.isOver && isSettled(run.live.task.state)) return { task: run.live.task, late: false };
     if (!run && isSettled(task.state)) return { task, late: false };
-    const late = AbortSignal.any([AbortSignal.timeout(waitMs), this.runner.over, ...(gone ? [gone()] : [])]);
     const inbox = this.streams.open(task.id);
     inbox.push(task.seq + 1, []); // there may be more than was seen
-    for await (const event of this.streams.follow(task.id, task.seq, inbox, isEnd, late)) {
-      const state = stateAfter(event);
-      if (state && isSettled(state)) break;
+    const patience = patienceOf(waitMs, [this.runner.over, gone?.()]);
+    try {
+      for await (const event of this.streams.follow(task.id, task.seq, inbox, isEnd, patience.signal)) {
+        const state = stateAfter(event);
+        if (state && isSettled(state)) break;
+      }
+    } finally {
+      patience.end();
     }
     const now = (await this.lives.store.find(task.id)) ?? task;
     return { task: now, late: !isSettled(now.state) };

@@ -21,11 +21,14 @@ const drainMs = 20_000;
 /** A task whose holders died so often is not tried again (F9). */
 const maxCrashes = 5;
 const maxEarlierMessages = 100;
+/** Runs of one org here, at most; what it has beyond stays due, and nobody else waits for it. */
+const runsPerOrg = 100;
 
 /** Runs tasks in this process: those it just received and those it claims. Renews, aborts, drains. */
 @Injectable()
 export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   private readonly active = new Map<string, ActiveRun>();
+  private readonly ofOrg = new Map<string, number>();
   private draining?: Promise<void>;
   private readonly drained = new AbortController();
   private readonly timer = setInterval(() => void this.renew(), renewMs).unref();
@@ -62,18 +65,37 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     const active = new ActiveRun(live, this.executorOf(agent), run, { saves, onTrouble });
     this.active.get(task.id)?.stop('lost');
     this.active.set(task.id, active);
-    void active.ended.finally(() => this.active.get(task.id) === active && this.active.delete(task.id));
+    this.count(task.orgId, 1);
+    void active.ended.finally(() => {
+      this.count(task.orgId, -1);
+      if (this.active.get(task.id) === active) this.active.delete(task.id);
+    });
     return active;
   }
 
-  /** Claims a due task and works on it to its rest; nothing happens when somebody else has it. */
+  /** Orgs that have all the runs here that they get. */
+  get waitingOrgs(): string[] {
+    return [...this.ofOrg].filter(([, runs]) => runs >= runsPerOrg).map(([org]) => org);
+  }
+
+  private count(org: string, by: 1 | -1): void {
+    const runs = (this.ofOrg.get(org) ?? 0) + by;
+    if (runs > 0) this.ofOrg.set(org, runs);
+    else this.ofOrg.delete(org);
+  }
+
+  /**
+   * Claims a due task and works on it; nothing happens when somebody else has it. Resolves at its rest when the work is done here,
+   * and as soon as it began when others do it: waiting for them takes no place in the queue.
+   */
   async runStored(id: TaskId): Promise<void> {
-    const claimed = await this.lives.leases.claim(id);
+    const claimed = await this.lives.leases.claim(id, this.waitingOrgs);
     if (!claimed) return;
     const live = this.lives.claimed(claimed.task);
     try {
       const { agent, ctx } = await this.admit(claimed);
-      await this.start(live, agent, ctx, true).ended;
+      const run = this.start(live, agent, ctx, true);
+      if (this.executorOf(agent).pure) await run.ended;
     } catch (error) {
       if (RialtoError.from(error).code === 'unavailable') return void (await this.lives.leases.release(claimed.task));
       live.apply(failure(error));

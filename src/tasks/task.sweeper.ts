@@ -16,7 +16,7 @@ export class TaskSweeper implements Sweeper {
   constructor(lives: LiveTasks, runner: TaskRunner, @Inject(LOGGER) log: Logger) {
     this.due = new DueSweep<TaskId>(
       {
-        find: (limit) => lives.leases.findDue(limit),
+        find: (limit) => lives.leases.findDue(limit, runner.waitingOrgs),
         keyOf: (id) => id,
         ring: (id) => lives.ring(id),
         run: (id) => runner.runStored(id),

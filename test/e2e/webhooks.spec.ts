@@ -63,11 +63,11 @@ describe('webhooks', () => {
   it('posts every event in its order, one at a time, as the StreamResponse that the SDK reads', async () => {
     sink.delay(30);
     const taskId = await send('one two three', 'chunks');
-    await ended(taskId, 7);
+    await ended(taskId, 8);
     const events = await gateway.sql('select body from a2a_task_events where task_id = $1 and seq > 1 order by seq', [
       taskId,
     ]);
-    expect(events.length).toBe(7);
+    expect(events.length).toBe(8);
     expect(sink.received.map(({ body }) => body)).toEqual(events.map(({ body }) => body));
     expect(sink.mostAtOnce()).toBe(1);
     for (const { body, headers } of sink.received) {
