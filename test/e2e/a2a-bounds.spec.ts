@@ -44,7 +44,7 @@ describe('what tasks may hold, and what one answer may', () => {
     ...more,
   });
 
-  it('abuse 30 a page of a list ends where it weighs too much, and the next goes on', async () => {
+  it('a page of a list ends where it weighs too much, and the next goes on', async () => {
     const contextId = 'heavy';
     const ids = [];
     for (let n = 0; n < 7; n++) {
@@ -66,7 +66,7 @@ describe('what tasks may hold, and what one answer may', () => {
     expect(body.items.map(({ id }: any) => id)).toEqual(ids);
   });
 
-  it('abuse 30 who is told of earlier messages gets the newest, and not more than a few megabytes', async () => {
+  it('who is told of earlier messages gets the newest, and not more than a few megabytes', async () => {
     const contextId = 'long talk';
     for (let n = 0; n < 8; n++) {
       const { report } = await held(`${n}${megabyte}`, { contextId });
@@ -77,7 +77,7 @@ describe('what tasks may hold, and what one answer may', () => {
     expect(first).toEqual(['4', '5', '6', '7']);
   });
 
-  it('abuse 30 an artifact grows so far and no further', async () => {
+  it('an artifact grows so far and no further', async () => {
     const { id, report } = await held();
     const statuses = [];
     for (let n = 0; n < 9; n++) statuses.push((await report(artifact(`a${n}`, megabyte, { append: n > 0 }))).status);
@@ -111,7 +111,7 @@ describe('what tasks may hold, and what one answer may', () => {
     inbox.close();
   });
 
-  it('abuse 31 a body of too many values is refused unread', async () => {
+  it('abuse 30 a body of too many values is refused unread', async () => {
     const data = Array(100_001).fill(1);
     const { status, body } = await rpcCall(gateway, 'SendMessage', {
       message: userMessage('x', { parts: [{ data }] }),
