@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
@@ -12,6 +13,9 @@ import { WebhookPost, type Posted } from './webhook-post.js';
 
 /** Deliveries of one configuration in a row; then others have their turn. */
 const maxInARow = 200;
+
+/** Before the outcome of a post is recorded again. */
+const recordPausesMs = [100, 500, 2_000];
 
 /** Posts what is due of a configuration, in order, each try recorded. What a receiver does harms no task. */
 @Injectable()
@@ -86,12 +90,25 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
       chance: Math.random(),
     });
     if (verdict.kind === 'delivered') {
-      await this.deliveries.delivered(claimed, posted);
+      await this.recorded(() => this.deliveries.delivered(claimed, posted));
       return undefined;
     }
-    await this.deliveries.failed(claimed, posted, verdict);
+    await this.recorded(() => this.deliveries.failed(claimed, posted, verdict));
     this.report(claimed, posted, verdict);
     return verdict.kind === 'retry' ? verdict.inMs : undefined;
+  }
+
+  /** What is not recorded is posted once more when the lease is over; so a database that hiccups is asked again. */
+  private async recorded(record: () => Promise<void>): Promise<void> {
+    for (const pauseMs of recordPausesMs) {
+      try {
+        return await record();
+      } catch (err) {
+        this.logger.warn({ err, pauseMs }, 'the outcome of a webhook could not be recorded; it is tried again');
+        await sleep(pauseMs);
+      }
+    }
+    return record();
   }
 
   private report({ task_id: taskId, delivery, attempts }: Claimed, { status, error }: Posted, verdict: Verdict): void {

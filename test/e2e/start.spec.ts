@@ -102,7 +102,7 @@ describe('a start that cannot go on says so in one line, names the setting and e
     'PORT is taken': [() => ({ PORT: takenPort() }), [/PORT: \d+ is in use; choose another, 0 takes a free one/]],
     'METRICS_PORT is taken': [
       () => ({ METRICS_PORT: takenPort() }),
-      [/METRICS_PORT: \d+ is in use; choose another, 0 takes a free one/],
+      [/METRICS_PORT: \d+ is in use; choose another, or 0 for none/],
     ],
     'HOST is elsewhere': [() => ({ HOST: '192.0.2.1' }), ['PORT: HOST is not an address of this machine']],
     'the database is down': [

@@ -107,7 +107,11 @@ describe('webhooks of processes that come and go', () => {
         String.fromCodePoint(...Array.from({ length: 40 }, (_, n) => 65 + n)),
       );
       const hurry = setInterval(
-        () => void first.sql(`update webhook_deliveries set next_at = now() where status = 'pending'`),
+        () =>
+          void first.sql(
+            `update webhook_deliveries set next_at = now() where id in (
+               select id from webhook_deliveries where status = 'pending' order by task_id, config_id, seq for update)`,
+          ),
         25,
       );
       await allOver(first, taskId, 42).finally(() => clearInterval(hurry));

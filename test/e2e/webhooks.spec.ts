@@ -58,7 +58,11 @@ describe('webhooks', () => {
       20_000,
     );
   /** The next try of whatever waits is due now. */
-  const hurry = () => gateway.sql(`update webhook_deliveries set next_at = now() where status = 'pending'`);
+  const hurry = () =>
+    gateway.sql(
+      `update webhook_deliveries set next_at = now() where id in (
+         select id from webhook_deliveries where status = 'pending' order by task_id, config_id, seq for update)`,
+    );
 
   it('posts every event in its order, one at a time, as the StreamResponse that the SDK reads', async () => {
     sink.delay(30);
