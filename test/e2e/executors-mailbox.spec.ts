@@ -133,14 +133,14 @@ describe('an agent whose tasks wait in a mailbox', () => {
     const id = await send('x');
     expect([(await lease()).body.task.id, (await row(id)).crashes]).toEqual([id, 0]);
 
+    const elsewhere = `${agent}-2`;
+    await publish(gateway, { name: elsewhere, executor: { kind: 'mailbox' } });
     const second = await startTestGateway({}, gateway);
     const waiting = leaseAt(second, 60_000);
     await eventually(
       () => waitersOf(second),
       (count) => count === 1,
     );
-    const elsewhere = `${agent}-2`;
-    await publish(gateway, { name: elsewhere, executor: { kind: 'mailbox' } });
     const blocking = rpc(second, 'SendMessage', { message: userMessage('x') }, { agent: elsewhere });
     await eventually(
       () => gateway.sql('select from a2a_tasks where agent_name = $1 and lease_owner is null', [elsewhere]),
