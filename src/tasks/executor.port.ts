@@ -48,6 +48,8 @@ export interface TaskExecutor {
   /** True when a run touches nothing outside: it may begin before the task is stored (decisions: fast path). */
   readonly pure: boolean;
   execute(run: TaskRun): AsyncIterable<TaskUpdate> | Iterable<TaskUpdate>;
+  /** Told when a run is over and all of it committed: the row is free for whoever works on it next. */
+  rested?(run: Pick<TaskRun, 'agent'>): void;
   /** Told after a cancel that reached no run of this process; e.g. cancels a remote task. */
   abandon?(run: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void>;
 }

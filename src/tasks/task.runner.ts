@@ -62,13 +62,15 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     };
     const onTrouble = (err: unknown): void =>
       this.log.warn({ err, taskId: task.id }, 'a run could not be stored; the task is taken up again');
-    const active = new ActiveRun(live, this.executorOf(agent), run, { saves, onTrouble });
+    const executor = this.executorOf(agent);
+    const active = new ActiveRun(live, executor, run, { saves, onTrouble });
     this.active.get(task.id)?.stop('lost');
     this.active.set(task.id, active);
     this.count(task.orgId, 1);
     void active.ended.finally(() => {
       this.count(task.orgId, -1);
       if (this.active.get(task.id) === active) this.active.delete(task.id);
+      executor.rested?.(run);
     });
     return active;
   }

@@ -12,15 +12,18 @@ import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
 @Injectable()
 export class MailboxExecutor implements TaskExecutor {
   readonly kind = 'mailbox';
-  /** Who fetches is woken by the run, and then the row has to be there. */
+  /** Who fetches is woken after the run, and then the row has to be there. */
   readonly pure = false;
 
   constructor(private readonly notices: Notices) {}
 
-  *execute({ agent, task }: TaskRun): Generator<TaskUpdate, void> {
+  *execute({ task }: TaskRun): Generator<TaskUpdate, void> {
     const lookAgainMs = task.statusAt + mailboxWaitMs - systemClock.now();
     if (lookAgainMs <= 0) throw new RialtoError('remote_timeout', { message: 'nobody fetched the task within a day' });
-    this.notices.tell(undefined, 'mailbox.filled', { agentId: agent.id });
     yield { deferred: { lookAgainMs } };
+  }
+
+  rested({ agent }: Pick<TaskRun, 'agent'>): void {
+    this.notices.tell(undefined, 'mailbox.filled', { agentId: agent.id });
   }
 }
