@@ -1,9 +1,8 @@
 import pg from 'pg';
-import { migrateDatabase } from '../../src/platform/database/migrate.js';
 import type { Pg } from '../../src/platform/database/pg.js';
 import { TaskListStore, type ListPosition, type TaskFilter } from '../../src/tasks/task-list.store.js';
 import type { TaskStore } from '../../src/tasks/task.store.js';
-import { asAdmin, runPrefix } from '../support/admin.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
 const org = '0190aaaa-0000-7000-8000-000000000001';
 const agents = [1, 2, 3].map((n) => `0190bbbb-0000-7000-8000-00000000000${n}`);
@@ -12,15 +11,12 @@ const limit = 50;
 
 /** A page of a list costs what it shows, however many tasks there are behind it. */
 describe('lists of 60,000 tasks', () => {
-  const name = `${runPrefix()}task_lists_${Math.random().toString(36).slice(2)}`;
+  let database: TestDatabase;
   let pool: pg.Pool;
 
   beforeAll(async () => {
-    await asAdmin(async (admin) => void (await admin.query(`create database "${name}"`)));
-    const url = new URL(process.env.RIALTO_TEST_ADMIN_URL!);
-    url.pathname = `/${name}`;
-    await migrateDatabase(url.href);
-    pool = new pg.Pool({ connectionString: url.href, max: 1 });
+    database = await createTestDatabase('task_lists');
+    pool = new pg.Pool({ connectionString: database.url, max: 1 });
     await pool.query(
       `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq)
        select gen_random_uuid(), $1, ($2::uuid[])[1 + n % 3], 'a', n::text, case when n % 2 = 0 then 'key:a' else 'key:b' end, '{}',
@@ -32,7 +28,7 @@ describe('lists of 60,000 tasks', () => {
   });
   afterAll(async () => {
     await pool.end();
-    await asAdmin(async (admin) => void (await admin.query(`drop database if exists "${name}" with (force)`)));
+    await database.drop();
   });
 
   /** The most rows that any step of the page's statement read, those that it threw away included. */

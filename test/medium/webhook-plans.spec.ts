@@ -1,29 +1,25 @@
 import pg from 'pg';
-import { migrateDatabase } from '../../src/platform/database/migrate.js';
 import { Pg } from '../../src/platform/database/pg.js';
 import type { Presence } from '../../src/platform/database/presence.js';
 import { DeliverySink } from '../../src/webhooks/delivery.sink.js';
 import { DeliveryStore } from '../../src/webhooks/delivery.store.js';
-import { asAdmin, runPrefix } from '../support/admin.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
 const none = '0190aaaa-0000-7000-8000-000000000000';
 
 /** What webhooks cost must not grow with their tables, and least of all for tasks that have none. */
 describe('plans of webhook statements', () => {
-  const name = `${runPrefix()}webhook_plans_${Math.random().toString(36).slice(2)}`;
+  let database: TestDatabase;
   let pool: pg.Pool;
 
   beforeAll(async () => {
-    await asAdmin(async (admin) => void (await admin.query(`create database "${name}"`)));
-    const url = new URL(process.env.RIALTO_TEST_ADMIN_URL!);
-    url.pathname = `/${name}`;
-    await migrateDatabase(url.href);
-    pool = new pg.Pool({ connectionString: url.href, max: 1 });
+    database = await createTestDatabase('webhook_plans');
+    pool = new pg.Pool({ connectionString: database.url, max: 1 });
     await pool.query('set plan_cache_mode = force_generic_plan');
   });
   afterAll(async () => {
     await pool.end();
-    await asAdmin(async (admin) => void (await admin.query(`drop database if exists "${name}" with (force)`)));
+    await database.drop();
   });
 
   const explained = async (text: string, values: unknown[]): Promise<string> => {

@@ -58,8 +58,5 @@ export function bytesField(part: Fields, name: string): string | undefined {
 /** The url of a file: any scheme and length (`data:` urls are long), nothing that breaks a line. */
 export function urlField(part: Fields, name: string): string | undefined {
   const url = part.text(name);
-  // eslint-disable-next-line no-control-regex
-  return url !== undefined && /[\x00-\x1f\x7f]/.test(url)
-    ? part.refuse(name, 'must not contain control characters')
-    : url;
+  return url !== undefined && /\p{Cc}/u.test(url) ? part.refuse(name, 'must not contain control characters') : url;
 }

@@ -1,0 +1,26 @@
+import { patienceOf } from './patience.js';
+
+const after = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe('patience', () => {
+  it('is over after its time, or with the first of its signals, be it over already', async () => {
+    const short = patienceOf(1, []);
+    await after(20);
+    expect(short.signal.aborted).toBe(true);
+    const [gone, other] = [new AbortController(), new AbortController()];
+    const long = patienceOf(60_000, [other.signal, undefined, gone.signal]);
+    expect(long.signal.aborted).toBe(false);
+    gone.abort();
+    expect([long.signal.aborted, patienceOf(60_000, [gone.signal]).signal.aborted]).toEqual([true, true]);
+    long.end();
+  });
+
+  it('hears nothing any more once it was ended', async () => {
+    const gone = new AbortController();
+    const { signal, end } = patienceOf(1, [gone.signal]);
+    end();
+    gone.abort();
+    await after(20);
+    expect(signal.aborted).toBe(false);
+  });
+});
