@@ -1,5 +1,6 @@
 import { StreamResponse } from '@a2a-js/sdk';
 import { legacyPushNotificationToV1StreamResponse } from '@a2a-js/sdk/compat/v0_3';
+import { DeliveryStore } from '../../src/webhooks/delivery.store.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -126,6 +127,18 @@ describe('webhooks', () => {
       { number: 2, status: 503, error: 'status_503', duration_ms: expect.any(Number) },
       { number: 3, status: 200, error: null, duration_ms: expect.any(Number) },
     ]);
+  });
+
+  it('posts nothing twice because its outcome could not be written at once', async () => {
+    const delivered = jest.spyOn(gateway.gateway.get(DeliveryStore), 'delivered');
+    delivered.mockRejectedValueOnce(new Error('deadlock detected'));
+    const taskId = await send('hi', 'echo');
+    await ended(taskId);
+    delivered.mockRestore();
+    expect((await deliveries(taskId)).map(({ status, attempts }) => [status, attempts])).toEqual(
+      Array(3).fill(['delivered', 1]),
+    );
+    expect(sink.received).toHaveLength(3);
   });
 
   it('waits about a second before the second try, and as long as it is asked to', async () => {
