@@ -4,6 +4,7 @@ import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { Client } from 'pg';
 import { testSecret } from '../support/gateway.js';
 import { keepPostgres, type KeptPostgres } from '../support/keeper.js';
@@ -196,6 +197,34 @@ describe('a start that cannot go on says so in one line, names the setting and e
 });
 
 describe('a process on the embedded database', () => {
+  it('waits for running tasks when it is stopped, and says so; told again, it ends, and the next start goes on', async () => {
+    const env = { RIALTO_DATA_DIR: newFolder() };
+    const first = start(env);
+    const url = await first.ready;
+    const token = readFileSync(join(env.RIALTO_DATA_DIR, 'token'), 'utf8').trim();
+    const executor = { kind: 'echo', delayMs: 60_000 };
+    await postJson(`${url}/api/a2a/published`, token, { name: 'slow', description: 'x', executor, a2a_enabled: true });
+    const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
+    const sent = postJson(`${url}/a2a/agents/slow/message:send`, token, { message }).catch(() => undefined);
+    await wait(500);
+    first.child.kill('SIGINT');
+    first.child.kill('SIGINT'); // a terminal and npm send the same one twice
+    await wait(1_500);
+    expect(first.child.exitCode).toBeNull();
+    first.child.kill('SIGINT');
+    expect(await first.ended).toMatchObject({
+      code: 1,
+      stderr: ['SIGINT: draining', 'waiting for running tasks, at most 25 s; SIGINT again ends it at once'],
+    });
+    await sent;
+    const second = start(env);
+    expect(await second.ready).toMatch(/^http/);
+    second.child.kill('SIGINT');
+    await wait(1_500);
+    second.child.kill('SIGINT');
+    await second.ended;
+  });
+
   it('keeps its data over SIGINT and kill -9, takes no second process, and leaves none behind', async () => {
     const dataDir = newFolder();
     const env = { RIALTO_DATA_DIR: dataDir };
