@@ -153,7 +153,8 @@ describe('a start that cannot go on says so in one line, names the setting and e
   (firstFree > 81 ? it : it.skip)('PORT is for the administrator', async () => {
     const dataDir = newFolder();
     if (isRoot) chownSync(dataDir, 65_534, 65_534);
-    const env = { DATABASE_URL: server.url, PORT: '81', RIALTO_DATA_DIR: dataDir };
+    const byTcp = withDatabase(server.url, (url) => (url.search = '')); // the socket belongs to the account of the tests
+    const env = { DATABASE_URL: byTcp, PORT: '81', RIALTO_DATA_DIR: dataDir };
     const { ended } = start(env, isRoot ? { uid: 65_534, gid: 65_534 } : {});
     expectRefusal(await ended, ['PORT: this user may not open 81']);
   });

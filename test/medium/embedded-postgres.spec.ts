@@ -48,7 +48,7 @@ describe('embedded PostgreSQL', () => {
 
   it('starts on an empty folder as PostgreSQL 18 on loopback, with a password of its own', async () => {
     const { url, port, version } = await start();
-    expect(url).toMatch(new RegExp(`^postgres://rialto:[0-9a-f]{48}@127\\.0\\.0\\.1:${port}/rialto$`));
+    expect(url).toMatch(new RegExp(`^postgres://rialto:[0-9a-f]{48}@127\\.0\\.0\\.1:${port}/rialto(\\?host=|$)`));
     expect(version).toMatch(/^18\./);
     const [settings] = await query(
       url,
@@ -60,6 +60,24 @@ describe('embedded PostgreSQL', () => {
     await expect(query(url.replace(/:[0-9a-f]{48}@/, ':wrong@'), 'SELECT 1')).rejects.toThrow(
       /password authentication/,
     );
+  });
+
+  it('is reached by a Unix socket in its folder, and by TCP as well', async () => {
+    useMadeFolder();
+    const { url } = await start();
+    const ways = 'select inet_server_addr() is null as socket';
+    expect(await query(url, ways)).toEqual([{ socket: true }]);
+    expect(await query(url.replace(/\?.*$/, ''), ways)).toEqual([{ socket: false }]);
+    expect(findEmbeddedPostgres(dataDir)).toBe(url);
+  });
+
+  it('is reached by TCP where the path of a socket would be too long', async () => {
+    dataDir = join(dataDir, 'x'.repeat(100));
+    useMadeFolder();
+    const { url } = await start();
+    expect(url).not.toContain('?');
+    expect(await query(url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    expect(findEmbeddedPostgres(dataDir)).toBe(url);
   });
 
   it('keeps its rows over a stop and a start, and leaves no process behind', async () => {
@@ -138,6 +156,7 @@ describe('embedded PostgreSQL', () => {
     await kill(killed.child.pid!, killed.child.pid!, killed.pid);
     const { url } = await start();
     expect(await query(url, 'SELECT number FROM kept')).toEqual([{ number: 7 }]);
+    expect(readdirSync(join(dataDir, 'pg/data')).filter((name) => /^\.s\.PGSQL\.\d+$/.test(name))).toHaveLength(1);
   });
 
   it('starts a server that was killed again, on the same port', async () => {

@@ -19,6 +19,18 @@ export function clusterFiles(dataDir: string): ClusterFiles {
   return { folder, data: join(folder, 'data'), password: join(folder, 'password'), log: join(folder, 'server.log') };
 }
 
+/** What a socket's path may take: macOS allows 104 bytes with the last one for the end, Linux 108. */
+const maxSocketPath = 103;
+
+/**
+ * Where the server offers its Unix socket: in its data folder, which its account alone may open. Undefined where there can be none;
+ * TCP is always there, at half the speed (docs/decisions/0004).
+ */
+export function socketFolder({ data }: ClusterFiles): string | undefined {
+  const fits = Buffer.byteLength(join(data, '.s.PGSQL.65535')) <= maxSocketPath && !/[",]/.test(data);
+  return fits && process.platform !== 'win32' ? data : undefined;
+}
+
 /** Makes the folder; open for passing through, since the server may run under another account. */
 export function makeFolder({ folder }: ClusterFiles): void {
   if (existsSync(folder)) return;

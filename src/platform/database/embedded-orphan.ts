@@ -9,6 +9,8 @@ import { isAlive } from './embedded-owner.js';
 export interface Postmaster {
   readonly pid: number;
   readonly port: number;
+  /** Where its Unix socket is; empty when it has none. */
+  readonly socketFolder: string;
   readonly ready: boolean;
 }
 
@@ -17,7 +19,8 @@ export function readPostmaster(data: string): Postmaster | undefined {
   const file = join(data, 'postmaster.pid');
   if (!existsSync(file)) return undefined;
   const lines = readFileSync(file, 'utf8').split('\n');
-  return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' };
+  const [pid, , , port, socketFolder = '', , , state] = lines.map((line) => line.trim());
+  return { pid: Number(pid), port: Number(port), socketFolder, ready: state === 'ready' };
 }
 
 /**
@@ -36,7 +39,9 @@ export async function stopOrphan(
     if (await eventually(() => running().length === 0, 10_000)) break;
   }
   // Without a process of its own in the folder the file can only name a stranger, and would stop the next start.
-  if (process.platform === 'linux' && running().length === 0) rmSync(join(data, 'postmaster.pid'), { force: true });
+  if (process.platform !== 'linux' || running().length > 0) return;
+  const socket = `.s.PGSQL.${postmaster.port}`;
+  for (const file of ['postmaster.pid', socket, `${socket}.lock`]) rmSync(join(data, file), { force: true });
 }
 
 // Every process of a server works in its data folder, also the ones a killed postmaster left.

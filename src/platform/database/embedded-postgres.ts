@@ -7,7 +7,14 @@ import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { chooseAccount, type EmbeddedAccount } from './embedded-account.js';
 import { embeddedUnavailable, findEmbeddedBinaries, type EmbeddedBinaries } from './embedded-binaries.js';
-import { bareEnvironment, clusterFiles, makeFolder, prepareCluster, readPassword } from './embedded-cluster.js';
+import {
+  bareEnvironment,
+  clusterFiles,
+  makeFolder,
+  prepareCluster,
+  readPassword,
+  socketFolder,
+} from './embedded-cluster.js';
 import type { ClusterFiles } from './embedded-cluster.js';
 import { readPostmaster, stopOrphan } from './embedded-orphan.js';
 import { claimFolder, liveOwner } from './embedded-owner.js';
@@ -58,7 +65,7 @@ export function findEmbeddedPostgres(dataDir: string): string | undefined {
   const files = clusterFiles(dataDir);
   if (!existsSync(files.folder) || !liveOwner(files.folder)) return undefined;
   const postmaster = readPostmaster(files.data);
-  return postmaster?.ready ? urlOf(readPassword(files), postmaster.port) : undefined;
+  return postmaster?.ready ? urlOf(readPassword(files), postmaster.port, postmaster.socketFolder) : undefined;
 }
 
 interface Parts {
@@ -97,7 +104,11 @@ export class EmbeddedPostgres {
   }
 
   get url(): string {
-    return urlOf(this.password, this.chosenPort);
+    return this.urlAt(this.chosenPort);
+  }
+
+  private urlAt(port: number, database?: string): string {
+    return urlOf(this.password, port, socketFolder(this.parts.files), database);
   }
 
   /** Ends every connection and stops the server; the data folder is free afterwards. Safe to call twice. */
@@ -124,7 +135,17 @@ export class EmbeddedPostgres {
       '-c',
       `${name}=${value}`,
     ]);
-    const flags = ['-D', files.data, '-h', '127.0.0.1', '-p', String(port), '-k', '', ...settings];
+    const flags = [
+      '-D',
+      files.data,
+      '-h',
+      '127.0.0.1',
+      '-p',
+      String(port),
+      '-k',
+      socketFolder(files) ?? '',
+      ...settings,
+    ];
     const { command, args, uid, gid } = account.wrap(binaries.postgres, flags);
     if (existsSync(files.log)) renameSync(files.log, `${files.log}.1`);
     const log = openSync(files.log, 'w', 0o600);
@@ -159,7 +180,7 @@ export class EmbeddedPostgres {
 
   private async settle(child: ChildProcess, port: number): Promise<void> {
     try {
-      this.serverVersion = await greet(urlOf(this.password, port));
+      this.serverVersion = await greet(this.urlAt(port, 'postgres'));
     } catch (cause) {
       await this.end(child);
       throw embeddedUnavailable(`refuses its own data folder (${(cause as Error).message})`, cause);
@@ -211,13 +232,15 @@ async function takeFolder(files: ClusterFiles): Promise<() => void> {
   }
 }
 
-function urlOf(password: string, port: number): string {
-  return `postgres://rialto:${password}@127.0.0.1:${port}/rialto`;
+/** With a folder by its Unix socket: the parameter wins over the host before it, which is what people see. */
+function urlOf(password: string, port: number, socketFolder = '', database = 'rialto'): string {
+  const socket = socketFolder && `?host=${encodeURIComponent(socketFolder)}`;
+  return `postgres://rialto:${password}@127.0.0.1:${port}/${database}${socket}`;
 }
 
-/** The version of the server; makes the product's database if it is missing. */
+/** The version of the server; makes the product's database if it is missing. @param url of the database `postgres`. */
 async function greet(url: string): Promise<string> {
-  const client = new Client({ connectionString: url.replace(/rialto$/, 'postgres') });
+  const client = new Client({ connectionString: url });
   client.on('error', () => undefined); // the end of the server is noticed on its process
   await client.connect();
   try {

@@ -5,6 +5,8 @@ import { CreateGateway1763769600000 } from '../../../migrations/1763769600000-Cr
 import { CreatePublishedAgents1763856000000 } from '../../../migrations/1763856000000-CreatePublishedAgents.js';
 import { CreateTasks1763856100000 } from '../../../migrations/1763856100000-CreateTasks.js';
 import { CreateWebhooks1763856200000 } from '../../../migrations/1763856200000-CreateWebhooks.js';
+import { KeepTasksInline1763856300000 } from '../../../migrations/1763856300000-KeepTasksInline.js';
+import { CompleteWebhooks1763856400000 } from '../../../migrations/1763856400000-CompleteWebhooks.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -13,6 +15,8 @@ export const migrations = [
   CreatePublishedAgents1763856000000,
   CreateTasks1763856100000,
   CreateWebhooks1763856200000,
+  KeepTasksInline1763856300000,
+  CompleteWebhooks1763856400000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */
