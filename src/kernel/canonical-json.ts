@@ -4,26 +4,33 @@
  * TypeError for what I-JSON cannot hold: a number that is not finite, a lone surrogate, anything that is not JSON.
  */
 export function canonicalJson(value: unknown): string {
+  if (typeof value === 'string') return text(value);
   if (value === null || typeof value === 'boolean') return String(value);
   if (typeof value === 'number') return number(value);
-  if (typeof value === 'string') return text(value);
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (Array.isArray(value)) return list(value);
   if (typeof value === 'object') return members(value as Record<string, unknown>);
   throw new TypeError(`not a JSON value: ${typeof value}`);
+}
+
+function list(values: readonly unknown[]): string {
+  let parts = '';
+  for (const value of values) parts += (parts && ',') + canonicalJson(value);
+  return `[${parts}]`;
 }
 
 function members(object: Record<string, unknown>): string {
   let parts = '';
   // The default order of sort() is the one RFC 8785 section 3.2.3 asks for: UTF-16 code units.
   for (const key of Object.keys(object).sort()) {
-    if (object[key] !== undefined) parts += `${parts && ','}${text(key)}:${canonicalJson(object[key])}`;
+    const value = object[key];
+    if (value !== undefined) parts += `${parts && ','}${text(key)}:${canonicalJson(value)}`;
   }
   return `{${parts}}`;
 }
 
 function number(value: number): string {
   if (!Number.isFinite(value)) throw new TypeError('not a JSON number');
-  return JSON.stringify(value);
+  return String(value); // as JSON.stringify writes it
 }
 
 // What is spelled as it is: no quote, no backslash, no control character, nothing beyond ASCII.

@@ -3,6 +3,7 @@ import { GroupCommit } from '../platform/database/group-commit.js';
 import { Pg } from '../platform/database/pg.js';
 import { preparedName, rowExpressions, type RowChange } from '../platform/database/row-writer.js';
 import { terminalStates, wordOf } from '../protocol/a2a/states.js';
+import { bodyToStore } from './stored-event.js';
 import type { EventSink } from './event-sink.port.js';
 import { EventSinks } from './event-sinks.service.js';
 import { ownerOf, type NumberedEvent, type StoredTask } from './task.types.js';
@@ -254,11 +255,11 @@ function stateColumns({ task, hold }: TaskChange): object {
   };
 }
 
-function eventRows({ task, events }: TaskChange): object[] {
-  return events.map(({ seq, body }, index) => ({
+function eventRows({ task, from, events }: TaskChange): object[] {
+  return events.map((event, index) => ({
     task_id: task.id,
-    seq,
-    body,
+    seq: event.seq,
+    body: bodyToStore(task, event, from === undefined),
     terminal: index === events.length - 1 && terminalStates.has(task.state),
   }));
 }

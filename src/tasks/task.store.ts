@@ -7,6 +7,7 @@ import { Pg } from '../platform/database/pg.js';
 import { foldArtifacts } from '../protocol/a2a/artifacts.js';
 import type { Artifact, Message, StreamResponse } from '../protocol/a2a/model.js';
 import { stateOf } from '../protocol/a2a/states.js';
+import { bodyFromStore, type StoredBody } from './stored-event.js';
 import { ownerOf, type NumberedEvent, type StoredTask } from './task.types.js';
 
 /** The columns of a task that make a StoredTask. */
@@ -36,7 +37,7 @@ export interface TaskRow {
 interface EventRow {
   task_id: string;
   seq: number;
-  body: StreamResponse;
+  body: StoredBody;
 }
 
 /** Events that one read of a log brings; a reader asks again for more. */
@@ -76,7 +77,7 @@ export class TaskStore {
       ),
       [id, after],
     );
-    return rows.map(({ seq, body }) => ({ seq, body }));
+    return this.restore(id, rows);
   }
 
   /** Events of a task after one number up to another, in order. */
@@ -86,7 +87,16 @@ export class TaskStore {
       'select seq, body from a2a_task_events where task_id = $1 and seq > $2 and seq <= $3 order by seq',
       [id, after, until],
     );
-    return rows.map(({ body }) => body);
+    return (await this.restore(id, rows)).map(({ body }) => body);
+  }
+
+  /** Rows of one log to events; the task is read when they leave to it what it says. */
+  private async restore(id: string, rows: readonly Pick<EventRow, 'seq' | 'body'>[]): Promise<NumberedEvent[]> {
+    const task = rows.some(({ body }) => 'besideTask' in body) ? await this.find(id) : undefined;
+    return rows.flatMap(({ seq, body }) => {
+      if (!('besideTask' in body)) return [{ seq, body }];
+      return task ? [{ seq, body: bodyFromStore(task, body) }] : []; // deleted meanwhile, its log with it
+    });
   }
 
   /** The numbers of the last events of those tasks that have newer ones than the given. */
@@ -143,7 +153,7 @@ export class TaskStore {
 }
 
 function taskOf(row: TaskRow, unfolded: readonly EventRow[] = []): StoredTask {
-  return {
+  const task: StoredTask = {
     id: row.id,
     orgId: row.org_id,
     agentId: row.agent_id,
@@ -155,17 +165,14 @@ function taskOf(row: TaskRow, unfolded: readonly EventRow[] = []): StoredTask {
     ...(row.status_message && { statusMessage: row.status_message }),
     statusAt: row.status_timestamp.getTime(),
     history: row.history,
-    artifacts:
-      unfolded.length === 0
-        ? row.artifacts
-        : foldArtifacts(
-            row.artifacts,
-            unfolded.map(({ body }) => body),
-          ),
+    artifacts: row.artifacts,
     isFolded: row.folded_seq === row.seq,
     ...(row.metadata && { metadata: row.metadata }),
     seq: row.seq,
     epoch: row.lease_epoch,
     ...(row.memo !== null && { memo: row.memo }),
   };
+  if (unfolded.length === 0) return task;
+  const events = unfolded.map(({ body }) => bodyFromStore(task, body));
+  return { ...task, artifacts: foldArtifacts(task.artifacts, events) };
 }

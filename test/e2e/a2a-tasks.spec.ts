@@ -62,6 +62,15 @@ describe('tasks of a published agent', () => {
     expect(task.artifacts[0].parts.map((part: any) => part.text).join('')).toBe('one two three');
   });
 
+  it.each(['echo', 'slow'])('keeps the log of a task of %s as it was streamed', async (agent) => {
+    const message = { ...userMessage('one two'), metadata: { from: 'afar' } };
+    const stream = await rpcStream(gateway, 'SendStreamingMessage', { message, metadata: { why: 'so' } }, { agent });
+    const frames = await stream.rest();
+    const { body } = await gateway.call('GET', `/api/a2a/tasks/${frames[0]!.data.result.task.id}`);
+    expect(body.log.length).toBeGreaterThan(3);
+    expect(body.log).toEqual(frames.map(({ id, data }) => ({ seq: id, event: data.result })));
+  });
+
   it('returns at once when asked to, and a worker does the rest', async () => {
     const configuration = { returnImmediately: true };
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('later'), configuration });

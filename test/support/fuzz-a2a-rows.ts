@@ -1,6 +1,8 @@
 import { foldArtifacts } from '../../src/protocol/a2a/artifacts.js';
-import type { Artifact, StreamResponse } from '../../src/protocol/a2a/model.js';
+import type { Artifact, Message, StreamResponse } from '../../src/protocol/a2a/model.js';
 import { terminalStates, wordOf } from '../../src/protocol/a2a/states.js';
+import { bodyFromStore, type StoredBody } from '../../src/tasks/stored-event.js';
+import type { StoredTask } from '../../src/tasks/task.types.js';
 import type { TestGateway } from './gateway.js';
 
 interface TaskRow {
@@ -10,6 +12,8 @@ interface TaskRow {
   readonly status_state: string;
   readonly seq: number;
   readonly folded_seq: number;
+  readonly history: Message[];
+  readonly status_message: Message | null;
   readonly artifacts: Artifact[];
   readonly held: boolean;
   readonly due: boolean;
@@ -27,17 +31,18 @@ const ended = new Set([...terminalStates].map(wordOf) as string[]);
 /** What is wrong with what all tasks left behind; `open` are agents whose tasks may wait for somebody outside. */
 export async function rowComplaints(gateway: TestGateway, open: readonly string[]): Promise<string[]> {
   const tasks = await gateway.sql<TaskRow>(
-    `select id, agent_name, context_id, status_state, seq, folded_seq, artifacts,
+    `select id, agent_name, context_id, status_state, seq, folded_seq, history, status_message, artifacts,
        lease_owner is not null as held, next_at is not null as due from a2a_tasks`,
   );
-  const events = await gateway.sql<EventRow>(
+  const events = await gateway.sql<EventRow & { body: StoredBody }>(
     'select task_id, seq, body, terminal from a2a_task_events order by task_id, seq',
   );
+  const byId = new Map(tasks.map((task) => [task.id, task]));
   const logs = new Map<string, EventRow[]>(tasks.map(({ id }) => [id, []]));
   const complaints: string[] = [];
   for (const event of events) {
-    const log = logs.get(event.task_id);
-    if (log) log.push(event);
+    const task = byId.get(event.task_id);
+    if (task) logs.get(task.id)!.push({ ...event, body: bodyFromStore(storedOf(task), event.body) });
     else complaints.push(`event ${event.seq} of no task ${event.task_id}`);
   }
   for (const task of tasks)
@@ -67,6 +72,11 @@ function taskComplaints(task: TaskRow, log: readonly EventRow[], open: readonly 
     ...(rests && (task.held || task.due) ? ['at rest, but held or due'] : []),
     ...(rests && task.folded_seq !== task.seq ? ['at rest, but not folded'] : []),
   ];
+}
+
+/** As much of the task as its events lean on. */
+function storedOf({ id, context_id: contextId, history, status_message: message, artifacts }: TaskRow): StoredTask {
+  return { id, contextId, history, statusMessage: message ?? undefined, artifacts } as unknown as StoredTask;
 }
 
 function statusIn(body: StreamResponse): string | undefined {
