@@ -3,6 +3,16 @@ import { nextHealth, refreshDelay, type HealthState } from './health.js';
 describe('health of an agent', () => {
   const fresh: HealthState = { health: 'unknown', failures: 0 };
 
+  it('is unknown until it is reached, however often the first tries fail', () => {
+    const once = nextHealth(fresh, 'unreachable', false);
+    const twice = nextHealth(once, 'unreachable', false);
+    expect([once, twice, nextHealth(twice, 'unreachable', false)].map(({ health }) => health)).toEqual([
+      'unknown',
+      'unknown',
+      'unreachable',
+    ]);
+  });
+
   it('RE-55 walks through all four states', () => {
     const healthy = nextHealth(fresh, 'ok', false);
     const once = nextHealth(healthy, 'unreachable', false);

@@ -13,12 +13,16 @@ export interface HealthState {
 
 const failuresUntilUnreachable = 3;
 
-/** The state after an attempt. One asked for by a person is believed at once (RE-59); the background waits for three. */
+/**
+ * The state after an attempt. One asked for by a person is believed at once (RE-59); the background waits for three, and meanwhile an agent
+ * that was never reached stays unknown.
+ */
 export function nextHealth(state: HealthState, attempt: Attempt, byHand: boolean): HealthState {
   if (attempt === 'ok') return { health: 'healthy', failures: 0 };
   const failures = state.failures + 1;
   if (attempt === 'invalid') return { health: 'degraded', failures };
-  return { health: byHand || failures >= failuresUntilUnreachable ? 'unreachable' : 'degraded', failures };
+  if (byHand || failures >= failuresUntilUnreachable) return { health: 'unreachable', failures };
+  return { health: state.health === 'unknown' ? 'unknown' : 'degraded', failures };
 }
 
 const maxBackoffSeconds = 3_600;

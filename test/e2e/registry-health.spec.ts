@@ -199,7 +199,7 @@ describe('agents of rialto.config.json', () => {
     await agent.down();
     await restarted([{ url: agent.url, slug: 'declared', trustLevel: 'trusted' }], async () => {
       expect(await list()).toMatchObject([{ slug: 'declared', trustLevel: 'trusted', reachable: false }]);
-      expect(['unknown', 'degraded']).toContain((await list())[0].health);
+      expect(['unknown', 'unreachable']).toContain((await list())[0].health);
       expect(await toolNames(gateway)).toEqual([]);
       await agent.up();
       await eventually(list, ([first]) => first.health === 'healthy', 20_000);
