@@ -310,16 +310,15 @@ describe('tasks over the life of processes', () => {
       const kept = (await rpc(gateway, 'SendMessage', { message: userMessage('new') })).task.id;
       const old = '01900000-0000-7000-8000-000000000001';
       const open = '01900000-0000-7000-8000-000000000002';
-      for (const [id, state] of [
-        [old, 'completed'],
-        [open, 'input-required'],
-      ])
-        await gateway.sql(
-          `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq, updated_at)
-           select $1, org_id, agent_id, agent_name, 'c', owner, principal, $2, now() - interval '3 days', '[]', '[]', 1, 1, now() - interval '3 days' from a2a_tasks where id = $3`,
-          [id, state, kept],
-        );
-      await gateway.sql(`insert into a2a_task_events (task_id, seq, body, at) values ($1, 1, '{}', now())`, [old]);
+      // One statement: the gateway's own sweep may fall between two.
+      await gateway.sql(
+        `with tasks as (
+           insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq, updated_at)
+           select made.id, org_id, agent_id, agent_name, 'c', owner, principal, made.state, now() - interval '3 days', '[]', '[]', 1, 1, now() - interval '3 days'
+             from a2a_tasks, (values ($2::uuid, 'completed'), ($3::uuid, 'input-required')) as made (id, state) where a2a_tasks.id = $1)
+         insert into a2a_task_events (task_id, seq, body, at) values ($2, 1, '{}', now())`,
+        [kept, old, open],
+      );
       const { TaskRetentionSweeper } = await import('../../src/tasks/task-retention.sweeper.js');
       await gateway.gateway.get(TaskRetentionSweeper).sweep();
       expect((await gateway.sql('select id from a2a_tasks order by id')).map(({ id }) => id)).toEqual([open, kept]);
