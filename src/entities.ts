@@ -20,6 +20,7 @@ import { AgentOutcomesEntity, CostEventEntity, TaskInstanceEntity } from './regi
 import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity } from './tasks/task.entity.js';
 import { WebhookAttemptEntity, WebhookDeliveryEntity } from './webhooks/delivery.entity.js';
 import { PushConfigEntity } from './webhooks/push-config.entity.js';
+import { WebhookSecretEntity } from './webhooks/webhook-secret.entity.js';
 
 /** Every entity class, once: for the app and for the migration command. */
 export const entities = [
@@ -47,5 +48,6 @@ export const entities = [
   PushConfigEntity,
   WebhookDeliveryEntity,
   WebhookAttemptEntity,
+  WebhookSecretEntity,
   McpSessionEntity,
 ];

@@ -13,6 +13,8 @@ export type DeliveryStatus = 'pending' | 'delivered' | 'dead' | 'skipped';
 @Index('ix_webhook_deliveries_pending', ['taskId', 'configId', 'seq'], { where: "status = 'pending'" })
 @Index('ix_webhook_deliveries_due', ['nextAt'], { where: "status = 'pending'" })
 @Index('ix_webhook_deliveries_created', ['createdAt'])
+@Index('ix_webhook_deliveries_org', ['orgId', 'createdAt', 'seq', 'id'])
+@Index('ix_webhook_deliveries_open', ['orgId', 'createdAt', 'seq', 'id'], { where: "status <> 'delivered'" })
 export class WebhookDeliveryEntity {
   /** Also the `webhook-id` of each try. */
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_webhook_deliveries' })
@@ -37,6 +39,10 @@ export class WebhookDeliveryEntity {
   /** Tries that were begun; whoever writes the end of an older one changes nothing. */
   @Column('integer', { default: 0 })
   attempts: number;
+
+  /** Tries that were over when somebody had it delivered anew; the schedule begins behind them. */
+  @Column('integer', { name: 'earlier_attempts', default: 0 })
+  earlierAttempts: number;
 
   /** When the next try is due, by the clock of the database. */
   @Column('timestamptz', { name: 'next_at', default: () => 'now()' })

@@ -4,6 +4,7 @@ import { isGone, Presence } from '../platform/database/presence.js';
 import type { PushFormat } from '../protocol/a2a/operations.js';
 import type { SealedConfig } from './push-config.store.js';
 import type { Verdict } from './retry-plan.js';
+import { lastingSecrets, type SealedSecret } from './webhook-secret.store.js';
 
 /** Longer than a try can take; a killed process is taken over at once (platform/database/presence.ts). */
 const leaseMs = 30_000;
@@ -19,10 +20,14 @@ export interface Claimed extends SealedConfig {
   readonly seq: number;
   /** The number of this try, from 1. */
   readonly attempts: number;
+  /** Of these, what was over when it was to be delivered anew. */
+  readonly earlier_attempts: number;
   readonly body: string | null;
   /** Null, like its other columns, when the configuration is deleted. */
   readonly state: 'active' | 'failing' | 'disabled' | null;
   readonly format: PushFormat;
+  /** What the org signs with now, the newest first. */
+  readonly secrets: readonly SealedSecret[];
 }
 
 /** One try as it is remembered. */
@@ -54,7 +59,8 @@ export class DeliveryStore {
        update webhook_deliveries d set attempts = d.attempts + 1, lease_owner = $3, lease_until = ${later(String(leaseMs))}
        from head left join push_configs c on c.task_id = head.task_id and c.id = head.config_id
        where d.id = head.id and d.status = 'pending' and d.next_at <= now() and ${isFree}
-       returning d.id as delivery, d.seq, d.attempts, d.body, d.task_id, d.org_id, c.id, c.url, c.token, c.authentication, c.format, c.state`,
+       returning d.id as delivery, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.org_id, c.id, c.url, c.token, c.authentication, c.format, c.state,
+         ${lastingSecrets('d.org_id')} as secrets`,
       [taskId, configId, this.presence.id],
     );
     return row;

@@ -22,13 +22,32 @@ export interface Circumstances {
   readonly chance: number;
 }
 
-const usualDelays = [1_000, 5_000, 30_000, 120_000, 600_000];
+const [second, minute, hour] = [1_000, 60_000, 3_600_000];
+/** Ten tries over 75.6 hours. */
+const usualDelays = [
+  5 * second,
+  5 * minute,
+  30 * minute,
+  2 * hour,
+  5 * hour,
+  10 * hour,
+  14 * hour,
+  20 * hour,
+  24 * hour,
+];
 /** Three tries (RY-35). */
 const reynDelays = [500, 2_000];
-const longestAsked = 600_000;
 const jitter = 0.2;
 
-/** @param attempt the number of the try that ended, from 1. A redirect is a failure, 410 is for good. */
+/** How many tries a delivery has. */
+export function maxAttempts(format: PushFormat): number {
+  return (format === 'reyn' ? reynDelays : usualDelays).length + 1;
+}
+
+/**
+ * @param attempt the number of the try that ended, from 1. A redirect is a failure, 410 is for good. A receiver may ask for a pause of up to
+ * twice the planned one.
+ */
 export function verdictOf(format: PushFormat, attempt: number, end: TryEnd, { now, chance }: Circumstances): Verdict {
   const { status = 0, retryAfter } = end;
   if (status >= 200 && status < 300) return { kind: 'delivered' };
@@ -39,7 +58,7 @@ export function verdictOf(format: PushFormat, attempt: number, end: TryEnd, { no
   // A dead channel is left alone for the rest of its run (RY-36).
   if (delay === undefined || isRefused) return isReyn ? { kind: 'closed', reason: 'dead' } : { kind: 'dead' };
   const spread = delay * (1 - jitter + 2 * jitter * chance);
-  return { kind: 'retry', inMs: Math.round(Math.max(spread, Math.min(askedMs(retryAfter, now), longestAsked))) };
+  return { kind: 'retry', inMs: Math.round(Math.max(spread, Math.min(askedMs(retryAfter, now), 2 * delay))) };
 }
 
 /** What `Retry-After` asks for: seconds, or a date (RFC 9110 section 10.2.3); 0 for anything else. */

@@ -9,6 +9,7 @@ import { PushConfigStore } from './push-config.store.js';
 import { Rendering } from './rendering.js';
 import { verdictOf, type Verdict } from './retry-plan.js';
 import { TaskLogService } from '../tasks/task-log.service.js';
+import { WebhookSecretStore } from './webhook-secret.store.js';
 import { WebhookPost, type Posted } from './webhook-post.js';
 
 /** Deliveries of one configuration in a row; then others have their turn. */
@@ -26,6 +27,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
   constructor(
     private readonly deliveries: DeliveryStore,
     private readonly configs: PushConfigStore,
+    private readonly secrets: WebhookSecretStore,
     private readonly log: TaskLogService,
     private readonly post: WebhookPost,
     @Inject(LOGGER) private readonly logger: Logger,
@@ -77,15 +79,16 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
   private async tryOnce(claimed: Claimed, rendering: Rendering): Promise<Posted | undefined> {
     const { delivery: id, format, seq } = claimed;
     const config = this.configs.open(claimed);
+    const secrets = claimed.secrets.map((sealed) => this.secrets.open(claimed.org_id, sealed));
     const body = claimed.body ?? (await rendering.bodyOf(format, seq));
     if (body === undefined) await this.deliveries.skip(claimed, seq);
     else if (claimed.body !== null || (await this.deliveries.keepBody(claimed, body)))
-      return this.post.send({ id, config, mediaType: mediaTypeOf(format), body });
+      return this.post.send({ id, config, secrets, mediaType: mediaTypeOf(format), body });
     return undefined;
   }
 
   private async settle(claimed: Claimed, posted: Posted): Promise<number | undefined> {
-    const verdict = verdictOf(claimed.format, claimed.attempts, posted, {
+    const verdict = verdictOf(claimed.format, claimed.attempts - claimed.earlier_attempts, posted, {
       now: systemClock.now(),
       chance: Math.random(),
     });

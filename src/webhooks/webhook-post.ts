@@ -3,8 +3,10 @@ import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { storableText } from '../kernel/json.js';
 import { SafeFetch, type SafeStream } from '../platform/http/safe-fetch.js';
-import type { PushConfig } from '../protocol/a2a/operations.js';
+import { signatureHeaders } from '../protocol/webhook-signature.js';
 import type { Tried } from './delivery.store.js';
+import type { StoredConfig } from './push-config.store.js';
+import { WebhookTokens } from './webhook-tokens.js';
 
 const timeoutMs = 10_000;
 const maxReplyBytes = 4_096;
@@ -13,7 +15,9 @@ const maxReadBytes = 1_048_576;
 
 export interface Post {
   readonly id: string;
-  readonly config: PushConfig;
+  readonly config: StoredConfig;
+  /** What it is signed with, one signature each. */
+  readonly secrets: readonly string[];
   readonly mediaType: string;
   readonly body: string;
 }
@@ -23,27 +27,30 @@ export type Posted = Tried & { readonly retryAfter?: string };
 /** One try: a POST that follows no redirect, over within ten seconds. */
 @Injectable()
 export class WebhookPost {
-  constructor(private readonly safeFetch: SafeFetch) {}
+  constructor(
+    private readonly safeFetch: SafeFetch,
+    private readonly tokens: WebhookTokens,
+  ) {}
 
   /** Never rejects: a failure is an answer without a status, or one that broke off. */
-  async send({ id, config, mediaType, body }: Post): Promise<Posted> {
+  async send(post: Post): Promise<Posted> {
     const begun = systemClock.elapsed();
-    const tried = await this.exchange(config, { ...headersOf(id, config), 'Content-Type': mediaType }, body).catch(
-      (error: unknown) => ({ error: RialtoError.from(error).code }),
-    );
+    const tried = await this.exchange(post).catch((error: unknown) => ({ error: RialtoError.from(error).code }));
     return { ...tried, durationMs: systemClock.elapsed() - begun };
   }
 
-  private async exchange(
-    config: PushConfig,
-    headers: Record<string, string>,
-    body: string,
-  ): Promise<Omit<Posted, 'durationMs'>> {
+  private async exchange(post: Post): Promise<Omit<Posted, 'durationMs'>> {
+    const { config, body } = post;
+    const authorization = await this.authorizationOf(post);
+    const headers = headersOf(post, authorization);
     const limits = { deadlineMs: timeoutMs, maxBytes: maxReadBytes };
     const answer = await this.safeFetch.stream({ method: 'POST', url: config.url, headers, body, ...limits });
     const { status } = answer;
     const retryAfter = answer.headers['retry-after'];
-    const reply = storableText(withoutSecrets(await beginningOf(answer), config), maxReplyBytes);
+    const reply = storableText(
+      withoutSecrets(await beginningOf(answer), [config.token, authorization?.credentials]),
+      maxReplyBytes,
+    );
     return {
       status,
       ...(reply !== '' && { reply }),
@@ -51,16 +58,32 @@ export class WebhookPost {
       ...((status < 200 || status >= 300) && { error: `status_${status}` }),
     };
   }
+
+  /** That of the configuration; a bearer without credentials gets a token of ours, which our JWKS verifies. */
+  private async authorizationOf(post: Post): Promise<Authorization | undefined> {
+    const { scheme, credentials } = post.config.authentication ?? {};
+    if (scheme === undefined) return undefined;
+    if (credentials !== undefined) return { scheme, credentials };
+    return scheme.toLowerCase() === 'bearer' ? { scheme, credentials: await this.tokens.issue(post) } : undefined;
+  }
 }
 
-function headersOf(id: string, { token, authentication }: PushConfig): Record<string, string> {
-  const credentials = authentication?.credentials;
+interface Authorization {
+  readonly scheme: string;
+  readonly credentials: string;
+}
+
+function headersOf(
+  { id, config, secrets, mediaType, body }: Post,
+  authorization?: Authorization,
+): Record<string, string> {
+  const { token } = config;
   return {
+    'Content-Type': mediaType,
     'User-Agent': 'rialto-webhooks',
-    'webhook-id': id,
-    'webhook-timestamp': String(Math.floor(systemClock.now() / 1_000)),
+    ...signatureHeaders(secrets, { id, body, at: systemClock.now() }),
     ...(token !== undefined && { 'A2A-Notification-Token': token, 'X-A2A-Notification-Token': token }),
-    ...(credentials !== undefined && { Authorization: `${authentication!.scheme} ${credentials}` }),
+    ...(authorization && { Authorization: `${authorization.scheme} ${authorization.credentials}` }),
   };
 }
 
@@ -81,7 +104,7 @@ async function beginningOf({ body }: SafeStream): Promise<string> {
 }
 
 /** A receiver may say back what it was sent; it is not kept. */
-function withoutSecrets(reply: string, { token, authentication }: PushConfig): string {
-  const secrets = [token, authentication?.credentials].filter((secret) => secret !== undefined && secret !== '');
+function withoutSecrets(reply: string, sent: readonly (string | undefined)[]): string {
+  const secrets = sent.filter((secret) => secret !== undefined && secret !== '');
   return secrets.reduce<string>((text, secret) => text.replaceAll(secret!, '[redacted]'), reply);
 }

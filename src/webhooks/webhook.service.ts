@@ -11,6 +11,7 @@ import { limits } from '../protocol/a2a/limits.js';
 import type { PushConfig, PushFormat } from '../protocol/a2a/operations.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { TaskService } from '../tasks/task.service.js';
+import { requirePostable } from './postable.js';
 import { maxConfigs, PushConfigStore, type StoredConfig } from './push-config.store.js';
 import { WebhookBell } from './webhook-bell.js';
 
@@ -42,20 +43,9 @@ export class WebhookService {
     private readonly around: WebhookSurroundings,
   ) {}
 
-  /** Throws `url_not_allowed` for an address that may not be called, `invalid_params` for what no header can hold. */
-  private check({ url, token, authentication }: PushConfig): void {
-    this.around.safeFetch.check(url);
-    const violations = [
-      ...(isHeaderText(token) ? [] : ['token']),
-      ...(authentication && !isToken(authentication.scheme) ? ['authentication.scheme'] : []),
-      ...(isHeaderText(authentication?.credentials) ? [] : ['authentication.credentials']),
-    ].map((field) => ({ field, description: 'must not contain what no HTTP header can hold' }));
-    if (violations.length > 0) throw new RialtoError('invalid_params', { violations });
-  }
-
-  /** The same for one that comes with a message, before there is a task to ask about. Throws `denied` too. */
+  /** For one that comes with a message, before there is a task to ask about. Throws as requirePostable does, and `denied`. */
   async admit(ctx: CallContext, agent: PublishedAgent, config: PushConfig): Promise<void> {
-    this.check(config);
+    requirePostable(this.around.safeFetch, config);
     if (await this.tasks.mayConfigure(ctx, agent)) return;
     throw new RialtoError('denied', { message: 'you may not have changes of tasks posted' });
   }
@@ -74,7 +64,7 @@ export class WebhookService {
     given: Given & { readonly taskId: string },
   ): Promise<PushConfig> {
     const task = await this.tasks.visible(ctx, agent, given.taskId);
-    this.check(given);
+    requirePostable(this.around.safeFetch, given);
     const { format, id = freshId(format, task.id), ...shown } = given;
     const config = { ...shown, id, taskId: task.id };
     const args = { configId: id, host: new URL(given.url).host };
@@ -142,13 +132,4 @@ function freshId(format: PushFormat, taskId: string): string {
 
 function shownOf({ authentication, ...config }: StoredConfig): PushConfig {
   return { ...config, ...(authentication && { authentication: { scheme: authentication.scheme } }) };
-}
-
-/** Printable ASCII, which is what leaves this process in a header (platform/http/safe-headers.ts). */
-function isHeaderText(text = ''): boolean {
-  return /^[\x20-\x7e]*$/.test(text);
-}
-
-function isToken(text: string): boolean {
-  return /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(text);
 }

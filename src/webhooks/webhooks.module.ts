@@ -1,6 +1,8 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { EventSinks } from '../tasks/event-sinks.service.js';
 import { TasksModule } from '../tasks/tasks.module.js';
+import { DeliveryLogService } from './delivery-log.service.js';
+import { DeliveryLogStore } from './delivery-log.store.js';
 import { DeliverySink } from './delivery.sink.js';
 import { DeliveryStore } from './delivery.store.js';
 import { PushConfigStore } from './push-config.store.js';
@@ -10,13 +12,21 @@ import { WebhookDeliverer } from './webhook-deliverer.js';
 import { WebhookPost } from './webhook-post.js';
 import { WebhookRetentionStore } from './webhook-retention.store.js';
 import { WebhookRetentionSweeper } from './webhook-retention.sweeper.js';
+import { WebhookSecretStore } from './webhook-secret.store.js';
+import { WebhookSecretsService } from './webhook-secrets.service.js';
+import { WebhookController } from './webhook.controller.js';
 import { WebhookService, WebhookSurroundings } from './webhook.service.js';
 import { WebhookSweeper } from './webhook.sweeper.js';
+import { WebhookTestService } from './webhook-test.service.js';
+import { WebhookTokens } from './webhook-tokens.js';
 
 /** Room 9: push notifications. */
 @Module({
   imports: [TasksModule],
+  controllers: [WebhookController],
   providers: [
+    DeliveryLogService,
+    DeliveryLogStore,
     DeliverySink,
     DeliveryStore,
     PushConfigStore,
@@ -26,9 +36,13 @@ import { WebhookSweeper } from './webhook.sweeper.js';
     WebhookPost,
     WebhookRetentionStore,
     WebhookRetentionSweeper,
+    WebhookSecretsService,
+    WebhookSecretStore,
     WebhookService,
     WebhookSurroundings,
     WebhookSweeper,
+    WebhookTestService,
+    WebhookTokens,
   ],
   exports: [WebhookService],
 })

@@ -84,6 +84,21 @@ describe('abuse 12: every operation for every role', () => {
     const { body } = await admin('POST', '/api/mailbox/mailbox/lease');
     [ids.task, ids.epoch] = [body.task.id as string, String(body.leaseEpoch)];
   };
+  const aWebhookSecret = async () => {
+    ids.secret = (await admin('POST', '/api/webhooks/secrets', {})).body.id as string;
+  };
+  const aDelivery = async () => {
+    await aMailbox();
+    const taskPushNotificationConfig = { id: 'hook', url: `${agent.url}/hook` };
+    const params = { message: message(), configuration: { returnImmediately: true, taskPushNotificationConfig } };
+    const { body } = await admin('POST', '/a2a/agents/mailbox', { ...send(), params });
+    const taskId = body.result.task.id as string;
+    await admin('POST', `/api/a2a/tasks/${taskId}/cancel`);
+    const gone = { method: 'DeleteTaskPushNotificationConfig', params: { taskId, id: 'hook' } };
+    await admin('POST', '/a2a/agents/mailbox', { ...send(), ...gone });
+    const made = await admin('GET', `/api/webhooks/deliveries?taskId=${taskId}`);
+    ids.delivery = made.body.items[0].id as string;
+  };
   const ping = () => ({ jsonrpc: '2.0', id: 1, method: 'ping' });
 
   const everyone: Cells = [200, 200, 200, 200, 200];
@@ -165,6 +180,15 @@ describe('abuse 12: every operation for every role', () => {
       body: () => ({ id: 'e', type: 'complete', leaseEpoch: Number(ids.epoch) }),
       before: aLease,
     },
+    'GET /api/webhooks/secrets': { cells: lists },
+    'POST /api/webhooks/secrets': { cells: makes(201), body: () => ({}) },
+    'DELETE /api/webhooks/secrets/{id}': { cells: changesOwn(204), before: aWebhookSecret },
+    'GET /api/webhooks/deliveries': { cells: lists },
+    'GET /api/webhooks/deliveries/summary': { cells: lists },
+    'GET /api/webhooks/deliveries/{id}': { cells: readsOwn, before: aDelivery },
+    'POST /api/webhooks/deliveries/{id}/redeliver': { cells: changesOwn(409), before: aDelivery },
+    'POST /api/webhooks/deliveries/replay': { cells: makes(200), body: () => ({ state: 'dead' }) },
+    'POST /api/webhooks/test': { cells: makes(200), body: () => ({ url: `${agent.url}/hook` }) },
     'GET /api/policies': { cells: lists },
     'POST /api/policies': {
       cells: makes(201),
@@ -206,17 +230,16 @@ describe('abuse 12: every operation for every role', () => {
   };
 
   function pathOf(method: string, template: string): string {
-    const id = template.includes('a2a/tasks')
-      ? ids.task
-      : template.startsWith('/api/a2a/agents')
-        ? ids.agent
-        : template.startsWith('/api/a2a/published')
-          ? ids.published
-          : template.startsWith('/api/policies')
-            ? ids.policy
-            : template.startsWith('/api/keys')
-              ? ids.key
-              : ids.decision;
+    const owners = {
+      'a2a/tasks': ids.task,
+      'api/a2a/agents': ids.agent,
+      'api/a2a/published': ids.published,
+      'api/policies': ids.policy,
+      'api/keys': ids.key,
+      'api/webhooks/secrets': ids.secret,
+      'api/webhooks/deliveries': ids.delivery,
+    };
+    const [, id] = Object.entries(owners).find(([part]) => template.includes(part)) ?? ['', ids.decision];
     const isCard = template.endsWith('.json');
     const values: Record<string, string | undefined> = {
       id,

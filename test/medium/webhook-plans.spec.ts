@@ -1,6 +1,8 @@
 import pg from 'pg';
-import { Pg } from '../../src/platform/database/pg.js';
+import type { OrgId } from '../../src/kernel/ids.js';
+import type { Pg } from '../../src/platform/database/pg.js';
 import type { Presence } from '../../src/platform/database/presence.js';
+import { DeliveryLogStore } from '../../src/webhooks/delivery-log.store.js';
 import { DeliverySink } from '../../src/webhooks/delivery.sink.js';
 import { DeliveryStore } from '../../src/webhooks/delivery.store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -30,14 +32,14 @@ describe('plans of webhook statements', () => {
     return rows.map((row) => row['QUERY PLAN']).join('\n');
   };
   /** The plans of what a store runs, instead of the answers. */
-  const plansOf = async (run: (store: DeliveryStore) => Promise<unknown>): Promise<string> => {
+  const plansWith = async (run: (spy: Pg) => Promise<unknown>): Promise<string> => {
     const plans: Promise<string>[] = [];
-    const spy = {
-      rows: (_name: string, text: string, values: unknown[]) => (plans.push(explained(text, values)), []),
-    };
-    await run(new DeliveryStore(spy as unknown as Pg, { id: 1 } as Presence));
+    const rows = (_name: string, text: string, values: unknown[]) => (plans.push(explained(text, values)), []);
+    await run({ rows } as unknown as Pg);
     return (await Promise.all(plans)).join('\n');
   };
+  const plansOf = (run: (store: DeliveryStore) => Promise<unknown>): Promise<string> =>
+    plansWith((spy) => run(new DeliveryStore(spy, { id: 1 } as Presence)));
 
   it('an event of a task without configurations is one look into an index, in a new table and in a full one', async () => {
     const events = `(select r.task_id, r.task_id as org_id, 2 as seq from json_to_recordset($1::json) as r(task_id uuid))`;
@@ -70,5 +72,17 @@ describe('plans of webhook statements', () => {
     const due = await plansOf((store) => store.findDue(200));
     expect(due).toMatch(/ix_webhook_deliveries_(due|pending)/);
     expect(due).not.toMatch(/Seq Scan on webhook_deliveries/);
+  });
+
+  it('lists read no more than a page: of all, and of the few that were given up among any number', async () => {
+    await pool.query(`update webhook_deliveries set status = 'dead' where seq between 5 and 8`);
+    await pool.query('analyze webhook_deliveries');
+    const page = (state?: 'dead') => plansWith((spy) => new DeliveryLogStore(spy).page(none as OrgId, { state }, 20));
+    expect(await page()).toMatch(/Index Scan Backward using ix_webhook_deliveries_org/);
+    const dead = await page('dead');
+    expect(dead).toMatch(/using ix_webhook_deliveries_open/);
+    expect(
+      Math.max(...[...dead.matchAll(/Rows Removed by Filter: (\d+)/g)].map(([, rows]) => Number(rows)), 0),
+    ).toBeLessThan(20);
   });
 });

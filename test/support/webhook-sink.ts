@@ -8,7 +8,9 @@ export type Reply =
   | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string }
   /** Never answers, or says that it took the post and breaks off. */
   | 'hang'
-  | 'break off';
+  | 'break off'
+  /** Takes it, and says back the credentials that came with it. */
+  | 'say back';
 
 /** One POST as it arrived. */
 export interface Received {
@@ -77,6 +79,7 @@ function send(response: ServerResponse, reply: Reply): void {
     setTimeout(() => response.destroy(), 20);
     return;
   }
+  if (reply === 'say back') return void response.end(response.req.headers.authorization);
   const { status, headers = {}, body = '' } = typeof reply === 'number' ? { status: reply } : reply;
   response.writeHead(status, headers).end(body);
 }

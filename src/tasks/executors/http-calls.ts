@@ -5,10 +5,10 @@ import { RialtoError } from '../../kernel/errors.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { SafeFetch, type SafeResponse } from '../../platform/http/safe-fetch.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { signatureHeaders } from '../../protocol/webhook-signature.js';
 import { PublishedService } from '../../registry/published.service.js';
 import type { ExecutorConfig, PublishedAgent } from '../../registry/published.types.js';
 import { pauseAfter } from './http-retry.js';
-import { signatureHeaders } from './http-signature.js';
 
 type HttpConfig = Extract<ExecutorConfig, { kind: 'http' }>;
 
@@ -67,7 +67,7 @@ export class HttpCalls {
       headers: {
         'Content-Type': 'application/json',
         'User-Agent': 'rialto',
-        ...signatureHeaders(secret.reveal(), { id, body, at: systemClock.now() }),
+        ...signatureHeaders([secret.reveal()], { id, body, at: systemClock.now() }),
       },
       body,
       deadlineMs: timeoutMs,

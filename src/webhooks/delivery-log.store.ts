@@ -1,0 +1,151 @@
+import { Injectable } from '@nestjs/common';
+import type { OrgId } from '../kernel/ids.js';
+import { Pg } from '../platform/database/pg.js';
+import type { Tx } from '../platform/database/tx.js';
+import type { PushFormat } from '../protocol/a2a/operations.js';
+import type { ConfigKey } from './delivery.store.js';
+import type { DeliveryState } from './webhook.types.js';
+
+/** Which deliveries of an org; what is absent is not asked for. */
+export interface DeliveryFilter {
+  readonly state?: DeliveryState;
+  readonly taskId?: string;
+  readonly configId?: string;
+  /** When they were made, ISO 8601: from here, and before there. */
+  readonly from?: string;
+  readonly to?: string;
+}
+
+export interface DeliveryRow {
+  readonly id: string;
+  readonly task_id: string;
+  readonly config_id: string;
+  readonly seq: number;
+  readonly state: DeliveryState;
+  readonly attempts: number;
+  readonly earlier_attempts: number;
+  /** Null when the configuration is deleted, like `format`. */
+  readonly url: string | null;
+  readonly format: PushFormat | null;
+  readonly body: string | null;
+  readonly next_at: Date;
+  readonly last_status: number | null;
+  readonly last_error: string | null;
+  readonly created_at: Date;
+  readonly ended_at: Date | null;
+  /** `created_at` as exactly as the database has it. */
+  readonly at: string;
+}
+
+export interface AttemptRow {
+  readonly number: number;
+  readonly at: Date;
+  readonly duration_ms: number;
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly reply: string | null;
+}
+
+const stateOf = `case when d.status <> 'pending' then d.status when d.lease_until > now() then 'processing'
+  when d.attempts > d.earlier_attempts then 'failed' else 'pending' end`;
+const exactly = `to_char(d.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+const columns = `d.id, d.task_id, d.config_id, d.seq, ${stateOf} as state, d.attempts, d.earlier_attempts, c.url, c.format, d.body,
+  d.next_at, d.last_status, d.last_error, d.created_at, d.ended_at, ${exactly} as at`;
+const withConfig = 'webhook_deliveries d left join push_configs c on c.task_id = d.task_id and c.id = d.config_id';
+const conditions = `d.org_id = $1 and ($2::text is null or ${stateOf} = $2) and ($3::uuid is null or d.task_id = $3) and ($4::text is null or d.config_id = $4)
+  and ($5::timestamptz is null or d.created_at >= $5) and ($6::timestamptz is null or d.created_at < $6)`;
+/** What is wrong or under way is rare, and found among any number of delivered ones by an index of its own. */
+const shapes = {
+  any: conditions,
+  open: `${conditions} and d.status <> 'delivered'`,
+} as const;
+const shapeOf = ({ state }: DeliveryFilter): keyof typeof shapes =>
+  state === undefined || state === 'delivered' ? 'any' : 'open';
+/** Takes its place again as if it were new. A configuration that is disabled or deleted takes nothing. */
+const anew = `update webhook_deliveries d set status = 'pending', next_at = now(), earlier_attempts = d.attempts, ended_at = null,
+  lease_owner = null, lease_until = null`;
+const open = `exists (select from push_configs c where c.task_id = d.task_id and c.id = d.config_id and c.state <> 'disabled')`;
+/** What somebody works on, or is new, is delivered anyway. */
+const mayAgain = `(d.status <> 'pending' or (d.attempts > d.earlier_attempts and (d.lease_until is null or d.lease_until < now())))`;
+
+const valuesOf = (org: OrgId, { state, taskId, configId, from, to }: DeliveryFilter): unknown[] => [
+  org,
+  state ?? null,
+  taskId ?? null,
+  configId ?? null,
+  from ?? null,
+  to ?? null,
+];
+
+/** Deliveries as their org sees them, and how they begin anew. */
+@Injectable()
+export class DeliveryLogStore {
+  constructor(private readonly pg: Pg) {}
+
+  /** The newest first, one more than `limit` when there are more. @param after `at`, `seq` and `id` of a row. */
+  page(org: OrgId, filter: DeliveryFilter, limit: number, after?: readonly string[]): Promise<DeliveryRow[]> {
+    const shape = shapeOf(filter);
+    return this.pg.rows<DeliveryRow>(
+      `delivery-page-${shape}`,
+      `select ${columns} from ${withConfig} where ${shapes[shape]} and ($7::timestamptz is null or (d.created_at, d.seq, d.id) < ($7, $8::integer, $9::uuid))
+       order by d.created_at desc, d.seq desc, d.id desc limit $10`,
+      [...valuesOf(org, filter), ...(after ?? [null, null, null]), limit + 1],
+    );
+  }
+
+  async find(org: OrgId, id: string): Promise<DeliveryRow | undefined> {
+    const [row] = await this.pg.rows<DeliveryRow>(
+      'delivery-one',
+      `select ${columns} from ${withConfig} where d.org_id = $1 and d.id = $2`,
+      [org, id],
+    );
+    return row;
+  }
+
+  /** The tries of a delivery, the first first. */
+  attempts(id: string): Promise<AttemptRow[]> {
+    return this.pg.rows<AttemptRow>(
+      'delivery-attempts',
+      'select number, at, duration_ms, status, error, reply from webhook_attempts where delivery_id = $1 order by number',
+      [id],
+    );
+  }
+
+  /** How many of those made in a range are in which state. */
+  counts(org: OrgId, from: string, to: string | undefined): Promise<{ state: DeliveryState; count: number }[]> {
+    return this.pg.rows(
+      'delivery-counts',
+      `select ${stateOf} as state, count(*)::int as count from webhook_deliveries d
+       where d.org_id = $1 and d.created_at >= $2 and ($3::timestamptz is null or d.created_at < $3) group by 1`,
+      [org, from, to ?? null],
+    );
+  }
+
+  /** Undefined when it may not begin anew. */
+  async redeliver(tx: Tx, org: OrgId, id: string): Promise<ConfigKey | undefined> {
+    const [rows] = await tx.manager.query<[ConfigKey[], number]>(
+      `${anew} where d.org_id = $1 and d.id = $2 and ${mayAgain} and ${open} returning d.task_id as "taskId", d.config_id as "configId"`,
+      [org, id],
+    );
+    return rows[0];
+  }
+
+  /** The oldest `limit` that match and may begin anew, in their order. @param after as in `page`. */
+  async replay(
+    tx: Tx,
+    org: OrgId,
+    filter: DeliveryFilter,
+    limit: number,
+    after?: readonly string[],
+  ): Promise<(ConfigKey & { readonly place: readonly string[] })[]> {
+    const rows = await tx.manager.query<(ConfigKey & { at: string; seq: number; id: string })[]>(
+      `with chosen as (select d.id from webhook_deliveries d where ${shapes[shapeOf(filter)]} and ${mayAgain} and ${open}
+           and ($7::timestamptz is null or (d.created_at, d.seq, d.id) > ($7, $8::integer, $9::uuid))
+         order by d.created_at, d.seq, d.id limit $10 for update skip locked),
+       begun as (${anew} from chosen where d.id = chosen.id returning d.*)
+       select d.task_id as "taskId", d.config_id as "configId", ${exactly} as at, d.seq, d.id from begun d order by d.created_at, d.seq, d.id`,
+      [...valuesOf(org, filter), ...(after ?? [null, null, null]), limit],
+    );
+    return rows.map(({ taskId, configId, at, seq, id }) => ({ taskId, configId, place: [at, String(seq), id] }));
+  }
+}

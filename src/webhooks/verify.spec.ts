@@ -1,0 +1,40 @@
+import { Webhook } from 'standardwebhooks';
+import { verifyWebhook, WebhookVerificationError } from './verify.js';
+
+const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const other = `whsec_${Buffer.alloc(32, 8).toString('base64')}`;
+const now = Date.parse('2026-01-31T12:00:00Z');
+const body = '{"task":{"id":"ü"}}';
+const signed = (by: readonly string[] = [secret], at = now) => ({
+  'webhook-id': 'msg_1',
+  'webhook-timestamp': String(at / 1_000),
+  'webhook-signature': by.map((one) => new Webhook(one).sign('msg_1', new Date(at), body)).join(' '),
+});
+
+describe('abuse 29: a delivery is believed', () => {
+  it('when the library of Standard Webhooks has signed it', () => {
+    expect(verifyWebhook(secret, signed(), body, { now })).toEqual({ task: { id: 'ü' } });
+    expect(verifyWebhook(secret, new Headers(signed()), Buffer.from(body), { now })).toEqual({ task: { id: 'ü' } });
+    expect(verifyWebhook(secret, { ...signed(), 'Webhook-Id': ['msg_1'] }, body, { now })).toBeDefined();
+  });
+
+  it('with either secret while one is changed for another, on both sides', () => {
+    for (const one of [secret, other]) expect(verifyWebhook(one, signed([other, secret]), body, { now })).toBeDefined();
+    expect(verifyWebhook([other, secret], signed(), body, { now })).toBeDefined();
+  });
+
+  it.each([
+    ['another body', secret, signed(), body.replace('id', 'ID')],
+    ['the signature of another secret', secret, signed([other]), body],
+    ['another id', secret, { ...signed(), 'webhook-id': 'msg_2' }, body],
+    ['another time', secret, { ...signed(), 'webhook-timestamp': String(now / 1_000 - 1) }, body],
+    ['no signature', secret, { ...signed(), 'webhook-signature': undefined }, body],
+    ['an empty signature', secret, { ...signed(), 'webhook-signature': ' v1, v2,x' }, body],
+    ['no time', secret, { ...signed(), 'webhook-timestamp': 'now' }, body],
+    ['an old one, sent again', secret, signed([secret], now - 301_000), body],
+    ['one from the future', secret, signed([secret], now + 301_000), body],
+    ['no secret at all', [], signed(), body],
+  ])('but not %s', (_, by, headers, text) => {
+    expect(() => verifyWebhook(by, headers, text, { now })).toThrow(WebhookVerificationError);
+  });
+});

@@ -1,0 +1,26 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/** A secret that the deliveries of an org are signed with, while it lasts. */
+@Entity('webhook_secrets')
+@Index('ix_webhook_secrets_org', ['orgId', 'id'])
+export class WebhookSecretEntity {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_webhook_secrets' })
+  id: string;
+
+  @Column('uuid', { name: 'org_id' })
+  orgId: string;
+
+  @Column('text')
+  sealed: string;
+
+  /** The last characters, to tell secrets apart. */
+  @Column('text')
+  hint: string;
+
+  @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
+  createdAt: Date;
+
+  /** When it signs no more; null for the newest. */
+  @Column('timestamptz', { name: 'ends_at', nullable: true })
+  endsAt: Date | null;
+}

@@ -1,0 +1,261 @@
+import { createHash } from 'node:crypto';
+import { createLocalJWKSet, jwtVerify } from 'jose';
+import { Webhook } from 'standardwebhooks';
+import { verifyWebhook } from '../../src/webhooks/verify.js';
+import { publish, rpc, userMessage } from '../support/a2a.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { startWebhookSink, type Received, type WebhookSink } from '../support/webhook-sink.js';
+
+describe('the deliveries of an org', () => {
+  let gateway: TestGateway;
+  let sink: WebhookSink;
+  let stranger: string;
+
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+    await publish(gateway);
+    stranger = await gateway.tokenOf('globex', 'gina', 'admin');
+  });
+  beforeEach(async () => void (sink = await startWebhookSink()));
+  afterEach(() => sink.close());
+  afterAll(() => gateway.close());
+
+  const send = async (push: object = {}): Promise<string> => {
+    const taskPushNotificationConfig = { url: `${sink.url}/hook?key=canary`, ...push };
+    const configuration = { returnImmediately: true, taskPushNotificationConfig };
+    return (await rpc(gateway, 'SendMessage', { message: userMessage('hi'), configuration })).task.id;
+  };
+  const got = (count: number): Promise<Received[]> =>
+    eventually(
+      () => sink.received,
+      (all) => all.length >= count,
+      15_000,
+    );
+  const list = async (query: string, token?: string) =>
+    (await gateway.call('GET', `/api/webhooks/deliveries?${query}`, undefined, token)).body;
+  const settled = (taskId: string, state: string) =>
+    eventually(
+      () => list(`taskId=${taskId}`),
+      ({ items }) => items.length === 3 && items.every((item: any) => item.state === state),
+      15_000,
+    );
+  const makeSecret = async (graceSeconds?: number) =>
+    (await gateway.call('POST', '/api/webhooks/secrets', { graceSeconds })).body;
+  const verifies = (secret: string, { headers, text }: Received): boolean => {
+    try {
+      new Webhook(secret).verify(text, headers as Record<string, string>);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  /** Everything that waits is due now: time is virtual. */
+  const hurry = () => gateway.sql(`update webhook_deliveries set next_at = now() where status = 'pending'`);
+
+  it('are signed with the secret of the org, in turn with the one before it, and with no other', async () => {
+    await send();
+    expect((await got(3))[0]!.headers['webhook-signature']).toBeUndefined();
+
+    const first = await makeSecret();
+    expect(first).toMatchObject({
+      secret: expect.stringMatching(/^whsec_/),
+      hint: first.secret.slice(-4),
+      endsAt: null,
+    });
+    await send();
+    const post = (await got(4))[3]!;
+    expect(verifies(first.secret, post)).toBe(true);
+    expect(verifyWebhook(first.secret, post.headers, post.text)).toEqual(post.body);
+
+    const second = await makeSecret(600);
+    await send();
+    const both = (await got(7))[6]!;
+    expect([first, second].map(({ secret }) => verifies(secret, both))).toEqual([true, true]);
+    expect(() => verifyWebhook('whsec_AAAA', both.headers, both.text)).toThrow('no signature is right');
+
+    const { body: known } = await gateway.call('GET', '/api/webhooks/secrets');
+    expect(known.items.map(({ id }: any) => id)).toEqual([second.id, first.id]);
+    expect(JSON.stringify(known)).not.toContain('whsec_');
+    expect((await gateway.call('DELETE', `/api/webhooks/secrets/${first.id}`)).status).toBe(204);
+    await send();
+    const last = (await got(10))[9]!;
+    expect([first, second].map(({ secret }) => verifies(secret, last))).toEqual([false, true]);
+
+    const third = await makeSecret(0);
+    await send();
+    const now = (await got(13))[12]!;
+    expect([second, third].map(({ secret }) => verifies(secret, now))).toEqual([false, true]);
+    for (let more = 0; more < 6; more++) await makeSecret();
+    expect((await gateway.call('GET', '/api/webhooks/secrets')).body.items).toHaveLength(5);
+    const kept = await gateway.sql('select sealed from webhook_secrets');
+    expect(kept).toHaveLength(5);
+    expect(JSON.stringify(kept)).not.toContain(third.secret.slice(6, 20));
+  });
+
+  it('carry a token of ours where the scheme is Bearer and no credentials are given', async () => {
+    const taskId = await send({ authentication: { scheme: 'Bearer' } });
+    const [post] = await got(1);
+    const { body: jwks } = await gateway.call('GET', '/.well-known/jwks.json');
+    const token = (post!.headers.authorization as string).replace('Bearer ', '');
+    const { payload } = await jwtVerify(token, createLocalJWKSet(jwks), { audience: sink.url, issuer: gateway.url });
+    expect(payload).toMatchObject({
+      jti: post!.headers['webhook-id'],
+      taskId,
+      request_body_sha256: createHash('sha256').update(post!.text).digest('hex'),
+    });
+    expect(payload.exp! - payload.iat!).toBe(300);
+  });
+
+  it('keep nothing of that token when a receiver says it back', async () => {
+    sink.script(['say back']);
+    const test = { url: sink.url, authentication: { scheme: 'Bearer' } };
+    const { body } = await gateway.call('POST', '/api/webhooks/test', test);
+    expect(sink.received[0]!.headers.authorization).toMatch(/^Bearer ey/);
+    expect(body.reply).toBe('Bearer [redacted]');
+  });
+
+  it('are replayed by pages, each once, also those that match again at once', async () => {
+    const taskId = await send();
+    await got(3);
+    await settled(taskId, 'delivered');
+    // A thousand older ones of the same configuration.
+    await gateway.sql(
+      `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status, created_at, body)
+       select gen_random_uuid(), org_id, task_id, config_id, 100 + n, 'dead', created_at - n * interval '1 second', '{}'
+       from webhook_deliveries, generate_series(1, 1000) n where task_id = $1 and seq = 2`,
+      [taskId],
+    );
+    const replay = (more: object) => gateway.call('POST', '/api/webhooks/deliveries/replay', { taskId, ...more });
+    const first = (await replay({})).body;
+    const second = (await replay({ cursor: first.nextCursor })).body;
+    expect([first.replayed, second]).toEqual([1_000, { replayed: 3, nextCursor: null }]);
+    expect((await replay({ state: 'dead', cursor: first.nextCursor })).status).toBe(400);
+    await gateway.sql(`update push_configs set state = 'disabled' where task_id = $1`, [taskId]); // the rest is not posted
+  });
+
+  it('RI-44: are listed, the newest first, by state, and none of another org', async () => {
+    sink.script([500]);
+    const taskId = await send();
+    await got(1);
+    const failed = await eventually(
+      () => list(`taskId=${taskId}&state=failed`),
+      ({ items }) => items.length === 1,
+    );
+    expect(failed.items[0]).toMatchObject({
+      taskId,
+      event: 2,
+      state: 'failed',
+      url: `${sink.url}/hook`,
+      attempts: 1,
+      maxAttempts: 10,
+      lastStatus: 500,
+      lastError: 'status_500',
+      nextAttemptAt: expect.any(String),
+      endedAt: null,
+    });
+    await eventually(hurry, () => sink.received.length >= 4, 15_000);
+    await settled(taskId, 'delivered');
+    const first = await list(`taskId=${taskId}&limit=2`);
+    const second = await list(`taskId=${taskId}&limit=2&cursor=${first.nextCursor}`);
+    const ids = [...first.items, ...second.items].map(({ id }: any) => id);
+    expect([ids.length, new Set(ids).size, second.nextCursor]).toEqual([3, 3, null]);
+    const [{ id }] = failed.items;
+    const { body } = await gateway.call('GET', `/api/webhooks/deliveries/${id}`);
+    expect(body).toMatchObject({
+      id,
+      state: 'delivered',
+      body: sink.received[0]!.text,
+      tries: [
+        { number: 1, status: 500, error: 'status_500' },
+        { number: 2, status: 200, error: null },
+      ],
+    });
+    expect(JSON.stringify(body)).not.toContain('canary');
+    const from = encodeURIComponent(body.createdAt);
+    const { body: summary } = await gateway.call('GET', `/api/webhooks/deliveries/summary?from=${from}`);
+    expect(summary.counts).toEqual({ pending: 0, processing: 0, delivered: 3, failed: 0, dead: 0, skipped: 0 });
+
+    expect((await list(`taskId=${taskId}`, stranger)).items).toEqual([]);
+    for (const [method, path] of [
+      ['GET', `/api/webhooks/deliveries/${id}`],
+      ['POST', `/api/webhooks/deliveries/${id}/redeliver`],
+    ] as const)
+      expect((await gateway.call(method, path, undefined, stranger)).status).toBe(404);
+    expect((await gateway.call('POST', '/api/webhooks/deliveries/replay', { taskId }, stranger)).body.replayed).toBe(0);
+    for (const query of ['limit=101', 'limit=0', 'state=lost', 'cursor=x', 'taskId=x'])
+      expect((await gateway.call('GET', `/api/webhooks/deliveries?${query}`)).status).toBe(400);
+  });
+
+  it('that were given up are delivered anew, with the same id and body and the whole schedule', async () => {
+    sink.script([500], true);
+    const taskId = await send();
+    await eventually(hurry, () => sink.received.length >= 30, 60_000);
+    const { items } = await settled(taskId, 'dead');
+    expect(items.map(({ attempts }: any) => attempts)).toEqual([10, 10, 10]);
+
+    sink.script([500, 200, 200, 200], true);
+    const before = sink.received.length;
+    const oldest = items.at(-1);
+    const again = await gateway.call('POST', `/api/webhooks/deliveries/${oldest.id}/redeliver`);
+    expect([again.status, again.body.maxAttempts]).toEqual([200, 20]);
+    const [failed] = (await got(before + 1)).slice(before);
+    expect([failed!.headers['webhook-id'], failed!.text]).toEqual([oldest.id, sink.received[0]!.text]);
+    await eventually(hurry, () => sink.received.length >= before + 2, 15_000);
+    const one = () => gateway.call('GET', `/api/webhooks/deliveries/${oldest.id}`);
+    await eventually(one, ({ body }) => body.state === 'delivered');
+
+    const replay = await gateway.call('POST', '/api/webhooks/deliveries/replay', { taskId, state: 'dead' });
+    expect(replay.body).toEqual({ replayed: 2, nextCursor: null });
+    await settled(taskId, 'delivered');
+    expect(sink.received.slice(before + 2).map(({ headers }) => headers['webhook-id'])).toEqual(
+      items
+        .slice(0, 2)
+        .reverse()
+        .map(({ id }: any) => id),
+    );
+    expect((await gateway.call('POST', '/api/webhooks/deliveries/replay', {})).status).toBe(400);
+  }, 120_000);
+
+  it('to who is gone are not delivered anew', async () => {
+    sink.script([410]);
+    const taskId = await send();
+    const dead = await eventually(
+      () => list(`taskId=${taskId}&state=dead`),
+      ({ items }) => items.length === 1,
+      15_000,
+    );
+    const path = `/api/webhooks/deliveries/${dead.items[0].id}/redeliver`;
+    expect((await gateway.call('POST', path)).status).toBe(409);
+    expect(sink.received).toHaveLength(1);
+  });
+
+  it.each(['v1', 'v0.3', 'task', 'reyn'])(
+    'a test event in the words of %s says what the receiver answered',
+    async (format) => {
+      sink.script([{ status: 418, body: 'a teapot with token-9' }]);
+      const { secret } = await makeSecret(0);
+      const test = { url: sink.url, format, token: 'token-9' };
+      const { status, body } = await gateway.call('POST', '/api/webhooks/test', test);
+      expect([status, body]).toEqual([
+        200,
+        {
+          delivered: false,
+          id: sink.received[0]!.headers['webhook-id'],
+          status: 418,
+          error: 'status_418',
+          reply: 'a teapot with [redacted]',
+          durationMs: expect.any(Number),
+        },
+      ]);
+      expect(verifies(secret, sink.received[0]!)).toBe(true);
+      const fine = await gateway.call('POST', '/api/webhooks/test', test);
+      expect(fine.body).toMatchObject({ delivered: true, status: 200, error: null });
+    },
+  );
+
+  it('abuse 20: a test event goes nowhere that may not be called', async () => {
+    for (const url of ['http://169.254.169.254/', 'http://10.0.0.1/'])
+      expect((await gateway.call('POST', '/api/webhooks/test', { url })).body.code).toBe('url_not_allowed');
+  });
+});
