@@ -1,4 +1,5 @@
-// How cost grows with what is stored: the same sends, reads and lists over 10,000, 100,000 and 1,000,000 tasks of one caller.
+// How cost grows with what is stored: the same sends, reads and lists over 10,000, 100,000 and 1,000,000 tasks of one caller. A second
+// gateway with a database of its own stays at 10,000 and is measured in turn: the speed of the machine falls out of the ratios.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,66 +8,90 @@ import { startEmbeddedPostgres } from '../../dist/src/platform/database/embedded
 import { load, show, spread } from '../lib/load.mjs';
 import { json, startRialto } from '../lib/processes.mjs';
 
-const sizes = (process.env.SIZES ?? '10000,100000,1000000').split(',').map(Number);
-const rounds = Number(process.env.ROUNDS ?? 3);
+const [least, ...sizes] = (process.env.SIZES ?? '10000,100000,1000000').split(',').map(Number);
+const rounds = Number(process.env.ROUNDS ?? 5);
 const seconds = Number(process.env.SECONDS_PER_SHOT ?? 3);
 
-const dataDir = mkdtempSync(join(tmpdir(), 'rialto-bench-pg-'));
-const postgres = await startEmbeddedPostgres({ dataDir, log: () => undefined });
-const rialto = await startRialto({ DATABASE_URL: postgres.url });
-const client = new pg.Client({ connectionString: postgres.url });
-await client.connect();
-
+const houses = [];
 try {
+  for (const name of ['small', 'grown']) houses.push(await openHouse(name));
+  const [small, grown] = houses;
+  await fill(small, least);
+  await report(grown, least);
+  for (const size of sizes) await report(grown, size, small);
+} finally {
+  for (const { stop } of houses) await stop();
+}
+
+/** A gateway with its own database server and one agent that has answered once. */
+async function openHouse(name) {
+  const dataDir = mkdtempSync(join(tmpdir(), `rialto-bench-${name}-`));
+  const postgres = await startEmbeddedPostgres({ dataDir, log: () => undefined });
+  const rialto = await startRialto({ DATABASE_URL: postgres.url });
+  const client = new pg.Client({ connectionString: postgres.url });
+  await client.connect();
   const published = { name: 'echo', description: 'x', executor: { kind: 'echo' }, a2a_enabled: true };
   await json(`${rialto.url}/api/a2a/published`, { token: rialto.token, body: published });
   const url = `${rialto.url}/a2a/agents/echo`;
-  const headers = { authorization: `Bearer ${rialto.token}` };
-  let n = 0;
-  const request = (method, params) => JSON.stringify({ jsonrpc: '2.0', id: ++n, method, params });
-  const send = () =>
-    request('SendMessage', { message: { messageId: `m${n}`, role: 'ROLE_USER', parts: [{ text: 'x'.repeat(500) }] } });
   const ask = (method, params) => json(url, { token: rialto.token, body: JSON.parse(request(method, params)) });
-  const { result } = await ask('SendMessage', JSON.parse(send()).params);
-  const { id } = result.task;
-  const timed = async (work) => {
-    const times = [];
-    for (let count = 0; count < 50; count++) {
-      const at = performance.now();
-      await work(count);
-      times.push(performance.now() - at);
-    }
-    return spread(times);
+  const { result } = await ask('SendMessage', message());
+  const stop = async () => {
+    await client.end();
+    await rialto.stop();
+    await postgres.stop();
+    rmSync(dataDir, { recursive: true, force: true });
   };
-  for (const size of sizes) {
-    await fill(size, id);
-    await load(url, { headers, body: send, seconds: 2 });
-    const [sends, gets] = [[], []];
-    for (let round = 0; round < rounds; round++) {
-      sends.push(await load(url, { headers, body: send, seconds }));
-      gets.push(await load(url, { headers, body: () => request('GetTask', { id }), seconds }));
-    }
-    const first = await timed(() => ask('ListTasks', { pageSize: 50 }));
-    let pageToken = '';
-    for (let page = 0; page < 20; page++)
-      ({ nextPageToken: pageToken } = (
-        await ask('ListTasks', { pageSize: 100, ...(pageToken && { pageToken }) })
-      ).result);
-    const deep = await timed(() => ask('ListTasks', { pageSize: 50, pageToken }));
-    const rate = (shots) => show(spread(shots.map(({ rps }) => rps)), 0);
-    console.log(
-      `${String(size).padStart(9)} tasks: send req/s ${rate(sends)}, get req/s ${rate(gets)}; list ms: first page ${show(first)}, page 21 ${show(deep)}`,
-    );
-  }
-} finally {
-  await client.end();
-  await rialto.stop();
-  await postgres.stop();
-  rmSync(dataDir, { recursive: true, force: true });
+  return { client, url, headers: { authorization: `Bearer ${rialto.token}` }, ask, id: result.task.id, stop };
 }
 
-/** Brings the tables to a size with copies of one task, an hour apart in age at the most. */
-async function fill(size, id) {
+function request(method, params) {
+  return JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+}
+
+function message() {
+  return { message: { messageId: `m${Math.random()}`, role: 'ROLE_USER', parts: [{ text: 'x'.repeat(500) }] } };
+}
+
+async function report(house, size, reference) {
+  await fill(house, size);
+  const paths = {
+    send: () => request('SendMessage', message()),
+    get: ({ id }) => request('GetTask', { id }),
+  };
+  const lines = [];
+  for (const [path, body] of Object.entries(paths)) {
+    const shoot = async (at, time = seconds) =>
+      (await load(at.url, { headers: at.headers, body: () => body(at), seconds: time })).rps;
+    const [rates, ratios] = [[], []];
+    for (const at of [house, reference]) if (at) await shoot(at, 2);
+    for (let round = 0; round < rounds; round++) {
+      rates.push(await shoot(house));
+      if (reference) ratios.push(rates.at(-1) / (await shoot(reference)));
+    }
+    lines.push(`${path} req/s ${show(spread(rates), 0)}${reference ? `, to ${least} ${show(spread(ratios))}` : ''}`);
+  }
+  const first = await timed(() => house.ask('ListTasks', { pageSize: 50 }));
+  let pageToken = '';
+  for (let page = 0; page < 20; page++) {
+    const { result } = await house.ask('ListTasks', { pageSize: 100, ...(pageToken && { pageToken }) });
+    pageToken = result.nextPageToken;
+  }
+  const deep = await timed(() => house.ask('ListTasks', { pageSize: 50, pageToken }));
+  console.log(`${size} tasks\n  ${lines.join('\n  ')}\n  list ms: first page ${show(first)}, page 21 ${show(deep)}`);
+}
+
+async function timed(work) {
+  const times = [];
+  for (let count = 0; count < 50; count++) {
+    const at = performance.now();
+    await work();
+    times.push(performance.now() - at);
+  }
+  return spread(times);
+}
+
+/** Brings the tables to a size with copies of one task, an hour apart in age at the most, and lets the database come to rest. */
+async function fill({ client, id }, size) {
   const { rows } = await client.query('select count(*)::int as count from a2a_tasks');
   for (let missing = size - rows[0].count; missing > 0; missing -= 50_000) {
     await client.query(
@@ -81,6 +106,6 @@ async function fill(size, id) {
       [id, Math.min(missing, 50_000)],
     );
   }
-  await client.query('vacuum analyze a2a_tasks');
-  await client.query('vacuum analyze a2a_task_events');
+  for (const table of ['a2a_tasks', 'a2a_task_events']) await client.query(`vacuum analyze ${table}`);
+  await client.query('checkpoint');
 }
