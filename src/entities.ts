@@ -17,6 +17,7 @@ import { PolicyEntity, PolicyVersionEntity } from './policy/policy.entity.js';
 import { AgentCardChangeEntity, AgentEntity } from './registry/agent.entity.js';
 import { PublishedAgentEntity } from './registry/published-agent.entity.js';
 import { AgentOutcomesEntity, CostEventEntity, TaskInstanceEntity } from './registry/agent-stats.entity.js';
+import { ContinuationEntity } from './continuations/continuation.entity.js';
 import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity } from './tasks/task.entity.js';
 import { WebhookAttemptEntity, WebhookDeliveryEntity } from './webhooks/delivery.entity.js';
 import { PushConfigEntity } from './webhooks/push-config.entity.js';
@@ -49,5 +50,6 @@ export const entities = [
   WebhookDeliveryEntity,
   WebhookAttemptEntity,
   WebhookSecretEntity,
+  ContinuationEntity,
   McpSessionEntity,
 ];

@@ -5,7 +5,7 @@ import { BridgeTransport } from '../src/a2a-client/transports/bridge.transport.j
 import { SdkTransport } from '../src/a2a-client/transports/sdk.transport.js';
 import type { CallContext } from '../src/kernel/call-context.js';
 import type { OrgId } from '../src/kernel/ids.js';
-import { createInMemoryVerbBus, type VerbEvent } from '../src/kernel/verb-bus.js';
+import { createInMemoryVerbBus, VerbBus, type VerbEvent } from '../src/kernel/verb-bus.js';
 import { parseAllowList } from '../src/platform/http/address.js';
 import { Tracing } from '../src/platform/telemetry/tracing.js';
 import { normaliseCard } from '../src/protocol/a2a/card.js';
@@ -30,8 +30,7 @@ const ctx: CallContext = {
   trace: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), sampled: true, state: 'vendor=secret' },
 };
 
-function room() {
-  const verbs = createInMemoryVerbBus();
+function room(verbs = createInMemoryVerbBus()) {
   const events: VerbEvent[] = [];
   const rechecked: string[] = [];
   verbs.subscribe((event) => void events.push(event));
@@ -92,11 +91,23 @@ describe('A2AClientService', () => {
       () => service.invokeSkill(ctx, call),
       () => service.send(ctx, { ...call, params: message }),
       () => service.stream(ctx, { ...call, params: message }).next(),
-      () => service.getTask(ctx, { ...call, taskId: 't' }),
       () => service.cancel(ctx, { ...call, taskId: 't' }),
     ];
     for (const work of works) expect((await failure(work())).code).toBe('denied');
     expect(agent.requests).toHaveLength(0);
+  });
+
+  it('RE-31 a look is decided like the call, and is no act of its own', async () => {
+    const agent = await stub();
+    const bus = new VerbBus({ decider: () => ({ allowed: false, policies: [], reason: 'no' }) });
+    const { service: denied } = room(bus);
+    const call = { ...skillCall(agent), taskId: 't' };
+    expect((await failure(denied.getTask(ctx, call))).code).toBe('denied');
+    expect((await failure(denied.subscribe(ctx, call).next())).code).toBe('denied');
+    expect(agent.requests).toHaveLength(0);
+    const { service, events } = room();
+    expect((await failure(service.getTask(ctx, call))).code).toBe('remote_error');
+    expect(events).toEqual([]);
   });
 
   it('RE-28 an agent that cannot be reached is looked at again; one that fails a task is not', async () => {

@@ -1,13 +1,10 @@
-import { Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Module, type OnApplicationShutdown } from '@nestjs/common';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { RegistryModule } from '../registry/registry.module.js';
-import { TasksModule } from '../tasks/tasks.module.js';
-import { TaskExecutors } from '../tasks/task-executors.service.js';
 import { A2AClientService } from './a2a-client.service.js';
 import { AgentRecheck } from '../registry/agent-recheck.service.js';
-import { RemoteAgentExecutor } from './remote-agent.executor.js';
 import { RemoteAgents } from './remote-agents.js';
 import { RemoteCredentials } from './remote-credentials.js';
 import { BridgeTransport } from './transports/bridge.transport.js';
@@ -15,10 +12,9 @@ import { SdkTransport } from './transports/sdk.transport.js';
 
 /** Room 8: calls to remote agents; the only way out to one. */
 @Module({
-  imports: [RegistryModule, TasksModule],
+  imports: [RegistryModule],
   providers: [
     A2AClientService,
-    RemoteAgentExecutor,
     RemoteAgents,
     AgentRecheck,
     {
@@ -31,16 +27,8 @@ import { SdkTransport } from './transports/sdk.transport.js';
   ],
   exports: [A2AClientService],
 })
-export class A2AClientModule implements OnModuleInit, OnApplicationShutdown {
-  constructor(
-    private readonly sdk: SdkTransport,
-    private readonly executors: TaskExecutors,
-    private readonly remote: RemoteAgentExecutor,
-  ) {}
-
-  onModuleInit(): void {
-    this.executors.add(this.remote);
-  }
+export class A2AClientModule implements OnApplicationShutdown {
+  constructor(private readonly sdk: SdkTransport) {}
 
   onApplicationShutdown(): void {
     this.sdk.close();

@@ -3,7 +3,7 @@ import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
-import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
+import { VerbBus, type Act, type VerbCall } from '../kernel/verb-bus.js';
 import type { BridgeReply } from '../protocol/a2a/bridge-call.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
@@ -11,7 +11,9 @@ import { Deadline } from './deadline.js';
 import { bridgeEndpoint, chooseEndpoints, isNotHere, speaksJsonRpc, withCustomaryPaths } from './endpoint-choice.js';
 import { RemoteAgents, type OpenHop } from './remote-agents.js';
 import type { SendReply } from './send-reply.js';
+import type { RemoteTaskKeeper } from './remote-task-keeper.port.js';
 import { BridgeTransport } from './transports/bridge.transport.js';
+import type { Watch } from './transports/remote-wait.js';
 import { sendAsSkillCall } from './transports/sdk-skill-call.js';
 import { SdkTransport, type SdkHop, type SendParams } from './transports/sdk.transport.js';
 
@@ -42,6 +44,8 @@ export interface SkillCall extends RemoteCall {
  */
 @Injectable()
 export class A2AClientService {
+  private keeper?: RemoteTaskKeeper;
+
   constructor(
     private readonly verbs: VerbBus,
     private readonly agents: RemoteAgents,
@@ -49,18 +53,28 @@ export class A2AClientService {
     private readonly sdk: SdkTransport,
   ) {}
 
-  /** Calls a skill in the bridge's wire form and waits for its answer (RE-15…RE-29); over the SDK where no JSON-RPC is offered. */
+  /** Gives remote tasks that do not end at once to one who keeps them; without one they are waited for, and canceled at the deadline. */
+  keepTasksWith(keeper: RemoteTaskKeeper): void {
+    this.keeper = keeper;
+  }
+
+  /**
+   * Calls a skill in the bridge's wire form and waits for its answer (RE-15…RE-29); over the SDK where no JSON-RPC is offered. The
+   * answer may be a task of ours that goes on (remote-task-keeper.port.ts).
+   */
   invokeSkill(ctx: CallContext, call: SkillCall): Promise<BridgeReply> {
     const { agent, skillId, args, sessionId } = call;
     const { row, card } = agent;
-    return this.act(ctx, call, 'a2a_invoke', args, (hop) =>
-      speaksJsonRpc(card)
-        ? this.bridge.call(
-            { ...hop, endpoint: bridgeEndpoint(card, row.url) },
-            { skillId, args, sessionId, baseUrl: row.url },
-          )
-        : this.anywhere(agent, hop, (at) => sendAsSkillCall(this.sdk, at, { skillId, args, messageId: newId() })),
-    );
+    return this.act(ctx, call, 'a2a_invoke', args, (hop, act) => {
+      const { keeper } = this;
+      const watch: Watch | undefined = keeper && ((first, ...how) => keeper.keep(act, call, first, ...how));
+      if (!speaksJsonRpc(card))
+        return this.anywhere(agent, hop, (at) =>
+          sendAsSkillCall(this.sdk, at, { skillId, args, messageId: newId() }, watch),
+        );
+      const at = { ...hop, endpoint: bridgeEndpoint(card, row.url) };
+      return this.bridge.call(at, { skillId, args, sessionId, baseUrl: row.url }, watch);
+    });
   }
 
   /** Sends a message; the reply may be a task that is still working. */
@@ -72,17 +86,32 @@ export class A2AClientService {
   /** Sends a message and follows its events; leaving the iterator ends the connection. */
   stream(ctx: CallContext, call: RemoteCall & { readonly params: SendParams }): AsyncGenerator<StreamResponse, void> {
     const deadline = new Deadline(call.timeoutMs);
-    return this.verbs.aroundStream(verbOf(ctx, call, 'a2a_invoke', {}), () => this.events(ctx, call, deadline));
+    return this.verbs.aroundStream(verbOf(ctx, call, 'a2a_invoke', {}), () =>
+      this.follow(ctx, call, deadline, (at) => this.sdk.stream(at, call.params)),
+    );
   }
 
-  getTask(
+  /** A look at a task is part of the act that began it: decided again, and no act of its own. */
+  async getTask(
     ctx: CallContext,
     call: RemoteCall & { readonly taskId: string; readonly historyLength?: number },
   ): Promise<Task> {
     const { agent, taskId, historyLength } = call;
-    return this.act(ctx, call, 'a2a_invoke', {}, (hop) =>
+    const deadline = new Deadline(call.timeoutMs);
+    await this.requirePermitted(ctx, call);
+    return this.agents.visit(ctx, agent, { ...call, deadline }, (hop) =>
       this.anywhere(agent, hop, (at) => this.sdk.getTask(at, taskId, historyLength)),
     );
+  }
+
+  /** Follows a task from now on; decided like a look. */
+  async *subscribe(
+    ctx: CallContext,
+    call: RemoteCall & { readonly taskId: string },
+  ): AsyncGenerator<StreamResponse, void> {
+    const deadline = new Deadline(call.timeoutMs);
+    await this.requirePermitted(ctx, call);
+    yield* this.follow(ctx, call, deadline, (at) => this.sdk.subscribe(at, call.taskId));
   }
 
   cancel(ctx: CallContext, call: RemoteCall & { readonly taskId: string }): Promise<Task> {
@@ -92,9 +121,19 @@ export class A2AClientService {
     );
   }
 
-  private async *events(ctx: CallContext, call: RemoteCall & { readonly params: SendParams }, deadline: Deadline) {
-    const { agent, params } = call;
-    const open = (hop: OpenHop) => this.anywhere(agent, hop, (at) => opened(this.sdk.stream(at, params)));
+  private async requirePermitted(ctx: CallContext, call: RemoteCall): Promise<void> {
+    if (await this.verbs.permits(verbOf(ctx, call, 'a2a_invoke', {}))) return;
+    throw new RialtoError('denied', { message: 'its caller may no longer use this agent', data: { verb: call.verb } });
+  }
+
+  private async *follow(
+    ctx: CallContext,
+    call: RemoteCall,
+    deadline: Deadline,
+    stream: (at: SdkHop) => AsyncGenerator<StreamResponse, void>,
+  ): AsyncGenerator<StreamResponse, void> {
+    const { agent } = call;
+    const open = (hop: OpenHop) => this.anywhere(agent, hop, (at) => opened(stream(at)));
     const { first, rest } = await this.agents.visit(ctx, agent, { ...call, deadline }, open);
     try {
       if (!first.done) yield first.value;
@@ -109,11 +148,11 @@ export class A2AClientService {
     call: RemoteCall,
     action: 'a2a_invoke' | 'a2a_cancel',
     args: JsonObject,
-    work: (hop: OpenHop) => Promise<T>,
+    work: (hop: OpenHop, act: Act) => Promise<T>,
   ): Promise<T> {
     const deadline = new Deadline(call.timeoutMs);
-    return this.verbs.around(verbOf(ctx, call, action, args), () =>
-      this.agents.visit(ctx, call.agent, { ...call, deadline }, work),
+    return this.verbs.around(verbOf(ctx, call, action, args), (act) =>
+      this.agents.visit(ctx, call.agent, { ...call, deadline }, (hop) => work(hop, act)),
     );
   }
 

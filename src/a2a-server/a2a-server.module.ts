@@ -1,4 +1,5 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
+import { ContinuationsModule } from '../continuations/continuations.module.js';
 import { FrontDoor } from '../platform/http/front-door.js';
 import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
@@ -9,15 +10,15 @@ import { GrpcServer } from './grpc-server.service.js';
 import { GrpcDoor } from './grpc.door.js';
 import { JsonRpcDoor } from './json-rpc.door.js';
 import { Operations } from './operations.service.js';
-import { ProcessTaskDoor } from './process-task.door.js';
+import { WakeDoor } from './wake.door.js';
 import { RestDoor } from './rest.door.js';
 import { RunDoor } from './run.door.js';
 import { Visits } from './visit.service.js';
 
 /** Room 11: A2A clients come in. */
 @Module({
-  imports: [PolicyModule, RegistryModule, TasksModule, WebhooksModule],
-  providers: [CardDoor, JsonRpcDoor, RestDoor, RunDoor, ProcessTaskDoor, GrpcDoor, GrpcServer, Operations, Visits],
+  imports: [PolicyModule, RegistryModule, TasksModule, WebhooksModule, ContinuationsModule],
+  providers: [CardDoor, JsonRpcDoor, RestDoor, RunDoor, WakeDoor, GrpcDoor, GrpcServer, Operations, Visits],
 })
 export class A2AServerModule implements OnModuleInit {
   constructor(
@@ -26,7 +27,7 @@ export class A2AServerModule implements OnModuleInit {
     private readonly rpc: JsonRpcDoor,
     private readonly rest: RestDoor,
     private readonly runs: RunDoor,
-    private readonly wakes: ProcessTaskDoor,
+    private readonly wakes: WakeDoor,
   ) {}
 
   /** The hottest first; cards before what would take their paths for operations. */

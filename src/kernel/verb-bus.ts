@@ -76,12 +76,15 @@ export interface Act extends VerbCall {
   decision?: Decision;
   /** Set by work that wrote the end of the act into its own transaction. */
   recorded?: boolean;
+  /** Set by work that was begun and goes on outside: whoever sees its end counts it. */
+  handedOver?: boolean;
 }
 
 export interface ActEnd {
   readonly outcome: Outcome;
   readonly durationMs: number;
   readonly error?: RialtoError;
+  readonly handedOver?: boolean;
 }
 
 export type Decider = (act: Act) => Promise<Decision> | Decision;
@@ -251,7 +254,8 @@ export class VerbBus {
   }
 
   private async settle(act: OpenAct, outcome: Outcome, error?: RialtoError): Promise<void> {
-    const end: ActEnd = { outcome, durationMs: roundMs(this.clock.elapsed() - act.openedAt), error };
+    const { handedOver } = act;
+    const end: ActEnd = { outcome, durationMs: roundMs(this.clock.elapsed() - act.openedAt), error, handedOver };
     try {
       if (!act.recorded) await this.ledger?.end(act, end);
     } catch (cause) {

@@ -1,5 +1,7 @@
 import { Injectable, Module, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { A2AClientModule } from '../a2a-client/a2a-client.module.js';
+import { ContinuationsModule } from '../continuations/continuations.module.js';
+import { TaskStatusTool } from './task-status-tool.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import type { Notice } from '../kernel/notices.js';
 import { FrontDoor } from '../platform/http/front-door.js';
@@ -79,7 +81,7 @@ class McpSessionSweeper implements Sweeper {
 
 /** Room 12: MCP clients come in; each agent skill is a tool. */
 @Module({
-  imports: [A2AClientModule, PolicyModule, RegistryModule, TasksModule],
+  imports: [A2AClientModule, ContinuationsModule, PolicyModule, RegistryModule, TasksModule],
   providers: [
     McpDoor,
     McpDispatch,
@@ -90,6 +92,7 @@ class McpSessionSweeper implements Sweeper {
     RunningCalls,
     ToolsService,
     OwnAgentTools,
+    TaskStatusTool,
     ToolSet,
     McpListener,
     McpSessionSweeper,

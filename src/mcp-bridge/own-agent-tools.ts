@@ -117,7 +117,7 @@ function textOf(args: JsonObject, name: string): string | undefined {
 }
 
 /** What the model reads, and for programs the ids to go on with. A task that failed is an error of the tool. */
-function resultOf({ id, contextId = '', status, artifacts = [] }: Task): ToolResult {
+export function resultOf({ id, contextId = '', status, artifacts = [] }: Task): ToolResult {
   const said = textsOf(status.message?.parts ?? []) || textsOf(artifacts.flatMap(({ parts }) => parts));
   const state = wordOf(status.state);
   const data = artifacts.flatMap(({ parts }) => parts.flatMap((part) => (part.data === undefined ? [] : [part.data])));

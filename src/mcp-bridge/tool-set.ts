@@ -2,24 +2,28 @@ import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import type { ToolResult } from '../protocol/mcp/tool-result.js';
 import { OwnAgentTools } from './own-agent-tools.js';
+import { TaskStatusTool } from './task-status-tool.js';
 import type { ToolPage } from './tool-page.js';
 import { ToolsService, type ListOptions, type ToolCall } from './tools.service.js';
 
-/** All tools of an MCP client: those of agents of our own first, then the skills of registered agents. */
+/** All tools of an MCP client: those of agents of our own and of tasks first, then the skills of registered agents. */
 @Injectable()
 export class ToolSet {
   constructor(
     private readonly own: OwnAgentTools,
     private readonly skills: ToolsService,
+    private readonly status: TaskStatusTool,
   ) {}
 
   async list(ctx: CallContext, options: ListOptions, cursor?: unknown): Promise<ToolPage> {
     const page = await this.skills.list(ctx, options, cursor);
     if (cursor !== undefined || options.agents) return page;
-    return { ...page, texts: [...(await this.own.listed(ctx)), ...page.texts] };
+    const own = await this.own.listed(ctx);
+    return { ...page, texts: [...own, ...(await this.status.listed(ctx, own.length > 0)), ...page.texts] };
   }
 
   call(ctx: CallContext, call: ToolCall): Promise<ToolResult> {
+    if (this.status.has(call.name)) return this.status.call(ctx, call);
     return this.own.has(call.name) ? this.own.call(ctx, call) : this.skills.call(ctx, call);
   }
 }

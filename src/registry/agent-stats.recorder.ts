@@ -30,6 +30,12 @@ const endInstance: RowStatement = {
     where t.id = r.id and r.status in ('completed', 'failed')`,
 };
 
+const extendInstance: RowStatement = {
+  name: 'instance-extend',
+  sql: (rows) => `update a2a_task_instances t set expires_at = greatest(t.expires_at, r.expires_at)
+    from jsonb_to_recordset(${rows}) as r(id uuid, expires_at timestamptz) where t.id = r.id and r.expires_at is not null`,
+};
+
 // Rows of one agent are summed and agents sorted, so that two batches lock them in the same order.
 const countOutcome: RowStatement = {
   name: 'outcome',
@@ -72,38 +78,53 @@ export const agentStatsRecorder: ActRecorder = {
   },
 
   end(act: Act, end: ActEnd): RowChange[] {
-    if (act.action !== 'a2a_invoke' || !act.agent || end.outcome === 'denied') return [];
-    const completed = end.outcome === 'completed';
-    const rows: RowChange[] = [
-      {
-        statement: endInstance,
-        row: {
-          id: act.id,
-          status: completed ? 'completed' : 'failed',
-          ended_at: new Date(systemClock.now()).toISOString(),
-          duration_ms: end.durationMs,
-          error_code: end.error?.code ?? null,
-        },
-      },
-    ];
-    if (completed || end.error?.code !== 'canceled') {
-      rows.push({
-        statement: countOutcome,
-        row: { agent_id: act.agent.id, success: completed ? 1 : 0, duration_ms: end.durationMs },
-      });
-    }
-    if (completed && act.agent.costPerTask !== undefined) {
-      rows.push({
-        statement: chargeCost,
-        row: {
-          id: newId(),
-          org_id: act.ctx.org.id,
-          agent_id: act.agent.id,
-          act_id: act.id,
-          amount: act.agent.costPerTask,
-        },
-      });
-    }
-    return rows;
+    if (act.action !== 'a2a_invoke' || !act.agent || end.outcome === 'denied' || end.handedOver) return [];
+    const { id: agentId, costPerTask } = act.agent;
+    const { outcome, durationMs, error } = end;
+    return endRows({ actId: act.id, orgId: act.ctx.org.id, agentId, costPerTask, outcome, durationMs, error });
   },
 };
+
+/** A call that is over, as it is counted. */
+export interface EndedCall {
+  readonly actId: string;
+  readonly orgId: string;
+  readonly agentId: string;
+  readonly costPerTask?: number;
+  readonly outcome: 'completed' | 'failed';
+  readonly durationMs: number;
+  readonly error?: { readonly code: string };
+}
+
+export function endRows({ actId, orgId, agentId, costPerTask, outcome, durationMs, error }: EndedCall): RowChange[] {
+  const completed = outcome === 'completed';
+  const rows: RowChange[] = [
+    {
+      statement: endInstance,
+      row: {
+        id: actId,
+        status: outcome,
+        ended_at: new Date(systemClock.now()).toISOString(),
+        duration_ms: durationMs,
+        error_code: error?.code ?? null,
+      },
+    },
+  ];
+  if (completed || error?.code !== 'canceled')
+    rows.push({
+      statement: countOutcome,
+      row: { agent_id: agentId, success: completed ? 1 : 0, duration_ms: durationMs },
+    });
+  if (completed && costPerTask !== undefined)
+    rows.push({
+      statement: chargeCost,
+      row: { id: newId(), org_id: orgId, agent_id: agentId, act_id: actId, amount: costPerTask },
+    });
+  return rows;
+}
+
+/** The row of a call that was handed over: it counts as active until its work is over, or may no longer be. */
+export function keepActive(actId: string, forMs: number): RowChange {
+  const expiresAt = new Date(systemClock.now() + forMs + graceMs).toISOString();
+  return { statement: extendInstance, row: { id: actId, expires_at: expiresAt } };
+}

@@ -30,6 +30,8 @@ import { PublishedService } from './published.service.js';
 import { PublishingService } from './publishing.service.js';
 import { RegistryController } from './registry.controller.js';
 import { RegistryActs } from './registry-acts.js';
+import { AgentStats } from './agent-stats.service.js';
+import { TaskAgents } from './task-agents.service.js';
 import { RegistryService } from './registry.service.js';
 
 /** Room 6: outside agents with their cards, health and load; agents of our own. */
@@ -42,6 +44,8 @@ import { RegistryService } from './registry.service.js';
   controllers: [RegistryController, PublishedController],
   providers: [
     RegistryService,
+    TaskAgents,
+    AgentStats,
     RegistryActs,
     AgentStore,
     AgentCredentials,
@@ -62,7 +66,7 @@ import { RegistryService } from './registry.service.js';
     PublishedCards,
     CardSigner,
   ],
-  exports: [RegistryService, AgentCredentials, AgentStore, PublishedService],
+  exports: [RegistryService, AgentCredentials, AgentStore, PublishedService, TaskAgents, AgentStats],
 })
 export class RegistryModule implements OnModuleInit {
   constructor(

@@ -1,5 +1,6 @@
 import type { CallContext } from '../kernel/call-context.js';
 import type { Json, JsonObject } from '../kernel/json.js';
+import type { RowChange } from '../platform/database/row-writer.js';
 import type { Artifact, Message } from '../protocol/a2a/model.js';
 import type { TaskState } from '../protocol/a2a/states.js';
 import type { ExecutorConfig, PublishedAgent } from '../registry/published.types.js';
@@ -8,9 +9,17 @@ import type { StoredTask } from './task.types.js';
 /** What an agent says: ids, role and context are the task's, and filled in. */
 export type Said = Pick<Message, 'parts'> & Partial<Pick<Message, 'messageId' | 'metadata' | 'extensions'>>;
 
+/** Rows of the executor's own room that stand or fall with an update; each has a `task_id`. */
+interface WithRows {
+  readonly rows?: readonly RowChange[];
+}
+
 /** One thing that happened in a run. */
 export type TaskUpdate =
-  | { readonly status: { readonly state: TaskState; readonly message?: Said }; readonly metadata?: JsonObject }
+  | ({
+      readonly status: { readonly state: TaskState; readonly message?: Said };
+      readonly metadata?: JsonObject;
+    } & WithRows)
   | {
       readonly artifact: Omit<Artifact, 'artifactId'> & { readonly artifactId?: string };
       readonly append?: boolean;
@@ -20,9 +29,9 @@ export type TaskUpdate =
   /** The whole answer, without a task; only as the first update of a new one. */
   | { readonly reply: Said }
   /** What a later run of this task has to know, e.g. the id of a remote task. No event. */
-  | { readonly memo: Json }
+  | ({ readonly memo: Json } & WithRows)
   /** The work goes on outside; whoever does it reports within so many milliseconds, or the task is looked at again. */
-  | { readonly deferred: { readonly lookAgainMs: number } };
+  | ({ readonly deferred: { readonly lookAgainMs: number } } & WithRows);
 
 /** One run of a task: from its message to its end, a question, or a hand-over. */
 export interface TaskRun {

@@ -32,6 +32,7 @@ export interface FirstCommit {
 export class LiveTask {
   private stored?: StoredTask;
   private pending: NumberedEvent[];
+  private rows: readonly RowChange[] = [];
   private deferMs?: number;
   private dirty: boolean;
   private saving?: Promise<void>;
@@ -98,6 +99,7 @@ export class LiveTask {
       this.now = task;
       this.pending.push(event);
     }
+    if ('rows' in update && update.rows) this.rows = [...this.rows, ...update.rows];
     this.dirty = true;
   }
 
@@ -117,9 +119,10 @@ export class LiveTask {
 
   private async commitOnce(): Promise<void> {
     this.dirty = false;
-    const [task, events, before] = [this.now, this.pending, this.stored];
+    const [task, events, before, rows] = [this.now, this.pending, this.stored, this.rows];
     this.pending = [];
-    this.isLost = !(await this.commit(task, events, before));
+    this.rows = [];
+    this.isLost = !(await this.commit(task, events, before, rows));
     if (this.isLost) return;
     this.stored = task;
     this.first = undefined;
@@ -127,8 +130,14 @@ export class LiveTask {
   }
 
   /** A commit whose outcome nobody heard is looked up: the row says whether it happened (F22). */
-  private async commit(task: StoredTask, events: NumberedEvent[], from?: StoredTask): Promise<boolean> {
-    const change = { task, events, from, hold: this.hold(task), ...this.first };
+  private async commit(
+    task: StoredTask,
+    events: NumberedEvent[],
+    from: StoredTask | undefined,
+    own: readonly RowChange[],
+  ): Promise<boolean> {
+    const rows = [...(this.first?.rows ?? []), ...own];
+    const change = { task, events, from, hold: this.hold(task), ...this.first, rows };
     try {
       return await this.deps.writer.commit(change);
     } catch (cause) {

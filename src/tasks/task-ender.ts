@@ -4,7 +4,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { LiveTasks } from './live-tasks.js';
 import { applyUpdate, cancelTask, type Moved, type Step } from './task.lifecycle.js';
 import { TaskRunner } from './task.runner.js';
-import type { StoredTask } from './task.types.js';
+import { isEnded, type StoredTask } from './task.types.js';
 
 /** Tries against a task that moves at the same time; each is lost only to a change that was committed. */
 const maxTries = 20;
@@ -30,6 +30,18 @@ export class TaskEnder {
     if (!task) return;
     const ended = await this.move(task, (from, step) => applyUpdate(from, update, step));
     this.lives.feed.tellCanceled(ended);
+  }
+
+  /** Fails it with these words, and tells who works on it outside. Throws `conflict` when it has ended already. */
+  async giveUp(ctx: CallContext, id: string, text: string): Promise<void> {
+    const task = await this.lives.store.find(id);
+    if (!task || isEnded(task))
+      throw new RialtoError('conflict', { message: 'the task has ended', data: { taskId: id } });
+    const update: Parameters<typeof applyUpdate>[1] = {
+      status: { state: 'TASK_STATE_FAILED', message: { parts: [{ text }] } },
+    };
+    const ended = await this.move(task, (from, step) => applyUpdate(from, update, step));
+    await this.stopWork(ctx, ended);
   }
 
   private async move(seen: StoredTask, step: (from: StoredTask, step: Step) => Moved | undefined): Promise<StoredTask> {

@@ -83,6 +83,15 @@ export class TaskLeases {
     );
   }
 
+  /** Makes a task that was put off due now. */
+  async hurry(id: TaskId): Promise<void> {
+    await this.pg.rows(
+      'task-hurry',
+      `update a2a_tasks t set next_at = now() where t.id = $1 and t.status_state in ('submitted', 'working') and t.next_at > now() and ${isFree}`,
+      [id],
+    );
+  }
+
   /** True when a task is due and nobody works on it. */
   async isWaiting(id: TaskId): Promise<boolean> {
     const rows = await this.pg.rows(

@@ -22,7 +22,7 @@ export class ActiveRun {
   /** @param saves commit each update; otherwise from `saveFromNow` on (decisions: fast path). */
   constructor(
     readonly live: LiveTask,
-    private readonly executor: TaskExecutor,
+    private readonly executor: Pick<TaskExecutor, 'execute'>,
     run: Omit<TaskRun, 'signal'>,
     { saves, onTrouble }: { saves: boolean; onTrouble: (error: unknown) => void },
   ) {
@@ -88,7 +88,10 @@ export class ActiveRun {
     for (;;) {
       const next = await Promise.race([iterator.next(), aborted]);
       if (next === 'aborted' || next.done) return;
-      if (!this.take(next.value)) return void Promise.resolve(iterator.return?.()).catch(() => undefined);
+      const goesOn = this.take(next.value);
+      // What has to be remembered is, before the executor acts on it: a process that dies afterwards leaves it to the next (I5).
+      if (goesOn && 'memo' in next.value && this.saves) await this.live.save();
+      if (!goesOn) return void Promise.resolve(iterator.return?.()).catch(() => undefined);
     }
   }
 

@@ -3,8 +3,7 @@ import type { CallContext } from '../kernel/call-context.js';
 import { patienceOf } from '../kernel/patience.js';
 import type { Message, Task } from '../protocol/a2a/model.js';
 import type { PublishedAgent } from '../registry/published.types.js';
-import { LiveTasks } from './live-tasks.js';
-import { isAnswer, isEnd, isSettled, stateAfter, TaskStreamService } from './task-stream.service.js';
+import { isAnswer, isSettled, TaskStreamService } from './task-stream.service.js';
 import { TaskRunner } from './task.runner.js';
 import { TaskSubmitService, type Accepted, type Submission } from './task-submit.service.js';
 import type { StreamedEvent } from './task.service.js';
@@ -18,7 +17,6 @@ export class TaskSendService {
   constructor(
     private readonly submits: TaskSubmitService,
     private readonly streams: TaskStreamService,
-    private readonly lives: LiveTasks,
     private readonly runner: TaskRunner,
   ) {}
 
@@ -63,6 +61,16 @@ export class TaskSendService {
     }
   }
 
+  /** A task as it is when it ended, waits for its caller, or the patience or this process is over. */
+  async settledWithin(task: StoredTask, waitMs: number, gone?: () => AbortSignal): Promise<StoredTask> {
+    const patience = patienceOf(waitMs, [this.runner.over, gone?.()]);
+    try {
+      return await this.streams.settled(task, patience.signal);
+    } finally {
+      patience.end();
+    }
+  }
+
   private async settled(
     { task, run }: Extract<Accepted, { task: StoredTask }>,
     waitMs: number,
@@ -70,18 +78,7 @@ export class TaskSendService {
   ): Promise<{ task: StoredTask; late: boolean }> {
     if (run?.isOver && isSettled(run.live.task.state)) return { task: run.live.task, late: false };
     if (!run && isSettled(task.state)) return { task, late: false };
-    const inbox = this.streams.open(task.id);
-    inbox.push(task.seq + 1, []); // there may be more than was seen
-    const patience = patienceOf(waitMs, [this.runner.over, gone?.()]);
-    try {
-      for await (const event of this.streams.follow(task.id, task.seq, inbox, isEnd, patience.signal)) {
-        const state = stateAfter(event);
-        if (state && isSettled(state)) break;
-      }
-    } finally {
-      patience.end();
-    }
-    const now = (await this.lives.store.find(task.id)) ?? task;
+    const now = await this.settledWithin(task, waitMs, gone);
     return { task: now, late: !isSettled(now.state) };
   }
 }

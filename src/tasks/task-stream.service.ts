@@ -2,10 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { interruptedStates, terminalStates, type TaskState } from '../protocol/a2a/states.js';
 import { TaskFeed, type Inbox } from './task-feed.js';
 import { TaskStore } from './task.store.js';
-import type { NumberedEvent } from './task.types.js';
+import type { NumberedEvent, StoredTask } from './task.types.js';
 
 /** The state that an event brings its task into; undefined when it changes none. */
-export function stateAfter({ body }: NumberedEvent): TaskState | undefined {
+function stateAfter({ body }: NumberedEvent): TaskState | undefined {
   if ('statusUpdate' in body) return body.statusUpdate.status.state;
   return 'task' in body ? body.task.status.state : undefined;
 }
@@ -36,6 +36,17 @@ export class TaskStreamService {
 
   open(id: string): Inbox {
     return this.feed.open(id);
+  }
+
+  /** The task as it is when it ended or waits for its caller, or when the signal aborts. */
+  async settled(task: StoredTask, signal: AbortSignal): Promise<StoredTask> {
+    const inbox = this.open(task.id);
+    inbox.push(task.seq + 1, []); // there may be more than was seen
+    for await (const event of this.follow(task.id, task.seq, inbox, isEnd, signal)) {
+      const state = stateAfter(event);
+      if (state && isSettled(state)) break;
+    }
+    return (await this.store.find(task.id)) ?? task;
   }
 
   /**

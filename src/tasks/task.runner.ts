@@ -6,7 +6,7 @@ import type { Notice } from '../kernel/notices.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import { PublishedService } from '../registry/published.service.js';
+import { TaskAgents } from '../registry/task-agents.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import type { TaskExecutor } from './executor.port.js';
 import { LiveTask } from './live-task.js';
@@ -36,7 +36,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   constructor(
     private readonly lives: LiveTasks,
     private readonly executors: TaskExecutors,
-    private readonly published: PublishedService,
+    private readonly agents: TaskAgents,
     private readonly verbs: VerbBus,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -51,7 +51,13 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   }
 
   /** Starts work on a live task; the run goes on whoever waits for it. @param saves as in ActiveRun. */
-  start(live: LiveTask, agent: PublishedAgent, ctx: CallContext, saves: boolean): ActiveRun {
+  start(
+    live: LiveTask,
+    agent: PublishedAgent,
+    ctx: CallContext,
+    saves: boolean,
+    executor: Pick<TaskExecutor, 'execute' | 'rested'> = this.executorOf(agent),
+  ): ActiveRun {
     const { task } = live;
     const run = {
       ctx: { ...ctx, signal: undefined },
@@ -62,7 +68,6 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     };
     const onTrouble = (err: unknown): void =>
       this.log.warn({ err, taskId: task.id }, 'a run could not be stored; the task is taken up again');
-    const executor = this.executorOf(agent);
     const active = new ActiveRun(live, executor, run, { saves, onTrouble });
     this.active.get(task.id)?.stop('lost');
     this.active.set(task.id, active);
@@ -111,10 +116,12 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       throw new RialtoError('remote_task_failed', {
         message: `poisoned: ${crashes} processes died while working on it`,
       });
-    const agent = await this.published.byId(task.agentId);
-    if (!agent) throw new RialtoError('not_found', { message: 'the agent is no longer published' });
+    const found = await this.agents.of(task);
+    if (!found) throw new RialtoError('not_found', { message: 'the agent is no longer published' });
+    const { agent, isAdopted } = found;
     const ctx = contextOf(task, agent);
-    if (!(await this.verbs.permits(submission(ctx, agent))))
+    // Whoever called a registered agent is decided by its executor, before each look.
+    if (!isAdopted && !(await this.verbs.permits(submission(ctx, agent))))
       throw new RialtoError('denied', { message: 'its sender may no longer use this agent' });
     return { agent, ctx };
   }
@@ -127,14 +134,11 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   /** After a cancel was committed: whatever its executor left outside of this house ends as well. */
   async abandon(ctx: CallContext, task: StoredTask): Promise<void> {
     try {
-      const agent = await this.published.byId(task.agentId);
-      const executor = agent && this.executorOf(agent);
-      await executor?.abandon?.({
-        ctx: { ...ctx, signal: undefined },
-        agent: agent!,
-        task,
-        message: newestMessage(task),
-      });
+      const found = await this.agents.of(task);
+      if (!found) return;
+      const { agent } = found;
+      const run = { ctx: { ...ctx, signal: undefined }, agent, task, message: newestMessage(task) };
+      await this.executorOf(agent).abandon?.(run);
     } catch (err) {
       this.log.warn({ err, taskId: task.id }, 'what a canceled task left outside could not be ended');
     }

@@ -140,10 +140,17 @@ export class TaskService {
     });
   }
 
-  /** Makes a worker look at a task now. False when there is nothing to do: it ended, waits, or is worked on. */
-  async wake(id: string): Promise<boolean> {
+  /** Makes a worker look at a task now. False when there is nothing to do: it ended, waits, or is worked on. @param early also when it was put off. */
+  async wake(id: string, early = false): Promise<boolean> {
     const task = isUuid(id) ? await this.lives.store.find(id) : undefined;
-    return task !== undefined && this.lives.wake(task.id);
+    if (!task) return false;
+    if (early) await this.lives.leases.hurry(task.id);
+    return this.lives.wake(task.id);
+  }
+
+  /** Ends a task that somebody gave up on, with these words. Throws `conflict` when it has ended already. */
+  async giveUp(ctx: CallContext, id: string, text: string): Promise<void> {
+    await this.ender.giveUp(ctx, id, text);
   }
 
   /** A task that this caller may know of. Throws `task_not_found`. */

@@ -16,6 +16,7 @@ import { MailboxBell } from './mailbox-bell.js';
 import { MailboxController } from './mailbox.controller.js';
 import { MailboxService } from './mailbox.service.js';
 import { MailboxStore } from './mailbox.store.js';
+import { TaskAdoption } from './task-adoption.service.js';
 import { TaskBrowseService } from './task-browse.service.js';
 import { TaskController } from './task.controller.js';
 import { TaskExecuteProcessor } from './task-execute.processor.js';
@@ -62,6 +63,7 @@ import { TaskWriter } from './task-writer.js';
     TaskLifetimeSweeper,
     TaskRetentionSweeper,
     TaskEnder,
+    TaskAdoption,
     ExecutionTokens,
     Executions,
     MailboxStore,
@@ -79,6 +81,7 @@ import { TaskWriter } from './task-writer.js';
     TaskSubmitService,
     TaskStreamService,
     TaskExecutors,
+    TaskAdoption,
     TaskLogService,
     EventSinks,
   ],

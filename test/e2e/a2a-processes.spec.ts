@@ -3,6 +3,8 @@ import { openStream, userMessage, type Frame } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
 import { startProcess, type GatewayProcess } from '../support/process.js';
+import { startStubAgent } from '../support/stub-agent.js';
+import { asyncTask, data } from '../support/stub-behaviours.js';
 
 /** Two API processes and a worker on one database; each may be killed. */
 describe('several processes', () => {
@@ -22,6 +24,7 @@ describe('several processes', () => {
       RIALTO_ROLE: role,
       A2A_SECRET: testSecret,
       RIALTO_LOG_LEVEL: 'warn',
+      A2A_CONTINUATION_POLL_MS: '300',
       RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
       RIALTO_RATE_LIMIT_ORG: '1000000',
     });
@@ -149,4 +152,40 @@ describe('several processes', () => {
     },
     60_000,
   );
+
+  it('AN-67 AN-68 kill -9 of A while it follows a remote task for its caller: a worker finds its end, and nothing is sent twice', async () => {
+    const agent = await startStubAgent({
+      card: 'v03',
+      name: 'Far away',
+      behaviour: asyncTask(12, data({ far: true })),
+    });
+    try {
+      await home.call('POST', '/api/a2a/agents', { url: agent.url, timeoutMs: 30_000 });
+      const [a] = await Promise.all([start('api'), start('worker')]);
+      const call = { name: 'far_away.work', arguments: {} };
+      const cut = fetch(`${a.url}/mcp`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${home.token}`,
+          'content-type': 'application/json',
+          accept: 'application/json',
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: call }),
+      }).catch((error: Error) => error);
+      await agent.waitForRequests(4);
+      a.process.child.kill('SIGKILL');
+      expect(await cut).toHaveProperty('message', 'fetch failed');
+      const [row] = await eventually(
+        () => home.sql(`select task_id, status, attempts from a2a_continuations where agent_slug = 'far_away'`),
+        ([found]) => found?.status === 'completed',
+        30_000,
+      );
+      expect(row.attempts).toBeGreaterThanOrEqual(1);
+      expect(await stateOf(row.task_id)).toBe('completed');
+      expect((await log(row.task_id)).filter(({ terminal }) => terminal)).toHaveLength(1);
+      expect(agent.requests.filter(({ operation }) => operation === 'send')).toHaveLength(1);
+    } finally {
+      await agent.close();
+    }
+  }, 60_000);
 });

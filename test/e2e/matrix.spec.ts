@@ -1,5 +1,6 @@
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
+import { never } from '../support/stub-behaviours.js';
 
 const callers = ['nobody', 'admin of another org', 'viewer', 'member', 'admin'] as const;
 type Caller = (typeof callers)[number];
@@ -17,6 +18,7 @@ describe('abuse 12: every operation for every role', () => {
   let gateway: TestGateway;
   let agent: StubAgent;
   let spare: StubAgent;
+  let busy: StubAgent;
   const tokens = {} as Record<Caller, string | null>;
   /** Values of path parameters: things of the org that viewer, member and admin belong to. */
   const ids: Record<string, string> = {};
@@ -24,6 +26,7 @@ describe('abuse 12: every operation for every role', () => {
   beforeAll(async () => {
     gateway = await startTestGateway();
     [agent, spare] = [await startStubAgent({ name: 'matrix' }), await startStubAgent({ name: 'spare' })];
+    busy = await startStubAgent({ name: 'busy', behaviour: never });
     tokens.nobody = null;
     tokens['admin of another org'] = await gateway.tokenOf('globex', 'gina', 'admin');
     for (const role of ['viewer', 'member', 'admin'] as const)
@@ -32,7 +35,7 @@ describe('abuse 12: every operation for every role', () => {
 
   afterAll(async () => {
     await gateway.close();
-    await Promise.all([agent.close(), spare.close()]);
+    await Promise.all([agent, spare, busy].map((one) => one.close()));
   });
 
   const admin = (method: string, path: string, body?: unknown) => gateway.call(method, path, body, tokens.admin);
@@ -83,6 +86,13 @@ describe('abuse 12: every operation for every role', () => {
     await aMailbox();
     const { body } = await admin('POST', '/api/mailbox/mailbox/lease');
     [ids.task, ids.epoch] = [body.task.id as string, String(body.leaseEpoch)];
+  };
+  const aContinuation = async () => {
+    await admin('POST', '/api/a2a/agents', { url: busy.url, slug: 'busy', timeoutMs: 100 });
+    const params = { name: 'busy.work', arguments: {} };
+    const { body } = await admin('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+    const { taskId } = body.result.structuredContent;
+    ids.continuation = (await admin('GET', `/api/a2a/continuations?taskId=${taskId}`)).body.items[0].id as string;
   };
   const aWebhookSecret = async () => {
     ids.secret = (await admin('POST', '/api/webhooks/secrets', {})).body.id as string;
@@ -150,6 +160,10 @@ describe('abuse 12: every operation for every role', () => {
     'POST /a2a': { cells: [401, 404, 404, 404, 404], body: send },
     'POST /_agent-native/a2a': { cells: [401, 404, 404, 404, 404], body: send },
     'POST /_agent-native/a2a/_process-task': { cells: [401, 401, 401, 401, 401], body: () => ({ taskId: 't' }) },
+    'POST /_agent-native/integrations/process-a2a-continuation': {
+      cells: [401, 401, 401, 401, 401],
+      body: () => ({ continuationId: 'c' }),
+    },
     'GET /a2a/agents/{name}/{operation}': { cells: lists, before: anEcho },
     'POST /a2a/agents/{name}/{operation}': {
       cells: [401, 403, 403, 200, 200],
@@ -163,6 +177,10 @@ describe('abuse 12: every operation for every role', () => {
     'GET /api/a2a/tasks': { cells: lists },
     'GET /api/a2a/tasks/{id}': { cells: [401, 404, 404, 404, 200], before: aTask },
     'POST /api/a2a/tasks/{id}/cancel': { cells: [401, 404, 404, 404, 409], before: aTask },
+    'GET /api/a2a/continuations': { cells: lists },
+    'GET /api/a2a/continuations/{id}': { cells: readsOwn, before: aContinuation },
+    'POST /api/a2a/continuations/{id}/retry': { cells: changesOwn(200), before: aContinuation },
+    'POST /api/a2a/continuations/{id}/fail': { cells: changesOwn(200), before: aContinuation },
     'GET /api/a2a/published': { cells: lists },
     'POST /api/a2a/published': {
       cells: makes(201),
@@ -234,6 +252,7 @@ describe('abuse 12: every operation for every role', () => {
       'a2a/tasks': ids.task,
       'api/a2a/agents': ids.agent,
       'api/a2a/published': ids.published,
+      'api/a2a/continuations': ids.continuation,
       'api/policies': ids.policy,
       'api/keys': ids.key,
       'api/webhooks/secrets': ids.secret,

@@ -85,10 +85,15 @@ describe('MCP tools/call: time and tasks', () => {
       });
     });
 
-    it('RE-27 D7 at the deadline a known task is named and canceled at its agent', async () => {
+    it('RE-27 D7 at the deadline a known task is one of ours that goes on', async () => {
       const { agent, call } = await stub({ ...options, behaviour: never }, { timeoutMs: 400 });
-      const { error } = await call();
-      expect([error.code, error.data.taskId]).toEqual([-32201, 'stub-task-1']);
+      const { result } = await call();
+      expect(result).toMatchObject({ structuredContent: { taskId: expect.any(String), state: 'working' } });
+      expect(result.isError).toBeUndefined();
+      const { taskId } = result.structuredContent;
+      expect((await gateway.call('GET', `/api/a2a/tasks/${taskId}`)).body).toMatchObject({ state: 'working' });
+      expect(agent.cancels).toEqual([]);
+      await gateway.call('POST', `/api/a2a/tasks/${taskId}/cancel`);
       expect(await agent.waitForCancels()).toEqual(['stub-task-1']);
     });
   });

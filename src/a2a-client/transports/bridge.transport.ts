@@ -13,7 +13,7 @@ import type { SafeFetch } from '../../platform/http/safe-fetch.js';
 import { Deadline } from '../deadline.js';
 import { isNotHere, withCustomaryPaths, type Endpoint } from '../endpoint-choice.js';
 import type { HopLimits, RemoteHop } from '../remote-hop.js';
-import { isSettled, waitUntilSettled, type RemoteTask } from './remote-wait.js';
+import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-wait.js';
 
 /** One call of one skill in the bridge's own wire form. */
 export interface BridgeSkillCall {
@@ -33,8 +33,8 @@ const taskMethods: Record<A2aVersion, { get: string; cancel: string }> = {
 };
 
 /**
- * The one-call wire form (RE-15…RE-20): a single POST per attempt on the safe client, no SDK, the task that it starts watched
- * until it settles. A request is made again only where it cannot have done anything: 404 or 405 (AN-30), 401 with a token of
+ * The one-call wire form (RE-15…RE-20): a single POST per attempt on the safe client, no SDK, the task that it starts given to
+ * whoever watches it. A request is made again only where it cannot have done anything: 404 or 405 (AN-30), 401 with a token of
  * ours that can be renewed. Errors: `remote_timeout`, `remote_transport` (`data.httpStatus`), `remote_invalid_response`,
  * `remote_error`, `remote_task_failed`, `url_not_allowed`, `canceled`; `data.taskId` once a task is known.
  */
@@ -48,12 +48,12 @@ export class BridgeTransport {
   ) {}
 
   /** Calls and waits for the answer: a message, or a task that ended well or asks its caller. */
-  async call(hop: RemoteHop, call: BridgeSkillCall): Promise<BridgeReply> {
+  async call(hop: RemoteHop, call: BridgeSkillCall, watch: Watch = waitOrCancel): Promise<BridgeReply> {
     const { reply, endpoint } = await this.begin(hop, call);
     if (reply.kind === 'message' || isSettled(reply)) return reply;
     const { deadline, signals } = hop;
     const remote = this.taskAt({ ...hop, endpoint });
-    return waitUntilSettled(reply, remote, { deadline, signals, pace: { ...pace, random: this.random } });
+    return watch(reply, remote, { deadline, signals, pace: { ...pace, random: this.random } });
   }
 
   private async begin(hop: RemoteHop, call: BridgeSkillCall): Promise<{ reply: BridgeReply; endpoint: Endpoint }> {

@@ -5,7 +5,7 @@ import { interruptedStates, terminalStates } from '../../protocol/a2a/states.js'
 import type { Deadline } from '../deadline.js';
 import { nextTryAfter } from '../retry-plan.js';
 
-type TaskReply = Extract<BridgeReply, { kind: 'task' }>;
+export type TaskReply = Extract<BridgeReply, { kind: 'task' }>;
 
 /** A task at its remote agent, while somebody waits for it. */
 export interface RemoteTask {
@@ -26,6 +26,16 @@ const pollLimitMs = 15_000;
 /** Looks in a row that may fail before the task counts as lost. */
 const maxMisses = 3;
 
+/** How long somebody waits, and who may end the wait. */
+export interface WaitLimits {
+  readonly deadline: Deadline;
+  readonly signals: readonly AbortSignal[];
+  readonly pace: Pace;
+}
+
+/** What becomes of a call whose task is still under way. */
+export type Watch = (first: TaskReply, remote: RemoteTask, limits: WaitLimits) => Promise<BridgeReply>;
+
 /** True when there is nothing to wait for: an end, a question to the caller, or no task at all (AN-34). */
 export function isSettled(reply: BridgeReply): boolean {
   return reply.kind === 'message' || terminalStates.has(reply.state) || interruptedStates.has(reply.state);
@@ -33,15 +43,14 @@ export function isSettled(reply: BridgeReply): boolean {
 
 /**
  * Looks at a task until it is settled: the first end counts, whatever the remote says later (F32); a state that nobody knows is
- * no end (F29). At the deadline `remote_timeout`, when the caller leaves `canceled`, both with `data.taskId`, and the remote is
- * told to stop without waiting for its answer. Throws what a look throws, with `data.taskId`, for an end in failure too.
+ * no end (F29). At the deadline `remote_timeout`, when a signal aborts `canceled`, both with `data.taskId`. Throws what a look
+ * throws, with `data.taskId`, for an end in failure too.
  */
 export async function waitUntilSettled(
-  first: TaskReply,
+  { taskId }: TaskReply,
   remote: RemoteTask,
-  { deadline, signals, pace }: { deadline: Deadline; signals: readonly AbortSignal[]; pace: Pace },
+  { deadline, signals, pace }: WaitLimits,
 ): Promise<BridgeReply> {
-  const { taskId } = first;
   const signal = AbortSignal.any([...signals]);
   try {
     for (let pause = pace.firstMs; ; pause = Math.min(pace.mostMs, pause * growth)) {
@@ -50,11 +59,20 @@ export async function waitUntilSettled(
       if (isSettled(reply)) return reply;
     }
   } catch (error) {
-    const known = RialtoError.from(error);
-    if (known.code === 'remote_timeout' || known.code === 'canceled') remote.cancel(taskId).catch(() => undefined);
-    throw withTaskId(known, taskId);
+    throw withTaskId(RialtoError.from(error), taskId);
   }
 }
+
+/** The same for whom nobody keeps the task: at the end of patience the remote is told to stop, without waiting for its answer. */
+export const waitOrCancel: Watch = async (first, remote, limits) => {
+  try {
+    return await waitUntilSettled(first, remote, limits);
+  } catch (error) {
+    const { code } = RialtoError.from(error);
+    if (code === 'remote_timeout' || code === 'canceled') remote.cancel(first.taskId).catch(() => undefined);
+    throw error;
+  }
+};
 
 /** Waits, and fails with `canceled` as soon as the signal aborts. */
 export async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -2,7 +2,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { decodeBridgeReply, type BridgeReply } from '../../protocol/a2a/bridge-call.js';
 import { Deadline } from '../deadline.js';
-import { isSettled, waitUntilSettled, type RemoteTask } from './remote-wait.js';
+import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-wait.js';
 import type { SdkHop, SdkTransport } from './sdk.transport.js';
 
 const pace = { firstMs: 250, mostMs: 2_000, random: Math.random };
@@ -16,6 +16,7 @@ export async function sendAsSkillCall(
   sdk: SdkTransport,
   hop: SdkHop,
   { skillId, args, messageId }: { skillId: string; args: JsonObject; messageId: string },
+  watch: Watch = waitOrCancel,
 ): Promise<BridgeReply> {
   const message = { messageId, role: 'ROLE_USER', parts: [{ data: args }], metadata: { skillId } } as const;
   const reply = asBridgeReply(await sdk.send(hop, { message: { ...message, parts: [...message.parts] } }));
@@ -24,7 +25,7 @@ export async function sendAsSkillCall(
     get: async (id, deadline) => asBridgeReply(await sdk.getTask({ ...hop, deadline }, id)),
     cancel: (id) => sdk.cancelTask({ ...hop, deadline: new Deadline(cancelDeadlineMs), signals: [] }, id),
   };
-  return waitUntilSettled(reply, remote, { deadline: hop.deadline, signals: hop.signals, pace });
+  return watch(reply, remote, { deadline: hop.deadline, signals: hop.signals, pace });
 }
 
 /** The rules of RE-21…RE-24 are written once, on envelopes. */

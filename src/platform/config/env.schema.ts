@@ -207,6 +207,37 @@ export const environment = {
     '`1800000`',
     'how long a task may be worked on without a change of its status; then it fails and says so',
   ),
+  A2A_CONTINUATION_MAX_REMOTE_WORK_MS: setting(
+    whole(100, 604_800_000).default(600_000),
+    '`600000`',
+    'how long a remote agent may work on a task that it did not end at once; then the task fails and says so',
+  ),
+  A2A_CONTINUATION_MAX_ATTEMPTS: setting(
+    whole(1, 1_000).default(6),
+    '`6`',
+    'how often a worker takes such a task up; each time it looks several times',
+  ),
+  A2A_CONTINUATION_PRECLAIM_WAIT_MS: setting(
+    whole(0, 3_600_000).default(25_000),
+    '`25000`',
+    'how long the process that sent the message follows the remote task itself, before workers take turns',
+  ),
+  A2A_CONTINUATION_RUN_WAIT_MS: setting(
+    whole(0, 3_600_000).default(10_000),
+    '`10000`',
+    'how long a worker that took it up follows it',
+  ),
+  A2A_CONTINUATION_POLL_MS: setting(
+    whole(10, 3_600_000).default(2_000),
+    '`2000`',
+    'the pace of its looks at the remote task',
+  ),
+  A2A_CONTINUATION_POLL_TIMEOUT_MS: setting(whole(10, 600_000).default(8_000), '`8000`', 'how long one look may take'),
+  A2A_CONTINUATION_RESCHEDULE_MS: setting(
+    whole(10, 3_600_000).default(20_000),
+    '`20000`',
+    'until the next worker takes it up; twice as long each time, up to 4 minutes',
+  ),
   RIALTO_TASK_RETENTION_DAYS: setting(
     whole(1, 36_500).default(30),
     '`30`',

@@ -9,43 +9,65 @@ import { sendProblem } from '../platform/http/problem.js';
 import { isInternalToken } from '../platform/secrets/internal-token.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { parseJson } from '../protocol/jsonrpc.js';
+import { ContinuationService } from '../continuations/continuation.service.js';
 import { TaskService } from '../tasks/task.service.js';
 import { exactPath } from './a2a-paths.js';
 import { sendJson } from './reply.js';
 
-const path = '/_agent-native/a2a/_process-task';
 const maxBodyBytes = 4_096;
 const bearer = /^Bearer ([\w.]{1,200})$/i;
 
+/** One kind of row that can be woken from outside. */
+interface Wakeable {
+  readonly path: string;
+  readonly summary: string;
+  /** The member of the body that names the row. */
+  readonly member: string;
+  readonly wake: (id: string) => Promise<boolean>;
+}
+
 /**
- * The wake-up of one task, as agent-native's callers send it: signed for that task alone. Here a row and its queue do the work,
- * so this only makes a worker look at once (AN-10, AN-15, AN-52).
+ * The wake-up of one row, as agent-native's callers send it: signed for that row alone. Here rows and their queues do the work,
+ * so this only makes a worker look at once (AN-10, AN-15, AN-52, AN-100).
  */
 @Injectable()
-export class ProcessTaskDoor {
+export class WakeDoor {
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly tasks: TaskService,
+    private readonly continuations: ContinuationService,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   /** The rows of the front door's table. */
   routes(): HotRoute[] {
-    return [
+    const wakeables: Wakeable[] = [
       {
-        template: path,
-        methods: ['POST'],
+        path: '/_agent-native/a2a/_process-task',
         summary: 'Wakes a task; signed for it alone',
-        match: exactPath(path),
-        handle: (request, response) => this.handle(request, response),
+        member: 'taskId',
+        wake: (id) => this.tasks.wake(id),
+      },
+      {
+        path: '/_agent-native/integrations/process-a2a-continuation',
+        summary: 'Takes up a continuation; signed for it alone',
+        member: 'continuationId',
+        wake: (id) => this.continuations.wake(id),
       },
     ];
+    return wakeables.map((row) => ({
+      template: row.path,
+      methods: ['POST'],
+      summary: row.summary,
+      match: exactPath(row.path),
+      handle: (request, response) => this.handle(row, request, response),
+    }));
   }
 
-  private async handle(request: DoorRequest, response: DoorResponse): Promise<void> {
+  private async handle({ member, wake }: Wakeable, request: DoorRequest, response: DoorResponse): Promise<void> {
     try {
-      const id = await this.verified(request);
-      sendJson(response, 200, { ok: true, taskId: id, woken: await this.tasks.wake(id) });
+      const id = await this.verified(request, member);
+      sendJson(response, 200, { ok: true, [member]: id, woken: await wake(id) });
     } catch (thrown) {
       const error = RialtoError.from(thrown);
       if (error.code === 'internal') this.log.error({ err: thrown, requestId: request.requestId }, 'a request failed');
@@ -54,17 +76,16 @@ export class ProcessTaskDoor {
     }
   }
 
-  /** Throws `auth_not_configured` without a secret, `invalid_params` without a task, `unauthenticated` for a wrong token. */
-  private async verified(request: DoorRequest): Promise<string> {
+  /** Throws `auth_not_configured` without a secret, `invalid_params` without an id, `unauthenticated` for a wrong token. */
+  private async verified(request: DoorRequest, member: string): Promise<string> {
     const { A2A_SECRET: secret } = this.settings;
     if (secret === undefined)
       throw new RialtoError('auth_not_configured', { message: 'internal calls need A2A_SECRET' });
     const parsed = parseJson(await readText(request, maxBodyBytes));
-    const taskId = parsed.ok && isJsonObject(parsed.value) ? parsed.value.taskId : undefined;
-    if (typeof taskId !== 'string' || taskId === '')
-      throw new RialtoError('invalid_params', { message: 'taskId required' });
+    const id = parsed.ok && isJsonObject(parsed.value) ? parsed.value[member] : undefined;
+    if (typeof id !== 'string' || id === '') throw new RialtoError('invalid_params', { message: `${member} required` });
     const [, token = ''] = bearer.exec(request.headers.authorization ?? '') ?? [];
-    if (isInternalToken(secret, taskId, token, systemClock.now())) return taskId;
+    if (isInternalToken(secret, id, token, systemClock.now())) return id;
     throw new RialtoError('unauthenticated', { message: 'Invalid or expired internal token' });
   }
 }

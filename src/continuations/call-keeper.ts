@@ -1,0 +1,184 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { SkillCall } from '../a2a-client/a2a-client.service.js';
+import {
+  waitUntilSettled,
+  type RemoteTask,
+  type RemoteTaskKeeper,
+  type TaskReply,
+  type WaitLimits,
+} from '../a2a-client/remote-task-keeper.port.js';
+import { systemClock } from '../kernel/clock.js';
+import { RialtoError } from '../kernel/errors.js';
+import { newId, type TaskId } from '../kernel/ids.js';
+import type { Act } from '../kernel/verb-bus.js';
+import type { BridgeReply } from '../protocol/a2a/bridge-call.js';
+import type { Message } from '../protocol/a2a/model.js';
+import { artifactsOf, partsOf } from '../protocol/a2a/remote-parts.js';
+import { stateOf } from '../protocol/a2a/states.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { forAdopted } from '../registry/task-agents.service.js';
+import type { TaskRun, TaskUpdate } from '../tasks/executor.port.js';
+import { TaskAdoption, type Adopted } from '../tasks/task-adoption.service.js';
+import { isPassing } from './continuation-plan.js';
+import type { Followed } from './continuation.store.js';
+import { RemoteFollower } from './remote-follower.js';
+import { firstOutwardId, type RemoteMemo } from './remote-message.js';
+import { RemoteMirror } from './remote-mirror.js';
+
+const stillWorking = 'The agent still works on it. Ask again with the tool task_status and this taskId.';
+
+/** How a caller's wait ended; `goesOn` when the task did not end with it. */
+type Waited =
+  | { readonly kind: 'settled'; readonly reply: BridgeReply }
+  | { readonly kind: 'failed' | 'goesOn'; readonly error: RialtoError };
+
+/**
+ * Keeps the tasks of bridged calls: each is a task and a continuation of ours before its first look. While its caller waits, this
+ * process looks on its behalf; a caller that leaves ends it, one whose patience is over is told how to ask again.
+ */
+@Injectable()
+export class CallKeeper implements RemoteTaskKeeper {
+  constructor(
+    private readonly adoption: TaskAdoption,
+    private readonly follower: RemoteFollower,
+    @Inject(SETTINGS) private readonly settings: Settings,
+  ) {}
+
+  async keep(
+    act: Act,
+    call: SkillCall,
+    first: TaskReply,
+    remote: RemoteTask,
+    limits: WaitLimits,
+  ): Promise<BridgeReply> {
+    const { ctx } = act;
+    const id = newId<TaskId>();
+    const { followed, row } = this.follower.open(
+      { ctx, task: { id, orgId: ctx.org.id, principal: ctx.principal } },
+      call,
+      first.taskId,
+      act.id,
+    );
+    const memo: RemoteMemo = { taskId: first.taskId, contextId: first.contextId, messageId: firstOutwardId(id) };
+    const adoptee = {
+      id,
+      contextId: first.contextId ?? newId(),
+      message: messageOf(call, memo.messageId),
+      memo: { ...memo },
+      rows: [row],
+    };
+    const wait = new Wait(first, remote, limits);
+    const adopted = await this.adoption
+      .adopt(ctx, forAdopted(call.agent, ctx.org), adoptee, (run) => this.watch(run, call, followed, wait, act.id))
+      .catch((error: unknown) => {
+        wait.tellToStop();
+        throw error;
+      });
+    const waited = await Promise.race([wait.over, adopted.ended.then(() => undefined)]);
+    if (waited?.kind !== 'goesOn') await adopted.ended;
+    return this.answer(act, adopted.task, waited);
+  }
+
+  /** The first run of the task: looks for the caller, then for itself. */
+  private async *watch(
+    run: TaskRun,
+    call: SkillCall,
+    followed: Followed,
+    wait: Wait,
+    actId: string,
+  ): AsyncGenerator<TaskUpdate, void> {
+    const startedAt = systemClock.elapsed();
+    const waited = await wait.run(run.signal);
+    if (run.signal.aborted) return;
+    const { polls } = wait;
+    if (waited.kind === 'goesOn') {
+      const waitMs = this.settings.A2A_CONTINUATION_PRECLAIM_WAIT_MS - (systemClock.elapsed() - startedAt);
+      const own = { ...call, signal: run.signal };
+      const handedOver = { ...followed, actId };
+      yield { memo: run.task.memo!, rows: [this.follower.stillActive(handedOver)] };
+      return yield* this.follower.follow(run, own, handedOver, new RemoteMirror(run), waitMs);
+    }
+    if (waited.kind !== 'settled') {
+      yield this.failed(call, followed, waited.error, polls);
+      return;
+    }
+    let isEmpty = true;
+    for (const artifact of waited.reply.kind === 'task' ? artifactsOf(waited.reply) : []) {
+      isEmpty = false;
+      yield { artifact, lastChunk: true };
+    }
+    yield this.follower.told(endOf(waited.reply), call, followed, { polls, isEmpty });
+  }
+
+  private failed(call: SkillCall, followed: Followed, error: RialtoError, polls: number): TaskUpdate {
+    const { code, data, message } = error;
+    if (code === 'canceled') return this.follower.canceled(followed, polls);
+    if (code !== 'remote_task_failed') return this.follower.failed(call, followed, { polls }, error);
+    const status = { state: stateOf(String(data?.state)), message: { parts: [{ text: message }] } };
+    return this.follower.told({ status }, call, followed, { polls, isEmpty: false });
+  }
+
+  private answer(act: Act, task: Adopted['task'], waited: Waited | undefined): BridgeReply {
+    if (waited?.kind === 'settled') return waited.reply;
+    if (waited?.kind === 'failed') throw waited.error;
+    if (task.state === 'TASK_STATE_CANCELED') throw new RialtoError('canceled', { data: { taskId: task.id } });
+    act.handedOver = true;
+    const { id: taskId, contextId, state } = task;
+    return { kind: 'task', state, taskId, contextId, task: {}, artifacts: [], statusText: stillWorking };
+  }
+}
+
+/** The wait of one caller for its remote task. */
+class Wait {
+  /** Looks that it took. */
+  polls = 0;
+  readonly over: Promise<Waited>;
+  private settle!: (waited: Waited) => void;
+
+  constructor(
+    private readonly first: TaskReply,
+    private readonly remote: RemoteTask,
+    private readonly limits: WaitLimits,
+  ) {
+    this.over = new Promise((resolve) => (this.settle = resolve));
+  }
+
+  /** @param stop ends the wait without the caller: the task was canceled, or is worked on elsewhere. */
+  async run(stop: AbortSignal): Promise<Waited> {
+    const { remote, limits } = this;
+    const counted: RemoteTask = {
+      ...remote,
+      get: (...look) => {
+        this.polls++;
+        return remote.get(...look);
+      },
+    };
+    const waited = await waitUntilSettled(this.first, counted, { ...limits, signals: [...limits.signals, stop] }).then(
+      (reply): Waited => ({ kind: 'settled', reply }),
+      (thrown: unknown): Waited => {
+        const error = RialtoError.from(thrown);
+        return { kind: isPassing(error) ? 'goesOn' : 'failed', error };
+      },
+    );
+    if (!stop.aborted) {
+      if (waited.kind === 'failed' && waited.error.code === 'canceled') this.tellToStop();
+      this.settle(waited);
+    }
+    return waited;
+  }
+
+  /** Without waiting for its answer: the caller is gone. */
+  tellToStop(): void {
+    this.remote.cancel(this.first.taskId).catch(() => undefined);
+  }
+}
+
+function messageOf({ args, skillId }: SkillCall, messageId: string): Message {
+  return { messageId, role: 'ROLE_USER', parts: [{ data: args }], metadata: { skillId } };
+}
+
+function endOf(reply: BridgeReply): Parameters<RemoteFollower['told']>[0] {
+  if (reply.kind === 'message') return { reply: { parts: partsOf(reply.message.parts) } };
+  const { state, statusMessage } = reply;
+  return { status: { state, ...(statusMessage && { message: { parts: partsOf(statusMessage.parts) } }) } };
+}

@@ -1,0 +1,134 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { A2AClientService, type RemoteCall } from '../a2a-client/a2a-client.service.js';
+import { RialtoError } from '../kernel/errors.js';
+import type { JsonObject } from '../kernel/json.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import type { StreamResponse } from '../protocol/a2a/model.js';
+import { interruptedStates, terminalStates } from '../protocol/a2a/states.js';
+import { canonicalName } from '../protocol/mcp/tool-names.js';
+import type { ExecutorConfig } from '../registry/published.types.js';
+import { RegistryService } from '../registry/registry.service.js';
+import type { RegisteredAgent } from '../registry/registry.types.js';
+import type { TaskExecutor, TaskRun, TaskUpdate } from '../tasks/executor.port.js';
+import { ContinuationStore, type Followed } from './continuation.store.js';
+import { RemoteFollower } from './remote-follower.js';
+import { handleOf, memoOf, outward, outwardId, type RemoteMemo } from './remote-message.js';
+import { RemoteMirror } from './remote-mirror.js';
+
+type RemoteConfig = Extract<ExecutorConfig, { kind: 'remote' }>;
+
+const callTimeoutMs = 30_000;
+
+/**
+ * The work of an agent of ours done by a registered one: its events become ours. A remote task that does not end at once is a
+ * continuation, remembered before anything else; from then on a lost process or stream means looking, never sending again
+ * (reliability 4.4, I5).
+ */
+@Injectable()
+export class RemoteAgentExecutor implements TaskExecutor {
+  readonly kind = 'remote';
+  readonly pure = false;
+
+  constructor(
+    private readonly client: A2AClientService,
+    private readonly registry: RegistryService,
+    private readonly follower: RemoteFollower,
+    private readonly store: ContinuationStore,
+    @Inject(SETTINGS) private readonly settings: Settings,
+  ) {}
+
+  async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
+    const call = await this.callOf(run);
+    const memo = memoOf(run);
+    if (memo?.messageId === outwardId(run)) return yield* this.follower.takeUp(run, call, memo);
+    yield* this.send(run, call, memo);
+  }
+
+  /** After a cancel here the remote is told; that it obeys is not needed. What fails is told again by the sweeper. */
+  async abandon(run: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void> {
+    const memo = memoOf(run);
+    if (!memo) return;
+    await this.client.cancel(run.ctx, { ...(await this.callOf(run)), taskId: memo.taskId });
+    await this.store.close(run.task.id, memo.taskId, 'completed');
+  }
+
+  private async *send(run: TaskRun, call: RemoteCall, memo: RemoteMemo | undefined): AsyncGenerator<TaskUpdate, void> {
+    const mirror = new RemoteMirror(run);
+    const params = { message: outward(run, call.skillId, memo), configuration: { returnImmediately: true } };
+    const { messageId } = params.message;
+    let followed: Followed | undefined;
+    const remember = (handle: { taskId: string; contextId?: string }, event?: StreamResponse): TaskUpdate => {
+      const update = { memo: { ...handle, messageId } };
+      if (event && isSettled(event)) return update;
+      const opened = this.follower.open(run, call, handle.taskId);
+      followed = opened.followed;
+      return { ...update, rows: [opened.row] };
+    };
+    let isKnown = false;
+    try {
+      for await (const event of this.events(run, call, params)) {
+        const handle = handleOf(event);
+        if (handle && !isKnown) {
+          isKnown = true;
+          yield remember(handle, event);
+        }
+        for (const update of mirror.updates(event))
+          yield followed && !('artifact' in update) ? this.follower.direct(update, call, followed) : update;
+        if (mirror.isSettled) return;
+      }
+    } catch (error) {
+      // With a known remote task a broken stream says nothing about the work; without one the message may not have arrived.
+      if ((!isKnown && !memo) || run.signal.aborted || !isBrokenLine(error)) throw error;
+    }
+    if (!followed && memo) yield remember(memo);
+    if (!followed) throw new RialtoError('remote_invalid_response', { message: 'the remote agent named no task' });
+    yield* this.follower.follow(run, call, followed, mirror, this.settings.A2A_CONTINUATION_PRECLAIM_WAIT_MS);
+  }
+
+  /** As a stream where the agent has one; it may be as long as the work. */
+  private async *events(
+    run: TaskRun,
+    call: RemoteCall,
+    params: Parameters<A2AClientService['send']>[1]['params'],
+  ): AsyncGenerator<StreamResponse, void> {
+    const { maxRemoteWorkMs: timeoutMs } = this.follower.budget;
+    if (call.agent.card?.capabilities.streaming === true)
+      yield* this.client.stream(run.ctx, { ...call, timeoutMs, params });
+    else yield await this.client.send(run.ctx, { ...call, params });
+  }
+
+  private async callOf(run: Omit<TaskRun, 'signal' | 'earlier'> & { signal?: AbortSignal }): Promise<RemoteCall> {
+    const { agentId, skillId } = run.agent.executor as RemoteConfig;
+    const { byId, bySlug } = await this.registry.snapshot(run.agent.org.id);
+    const agent = byId.get(agentId) ?? bySlug.get(agentId);
+    if (!agent) throw new RialtoError('not_found', { message: 'the agent behind this one is no longer registered' });
+    const skill = skillOf(agent, run.message.metadata, skillId);
+    return {
+      agent,
+      skillId: skill,
+      verb: canonicalName(agent.row.slug, skill),
+      sessionId: run.task.id,
+      timeoutMs: agent.row.timeoutMs ?? callTimeoutMs,
+      signal: run.signal,
+    };
+  }
+}
+
+/** The skill that the caller names if the remote has it, else the configured one, else its first. */
+function skillOf({ card }: RegisteredAgent, metadata: JsonObject | undefined, configured: string | undefined): string {
+  const asked = metadata?.skillId;
+  const known = typeof asked === 'string' && card?.skills.some(({ id }) => id === asked) ? asked : undefined;
+  return known ?? configured ?? card?.skills[0]?.id ?? 'chat';
+}
+
+function isSettled(event: StreamResponse): boolean {
+  const state =
+    'task' in event ? event.task.status.state : 'statusUpdate' in event ? event.statusUpdate.status.state : undefined;
+  return state !== undefined && (terminalStates.has(state) || interruptedStates.has(state));
+}
+
+/** The line broke, or the remote is busy: the task there may well go on. */
+function isBrokenLine(error: unknown): boolean {
+  const { code } = RialtoError.from(error);
+  return code === 'remote_transport' || code === 'remote_timeout';
+}

@@ -1,0 +1,27 @@
+import type { JsonObject } from '../../kernel/json.js';
+import type { BridgeReply, RemoteParts } from './bridge-reply.js';
+import { dialects } from './dialect.js';
+import type { Artifact, Part } from './model.js';
+
+/** Parts as a remote spelled them, v1.0 or older, as those of the model; one of a kind that nobody knows is kept as data. */
+export function partsOf(raw: readonly JsonObject[]): Part[] {
+  return raw.map((part) => {
+    const message = { messageId: 'remote', role: 'user', parts: [part] };
+    const decoded = dialects['0.3'].decode('message/send', { message });
+    const [read] = decoded.ok && decoded.operation.name === 'SendMessage' ? decoded.operation.params.message.parts : [];
+    return read ?? { data: part };
+  });
+}
+
+/** The artifacts of a reply; what has no id gets its place as one. */
+export function artifactsOf({ artifacts }: Extract<BridgeReply, { kind: 'task' }>): Artifact[] {
+  return artifacts.map(({ raw, parts }: RemoteParts, index) => {
+    const { artifactId, name, description } = raw;
+    return {
+      artifactId: typeof artifactId === 'string' && artifactId !== '' ? artifactId : `artifact-${index + 1}`,
+      ...(typeof name === 'string' && { name }),
+      ...(typeof description === 'string' && { description }),
+      parts: partsOf(parts),
+    };
+  });
+}

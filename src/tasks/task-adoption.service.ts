@@ -1,0 +1,65 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import type { TaskId } from '../kernel/ids.js';
+import type { Json } from '../kernel/json.js';
+import type { RowChange } from '../platform/database/row-writer.js';
+import type { Message } from '../protocol/a2a/model.js';
+import type { PublishedAgent } from '../registry/published.types.js';
+import type { TaskExecutor } from './executor.port.js';
+import { LiveTasks } from './live-tasks.js';
+import { openTask } from './task.lifecycle.js';
+import { TaskRunner } from './task.runner.js';
+import type { StoredTask } from './task.types.js';
+
+/** Work that was begun outside before it was a task here. */
+export interface Adoptee {
+  readonly id: TaskId;
+  readonly contextId: string;
+  /** What was asked. */
+  readonly message: Message;
+  /** What a later run has to know. */
+  readonly memo: Json;
+  /** Rows of the adopter's room that stand or fall with the task. */
+  readonly rows: readonly RowChange[];
+}
+
+/** The first run of an adopted task, while it lasts. */
+export interface Adopted {
+  /** As it is now, committed or not. */
+  readonly task: StoredTask;
+  /** Resolves when the run is over and committed, or lost to somebody else. */
+  readonly ended: Promise<void>;
+}
+
+/** Makes tasks of work that is under way elsewhere. */
+@Injectable()
+export class TaskAdoption {
+  constructor(
+    private readonly lives: LiveTasks,
+    private readonly runner: TaskRunner,
+  ) {}
+
+  /** Stored and held by this process when it resolves; `execute` is its first run. Throws `unavailable`. */
+  async adopt(
+    ctx: CallContext,
+    agent: PublishedAgent,
+    { id, contextId, message, memo, rows }: Adoptee,
+    execute: TaskExecutor['execute'],
+  ): Promise<Adopted> {
+    const { principal, depth } = ctx;
+    const seed = { id, orgId: ctx.org.id, agentId: agent.id, agentName: agent.name, contextId, principal, depth };
+    const live = this.lives.fresh(openTask(seed, message, this.lives.step()), {});
+    live.apply({ status: { state: 'TASK_STATE_WORKING' } });
+    live.apply({ memo, rows });
+    await live.save();
+    if (live.lost) throw new RialtoError('unavailable', { message: 'the task could not be stored' });
+    const run = this.runner.start(live, agent, ctx, true, { execute });
+    return {
+      get task() {
+        return live.task;
+      },
+      ended: run.ended,
+    };
+  }
+}

@@ -1,0 +1,388 @@
+import { publish, rpc, userMessage } from '../support/a2a.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { modernRequest } from '../support/mcp-clients.js';
+import { startStubAgent, type StubAgent, type StubAgentOptions } from '../support/stub-agent.js';
+import { artifacts, asyncTask, data, failed, never, sequence, state, text } from '../support/stub-behaviours.js';
+import type { Behaviour } from '../support/stub-call.js';
+import { hang } from '../support/stub-hostile.js';
+
+const quick = {
+  RIALTO_ROLE: 'all',
+  RIALTO_LOG_LEVEL: 'warn',
+  A2A_CONTINUATION_POLL_MS: '60',
+  A2A_CONTINUATION_RUN_WAIT_MS: '1500',
+  A2A_CONTINUATION_PRECLAIM_WAIT_MS: '300',
+  A2A_CONTINUATION_RESCHEDULE_MS: '60',
+  A2A_CONTINUATION_POLL_TIMEOUT_MS: '400',
+  A2A_CONTINUATION_MAX_ATTEMPTS: '20',
+};
+
+describe('remote work that outlives its call', () => {
+  let gateway: TestGateway;
+  const open: { close(): Promise<void> }[] = [];
+  let count = 0;
+
+  beforeAll(async () => {
+    gateway = await startTestGateway(quick);
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await Promise.all(open.map((one) => one.close()));
+  });
+
+  interface Remote {
+    agent: StubAgent;
+    slug: string;
+    call(at?: TestGateway, token?: string): Promise<any>;
+  }
+  const remote = async (
+    behaviour: Behaviour,
+    { at = gateway, timeoutMs = 300, token, ...options }: RemoteOptions = {},
+  ): Promise<Remote> => {
+    count += 1;
+    const agent = await startStubAgent({ card: 'v03', name: `Remote ${count}`, behaviour, ...options });
+    open.push(agent);
+    const slug = `remote_${count}`;
+    const { body } = await at.call('POST', '/api/a2a/agents', { url: agent.url, timeoutMs, slug }, token);
+    expect(body.slug).toBe(slug);
+    const call = (there = at, as = token) => there.rpc('tools/call', { name: `${slug}.work`, arguments: { n: 1 } }, as);
+    return { agent, slug, call };
+  };
+  interface RemoteOptions extends StubAgentOptions {
+    at?: TestGateway;
+    timeoutMs?: number;
+    token?: string;
+  }
+  const ask = (taskId: string, { at = gateway, token, waitMs = 10_000 }: any = {}): Promise<any> =>
+    at.rpc('tools/call', { name: 'task_status', arguments: { taskId, waitMs } }, token);
+  const handed = async (one: Remote): Promise<{ taskId: string; state: string; message: string }> =>
+    (await one.call()).result.structuredContent;
+  const rowOf = async (taskId: string, at = gateway): Promise<any> =>
+    (await at.sql('select * from a2a_continuations where task_id = $1', [taskId]))[0];
+  const taskOf = async (taskId: string): Promise<any> => (await gateway.call('GET', `/api/a2a/tasks/${taskId}`)).body;
+  const looks = ({ agent }: Remote) => agent.requests.filter(({ operation }) => operation === 'get').length;
+
+  it('AN-63 AN-64 AN-65 a call that outlives its caller is a task that can be asked for again', async () => {
+    const seen: any[] = [];
+    const one = await remote(asyncTask(20, data({ done: 'ü' })));
+    one.agent.set(async (poll) => {
+      seen.push(
+        ...(await gateway.sql('select status from a2a_continuations where remote_task_id = $1', [poll.task.id])),
+      );
+      await poll.task.onGet!(poll);
+    }, 'get');
+    const working = await handed(one);
+    expect(working).toMatchObject({ state: 'working', message: expect.stringContaining('task_status') });
+    const { result } = await ask(working.taskId);
+    expect(result.structuredContent).toEqual({ done: 'ü' });
+    expect((await ask(working.taskId)).result).toEqual(result);
+    expect(seen.map(({ status }) => status)).toEqual(Array(20).fill('processing')); // before the first look, too
+    expect(await rowOf(working.taskId)).toMatchObject({ status: 'completed', next_at: null, last_error: null });
+    expect(one.agent.requests.filter(({ operation }) => operation === 'send')).toHaveLength(1);
+    const { task, log } = await taskOf(working.taskId);
+    expect(task).toMatchObject({
+      status: { state: 'TASK_STATE_COMPLETED' },
+      artifacts: [{ parts: [{ data: { done: 'ü' } }] }],
+    });
+    expect(log.filter(({ event }: any) => event.statusUpdate?.status.state === 'TASK_STATE_COMPLETED')).toHaveLength(1);
+    const { result: list } = await gateway.rpc('tools/list', {});
+    expect(list.tools.map(({ name }: any) => name)).toContain('task_status');
+  });
+
+  it('is put off between its runs, and says so', async () => {
+    const one = await remote(never, { capabilities: { streaming: false } });
+    const { taskId } = await handed(one);
+    const row = await eventually(
+      () => rowOf(taskId),
+      ({ status }) => status === 'pending',
+    );
+    expect(row.next_at).toBeInstanceOf(Date);
+    await eventually(
+      () => rowOf(taskId),
+      ({ attempts }) => attempts >= 2,
+    );
+    await gateway.call('POST', `/api/a2a/tasks/${taskId}/cancel`);
+    expect(await one.agent.waitForCancels()).toEqual(['stub-task-1']);
+    await eventually(
+      () => rowOf(taskId),
+      ({ status, ended_at: endedAt }) => status === 'completed' && endedAt !== null,
+    );
+    const { error } = await ask(taskId);
+    expect([error.code, error.data]).toMatchObject([-32204, { taskId, state: 'canceled' }]);
+  });
+
+  it('one that settles while its caller waits is answered as always', async () => {
+    const one = await remote(asyncTask(2, text('soon')), { timeoutMs: 10_000 });
+    expect((await one.call()).result.content).toEqual([{ type: 'text', text: 'soon' }]);
+    const [row] = await gateway.sql('select * from a2a_continuations where agent_slug = $1', [one.slug]);
+    expect(row).toMatchObject({ status: 'completed', attempts: 0, polls: 2 });
+    expect((await taskOf(row.task_id)).state).toBe('completed');
+  });
+
+  it('a caller that leaves ends it', async () => {
+    const one = await remote(never, { timeoutMs: 20_000 });
+    const leaving = new AbortController();
+    const { body, headers } = modernRequest('tools/call', { name: `${one.slug}.work`, arguments: {} }, 'leaving');
+    const post = fetch(`${gateway.url}/mcp`, {
+      method: 'POST',
+      signal: leaving.signal,
+      headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    }).catch(() => undefined);
+    await one.agent.waitForRequests(2);
+    leaving.abort();
+    await post;
+    expect(await one.agent.waitForCancels()).toEqual(['stub-task-1']);
+    const [row] = await eventually(
+      () => gateway.sql('select * from a2a_continuations where agent_slug = $1', [one.slug]),
+      ([found]) => found?.status === 'completed',
+    );
+    expect((await taskOf(row.task_id)).state).toBe('canceled');
+  });
+
+  it('AN-70 AN-71 what passes is tried again, with a token made anew', async () => {
+    const one = await remote(never);
+    one.agent.set(
+      sequence(
+        (it) => it.send(401, ''),
+        (it) => it.send(508, ''),
+        (it) => it.cutOff('reset'),
+        hang,
+        (it) => it.error(-32001, 'Invalid or expired A2A token'),
+        (it) => it.send(429, '', { 'retry-after': '1' }),
+        data({ at: 'last' }),
+      ),
+      'get',
+    );
+    const { taskId } = await handed(one);
+    const { result } = await ask(taskId, { waitMs: 30_000 });
+    expect(result.structuredContent).toEqual({ at: 'last' });
+    expect(looks(one)).toBe(7);
+  }, 60_000);
+
+  it('AN-72 an empty end is told as such', async () => {
+    const one = await remote(asyncTask(4, artifacts()));
+    const { taskId } = await handed(one);
+    const { result } = await ask(taskId);
+    expect(result.content[0].text).toBe(`The agent ${one.slug} finished its task without an answer.`);
+  });
+
+  it('AN-73 a failure names its ids and no secret', async () => {
+    const secret = 'Bearer abcdefghijklmnop';
+    const one = await remote(asyncTask(6, failed(`upstream said no to ${secret}`)));
+    const { taskId } = await handed(one);
+    const { error } = await ask(taskId);
+    const row = await rowOf(taskId);
+    expect(error.code).toBe(-32204);
+    expect(error.message).toBe(
+      `upstream said no to [redacted] [code: remote_task_failed; request: ${row.request_id}; continuation: ${row.id}; downstream task: stub-task-1]`,
+    );
+    expect(JSON.stringify([error, await taskOf(taskId), row])).not.toContain('abcdefghijklmnop');
+    expect(row.status).toBe('completed');
+  });
+
+  it('a task that the remote has lost fails at once', async () => {
+    const one = await remote(never);
+    one.agent.set(
+      sequence(state('working'), state('working'), state('working'), (it) => it.error(-32001, 'Task not found')),
+      'get',
+    );
+    const { taskId } = await handed(one);
+    const { error } = await ask(taskId);
+    expect(error).toMatchObject({ code: -32204, message: expect.stringContaining('Task not found') });
+    expect(await rowOf(taskId)).toMatchObject({
+      status: 'failed',
+      last_error: expect.stringContaining('Task not found'),
+    });
+  });
+
+  it('AN-74 of many that take it up at once one does', async () => {
+    const one = await remote(never, { capabilities: { streaming: false } });
+    const { taskId } = await handed(one);
+    await eventually(
+      () => rowOf(taskId),
+      ({ status }) => status === 'pending',
+    );
+    await gateway.sql(`update a2a_tasks set next_at = now() + interval '1 hour' where id = $1`, [taskId]);
+    const before = await eventually(
+      () => rowOf(taskId),
+      ({ status }) => status === 'pending',
+    );
+    await gateway.sql('update a2a_tasks set next_at = now() where id = $1', [taskId]);
+    const { TaskRunner } = await import('../../src/tasks/task.runner.js');
+    const runner = gateway.gateway.get(TaskRunner);
+    await Promise.all(Array.from({ length: 10 }, () => runner.runStored(taskId as never)));
+    expect((await rowOf(taskId)).attempts).toBe(before.attempts + 1);
+  });
+
+  it('AN-67 AN-76 one that was left in flight is taken up by another', async () => {
+    const one = await remote(asyncTask(8, data({ found: true })));
+    const { taskId } = await handed(one);
+    // As a process leaves it that was killed: held by nobody who is there.
+    await gateway.sql(
+      `update a2a_tasks set lease_owner = 7, lease_until = now() + interval '1 hour', next_at = now(), lease_epoch = lease_epoch + 1 where id = $1`,
+      [taskId],
+    );
+    expect((await ask(taskId)).result.structuredContent).toEqual({ found: true });
+    const { log } = await taskOf(taskId);
+    expect(log.filter(({ event }: any) => event.statusUpdate?.status.state === 'TASK_STATE_COMPLETED')).toHaveLength(1);
+  });
+
+  it('AN-100 is taken up by an internal call that is signed for it alone', async () => {
+    const { signInternalToken } = await import('../../src/platform/secrets/internal-token.js');
+    const { testSecret } = await import('../support/gateway.js');
+    const [one, other] = [await remote(never), await remote(never)];
+    const ids = await Promise.all([one, other].map(async (each) => (await rowOf((await handed(each)).taskId)).id));
+    const path = '/_agent-native/integrations/process-a2a-continuation';
+    const wake = (continuationId: string, token: string | null) =>
+      gateway.call('POST', path, { continuationId }, token);
+    const [mine, theirs] = ids.map((id) => signInternalToken(testSecret, id, Date.now()));
+    expect((await wake(ids[0], null)).status).toBe(401);
+    expect((await wake(ids[0], theirs!)).status).toBe(401);
+    expect((await gateway.call('POST', path, {}, mine)).status).toBe(400);
+    await gateway.sql(
+      `update a2a_tasks set next_at = now() + interval '1 hour', lease_owner = null, lease_until = null where id = (select task_id from a2a_continuations where id = $1)`,
+      [ids[0]],
+    );
+    await gateway.sql(`update a2a_continuations set status = 'pending' where id = $1`, [ids[0]]);
+    expect((await wake(ids[0], mine!)).body).toEqual({ ok: true, continuationId: ids[0], woken: true });
+    await eventually(
+      () => gateway.sql('select status from a2a_continuations where id = $1', [ids[0]]),
+      ([row]) => row!.status === 'processing',
+    );
+  });
+
+  it('what ended here without it is told to its remote', async () => {
+    const one = await remote(never);
+    const { taskId } = await handed(one);
+    await gateway.sql(
+      `update a2a_tasks set status_state = 'failed', next_at = null, lease_owner = null, lease_until = null, lease_epoch = lease_epoch + 1 where id = $1`,
+      [taskId],
+    );
+    await gateway.sql(`update a2a_continuations set updated_at = now() - interval '1 minute' where task_id = $1`, [
+      taskId,
+    ]);
+    expect(await one.agent.waitForCancels()).toEqual(['stub-task-1']);
+    await eventually(
+      () => rowOf(taskId),
+      ({ ended_at: endedAt }) => endedAt !== null,
+    );
+  }, 30_000);
+
+  it('is listed, hurried and given up by its org, and absent to others', async () => {
+    const one = await remote(never);
+    const { taskId } = await handed(one);
+    const { body } = await gateway.call('GET', `/api/a2a/continuations?taskId=${taskId}`);
+    const [item] = body.items;
+    expect(item).toMatchObject({
+      taskId,
+      agent: one.slug,
+      remoteTaskId: 'stub-task-1',
+      maxAttempts: 20,
+      endedAt: null,
+    });
+    expect((await gateway.call('GET', `/api/a2a/continuations/${item.id}`)).body).toMatchObject({
+      id: item.id,
+      taskId,
+    });
+    const page = await gateway.call('GET', '/api/a2a/continuations?limit=1');
+    expect(page.body.items).toHaveLength(1);
+    const next = await gateway.call('GET', `/api/a2a/continuations?limit=1&cursor=${page.body.nextCursor}`);
+    expect(next.body.items[0].id).not.toBe(page.body.items[0].id);
+
+    const stranger = await gateway.tokenOf('elsewhere', 'eve', 'admin');
+    expect((await gateway.call('GET', '/api/a2a/continuations', undefined, stranger)).body.items).toEqual([]);
+    for (const [method, path] of [
+      ['GET', ''],
+      ['POST', '/retry'],
+      ['POST', '/fail'],
+    ])
+      expect(
+        (await gateway.call(method!, `/api/a2a/continuations/${item.id}${path}`, undefined, stranger)).status,
+      ).toBe(404);
+    expect((await ask(taskId, { token: stranger })).error.data.code).toBe('task_not_found');
+
+    expect((await gateway.call('POST', `/api/a2a/continuations/${item.id}/retry`)).status).toBe(200);
+    const failedOne = await gateway.call('POST', `/api/a2a/continuations/${item.id}/fail`);
+    expect(failedOne.body).toMatchObject({ status: 'failed', lastError: 'given up by an operator' });
+    expect(await one.agent.waitForCancels()).toEqual(['stub-task-1']);
+    expect((await taskOf(taskId)).task.status.message.parts[0].text).toContain(one.slug);
+    expect((await gateway.call('POST', `/api/a2a/continuations/${item.id}/retry`)).status).toBe(409);
+    expect((await gateway.call('POST', `/api/a2a/continuations/${item.id}/fail`)).status).toBe(409);
+  });
+
+  it('the call counts as active until its work is over, and then once', async () => {
+    const one = await remote(asyncTask(12, data({ n: 1 })));
+    const { taskId } = await handed(one);
+    const instances = () => gateway.sql('select status from a2a_task_instances where agent_name = $1', [one.slug]);
+    expect(await instances()).toEqual([{ status: 'active' }]);
+    await ask(taskId);
+    expect(await instances()).toEqual([{ status: 'completed' }]);
+    const outcomes = await gateway.sql(
+      'select o.successes, o.failures from agent_outcomes o join agent_cards a on a.id = o.agent_id where a.slug = $1',
+      [one.slug],
+    );
+    expect(outcomes).toEqual([{ successes: '1', failures: '0' }]);
+  });
+
+  it('an agent of ours whose work a remote does has one too', async () => {
+    const one = await remote(asyncTask(5, text('by poll')));
+    const name = `ours-${one.slug.replace('_', '-')}`;
+    await publish(gateway, { name, executor: { kind: 'remote', agentId: one.slug } });
+    const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent: name });
+    expect(task.artifacts[0].parts).toEqual([{ text: 'by poll' }]);
+    expect(await rowOf(task.id)).toMatchObject({ status: 'completed', remote_task_id: 'stub-task-1' });
+  });
+
+  it.each([
+    [
+      'A2A_CONTINUATION_MAX_REMOTE_WORK_MS',
+      { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '1200' },
+      '1 seconds of remote work',
+    ],
+    ['A2A_CONTINUATION_MAX_ATTEMPTS', { A2A_CONTINUATION_MAX_ATTEMPTS: '2' }, '2 attempts'],
+  ])(
+    'AN-66 one that never ends fails at %s, once, and its remote is told',
+    async (_, setting, limit) => {
+      const bounded = await startTestGateway({ ...quick, ...setting });
+      try {
+        const one = await remote(never, { at: bounded });
+        const { taskId } = await handed(one);
+        const { error } = await ask(taskId, { at: bounded });
+        expect(error.code).toBe(-32201);
+        expect(error.message).toContain(
+          `The agent ${one.slug} did not respond in time: it was still working after ${limit}`,
+        );
+        expect(await one.agent.waitForCancels()).toEqual(['stub-task-1']);
+        expect(await rowOf(taskId, bounded)).toMatchObject({ status: 'failed', next_at: null });
+        const ends = await bounded.sql('select seq from a2a_task_events where task_id = $1 and terminal', [taskId]);
+        expect(ends).toHaveLength(1);
+      } finally {
+        await bounded.close();
+      }
+    },
+    60_000,
+  );
+
+  it('AN-68 a restart of everything loses no answer, be it late', async () => {
+    const first = await startTestGateway({ ...quick, A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '2500' });
+    try {
+      const one = await remote(never, { at: first });
+      const { taskId } = await handed(one);
+      await first.gateway.close();
+      one.agent.set(data({ settled: 'while we were away' }), 'get');
+      await new Promise((resolve) => setTimeout(resolve, 2_600)); // longer than its time
+      const second = await startTestGateway({ ...quick, A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '2500' }, first);
+      try {
+        const { result } = await ask(taskId, { at: second, token: first.token });
+        expect(result.structuredContent).toEqual({ settled: 'while we were away' });
+        expect(one.agent.requests.filter(({ operation }) => operation === 'send')).toHaveLength(1);
+      } finally {
+        await second.close();
+      }
+    } finally {
+      await first.close();
+    }
+  }, 60_000);
+});
