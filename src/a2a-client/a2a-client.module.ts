@@ -2,11 +2,14 @@ import { Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/c
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { TasksModule } from '../tasks/tasks.module.js';
 import { TaskExecutors } from '../tasks/task-executors.service.js';
 import { A2AClientService } from './a2a-client.service.js';
 import { AgentRecheck } from '../registry/agent-recheck.service.js';
+import { DispatchController } from './dispatch.controller.js';
+import { DispatchService } from './dispatch.service.js';
 import { RemoteAgentExecutor } from './remote-agent.executor.js';
 import { RemoteAgents } from './remote-agents.js';
 import { RemoteCredentials } from './remote-credentials.js';
@@ -15,9 +18,11 @@ import { SdkTransport } from './transports/sdk.transport.js';
 
 /** Room 8: calls to remote agents; the only way out to one. */
 @Module({
-  imports: [RegistryModule, TasksModule],
+  imports: [PolicyModule, RegistryModule, TasksModule],
+  controllers: [DispatchController],
   providers: [
     A2AClientService,
+    DispatchService,
     RemoteAgentExecutor,
     RemoteAgents,
     AgentRecheck,

@@ -18,6 +18,9 @@ import { CardRefresher } from './card-refresher.js';
 import { CardSigner } from './card-signer.js';
 import { AgentsFolderSweeper } from './agents-folder.sweeper.js';
 import { Declarations } from './declarations.service.js';
+import { DispatchLogController } from './dispatch-log.controller.js';
+import { DispatchLogService } from './dispatch-log.service.js';
+import { DispatchStore } from './dispatch.store.js';
 import { DeclaredPublished } from './declared-published.service.js';
 import { DeclaredAgents } from './declared-agents.service.js';
 import { PublishedAgentEntity } from './published-agent.entity.js';
@@ -31,6 +34,7 @@ import { PublishingService } from './publishing.service.js';
 import { RegistryController } from './registry.controller.js';
 import { RegistryActs } from './registry-acts.js';
 import { RegistryService } from './registry.service.js';
+import { RoutingService } from './routing.service.js';
 
 /** Room 6: outside agents with their cards, health and load; agents of our own. */
 @Module({
@@ -39,7 +43,7 @@ import { RegistryService } from './registry.service.js';
     PolicyModule,
     TypeOrmModule.forFeature([AgentEntity, AgentCardChangeEntity, PublishedAgentEntity]),
   ],
-  controllers: [RegistryController, PublishedController],
+  controllers: [RegistryController, PublishedController, DispatchLogController],
   providers: [
     RegistryService,
     RegistryActs,
@@ -61,8 +65,11 @@ import { RegistryService } from './registry.service.js';
     PublishedViews,
     PublishedCards,
     CardSigner,
+    DispatchStore,
+    DispatchLogService,
+    RoutingService,
   ],
-  exports: [RegistryService, AgentCredentials, AgentStore, PublishedService],
+  exports: [RegistryService, AgentCredentials, AgentStore, PublishedService, RoutingService],
 })
 export class RegistryModule implements OnModuleInit {
   constructor(

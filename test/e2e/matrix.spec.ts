@@ -41,6 +41,7 @@ describe('abuse 12: every operation for every role', () => {
     await admin('DELETE', '/api/a2a/agents/spare');
     ids.agent = (await admin('GET', '/api/a2a/agents/matrix')).body.id as string;
   };
+  const invocation = () => ({ agentCardId: 'matrix', skillId: 'work' });
   const aPublished = async () => {
     await admin('POST', '/api/a2a/published', published('matrix', { kind: 'http', url: agent.url }));
     await admin('DELETE', '/api/a2a/published/fresh');
@@ -136,6 +137,11 @@ describe('abuse 12: every operation for every role', () => {
     'POST /api/a2a/agents/{id}/approve': { cells: changesOwn(409), body: () => ({ cardHash: 'x' }), before: anAgent },
     'POST /api/a2a/agents/{id}/refetch': { cells: changesOwn(200), before: anAgent },
     'DELETE /api/a2a/agents/{id}': { cells: changesOwn(204), before: anAgent },
+    'POST /api/a2a/invoke': { cells: [401, 404, 403, 200, 200], body: invocation, before: anAgent },
+    // Another org has the agent that it registered above; of all agents a viewer may call none.
+    'POST /api/a2a/dispatch': { cells: [401, 200, 422, 200, 200], body: () => ({ workType: 'work' }), before: anAgent },
+    'POST /api/a2a/dispatch/explain': { cells: lists, body: () => ({ workType: 'work' }), before: anAgent },
+    'GET /api/a2a/dispatches': { cells: lists },
     ...open('/.well-known/agent-card.json'),
     ...open('/.well-known/agent.json'),
     ...open('/.well-known/jwks.json'),

@@ -1,4 +1,4 @@
-import { bestOf, betaSample, chanceOf, draw, isNeedlesslyDear, type Contender } from './choose.js';
+import { betaSample, chanceOf, choose, type Contender } from './choose.js';
 
 const even = { health: 1, load: 1, cost: 1 };
 const contender = (more: Partial<Contender> = {}): Contender => ({
@@ -13,7 +13,7 @@ const contender = (more: Partial<Contender> = {}): Contender => ({
 /** How often each is chosen of so many times, the chance going on from one to the next. */
 function picks(contenders: Contender[], times: number, chance = chanceOf(20_260_718)): number[] {
   const counts = contenders.map(() => 0);
-  for (let time = 0; time < times; time++) counts[bestOf(draw(contenders, chance))]!++;
+  for (let time = 0; time < times; time++) counts[choose(contenders, chance).best]!++;
   return counts;
 }
 
@@ -47,18 +47,15 @@ describe('the choice among agents', () => {
 
   it('the same seed draws the same, another one something else', () => {
     const three = [contender(), contender({ successes: 3 }), contender({ failures: 4 })];
-    expect(draw(three, chanceOf(7))).toEqual(draw(three, chanceOf(7)));
-    expect(draw(three, chanceOf(7))).not.toEqual(draw(three, chanceOf(8)));
+    expect(choose(three, chanceOf(7))).toEqual(choose(three, chanceOf(7)));
+    expect(choose(three, chanceOf(7))).not.toEqual(choose(three, chanceOf(8)));
   });
 
   it('is of nobody among none, and of the first among equals', () => {
-    expect(bestOf([])).toBe(-1);
-    expect(
-      bestOf([
-        { sampled: 0, score: 0.5 },
-        { sampled: 0, score: 0.5 },
-      ]),
-    ).toBe(0);
+    expect(choose([], chanceOf(1))).toEqual({ best: -1, drawn: [] });
+    const same = () => 0.5;
+    expect(choose([contender(), contender()], same)).toMatchObject({ best: 0 });
+    expect(choose([contender({ fit: 0.5 }), contender()], same)).toMatchObject({ best: 1 });
   });
 
   it.each([
@@ -83,20 +80,28 @@ describe('the choice among agents', () => {
   it('survives the ends of chance', () => {
     const ends = [0, 1 - 2 ** -32, 0, 0.5];
     let next = 0;
-    const [{ sampled }] = draw([contender()], () => ends[next++ % ends.length]!) as [{ sampled: number }];
+    const { sampled } = choose([contender()], () => ends[next++ % ends.length]!).drawn[0]!;
     expect(sampled >= 0 && sampled <= 1).toBe(true);
   });
 });
 
-describe('RE-61 an agent that is needlessly dear', () => {
+describe('RE-61 of those who are thrifty', () => {
   const cheap = contender({ cost: 1, successes: 3, failures: 1 });
   const dear = contender({ cost: 2, successes: 3, failures: 1 });
+  const isDrawn = (contenders: Contender[]) =>
+    choose(contenders, chanceOf(3), { thrifty: true }).drawn.map((lot) => lot !== undefined);
 
-  it('costs more than one that is no worse', () => {
-    expect(isNeedlesslyDear(dear, [cheap, dear])).toBe(true);
-    expect(isNeedlesslyDear(cheap, [cheap, dear])).toBe(false);
-    expect(isNeedlesslyDear(dear, [{ ...cheap, cost: 2 }, dear])).toBe(false);
-    expect(isNeedlesslyDear(dear, [dear])).toBe(false);
+  it('the cheaper of equals is chosen whatever is drawn; without a limit both are drawn for', () => {
+    for (let seed = 0; seed < 50; seed++)
+      expect(choose([dear, cheap], chanceOf(seed), { thrifty: true })).toMatchObject({
+        best: 1,
+        drawn: [undefined, {}],
+      });
+    expect(picks([dear, cheap], 100)[0]).toBeGreaterThan(20);
+  });
+
+  it('equals of one price are both drawn for', () => {
+    expect(isDrawn([dear, { ...cheap, cost: 2 }])).toEqual([true, true]);
   });
 
   it.each([
@@ -104,7 +109,7 @@ describe('RE-61 an agent that is needlessly dear', () => {
     ['health', { factors: { ...even, health: 0.8 } }],
     ['load', { factors: { ...even, load: 0.5 } }],
     ['success', { failures: 2 }],
-  ])('is worth its price when the cheaper one is worse in %s', (_what, worse) => {
-    expect(isNeedlesslyDear(dear, [{ ...cheap, ...worse }])).toBe(false);
+  ])('the dearer one is worth its price when the cheaper one is worse in %s', (_what, worse) => {
+    expect(isDrawn([dear, { ...cheap, ...worse }])).toEqual([true, true]);
   });
 });

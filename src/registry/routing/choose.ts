@@ -21,28 +21,35 @@ export interface Drawn {
   readonly score: number;
 }
 
+/** Who was chosen, -1 for nobody, and by contender what was drawn; undefined for one that is needlessly dear. */
+export interface Drawing {
+  readonly best: number;
+  readonly drawn: readonly (Drawn | undefined)[];
+}
+
 /**
  * Stage 3 of the choice: Thompson sampling. For each contender a rate of success is drawn from its Beta posterior (from the uniform
- * prior), so that who is little known is tried now and then, and who fails is tried less (RE-71). Same contenders in the same
- * order and same chance: same draws.
+ * prior), so that who is little known is tried now and then, and who fails is tried less (RE-71). Same contenders in the same order
+ * and same chance: same choice. `thrifty`: of equals the cheaper one, and chance has no say in that (RE-61).
  */
-export function draw(contenders: readonly Contender[], chance: Chance): Drawn[] {
-  return contenders.map(({ fit, factors, successes, failures }) => {
-    const sampled = betaSample(successes + 1, failures + 1, chance);
-    return { sampled, score: fit * factors.health * factors.load * factors.cost * sampled };
-  });
+export function choose(contenders: readonly Contender[], chance: Chance, { thrifty = false } = {}): Drawing {
+  const drawn = contenders.map((one) =>
+    thrifty && isNeedlesslyDear(one, contenders) ? undefined : drawFor(one, chance),
+  );
+  const best = drawn.reduce((leader, lot, index) => {
+    const score = drawn[leader]?.score ?? -1;
+    return lot && lot.score > score ? index : leader;
+  }, -1);
+  return { best, drawn };
 }
 
-/** The index of the best score, of the first among equals; -1 for none. */
-export function bestOf(drawn: readonly Drawn[]): number {
-  return drawn.reduce((best, { score }, index) => (best < 0 || score > drawn[best]!.score ? index : best), -1);
+function drawFor({ fit, factors, successes, failures }: Contender, chance: Chance): Drawn {
+  const sampled = betaSample(successes + 1, failures + 1, chance);
+  return { sampled, score: fit * factors.health * factors.load * factors.cost * sampled };
 }
 
-/**
- * Whether another contender costs less and is no worse in fit, health, load and success: who sets a limit wants the cheaper of equals
- * (RE-61), and chance has no say in that.
- */
-export function isNeedlesslyDear(one: Contender, others: readonly Contender[]): boolean {
+/** Whether another one costs less and is no worse in fit, health, load and success. */
+function isNeedlesslyDear(one: Contender, others: readonly Contender[]): boolean {
   return others.some(
     (other) =>
       other.cost < one.cost &&
