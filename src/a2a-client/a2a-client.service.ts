@@ -33,6 +33,8 @@ export interface RemoteCall {
   /** The id of the act, where its caller has to know it beforehand. */
   readonly id?: ActId;
   readonly dispatch?: DispatchFacts;
+  /** True for a look at work that an earlier call began. */
+  readonly isLook?: boolean;
 }
 
 export interface SkillCall extends RemoteCall {
@@ -86,7 +88,7 @@ export class A2AClientService {
     call: RemoteCall & { readonly taskId: string; readonly historyLength?: number },
   ): Promise<Task> {
     const { agent, taskId, historyLength } = call;
-    return this.act(ctx, call, 'a2a_invoke', {}, (hop) =>
+    return this.act(ctx, { ...call, isLook: true }, 'a2a_invoke', {}, (hop) =>
       this.anywhere(agent, hop, (at) => this.sdk.getTask(at, taskId, historyLength)),
     );
   }
@@ -159,10 +161,10 @@ export class A2AClientService {
 
 function verbOf(ctx: CallContext, call: RemoteCall, action: 'a2a_invoke' | 'a2a_cancel', args: JsonObject): VerbCall {
   const { row, card } = call.agent;
-  const { id, verb, legacyAlias, skillId, sessionId, timeoutMs, dispatch } = call;
+  const { id, verb, legacyAlias, skillId, sessionId, timeoutMs, dispatch, isLook } = call;
   const agent = { id: row.id, slug: row.slug, url: row.url, costPerTask: card?.costPerTask };
   const resource = { type: 'Skill', id: verb, parent: row.slug } as const;
-  return { id, verb, action, resource, agent, skillId, sessionId, args, timeoutMs, dispatch, legacyAlias, ctx };
+  return { id, verb, action, resource, agent, skillId, sessionId, args, timeoutMs, dispatch, isLook, legacyAlias, ctx };
 }
 
 /** What is remembered of a reply: of the call of a tool nothing but the task. */

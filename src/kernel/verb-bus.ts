@@ -45,6 +45,8 @@ export interface VerbCall {
   /** How long the work may take, in milliseconds; an act of a killed process counts as active no longer. */
   readonly timeoutMs?: number;
   readonly dispatch?: DispatchFacts;
+  /** True for a look at work that an earlier act began: no call of its own to load, outcomes and cost. */
+  readonly isLook?: boolean;
 }
 
 export interface Decision {

@@ -65,7 +65,7 @@ export function callerOf({ principal }: CallContext): string {
 /** Load, outcome and cost of every call to an agent (RE-40, RE-42, RE-72). What the caller did wrong is not the agent's failure. */
 export const agentStatsRecorder: ActRecorder = {
   begin(act: Act): RowChange[] {
-    if (act.action !== 'a2a_invoke' || !act.agent) return [];
+    if (act.action !== 'a2a_invoke' || !act.agent || act.isLook) return [];
     if (act.dispatch?.isPlaced) return [{ statement: sendInstance, row: { id: act.id, is_sent: true } }];
     const { ctx, agent, skillId, dispatch } = act;
     return [
@@ -90,7 +90,7 @@ export const agentStatsRecorder: ActRecorder = {
   },
 
   end(act: Act, end: ActEnd): RowChange[] {
-    if (act.action !== 'a2a_invoke' || !act.agent) return [];
+    if (act.action !== 'a2a_invoke' || !act.agent || act.isLook) return [];
     if (end.outcome === 'denied') return act.dispatch?.isPlaced ? [instanceEnd(act, end)] : [];
     const completed = end.outcome === 'completed';
     const rows = [instanceEnd(act, end)];

@@ -23,6 +23,7 @@ import { DispatchLogService } from './dispatch-log.service.js';
 import { DispatchStore } from './dispatch.store.js';
 import { DeclaredPublished } from './declared-published.service.js';
 import { DeclaredAgents } from './declared-agents.service.js';
+import { OwnRouting } from './own-routing.service.js';
 import { PublishedAgentEntity } from './published-agent.entity.js';
 import { PublishedAgentStore } from './published-agent.store.js';
 import { PublishedCards } from './published-cards.js';
@@ -68,8 +69,9 @@ import { RoutingService } from './routing.service.js';
     DispatchStore,
     DispatchLogService,
     RoutingService,
+    OwnRouting,
   ],
-  exports: [RegistryService, AgentCredentials, AgentStore, PublishedService, RoutingService],
+  exports: [RegistryService, AgentCredentials, AgentStore, PublishedService, RoutingService, OwnRouting],
 })
 export class RegistryModule implements OnModuleInit {
   constructor(

@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
-import { RialtoError } from '../kernel/errors.js';
 import { newId, type ActId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import { VerbBus } from '../kernel/verb-bus.js';
@@ -15,6 +14,7 @@ import { RegistryService } from './registry.service.js';
 import type { RegisteredAgent, SkillTool } from './registry.types.js';
 import { chanceOf, choose } from './routing/choose.js';
 import { fitOf, type Wish } from './routing/fit.js';
+import { noAgent } from './routing/no-agent.js';
 import { loadCaps, weigh, type Factors } from './routing/weight.js';
 
 /** Work, and what an agent would be sent to do it. */
@@ -57,7 +57,6 @@ export interface PlacedCall {
 }
 
 const noRecord: AgentRecord = { active: 0, successes: 0, failures: 0 };
-const maxReasons = 100;
 
 /** Who does some work best, of the registered agents that the caller may discover and call (RE-49). */
 @Injectable()
@@ -99,7 +98,10 @@ export class RoutingService {
     for (let seed = wish.seed; ;) {
       const choice = await this.choose(ctx, { ...wish, seed }, full);
       seed = choice.seed;
-      if (!choice.chosen) throw noAgent(choice);
+      if (!choice.chosen) {
+        const excluded = choice.candidates.map((one) => ({ agent: one.agent.slug, reason: one.excluded }));
+        throw noAgent(excluded, 'POST /api/a2a/dispatch/explain shows every agent and what speaks against it');
+      }
       const { agent, tool } = choice.chosen;
       const dispatchId = newId<ActId>();
       const timeoutMs = agent.row.timeoutMs ?? (await this.orgs.toolSettings(ctx.org.id)).timeoutMs;
@@ -198,16 +200,4 @@ function viewOf(one: Appraised): CandidateView {
     score: null,
     excluded: null,
   };
-}
-
-/** Says of each agent why not (RE-73). */
-function noAgent({ candidates }: Choice): RialtoError {
-  const excluded = candidates
-    .slice(0, maxReasons)
-    .map(({ agent, excluded: reason }) => ({ agent: agent.slug, reason }));
-  return new RialtoError('no_agent', {
-    message: candidates.length === 0 ? 'there is no agent that you may dispatch to' : 'no agent can take this work',
-    hint: 'POST /api/a2a/dispatch/explain shows every agent and what speaks against it',
-    data: { excluded, considered: candidates.length },
-  });
 }

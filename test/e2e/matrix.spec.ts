@@ -69,6 +69,7 @@ describe('abuse 12: every operation for every role', () => {
   const published = (name: string, executor: object) => ({ name, description: 'x', executor, a2a_enabled: true });
   const message = () => ({ messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] });
   const send = () => ({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message: message() } });
+  const sendSoon = () => ({ ...send(), params: { message: message(), configuration: { returnImmediately: true } } });
   const anEcho = () => admin('POST', '/api/a2a/published', published('echo', { kind: 'echo' }));
   const aTask = async () => {
     await anEcho();
@@ -153,8 +154,8 @@ describe('abuse 12: every operation for every role', () => {
     ...open('/a2a/{handle}/.well-known/agent.json'),
     'POST /a2a/agents/{name}': { cells: [401, 403, 403, 200, 200], body: send, before: anEcho },
     'POST /a2a/{handle}': { cells: [401, 403, 403, 200, 200], body: send, before: anEcho },
-    'POST /a2a': { cells: [401, 404, 404, 404, 404], body: send },
-    'POST /_agent-native/a2a': { cells: [401, 404, 404, 404, 404], body: send },
+    'POST /a2a': { cells: [401, 404, 403, 200, 200], body: sendSoon, before: anEcho },
+    'POST /_agent-native/a2a': { cells: [401, 404, 403, 200, 200], body: sendSoon, before: anEcho },
     'POST /_agent-native/a2a/_process-task': { cells: [401, 401, 401, 401, 401], body: () => ({ taskId: 't' }) },
     'GET /a2a/agents/{name}/{operation}': { cells: lists, before: anEcho },
     'POST /a2a/agents/{name}/{operation}': {
