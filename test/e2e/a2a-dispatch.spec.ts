@@ -121,17 +121,30 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
   });
 
   it('AN-89 one key is one task, whoever suits a message best by then', async () => {
-    const headers = { 'idempotency-key': 'once' };
-    const first = await sent('book an invoice', { messageId: 'k1' }, { headers });
-    await publish('booker', { skills: [{ id: 'book', name: 'book', description: 'book an invoice', tags: [] }] });
-    const again = await sent('book an invoice', { messageId: 'k2' }, { headers });
+    const once = { headers: { 'idempotency-key': 'once' } };
+    const first = await sent('book an invoice quickly', {}, once);
+    await publish('booker', {
+      skills: [{ id: 'book', name: 'book', description: 'book an invoice quickly', tags: [] }],
+    });
+    expect(metadataOf(await sent('book an invoice quickly')).agent).toBe('booker');
+    expect((await sent('book an invoice quickly', {}, once)).id).toBe(first.id);
     await gateway.call('DELETE', '/api/a2a/published/booker');
-    expect(again.id).toBe(first.id);
     expect(invoices.requests).toHaveLength(1);
-    const three = await Promise.all(
-      [1, 2, 3].map(() => sent('weather forecast', {}, { headers: { 'idempotency-key': 'thrice' } })),
-    );
-    expect(new Set(three.map(({ id }) => id)).size).toBe(1);
+  });
+
+  it('AN-89 messages of one key at once are one task, also where two agents suit them equally', async () => {
+    const twins = ['castor', 'pollux'];
+    for (const name of twins)
+      await publish(name, { skills: [{ id: 'twin', name: 'twin', description: 'Tells of twins', tags: [] }] });
+    const agents = new Set<string>();
+    for (let key = 0; key < 8; key++) {
+      const same = { headers: { 'idempotency-key': `twins-${key}` } };
+      const three = await Promise.all([1, 2, 3].map(() => sent('tell of the twins', {}, same)));
+      expect(new Set(three.map(({ id }) => id)).size).toBe(1);
+      agents.add(metadataOf(three[0]).agent);
+    }
+    for (const name of twins) await gateway.call('DELETE', `/api/a2a/published/${name}`);
+    expect([...agents].sort()).toEqual(twins);
   });
 
   it('AN-89 a stream begins with the task, and says who was chosen', async () => {

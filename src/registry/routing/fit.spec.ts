@@ -65,6 +65,12 @@ describe('RE-66 the fit of an agent', () => {
     expect(score(said)).toBeGreaterThan(score(offer(skill('chat'))));
   });
 
+  it('words that bind others add nothing', () => {
+    const wordy = offer(skill('chat', [], 'What the agent can do for you, and how'));
+    const fit = fitOf(wish({ description: 'Can you do this for the team, and how?' }), wordy);
+    expect(fit).toEqual({ ok: true, skillId: 'chat', score: 0.5 });
+  });
+
   it('is in [0, 1] whatever is asked of whatever is offered', () => {
     const chance = chanceOf(4_711);
     const words = ['review', 'TypeScript', 'die', '日本語', 'a', '', '…', 'mistakes', '__proto__', 'constructor'];

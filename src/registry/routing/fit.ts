@@ -90,8 +90,10 @@ function skillWords(skill: OfferedSkill): ReadonlySet<string> {
   return words;
 }
 
-/** Short words of the Latin scripts bind and say nothing. */
+const binding = new Set('and are can for from has how not please that the this was what with you your'.split(' '));
+
+/** Words that bind others say nothing: a few of English, and what is shorter than three letters in the Latin scripts. */
 function wordsOf(text: string): ReadonlySet<string> {
   const words = plain(text).split(/[^\p{L}\p{N}]+/u);
-  return new Set(words.filter((word) => word.length > 2 || /\P{ASCII}/u.test(word)));
+  return new Set(words.filter((word) => (word.length > 2 && !binding.has(word)) || /\P{ASCII}/u.test(word)));
 }
