@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import type { JsonObject } from '../kernel/json.js';
 import { CandidateView } from '../registry/dispatch.types.js';
 
-const jsonObject = z.record(z.string(), z.json());
+// What was parsed from JSON is JSON; a schema that says so recursively would be one more in the API's description.
+const jsonObject = z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>;
 /** What the `{{path}}` templates in the texts of a step are filled from. */
 const context = jsonObject.optional();
 const word = z.string().trim().min(1).max(200);
