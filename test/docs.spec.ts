@@ -10,7 +10,7 @@ const folder = join(__dirname, '..', 'docs');
 const file = join(folder, 'publish-an-agent.md');
 const marked = /<!-- errors -->\n[\s\S]*<!-- \/errors -->/;
 /** Meanings that only the management API has. */
-const elsewhere: readonly ErrorCode[] = ['slug_taken', 'card_invalid', 'policy_invalid', 'unprocessable'];
+const elsewhere: readonly ErrorCode[] = ['slug_taken', 'card_invalid', 'policy_invalid', 'unprocessable', 'no_agent'];
 
 function rowOf(code: ErrorCode): string {
   const row: ErrorRow = errorRows[code];

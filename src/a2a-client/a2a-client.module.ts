@@ -2,9 +2,12 @@ import { Module, type OnApplicationShutdown } from '@nestjs/common';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { A2AClientService } from './a2a-client.service.js';
 import { AgentRecheck } from '../registry/agent-recheck.service.js';
+import { DispatchController } from './dispatch.controller.js';
+import { DispatchService } from './dispatch.service.js';
 import { RemoteAgents } from './remote-agents.js';
 import { RemoteCredentials } from './remote-credentials.js';
 import { BridgeTransport } from './transports/bridge.transport.js';
@@ -12,9 +15,11 @@ import { SdkTransport } from './transports/sdk.transport.js';
 
 /** Room 8: calls to remote agents; the only way out to one. */
 @Module({
-  imports: [RegistryModule],
+  imports: [PolicyModule, RegistryModule],
+  controllers: [DispatchController],
   providers: [
     A2AClientService,
+    DispatchService,
     RemoteAgents,
     AgentRecheck,
     {

@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
-import { newId } from '../kernel/ids.js';
+import { newId, type ActId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
-import { VerbBus, type Act, type VerbCall } from '../kernel/verb-bus.js';
-import type { BridgeReply } from '../protocol/a2a/bridge-call.js';
+import { VerbBus, type Act, type DispatchFacts, type VerbCall } from '../kernel/verb-bus.js';
+import { keptJson } from '../platform/secrets/kept-json.js';
+import { toolOutput, type BridgeReply } from '../protocol/a2a/bridge-call.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 import { Deadline } from './deadline.js';
@@ -31,6 +32,9 @@ export interface RemoteCall {
   /** From now to the last byte, the decision included. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+  /** The id of the act, where its caller has to know it beforehand. */
+  readonly id?: ActId;
+  readonly dispatch?: DispatchFacts;
 }
 
 export interface SkillCall extends RemoteCall {
@@ -65,15 +69,20 @@ export class A2AClientService {
   invokeSkill(ctx: CallContext, call: SkillCall): Promise<BridgeReply> {
     const { agent, skillId, args, sessionId } = call;
     const { row, card } = agent;
-    return this.act(ctx, call, 'a2a_invoke', args, (hop, act) => {
+    return this.act(ctx, call, 'a2a_invoke', args, async (hop, act) => {
       const { keeper } = this;
       const watch: Watch | undefined = keeper && ((first, ...how) => keeper.keep(act, call, first, ...how));
-      if (!speaksJsonRpc(card))
-        return this.anywhere(agent, hop, (at) =>
-          sendAsSkillCall(this.sdk, at, { skillId, args, messageId: newId() }, watch),
-        );
-      const at = { ...hop, endpoint: bridgeEndpoint(card, row.url) };
-      return this.bridge.call(at, { skillId, args, sessionId, baseUrl: row.url }, watch);
+      const reply = speaksJsonRpc(card)
+        ? await this.bridge.call(
+            { ...hop, endpoint: bridgeEndpoint(card, row.url) },
+            { skillId, args, sessionId, baseUrl: row.url },
+            watch,
+          )
+        : await this.anywhere(agent, hop, (at) =>
+            sendAsSkillCall(this.sdk, at, { skillId, args, messageId: newId() }, watch),
+          );
+      act.answer = answerOf(reply, call.dispatch);
+      return reply;
     });
   }
 
@@ -192,10 +201,16 @@ export class A2AClientService {
 
 function verbOf(ctx: CallContext, call: RemoteCall, action: 'a2a_invoke' | 'a2a_cancel', args: JsonObject): VerbCall {
   const { row, card } = call.agent;
-  const { verb, legacyAlias, skillId, sessionId, timeoutMs } = call;
+  const { id, verb, legacyAlias, skillId, sessionId, timeoutMs, dispatch } = call;
   const agent = { id: row.id, slug: row.slug, url: row.url, costPerTask: card?.costPerTask };
   const resource = { type: 'Skill', id: verb, parent: row.slug } as const;
-  return { verb, action, resource, agent, skillId, sessionId, args, timeoutMs, legacyAlias, ctx };
+  return { id, verb, action, resource, agent, skillId, sessionId, args, timeoutMs, dispatch, legacyAlias, ctx };
+}
+
+/** What is remembered of a reply: of the call of a tool nothing but the task. */
+function answerOf(reply: BridgeReply, dispatch: DispatchFacts | undefined): Act['answer'] {
+  const taskId = reply.kind === 'task' ? reply.taskId : undefined;
+  return { taskId, output: dispatch && keptJson(toolOutput(reply)) };
 }
 
 /** A stream whose first event is there: what fails before it may be asked elsewhere, what fails later may not. */

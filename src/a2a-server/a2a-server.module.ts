@@ -5,6 +5,7 @@ import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { TasksModule } from '../tasks/tasks.module.js';
 import { WebhooksModule } from '../webhooks/webhooks.module.js';
+import { AgentDispatch } from './agent-dispatch.service.js';
 import { CardDoor } from './card.door.js';
 import { GrpcServer } from './grpc-server.service.js';
 import { GrpcDoor } from './grpc.door.js';
@@ -18,7 +19,18 @@ import { Visits } from './visit.service.js';
 /** Room 11: A2A clients come in. */
 @Module({
   imports: [PolicyModule, RegistryModule, TasksModule, WebhooksModule, ContinuationsModule],
-  providers: [CardDoor, JsonRpcDoor, RestDoor, RunDoor, WakeDoor, GrpcDoor, GrpcServer, Operations, Visits],
+  providers: [
+    CardDoor,
+    JsonRpcDoor,
+    RestDoor,
+    RunDoor,
+    WakeDoor,
+    GrpcDoor,
+    GrpcServer,
+    Operations,
+    Visits,
+    AgentDispatch,
+  ],
 })
 export class A2AServerModule implements OnModuleInit {
   constructor(

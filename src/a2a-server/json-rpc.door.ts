@@ -18,10 +18,11 @@ import {
   resultResponse,
   type JsonRpcId,
 } from '../protocol/jsonrpc.js';
+import { AgentDispatch } from './agent-dispatch.service.js';
 import { agentPath, exactPath } from './a2a-paths.js';
 import { Operations, type Asked } from './operations.service.js';
 import { sendJson, sendStream, setErrorHeaders } from './reply.js';
-import { versionHeader, Visits, type Visit } from './visit.service.js';
+import { keyOf, versionHeader, Visits, type Arrival, type Visit } from './visit.service.js';
 
 /** What differs between the doors: codes for refused callers and failures, the status of what is no JSON-RPC (decisions D9). */
 interface Manners extends RpcErrorOptions {
@@ -52,6 +53,7 @@ interface Call {
 export class JsonRpcDoor {
   constructor(
     private readonly visits: Visits,
+    private readonly dispatch: AgentDispatch,
     private readonly operations: Operations,
     private readonly streams: SseStreams,
     @Inject(LOGGER) private readonly log: Logger,
@@ -86,7 +88,7 @@ export class JsonRpcDoor {
   private async handle(exchange: Exchange, name: string | undefined): Promise<void> {
     const { request, response, manners } = exchange;
     try {
-      const visit = await this.visits.open(request, response, name, manners.authCode === -32001);
+      const arrival = await this.visits.enter(request, response, name, manners.authCode === -32001);
       requireJson(request);
       const parsed = parseJson(await readText(request, this.visits.settings.RIALTO_MAX_BODY_BYTES));
       if (!parsed.ok) return malformed(exchange, jsonRpcCodes.parseError, parsed.reason);
@@ -97,11 +99,14 @@ export class JsonRpcDoor {
       }
       const { id, method, params } = envelope.request;
       exchange.id = id ?? null;
-      const call = this.callOf(exchange, visit, method, params);
+      const { agent } = arrival;
+      const call = agent
+        ? this.callOf(exchange, { ...arrival, agent }, method, params)
+        : await this.dispatched(exchange, arrival, method, params);
       // A notification is never answered (JSON-RPC 2.0 section 4.1), and here there is nothing to say without an answer. Whoever
       // leaves the id out of a request that cannot be served is told so all the same: that was a request with a mistake more.
       if (id === undefined) return void response.writeHead(204).end();
-      await this.serve(exchange, visit, call);
+      await this.serve(exchange, call);
     } catch (error) {
       this.refuse(exchange, error);
     }
@@ -123,12 +128,26 @@ export class JsonRpcDoor {
     if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: visit.agent.versions } });
     const asked = this.visits.ask(visit, negotiated.version, request, response);
     const dialect = dialects[negotiated.version];
-    const decoded = dialect.decode(method, params, { newId });
-    if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
-    return { asked, dialect, decoded };
+    return { asked, dialect, decoded: decode(dialect, method, params) };
   }
 
-  private async serve(exchange: Exchange, visit: Visit, { asked, dialect, decoded }: Call): Promise<void> {
+  /** The same where nobody is named: what is asked tells of whom. */
+  private async dispatched(
+    { request, response, target }: Exchange,
+    arrival: Arrival,
+    method: string,
+    params: unknown,
+  ): Promise<Call> {
+    const negotiated = negotiate(method, versionHeader(request, target.query));
+    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: Object.keys(dialects) } });
+    const dialect = dialects[negotiated.version];
+    const decoded = decode(dialect, method, params);
+    const { agent, facts } = await this.dispatch.addressee(arrival.ctx, decoded, keyOf(request));
+    const asked = this.visits.ask({ ...arrival, agent }, negotiated.version, request, response);
+    return { asked: { ...asked, facts }, dialect, decoded };
+  }
+
+  private async serve(exchange: Exchange, { asked, dialect, decoded }: Call): Promise<void> {
     const { response } = exchange;
     if (streaming.has(decoded.operation.name)) {
       const events = this.operations.stream(asked, decoded);
@@ -136,8 +155,14 @@ export class JsonRpcDoor {
     }
     const value = await this.operations.run(asked, decoded);
     if (response.destroyed) return;
-    sendJson(response, 200, resultResponse(exchange.id, resultOf(dialect, decoded, value, visit.agent.name)));
+    sendJson(response, 200, resultResponse(exchange.id, resultOf(dialect, decoded, value, asked.agent.name)));
   }
+}
+
+function decode(dialect: Dialect, method: string, params: unknown): DecodedOperation {
+  const decoded = dialect.decode(method, params, { newId });
+  if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
+  return decoded;
 }
 
 const streaming: ReadonlySet<OperationName> = new Set<OperationName>(['SendStreamingMessage', 'SubscribeToTask']);

@@ -3,7 +3,7 @@ import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
 import type { SendValue } from '../protocol/a2a/dialect.js';
-import type { A2aVersion } from '../protocol/a2a/model.js';
+import type { A2aVersion, Message } from '../protocol/a2a/model.js';
 import type { DecodedOperation, Operation, OperationName, SendParams } from '../protocol/a2a/operations.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
@@ -25,6 +25,8 @@ export interface Asked {
   readonly after?: number;
   /** The header of that name; wins over the one in the message. */
   readonly idempotencyKey?: string;
+  /** What was decided of the message before, for the metadata of its task or of the message that is the answer. */
+  readonly facts?: JsonObject;
 }
 
 type Handlers = {
@@ -83,7 +85,8 @@ export class Operations {
   private async send(asked: Asked, params: SendParams): Promise<SendValue> {
     const { ctx, agent, waitMs, gone } = asked;
     try {
-      const answer = await this.sends.send(ctx, agent, await this.submission(asked, params), { waitMs, gone });
+      const sent = await this.sends.send(ctx, agent, await this.submission(asked, params), { waitMs, gone });
+      const answer = 'message' in sent ? { message: withFacts(sent.message, asked.facts) } : sent;
       return params.reyn?.isAnswer ? { ...answer, answered: true } : answer;
     } catch (error) {
       // In Reyn's words a message to a task that does not wait is no error, but an answer that was not taken (RY-30).
@@ -97,10 +100,13 @@ export class Operations {
 
   private async *sendStreaming(asked: Asked, params: SendParams): AsyncGenerator<StreamedEvent, void> {
     const { ctx, agent, gone } = asked;
-    yield* this.sends.stream(ctx, agent, await this.submission(asked, params), gone());
+    for await (const event of this.sends.stream(ctx, agent, await this.submission(asked, params), gone())) {
+      const { body } = event;
+      yield 'message' in body ? { ...event, body: { message: withFacts(body.message, asked.facts) } } : event;
+    }
   }
 
-  private async submission({ ctx, agent, idempotencyKey }: Asked, params: SendParams): Promise<SentMessage> {
+  private async submission({ ctx, agent, idempotencyKey, facts }: Asked, params: SendParams): Promise<SentMessage> {
     const { pushConfig, choiceId, message } = params;
     if (pushConfig) {
       requireAbility(agent, 'CreateTaskPushNotificationConfig');
@@ -110,6 +116,7 @@ export class Operations {
       choiceId === undefined ? message : { ...message, metadata: { ...message.metadata, choice_id: choiceId } };
     return {
       params: { ...params, message: chosen, ...(idempotencyKey !== undefined && { idempotencyKey }) },
+      ...(facts && { facts }),
       ...(pushConfig && { rows: (task: string) => this.webhooks.rowsOf(ctx, task, pushConfig) }),
     };
   }
@@ -122,6 +129,10 @@ export class Operations {
     const { body } = await this.published.cardFor(agent, { variant: 'extended', version });
     return JSON.parse(body.toString('utf8')) as JsonObject;
   }
+}
+
+function withFacts(message: Message, facts: JsonObject | undefined): Message {
+  return facts ? { ...message, metadata: { ...message.metadata, ...facts } } : message;
 }
 
 /** Throws when the card says that the agent does not do this (RY-44). */

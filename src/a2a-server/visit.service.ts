@@ -14,12 +14,17 @@ import type { Asked } from './operations.service.js';
 const maxKeyLength = 255;
 const waitSeconds = { least: 1, most: 300, usual: 60 };
 
-/** Who came to which agent: known, within the limits, before anything of the request is read. */
-export interface Visit {
+/** Who came, perhaps to no agent in particular: known, within the limits, before anything of the request is read. */
+export interface Arrival {
   readonly ctx: CallContext;
-  readonly agent: PublishedAgent;
+  readonly agent?: PublishedAgent;
   /** What aborts when the caller goes away. */
   readonly gone: () => AbortSignal;
+}
+
+/** Who came to which agent. */
+export interface Visit extends Arrival {
+  readonly agent: PublishedAgent;
 }
 
 /** The first steps of every A2A door: identity, agent, extensions, and how long to wait. */
@@ -36,18 +41,22 @@ export class Visits {
    * says so. Throws `unauthenticated`, `auth_not_configured`, `rate_limited`, `loop_detected` or `not_found`.
    */
   async open(request: DoorRequest, response: DoorResponse, name: string | undefined, older = false): Promise<Visit> {
+    const { ctx, agent, gone } = await this.enter(request, response, name, older);
+    if (!agent) throw noAgentNamed();
+    return { ctx, agent, gone };
+  }
+
+  /** The same for doors that find the agent themselves when none is named and none is the default. */
+  async enter(request: DoorRequest, response: DoorResponse, name: string | undefined, older = false): Promise<Arrival> {
     const ctx =
       (await this.byOwnBearer(request, name)) ??
       (await this.contexts.open(request, 'a2a', undefined, older && this.settings.RIALTO_LEGACY_TOKENS));
     const found = this.find(name, ctx.org);
     const agent = found instanceof Promise ? await found : found;
-    if (agent) return { ctx, agent, gone: whenGone(response) };
+    if (agent || name === undefined) return { ctx, agent, gone: whenGone(response) };
     throw new RialtoError('not_found', {
-      message: name === undefined ? 'no default agent is set' : 'no such agent',
-      hint:
-        name === undefined
-          ? 'PATCH /api/orgs/{slug} with defaultAgent names one'
-          : 'GET /a2a/agents lists what may be called: agents whose a2a_enabled is true',
+      message: 'no such agent',
+      hint: 'GET /a2a/agents lists what may be called: agents whose a2a_enabled is true',
     });
   }
 
@@ -112,6 +121,14 @@ export class Visits {
   }
 }
 
+/** There is nobody to answer a request that names no agent. */
+export function noAgentNamed(): RialtoError {
+  return new RialtoError('not_found', {
+    message: 'no default agent is set',
+    hint: 'PATCH /api/orgs/{slug} with defaultAgent names one',
+  });
+}
+
 function isSame(given: string | undefined, expected: string): boolean {
   if (given === undefined) return false;
   return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', expected, 'buffer'));
@@ -140,7 +157,7 @@ function lastEventId(request: DoorRequest): number | undefined {
 }
 
 /** `Idempotency-Key`, on any binding (RI-46). */
-function keyOf({ headers }: DoorRequest): string | undefined {
+export function keyOf({ headers }: DoorRequest): string | undefined {
   const key = headers['idempotency-key'];
   if (key === undefined) return undefined;
   if (typeof key === 'string' && key.length >= 1 && key.length <= maxKeyLength) return key;

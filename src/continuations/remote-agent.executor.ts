@@ -1,11 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { A2AClientService, type RemoteCall } from '../a2a-client/a2a-client.service.js';
 import { RialtoError } from '../kernel/errors.js';
-import type { JsonObject } from '../kernel/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { keptJson } from '../platform/secrets/kept-json.js';
 import type { StreamResponse } from '../protocol/a2a/model.js';
 import { interruptedStates, terminalStates } from '../protocol/a2a/states.js';
 import { canonicalName } from '../protocol/mcp/tool-names.js';
+import { dispatchMember } from '../registry/own-routing.service.js';
 import type { ExecutorConfig } from '../registry/published.types.js';
 import { RegistryService } from '../registry/registry.service.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
@@ -102,7 +104,8 @@ export class RemoteAgentExecutor implements TaskExecutor {
     const { byId, bySlug } = await this.registry.snapshot(run.agent.org.id);
     const agent = byId.get(agentId) ?? bySlug.get(agentId);
     if (!agent) throw new RialtoError('not_found', { message: 'the agent behind this one is no longer registered' });
-    const skill = skillOf(agent, run.message.metadata, skillId);
+    const dispatch = dispatchOf(run.task.metadata);
+    const skill = skillOf(agent, run.message.metadata?.skillId ?? dispatch?.skillId, skillId);
     return {
       agent,
       skillId: skill,
@@ -110,13 +113,25 @@ export class RemoteAgentExecutor implements TaskExecutor {
       sessionId: run.task.id,
       timeoutMs: agent.row.timeoutMs ?? callTimeoutMs,
       signal: run.signal,
+      ...(dispatch && {
+        dispatch: {
+          workType: `transparent:${skill.slice(0, 200)}`,
+          input: keptJson(run.message.parts as unknown as Json),
+          isPlaced: false,
+        },
+      }),
     };
   }
 }
 
-/** The skill that the caller names if the remote has it, else the configured one, else its first. */
-function skillOf({ card }: RegisteredAgent, metadata: JsonObject | undefined, configured: string | undefined): string {
-  const asked = metadata?.skillId;
+/** What was decided of a task whose caller named no agent. */
+function dispatchOf(metadata: JsonObject | undefined): JsonObject | undefined {
+  const decided = metadata?.[dispatchMember];
+  return isJsonObject(decided) ? decided : undefined;
+}
+
+/** The skill that the caller, or the choice of the agent, names if the remote has it, else the configured one, else its first. */
+function skillOf({ card }: RegisteredAgent, asked: Json | undefined, configured: string | undefined): string {
   const known = typeof asked === 'string' && card?.skills.some(({ id }) => id === asked) ? asked : undefined;
   return known ?? configured ?? card?.skills[0]?.id ?? 'chat';
 }

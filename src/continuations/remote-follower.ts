@@ -233,7 +233,7 @@ export class RemoteFollower {
     const { id: agentId, orgId } = agent.row;
     const error = outcome === 'failed' ? { code } : undefined;
     const { costPerTask } = agent.card ?? {};
-    const ended = this.stats.ended({ actId, orgId, agentId, costPerTask, outcome, durationMs: ageMs, error });
+    const ended = this.stats.ended({ actId, orgId, agentId, costPerTask, outcome, durationMs: ageMs, error, taskId });
     return [
       moving(followed, to),
       ...ended.map(({ statement, row }) => ({ statement, row: { ...row, task_id: taskId } })),

@@ -21,6 +21,7 @@ export const errorCodes = {
   url_not_allowed: { title: 'URL not allowed', retryable: false, public: true },
   card_invalid: { title: 'Agent card unreachable or invalid', retryable: false, public: true },
   slug_taken: { title: 'Slug already taken', retryable: false, public: true },
+  no_agent: { title: 'No agent can take this work', retryable: false, public: true },
   policy_invalid: { title: 'Policy is not valid', retryable: false, public: true },
   // A2A (v1.0 section 3.3.2)
   task_not_found: { title: 'Task not found', retryable: false, public: true },

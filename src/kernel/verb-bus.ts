@@ -14,8 +14,20 @@ export interface TargetAgent {
   readonly costPerTask?: number;
 }
 
+/** What is remembered of a call that somebody asked for as a dispatch, beyond that it was made (RE-63). */
+export interface DispatchFacts {
+  /** `explicit:<work type>` when the caller named the agent, `transparent:<work type>` when the gateway chose it (RE-64). */
+  readonly workType: string;
+  /** What is sent, as JSON text that may be kept. */
+  readonly input: string;
+  /** True when a row of the act's id holds a place among the calls of its agent already. */
+  readonly isPlaced: boolean;
+}
+
 /** One act on someone's behalf: what the decider decides and what is remembered. */
 export interface VerbCall {
+  /** The id of the act, where its caller has to know it beforehand. */
+  readonly id?: ActId;
   /** The canonical name, e.g. `vercel_ops.deploy`; an alias never appears here (RE-09). */
   readonly verb: string;
   readonly action: Action;
@@ -32,6 +44,7 @@ export interface VerbCall {
   readonly args?: JsonObject;
   /** How long the work may take, in milliseconds; an act of a killed process counts as active no longer. */
   readonly timeoutMs?: number;
+  readonly dispatch?: DispatchFacts;
 }
 
 export interface Decision {
@@ -74,6 +87,8 @@ export interface Act extends VerbCall {
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
   decision?: Decision;
+  /** Set by work whose answer is remembered with it: the task of the remote agent, and as JSON text that may be kept what it said. */
+  answer?: { readonly taskId?: string; readonly output?: string };
   /** Set by work that wrote the end of the act into its own transaction. */
   recorded?: boolean;
   /** Set by work that was begun and goes on outside: whoever sees its end counts it. */
@@ -109,6 +124,8 @@ export interface VerbBusOptions {
   /** Told of a subscriber of `post-verb` or `verb-error` that threw: the act itself is over. */
   onSubscriberError?: (error: unknown, event: VerbEvent) => void;
 }
+
+const undecided: Decision = { allowed: false, policies: [], reason: 'the decision could not be made' };
 
 /**
  * Every act runs inside `around`: decided first, told before and after, remembered in the same breath. It fails closed:
@@ -150,10 +167,15 @@ export class VerbBus {
 
   /** Asks without acting, for lists: no event, no record. False when the decision cannot be made. */
   async permits(call: VerbCall): Promise<boolean> {
+    return (await this.ask(call)).allowed;
+  }
+
+  /** The same with its reason. */
+  async ask(call: VerbCall): Promise<Decision> {
     try {
-      return (await this.decider?.(this.open(call)))?.allowed ?? false;
+      return (await this.decider?.(this.open(call))) ?? undecided;
     } catch {
-      return false;
+      return undecided;
     }
   }
 
@@ -193,12 +215,12 @@ export class VerbBus {
   }
 
   private open(call: VerbCall): OpenAct {
-    const id = newId<ActId>();
+    const id = call.id ?? newId<ActId>();
     return {
-      id,
-      ...call,
-      sessionId: call.sessionId ?? id,
       startedAt: this.clock.now(),
+      ...call,
+      id,
+      sessionId: call.sessionId ?? id,
       openedAt: this.clock.elapsed(),
     };
   }

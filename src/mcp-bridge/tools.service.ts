@@ -1,11 +1,10 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { A2AClientService } from '../a2a-client/a2a-client.service.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError, type Violation } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
-import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Cursors } from '../platform/http/cursor.js';
 import { OrgService } from '../policy/auth/org.service.js';
 import { toolOutput } from '../protocol/a2a/bridge-call.js';
@@ -31,7 +30,6 @@ export class ToolsService {
   private readonly catalogues = new WeakMap<AgentSnapshot, ToolCatalogue>();
 
   constructor(
-    @Inject(SETTINGS) private readonly settings: Settings,
     private readonly registry: RegistryService,
     private readonly orgs: OrgService,
     private readonly client: A2AClientService,
@@ -45,7 +43,7 @@ export class ToolsService {
    */
   async list(ctx: CallContext, { names, agents }: ListOptions, cursor?: unknown): Promise<ToolPage> {
     const catalogue = await this.catalogue(ctx);
-    const mode = names ?? (await this.orgs.toolSettings(ctx.org.id)).names ?? this.settings.RIALTO_MCP_TOOL_NAMES;
+    const mode = names ?? (await this.orgs.toolSettings(ctx.org.id)).names;
     const scope = JSON.stringify(['mcp-tools', ctx.org.id, mode, agents ? [...agents].sort() : null]);
     const after = cursor === undefined ? undefined : this.positionOf(scope, cursor);
     const shown = new Map<string, boolean>();
@@ -83,19 +81,10 @@ export class ToolsService {
       legacyAlias: name === canonical ? undefined : name,
       args,
       sessionId: `a2a-${agent.row.id}-${skillId}-${newId()}`,
-      timeoutMs: await this.timeoutOf(ctx, entry),
+      timeoutMs: agent.row.timeoutMs ?? (await this.orgs.toolSettings(ctx.org.id)).timeoutMs,
       signal: ctx.signal,
     });
     return toolResult(toolOutput(await call.catch((error: unknown) => Promise.reject(asCalled(error, name)))));
-  }
-
-  /** How long a call may take: the agent's word, else the org's, else the deployment's. */
-  async timeoutOf(ctx: CallContext, { agent }: ToolEntry): Promise<number> {
-    return (
-      agent.row.timeoutMs ??
-      (await this.orgs.toolSettings(ctx.org.id)).timeoutMs ??
-      this.settings.RIALTO_TOOL_TIMEOUT_MS
-    );
   }
 
   private async catalogue({ org }: CallContext): Promise<ToolCatalogue> {

@@ -22,8 +22,12 @@ export class AgentOutcomesEntity {
 /** One call to an agent while it runs and after: the load that all processes agree on (RE-40, RE-64, RE-69). */
 @Entity('a2a_task_instances')
 @Check('ck_a2a_task_instances_status', `status in ('active', 'completed', 'failed')`)
-@Index('ix_a2a_task_instances_org', ['orgId', 'startedAt'])
-@Index('ix_a2a_task_instances_active', ['agentId', 'expiresAt'], { where: `status = 'active'` })
+@Index('ix_a2a_task_instances_org', ['orgId', 'startedAt', 'id'])
+@Index('ix_a2a_task_instances_caller', ['orgId', 'caller', 'startedAt', 'id'])
+@Index('ix_a2a_task_instances_agent', ['orgId', 'agentId', 'startedAt', 'id'])
+@Index('ix_a2a_task_instances_active', ['orgId', 'agentId', 'expiresAt'], { where: `status = 'active'` })
+@Index('ix_a2a_task_instances_failed', ['orgId', 'startedAt', 'id'], { where: `status = 'failed'` })
+@Index('ix_a2a_task_instances_routed', ['orgId', 'startedAt', 'id'], { where: `work_type not like 'explicit:%'` })
 export class TaskInstanceEntity {
   /** The id of the act. */
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_a2a_task_instances' })
@@ -52,6 +56,25 @@ export class TaskInstanceEntity {
 
   @Column('text')
   status: 'active' | 'completed' | 'failed';
+
+  /** It has its place and was not sent yet. */
+  @Column('boolean', { default: false })
+  pending: boolean;
+
+  /** What a dispatch sent and what it was answered: JSON text, cut, without secrets; null for a tool call. */
+  @Column('text', { nullable: true })
+  input: string | null;
+
+  @Column('text', { nullable: true })
+  output: string | null;
+
+  /** The task of the remote agent. */
+  @Column('text', { name: 'task_id', nullable: true })
+  taskId: string | null;
+
+  /** What the card asked for a completed call. */
+  @Column('double precision', { nullable: true })
+  cost: number | null;
 
   @Column('text')
   caller: string;

@@ -1,3 +1,4 @@
+import type { CallContext } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
 import { newId } from '../kernel/ids.js';
 import { storableText } from '../kernel/json.js';
@@ -5,17 +6,25 @@ import type { Act, ActEnd } from '../kernel/verb-bus.js';
 import type { ActRecorder } from '../platform/bus/ledger.js';
 import type { RowChange, RowStatement } from '../platform/database/row-writer.js';
 
-const graceMs = 60_000;
+/** How much longer than its time limit a call counts as running. */
+export const graceMs = 60_000;
 const defaultTimeoutMs = 3_600_000;
 
 const startInstance: RowStatement = {
   name: 'instance-start',
   sql: (
     rows,
-  ) => `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, status, caller, started_at, expires_at)
-    select id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, 'active', caller, started_at, expires_at
+  ) => `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, status, caller, started_at, expires_at, input)
+    select id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, 'active', caller, started_at, expires_at, input
     from jsonb_to_recordset(${rows}) as r(id uuid, org_id uuid, agent_id uuid, agent_name text, verb text, skill_id text, session_id text,
-      work_type text, caller text, started_at timestamptz, expires_at timestamptz)`,
+      work_type text, caller text, started_at timestamptz, expires_at timestamptz, input text)`,
+};
+
+// The condition on r: see instance-end.
+const sendInstance: RowStatement = {
+  name: 'instance-send',
+  sql: (rows) => `update a2a_task_instances t set pending = false
+    from jsonb_to_recordset(${rows}) as r(id uuid, is_sent boolean) where t.id = r.id and r.is_sent`,
 };
 
 // The condition on r says nothing new: without it the planner expects a hundred rows of any record set, and reads a table that it
@@ -25,8 +34,10 @@ const endInstance: RowStatement = {
   name: 'instance-end',
   sql: (
     rows,
-  ) => `update a2a_task_instances t set status = r.status, ended_at = r.ended_at, duration_ms = r.duration_ms, error_code = r.error_code
-    from jsonb_to_recordset(${rows}) as r(id uuid, status text, ended_at timestamptz, duration_ms double precision, error_code text)
+  ) => `update a2a_task_instances t set status = r.status, ended_at = r.ended_at, duration_ms = r.duration_ms, error_code = r.error_code,
+      task_id = r.task_id, output = r.output, cost = r.cost, pending = false
+    from jsonb_to_recordset(${rows}) as r(id uuid, status text, ended_at timestamptz, duration_ms double precision, error_code text,
+      task_id text, output text, cost double precision)
     where t.id = r.id and r.status in ('completed', 'failed')`,
 };
 
@@ -52,11 +63,17 @@ const chargeCost: RowStatement = {
     select id, org_id, agent_id, act_id, amount from jsonb_to_recordset(${rows}) as r(id uuid, org_id uuid, agent_id uuid, act_id uuid, amount double precision)`,
 };
 
+/** Who called, as the rows of calls name them. */
+export function callerOf({ principal }: CallContext): string {
+  return `${principal.kind}:${storableText(principal.id, 256)}`;
+}
+
 /** Load, outcome and cost of every call to an agent (RE-40, RE-42, RE-72). What the caller did wrong is not the agent's failure. */
 export const agentStatsRecorder: ActRecorder = {
   begin(act: Act): RowChange[] {
     if (act.action !== 'a2a_invoke' || !act.agent) return [];
-    const { ctx, agent, skillId } = act;
+    if (act.dispatch?.isPlaced) return [{ statement: sendInstance, row: { id: act.id, is_sent: true } }];
+    const { ctx, agent, skillId, dispatch } = act;
     return [
       {
         statement: startInstance,
@@ -68,20 +85,33 @@ export const agentStatsRecorder: ActRecorder = {
           verb: storableText(act.verb, 256),
           skill_id: skillId === undefined ? null : storableText(skillId, 256),
           session_id: act.sessionId,
-          work_type: `explicit:${storableText(skillId ?? '', 200)}`,
-          caller: `${ctx.principal.kind}:${storableText(ctx.principal.id, 256)}`,
+          work_type: dispatch?.workType ?? `explicit:${storableText(skillId ?? '', 200)}`,
+          caller: callerOf(ctx),
           started_at: new Date(act.startedAt).toISOString(),
           expires_at: new Date(act.startedAt + (act.timeoutMs ?? defaultTimeoutMs) + graceMs).toISOString(),
+          input: dispatch?.input,
         },
       },
     ];
   },
 
   end(act: Act, end: ActEnd): RowChange[] {
-    if (act.action !== 'a2a_invoke' || !act.agent || end.outcome === 'denied' || end.handedOver) return [];
-    const { id: agentId, costPerTask } = act.agent;
+    if (act.action !== 'a2a_invoke' || !act.agent || end.handedOver) return [];
+    const { agent, answer } = act;
     const { outcome, durationMs, error } = end;
-    return endRows({ actId: act.id, orgId: act.ctx.org.id, agentId, costPerTask, outcome, durationMs, error });
+    const taskId = answer?.taskId ?? error?.data?.taskId;
+    const call = {
+      actId: act.id,
+      orgId: act.ctx.org.id,
+      agentId: agent.id,
+      costPerTask: agent.costPerTask,
+      durationMs,
+      error,
+      output: answer?.output,
+      ...(typeof taskId === 'string' && { taskId: storableText(taskId, 256) }),
+    };
+    if (outcome === 'denied') return act.dispatch?.isPlaced ? [instanceEnd({ ...call, outcome: 'failed' })] : [];
+    return endRows({ ...call, outcome });
   },
 };
 
@@ -94,22 +124,15 @@ export interface EndedCall {
   readonly outcome: 'completed' | 'failed';
   readonly durationMs: number;
   readonly error?: { readonly code: string };
+  /** What a dispatch keeps of the answer. */
+  readonly output?: unknown;
+  readonly taskId?: string;
 }
 
-export function endRows({ actId, orgId, agentId, costPerTask, outcome, durationMs, error }: EndedCall): RowChange[] {
+export function endRows(call: EndedCall): RowChange[] {
+  const { actId, orgId, agentId, costPerTask, outcome, durationMs, error } = call;
   const completed = outcome === 'completed';
-  const rows: RowChange[] = [
-    {
-      statement: endInstance,
-      row: {
-        id: actId,
-        status: outcome,
-        ended_at: new Date(systemClock.now()).toISOString(),
-        duration_ms: durationMs,
-        error_code: error?.code ?? null,
-      },
-    },
-  ];
+  const rows = [instanceEnd(call)];
   if (completed || error?.code !== 'canceled')
     rows.push({
       statement: countOutcome,
@@ -121,6 +144,22 @@ export function endRows({ actId, orgId, agentId, costPerTask, outcome, durationM
       row: { id: newId(), org_id: orgId, agent_id: agentId, act_id: actId, amount: costPerTask },
     });
   return rows;
+}
+
+function instanceEnd({ actId, outcome, durationMs, error, costPerTask, output, taskId }: EndedCall): RowChange {
+  return {
+    statement: endInstance,
+    row: {
+      id: actId,
+      status: outcome,
+      ended_at: new Date(systemClock.now()).toISOString(),
+      duration_ms: durationMs,
+      error_code: error?.code ?? null,
+      task_id: taskId,
+      output,
+      cost: outcome === 'completed' ? costPerTask : undefined,
+    },
+  };
 }
 
 /** The row of a call that was handed over: it counts as active until its work is over, or may no longer be. */

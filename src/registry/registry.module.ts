@@ -18,8 +18,12 @@ import { CardRefresher } from './card-refresher.js';
 import { CardSigner } from './card-signer.js';
 import { AgentsFolderSweeper } from './agents-folder.sweeper.js';
 import { Declarations } from './declarations.service.js';
+import { DispatchLogController } from './dispatch-log.controller.js';
+import { DispatchLogService } from './dispatch-log.service.js';
+import { DispatchStore } from './dispatch.store.js';
 import { DeclaredPublished } from './declared-published.service.js';
 import { DeclaredAgents } from './declared-agents.service.js';
+import { OwnRouting } from './own-routing.service.js';
 import { PublishedAgentEntity } from './published-agent.entity.js';
 import { PublishedAgentStore } from './published-agent.store.js';
 import { PublishedCards } from './published-cards.js';
@@ -33,6 +37,7 @@ import { RegistryActs } from './registry-acts.js';
 import { AgentStats } from './agent-stats.service.js';
 import { TaskAgents } from './task-agents.service.js';
 import { RegistryService } from './registry.service.js';
+import { RoutingService } from './routing.service.js';
 
 /** Room 6: outside agents with their cards, health and load; agents of our own. */
 @Module({
@@ -41,7 +46,7 @@ import { RegistryService } from './registry.service.js';
     PolicyModule,
     TypeOrmModule.forFeature([AgentEntity, AgentCardChangeEntity, PublishedAgentEntity]),
   ],
-  controllers: [RegistryController, PublishedController],
+  controllers: [RegistryController, PublishedController, DispatchLogController],
   providers: [
     RegistryService,
     TaskAgents,
@@ -65,8 +70,21 @@ import { RegistryService } from './registry.service.js';
     PublishedViews,
     PublishedCards,
     CardSigner,
+    DispatchStore,
+    DispatchLogService,
+    RoutingService,
+    OwnRouting,
   ],
-  exports: [RegistryService, AgentCredentials, AgentStore, PublishedService, TaskAgents, AgentStats],
+  exports: [
+    RegistryService,
+    AgentCredentials,
+    AgentStore,
+    PublishedService,
+    RoutingService,
+    OwnRouting,
+    TaskAgents,
+    AgentStats,
+  ],
 })
 export class RegistryModule implements OnModuleInit {
   constructor(

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { AgentId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
 import type { Message } from '../protocol/a2a/model.js';
 import type { IdempotencyKey } from './task-writer.js';
@@ -9,18 +10,31 @@ export interface KnownKey {
   readonly answer?: Message;
 }
 
+const inUse = `(k.answer is not null or exists (
+  select from a2a_tasks t where t.id = k.task_id and t.status_state not in ('failed', 'canceled')))`;
+
 /** What keys stand for. Keys of tasks are claimed by the commit of the task (task-writer.ts). */
 @Injectable()
 export class IdempotencyStore {
   constructor(private readonly pg: Pg) {}
+
+  /** The agent with which an owner uses a key, if any. */
+  async agentOf(org: string, owner: string, key: string): Promise<AgentId | undefined> {
+    const [row] = await this.pg.rows<{ agent_id: AgentId }>(
+      'idempotency-agent',
+      `select k.agent_id from published_agents p join a2a_idempotency_keys k on k.org_id = p.org_id and k.agent_id = p.id
+       where p.org_id = $1 and k.owner = $2 and k.key = $3 and ${inUse} order by k.created_at desc limit 1`,
+      [org, owner, key],
+    );
+    return row?.agent_id;
+  }
 
   /** A key that is in use; one whose task failed, was canceled, or is gone is free. */
   async find(org: string, agent: string, owner: string, key: string): Promise<KnownKey | undefined> {
     const [row] = await this.pg.rows<{ payload_hash: string; task_id: string; answer: Message | null }>(
       'idempotency-find',
       `select k.payload_hash, k.task_id, k.answer from a2a_idempotency_keys k
-       where k.org_id = $1 and k.agent_id = $2 and k.owner = $3 and k.key = $4 and (k.answer is not null or exists (
-         select from a2a_tasks t where t.id = k.task_id and t.status_state not in ('failed', 'canceled')))`,
+       where k.org_id = $1 and k.agent_id = $2 and k.owner = $3 and k.key = $4 and ${inUse}`,
       [org, agent, owner, key],
     );
     return row && { payloadHash: row.payload_hash, taskId: row.task_id, ...(row.answer && { answer: row.answer }) };

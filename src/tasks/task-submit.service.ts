@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { canonicalJson } from '../kernel/canonical-json.js';
 import { RialtoError } from '../kernel/errors.js';
-import { isUuid, newId, type TaskId } from '../kernel/ids.js';
+import { isUuid, newId, type AgentId, type TaskId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import { VerbBus, type Act } from '../kernel/verb-bus.js';
 import { Ledger } from '../platform/bus/ledger.js';
@@ -11,6 +11,7 @@ import type { RowChange } from '../platform/database/row-writer.js';
 import { refusedPart } from '../protocol/a2a/media-types.js';
 import type { Message } from '../protocol/a2a/model.js';
 import type { SendParams } from '../protocol/a2a/operations.js';
+import { dispatchMember } from '../registry/own-routing.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import type { Said } from './executor.port.js';
 import { IdempotencyStore } from './idempotency.store.js';
@@ -35,6 +36,8 @@ export interface Submission {
   readonly follows?: boolean;
   /** Rows that are committed with the task, e.g. its push configuration. */
   readonly rows?: (task: TaskId) => RowChange[];
+  /** What the house says of a new task, beside what its caller says. */
+  readonly facts?: JsonObject;
 }
 
 /** What became of a message: stored, or answered at once without a task. */
@@ -78,6 +81,17 @@ export class TaskSubmitService {
     return this.verbs.permits(submission(ctx, agent));
   }
 
+  /** The agent that took a message of this caller's with this key. */
+  agentOfKey({ org, principal }: CallContext, key: string): Promise<AgentId | undefined> {
+    return this.keys.agentOf(org.id, ownerOf(principal), key);
+  }
+
+  /** The agent that this caller spoke to last in a context. */
+  agentOfContext({ org, principal }: CallContext, contextId: string | undefined): Promise<AgentId | undefined> {
+    if (contextId === undefined) return Promise.resolve(undefined);
+    return this.lives.store.agentOfContext(org.id, ownerOf(principal), contextId);
+  }
+
   private async accept(act: Act, ctx: CallContext, agent: PublishedAgent, submitted: Submission): Promise<Accepted> {
     const { message } = submitted.params;
     requireModes(agent, message);
@@ -97,10 +111,11 @@ export class TaskSubmitService {
     act: Act,
     ctx: CallContext,
     agent: PublishedAgent,
-    { params, waits, follows, rows }: Submission,
+    { params, waits, follows, rows, facts }: Submission,
     key: IdempotencyKey | undefined,
   ): Promise<Accepted | undefined> {
     const id = newId<TaskId>();
+    const metadata = metadataOf(params.metadata, facts);
     const seed = {
       id,
       orgId: ctx.org.id,
@@ -109,7 +124,7 @@ export class TaskSubmitService {
       contextId: params.message.contextId ?? contextOf(ctx, agent),
       principal: ctx.principal,
       depth: ctx.depth,
-      ...(params.metadata && { metadata: params.metadata }),
+      ...(metadata && { metadata }),
     };
     const moved = openTask(seed, params.message, this.lives.step());
     const others = rows?.(id) ?? [];
@@ -251,6 +266,13 @@ export class TaskSubmitService {
 
 export function noSuchTask(id: string): RialtoError {
   return new RialtoError('task_not_found', { data: { taskId: id.slice(0, 256) } });
+}
+
+/** What a caller says of a task, and what the house does; of the house's words a caller has none. */
+function metadataOf(said: JsonObject | undefined, facts: JsonObject | undefined): JsonObject | undefined {
+  if (!facts && (!said || !Object.hasOwn(said, dispatchMember))) return said;
+  const { [dispatchMember]: _, ...rest } = said ?? {};
+  return { ...rest, ...facts };
 }
 
 /** Arguments that policies read: those of a single data part, and the skill that was asked for. */

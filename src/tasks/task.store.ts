@@ -108,6 +108,16 @@ export class TaskStore {
     );
   }
 
+  /** The agent of an owner's newest task in a context. */
+  async agentOfContext(org: string, owner: string, contextId: string): Promise<AgentId | undefined> {
+    const [row] = await this.pg.rows<{ agent_id: AgentId }>(
+      'task-context-agent',
+      'select agent_id from a2a_tasks where context_id = $1 and org_id = $2 and owner = $3 order by id desc limit 1',
+      [contextId, org, owner],
+    );
+    return row?.agent_id;
+  }
+
   /** Messages of earlier tasks of a context of one caller, oldest first, the newest `limit` and `maxReadBytes`. */
   async earlierMessages(task: StoredTask, limit: number): Promise<Message[]> {
     const rows = await this.pg.rows<Pick<TaskRow, 'history' | 'status_message'>>(

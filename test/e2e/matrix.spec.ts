@@ -44,6 +44,7 @@ describe('abuse 12: every operation for every role', () => {
     await admin('DELETE', '/api/a2a/agents/spare');
     ids.agent = (await admin('GET', '/api/a2a/agents/matrix')).body.id as string;
   };
+  const invocation = () => ({ agentCardId: 'matrix', skillId: 'work' });
   const aPublished = async () => {
     await admin('POST', '/api/a2a/published', published('matrix', { kind: 'http', url: agent.url }));
     await admin('DELETE', '/api/a2a/published/fresh');
@@ -71,6 +72,7 @@ describe('abuse 12: every operation for every role', () => {
   const published = (name: string, executor: object) => ({ name, description: 'x', executor, a2a_enabled: true });
   const message = () => ({ messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] });
   const send = () => ({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message: message() } });
+  const sendSoon = () => ({ ...send(), params: { message: message(), configuration: { returnImmediately: true } } });
   const anEcho = () => admin('POST', '/api/a2a/published', published('echo', { kind: 'echo' }));
   const aTask = async () => {
     await anEcho();
@@ -146,6 +148,11 @@ describe('abuse 12: every operation for every role', () => {
     'POST /api/a2a/agents/{id}/approve': { cells: changesOwn(409), body: () => ({ cardHash: 'x' }), before: anAgent },
     'POST /api/a2a/agents/{id}/refetch': { cells: changesOwn(200), before: anAgent },
     'DELETE /api/a2a/agents/{id}': { cells: changesOwn(204), before: anAgent },
+    'POST /api/a2a/invoke': { cells: [401, 404, 403, 200, 200], body: invocation, before: anAgent },
+    // Another org has the agent that it registered above; of all agents a viewer may call none.
+    'POST /api/a2a/dispatch': { cells: [401, 200, 422, 200, 200], body: () => ({ workType: 'work' }), before: anAgent },
+    'POST /api/a2a/dispatch/explain': { cells: lists, body: () => ({ workType: 'work' }), before: anAgent },
+    'GET /api/a2a/dispatches': { cells: lists },
     ...open('/.well-known/agent-card.json'),
     ...open('/.well-known/agent.json'),
     ...open('/.well-known/jwks.json'),
@@ -157,8 +164,8 @@ describe('abuse 12: every operation for every role', () => {
     ...open('/a2a/{handle}/.well-known/agent.json'),
     'POST /a2a/agents/{name}': { cells: [401, 403, 403, 200, 200], body: send, before: anEcho },
     'POST /a2a/{handle}': { cells: [401, 403, 403, 200, 200], body: send, before: anEcho },
-    'POST /a2a': { cells: [401, 404, 404, 404, 404], body: send },
-    'POST /_agent-native/a2a': { cells: [401, 404, 404, 404, 404], body: send },
+    'POST /a2a': { cells: [401, 404, 403, 200, 200], body: sendSoon, before: anEcho },
+    'POST /_agent-native/a2a': { cells: [401, 404, 403, 200, 200], body: sendSoon, before: anEcho },
     'POST /_agent-native/a2a/_process-task': { cells: [401, 401, 401, 401, 401], body: () => ({ taskId: 't' }) },
     'POST /_agent-native/integrations/process-a2a-continuation': {
       cells: [401, 401, 401, 401, 401],

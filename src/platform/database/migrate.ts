@@ -7,6 +7,7 @@ import { CreateTasks1763856100000 } from '../../../migrations/1763856100000-Crea
 import { CreateWebhooks1763856200000 } from '../../../migrations/1763856200000-CreateWebhooks.js';
 import { KeepTasksInline1763856300000 } from '../../../migrations/1763856300000-KeepTasksInline.js';
 import { CompleteWebhooks1763856400000 } from '../../../migrations/1763856400000-CompleteWebhooks.js';
+import { KeepDispatches1763856500000 } from '../../../migrations/1763856500000-KeepDispatches.js';
 import { CreateContinuations1763856600000 } from '../../../migrations/1763856600000-CreateContinuations.js';
 import { RialtoError } from '../../kernel/errors.js';
 
@@ -18,6 +19,7 @@ export const migrations = [
   CreateWebhooks1763856200000,
   KeepTasksInline1763856300000,
   CompleteWebhooks1763856400000,
+  KeepDispatches1763856500000,
   CreateContinuations1763856600000,
 ];
 

@@ -19,6 +19,7 @@ export const problemStatus: Record<ErrorCode, number> = {
   url_not_allowed: 422,
   card_invalid: 400,
   slug_taken: 409,
+  no_agent: 422,
   policy_invalid: 422,
   task_not_found: 404,
   task_not_cancelable: 409,

@@ -30,10 +30,11 @@ import type {
   SaveMember,
 } from './org.types.js';
 
-/** What an org says of its tools; undefined where it leaves it to the deployment. */
+/** What holds for the tools of an org: its own word, else the deployment's. */
 export interface ToolSettings {
-  readonly timeoutMs?: number;
-  readonly names?: 'portable' | 'canonical' | 'both';
+  /** How long a call may take to an agent that says nothing itself. */
+  readonly timeoutMs: number;
+  readonly names: 'portable' | 'canonical' | 'both';
 }
 
 type IsPublished = (org: OrgId, name: string) => Promise<boolean>;
@@ -49,8 +50,8 @@ export class OrgService {
     load: async (id) => {
       const org = await this.orgs.findOneBy({ id: id as OrgId });
       return {
-        timeoutMs: org?.toolTimeoutMs ?? undefined,
-        names: (org?.toolNames ?? undefined) as ToolSettings['names'],
+        timeoutMs: org?.toolTimeoutMs ?? this.settings.RIALTO_TOOL_TIMEOUT_MS,
+        names: (org?.toolNames ?? this.settings.RIALTO_MCP_TOOL_NAMES) as ToolSettings['names'],
       };
     },
   });

@@ -58,6 +58,7 @@ export const errorRows = {
   loop_detected: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
   url_not_allowed: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT' },
   card_invalid: { rpc: -32602, http: 400, grpc: 'FAILED_PRECONDITION' },
+  no_agent: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
   policy_invalid: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT' },
   // A2A's own
   task_not_found: { rpc: -32001, http: 404, grpc: 'NOT_FOUND', reason: 'TASK_NOT_FOUND' },

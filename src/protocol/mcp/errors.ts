@@ -35,6 +35,7 @@ const callerCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'url_not_allowed',
   'card_invalid',
   'slug_taken',
+  'no_agent',
   'policy_invalid',
 ]);
 

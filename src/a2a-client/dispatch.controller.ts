@@ -1,0 +1,37 @@
+import { Body, Controller, HttpCode, Post } from '@nestjs/common';
+import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
+import type { CallContext } from '../kernel/call-context.js';
+import { Ctx } from '../platform/http/ctx.decorator.js';
+import { DispatchService } from './dispatch.service.js';
+import { DispatchAnswer, DispatchExplanation, DispatchStep, InvokeStep } from './dispatch.types.js';
+
+@ApiTags('dispatch')
+@ApiBearerAuth()
+@Controller('api/a2a')
+export class DispatchController {
+  constructor(private readonly dispatches: DispatchService) {}
+
+  @Post('invoke')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Call a skill of an agent; `{{path}}` in its texts is filled from `context`' })
+  @ApiResponse({ status: 200, standardSchema: DispatchAnswer })
+  invoke(@Ctx() ctx: CallContext, @Body({ schema: InvokeStep }) body: InvokeStep) {
+    return this.dispatches.invoke(ctx, body);
+  }
+
+  @Post('dispatch')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Have work done by whoever does it best; 422 `no_agent` says of each agent why not' })
+  @ApiResponse({ status: 200, standardSchema: DispatchAnswer })
+  dispatch(@Ctx() ctx: CallContext, @Body({ schema: DispatchStep }) body: DispatchStep) {
+    return this.dispatches.dispatch(ctx, body);
+  }
+
+  @Post('dispatch/explain')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Whom a dispatch would choose now, with every factor and exclusion; calls nobody' })
+  @ApiResponse({ status: 200, standardSchema: DispatchExplanation })
+  explain(@Ctx() ctx: CallContext, @Body({ schema: DispatchStep }) body: DispatchStep) {
+    return this.dispatches.explain(ctx, body);
+  }
+}

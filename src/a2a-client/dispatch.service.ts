@@ -1,0 +1,141 @@
+import { Injectable } from '@nestjs/common';
+import type { z } from 'zod';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { newId, type ActId } from '../kernel/ids.js';
+import type { JsonObject } from '../kernel/json.js';
+import { VerbBus } from '../kernel/verb-bus.js';
+import { AdminActs } from '../platform/bus/admin-acts.js';
+import { invalidBody } from '../platform/http/request-checks.js';
+import { keptJson } from '../platform/secrets/kept-json.js';
+import { OrgService } from '../policy/auth/org.service.js';
+import { toolOutput } from '../protocol/a2a/bridge-call.js';
+import { canonicalName } from '../protocol/mcp/tool-names.js';
+import { compileToolSchema } from '../protocol/mcp/tool-schema.js';
+import { RegistryService } from '../registry/registry.service.js';
+import { RoutingService, type WorkWish } from '../registry/routing.service.js';
+import { A2AClientService, type SkillCall } from './a2a-client.service.js';
+import { DispatchStep, InvokeStep, type DispatchAnswer, type DispatchExplanation } from './dispatch.types.js';
+import { fillTemplates } from './step-templates.js';
+
+/** Steps of workflows: templates filled, the agent named or chosen, called, and its answer told with who gave it. */
+@Injectable()
+export class DispatchService {
+  constructor(
+    private readonly registry: RegistryService,
+    private readonly routing: RoutingService,
+    private readonly client: A2AClientService,
+    private readonly verbs: VerbBus,
+    private readonly acts: AdminActs,
+    private readonly orgs: OrgService,
+  ) {}
+
+  /** Throws `invalid_params` (templates, arguments), `not_found`, and what A2AClientService.invokeSkill throws. */
+  async invoke(ctx: CallContext, step: InvokeStep): Promise<DispatchAnswer> {
+    const { agentCardId, skillId, args } = filled(step, InvokeStep);
+    const { byId, bySlug } = await this.registry.snapshot(ctx.org.id);
+    const agent = byId.get(agentCardId) ?? bySlug.get(agentCardId);
+    const skill = agent?.card?.skills.find(({ id }) => id === skillId);
+    if (!agent || !skill) {
+      const name = canonicalName(agent?.row.slug ?? agentCardId, skillId);
+      return this.refuse(ctx, name, args, new RialtoError('not_found', { message: 'no such agent or skill' }));
+    }
+    const verb = canonicalName(agent.row.slug, skillId);
+    const schema = compileToolSchema(skill.inputSchema);
+    const violations = schema.ok ? schema.validate(args) : [{ field: '', description: schema.reason }];
+    if (violations.length > 0) {
+      const message = 'the arguments break the input schema';
+      return this.refuse(ctx, verb, args, new RialtoError('invalid_params', { message, violations }), agent.row.slug);
+    }
+    const id = newId<ActId>();
+    const call = {
+      agent,
+      skillId,
+      verb,
+      args,
+      id,
+      sessionId: `a2a-${agent.row.id}-${skillId}-${id}`,
+      timeoutMs: agent.row.timeoutMs ?? (await this.orgs.toolSettings(ctx.org.id)).timeoutMs,
+      dispatch: { workType: `explicit:${skillId.slice(0, 200)}`, input: keptJson(args), isPlaced: false },
+    };
+    return this.call(ctx, call, null);
+  }
+
+  /** Throws `invalid_params`, `no_agent` with a reason for each agent, and what A2AClientService.invokeSkill throws. */
+  async dispatch(ctx: CallContext, step: DispatchStep): Promise<DispatchAnswer> {
+    const wish = wishOf(step);
+    const { dispatchId: id, agent, tool, seed, candidate, ...placed } = await this.routing.place(ctx, wish);
+    const { sessionId, timeoutMs, workType, input } = placed;
+    const dispatch = { workType, input, isPlaced: true };
+    const { skillId, canonical: verb } = tool;
+    const call = { agent, skillId, verb, args: wish.args, id, sessionId, timeoutMs, dispatch };
+    return this.call(ctx, call, { seed, score: candidate.score ?? 0 });
+  }
+
+  /** What `dispatch` would choose now, and why; calls nobody. Throws `invalid_params`, `denied`. */
+  explain(ctx: CallContext, step: DispatchStep): Promise<DispatchExplanation> {
+    return this.acts.read(ctx, 'dispatch.explain', async () => {
+      const { seed, chosen, candidates } = await this.routing.choose(ctx, wishOf(step));
+      return { seed, chosen: chosen?.agent.row.slug ?? null, candidates: [...candidates] };
+    });
+  }
+
+  /** A failure says who failed. */
+  private async call(
+    ctx: CallContext,
+    call: SkillCall & { readonly id: ActId },
+    chosen: DispatchAnswer['chosen'],
+  ): Promise<DispatchAnswer> {
+    const { id: dispatchId, skillId } = call;
+    const { id, slug, name } = call.agent.row;
+    try {
+      const reply = await this.client.invokeSkill(ctx, call);
+      const taskId = reply.kind === 'task' ? reply.taskId : null;
+      return { dispatchId, agent: { id, slug, name }, skillId, taskId, output: toolOutput(reply), chosen };
+    } catch (thrown) {
+      const { code, message, hint, violations, data } = RialtoError.from(thrown);
+      const told = { ...data, dispatchId, agent: slug };
+      throw new RialtoError(code, { message, hint, violations, data: told, cause: thrown });
+    }
+  }
+
+  /** Decided and recorded like any call: whoever may not call learns nothing of what there is. */
+  private refuse(
+    ctx: CallContext,
+    verb: string,
+    args: JsonObject,
+    refusal: RialtoError,
+    parent?: string,
+  ): Promise<never> {
+    const resource = { type: 'Skill', id: verb, parent } as const;
+    return this.verbs.around({ ctx, verb, action: 'a2a_invoke', resource, args }, () => Promise.reject(refusal));
+  }
+}
+
+function wishOf(step: DispatchStep): WorkWish {
+  const { workType, description, requiredSkills, args, costLimit, seed } = filled(step, DispatchStep);
+  return {
+    workType,
+    description,
+    requiredSkills,
+    costLimit,
+    seed,
+    args: args ?? { workType, description, requiredSkills },
+  };
+}
+
+/** The step with its templates filled, checked once more: a template may have brought anything. Throws `invalid_params`. */
+function filled<Step extends InvokeStep | DispatchStep>(
+  { context = {}, ...step }: Step,
+  schema: z.ZodType<Step>,
+): Step {
+  const result = fillTemplates(step as unknown as JsonObject, context);
+  if (!result.ok)
+    throw new RialtoError('invalid_params', {
+      message: 'a template cannot be filled',
+      violations: [...result.violations],
+    });
+  const checked = schema.safeParse(result.value);
+  if (!checked.success) throw invalidBody(checked.error.issues);
+  return checked.data;
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import type { JsonObject } from '../kernel/json.js';
+import { CandidateView } from '../registry/dispatch.types.js';
+
+// What was parsed from JSON is JSON; a schema that says so recursively would be one more in the API's description.
+const jsonObject = z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>;
+/** What the `{{path}}` templates in the texts of a step are filled from. */
+const context = jsonObject.optional();
+const word = z.string().trim().min(1).max(200);
+
+/** A step that names its agent (RE-47): `agentCardId` is an id or a slug. */
+export const InvokeStep = z.strictObject({
+  agentCardId: word,
+  skillId: z.string().min(1).max(256),
+  args: jsonObject.default({}),
+  context,
+});
+export type InvokeStep = z.output<typeof InvokeStep>;
+
+/**
+ * A step that says what is to be done, and leaves to Rialto by whom (RE-48). Without `args` the agent is sent workType, description and
+ * requiredSkills.
+ */
+export const DispatchStep = z.strictObject({
+  workType: word,
+  description: z.string().max(8_000).default(''),
+  requiredSkills: z.array(word).max(50).default([]),
+  args: jsonObject.optional(),
+  costLimit: z.number().min(0).max(1e12).optional(),
+  seed: z.number().int().min(0).max(4_294_967_295).optional(),
+  context,
+});
+export type DispatchStep = z.output<typeof DispatchStep>;
+
+/** The answer of an agent, and who gave it. `output` is what the same call of its tool would have brought. */
+export const DispatchAnswer = z.object({
+  dispatchId: z.string(),
+  agent: z.object({ id: z.string(), slug: z.string(), name: z.string() }),
+  skillId: z.string(),
+  taskId: z.string().nullable(),
+  output: z.unknown(),
+  /** Of a step without an agent: `seed` repeats the choice among the same agents, `score` is what the chosen one had. */
+  chosen: z.object({ seed: z.number(), score: z.number() }).nullable(),
+});
+export type DispatchAnswer = z.output<typeof DispatchAnswer>;
+
+/** The choice that a dispatch would make now; `chosen` is a slug. */
+export const DispatchExplanation = z.object({
+  seed: z.number(),
+  chosen: z.string().nullable(),
+  candidates: z.array(CandidateView),
+});
+export type DispatchExplanation = z.output<typeof DispatchExplanation>;

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { healths } from './health.js';
+
+/** What a dispatch is waiting for, or how it ended. `pending`: it has its place with an agent and was not sent yet. */
+export const DispatchStatus = z.enum(['pending', 'running', 'completed', 'failed']);
+export type DispatchStatus = z.output<typeof DispatchStatus>;
+
+/** `explicit`: the caller named the agent; `transparent`: the gateway chose it (RE-64). */
+const DispatchKind = z.enum(['explicit', 'transparent']);
+
+export const DispatchQuery = z.strictObject({
+  agentId: z.string().max(200).optional(),
+  status: DispatchStatus.optional(),
+  kind: DispatchKind.optional(),
+  from: z.iso.datetime({ offset: true }).optional(),
+  to: z.iso.datetime({ offset: true }).optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+});
+export type DispatchQuery = z.output<typeof DispatchQuery>;
+
+/** One call to an agent (RE-63). `input` and `output` without secrets, and cut when long; null for the call of a tool. */
+export const DispatchView = z.object({
+  dispatchId: z.string(),
+  agentId: z.string(),
+  agentName: z.string(),
+  skillId: z.string().nullable(),
+  /** Of the remote agent. */
+  taskId: z.string().nullable(),
+  status: DispatchStatus,
+  dispatchType: DispatchKind,
+  workType: z.string(),
+  caller: z.string(),
+  input: z.unknown(),
+  output: z.unknown(),
+  errorCode: z.string().nullable(),
+  dispatchedAt: z.iso.datetime(),
+  completedAt: z.iso.datetime().nullable(),
+  latencyMs: z.number().nullable(),
+  /** What the card asks for a task, once it was completed. */
+  costTokens: z.number().nullable(),
+});
+export type DispatchView = z.output<typeof DispatchView>;
+
+/** An agent that was thought of for some work: every number that went into the choice, or why it is out of the question. */
+export const CandidateView = z.object({
+  agent: z.object({ id: z.string(), slug: z.string(), name: z.string() }),
+  health: z.enum(healths),
+  active: z.number(),
+  successes: z.number(),
+  failures: z.number(),
+  costPerTask: z.number().nullable(),
+  /** The skill that would be called. */
+  skillId: z.string().nullable(),
+  fit: z.number().nullable(),
+  factors: z.object({ health: z.number(), load: z.number(), cost: z.number() }).nullable(),
+  /** The rate of success that was drawn from what is known of its calls. */
+  sampled: z.number().nullable(),
+  /** The product of all: the highest one is chosen. */
+  score: z.number().nullable(),
+  excluded: z.string().nullable(),
+});
+export type CandidateView = z.output<typeof CandidateView>;

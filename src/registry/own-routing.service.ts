@@ -1,0 +1,91 @@
+import { randomInt } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import type { OrgId } from '../kernel/ids.js';
+import type { JsonObject } from '../kernel/json.js';
+import { DispatchStore, type AgentRecord } from './dispatch.store.js';
+import type { PublishedAgent } from './published.types.js';
+import { RegistryService, type AgentSnapshot } from './registry.service.js';
+import { chanceOf, choose, type Contender } from './routing/choose.js';
+import { fitOf, type Wish } from './routing/fit.js';
+import { noAgent } from './routing/no-agent.js';
+import { weigh } from './routing/weight.js';
+
+/** The member of a task's metadata that says which agent was chosen for it, and why. */
+export const dispatchMember = 'rialto/dispatch';
+
+/** An agent of ours that may be chosen, or why not. */
+export interface OwnCandidate {
+  readonly agent: PublishedAgent;
+  readonly excluded?: string;
+}
+
+interface Suited extends Contender {
+  readonly agent: PublishedAgent;
+  readonly skillId: string;
+}
+
+/** The chosen agent, and what its task says of the choice. */
+export interface OwnChoice {
+  readonly agent: PublishedAgent;
+  readonly facts: JsonObject;
+}
+
+/** Who of our own agents takes a message that names none (AN-89). */
+@Injectable()
+export class OwnRouting {
+  constructor(
+    private readonly registry: RegistryService,
+    private readonly store: DispatchStore,
+  ) {}
+
+  /**
+   * A message is for whom its words suit best; health, load and luck of the agents behind decide among equals. @param seed of the
+   * chance, for a message that may come twice. Throws `no_agent`.
+   */
+  async choose(
+    org: OrgId,
+    wish: Wish,
+    candidates: readonly OwnCandidate[],
+    { seed = randomInt(2 ** 32), reason }: { readonly seed?: number; readonly reason?: string } = {},
+  ): Promise<OwnChoice> {
+    const [snapshot, records] = await Promise.all([this.registry.snapshot(org), this.store.records(org)]);
+    const excluded: { agent: string; reason: string }[] = [];
+    const suited = candidates.flatMap(({ agent, excluded: known }): Suited[] => {
+      const found = known ?? appraise(agent, wish, snapshot, records);
+      if (typeof found === 'object') return [found];
+      excluded.push({ agent: agent.name, reason: found });
+      return [];
+    });
+    const most = Math.max(...suited.map(({ fit }) => fit));
+    const best = suited.filter(({ fit }) => fit === most);
+    const { best: index, drawn } = choose(best, chanceOf(seed));
+    const chosen = best[index];
+    if (!chosen) throw noAgent(excluded, 'GET /a2a/agents lists what may be called by name');
+    const { agent, skillId, fit } = chosen;
+    const score = drawn[index]!.score;
+    const because = reason ?? `its skill "${skillId}" suits the message best of ${candidates.length} agents`;
+    return { agent, facts: { [dispatchMember]: { agent: agent.name, skillId, reason: because, fit, score, seed } } };
+  }
+}
+
+function appraise(
+  agent: PublishedAgent,
+  wish: Wish,
+  { byId, bySlug }: AgentSnapshot,
+  records: ReadonlyMap<string, AgentRecord>,
+): Suited | string {
+  const { executor } = agent;
+  const behind = executor.kind === 'remote' ? (byId.get(executor.agentId) ?? bySlug.get(executor.agentId)) : undefined;
+  if (executor.kind === 'remote' && !behind) return 'the agent behind it is no longer registered';
+  if (behind && behind.row.quarantinedAt !== null) return 'the changed card of the agent behind it waits for approval';
+  const fit = fitOf(wish, agent);
+  if (!fit.ok) return `it lacks the skills: ${fit.missing.join(', ')}`;
+  const { active, successes, failures } = (behind && records.get(behind.row.id)) ?? {
+    active: 0,
+    successes: 0,
+    failures: 0,
+  };
+  const weight = weigh({ health: behind?.row.health ?? 'healthy', active });
+  if (!weight.ok) return weight.reason;
+  return { agent, skillId: fit.skillId, fit: fit.score, factors: weight.factors, successes, failures, cost: 0 };
+}

@@ -1,0 +1,203 @@
+import { randomInt } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { newId, type ActId } from '../kernel/ids.js';
+import type { JsonObject } from '../kernel/json.js';
+import { VerbBus } from '../kernel/verb-bus.js';
+import { keptJson } from '../platform/secrets/kept-json.js';
+import { OrgService } from '../policy/auth/org.service.js';
+import { compileToolSchema } from '../protocol/mcp/tool-schema.js';
+import { callerOf, graceMs } from './agent-stats.recorder.js';
+import { DispatchStore, type AgentRecord } from './dispatch.store.js';
+import type { CandidateView } from './dispatch.types.js';
+import { RegistryService } from './registry.service.js';
+import type { RegisteredAgent, SkillTool } from './registry.types.js';
+import { chanceOf, choose } from './routing/choose.js';
+import { fitOf, type Wish } from './routing/fit.js';
+import { noAgent } from './routing/no-agent.js';
+import { loadCaps, weigh, type Factors } from './routing/weight.js';
+
+/** Work, and what an agent would be sent to do it. */
+export interface WorkWish extends Wish {
+  readonly args: JsonObject;
+  /** A whole number below 2^32; the same one chooses the same among the same. */
+  readonly seed?: number;
+}
+
+/** An agent that may do the work, and which of its skills would. */
+interface Able {
+  readonly agent: RegisteredAgent;
+  readonly record: AgentRecord;
+  readonly tool: SkillTool;
+  readonly fit: number;
+  readonly factors: Factors;
+}
+
+type Appraised = Able | { readonly agent: RegisteredAgent; readonly record: AgentRecord; readonly excluded: string };
+
+/** The outcome of a choice: `seed` repeats it. */
+export interface Choice {
+  readonly seed: number;
+  readonly chosen?: Pick<Able, 'agent' | 'tool'>;
+  /** The chosen one first, then by score, then who is out of the question; nobody that the caller may not discover. */
+  readonly candidates: readonly CandidateView[];
+}
+
+/** A choice with a place taken for the call: `dispatchId` is the id of its act. */
+export interface PlacedCall {
+  readonly dispatchId: ActId;
+  readonly seed: number;
+  readonly agent: RegisteredAgent;
+  readonly tool: SkillTool;
+  readonly sessionId: string;
+  readonly timeoutMs: number;
+  readonly workType: string;
+  readonly input: string;
+  readonly candidate: CandidateView;
+}
+
+const noRecord: AgentRecord = { active: 0, successes: 0, failures: 0 };
+
+/** Who does some work best, of the registered agents that the caller may discover and call (RE-49). */
+@Injectable()
+export class RoutingService {
+  constructor(
+    private readonly registry: RegistryService,
+    private readonly verbs: VerbBus,
+    private readonly store: DispatchStore,
+    private readonly orgs: OrgService,
+  ) {}
+
+  /** Chooses, and nothing else. @param full agents that turned out to have no place left. */
+  async choose(ctx: CallContext, wish: WorkWish, full: ReadonlySet<string> = new Set()): Promise<Choice> {
+    const { seed = randomInt(2 ** 32) } = wish;
+    const [{ agents }, records] = await Promise.all([
+      this.registry.snapshot(ctx.org.id),
+      this.store.records(ctx.org.id),
+    ]);
+    const isShown = await Promise.all(agents.map(({ row }) => this.registry.mayDiscover(ctx, row.slug)));
+    const appraised = await Promise.all(
+      agents
+        .filter((_, index) => isShown[index])
+        .map((agent) => {
+          const record = records.get(agent.row.id) ?? noRecord;
+          const active = full.has(agent.row.id) ? Math.max(record.active, loadCaps.hard) : record.active;
+          return this.appraise(ctx, agent, { ...record, active }, wish);
+        }),
+    );
+    return decide(appraised, seed, wish.costLimit !== undefined);
+  }
+
+  /**
+   * Chooses and takes a place with the chosen agent, so that it has no more than its hard cap of calls at once however many are
+   * dispatched, by whatever process. Calls that name their agent are not held back by that cap, and count. Throws `no_agent`.
+   */
+  async place(ctx: CallContext, wish: WorkWish): Promise<PlacedCall> {
+    const full = new Set<string>();
+    const input = keptJson(wish.args);
+    for (let seed = wish.seed; ;) {
+      const choice = await this.choose(ctx, { ...wish, seed }, full);
+      seed = choice.seed;
+      if (!choice.chosen) {
+        const excluded = choice.candidates.map((one) => ({ agent: one.agent.slug, reason: one.excluded }));
+        throw noAgent(excluded, 'POST /api/a2a/dispatch/explain shows every agent and what speaks against it');
+      }
+      const { agent, tool } = choice.chosen;
+      const dispatchId = newId<ActId>();
+      const timeoutMs = agent.row.timeoutMs ?? (await this.orgs.toolSettings(ctx.org.id)).timeoutMs;
+      const place = {
+        id: dispatchId,
+        org: ctx.org.id,
+        agentId: agent.row.id,
+        agentName: agent.row.slug,
+        verb: tool.canonical,
+        skillId: tool.skillId,
+        sessionId: `a2a-${agent.row.id}-${tool.skillId}-${dispatchId}`,
+        workType: `transparent:${wish.workType}`,
+        caller: callerOf(ctx),
+        input,
+        lastsMs: timeoutMs + graceMs,
+      };
+      const { sessionId, workType } = place;
+      const [candidate] = choice.candidates as [CandidateView];
+      if (await this.store.take(place, loadCaps.hard))
+        return { dispatchId, seed, agent, tool, sessionId, timeoutMs, workType, input, candidate };
+      full.add(agent.row.id);
+    }
+  }
+
+  /** The cheap reasons first; policies and schemas are asked of who is left. */
+  private async appraise(
+    ctx: CallContext,
+    agent: RegisteredAgent,
+    record: AgentRecord,
+    wish: WorkWish,
+  ): Promise<Appraised> {
+    const { row, card, tools } = agent;
+    const out = (excluded: string): Appraised => ({ agent, record, excluded });
+    if (!card) return out('its card was not fetched yet');
+    if (row.quarantinedAt !== null) return out('its changed card waits for approval');
+    const fit = fitOf(wish, card);
+    if (!fit.ok)
+      return out(fit.missing.length > 0 ? `it lacks the skills: ${fit.missing.join(', ')}` : 'it has no skill');
+    const { health } = row;
+    const weight = weigh({ health, active: record.active, costPerTask: card.costPerTask }, wish.costLimit);
+    if (!weight.ok) return out(weight.reason);
+    const tool = tools.find(({ skillId }) => skillId === fit.skillId)!;
+    const decision = await this.verbs.ask({
+      ctx,
+      verb: tool.canonical,
+      action: 'a2a_invoke',
+      resource: { type: 'Skill', id: tool.canonical, parent: row.slug },
+      args: wish.args,
+    });
+    if (!decision.allowed) return out(`${tool.canonical} may not be called: ${decision.reason}`);
+    const schema = compileToolSchema(card.skills.find(({ id }) => id === fit.skillId)!.inputSchema);
+    if (!schema.ok || schema.validate(wish.args).length > 0)
+      return out(`the arguments do not fit the input schema of ${tool.canonical}`);
+    return { agent, record, tool, fit: fit.score, factors: weight.factors };
+  }
+}
+
+/** Draws among those who are able. Pure but for what `seed` says. */
+function decide(appraised: readonly Appraised[], seed: number, thrifty: boolean): Choice {
+  const able = appraised.filter((one): one is Able => 'tool' in one);
+  const contenders = able.map(({ agent, record, fit, factors }) => ({
+    ...record,
+    fit,
+    factors,
+    cost: agent.card?.costPerTask ?? 0,
+  }));
+  const { best, drawn } = choose(contenders, chanceOf(seed), { thrifty });
+  const views = new Map(able.map((one, index) => [one.agent, { ...viewOf(one), ...drawn[index] }]));
+  const dear = 'another agent costs less and is no worse';
+  const candidates = appraised.map((one): CandidateView => {
+    if (!('tool' in one)) return { ...viewOf(one), excluded: one.excluded };
+    const view = views.get(one.agent)!;
+    return view.score === null ? { ...view, excluded: dear } : view;
+  });
+  return {
+    seed,
+    chosen: able[best],
+    candidates: candidates.sort((a, b) => (b.score ?? -1) - (a.score ?? -1)),
+  };
+}
+
+function viewOf(one: Appraised): CandidateView {
+  const { row, card } = one.agent;
+  const isAble = 'tool' in one;
+  return {
+    agent: { id: row.id, slug: row.slug, name: row.name },
+    health: row.health,
+    active: one.record.active,
+    successes: one.record.successes,
+    failures: one.record.failures,
+    costPerTask: card?.costPerTask ?? null,
+    skillId: isAble ? one.tool.skillId : null,
+    fit: isAble ? one.fit : null,
+    factors: isAble ? one.factors : null,
+    sampled: null,
+    score: null,
+    excluded: null,
+  };
+}
