@@ -1,6 +1,8 @@
 import { A2AClientService, type SkillCall } from '../src/a2a-client/a2a-client.service.js';
 import { RemoteAgents } from '../src/a2a-client/remote-agents.js';
 import { RemoteCredentials } from '../src/a2a-client/remote-credentials.js';
+import { Delegation } from '../src/a2a-client/delegation.js';
+import { LineageSeal } from '../src/platform/secrets/lineage.js';
 import { BridgeTransport } from '../src/a2a-client/transports/bridge.transport.js';
 import { SdkTransport } from '../src/a2a-client/transports/sdk.transport.js';
 import type { CallContext } from '../src/kernel/call-context.js';
@@ -38,7 +40,9 @@ function room(verbs = createInMemoryVerbBus()) {
   const sdk = closing(new SdkTransport(fetch, { allow: parseAllowList('127.0.0.0/8'), httpsOnly: false }));
   const sealed = { open: () => ({ type: 'bearer', token: 'own-token' }) } as unknown as AgentCredentials;
   const recheck = { soon: (id: string) => void rechecked.push(id) } as unknown as AgentRecheck;
-  const agents = new RemoteAgents(sealed, new RemoteCredentials(fetch), new Tracing(), recheck);
+  const seal = new LineageSeal(Buffer.alloc(32));
+  const delegation = new Delegation(seal, { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: 600_000 });
+  const agents = new RemoteAgents(sealed, new RemoteCredentials(fetch), new Tracing(), recheck, delegation);
   const service = new A2AClientService(verbs, agents, new BridgeTransport(fetch), sdk);
   return { service, verbs, events, rechecked };
 }

@@ -6,6 +6,7 @@ import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { A2AClientService } from './a2a-client.service.js';
 import { AgentRecheck } from '../registry/agent-recheck.service.js';
+import { Delegation } from './delegation.js';
 import { DispatchController } from './dispatch.controller.js';
 import { DispatchService } from './dispatch.service.js';
 import { RemoteAgents } from './remote-agents.js';
@@ -20,6 +21,7 @@ import { SdkTransport } from './transports/sdk.transport.js';
   providers: [
     A2AClientService,
     DispatchService,
+    Delegation,
     RemoteAgents,
     AgentRecheck,
     {

@@ -2,6 +2,7 @@ import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { patienceOf } from '../kernel/patience.js';
 import { newTrace, traceHeaders } from '../platform/telemetry/trace-context.js';
+import { lineageHeader } from '../platform/secrets/lineage.js';
 import { depthHeader } from '../policy/auth/context.service.js';
 import type { Credential } from '../registry/registry.types.js';
 import { isSameOrigin } from './endpoint-choice.js';
@@ -15,10 +16,11 @@ export interface CredentialOwner {
   readonly url: string;
 }
 
-/** The trace and the depth of delegation, one hop further; nothing that came in goes out (abuse 17). */
-export function ownHeaders(ctx: CallContext, spanId: string): Record<string, string> {
+/** The trace, the depth of delegation and its lineage, one hop further; nothing that came in goes out (abuse 17). */
+export function ownHeaders(ctx: CallContext, spanId: string, lineage: string): Record<string, string> {
   const { traceId, sampled } = ctx.trace ?? newTrace();
-  return { ...traceHeaders({ traceId, sampled, spanId }, spanId), [depthHeader]: String(ctx.depth + 1) };
+  const delegation = { [depthHeader]: String(ctx.depth + 1), [lineageHeader]: lineage };
+  return { ...traceHeaders({ traceId, sampled, spanId }, spanId), ...delegation };
 }
 
 /** The headers of one call to a registered agent: ours, and its credential at its own origin alone (abuse 18). */

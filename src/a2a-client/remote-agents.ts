@@ -7,6 +7,7 @@ import { AgentCredentials } from '../registry/agent-credentials.service.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 import { AgentHeaders, ownHeaders } from './agent-headers.js';
 import { AgentRecheck } from '../registry/agent-recheck.service.js';
+import { Delegation } from './delegation.js';
 import type { Deadline } from './deadline.js';
 import { RemoteCredentials } from './remote-credentials.js';
 import type { RemoteHop } from './remote-hop.js';
@@ -22,20 +23,22 @@ export class RemoteAgents {
     private readonly credentials: RemoteCredentials,
     private readonly tracing: Tracing,
     private readonly recheck: AgentRecheck,
+    private readonly delegation: Delegation,
   ) {}
 
-  /** Runs the work inside a span; `signal` besides the context's own. */
+  /** Runs the work inside a span; `signal` besides the context's own. Throws `loop_detected` before anything leaves. */
   async visit<T>(
     ctx: CallContext,
     { row }: RegisteredAgent,
     limits: VisitLimits,
     work: (hop: OpenHop) => Promise<T>,
   ): Promise<T> {
+    const lineage = this.delegation.onwards(ctx, row.url, limits.deadline.leftMs);
     const traced = ctx.trace ? ctx : { ...ctx, trace: newTrace() };
     const span = this.tracing.start('a2a_invoke', ctx.trace, { 'rialto.agent': row.slug, 'rialto.verb': limits.verb });
     const headers = new AgentHeaders(
       row,
-      ownHeaders(traced, span.spanId),
+      ownHeaders(traced, span.spanId, lineage),
       row.credential === null ? undefined : () => this.sealed.open(row),
       this.credentials,
     );

@@ -28,6 +28,14 @@ export interface TraceContext {
   readonly state?: string;
 }
 
+/** Who delegated to whom before a call, and for how long its answer counts. */
+export interface Lineage {
+  /** The agents behind this call, the first first; each at most 200 characters. */
+  readonly path: readonly string[];
+  /** Milliseconds since the epoch; afterwards nobody waits for what comes of it. */
+  readonly deadlineAt?: number;
+}
+
 /** Everything a service may know of the call it serves; the first argument of every act. */
 export interface CallContext {
   readonly org: OrgRef;
@@ -37,6 +45,8 @@ export interface CallContext {
   readonly requestId: string;
   /** Hops of delegation behind this call; 0 for a call from outside. */
   readonly depth: number;
+  /** Absent for a call from outside. */
+  readonly lineage?: Lineage;
   /** Milliseconds since the epoch at which the caller's credential ends, and with it every stream it opened. */
   readonly expiresAt?: number;
   readonly trace?: TraceContext;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   Global,
   Inject,
@@ -31,6 +32,7 @@ import { SafeFetch } from './http/safe-fetch.js';
 import { SseStreams } from './http/sse-streams.js';
 import { JobsModule } from './jobs/jobs.module.js';
 import type { QueueBackend } from './jobs/queue-backend.js';
+import { LineageSeal } from './secrets/lineage.js';
 import { SigningKeys } from './secrets/signing-keys.js';
 import { Vault } from './secrets/vault.js';
 import { HealthController } from './telemetry/health.controller.js';
@@ -61,6 +63,7 @@ const exported = [
   Vault,
   SigningKeys,
   Cursors,
+  LineageSeal,
   SafeFetch,
   PublicUrl,
   FrontDoor,
@@ -111,6 +114,7 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
         { provide: Vault, useFactory: () => new Vault(settings.encryptionKey) },
         { provide: SigningKeys, useFactory: (pg: Pg, vault: Vault) => new SigningKeys(pg, vault), inject: [Pg, Vault] },
         { provide: Cursors, useFactory: (vault: Vault) => new Cursors(vault), inject: [Vault] },
+        { provide: LineageSeal, useFactory: lineageSeal, inject: [Vault, SETTINGS] },
         { provide: PublicUrl, useFactory: () => new PublicUrl(settings) },
         {
           provide: SafeFetch,
@@ -233,4 +237,13 @@ function createHealth(pg: Pg, { settings, dataSource, queues }: Infrastructure):
     run: () => Promise.resolve(configured ? { status: 'ok' } : { status: 'down', detail: 'A2A_SECRET is not set' }),
   });
   return health;
+}
+
+/** Gateways that share a secret read each other's; without one each reads its own. */
+function lineageSeal(vault: Vault, { A2A_SECRET: secret }: Settings): LineageSeal {
+  return new LineageSeal(
+    secret === undefined
+      ? vault.derive('lineage')
+      : new Vault(createHash('sha256').update(secret).digest()).derive('lineage'),
+  );
 }

@@ -47,8 +47,9 @@ export class TaskAdoption {
     { id, contextId, message, memo, rows }: Adoptee,
     execute: TaskExecutor['execute'],
   ): Promise<Adopted> {
-    const { principal, depth } = ctx;
-    const seed = { id, orgId: ctx.org.id, agentId: agent.id, agentName: agent.name, contextId, principal, depth };
+    const { org, principal, depth, lineage } = ctx;
+    const whose = { orgId: org.id, agentId: agent.id, agentName: agent.name, principal, depth };
+    const seed = { id, contextId, ...whose, ...(lineage && { lineage }) };
     const live = this.lives.fresh(openTask(seed, message, this.lives.step()), {});
     live.apply({ status: { state: 'TASK_STATE_WORKING' } });
     live.apply({ memo, rows });

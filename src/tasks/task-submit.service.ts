@@ -21,7 +21,7 @@ import type { Inbox } from './task-feed.js';
 import { openTask, resumeTask, type Moved } from './task.lifecycle.js';
 import type { ActiveRun } from './task-run.js';
 import { TaskRunner } from './task.runner.js';
-import { maySee, submission } from './task-verbs.js';
+import { maySee, placeOf, submission } from './task-verbs.js';
 import type { IdempotencyKey } from './task-writer.js';
 import { ownerOf, type StoredTask } from './task.types.js';
 
@@ -94,6 +94,7 @@ export class TaskSubmitService {
 
   private async accept(act: Act, ctx: CallContext, agent: PublishedAgent, submitted: Submission): Promise<Accepted> {
     const { message } = submitted.params;
+    requireNoLoop(ctx, agent);
     requireModes(agent, message);
     const key = keyOf(submitted.params);
     const known = key && (await this.known(ctx, agent, key));
@@ -124,6 +125,7 @@ export class TaskSubmitService {
       contextId: params.message.contextId ?? contextOf(ctx, agent),
       principal: ctx.principal,
       depth: ctx.depth,
+      ...(ctx.lineage && { lineage: ctx.lineage }),
       ...(metadata && { metadata }),
     };
     const moved = openTask(seed, params.message, this.lives.step());
@@ -293,6 +295,12 @@ function keyOf({ idempotencyKey, message, metadata }: SendParams): IdempotencyKe
   const { parts, taskId, contextId, referenceTaskIds, metadata: own } = message;
   const payload = canonicalJson({ parts, taskId, contextId, referenceTaskIds, own, metadata });
   return { key: idempotencyKey, payloadHash: hash('sha256', payload, 'hex') };
+}
+
+/** An agent that waits for an answer is not asked on the way to it (AN-61). */
+function requireNoLoop({ lineage }: CallContext, agent: PublishedAgent): void {
+  if (lineage?.path.includes(placeOf(agent)))
+    throw new RialtoError('loop_detected', { message: 'this agent is already at work behind this call' });
 }
 
 function requireModes(agent: PublishedAgent, { parts }: Message): void {

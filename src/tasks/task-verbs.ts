@@ -26,6 +26,11 @@ export function onTask(
   };
 }
 
+/** An agent of ours in the lineage of calls. */
+export function placeOf({ id }: Pick<PublishedAgent, 'id'>): string {
+  return `published:${id}`;
+}
+
 /** True when this caller may know of the task at all: its own, or any of its org for an admin of it. */
 export function maySee({ org, principal }: CallContext, task: StoredTask): boolean {
   if (task.orgId !== org.id) return false;

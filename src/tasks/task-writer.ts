@@ -139,11 +139,11 @@ function ofChanged(rows: string): string {
   return `(select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(${rows}) x where (x->>'task_id')::uuid in (select id from ok))`;
 }
 
-const taskColumns = `id uuid, org_id uuid, agent_id uuid, agent_name text, context_id text, owner text, principal json, depth integer,
+const taskColumns = `id uuid, org_id uuid, agent_id uuid, agent_name text, context_id text, owner text, principal json, depth integer, lineage json,
   status_state text, status_message json, status_timestamp timestamptz, history json, artifacts json, metadata json,
   seq integer, folded_seq integer, memo json, lease_owner integer, lease_epoch integer, lease_ms integer, due_ms integer, keyed boolean`;
 
-const insertList = `id, org_id, agent_id, agent_name, context_id, owner, principal, depth, status_state, status_message,
+const insertList = `id, org_id, agent_id, agent_name, context_id, owner, principal, depth, lineage, status_state, status_message,
   status_timestamp, history, artifacts, metadata, seq, folded_seq, memo, lease_owner, lease_epoch`;
 
 const later = (ms: string): string => `now() + ${ms} * interval '1 millisecond'`;
@@ -219,6 +219,7 @@ function insertRow(change: TaskChange): object {
     owner: ownerOf(task.principal),
     principal: task.principal,
     depth: task.depth,
+    lineage: task.lineage,
     ...stateColumns(change),
     history: task.history,
     artifacts: task.artifacts,

@@ -1,5 +1,5 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { Principal } from '../kernel/call-context.js';
+import type { Lineage, Principal } from '../kernel/call-context.js';
 import type { Json, JsonObject } from '../kernel/json.js';
 import type { Artifact, Message, StreamResponse } from '../protocol/a2a/model.js';
 
@@ -41,6 +41,10 @@ export class TaskEntity {
 
   @Column('integer', { default: 0 })
   depth: number;
+
+  /** Who delegated to whom before it. */
+  @Column('json', { nullable: true })
+  lineage: Lineage | null;
 
   /** In the words of v0.3. */
   @Column('text', { name: 'status_state' })

@@ -44,7 +44,10 @@ export function mayFollow(from: TaskState, to: TaskState): boolean {
 
 /** A new task with its first event, the task itself. */
 export function openTask(
-  seed: Pick<StoredTask, 'id' | 'orgId' | 'agentId' | 'agentName' | 'contextId' | 'principal' | 'depth' | 'metadata'>,
+  seed: Pick<
+    StoredTask,
+    'id' | 'orgId' | 'agentId' | 'agentName' | 'contextId' | 'principal' | 'depth' | 'lineage' | 'metadata'
+  >,
   message: Message,
   { now }: Step,
 ): Moved {

@@ -14,7 +14,7 @@ import { LiveTasks } from './live-tasks.js';
 import { TaskExecutors } from './task-executors.service.js';
 import { renewMs, type Claimed } from './task-lease.store.js';
 import { ActiveRun, failure, newestMessage } from './task-run.js';
-import { submission } from './task-verbs.js';
+import { placeOf, submission } from './task-verbs.js';
 import type { StoredTask } from './task.types.js';
 
 const drainMs = 20_000;
@@ -60,7 +60,11 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   ): ActiveRun {
     const { task } = live;
     const run = {
-      ctx: { ...ctx, signal: undefined },
+      ctx: {
+        ...ctx,
+        signal: undefined,
+        lineage: { ...ctx.lineage, path: [...(ctx.lineage?.path ?? []), placeOf(agent)] },
+      },
       agent,
       task,
       message: newestMessage(task),
@@ -182,5 +186,6 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
 
 /** On whose behalf a task goes on when its request is over. */
 function contextOf(task: Claimed['task'], agent: PublishedAgent): CallContext {
-  return { org: agent.org, principal: task.principal, surface: 'system', requestId: task.id, depth: task.depth };
+  const { id: requestId, principal, depth, lineage } = task;
+  return { org: agent.org, principal, surface: 'system', requestId, depth, ...(lineage && { lineage }) };
 }

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Principal } from '../kernel/call-context.js';
+import type { Lineage, Principal } from '../kernel/call-context.js';
 import type { AgentId, OrgId, TaskId } from '../kernel/ids.js';
 import type { Json, JsonObject } from '../kernel/json.js';
 import { GroupCommit } from '../platform/database/group-commit.js';
@@ -11,7 +11,7 @@ import { bodyFromStore, type StoredBody } from './stored-event.js';
 import { ownerOf, type NumberedEvent, type StoredTask } from './task.types.js';
 
 /** The columns of a task that make a StoredTask. */
-export const taskColumns = `t.id, t.org_id, t.agent_id, t.agent_name, t.context_id, t.principal, t.depth, t.status_state, t.status_message,
+export const taskColumns = `t.id, t.org_id, t.agent_id, t.agent_name, t.context_id, t.principal, t.depth, t.lineage, t.status_state, t.status_message,
   t.status_timestamp, t.history, t.artifacts, t.metadata, t.seq, t.folded_seq, t.memo, t.lease_epoch`;
 
 export interface TaskRow {
@@ -22,6 +22,7 @@ export interface TaskRow {
   context_id: string;
   principal: Principal;
   depth: number;
+  lineage: Lineage | null;
   status_state: string;
   status_message: Message | null;
   status_timestamp: Date;
@@ -171,6 +172,7 @@ function taskOf(row: TaskRow, unfolded: readonly EventRow[] = []): StoredTask {
     contextId: row.context_id,
     principal: row.principal,
     depth: row.depth,
+    ...(row.lineage && { lineage: row.lineage }),
     state: stateOf(row.status_state),
     ...(row.status_message && { statusMessage: row.status_message }),
     statusAt: row.status_timestamp.getTime(),

@@ -1,4 +1,4 @@
-import type { Principal } from '../kernel/call-context.js';
+import type { Lineage, Principal } from '../kernel/call-context.js';
 import type { AgentId, OrgId, TaskId } from '../kernel/ids.js';
 import type { Json, JsonObject } from '../kernel/json.js';
 import type { Artifact, Message, StreamResponse, Task } from '../protocol/a2a/model.js';
@@ -13,6 +13,8 @@ export interface StoredTask {
   readonly contextId: string;
   readonly principal: Principal;
   readonly depth: number;
+  /** Who delegated to whom before it; absent for a task of a caller from outside. */
+  readonly lineage?: Lineage;
   readonly state: TaskState;
   readonly statusMessage?: Message;
   /** Milliseconds since the epoch. */

@@ -62,7 +62,7 @@ export const agentNative = {
   'AN-58': planned('src', 'A2A server', 'direct read-only actions, bounded'),
   'AN-59': planned('src', 'A2A server', 'approvals come only from verified tokens'),
   'AN-60': planned('src', 'A2A server', 'approval pages work once'),
-  'AN-61': planned('src', 'A2A server', 'delegation is bounded and loops are refused'),
+  'AN-61': done('src', 'delegation is bounded and loops are refused'),
   'AN-62': planned('src', 'A2A server', 'unknown parts pass untouched'),
   'AN-63': done('seed', 'remote work is polled until settled'),
   'AN-64': done('seed', 'a continuation is a row before the first poll'),

@@ -9,6 +9,7 @@ import { KeepTasksInline1763856300000 } from '../../../migrations/1763856300000-
 import { CompleteWebhooks1763856400000 } from '../../../migrations/1763856400000-CompleteWebhooks.js';
 import { KeepDispatches1763856500000 } from '../../../migrations/1763856500000-KeepDispatches.js';
 import { CreateContinuations1763856600000 } from '../../../migrations/1763856600000-CreateContinuations.js';
+import { KeepLineage1763856700000 } from '../../../migrations/1763856700000-KeepLineage.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -21,6 +22,7 @@ export const migrations = [
   CompleteWebhooks1763856400000,
   KeepDispatches1763856500000,
   CreateContinuations1763856600000,
+  KeepLineage1763856700000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */

@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext, OrgRef, Surface } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { DoorRequest } from '../../platform/http/http.types.js';
+import { lineageHeader, LineageSeal } from '../../platform/secrets/lineage.js';
 import { parseTraceparent } from '../../platform/telemetry/trace-context.js';
 import { LimitsService } from '../limits.service.js';
 import { maxDepth } from '../limits.js';
@@ -16,11 +18,12 @@ export class ContextService {
   constructor(
     private readonly auth: AuthService,
     private readonly limits: LimitsService,
+    private readonly seal: LineageSeal,
   ) {}
 
   /**
-   * @param lenient as in AuthService.authenticate. Throws `unauthenticated`, `auth_not_configured`, `rate_limited` or
-   * `loop_detected`.
+   * @param lenient as in AuthService.authenticate. Throws `unauthenticated`, `auth_not_configured`, `rate_limited`,
+   * `loop_detected`, also for a damaged lineage, or `remote_timeout` when nobody waits for the answer any more.
    */
   async open(request: DoorRequest, surface: Surface, signal?: AbortSignal, lenient = false): Promise<CallContext> {
     return this.openAs(await this.auth.authenticate(request, lenient), request, surface, signal);
@@ -35,7 +38,7 @@ export class ContextService {
       principal,
       surface,
       requestId: request.requestId,
-      depth: depthOf(request),
+      ...this.delegationOf(request),
       ...(expiresAt !== undefined && { expiresAt }),
       trace: parseTraceparent(request.headers),
       signal,
@@ -60,13 +63,33 @@ export class ContextService {
   admit({ org, principal }: CallContext): void {
     this.limits.admit({ org, principal });
   }
+
+  /** How deep a call is, and through whom it came: what its lineage says, or its plain depth when that is more. */
+  private delegationOf(request: DoorRequest): Pick<CallContext, 'depth' | 'lineage'> {
+    const plain = depthOf(request);
+    const header = request.headers[lineageHeader];
+    const sealed = typeof header === 'string' ? this.seal.open(header) : undefined;
+    if (header !== undefined && !sealed)
+      throw new RialtoError('loop_detected', {
+        message: 'the lineage of this call is damaged',
+        data: { reason: 'damaged_lineage' },
+      });
+    const depth = requireDepth(Math.max(plain, sealed?.depth ?? 0));
+    if (!sealed) return { depth };
+    const { path, deadlineAt } = sealed;
+    if (deadlineAt !== undefined && deadlineAt <= systemClock.now())
+      throw new RialtoError('remote_timeout', { message: 'the call behind this one has no time left' });
+    return { depth, lineage: { path, deadlineAt } };
+  }
 }
 
 function depthOf(request: DoorRequest): number {
   const text = request.headers[depthHeader];
   if (text === undefined) return 0;
-  const depth = typeof text === 'string' && /^\d{1,2}$/.test(text) ? Number(text) : Infinity;
-  if (depth >= maxDepth)
-    throw new RialtoError('loop_detected', { message: `delegation may be ${maxDepth} hops deep`, data: { maxDepth } });
-  return depth;
+  return typeof text === 'string' && /^\d{1,2}$/.test(text) ? Number(text) : Infinity;
+}
+
+function requireDepth(depth: number): number {
+  if (depth < maxDepth) return depth;
+  throw new RialtoError('loop_detected', { message: `delegation may be ${maxDepth} hops deep`, data: { maxDepth } });
 }

@@ -1,0 +1,38 @@
+import { LineageSeal, lineageId } from './lineage.js';
+
+const seal = new LineageSeal(Buffer.alloc(32, 1));
+const lineage = { depth: 2, path: ['published:acme/desk', 'https://agent.example/a2a'], deadlineAt: 1_763_856_000_000 };
+
+describe('the lineage of a call', () => {
+  it('AN-61 reads as it was written, by whoever has the secret', () => {
+    expect(new LineageSeal(Buffer.alloc(32, 1)).open(seal.seal(lineage))).toEqual(lineage);
+    expect(seal.open(seal.seal({ depth: 1, path: [] }))).toEqual({ depth: 1, path: [] });
+  });
+
+  it('AN-61 is damaged by any change, at any place', () => {
+    const header = seal.seal(lineage);
+    for (let at = 0; at < header.length; at++) {
+      const other = header[at] === 'A' ? 'B' : 'A';
+      expect(seal.open(header.slice(0, at) + other + header.slice(at + 1))).toBeUndefined();
+    }
+    for (const text of [
+      '',
+      '.',
+      '..',
+      'v1..',
+      `${header}.x`,
+      `${header}=`,
+      ` ${header}`,
+      'v1.e30.e30',
+      header.repeat(20),
+    ])
+      expect(seal.open(text)).toBeUndefined();
+    expect(new LineageSeal(Buffer.alloc(32, 2)).open(header)).toBeUndefined();
+  });
+
+  it('AN-61 holds ids of at most 200 characters', () => {
+    const long = `https://agent.example/${'x'.repeat(500)}`;
+    expect(lineageId(long)).toHaveLength(200);
+    expect(seal.open(seal.seal({ depth: 1, path: [long] }))!.path).toEqual([lineageId(long)]);
+  });
+});
