@@ -1,6 +1,7 @@
 import { Injectable, Module, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { A2AClientModule } from '../a2a-client/a2a-client.module.js';
 import { ContinuationsModule } from '../continuations/continuations.module.js';
+import { McpTasks } from './mcp-tasks.service.js';
 import { TaskStatusTool } from './task-status-tool.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import type { Notice } from '../kernel/notices.js';
@@ -92,6 +93,7 @@ class McpSessionSweeper implements Sweeper {
     RunningCalls,
     ToolsService,
     OwnAgentTools,
+    McpTasks,
     TaskStatusTool,
     ToolSet,
     McpListener,

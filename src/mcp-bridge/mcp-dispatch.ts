@@ -5,13 +5,16 @@ import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { VERSION } from '../platform/telemetry/version.js';
 import { mcpError } from '../protocol/mcp/errors.js';
 import { errorResponse, jsonRpcCodes, parseRequest, type JsonRpcId, type JsonRpcRequest } from '../protocol/jsonrpc.js';
+import { tasksExtension } from './mcp-task.js';
 import { pageText } from './tool-page.js';
 import type { ListOptions } from './tools.service.js';
 import { readToolCall } from './tools.service.js';
 import { ToolSet } from './tool-set.js';
 
 export const serverInfo = { name: VERSION.name, title: 'Rialto', version: VERSION.version };
-export const capabilities = { tools: { listChanged: true } };
+const capabilities = { tools: { listChanged: true } };
+/** The 2026-07-28 revision has tasks as an extension. */
+export const modernCapabilities = { ...capabilities, extensions: { [tasksExtension]: {} } };
 export const instructions =
   'Each tool calls a skill of a remote A2A agent; list_agents and send_to_agent reach the agents of this gateway. A result with a taskId is a task that goes on at the agent.';
 
@@ -21,6 +24,8 @@ const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 export interface McpExchange {
   readonly ctx: CallContext;
   readonly options: ListOptions;
+  /** The client takes a task in place of a result that is not there in time (2026-07-28 with the tasks extension). */
+  readonly takesTasks?: boolean;
 }
 
 /** The revision that answers a client of the 2025 era: its own when we know it, else our newest (MCP lifecycle). */
@@ -33,12 +38,15 @@ export function isLegacyVersion(version: string): boolean {
 }
 
 /** What the 2026-07-28 revision adds to every result (specification, result types). */
-const modernMark = `"resultType":"complete","_meta":${JSON.stringify({ 'io.modelcontextprotocol/serverInfo': serverInfo })}`;
+const modernMeta = `"_meta":${JSON.stringify({ 'io.modelcontextprotocol/serverInfo': serverInfo })}`;
+/** How the text of a task handle begins; every other result is complete. */
+const taskStart = '{"resultType":"task"';
 
 /** The JSON text of a result in the 2026-07-28 revision; lists may not be kept, for they depend on who asks. */
 export function modernResult(method: string, text: string): string {
   const caching = method === 'tools/list' ? '"ttlMs":0,"cacheScope":"private",' : '';
-  return `${text.slice(0, -1)},${caching}${modernMark}}`;
+  const type = text.startsWith(taskStart) ? '' : '"resultType":"complete",';
+  return `${text.slice(0, -1)},${caching}${type}${modernMeta}}`;
 }
 
 /** Serves the messages of the 2025 era: one JSON text per request, nothing for a notification. */
@@ -70,10 +78,13 @@ export class McpDispatch {
     }
   }
 
-  private async result({ ctx, options }: McpExchange, { method, params }: JsonRpcRequest): Promise<string | undefined> {
+  private async result(
+    { ctx, options, takesTasks: asTask }: McpExchange,
+    { method, params }: JsonRpcRequest,
+  ): Promise<string | undefined> {
     switch (method) {
       case 'tools/call':
-        return JSON.stringify(await this.tools.call(ctx, readToolCall(params)));
+        return JSON.stringify(await this.tools.call(ctx, readToolCall(params), asTask));
       case 'tools/list':
         return pageText(await this.tools.list(ctx, options, cursorOf(params)));
       case 'initialize':

@@ -2,11 +2,22 @@ import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, Server, type McpHttpHandler, type McpRequestContext } from '@modelcontextprotocol/server';
 import { ProtocolError } from '@modelcontextprotocol/server';
 import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import { z } from 'zod';
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
 import { mcpError } from '../protocol/mcp/errors.js';
-import { capabilities, instructions, McpDispatch, modernResult, serverInfo, type McpExchange } from './mcp-dispatch.js';
+import {
+  instructions,
+  McpDispatch,
+  modernCapabilities,
+  modernResult,
+  serverInfo,
+  type McpExchange,
+} from './mcp-dispatch.js';
 import { McpReply } from './mcp-reply.js';
+import { takesTasks } from './mcp-task.js';
+import { McpTasks } from './mcp-tasks.service.js';
 import { withHeartbeat } from './progress.js';
 import { McpStreams } from './mcp-streams.js';
 import { pageText } from './tool-page.js';
@@ -15,6 +26,8 @@ import { ToolSet } from './tool-set.js';
 import { watchReader } from './unread-answers.js';
 
 const maxOrgs = 1_000;
+/** Tasks check what they are given themselves. */
+const anyParams = z.looseObject({});
 
 interface OrgHandler {
   readonly handler: McpHttpHandler;
@@ -31,6 +44,7 @@ export class McpModern {
 
   constructor(
     private readonly tools: ToolSet,
+    private readonly tasks: McpTasks,
     private readonly dispatch: McpDispatch,
     private readonly streams: McpStreams,
   ) {}
@@ -49,7 +63,8 @@ export class McpModern {
     const reply = new McpReply(request, response);
     const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
     const { progressToken } = params._meta as JsonObject;
-    const respond = () => this.dispatch.respond(exchange, { id, method, params }, modernResult);
+    const taking = { ...exchange, takesTasks: takesTasks(params) };
+    const respond = () => this.dispatch.respond(taking, { id, method, params }, modernResult);
     reply.end(await withHeartbeat(method === 'tools/call' ? progressToken : undefined, notify, respond));
   }
 
@@ -82,7 +97,7 @@ export class McpModern {
 
   private serverFor({ authInfo }: McpRequestContext): Server {
     const { exchange } = authInfo!.extra as unknown as { exchange: McpExchange };
-    const server = new Server(serverInfo, { capabilities, instructions });
+    const server = new Server(serverInfo, { capabilities: modernCapabilities, instructions });
     server.setRequestHandler('tools/list', async ({ params }) => {
       try {
         return JSON.parse(pageText(await this.tools.list(exchange.ctx, exchange.options, params?.cursor))) as never;
@@ -96,12 +111,32 @@ export class McpModern {
         void mcpReq.notify({ method: 'notifications/progress', params: progress }).catch(() => undefined);
       try {
         const ctx = { ...exchange.ctx, signal: mcpReq.signal };
-        return (await withHeartbeat(token, notify, () => this.tools.call(ctx, readToolCall(params)))) as never;
+        return (await withHeartbeat(token, notify, () =>
+          this.tools.call(ctx, readToolCall(params), takesTasks(params)),
+        )) as never;
       } catch (thrown) {
         throw protocolError(thrown);
       }
     });
+    this.addTaskMethods(server, exchange.ctx);
     return server;
+  }
+
+  /** The extension's methods; of `tasks/update` the SDK lifts the answers out of the params. */
+  private addTaskMethods(server: Server, ctx: CallContext): void {
+    const methods: Record<string, (params: unknown, answers: unknown) => Promise<JsonObject>> = {
+      'tasks/get': (params) => this.tasks.get(ctx, params),
+      'tasks/cancel': (params) => this.tasks.cancel(ctx, params),
+      'tasks/update': (params, answers) => this.tasks.update(ctx, params, answers),
+    };
+    for (const [method, work] of Object.entries(methods))
+      server.setRequestHandler(method, { params: anyParams }, async (params, { mcpReq }) => {
+        try {
+          return await work(params, mcpReq.inputResponses);
+        } catch (thrown) {
+          throw protocolError(thrown);
+        }
+      });
   }
 }
 

@@ -10,7 +10,8 @@ import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { TaskSendService } from '../tasks/task-send.service.js';
 import { TaskSubmitService } from '../tasks/task-submit.service.js';
-import type { ToolCall } from './tools.service.js';
+import { goesOn } from './mcp-task.js';
+import type { ToolCall, ToolOutcome } from './tools.service.js';
 
 /** How long a model waits for an agent of ours; the task goes on, and a later call with its `taskId` asks again. */
 const waitMs = 60_000;
@@ -62,13 +63,13 @@ export class OwnAgentTools {
   }
 
   /** Throws what a send throws; bad arguments are `invalid_params`. */
-  async call(ctx: CallContext, { name, args }: ToolCall): Promise<ToolResult> {
+  async call(ctx: CallContext, { name, args }: ToolCall): Promise<ToolOutcome> {
     if (name === sendToAgent.name) return this.send(ctx, args);
     const agents = (await this.agentsFor(ctx)).map(viewOf);
-    return toolResult({ agents });
+    return { result: toolResult({ agents }) };
   }
 
-  private async send(ctx: CallContext, args: JsonObject): Promise<ToolResult> {
+  private async send(ctx: CallContext, args: JsonObject): Promise<ToolOutcome> {
     const name = textOf(args, 'agent');
     if (name === undefined) throw new RialtoError('invalid_params', { message: 'agent is required' });
     const agent = await this.published.resolve(name, ctx.org);
@@ -77,7 +78,9 @@ export class OwnAgentTools {
     const params = { message: messageOf(args) };
     const { signal } = ctx;
     const answer = await this.sends.send(ctx, agent, { params }, { waitMs, gone: signal && (() => signal) });
-    return 'message' in answer ? toolResult(contentOf(answer.message.parts)) : resultOf(answer.task);
+    if ('message' in answer) return { result: toolResult(contentOf(answer.message.parts)) };
+    const { id, status } = answer.task;
+    return { result: resultOf(answer.task), ...(goesOn(status) && { goesOnAs: id }) };
   }
 
   private async agentsFor(ctx: CallContext): Promise<PublishedAgent[]> {

@@ -1,17 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { ContinuationService } from '../continuations/continuation.service.js';
 import type { CallContext } from '../kernel/call-context.js';
-import { errorCodes, RialtoError, type ErrorCode } from '../kernel/errors.js';
+import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
-import { decodeBridgeReply, toolOutput } from '../protocol/a2a/bridge-call.js';
-import { dialects } from '../protocol/a2a/dialect.js';
-import { failedStates, terminalStates, wordOf } from '../protocol/a2a/states.js';
-import { toolResult, type ToolResult } from '../protocol/mcp/tool-result.js';
-import { TaskAgents } from '../registry/task-agents.service.js';
+import type { ToolResult } from '../protocol/mcp/tool-result.js';
 import { TaskSendService } from '../tasks/task-send.service.js';
 import { TaskService } from '../tasks/task.service.js';
-import { taskView, type StoredTask } from '../tasks/task.types.js';
-import { resultOf } from './own-agent-tools.js';
+import { McpTasks } from './mcp-tasks.service.js';
 import type { ToolCall } from './tools.service.js';
 
 const name = 'task_status';
@@ -39,7 +34,7 @@ export class TaskStatusTool {
   constructor(
     private readonly tasks: TaskService,
     private readonly sends: TaskSendService,
-    private readonly agents: TaskAgents,
+    private readonly mcpTasks: McpTasks,
     private readonly continuations: ContinuationService,
   ) {}
 
@@ -58,8 +53,7 @@ export class TaskStatusTool {
     const seen = await this.tasks.get(ctx, undefined, taskId);
     const { signal } = ctx;
     const task = await this.sends.settledWithin(seen, wait, signal && (() => signal));
-    const isAdopted = (await this.agents.of(task))?.isAdopted ?? false;
-    return isAdopted ? adoptedResult(task) : resultOf(taskView(task));
+    return this.mcpTasks.resultOf(task);
   }
 }
 
@@ -69,22 +63,4 @@ function readArguments({ taskId, waitMs: wait = waitMs.usual }: JsonObject): { t
   if (!Number.isInteger(wait) || (wait as number) < 0 || (wait as number) > waitMs.most)
     throw new RialtoError('invalid_params', { message: `waitMs is a whole number up to ${waitMs.most}` });
   return { taskId, wait: wait as number };
-}
-
-/** What the call would have given if its caller had waited. */
-function adoptedResult(task: StoredTask): ToolResult {
-  const { id: taskId, contextId, state, statusMessage } = task;
-  const words = (statusMessage?.parts ?? []).flatMap(({ text }) => text ?? []).join('\n');
-  if (failedStates.has(state)) {
-    const told = statusMessage?.metadata?.errorCode;
-    const code =
-      typeof told === 'string' && Object.hasOwn(errorCodes, told) ? (told as ErrorCode) : 'remote_task_failed';
-    throw new RialtoError(code, { message: words || undefined, data: { taskId, state: wordOf(state) } });
-  }
-  if (!terminalStates.has(state))
-    return toolResult({ taskId, contextId, state: wordOf(state), message: words || 'The agent still works on it.' });
-  const operation = { name: 'GetTask', params: { id: taskId } } as const;
-  const result = dialects['1.0'].encodeResult(operation, taskView(task, { historyLength: 0 }));
-  const envelope = JSON.stringify({ jsonrpc: '2.0', id: 0, result });
-  return toolResult(toolOutput(decodeBridgeReply(envelope, { status: 200, requestId: 0 })));
 }

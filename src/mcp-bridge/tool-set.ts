@@ -3,6 +3,8 @@ import type { CallContext } from '../kernel/call-context.js';
 import type { ToolResult } from '../protocol/mcp/tool-result.js';
 import { OwnAgentTools } from './own-agent-tools.js';
 import { TaskStatusTool } from './task-status-tool.js';
+import type { TaskHandle } from './mcp-task.js';
+import { McpTasks } from './mcp-tasks.service.js';
 import type { ToolPage } from './tool-page.js';
 import { ToolsService, type ListOptions, type ToolCall } from './tools.service.js';
 
@@ -13,6 +15,7 @@ export class ToolSet {
     private readonly own: OwnAgentTools,
     private readonly skills: ToolsService,
     private readonly status: TaskStatusTool,
+    private readonly tasks: McpTasks,
   ) {}
 
   async list(ctx: CallContext, options: ListOptions, cursor?: unknown): Promise<ToolPage> {
@@ -22,8 +25,10 @@ export class ToolSet {
     return { ...page, texts: [...own, ...(await this.status.listed(ctx, own.length > 0)), ...page.texts] };
   }
 
-  call(ctx: CallContext, call: ToolCall): Promise<ToolResult> {
+  /** @param takesTasks whether the caller takes a task in place of a result that is not there in time. */
+  async call(ctx: CallContext, call: ToolCall, takesTasks = false): Promise<ToolResult | TaskHandle> {
     if (this.status.has(call.name)) return this.status.call(ctx, call);
-    return this.own.has(call.name) ? this.own.call(ctx, call) : this.skills.call(ctx, call);
+    const { result, goesOnAs } = await (this.own.has(call.name) ? this.own : this.skills).call(ctx, call);
+    return takesTasks && goesOnAs !== undefined ? this.tasks.handle(ctx, goesOnAs) : result;
   }
 }

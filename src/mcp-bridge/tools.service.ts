@@ -24,6 +24,13 @@ export interface ToolCall {
   readonly args: JsonObject;
 }
 
+/** What a call gave. */
+export interface ToolOutcome {
+  readonly result: ToolResult;
+  /** The task of ours that goes on, when the result is not the end of it. */
+  readonly goesOnAs?: string;
+}
+
 /** The tools of an org for MCP clients: listed by what the caller may discover, called by what it may invoke. */
 @Injectable()
 export class ToolsService {
@@ -67,12 +74,12 @@ export class ToolsService {
    * Calls a tool by either name. The decision on its canonical name comes before everything else, so that a name that is
    * denied answers alike whether or not it exists (decisions: MCP). Throws RialtoError; bad arguments are a result.
    */
-  async call(ctx: CallContext, { name, args }: ToolCall): Promise<ToolResult> {
+  async call(ctx: CallContext, { name, args }: ToolCall): Promise<ToolOutcome> {
     const entry = (await this.catalogue(ctx)).byName.get(name);
     if (!entry)
       return this.verbs.around(invocation(ctx, name, undefined, args), () => Promise.reject(unknownTool(name)));
     const violations = violationsOf(entry, args);
-    if (violations.length > 0) return this.refuseArguments(ctx, entry, { name, args }, violations);
+    if (violations.length > 0) return { result: await this.refuseArguments(ctx, entry, { name, args }, violations) };
     const { agent, skillId, canonical } = entry;
     const call = this.client.invokeSkill(ctx, {
       agent,
@@ -84,7 +91,10 @@ export class ToolsService {
       timeoutMs: agent.row.timeoutMs ?? (await this.orgs.toolSettings(ctx.org.id)).timeoutMs,
       signal: ctx.signal,
     });
-    return toolResult(toolOutput(await call.catch((error: unknown) => Promise.reject(asCalled(error, name)))));
+    const reply = await call.catch((error: unknown) => Promise.reject(asCalled(error, name)));
+    // What is still working was handed over: a task of ours.
+    const isUnderWay = reply.kind === 'task' && reply.state === 'TASK_STATE_WORKING';
+    return { result: toolResult(toolOutput(reply)), ...(isUnderWay && { goesOnAs: reply.taskId }) };
   }
 
   private async catalogue({ org }: CallContext): Promise<ToolCatalogue> {

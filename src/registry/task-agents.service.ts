@@ -46,7 +46,7 @@ export function forAdopted({ row, card }: RegisteredAgent, org: OrgRef): Publish
     acceptCleartext: false,
     publishToCard: false,
     skills: [],
-    inputModes: [],
+    inputModes: ['*/*'],
     outputModes: [],
     streaming: false,
     pushNotifications: false,
