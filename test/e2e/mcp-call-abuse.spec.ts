@@ -136,6 +136,7 @@ describe('MCP tools/call: abuse', () => {
       'user-agent',
       'x-agent-key',
       'x-rialto-depth',
+      'x-rialto-lineage',
     ]);
   });
 

@@ -12,8 +12,10 @@ const tool = { name: 'a2a_one_work', arguments: {} };
 
 /** The same tool behind the official SDK's own handler. */
 async function startReference(listed: object): Promise<{ url: string; server: HttpServer }> {
-  const handler = createMcpHandler(() => {
-    const server = new Server({ name: 'reference', version: '1' }, { capabilities: { tools: { listChanged: true } } });
+  const handler = createMcpHandler(({ era }) => {
+    const extensions = era === 'modern' ? { extensions: { 'io.modelcontextprotocol/tasks': {} } } : {};
+    const capabilities = { tools: { listChanged: true }, ...extensions };
+    const server = new Server({ name: 'reference', version: '1' }, { capabilities });
     server.setRequestHandler('tools/list', ({ params }) => {
       if (params?.cursor !== undefined) throw new ProtocolError(-32602, 'no cursor of ours');
       return { tools: [listed] as never };
