@@ -48,7 +48,8 @@ export async function load(
   };
 }
 
-function exchange(client, request) {
+/** One request on undici's lowest level: `{ status, text, firstAt }`. */
+export function exchange(client, request) {
   return new Promise((resolve, reject) => {
     const answer = { status: 0, text: '', firstAt: undefined };
     client.dispatch(request, {

@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { startEmbeddedPostgres } from '../../dist/src/platform/database/embedded-postgres.js';
+
+/** A PostgreSQL of its own, with a way to make databases on it. */
+export async function startPostgres() {
+  const dataDir = mkdtempSync(join(tmpdir(), 'rialto-bench-pg-'));
+  const postgres = await startEmbeddedPostgres({ dataDir, log: () => undefined });
+  return {
+    database: async (name) => {
+      const client = new pg.Client({ connectionString: postgres.url });
+      await client.connect();
+      await client.query(`create database ${name}`);
+      await client.end();
+      const url = new URL(postgres.url);
+      url.pathname = `/${name}`;
+      return url.href;
+    },
+    stop: async () => {
+      await postgres.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A Redis of its own that keeps nothing; undefined where there is no redis-server. */
+export async function startRedis() {
+  const port = await freePort();
+  const server = spawn(
+    'redis-server',
+    ['--port', String(port), '--save', '', '--appendonly', 'no', '--bind', '127.0.0.1'],
+    {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    },
+  );
+  const isReady = await new Promise((resolve) => {
+    server.once('error', () => resolve(false));
+    server.stdout.on('data', (chunk) => String(chunk).includes('Ready to accept') && resolve(true));
+  });
+  return isReady ? { url: `redis://127.0.0.1:${port}`, stop: () => server.kill('SIGKILL') } : undefined;
+}
+
+function freePort() {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}

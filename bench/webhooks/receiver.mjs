@@ -1,0 +1,12 @@
+// Takes every post with 200 and counts them; GET tells how many.
+import { createServer } from 'node:http';
+
+let count = 0;
+const server = createServer((request, response) => {
+  if (request.method === 'GET') return response.end(String(count));
+  request.resume().on('end', () => {
+    count++;
+    response.end('ok');
+  });
+});
+server.listen(0, '127.0.0.1', () => console.log(`ready http://127.0.0.1:${server.address().port}`));

@@ -1,0 +1,90 @@
+// Deliveries a second, queued, signed, posted and recorded, beside BullMQ's no-op add and process: one run, in turn, on Redis and on
+// PostgreSQL. BACKENDS=redis,postgres ROUNDS=5
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { show, spread } from '../lib/load.mjs';
+import { json, root, start, startRialto } from '../lib/processes.mjs';
+import { startPostgres, startRedis } from '../lib/services.mjs';
+
+const rounds = Number(process.env.ROUNDS ?? 5);
+const backends = (process.env.BACKENDS ?? 'redis,postgres').split(',');
+const tasks = 1_000;
+
+const postgres = await startPostgres();
+const redis = backends.includes('redis') ? await startRedis() : undefined;
+const receiver = await start('bench/webhooks/receiver.mjs', { ready: /ready (\S+)/ });
+const received = async () => Number(await (await fetch(receiver.match[1])).text());
+
+try {
+  for (const backend of backends.filter((name) => name === 'postgres' || redis)) await measure(backend);
+} finally {
+  await receiver.stop();
+  redis?.stop();
+  await postgres.stop();
+}
+
+async function measure(backend) {
+  const database = await postgres.database(`hooks_${backend}`);
+  const rialto = await startRialto({ DATABASE_URL: database, REDIS_URL: backend === 'redis' ? redis.url : '' });
+  const { url, token } = rialto;
+  try {
+    const published = { name: 'echo', description: 'x', executor: { kind: 'echo' }, a2a_enabled: true };
+    await json(`${url}/api/a2a/published`, { token, body: published });
+    await json(`${url}/api/webhooks/secrets`, { token, body: {} });
+    const before = await received();
+    for (let count = 0; count < tasks; count += 50) await Promise.all(Array.from({ length: 50 }, () => send(rialto)));
+    let perShot = 0;
+    for (let quiet = 0; quiet < 10; quiet++) {
+      const now = (await received()) - before;
+      if (now !== perShot) quiet = 0;
+      perShot = now;
+      await sleep(200);
+    }
+    const ours = [];
+    const bare = [];
+    for (let round = 0; round < rounds; round++) {
+      ours.push(await replay(rialto));
+      bare.push(noop(backend === 'redis' ? redis.url : 'none', database));
+    }
+    const ratios = ours.map((rate, index) => rate / bare[index]);
+    console.log(
+      `\nwebhooks, queue on ${backend}: ${rounds} rounds of about ${perShot} deliveries; median (least to most)`,
+    );
+    console.log(`  delivered to BullMQ's no-op add and process ${show(spread(ratios))}`);
+    console.log(`    Rialto ${show(spread(ours), 0)} a second    no-op ${show(spread(bare), 0)} a second`);
+  } finally {
+    await rialto.stop();
+  }
+}
+
+/** One task whose events go to the receiver. */
+function send({ url, token }) {
+  const message = { messageId: `m${Math.random()}`, role: 'ROLE_USER', parts: [{ text: 'x'.repeat(500) }] };
+  const configuration = { returnImmediately: true, taskPushNotificationConfig: { id: 'hook', url: receiver.match[1] } };
+  const params = { message, configuration };
+  return json(`${url}/a2a/agents/echo`, { token, body: { jsonrpc: '2.0', id: 1, method: 'SendMessage', params } });
+}
+
+/** Everything once more, from the request to the last post. */
+async function replay({ url, token }) {
+  const before = await received();
+  const startedAt = performance.now();
+  let count = 0;
+  for (let cursor; ;) {
+    const page = await json(`${url}/api/webhooks/deliveries/replay`, {
+      token,
+      body: { state: 'delivered', ...(cursor && { cursor }) },
+    });
+    count += page.replayed;
+    cursor = page.nextCursor;
+    if (!cursor) break;
+  }
+  while ((await received()) - before < count) await sleep(10);
+  return count / ((performance.now() - startedAt) / 1_000);
+}
+
+function noop(redisUrl, database) {
+  const args = [join(root, 'bench/webhooks/noop.mjs'), database, redisUrl];
+  return Number(execFileSync(process.execPath, args, { encoding: 'utf8' }));
+}
