@@ -21,6 +21,7 @@ import type { TaskRun, TaskUpdate } from '../tasks/executor.port.js';
 import { TaskAdoption, type Adopted } from '../tasks/task-adoption.service.js';
 import { isPassing } from './continuation-plan.js';
 import type { Followed } from './continuation.store.js';
+import { ContinuationUpdates } from './continuation-updates.js';
 import { RemoteFollower } from './remote-follower.js';
 import { firstOutwardId, type RemoteMemo } from './remote-message.js';
 import { RemoteMirror } from './remote-mirror.js';
@@ -41,6 +42,7 @@ export class CallKeeper implements RemoteTaskKeeper {
   constructor(
     private readonly adoption: TaskAdoption,
     private readonly follower: RemoteFollower,
+    private readonly updates: ContinuationUpdates,
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
@@ -53,7 +55,7 @@ export class CallKeeper implements RemoteTaskKeeper {
   ): Promise<BridgeReply> {
     const { ctx } = act;
     const id = newId<TaskId>();
-    const { followed, row } = this.follower.open(
+    const { followed, row } = this.updates.open(
       { ctx, task: { id, orgId: ctx.org.id, principal: ctx.principal } },
       call,
       first.taskId,
@@ -95,8 +97,9 @@ export class CallKeeper implements RemoteTaskKeeper {
       const waitMs = this.settings.A2A_CONTINUATION_PRECLAIM_WAIT_MS - (systemClock.elapsed() - startedAt);
       const own = { ...call, signal: run.signal };
       const handedOver = { ...followed, actId };
-      yield { memo: run.task.memo!, rows: [this.follower.stillActive(handedOver)] };
-      return yield* this.follower.follow(run, own, handedOver, new RemoteMirror(run), waitMs);
+      yield { memo: run.task.memo!, rows: [this.updates.stillActive(handedOver)] };
+      const following = { run, call: own, followed: handedOver, mirror: new RemoteMirror(run) };
+      return yield* this.follower.follow(following, waitMs);
     }
     if (waited.kind !== 'settled') {
       yield this.failed(call, followed, waited.error, polls);
@@ -107,15 +110,15 @@ export class CallKeeper implements RemoteTaskKeeper {
       isEmpty = false;
       yield { artifact, lastChunk: true };
     }
-    yield this.follower.told(endOf(waited.reply), call, followed, { polls, isEmpty });
+    yield this.updates.told(endOf(waited.reply), call, followed, { polls, isEmpty });
   }
 
   private failed(call: SkillCall, followed: Followed, error: RialtoError, polls: number): TaskUpdate {
     const { code, data, message } = error;
-    if (code === 'canceled') return this.follower.canceled(followed, polls);
-    if (code !== 'remote_task_failed') return this.follower.failed(call, followed, { polls }, error);
+    if (code === 'canceled') return this.updates.canceled(followed, { polls });
+    if (code !== 'remote_task_failed') return this.updates.failed(call, followed, { polls }, error);
     const status = { state: stateOf(String(data?.state)), message: { parts: [{ text: message }] } };
-    return this.follower.told({ status }, call, followed, { polls, isEmpty: false });
+    return this.updates.told({ status }, call, followed, { polls, isEmpty: false });
   }
 
   private answer(act: Act, task: Adopted['task'], waited: Waited | undefined): BridgeReply {
@@ -177,7 +180,7 @@ function messageOf({ args, skillId }: SkillCall, messageId: string): Message {
   return { messageId, role: 'ROLE_USER', parts: [{ data: args }], metadata: { skillId } };
 }
 
-function endOf(reply: BridgeReply): Parameters<RemoteFollower['told']>[0] {
+function endOf(reply: BridgeReply): Parameters<ContinuationUpdates['told']>[0] {
   if (reply.kind === 'message') return { reply: { parts: partsOf(reply.message.parts) } };
   const { state, statusMessage } = reply;
   return { status: { state, ...(statusMessage && { message: { parts: partsOf(statusMessage.parts) } }) } };

@@ -11,6 +11,7 @@ import { ContinuationController } from './continuation.controller.js';
 import { ContinuationService } from './continuation.service.js';
 import { ContinuationStore } from './continuation.store.js';
 import { ContinuationSweeper } from './continuation.sweeper.js';
+import { ContinuationUpdates } from './continuation-updates.js';
 import { RemoteAgentExecutor } from './remote-agent.executor.js';
 import { RemoteFollower } from './remote-follower.js';
 
@@ -23,6 +24,7 @@ import { RemoteFollower } from './remote-follower.js';
     ContinuationListStore,
     ContinuationService,
     ContinuationSweeper,
+    ContinuationUpdates,
     RemoteFollower,
     RemoteAgentExecutor,
     CallKeeper,

@@ -13,6 +13,7 @@ import { RegistryService } from '../registry/registry.service.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../tasks/executor.port.js';
 import { ContinuationStore, type Followed } from './continuation.store.js';
+import { ContinuationUpdates } from './continuation-updates.js';
 import { RemoteFollower } from './remote-follower.js';
 import { handleOf, memoOf, outward, outwardId, type RemoteMemo } from './remote-message.js';
 import { RemoteMirror } from './remote-mirror.js';
@@ -35,6 +36,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
     private readonly client: A2AClientService,
     private readonly registry: RegistryService,
     private readonly follower: RemoteFollower,
+    private readonly updates: ContinuationUpdates,
     private readonly store: ContinuationStore,
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
@@ -62,7 +64,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
     const remember = (handle: { taskId: string; contextId?: string }, event?: StreamResponse): TaskUpdate => {
       const update = { memo: { ...handle, messageId } };
       if (event && isSettled(event)) return update;
-      const opened = this.follower.open(run, call, handle.taskId);
+      const opened = this.updates.open(run, call, handle.taskId);
       followed = opened.followed;
       return { ...update, rows: [opened.row] };
     };
@@ -75,7 +77,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
           yield remember(handle, event);
         }
         for (const update of mirror.updates(event))
-          yield followed && !('artifact' in update) ? this.follower.direct(update, call, followed) : update;
+          yield followed && !('artifact' in update) ? this.updates.direct(update, call, followed) : update;
         if (mirror.isSettled) return;
       }
     } catch (error) {
@@ -84,7 +86,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
     }
     if (!followed && memo) yield remember(memo);
     if (!followed) throw new RialtoError('remote_invalid_response', { message: 'the remote agent named no task' });
-    yield* this.follower.follow(run, call, followed, mirror, this.settings.A2A_CONTINUATION_PRECLAIM_WAIT_MS);
+    yield* this.follower.follow({ run, call, followed, mirror }, this.settings.A2A_CONTINUATION_PRECLAIM_WAIT_MS);
   }
 
   /** As a stream where the agent has one; it may be as long as the work. */
@@ -93,7 +95,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
     call: RemoteCall,
     params: Parameters<A2AClientService['send']>[1]['params'],
   ): AsyncGenerator<StreamResponse, void> {
-    const { maxRemoteWorkMs: timeoutMs } = this.follower.budget;
+    const { maxRemoteWorkMs: timeoutMs } = this.updates.budget;
     if (call.agent.card?.capabilities.streaming === true)
       yield* this.client.stream(run.ctx, { ...call, timeoutMs, params });
     else yield await this.client.send(run.ctx, { ...call, params });
