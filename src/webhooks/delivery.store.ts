@@ -125,6 +125,16 @@ export class DeliveryStore {
     );
   }
 
+  /** What waits for its next try is due now. */
+  async hurry({ taskId, configId }: ConfigKey): Promise<void> {
+    await this.pg.rows(
+      'delivery-hurry',
+      `update webhook_deliveries d set next_at = now()
+       where d.task_id = $1 and d.config_id = $2 and d.status = 'pending' and d.next_at > now()`,
+      [taskId, configId],
+    );
+  }
+
   /** Configurations with something due that nobody works on, the longest waiting first. */
   async findDue(limit: number): Promise<ConfigKey[]> {
     return this.pg.rows<{ taskId: string; configId: string }>(

@@ -16,6 +16,7 @@ import { HandlesJob, Sweeps, type JobHandler, type Sweeper } from './handles-job
 import { JobBell } from './job-bell.js';
 import type { QueueBackend } from './queue-backend.js';
 import { checkWiring } from './wiring.check.js';
+import { QueueHold } from './queue-hold.js';
 import { QueueTrouble } from './queue-trouble.js';
 import { Sweeping } from './sweeps.js';
 import { WorkerHost } from './worker-host.js';
@@ -23,6 +24,10 @@ import { WorkerHost } from './worker-host.js';
 const QUEUE_BACKEND = Symbol('QueueBackend');
 const names = Object.keys(jobs) as JobName[];
 const tokens = names.map((name) => getQueueToken(jobs[name].queue));
+
+function byName(queues: readonly Queue[]): Map<JobName, Queue> {
+  return new Map(names.map((name, index) => [name, queues[index]!]));
+}
 
 /** Queues of the catalogue, the bell, and in the roles `all` and `worker` the workers and sweepers. */
 @Global()
@@ -38,7 +43,7 @@ export class JobsModule implements OnApplicationBootstrap, BeforeApplicationShut
     private readonly sweeping: Sweeping,
     private readonly trouble: QueueTrouble,
   ) {
-    if (settings.RIALTO_ROLE !== 'api') this.host = new WorkerHost(backend.options, log, trouble);
+    if (settings.RIALTO_ROLE !== 'api') this.host = new WorkerHost(backend.workerOptions, log, trouble);
   }
 
   static register(backend: QueueBackend): DynamicModule {
@@ -57,12 +62,13 @@ export class JobsModule implements OnApplicationBootstrap, BeforeApplicationShut
           provide: JobBell,
           useFactory: (log: Logger, trouble: QueueTrouble, ...queues: Queue[]) => {
             for (const queue of queues) queue.on('error', (err) => trouble.report(queue.name, err));
-            return new JobBell(new Map(names.map((name, index) => [name, queues[index]!])), log);
+            return new JobBell(byName(queues), log);
           },
           inject: [LOGGER, QueueTrouble, ...tokens],
         },
+        { provide: QueueHold, useFactory: (...queues: Queue[]) => new QueueHold(byName(queues)), inject: tokens },
       ],
-      exports: [JobBell, BullModule],
+      exports: [JobBell, QueueHold, BullModule],
     };
   }
 

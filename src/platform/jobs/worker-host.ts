@@ -1,7 +1,9 @@
-import { Worker, type QueueOptions } from 'bullmq';
+import { Worker, type Job, type QueueOptions } from 'bullmq';
+import { RialtoError, errorCodes } from '../../kernel/errors.js';
 import { jobs, type JobName } from '../../kernel/jobs.js';
 import type { Logger } from '../telemetry/logger.js';
 import type { JobHandler } from './handles-job.decorator.js';
+import { AttemptFailed, QueuedRun } from './job-run.js';
 import type { QueueTrouble } from './queue-trouble.js';
 
 const closeBudgetMs = 20_000;
@@ -21,16 +23,31 @@ export class WorkerHost {
   }
 
   private startWorker(name: JobName, handler: JobHandler<JobName>): Worker {
-    const { queue, payload, concurrency } = jobs[name];
-    // Payloads are parsed again when taken: what lies in the queue may be yesterday's.
-    const worker = new Worker(queue, async (job) => handler.handle(payload.parse(job.data)), {
+    const { queue, concurrency } = jobs[name];
+    const worker = new Worker(queue, (job: Job) => this.work(name, handler, job), {
       ...this.options,
       concurrency,
       maxStalledCount: 1_000,
     });
     worker.on('error', (err) => this.trouble.report(queue, err));
-    worker.on('failed', (job, err) => this.log.warn({ err, queue, jobId: job?.id }, 'a job failed'));
     return worker;
+  }
+
+  /** Payloads are parsed again when taken: what lies in the queue may be yesterday's, or anybody's (F19). */
+  private async work(name: JobName, handler: JobHandler<JobName>, job: Job): Promise<void> {
+    const { queue, payload } = jobs[name];
+    const parsed = payload.safeParse(job.data);
+    const run = new QueuedRun(job);
+    try {
+      if (!parsed.success) throw new RialtoError('invalid_params', { message: 'not a payload of this queue; dropped' });
+      await handler.handle(parsed.data, run);
+    } catch (err) {
+      if (err instanceof AttemptFailed) throw err;
+      this.log.warn({ err, queue, jobId: job.id }, 'a job failed');
+      throw new AttemptFailed(reasonOf(err));
+    } finally {
+      await run.settled();
+    }
   }
 
   /** Stops taking work, gives running jobs a bounded time, then lets go: rows with expired leases are taken over. */
@@ -41,4 +58,11 @@ export class WorkerHost {
       await Promise.all(this.workers.map((worker) => worker.close(true)));
     }
   }
+}
+
+/** An error nobody foresaw may say anything; the log has it, the board its title. */
+function reasonOf(error: unknown): string {
+  const { code, message } = RialtoError.from(error);
+  const { title, public: isPublic } = errorCodes[code];
+  return `${code}: ${isPublic ? message : title}`;
 }
