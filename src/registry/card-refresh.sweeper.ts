@@ -4,7 +4,7 @@ import { DueSweep } from '../platform/jobs/due-work.js';
 import { JobBell } from '../platform/jobs/job-bell.js';
 import { unseenRun } from '../platform/jobs/job-run.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
-import { QueueHold } from '../platform/jobs/queue-hold.js';
+import { QueueState } from '../platform/jobs/queue-state.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
 import { AgentStore } from './agent.store.js';
@@ -22,7 +22,7 @@ export class CardRefreshSweeper implements Sweeper {
     private readonly store: AgentStore,
     bell: JobBell,
     processor: CardRefreshProcessor,
-    hold: QueueHold,
+    state: QueueState,
     private readonly metrics: Metrics,
     @Inject(LOGGER) log: Logger,
   ) {
@@ -32,7 +32,7 @@ export class CardRefreshSweeper implements Sweeper {
         keyOf: (id) => id,
         ring: (agentId) => bell.ring(undefined, 'card.refresh', { agentId }, agentId),
         run: (agentId) => processor.handle({ agentId }, unseenRun),
-        isHeld: () => hold.isHeld('card.refresh'),
+        isHeld: () => state.isHeld('card.refresh'),
       },
       log,
     );

@@ -92,7 +92,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
 
   /** Claims a due task and begins to work on it; undefined when somebody else has it or there is nothing to do. */
   begin(id: TaskId): Promise<Begun | undefined> {
-    return this.claims.pass(() => this.claim(id));
+    return this.claims.pass(() => (this.draining ? Promise.resolve(undefined) : this.claim(id)));
   }
 
   private async claim(id: TaskId): Promise<Begun | undefined> {

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DueSweep } from '../platform/jobs/due-work.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { unseenRun } from '../platform/jobs/job-run.js';
-import { QueueHold } from '../platform/jobs/queue-hold.js';
+import { QueueState } from '../platform/jobs/queue-state.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { DeliveryStore, type ConfigKey } from './delivery.store.js';
 import { keyOf, WebhookBell } from './webhook-bell.js';
@@ -19,7 +19,7 @@ export class WebhookSweeper implements Sweeper {
     deliveries: DeliveryStore,
     processor: WebhookDeliverProcessor,
     bell: WebhookBell,
-    hold: QueueHold,
+    state: QueueState,
     @Inject(LOGGER) log: Logger,
   ) {
     this.due = new DueSweep<ConfigKey>(
@@ -28,7 +28,7 @@ export class WebhookSweeper implements Sweeper {
         keyOf,
         ring: (key) => bell.ring(key),
         run: (key) => processor.handle(key, unseenRun),
-        isHeld: () => hold.isHeld('webhook.deliver'),
+        isHeld: () => state.isHeld('webhook.deliver'),
       },
       log,
     );

@@ -9,6 +9,8 @@ const queuePoolSize = 8;
 
 /** A server that takes commands and never answers keeps nobody longer. */
 const commandMs = 5_000;
+/** A connection that brings no answer is a dead one; a worker may wait for a job for 10 s. */
+const silenceMs = { queue: 10_000, worker: 30_000 };
 const longestPauseMs = 2_000;
 const retryStrategy = (times: number): number => Math.min(times * 100, longestPauseMs);
 
@@ -64,8 +66,20 @@ async function redisBackend(url: string, prefix: string): Promise<QueueBackend> 
   health.on('error', () => undefined);
   return {
     kind: 'redis',
-    options: { connection: { url, retryStrategy, enableOfflineQueue: false, commandTimeout: commandMs }, prefix },
-    workerOptions: { connection: { url, retryStrategy, maxRetriesPerRequest: null }, prefix },
+    options: {
+      connection: {
+        url,
+        retryStrategy,
+        socketTimeout: silenceMs.queue,
+        enableOfflineQueue: false,
+        commandTimeout: commandMs,
+      },
+      prefix,
+    },
+    workerOptions: {
+      connection: { url, retryStrategy, socketTimeout: silenceMs.worker, maxRetriesPerRequest: null },
+      prefix,
+    },
     ping: async () => void (await health.ping()),
     close: () => Promise.resolve(health.disconnect()),
   };

@@ -5,7 +5,7 @@ import { systemClock } from '../../kernel/clock.js';
 import { jobs, type JobPayload } from '../../kernel/jobs.js';
 import { LOGGER, type Logger } from '../telemetry/logger.js';
 import { HandlesJob, type JobHandler, type Sweeper } from './handles-job.decorator.js';
-import { QueueHold } from './queue-hold.js';
+import { QueueState } from './queue-state.js';
 
 /** Below this interval the queue is no help: each process sweeps by its own timer. */
 const leastScheduledMs = 1_000;
@@ -24,7 +24,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
 
   constructor(
     @InjectQueue(jobs['sweep.run'].queue) private readonly queue: Queue,
-    private readonly hold: QueueHold,
+    private readonly state: QueueState,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -43,7 +43,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
   /** What the queue does not bring in time is done without it, unless an operator holds it. */
   private async past(name: string, everyMs: number): Promise<void> {
     const silentMs = systemClock.elapsed() - this.heard.get(name)!;
-    if (silentMs < 2 * everyMs || (await this.hold.isHeld('sweep.run')) || !this.sweepers.has(name)) return;
+    if (silentMs < 2 * everyMs || (await this.state.isHeld('sweep.run')) || !this.sweepers.has(name)) return;
     // A queue that lost everything has lost the schedule too.
     if (Number.isFinite(silentMs)) this.schedule(name, everyMs);
     await this.quietly(name);
