@@ -6,6 +6,7 @@ import type { Notice } from '../kernel/notices.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { Metrics } from '../platform/telemetry/metrics.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import type { TaskExecutor } from './executor.port.js';
@@ -42,6 +43,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     private readonly executors: TaskExecutors,
     private readonly published: PublishedService,
     private readonly verbs: VerbBus,
+    private readonly metrics: Metrics,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -98,6 +100,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   private async claim(id: TaskId): Promise<Begun | undefined> {
     const claimed = await this.lives.leases.claim(id, this.waitingOrgs);
     if (!claimed) return undefined;
+    if (claimed.isTakenOver) this.metrics.takeovers.inc({ kind: 'tasks' });
     const live = this.lives.claimed(claimed.task);
     try {
       const { agent, ctx } = await this.admit(claimed);

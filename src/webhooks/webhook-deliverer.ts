@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Inject, Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
+import { Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
-import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { mediaTypeOf } from './body.js';
 import { DeliveryStore, type Claimed, type ConfigKey } from './delivery.store.js';
+import { DeliveryWatch } from './delivery-watch.js';
 import { PushConfigStore } from './push-config.store.js';
 import { Rendering } from './rendering.js';
 import { verdictOf, type Verdict } from './retry-plan.js';
@@ -39,7 +39,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     private readonly secrets: WebhookSecretStore,
     private readonly log: TaskLogService,
     private readonly post: WebhookPost,
-    @Inject(LOGGER) private readonly logger: Logger,
+    private readonly watch: DeliveryWatch,
   ) {}
 
   /** May run twice at once. */
@@ -70,6 +70,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     for (let count = 0; count < maxInARow; count++) {
       const claimed = this.stopping ? undefined : await this.deliveries.claim(key);
       if (!claimed) return { delivered };
+      if (claimed.taken_over) this.watch.takenOver();
       const ended = await this.deliver(claimed, rendering);
       if (!ended) continue;
       if (ended.verdict.kind !== 'delivered') return { delivered, ...setbackOf(claimed, ended) };
@@ -86,7 +87,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     const posted = await this.tryOnce(claimed, rendering).catch((err: unknown): Posted => {
       // What cannot be put into words or opened is a failed try, so that it holds back later events no longer than one.
       const { task_id: taskId, delivery } = claimed;
-      this.logger.warn({ err, taskId, delivery }, 'a webhook could not be prepared');
+      this.watch.log.warn({ err, taskId, delivery }, 'a webhook could not be prepared');
       return { durationMs: 0, error: RialtoError.from(err).code };
     });
     return posted && this.settle(claimed, posted);
@@ -99,8 +100,8 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     const secrets = claimed.secrets.map((sealed) => this.secrets.open(claimed.org_id, sealed));
     const body = claimed.body ?? (await rendering.bodyOf(format, seq));
     if (body === undefined) await this.deliveries.skip(claimed, seq);
-    else if (claimed.body !== null || (await this.deliveries.keepBody(claimed, body)))
-      return this.post.send({ id, config, secrets, mediaType: mediaTypeOf(format), body });
+    else if (claimed.body === null && !(await this.deliveries.keepBody(claimed, body))) this.watch.fenced();
+    else return this.post.send({ id, config, secrets, mediaType: mediaTypeOf(format), body });
     return undefined;
   }
 
@@ -109,12 +110,12 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
       now: systemClock.now(),
       chance: Math.random(),
     });
-    if (verdict.kind === 'delivered') {
-      await this.recorded(() => this.deliveries.delivered(claimed, posted));
-      return { posted, verdict };
-    }
-    await this.recorded(() => this.deliveries.failed(claimed, posted, verdict));
-    this.report(claimed, posted, verdict);
+    await this.recorded(() =>
+      verdict.kind === 'delivered'
+        ? this.deliveries.delivered(claimed, posted)
+        : this.deliveries.failed(claimed, posted, verdict),
+    );
+    this.watch.ended(claimed, posted, verdict);
     return { posted, verdict };
   }
 
@@ -124,17 +125,11 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
       try {
         return await record();
       } catch (err) {
-        this.logger.warn({ err, pauseMs }, 'the outcome of a webhook could not be recorded; it is tried again');
+        this.watch.log.warn({ err, pauseMs }, 'the outcome of a webhook could not be recorded; it is tried again');
         await sleep(pauseMs);
       }
     }
     return record();
-  }
-
-  private report({ task_id: taskId, delivery, attempts }: Claimed, { status, error }: Posted, verdict: Verdict): void {
-    const facts = { taskId, delivery, attempt: attempts, status, error, ...verdict };
-    if (verdict.kind === 'retry') this.logger.info(facts, 'a webhook was not taken; it is tried again');
-    else this.logger.warn(facts, 'a webhook was given up');
   }
 }
 
