@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCodes, type ErrorCode } from '../src/kernel/errors.js';
 import { environment } from '../src/platform/config/env.schema.js';
+import { Metrics } from '../src/platform/telemetry/metrics.js';
 import { errorRows, type ErrorRow } from '../src/protocol/a2a/error-table.js';
 import { wordOf, type TaskState } from '../src/protocol/a2a/states.js';
 import { blocksOf, shows } from './support/docs.js';
@@ -40,6 +41,26 @@ describe('docs/publish-an-agent.md', () => {
     const rows = [...readFileSync(file, 'utf8').matchAll(/^\| `(TASK_STATE_\w+)` \| `([\w-]+)` \|/gm)];
     expect(rows).toHaveLength(8);
     expect(rows.filter(([, state, word]) => wordOf(state as TaskState) !== word)).toEqual([]);
+  });
+});
+
+describe('docs/operate.md', () => {
+  it('has the table of the metrics; RIALTO_UPDATE_GOLDEN=1 writes it anew', async () => {
+    const page = join(folder, 'operate.md');
+    const between = /<!-- metrics -->\n[\s\S]*<!-- \/metrics -->/;
+    const all = (await new Metrics().registry.getMetricsAsJSON()).filter(({ name }) => name.startsWith('rialto_'));
+    const labels = new Metrics().registry.getMetricsAsArray() as unknown as { name: string; labelNames: string[] }[];
+    const rows = all.map(({ name, help, type }) => {
+      const own = labels.find((metric) => metric.name === name)!.labelNames;
+      return `| \`${name}\` | ${type} | ${own.map((label) => `\`${label}\``).join(', ')} | ${help} |`;
+    });
+    const section = `<!-- metrics -->\n${['| metric | type | labels | tells |', '| --- | --- | --- | --- |', ...rows].join('\n')}\n<!-- /metrics -->`;
+    if (process.env.RIALTO_UPDATE_GOLDEN)
+      writeFileSync(
+        page,
+        readFileSync(page, 'utf8').replace(between, () => section),
+      );
+    expect(between.exec(readFileSync(page, 'utf8'))![0]).toBe(section);
   });
 });
 

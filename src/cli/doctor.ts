@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
+import { systemClock } from '../kernel/clock.js';
 import { loadSettings, type Settings } from '../platform/config/settings.js';
 import { checkDatabase, schemaState } from '../platform/database/migrate.js';
 import { prepareQueues } from '../platform/jobs/queue-backend.js';
@@ -9,14 +10,37 @@ import { Vault } from '../platform/secrets/vault.js';
 import { gatewayUrl } from './connect.js';
 import { openDatabase } from './database.js';
 import { GatewayProbe } from './gateway-probe.js';
-import { CommandError, explain, print, table, type Env } from './io.js';
+import { GatewayTrials } from './gateway-trials.js';
+import { CommandError, explain, note, print, Skipped, table, type Env } from './io.js';
+
+/** Tokens are allowed as much. */
+const mostSkewMs = 60_000;
 
 /** One thing that was looked at. `skipped` means that there was nothing to look at. */
 export interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'failed' | 'skipped';
   readonly detail: string;
+  /** What to do about a failure. */
+  readonly hint?: string;
 }
+
+/** What to try first when a check fails and its own words do not say. */
+const hints: Readonly<Record<string, string>> = {
+  config: '`rialto config` shows what is set and where it comes from',
+  database: 'see DATABASE_URL, and that the server runs and takes connections from here',
+  schema: 'run `rialto db migrate`',
+  queue: 'see REDIS_URL, and that the server runs; work goes on from the database meanwhile',
+  clock: 'run NTP on this machine and on that of the database: tokens are judged by the one, leases by the other',
+  'encryption-key': 'RIALTO_ENCRYPTION_KEY must be the key that the database was used with before',
+  auth: 'make one with `openssl rand -base64 48`',
+  gateway: 'see its log, and `/readyz` for what is down',
+  card: 'see the default agent of the org and its card at /api/a2a/published',
+  mcp: 'see RIALTO_TOKEN: `rialto token --org default --sub you --role admin` prints a fresh one',
+  policy: 'see /api/policies; `rialto policy disable` takes a broken one out',
+  task: 'see that a process with the role worker or all runs, and the queue board at /admin/queues',
+  webhook: 'see the log of the gateway and RIALTO_OUTBOUND_ALLOW',
+};
 
 export interface DoctorOptions {
   readonly url?: string;
@@ -28,7 +52,10 @@ export async function doctor(env: Env, options: DoctorOptions): Promise<void> {
   const findings = await examine(env, options);
   const failed = findings.filter(({ status }) => status === 'failed');
   if (options.json) print(JSON.stringify({ ok: failed.length === 0, checks: findings }, null, 2));
-  else print(table(findings.map(({ check, status, detail }) => [status, check, detail])));
+  else {
+    print(table(findings.map(({ check, status, detail }) => [status, check, detail])));
+    for (const { check, hint } of failed) if (hint) note(`${check}: ${hint}`);
+  }
   if (failed.length > 0) throw new CommandError(`failed: ${[...new Set(failed.map(({ check }) => check))].join(', ')}`);
 }
 
@@ -37,7 +64,7 @@ async function examine(env: Env, options: DoctorOptions): Promise<Finding[]> {
   try {
     settings = loadSettings(env);
   } catch (error) {
-    return explain(error).map((detail) => ({ check: 'config', status: 'failed', detail }));
+    return explain(error).map((detail) => ({ ...failed('config', error), detail }));
   }
   return [
     ok('config', settings.production ? 'production' : 'development'),
@@ -63,6 +90,7 @@ async function examineDatabase(settings: Settings): Promise<Finding[]> {
       }),
       await look('schema', () => schemaDetail(settings, url)),
       await look('queue', () => queueDetail(settings, url)),
+      await look('clock', () => clockDetail(url)),
       await look('encryption-key', () => keyDetail(settings, url)),
     ];
   } finally {
@@ -85,6 +113,24 @@ async function queueDetail(settings: Settings, url: string): Promise<string> {
     return queues.kind;
   } finally {
     await queues.close();
+  }
+}
+
+/** Half of the way there and back is the way there. */
+async function clockDetail(url: string): Promise<string> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const begun = systemClock.now();
+    const { rows } = await client.query<{ now: number }>(
+      'select (extract(epoch from clock_timestamp()) * 1000)::float8 as now',
+    );
+    const skewMs = Math.round(rows[0]!.now - (begun + systemClock.now()) / 2);
+    const told = `${Math.abs(skewMs)} ms ${skewMs < 0 ? 'ahead of' : 'behind'} that of the database`;
+    if (Math.abs(skewMs) > mostSkewMs) throw new CommandError(`the clock here is ${told}`);
+    return told;
+  } finally {
+    await client.end();
   }
 }
 
@@ -113,14 +159,19 @@ async function examineGateway(env: Env, settings: Settings, { url }: DoctorOptio
   try {
     if (!(await probe.answers())) {
       const detail = `no gateway at ${address}`;
-      return [{ check: 'gateway', status: url === undefined ? 'skipped' : 'failed', detail }];
+      return [url === undefined ? skipped('gateway', detail) : failed('gateway', new CommandError(detail))];
     }
     const token = env.RIALTO_TOKEN ?? developmentToken(settings);
+    const trials = token === undefined ? undefined : new GatewayTrials(probe, token);
+    const withToken = (check: string, work: (trials: GatewayTrials) => Promise<string>): Promise<Finding> =>
+      look(check, () => (trials ? work(trials) : Promise.reject(new Skipped('RIALTO_TOKEN is not set'))));
     return [
       await look('gateway', () => probe.readiness()),
-      token === undefined
-        ? { check: 'mcp', status: 'skipped', detail: 'RIALTO_TOKEN is not set' }
-        : await look('mcp', () => probe.initialize(token)),
+      await look('card', () => probe.card()),
+      await withToken('mcp', () => probe.initialize(token!)),
+      await withToken('policy', (gateway) => gateway.policy()),
+      await withToken('task', (gateway) => gateway.task()),
+      await withToken('webhook', (gateway) => gateway.webhook()),
     ];
   } finally {
     await probe.close();
@@ -136,6 +187,7 @@ async function look(check: string, work: () => Promise<string>): Promise<Finding
   try {
     return ok(check, await work());
   } catch (error) {
+    if (error instanceof Skipped) return skipped(check, error.message);
     return failed(check, error);
   }
 }
@@ -144,6 +196,11 @@ function ok(check: string, detail: string): Finding {
   return { check, status: 'ok', detail };
 }
 
+function skipped(check: string, detail: string): Finding {
+  return { check, status: 'skipped', detail };
+}
+
 function failed(check: string, error: unknown): Finding {
-  return { check, status: 'failed', detail: explain(error).join('; ') };
+  const hint = hints[check];
+  return { check, status: 'failed', detail: explain(error).join('; '), ...(hint && { hint }) };
 }

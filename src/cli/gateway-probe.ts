@@ -2,7 +2,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { VERSION } from '../platform/telemetry/version.js';
-import { CommandError } from './io.js';
+import { CommandError, Skipped } from './io.js';
 
 const limits = { deadlineMs: 5_000, maxBytes: 1_048_576 };
 
@@ -11,7 +11,7 @@ export class GatewayProbe {
   private readonly client: SafeFetch;
 
   /** @param url base address, without a trailing slash. */
-  constructor(private readonly url: string) {
+  constructor(readonly url: string) {
     this.client = new SafeFetch({ allow: parseAllowList(new URL(url).origin), httpsOnly: false });
   }
 
@@ -30,6 +30,32 @@ export class GatewayProbe {
     const { status, body } = await this.client.request({ method: 'GET', url: `${this.url}/readyz`, ...limits });
     if (status === 200) return `ready at ${this.url}`;
     throw new CommandError(`${this.url}/readyz answers ${status}: ${body.toString().slice(0, 300)}`);
+  }
+
+  /** The card that strangers are shown. */
+  async card(): Promise<string> {
+    const url = `${this.url}/.well-known/agent-card.json`;
+    const { status, body } = await this.client.request({ method: 'GET', url, ...limits });
+    if (status === 404) throw new Skipped('no agent is the default one: set it with PATCH /api/orgs/{slug}');
+    const { name } = (status === 200 ? JSON.parse(body.toString()) : {}) as { name?: unknown };
+    if (typeof name !== 'string') throw new CommandError(`${url} answers ${status} and no card`);
+    return `"${name}"`;
+  }
+
+  /** The body of an answer of an API. Throws `Skipped` when the token may not ask. */
+  async api<Body>(method: string, path: string, token: string, body?: object): Promise<Body> {
+    const { status, body: bytes } = await this.client.request({
+      method,
+      url: `${this.url}${path}`,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'a2a-version': '1.0' },
+      body: body && JSON.stringify(body),
+      ...limits,
+      deadlineMs: 15_000,
+    });
+    const text = bytes.toString();
+    if (status === 403) throw new Skipped('the token is not that of an admin');
+    if (status >= 300) throw new CommandError(`${method} ${path} answers ${status}: ${codeOf(text)}`);
+    return (text === '' ? undefined : JSON.parse(text)) as Body;
   }
 
   /** Opens an MCP session, or what replaced it, and lists the tools. */
@@ -53,5 +79,15 @@ export class GatewayProbe {
 
   close(): Promise<void> {
     return this.client.close();
+  }
+}
+
+/** What a problem document is about; anything else in its first words. */
+function codeOf(text: string): string {
+  try {
+    const { code, detail } = JSON.parse(text) as { code?: string; detail?: string };
+    return [code, detail].filter(Boolean).join(', ');
+  } catch {
+    return text.slice(0, 100);
   }
 }

@@ -6,6 +6,9 @@ export type Env = Record<string, string | undefined>;
 /** A command was used wrongly or found something amiss: its message is all that is shown. */
 export class CommandError extends Error {}
 
+/** There was nothing to look at, and why. */
+export class Skipped extends Error {}
+
 /** The result of a command, for programs: standard output. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);

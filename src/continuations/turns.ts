@@ -1,31 +1,18 @@
+import { Turnstile } from '../kernel/turnstile.js';
+
 /** At most so many at work for one key; the others wait for their turn, in order. */
 export class Turns {
-  private readonly taken = new Map<string, number>();
-  private readonly waiting = new Map<string, (() => void)[]>();
+  private readonly turnstiles = new Map<string, Turnstile>();
 
   constructor(private readonly most: number) {}
 
   async take<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
-    const taken = this.taken.get(key) ?? 0;
-    if (taken >= this.most) {
-      const queue = this.waiting.get(key) ?? [];
-      this.waiting.set(key, queue);
-      await new Promise<void>((resolve) => queue.push(resolve)); // whoever leaves hands over its place
-    } else this.taken.set(key, taken + 1);
+    const turnstile = this.turnstiles.get(key) ?? new Turnstile(this.most);
+    this.turnstiles.set(key, turnstile);
     try {
-      return await work();
+      return await turnstile.pass(work);
     } finally {
-      this.leave(key);
+      if (turnstile.isEmpty) this.turnstiles.delete(key);
     }
-  }
-
-  private leave(key: string): void {
-    const queue = this.waiting.get(key);
-    const next = queue?.shift();
-    if (queue?.length === 0) this.waiting.delete(key);
-    if (next) return next();
-    const taken = this.taken.get(key)! - 1;
-    if (taken === 0) this.taken.delete(key);
-    else this.taken.set(key, taken);
   }
 }

@@ -45,6 +45,7 @@ export const errorCodes = {
   remote_error: { title: 'The remote agent answered with an error', retryable: false, public: true },
   canceled: { title: 'Canceled by the caller', retryable: false, public: true },
   // ourselves
+  poisoned: { title: 'Its processes died while working on it', retryable: false, public: true },
   unavailable: { title: 'Temporarily unavailable', retryable: true, public: true },
   internal: { title: 'Internal error', retryable: false, public: false },
 } as const satisfies Record<string, { title: string; retryable: boolean; public: boolean }>;

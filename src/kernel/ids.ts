@@ -47,6 +47,11 @@ export function newId<Id extends string = string>(): Id {
   return `${timePrefix(systemClock.now())}${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(8)}` as Id;
 }
 
+/** The least id that can have been made at a time, in milliseconds since the epoch. */
+export function firstIdOf(time: number): string {
+  return `${timePrefix(time)}000-8000-000000000000`;
+}
+
 const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** True when the text can be compared with a `uuid` column without an error from the database. */

@@ -1,14 +1,20 @@
 import { z } from 'zod';
 
+/**
+ * Tasks mostly wait for somebody outside: a job shows its attempt to the end, and how many of an org may run at once is
+ * decided where they are run.
+ */
+const waiting = 1_000;
+
 /** Work for a worker: imperative, ids only. A job means "look again"; the row decides. One queue per job. */
 export const jobs = {
-  'task.execute': { queue: 'task-execution', payload: z.object({ taskId: z.string() }), concurrency: 16 },
+  'task.execute': { queue: 'task-execution', payload: z.object({ taskId: z.uuid() }), concurrency: waiting },
   'webhook.deliver': {
     queue: 'webhook-delivery',
-    payload: z.object({ taskId: z.string(), configId: z.string() }),
+    payload: z.object({ taskId: z.uuid(), configId: z.string() }),
     concurrency: 32,
   },
-  'card.refresh': { queue: 'card-refresh', payload: z.object({ agentId: z.string() }), concurrency: 4 },
+  'card.refresh': { queue: 'card-refresh', payload: z.object({ agentId: z.uuid() }), concurrency: 4 },
   'sweep.run': { queue: 'sweeps', payload: z.object({ sweeper: z.string() }), concurrency: 2 },
 } as const;
 

@@ -118,8 +118,13 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
         { provide: PublicUrl, useFactory: () => new PublicUrl(settings) },
         {
           provide: SafeFetch,
-          useFactory: () =>
-            new SafeFetch({ allow: parseAllowList(settings.RIALTO_OUTBOUND_ALLOW), httpsOnly: settings.production }),
+          useFactory: (metrics: Metrics) =>
+            new SafeFetch({
+              allow: parseAllowList(settings.RIALTO_OUTBOUND_ALLOW),
+              httpsOnly: settings.production,
+              unanswered: (to) => metrics.ambiguousSends.inc({ to }),
+            }),
+          inject: [Metrics],
         },
         {
           provide: HttpWatch,

@@ -128,13 +128,13 @@ export class AgentStore {
     });
   }
 
-  /** Takes a due agent for one refresh; undefined when it is not due or another process has it. */
-  async claimDue(id: AgentId): Promise<AgentEntity | undefined> {
+  /** Takes an agent for one refresh; undefined when it is not due, unless it `isDue` at once, or another process has it. */
+  async claimDue(id: AgentId, isDue: boolean): Promise<AgentEntity | undefined> {
     const [row] = await this.pg.rows<{ id: string }>(
       'agent-claim',
       `update agent_cards set lease_until = now() + interval '${leaseSeconds} seconds'
-       where id = $1 and next_refresh_at <= now() and (lease_until is null or lease_until < now()) returning id`,
-      [id],
+       where id = $1 and ($2 or next_refresh_at <= now()) and (lease_until is null or lease_until < now()) returning id`,
+      [id, isDue],
     );
     return row && ((await this.agents.findOneBy({ id })) ?? undefined);
   }

@@ -1,34 +1,45 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
+import type { AgentId } from '../kernel/ids.js';
+import { DueSweep } from '../platform/jobs/due-work.js';
 import { JobBell } from '../platform/jobs/job-bell.js';
+import { unseenRun } from '../platform/jobs/job-run.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
+import { QueueState } from '../platform/jobs/queue-state.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
 import { AgentStore } from './agent.store.js';
 import { CardRefreshProcessor } from './card-refresh.processor.js';
 import { healths } from './health.js';
 
-const perSweep = 100;
-
-/** Rings for agents whose card is due; does the work itself for one that was rung for and is still due. */
+/** Finds agents whose card is due, and counts agents by health. */
 @Injectable()
 @Sweeps('card.refresh')
 export class CardRefreshSweeper implements Sweeper {
   readonly everyMs = 2_000;
-  private rung = new Set<string>();
+  private readonly due: DueSweep<AgentId>;
 
   constructor(
     private readonly store: AgentStore,
-    private readonly bell: JobBell,
-    private readonly processor: CardRefreshProcessor,
+    bell: JobBell,
+    processor: CardRefreshProcessor,
+    state: QueueState,
     private readonly metrics: Metrics,
-  ) {}
+    @Inject(LOGGER) log: Logger,
+  ) {
+    this.due = new DueSweep<AgentId>(
+      {
+        find: (limit) => store.findDue(limit),
+        keyOf: (id) => id,
+        ring: (agentId) => bell.ring(undefined, 'card.refresh', { agentId }, agentId),
+        run: (agentId) => processor.handle({ agentId }, unseenRun),
+        isHeld: () => state.isHeld('card.refresh'),
+      },
+      log,
+    );
+  }
 
   async sweep(): Promise<void> {
-    const due = await this.store.findDue(perSweep);
-    const silent = due.filter((id) => this.rung.has(id));
-    this.rung = new Set(due);
-    for (const agentId of due)
-      if (!silent.includes(agentId)) this.bell.ring(undefined, 'card.refresh', { agentId }, agentId);
-    for (const agentId of silent) await this.processor.handle({ agentId });
+    await this.due.sweep();
     await this.gauge();
   }
 

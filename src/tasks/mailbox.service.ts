@@ -97,7 +97,7 @@ export class MailboxService {
     const isPoisoned = crashes >= maxCrashes;
     if (!isPoisoned && from.state === 'TASK_STATE_WORKING') return from;
     const update = isPoisoned
-      ? failure(new RialtoError('remote_task_failed', { message: `poisoned: ${crashes} holders were lost with it` }))
+      ? failure(new RialtoError('poisoned', { message: `poisoned: ${crashes} holders were lost with it` }))
       : ({ status: { state: 'TASK_STATE_WORKING' } } as const);
     const { task, event } = applyUpdate(from, update, this.lives.step());
     const hold = isPoisoned ? {} : { leaseMs: mailboxLeaseMs, dueInMs: mailboxWaitMs };

@@ -3,6 +3,7 @@ import type { TaskId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
 import { isGone, Presence } from '../platform/database/presence.js';
 import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
+import { mostCounted, type Waiting } from '../platform/telemetry/metrics.js';
 import type { StoredTask } from './task.types.js';
 
 /** How long a holder is believed without renewing; renewed each `renewMs`. */
@@ -13,10 +14,11 @@ export const renewMs = 3_000;
 const isFree = `(t.lease_until is null or t.lease_until < now() or (t.lease_owner is not null and ${isGone('t.lease_owner')}))`;
 const isDue = `t.next_at <= now() and t.status_state in ('submitted', 'working')`;
 
-/** A claimed task, and how often its holder was lost before. */
+/** A claimed task, and how often its holder was lost before, the last time just now. */
 export interface Claimed {
   readonly task: StoredTask;
   readonly crashes: number;
+  readonly isTakenOver?: boolean;
 }
 
 /** Who works on which task: claims, renewals, releases, by the clock of the database (reliability 4.3). */
@@ -38,15 +40,17 @@ export class TaskLeases {
    * epoch is ours.
    */
   async claim(id: TaskId, waiting: readonly string[] = []): Promise<Claimed | undefined> {
-    const rows = await this.pg.rows<TaskRow & { crashes: number }>(
+    const rows = await this.pg.rows<TaskRow & { crashes: number; taken_over: boolean }>(
       'task-claim',
-      `update a2a_tasks t set lease_owner = $2, lease_until = now() + ${leaseMs} * interval '1 millisecond', lease_epoch = lease_epoch + 1,
-         crashes = crashes + (case when lease_until is null then 0 else 1 end), updated_at = now()
-       where t.id = $1 and ${isDue} and ${isFree} and t.org_id <> all($3::uuid[]) returning ${taskColumns}, t.crashes`,
+      `update a2a_tasks t set lease_owner = $2, lease_until = now() + ${leaseMs} * interval '1 millisecond', lease_epoch = t.lease_epoch + 1,
+         crashes = t.crashes + (case when t.lease_until is null then 0 else 1 end), updated_at = now()
+       from (select b.id, b.lease_until from a2a_tasks b where b.id = $1) before
+       where t.id = before.id and ${isDue} and ${isFree} and t.org_id <> all($3::uuid[])
+       returning ${taskColumns}, t.crashes, before.lease_until is not null as taken_over`,
       [id, this.presence.id, waiting],
     );
     const [task] = await this.tasks.fold(rows);
-    return task && { task, crashes: rows[0]!.crashes };
+    return task && { task, crashes: rows[0]!.crashes, isTakenOver: rows[0]!.taken_over };
   }
 
   /** Of the tasks this process works on, those it still holds. */
@@ -100,6 +104,16 @@ export class TaskLeases {
       [id],
     );
     return rows.length > 0;
+  }
+
+  /** What is due and held by nobody, for how long. */
+  async waiting(): Promise<Waiting> {
+    const [row] = await this.pg.rows<Waiting>(
+      'task-waits',
+      `select count(*)::int as count, coalesce(extract(epoch from now() - min(due.next_at)), 0)::float8 as "lagSeconds"
+       from (select t.next_at from a2a_tasks t where ${isDue} and ${isFree} order by t.next_at limit ${mostCounted}) due`,
+    );
+    return row!;
   }
 
   /** Due tasks that nobody works on, oldest first, without those of orgs that have to wait. */

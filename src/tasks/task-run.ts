@@ -1,19 +1,30 @@
 import { errorCodes, RialtoError } from '../kernel/errors.js';
 import { storableText } from '../kernel/json.js';
 import type { Message } from '../protocol/a2a/model.js';
+import { wordOf, type TaskState } from '../protocol/a2a/states.js';
 import type { Said, TaskExecutor, TaskRun, TaskUpdate } from './executor.port.js';
 import type { LiveTask } from './live-task.js';
 
 /** Why a run ends before its work does. */
 export type StopReason = 'canceled' | 'lost' | 'stopping';
 
+/** Work on a claimed task that began here. */
+export interface Begun {
+  readonly live: LiveTask;
+  /** Resolves when nothing further comes of it and everything is committed. Never rejects. */
+  readonly ended: Promise<void>;
+  /** What went wrong, once it ended: a code and its title, never what an agent said. */
+  readonly flaw?: string;
+}
+
 /** One run of an executor over a live task, in this process. */
-export class ActiveRun {
+export class ActiveRun implements Begun {
   /** The whole answer, when the agent answered without a task. */
   reply?: Said;
   /** Resolves when nothing further comes from this run and everything of it is committed. Never rejects. */
   readonly ended: Promise<void>;
   isOver = false;
+  private error?: RialtoError;
   private reason?: StopReason;
   /** Made when somebody asks for its signal: a run that is over at once is stopped by nobody. */
   private stopper?: AbortController;
@@ -35,7 +46,10 @@ export class ActiveRun {
       ...run,
     };
     this.ended = this.work(own)
-      .catch(onTrouble)
+      .catch((error: unknown) => {
+        this.error = new RialtoError('unavailable');
+        onTrouble(error);
+      })
       .finally(() => (this.isOver = true));
   }
 
@@ -46,6 +60,12 @@ export class ActiveRun {
 
   get stopped(): boolean {
     return this.reason !== undefined;
+  }
+
+  get flaw(): string | undefined {
+    if (this.error) return flawOf(this.error);
+    const { state } = this.live.committed;
+    return failedStates.has(state) ? `${wordOf(state)}: the agent said so` : undefined;
   }
 
   private get signal(): AbortSignal {
@@ -66,9 +86,10 @@ export class ActiveRun {
     try {
       await this.consume(this.executor.execute(run));
       if (!this.live.atRest && !this.stopped && !this.reply)
-        this.live.apply(failure(new RialtoError('internal', { message: 'the agent stopped without an answer' })));
+        throw new RialtoError('internal', { message: 'the agent stopped without an answer' });
     } catch (error) {
       if (this.stopped || this.live.atRest || this.live.lost) return;
+      this.error = RialtoError.from(error);
       this.live.apply(failure(error));
     }
     if (this.saves && !this.stopped) await this.live.save();
@@ -111,6 +132,13 @@ export class ActiveRun {
       );
     return !this.live.atRest;
   }
+}
+
+const failedStates: ReadonlySet<TaskState> = new Set<TaskState>(['TASK_STATE_FAILED', 'TASK_STATE_REJECTED']);
+
+/** An error in words that may stand anywhere. */
+export function flawOf({ code }: RialtoError): string {
+  return `${code}: ${errorCodes[code].title}`;
 }
 
 /** An error as the end of a task: told when it may be told, else in plain words (AN-22). */

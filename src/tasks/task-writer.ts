@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { GroupCommit } from '../platform/database/group-commit.js';
 import { Pg } from '../platform/database/pg.js';
 import { preparedName, rowExpressions, type RowChange } from '../platform/database/row-writer.js';
+import { Metrics } from '../platform/telemetry/metrics.js';
 import { terminalStates, wordOf } from '../protocol/a2a/states.js';
 import { bodyToStore } from './stored-event.js';
 import type { EventSink } from './event-sink.port.js';
@@ -43,6 +44,9 @@ function isAtRest({ task, hold }: TaskChange): boolean {
   return hold.leaseOwner === undefined || terminalStates.has(task.state);
 }
 
+/** The index that knows one end for each task. */
+const onlyEnd = 'uq_a2a_task_events_end';
+
 /** Tasks share no rows, so a second batch waits for nothing: while one is on its way to the disk, the next is worked on. */
 const laneOpensAt = 20;
 
@@ -57,6 +61,7 @@ export class TaskWriter {
   constructor(
     private readonly pg: Pg,
     private readonly sinks: EventSinks,
+    private readonly metrics: Metrics,
   ) {
     this.group = new GroupCommit((batch) => this.flush(batch), { keyOf: ({ task }) => task.id, laneOpensAt });
   }
@@ -68,8 +73,14 @@ export class TaskWriter {
 
   private async flush(batch: TaskChange[]): Promise<boolean[]> {
     const statement = composeTaskStatement(batch, this.sinks.all);
-    const { rows } = await this.pg.pool.query<{ id: string }>(statement);
+    const { rows } = await this.pg.pool.query<{ id: string }>(statement).catch((error: unknown) => {
+      if ((error as { constraint?: string }).constraint === onlyEnd)
+        this.metrics.invariantViolations.inc({ inv: 'I2' });
+      throw error;
+    });
     const done = new Set(rows.map(({ id }) => id));
+    const fenced = batch.filter(({ task, from }) => from && !done.has(task.id)).length;
+    if (fenced > 0) this.metrics.fencedWrites.inc({ kind: 'tasks' }, fenced);
     return batch.map(({ task }) => done.has(task.id));
   }
 }

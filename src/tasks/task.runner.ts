@@ -3,9 +3,11 @@ import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { TaskId } from '../kernel/ids.js';
 import type { Notice } from '../kernel/notices.js';
+import { Turnstile } from '../kernel/turnstile.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { Metrics } from '../platform/telemetry/metrics.js';
 import { TaskAgents } from '../registry/task-agents.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import type { TaskExecutor } from './executor.port.js';
@@ -13,7 +15,7 @@ import { LiveTask } from './live-task.js';
 import { LiveTasks } from './live-tasks.js';
 import { TaskExecutors } from './task-executors.service.js';
 import { renewMs, type Claimed } from './task-lease.store.js';
-import { ActiveRun, failure, newestMessage } from './task-run.js';
+import { ActiveRun, failure, flawOf, newestMessage, type Begun } from './task-run.js';
 import { placeOf, submission } from './task-verbs.js';
 import type { StoredTask } from './task.types.js';
 
@@ -23,12 +25,15 @@ const maxCrashes = 5;
 const maxEarlierMessages = 100;
 /** Runs of one org here, at most; what it has beyond stays due, and nobody else waits for it. */
 const runsPerOrg = 100;
+/** Claims on their way count for no org yet. */
+const claimsAtOnce = 8;
 
 /** Runs tasks in this process: those it just received and those it claims. Renews, aborts, drains. */
 @Injectable()
 export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   private readonly active = new Map<string, ActiveRun>();
   private readonly ofOrg = new Map<string, number>();
+  private readonly claims = new Turnstile(claimsAtOnce);
   private draining?: Promise<void>;
   private readonly drained = new AbortController();
   private readonly timer = setInterval(() => void this.renew(), renewMs).unref();
@@ -38,6 +43,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     private readonly executors: TaskExecutors,
     private readonly agents: TaskAgents,
     private readonly verbs: VerbBus,
+    private readonly metrics: Metrics,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -95,31 +101,34 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     else this.ofOrg.delete(org);
   }
 
-  /**
-   * Claims a due task and works on it; nothing happens when somebody else has it. Resolves at its rest when the work is done here,
-   * and as soon as it began when others do it: waiting for them takes no place in the queue.
-   */
-  async runStored(id: TaskId): Promise<void> {
+  /** Claims a due task and begins to work on it; undefined when somebody else has it or there is nothing to do. */
+  begin(id: TaskId): Promise<Begun | undefined> {
+    return this.claims.pass(() => (this.draining ? Promise.resolve(undefined) : this.claim(id)));
+  }
+
+  private async claim(id: TaskId): Promise<Begun | undefined> {
     const claimed = await this.lives.leases.claim(id, this.waitingOrgs);
-    if (!claimed) return;
+    if (!claimed) return undefined;
+    if (claimed.isTakenOver) this.metrics.takeovers.inc({ kind: 'tasks' });
     const live = this.lives.claimed(claimed.task);
     try {
       const { agent, ctx } = await this.admit(claimed);
-      const run = this.start(live, agent, ctx, true);
-      if (this.executorOf(agent).pure) await run.ended;
+      return this.start(live, agent, ctx, true);
     } catch (error) {
-      if (RialtoError.from(error).code === 'unavailable') return void (await this.lives.leases.release(claimed.task));
-      live.apply(failure(error));
-      await live.save();
+      const known = RialtoError.from(error);
+      if (known.code === 'unavailable') await this.lives.leases.release(claimed.task);
+      else {
+        live.apply(failure(error));
+        await live.save();
+      }
+      return { live, ended: Promise.resolve(), flaw: flawOf(known) };
     }
   }
 
   /** What has to hold before a claimed task is worked on: rules may have changed since it was accepted (abuse case 17). */
   private async admit({ task, crashes }: Claimed): Promise<{ agent: PublishedAgent; ctx: CallContext }> {
     if (crashes >= maxCrashes)
-      throw new RialtoError('remote_task_failed', {
-        message: `poisoned: ${crashes} processes died while working on it`,
-      });
+      throw new RialtoError('poisoned', { message: `poisoned: ${crashes} processes died while working on it` });
     const found = await this.agents.of(task);
     if (!found) throw new RialtoError('not_found', { message: 'the agent is no longer published' });
     const { agent, isAdopted } = found;

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { TaskId } from '../kernel/ids.js';
 import { DueSweep } from '../platform/jobs/due-work.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
+import { QueueState } from '../platform/jobs/queue-state.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { LiveTasks } from './live-tasks.js';
 import { TaskRunner } from './task.runner.js';
@@ -13,13 +14,14 @@ export class TaskSweeper implements Sweeper {
   readonly everyMs = 1_000;
   private readonly due: DueSweep<TaskId>;
 
-  constructor(lives: LiveTasks, runner: TaskRunner, @Inject(LOGGER) log: Logger) {
+  constructor(lives: LiveTasks, runner: TaskRunner, state: QueueState, @Inject(LOGGER) log: Logger) {
     this.due = new DueSweep<TaskId>(
       {
         find: (limit) => lives.leases.findDue(limit, runner.waitingOrgs),
         keyOf: (id) => id,
         ring: (id) => lives.ring(id),
-        run: (id) => runner.runStored(id),
+        run: async (id) => void (await runner.begin(id)),
+        isHeld: () => state.isHeld('task.execute'),
       },
       log,
     );

@@ -35,6 +35,8 @@ import { TaskEnder } from './task-ender.js';
 import { TaskLifetimeSweeper } from './task-lifetime.sweeper.js';
 import { TaskRetentionSweeper } from './task-retention.sweeper.js';
 import { TaskSweeper } from './task.sweeper.js';
+import { TaskWatchStore } from './task-watch.store.js';
+import { TaskWatchSweeper } from './task-watch.sweeper.js';
 import { TaskWriter } from './task-writer.js';
 
 /** Room 7: tasks of our agents, their log, and who works on them. */
@@ -62,6 +64,8 @@ import { TaskWriter } from './task-writer.js';
     TaskSweeper,
     TaskLifetimeSweeper,
     TaskRetentionSweeper,
+    TaskWatchStore,
+    TaskWatchSweeper,
     TaskEnder,
     TaskAdoption,
     ExecutionTokens,

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Pg } from '../platform/database/pg.js';
 import { isGone, Presence } from '../platform/database/presence.js';
+import { mostCounted, type Waiting } from '../platform/telemetry/metrics.js';
 import type { PushFormat } from '../protocol/a2a/operations.js';
 import type { SealedConfig } from './push-config.store.js';
 import type { Verdict } from './retry-plan.js';
@@ -23,6 +24,10 @@ export interface Claimed extends SealedConfig {
   /** Of these, what was over when it was to be delivered anew. */
   readonly earlier_attempts: number;
   readonly body: string | null;
+  /** Whoever had it before was lost. */
+  readonly taken_over: boolean;
+  /** Since its event. */
+  readonly age_seconds: number;
   /** Null, like its other columns, when the configuration is deleted. */
   readonly state: 'active' | 'failing' | 'disabled' | null;
   readonly format: PushFormat;
@@ -54,12 +59,13 @@ export class DeliveryStore {
   async claim({ taskId, configId }: ConfigKey): Promise<Claimed | undefined> {
     const [row] = await this.pg.rows<Claimed & { id: string | null }>(
       'delivery-claim',
-      `with head as materialized (select id, task_id, config_id from webhook_deliveries
+      `with head as materialized (select id, task_id, config_id, lease_until is not null as taken_over from webhook_deliveries
          where task_id = $1 and config_id = $2 and status = 'pending' order by seq limit 1)
        update webhook_deliveries d set attempts = d.attempts + 1, lease_owner = $3, lease_until = ${later(String(leaseMs))}
        from head left join push_configs c on c.task_id = head.task_id and c.id = head.config_id
        where d.id = head.id and d.status = 'pending' and d.next_at <= now() and ${isFree}
-       returning d.id as delivery, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.org_id, c.id, c.url, c.token, c.authentication, c.format, c.state,
+       returning d.id as delivery, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.org_id, head.taken_over,
+         extract(epoch from now() - d.created_at)::float8 as age_seconds, c.id, c.url, c.token, c.authentication, c.format, c.state,
          ${lastingSecrets('d.org_id')} as secrets`,
       [taskId, configId, this.presence.id],
     );
@@ -122,6 +128,27 @@ export class DeliveryStore {
        update webhook_deliveries d set status = 'skipped', ended_at = now() from done
        where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq and d.seq <= $3`,
       [delivery, attempts, until],
+    );
+  }
+
+  /** What is due and held by nobody, for how long; of a configuration that fails what stands behind is due as well. */
+  async waiting(): Promise<Waiting> {
+    const [row] = await this.pg.rows<Waiting>(
+      'delivery-waits',
+      `select count(*)::int as count, coalesce(extract(epoch from now() - min(due.next_at)), 0)::float8 as "lagSeconds"
+       from (select d.next_at from webhook_deliveries d where d.status = 'pending' and d.next_at <= now() and ${isFree}
+         order by d.next_at limit ${mostCounted}) due`,
+    );
+    return row!;
+  }
+
+  /** What waits for its next try is due now. */
+  async hurry({ taskId, configId }: ConfigKey): Promise<void> {
+    await this.pg.rows(
+      'delivery-hurry',
+      `update webhook_deliveries d set next_at = now()
+       where d.task_id = $1 and d.config_id = $2 and d.status = 'pending' and d.next_at > now()`,
+      [taskId, configId],
     );
   }
 

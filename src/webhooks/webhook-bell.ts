@@ -7,7 +7,7 @@ import type { ConfigKey } from './delivery.store.js';
 
 const maxKnownTasks = 10_000;
 const coalesceMs = 5;
-/** A later try is found by the sweeper soon enough. */
+/** A later try is left to the queue, where an operator can see and promote it. */
 const longestTimerMs = 5_000;
 
 /**
@@ -38,7 +38,8 @@ export class WebhookBell implements OnModuleDestroy {
   /** Rings once for what comes until then. */
   ringIn(ms: number, key: ConfigKey): void {
     const name = keyOf(key);
-    if (this.stopping || ms > longestTimerMs || this.timers.has(name)) return;
+    if (ms > longestTimerMs) return this.bell.ringLater('webhook.deliver', { ...key }, name, ms);
+    if (this.stopping || this.timers.has(name)) return;
     const ring = (): void => {
       this.timers.delete(name);
       this.ring(key);

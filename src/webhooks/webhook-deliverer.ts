@@ -1,16 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Inject, Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
+import { Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
-import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { mediaTypeOf } from './body.js';
 import { DeliveryStore, type Claimed, type ConfigKey } from './delivery.store.js';
+import { DeliveryWatch } from './delivery-watch.js';
 import { PushConfigStore } from './push-config.store.js';
 import { Rendering } from './rendering.js';
 import { verdictOf, type Verdict } from './retry-plan.js';
 import { TaskLogService } from '../tasks/task-log.service.js';
 import { WebhookSecretStore } from './webhook-secret.store.js';
 import { WebhookPost, type Posted } from './webhook-post.js';
+
+/** What a look at a configuration came to. */
+export interface Round {
+  readonly delivered: number;
+  /** In how many milliseconds there is something to do again; absent when nobody knows. */
+  readonly againMs?: number;
+  /** The try that failed and ended the round: its delivery, number, status or error. Nothing that was said. */
+  readonly flaw?: string;
+}
 
 /** Deliveries of one configuration in a row; then others have their turn. */
 const maxInARow = 200;
@@ -30,11 +39,11 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     private readonly secrets: WebhookSecretStore,
     private readonly log: TaskLogService,
     private readonly post: WebhookPost,
-    @Inject(LOGGER) private readonly logger: Logger,
+    private readonly watch: DeliveryWatch,
   ) {}
 
-  /** In how many milliseconds there is something to do again; undefined when nobody knows. May run twice at once. */
-  run(key: ConfigKey): Promise<number | undefined> {
+  /** May run twice at once. */
+  run(key: ConfigKey): Promise<Round> {
     const run = this.deliverAll(key).finally(() => this.running.delete(run));
     this.running.add(run);
     return run;
@@ -50,18 +59,27 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     await Promise.allSettled(this.running);
   }
 
-  private async deliverAll(key: ConfigKey): Promise<number | undefined> {
-    const rendering = new Rendering(this.log, key.taskId);
-    for (let count = 0; count < maxInARow; count++) {
-      const claimed = this.stopping ? undefined : await this.deliveries.claim(key);
-      if (!claimed) return undefined;
-      const waitMs = await this.deliver(claimed, rendering);
-      if (waitMs !== undefined) return waitMs;
-    }
-    return 0;
+  /** By hand: what waits for its next try is tried now. */
+  hurry(key: ConfigKey): Promise<void> {
+    return this.deliveries.hurry(key);
   }
 
-  private async deliver(claimed: Claimed, rendering: Rendering): Promise<number | undefined> {
+  private async deliverAll(key: ConfigKey): Promise<Round> {
+    const rendering = new Rendering(this.log, key.taskId);
+    let delivered = 0;
+    for (let count = 0; count < maxInARow; count++) {
+      const claimed = this.stopping ? undefined : await this.deliveries.claim(key);
+      if (!claimed) return { delivered };
+      if (claimed.taken_over) this.watch.takenOver();
+      const ended = await this.deliver(claimed, rendering);
+      if (!ended) continue;
+      if (ended.verdict.kind !== 'delivered') return { delivered, ...setbackOf(claimed, ended) };
+      delivered++;
+    }
+    return { delivered, againMs: 0 };
+  }
+
+  private async deliver(claimed: Claimed, rendering: Rendering): Promise<Ended | undefined> {
     if (claimed.state === null || claimed.state === 'disabled') {
       await this.deliveries.skip(claimed, 2_147_483_647);
       return undefined;
@@ -69,7 +87,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     const posted = await this.tryOnce(claimed, rendering).catch((err: unknown): Posted => {
       // What cannot be put into words or opened is a failed try, so that it holds back later events no longer than one.
       const { task_id: taskId, delivery } = claimed;
-      this.logger.warn({ err, taskId, delivery }, 'a webhook could not be prepared');
+      this.watch.log.warn({ err, taskId, delivery }, 'a webhook could not be prepared');
       return { durationMs: 0, error: RialtoError.from(err).code };
     });
     return posted && this.settle(claimed, posted);
@@ -82,23 +100,23 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     const secrets = claimed.secrets.map((sealed) => this.secrets.open(claimed.org_id, sealed));
     const body = claimed.body ?? (await rendering.bodyOf(format, seq));
     if (body === undefined) await this.deliveries.skip(claimed, seq);
-    else if (claimed.body !== null || (await this.deliveries.keepBody(claimed, body)))
-      return this.post.send({ id, config, secrets, mediaType: mediaTypeOf(format), body });
+    else if (claimed.body === null && !(await this.deliveries.keepBody(claimed, body))) this.watch.fenced();
+    else return this.post.send({ id, config, secrets, mediaType: mediaTypeOf(format), body });
     return undefined;
   }
 
-  private async settle(claimed: Claimed, posted: Posted): Promise<number | undefined> {
+  private async settle(claimed: Claimed, posted: Posted): Promise<Ended> {
     const verdict = verdictOf(claimed.format, claimed.attempts - claimed.earlier_attempts, posted, {
       now: systemClock.now(),
       chance: Math.random(),
     });
-    if (verdict.kind === 'delivered') {
-      await this.recorded(() => this.deliveries.delivered(claimed, posted));
-      return undefined;
-    }
-    await this.recorded(() => this.deliveries.failed(claimed, posted, verdict));
-    this.report(claimed, posted, verdict);
-    return verdict.kind === 'retry' ? verdict.inMs : undefined;
+    await this.recorded(() =>
+      verdict.kind === 'delivered'
+        ? this.deliveries.delivered(claimed, posted)
+        : this.deliveries.failed(claimed, posted, verdict),
+    );
+    this.watch.ended(claimed, posted, verdict);
+    return { posted, verdict };
   }
 
   /** What is not recorded is posted once more when the lease is over; so a database that hiccups is asked again. */
@@ -107,16 +125,25 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
       try {
         return await record();
       } catch (err) {
-        this.logger.warn({ err, pauseMs }, 'the outcome of a webhook could not be recorded; it is tried again');
+        this.watch.log.warn({ err, pauseMs }, 'the outcome of a webhook could not be recorded; it is tried again');
         await sleep(pauseMs);
       }
     }
     return record();
   }
+}
 
-  private report({ task_id: taskId, delivery, attempts }: Claimed, { status, error }: Posted, verdict: Verdict): void {
-    const facts = { taskId, delivery, attempt: attempts, status, error, ...verdict };
-    if (verdict.kind === 'retry') this.logger.info(facts, 'a webhook was not taken; it is tried again');
-    else this.logger.warn(facts, 'a webhook was given up');
-  }
+/** How a try ended, and what follows. */
+interface Ended {
+  readonly posted: Posted;
+  readonly verdict: Verdict;
+}
+
+function setbackOf({ delivery, attempts }: Claimed, { posted, verdict }: Ended): Pick<Round, 'againMs' | 'flaw'> {
+  const how = posted.error ?? `status_${posted.status}`;
+  const next = verdict.kind === 'retry' ? `tried again in ${Math.ceil(verdict.inMs / 1_000)} s` : 'given up';
+  const flaw = `${how}: delivery ${delivery}, attempt ${attempts}, ${Math.round(posted.durationMs)} ms; ${next}`;
+  // A dead delivery makes way for the one behind it.
+  const againMs = verdict.kind === 'retry' ? verdict.inMs : verdict.kind === 'dead' ? 0 : undefined;
+  return { flaw, ...(againMs !== undefined && { againMs }) };
 }

@@ -43,7 +43,7 @@ export class WebhookPost {
     const { config, body } = post;
     const authorization = await this.authorizationOf(post);
     const headers = headersOf(post, authorization);
-    const limits = { deadlineMs: timeoutMs, maxBytes: maxReadBytes };
+    const limits = { deadlineMs: timeoutMs, maxBytes: maxReadBytes, purpose: 'webhook' as const };
     const answer = await this.safeFetch.stream({ method: 'POST', url: config.url, headers, body, ...limits });
     const { status } = answer;
     const retryAfter = answer.headers['retry-after'];

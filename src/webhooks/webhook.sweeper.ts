@@ -1,6 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DueSweep } from '../platform/jobs/due-work.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
+import { unseenRun } from '../platform/jobs/job-run.js';
+import { QueueState } from '../platform/jobs/queue-state.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { DeliveryStore, type ConfigKey } from './delivery.store.js';
 import { keyOf, WebhookBell } from './webhook-bell.js';
@@ -17,6 +19,7 @@ export class WebhookSweeper implements Sweeper {
     deliveries: DeliveryStore,
     processor: WebhookDeliverProcessor,
     bell: WebhookBell,
+    state: QueueState,
     @Inject(LOGGER) log: Logger,
   ) {
     this.due = new DueSweep<ConfigKey>(
@@ -24,7 +27,8 @@ export class WebhookSweeper implements Sweeper {
         find: (limit) => deliveries.findDue(limit),
         keyOf,
         ring: (key) => bell.ring(key),
-        run: (key) => processor.handle(key),
+        run: (key) => processor.handle(key, unseenRun),
+        isHeld: () => state.isHeld('webhook.deliver'),
       },
       log,
     );

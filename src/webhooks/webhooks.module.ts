@@ -5,6 +5,9 @@ import { DeliveryLogService } from './delivery-log.service.js';
 import { DeliveryLogStore } from './delivery-log.store.js';
 import { DeliverySink } from './delivery.sink.js';
 import { DeliveryStore } from './delivery.store.js';
+import { DeliveryWatch } from './delivery-watch.js';
+import { DeliveryWatchStore } from './delivery-watch.store.js';
+import { DeliveryWatchSweeper } from './delivery-watch.sweeper.js';
 import { PushConfigStore } from './push-config.store.js';
 import { WebhookBell } from './webhook-bell.js';
 import { WebhookDeliverProcessor } from './webhook-deliver.processor.js';
@@ -29,6 +32,9 @@ import { WebhookTokens } from './webhook-tokens.js';
     DeliveryLogStore,
     DeliverySink,
     DeliveryStore,
+    DeliveryWatch,
+    DeliveryWatchStore,
+    DeliveryWatchSweeper,
     PushConfigStore,
     WebhookBell,
     WebhookDeliverer,

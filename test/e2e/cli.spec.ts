@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { Client } from 'pg';
+import { publish } from '../support/a2a.js';
 import { asAdmin, runPrefix } from '../support/admin.js';
 import { rialto } from '../support/cli.js';
 import { eventually } from '../support/eventually.js';
@@ -156,6 +157,8 @@ describe('rialto, beside a running gateway', () => {
   });
 
   it('doctor finds everything well, the MCP door included', async () => {
+    await publish(gateway);
+    await gateway.call('PATCH', '/api/orgs/default', { defaultAgent: 'echo' });
     const args = ['doctor', '--json', '--url', gateway.url];
     const { code, stdout } = await rialto(args, { ...env, RIALTO_TOKEN: gateway.token });
     const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: { check: string; status: string }[] };
@@ -165,12 +168,29 @@ describe('rialto, beside a running gateway', () => {
       'database',
       'schema',
       'queue',
+      'clock',
       'encryption-key',
       'auth',
       'gateway',
+      'card',
       'mcp',
+      'policy',
+      'task',
+      'webhook',
     ]);
     expect({ ok, code }).toEqual({ ok: true, code: 0 });
+    const left = (await gateway.call('GET', '/api/a2a/published')).body.items.map(({ name }: any) => name);
+    expect(left.filter((name: string) => name.startsWith('rialto-doctor'))).toEqual([]);
+    const tasks = await gateway.sql(`select status_state from a2a_tasks where agent_name like 'rialto-doctor-%'`);
+    expect(tasks).toEqual([{ status_state: 'completed' }]);
+  });
+
+  it('doctor says how a webhook can be tried where the gateway may not post to this machine', async () => {
+    const strict = await startTestGateway({ RIALTO_OUTBOUND_ALLOW: '192.0.2.0/24' }, gateway);
+    const { code, stdout } = await rialto(['doctor', '--url', strict.url], { ...env, RIALTO_TOKEN: gateway.token });
+    await strict.close();
+    expect(stdout).toMatch(/^skipped +webhook +.*add 127\.0\.0\.1\/32 to RIALTO_OUTBOUND_ALLOW/m);
+    expect(code).toBe(0);
   });
 
   it('doctor before the first start finds nothing amiss', async () => {
@@ -196,8 +216,15 @@ describe('rialto, beside a running gateway', () => {
     expect(key.stdout).toMatch(/^failed +encryption-key +RIALTO_ENCRYPTION_KEY is not the key/m);
     const token = await rialto(['doctor', '--url', gateway.url], { ...env, RIALTO_TOKEN: 'rlt_wrong' });
     expect(token.code).toBe(1);
-    expect(token.stdout).toMatch(/^failed +mcp /m);
-    expect((await rialto(['doctor', '--url', 'http://127.0.0.1:1'], env)).stderr).toBe('rialto: failed: gateway\n');
+    for (const check of ['mcp', 'policy', 'task', 'webhook'])
+      expect(token.stdout).toMatch(new RegExp(`^failed +${check} `, 'm'));
+    expect(token.stderr).toMatch(/^mcp: see RIALTO_TOKEN/m);
+    const silent = await rialto(['doctor', '--url', 'http://127.0.0.1:1'], env);
+    expect(silent.stderr).toBe('gateway: see its log, and `/readyz` for what is down\nrialto: failed: gateway\n');
+    const member = await gateway.tokenOf('default', 'mel');
+    const limited = await rialto(['doctor', '--url', gateway.url], { ...env, RIALTO_TOKEN: member });
+    expect(limited.code).toBe(0);
+    expect(limited.stdout).toMatch(/^skipped +task +the token is not that of an admin/m);
     const setting = await rialto(['doctor'], { ...env, RIALTO_PROT: '1' });
     expect(setting.stdout).toMatch(/^failed +config +RIALTO_PROT is not a setting/m);
   });

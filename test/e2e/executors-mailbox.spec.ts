@@ -251,7 +251,9 @@ describe('an agent whose tasks wait in a mailbox', () => {
     );
     const aDayAgo = `now() - interval '25 hours'`;
     await gateway.sql(`update a2a_tasks set status_timestamp = ${aDayAgo}, next_at = now() where id = $1`, [id]);
-    await gateway.gateway.get(TaskRunner).runStored(id as TaskId);
+    await (
+      await gateway.gateway.get(TaskRunner).begin(id as TaskId)
+    )?.ended;
     const { status } = await eventually(
       () => look(id),
       (task) => task.status.state === 'TASK_STATE_FAILED',

@@ -2,6 +2,8 @@ import pg from 'pg';
 import { alongTheKey, chainHead, waitingEvents } from '../../src/audit/audit.sealer.js';
 import type { Act } from '../../src/kernel/verb-bus.js';
 import { migrateDatabase } from '../../src/platform/database/migrate.js';
+import type { Pg } from '../../src/platform/database/pg.js';
+import { TaskWatchStore } from '../../src/tasks/task-watch.store.js';
 import { agentStatsRecorder } from '../../src/registry/agent-stats.recorder.js';
 import { asAdmin, runPrefix } from '../support/admin.js';
 
@@ -52,6 +54,25 @@ describe('plans of hot statements', () => {
     await client.query('rollback');
     expect(plan).toMatch(/Index (Only )?Scan using pk_audit_pending/);
     expect(plan).not.toMatch(/Bitmap|Seq Scan/);
+  });
+
+  it('a look at the promises about tasks reads a thousand of them along their keys', async () => {
+    await client.query(
+      `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq)
+       select gen_random_uuid(), $1, $1, 'a', 'c', 'o', '{}', 'completed', now(), '[]', '[]', 1, 1 from generate_series(1, 60000)`,
+      [org],
+    );
+    await client.query(
+      `insert into a2a_task_events (task_id, seq, body, terminal, at) select id, 1, '{}', true, now() from a2a_tasks`,
+    );
+    await client.query('analyze a2a_tasks, a2a_task_events');
+    let text = '';
+    const spy = { rows: (_name: string, sql: string) => ((text = sql), Promise.resolve([])) } as unknown as Pg;
+    await new TaskWatchStore(spy).breaches(org);
+    const plan = await planOf('uuid', text, org);
+    expect(plan).toMatch(/pk_a2a_tasks/);
+    expect(plan).toMatch(/pk_a2a_task_events/);
+    expect(plan).not.toMatch(/Seq Scan/);
   });
 
   it('the head of a chain is read from the end of its key', async () => {

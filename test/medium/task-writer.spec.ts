@@ -5,6 +5,7 @@ import { Pg } from '../../src/platform/database/pg.js';
 import { isGone, Presence } from '../../src/platform/database/presence.js';
 import type { RowStatement } from '../../src/platform/database/row-writer.js';
 import { createLogger } from '../../src/platform/telemetry/logger.js';
+import { Metrics } from '../../src/platform/telemetry/metrics.js';
 import { EventSinks } from '../../src/tasks/event-sinks.service.js';
 import { TaskLeases } from '../../src/tasks/task-lease.store.js';
 import { applyUpdate, openTask, type Moved, type Step } from '../../src/tasks/task.lifecycle.js';
@@ -58,7 +59,7 @@ describe('the write path of tasks', () => {
     await pool.query('create table notes (task_id uuid)');
     await pool.query('create table told (task_id uuid, org_id uuid, seq integer)');
     sinks.add({ name: 'told', sql: (events) => `insert into told select task_id, org_id, seq from ${events} e` });
-    writer = new TaskWriter(new Pg(pool), sinks);
+    writer = new TaskWriter(new Pg(pool), sinks, new Metrics());
     store = new TaskStore(new Pg(pool));
   });
 

@@ -5,6 +5,7 @@ import type { Presence } from '../../src/platform/database/presence.js';
 import { DeliveryLogStore } from '../../src/webhooks/delivery-log.store.js';
 import { DeliverySink } from '../../src/webhooks/delivery.sink.js';
 import { DeliveryStore } from '../../src/webhooks/delivery.store.js';
+import { DeliveryWatchStore } from '../../src/webhooks/delivery-watch.store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
 const none = '0190aaaa-0000-7000-8000-000000000000';
@@ -72,6 +73,15 @@ describe('plans of webhook statements', () => {
     const due = await plansOf((store) => store.findDue(200));
     expect(due).toMatch(/ix_webhook_deliveries_(due|pending)/);
     expect(due).not.toMatch(/Seq Scan on webhook_deliveries/);
+  });
+
+  it('a look at the order of deliveries, and at what waits, reads along indexes', async () => {
+    const look = await plansWith((spy) => new DeliveryWatchStore(spy).overtaken(600));
+    expect(look).toMatch(/ix_webhook_deliveries_created/);
+    expect(look).not.toMatch(/Seq Scan on webhook/);
+    const waiting = await plansOf((store) => store.waiting().catch(() => undefined));
+    expect(waiting).toMatch(/ix_webhook_deliveries_(due|pending)/);
+    expect(waiting).not.toMatch(/Seq Scan on webhook/);
   });
 
   it('lists read no more than a page: of all, and of the few that were given up among any number', async () => {

@@ -11,11 +11,11 @@ export interface PrivateRedis {
   stop(): Promise<void>;
 }
 
-/** Starts a private redis-server on a free port; undefined when this machine has none. It ends with this process. */
-export async function startRedis(): Promise<PrivateRedis | undefined> {
+/** Starts a private redis-server on a free port, or on this one; undefined when this machine has none. It ends with this process. */
+export async function startRedis(at?: number): Promise<PrivateRedis | undefined> {
   if (!isInstalled('redis-server')) return undefined;
   for (let attempt = 0; attempt < 5; attempt++) {
-    const port = await freePort();
+    const port = at ?? (await freePort());
     const flags = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', '/tmp'];
     const child = spawn('redis-server', flags, { stdio: ['ignore', 'pipe', 'ignore'] });
     if (await isReady(child)) return handleOf(child, port);
@@ -45,7 +45,8 @@ async function isReady(child: ChildProcess): Promise<boolean> {
   return false;
 }
 
-function isInstalled(program: string): boolean {
+/** Whether a program of this name can be run. */
+export function isInstalled(program: string): boolean {
   try {
     execFileSync(program, ['--version'], { stdio: 'ignore' });
     return true;

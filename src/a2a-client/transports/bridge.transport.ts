@@ -118,6 +118,7 @@ export class BridgeTransport {
       body: wire.body,
       deadlineMs: deadline.leftMs,
       maxBytes: maxReplyBytes,
+      purpose: 'agent',
       signal: signals,
     });
     try {

@@ -157,7 +157,8 @@ export class SdkTransport {
       return [transport, options];
     }
     const headers = (url: URL) => hop.headers.of(url.href, hop);
-    const plain = this.client.asFetch({ deadlineMs: deadline.leftMs, maxBytes, headers, signal: life.signal });
+    const purpose = expectsReply ? ('agent' as const) : undefined;
+    const plain = this.client.asFetch({ deadlineMs: deadline.leftMs, maxBytes, headers, signal: life.signal, purpose });
     const fetchImpl = checkedFetch(plain, { ...this.limits, endpoint, expectsReply, amend: hop.amend });
     return [await httpTransport(endpoint, fetchImpl), options];
   }

@@ -36,6 +36,7 @@ export const problemStatus: Record<ErrorCode, number> = {
   remote_task_failed: 502,
   remote_error: 502,
   canceled: 499,
+  poisoned: 500,
   unavailable: 503,
   internal: 500,
 };

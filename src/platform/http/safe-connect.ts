@@ -16,6 +16,8 @@ export type Resolve = (host: string) => Promise<ResolvedAddress[]>;
 /** Where bytes may go: the URL rules, and how names become addresses (the system's resolver unless a test says otherwise). */
 export interface OutboundPolicy extends UrlRules {
   readonly resolve?: Resolve;
+  /** Told of each request with a purpose that went out and brought no answer: nobody knows whether it was taken (I5). */
+  readonly unanswered?: (purpose: string) => void;
 }
 
 const resolveLimitMs = 3_000;

@@ -66,6 +66,11 @@ export abstract class Exchange {
     return this.finished;
   }
 
+  /** True when it went out on a socket and not even a status came back. */
+  get isUnanswered(): boolean {
+    return this.controller !== undefined && this.status === 0;
+  }
+
   protected abstract took(chunk: Buffer): void;
   protected abstract ended(): void;
   protected begun(): void {}

@@ -26,6 +26,8 @@ export interface SafeRequest {
   /** Cap on the body, on the wire and inflated. */
   maxBytes: number;
   signal?: AbortSignal | readonly AbortSignal[];
+  /** Of what must not be done twice: who takes it, for counting. */
+  purpose?: 'agent' | 'service' | 'webhook';
   /** GET and HEAD only; 0 by default: a 3xx is returned as it is, as is the last one when hops run out. */
   redirects?: number;
 }
@@ -165,7 +167,10 @@ export class SafeFetch {
         const path = hop.url.pathname + hop.url.search;
         connections.dispatch({ path, method, headers: hop.headers, body: request.body }, exchange);
       }
-      await exchange.ready;
+      await exchange.ready.catch((error: unknown) => {
+        if (exchange.isUnanswered && request.purpose !== undefined) this.policy.unanswered?.(request.purpose);
+        throw error;
+      });
       const next = left > 0 ? nextHop(exchange, hop) : undefined;
       if (next === undefined) return { exchange, url: hop.url.href };
       exchange.fail(new RialtoError('canceled'));

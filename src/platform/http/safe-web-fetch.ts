@@ -1,11 +1,12 @@
 import { RialtoError } from '../../kernel/errors.js';
-import type { SafeFetch, SafeStream } from './safe-fetch.js';
+import type { SafeFetch, SafeRequest, SafeStream } from './safe-fetch.js';
 
 /** What an SDK's requests are held to. `headers` runs per request, just before it leaves, and wins over the SDK's own. */
 export interface FetchLimits {
   deadlineMs: number;
   maxBytes: number;
   signal?: AbortSignal;
+  purpose?: SafeRequest['purpose'];
   /** Is told the URL, so a credential can be kept to the origin it was given for (abuse 18). */
   headers?: (url: URL) => Promise<Record<string, string>> | Record<string, string>;
 }
@@ -115,9 +116,9 @@ export function webFetch(client: SafeFetch, limits: FetchLimits): Fetch {
       client.check(url);
       const added = (await limits.headers?.(new URL(url))) ?? {};
       for (const name of Object.keys(added)) headers[name.toLowerCase()] = added[name]!;
-      const { deadlineMs, maxBytes } = limits;
+      const { deadlineMs, maxBytes, purpose } = limits;
       return webResponse(
-        await client.stream({ method, url, headers, body, deadlineMs, maxBytes, signal: signals }),
+        await client.stream({ method, url, headers, body, deadlineMs, maxBytes, purpose, signal: signals }),
         signal,
       );
     } catch (error) {

@@ -5,6 +5,7 @@ import type { Express, NextFunction, Request, RequestHandler, Response } from 'e
 import { jobs } from '../../kernel/jobs.js';
 import type { DoorRequest } from '../http/http.types.js';
 import type { Gate } from '../http/openapi.js';
+import { PublicUrl } from '../http/public-url.js';
 import { sendProblem } from '../http/problem.js';
 
 const boardPath = '/admin/queues';
@@ -31,12 +32,24 @@ async function loadBoard(app: NestExpressApplication): Promise<RequestHandler> {
   ]);
   const adapter = new ExpressAdapter();
   adapter.setBasePath(boardPath);
+  const { base } = app.get(PublicUrl);
+  const ofTask = { externalJobUrl: ({ data }: { data: unknown }) => taskLink(base, data) };
   const queues = Object.values(jobs).map(
-    ({ queue }) => new BullMQAdapter(app.get<Queue>(getQueueToken(queue), { strict: false })),
+    ({ queue, payload }) =>
+      new BullMQAdapter(
+        app.get<Queue>(getQueueToken(queue), { strict: false }),
+        'taskId' in payload.shape ? ofTask : {},
+      ),
   );
   createBullBoard({ queues, serverAdapter: adapter, options: { uiConfig: { boardTitle: 'Rialto queues' } } });
   adapter.setErrorHandler(boardError);
   return (adapter.getRouter() as Express).disable('x-powered-by');
+}
+
+/** From a job to the task that it is about. */
+function taskLink(base: string, data: unknown): { displayText: string; href: string } {
+  const { taskId } = (data ?? {}) as { taskId?: unknown };
+  return { displayText: 'Task', href: `${base}/api/a2a/tasks/${encodeURIComponent(String(taskId))}` };
 }
 
 /** An error in the board's own form, without the stack that it would tell in development. */

@@ -1,4 +1,5 @@
 import type { Logger } from '../telemetry/logger.js';
+import { AttemptFailed } from './job-run.js';
 
 /** How due work of one kind is found and done. */
 export interface DueWork<Item> {
@@ -9,6 +10,8 @@ export interface DueWork<Item> {
   readonly ring: (item: Item) => void;
   /** Does it here; claims first, for others may have it by now. */
   readonly run: (item: Item) => Promise<void>;
+  /** True while an operator holds the queue: then nothing is done past it. */
+  readonly isHeld: () => Promise<boolean>;
 }
 
 const perSweep = 200;
@@ -29,10 +32,12 @@ export class DueSweep<Item> {
 
   async sweep(): Promise<void> {
     const due = await this.work.find(perSweep);
+    if (due.length === 0) return void (this.rung = new Set());
+    const isHeld = await this.work.isHeld();
     const before = this.rung;
     this.rung = new Set(due.map((item) => this.work.keyOf(item)));
     for (const item of due) {
-      if (before.has(this.work.keyOf(item))) this.runHere(item);
+      if (before.has(this.work.keyOf(item)) && !isHeld) this.runHere(item);
       else this.work.ring(item);
     }
   }
@@ -43,7 +48,9 @@ export class DueSweep<Item> {
     this.here.add(key);
     this.work
       .run(item)
-      .catch((err: unknown) => this.log.warn({ err, due: key }, 'due work could not be done'))
+      .catch((err: unknown) => {
+        if (!(err instanceof AttemptFailed)) this.log.warn({ err, due: key }, 'due work could not be done');
+      })
       .finally(() => this.here.delete(key));
   }
 }

@@ -1,9 +1,11 @@
-import type { Queue } from 'bullmq';
-import { jobs, type JobName, type JobPayload } from '../../kernel/jobs.js';
+import type { JobsOptions, Queue } from 'bullmq';
+import type { JobName, JobPayload } from '../../kernel/jobs.js';
 import type { Tx } from '../database/tx.js';
 import type { Logger } from '../telemetry/logger.js';
 
 const ringBudgetMs = 50;
+/** What the board still shows of ended jobs: by number, and the failed ones for a week at most. */
+const kept = { removeOnComplete: { count: 200 }, removeOnFail: { count: 1_000, age: 7 * 86_400 } };
 
 /** Rings for a worker: "look again at this row". Best effort; a lost ring costs time, the sweeper finds the row. */
 export class JobBell {
@@ -18,24 +20,30 @@ export class JobBell {
     else void this.send(name, payload, key);
   }
 
+  /** Rings in so many milliseconds; until then the board shows a delayed job, which an operator may promote. One per key. */
+  ringLater<Name extends JobName>(name: Name, payload: JobPayload<Name>, key: string, delay: number): void {
+    void this.add(name, payload, {
+      delay,
+      deduplication: { id: `${key}-later`, replace: true, keepLastIfActive: true },
+    });
+  }
+
   /** True when the queue took the ring within its budget. */
   async send<Name extends JobName>(name: Name, payload: JobPayload<Name>, key: string): Promise<boolean> {
+    return this.add(name, payload, { deduplication: { id: key, keepLastIfActive: true } });
+  }
+
+  private async add<Name extends JobName>(name: Name, payload: JobPayload<Name>, how: JobsOptions): Promise<boolean> {
     const queue = this.queues.get(name);
     if (!queue) return false;
-    const added = queue
-      .add(jobs[name].queue, payload, {
-        attempts: 1,
-        deduplication: { id: key, keepLastIfActive: true },
-        removeOnComplete: { count: 200 },
-        removeOnFail: { count: 1_000 },
-      })
-      .then(
-        () => true,
-        (err: unknown) => {
-          this.log.warn({ err, job: name }, 'the queue did not take a ring; the sweeper will find the row');
-          return false;
-        },
-      );
+    // The queue numbers its jobs itself: an id of ours that is still kept would be ignored without a word.
+    const added = queue.add(name, payload, { attempts: 1, keepLogs: 100, ...kept, ...how }).then(
+      () => true,
+      (err: unknown) => {
+        this.log.warn({ err, job: name }, 'the queue did not take a ring; the sweeper will find the row');
+        return false;
+      },
+    );
     return Promise.race([added, new Promise<boolean>((resolve) => setTimeout(resolve, ringBudgetMs, false).unref())]);
   }
 }

@@ -6,6 +6,7 @@ import {
   type BeforeApplicationShutdown,
   type DynamicModule,
   type OnApplicationBootstrap,
+  type OnModuleDestroy,
 } from '@nestjs/common';
 import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import type { Queue } from 'bullmq';
@@ -16,29 +17,33 @@ import { HandlesJob, Sweeps, type JobHandler, type Sweeper } from './handles-job
 import { JobBell } from './job-bell.js';
 import type { QueueBackend } from './queue-backend.js';
 import { checkWiring } from './wiring.check.js';
+import { QueueState } from './queue-state.js';
 import { QueueTrouble } from './queue-trouble.js';
 import { Sweeping } from './sweeps.js';
 import { WorkerHost } from './worker-host.js';
 
-const QUEUE_BACKEND = Symbol('QueueBackend');
 const names = Object.keys(jobs) as JobName[];
 const tokens = names.map((name) => getQueueToken(jobs[name].queue));
+
+function byName(queues: readonly Queue[]): Map<JobName, Queue> {
+  return new Map(names.map((name, index) => [name, queues[index]!]));
+}
 
 /** Queues of the catalogue, the bell, and in the roles `all` and `worker` the workers and sweepers. */
 @Global()
 @Module({})
-export class JobsModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class JobsModule implements OnApplicationBootstrap, OnModuleDestroy, BeforeApplicationShutdown {
   private readonly host?: WorkerHost;
+  private closed?: Promise<unknown>;
 
   constructor(
     @Inject(SETTINGS) settings: Settings,
-    @Inject(QUEUE_BACKEND) backend: QueueBackend,
-    @Inject(LOGGER) log: Logger,
+    host: WorkerHost,
     private readonly discovery: DiscoveryService,
     private readonly sweeping: Sweeping,
     private readonly trouble: QueueTrouble,
   ) {
-    if (settings.RIALTO_ROLE !== 'api') this.host = new WorkerHost(backend.options, log, trouble);
+    if (settings.RIALTO_ROLE !== 'api') this.host = host;
   }
 
   static register(backend: QueueBackend): DynamicModule {
@@ -50,19 +55,25 @@ export class JobsModule implements OnApplicationBootstrap, BeforeApplicationShut
         ...names.map((name) => BullModule.registerQueue({ name: jobs[name].queue })),
       ],
       providers: [
-        { provide: QUEUE_BACKEND, useValue: backend },
         Sweeping,
         { provide: QueueTrouble, useFactory: (log: Logger) => new QueueTrouble(log), inject: [LOGGER] },
         {
           provide: JobBell,
           useFactory: (log: Logger, trouble: QueueTrouble, ...queues: Queue[]) => {
             for (const queue of queues) queue.on('error', (err) => trouble.report(queue.name, err));
-            return new JobBell(new Map(names.map((name, index) => [name, queues[index]!])), log);
+            return new JobBell(byName(queues), log);
           },
           inject: [LOGGER, QueueTrouble, ...tokens],
         },
+        {
+          provide: WorkerHost,
+          useFactory: (state: QueueState, log: Logger, trouble: QueueTrouble) =>
+            new WorkerHost(backend.workerOptions, state, log, trouble),
+          inject: [QueueState, LOGGER, QueueTrouble],
+        },
+        { provide: QueueState, useFactory: (...queues: Queue[]) => new QueueState(byName(queues)), inject: tokens },
       ],
-      exports: [JobBell, BullModule],
+      exports: [JobBell, QueueState, BullModule],
     };
   }
 
@@ -82,10 +93,14 @@ export class JobsModule implements OnApplicationBootstrap, BeforeApplicationShut
     this.sweeping.start(new Map(sweepers));
   }
 
+  /** The first of the hooks: from now on nothing is taken (F12). */
+  onModuleDestroy(): void {
+    this.trouble.expect();
+    this.closed ??= Promise.all([this.sweeping.close(), this.host?.close()]);
+  }
+
   /** Before the shutdown hooks, in one of which the database connections end under whoever still works. */
   async beforeApplicationShutdown(): Promise<void> {
-    this.trouble.expect();
-    await this.sweeping.close();
-    await this.host?.close();
+    await this.closed;
   }
 }

@@ -7,10 +7,20 @@ import type { Settings } from '../config/settings.js';
 /** Queue objects share this pool: each listener keeps one connection of it, so there is room for those and a few queries. */
 const queuePoolSize = 8;
 
+/** A server that takes commands and never answers keeps nobody longer. */
+const commandMs = 5_000;
+/** A connection that brings no answer is a dead one; a worker may wait for a job for 10 s. */
+const silenceMs = { queue: 10_000, worker: 30_000 };
+const longestPauseMs = 2_000;
+const retryStrategy = (times: number): number => Math.min(times * 100, longestPauseMs);
+
 /** How queues and workers of this process reach their backend. */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
+  /** Of queues: what cannot be said at once is not said (F15). */
   readonly options: QueueOptions;
+  /** Of workers, which wait for as long as it takes. */
+  readonly workerOptions: QueueOptions;
   /** Resolves when the backend answers, rejects when it does not. */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -56,7 +66,20 @@ async function redisBackend(url: string, prefix: string): Promise<QueueBackend> 
   health.on('error', () => undefined);
   return {
     kind: 'redis',
-    options: { connection: { url, maxRetriesPerRequest: null }, prefix },
+    options: {
+      connection: {
+        url,
+        retryStrategy,
+        socketTimeout: silenceMs.queue,
+        enableOfflineQueue: false,
+        commandTimeout: commandMs,
+      },
+      prefix,
+    },
+    workerOptions: {
+      connection: { url, retryStrategy, socketTimeout: silenceMs.worker, maxRetriesPerRequest: null },
+      prefix,
+    },
     ping: async () => void (await health.ping()),
     close: () => Promise.resolve(health.disconnect()),
   };
@@ -75,6 +98,7 @@ function postgresBackend(databaseUrl: string): Promise<QueueBackend> {
   return Promise.resolve({
     kind: 'postgres',
     options: { connection: pool as never },
+    workerOptions: { connection: pool as never },
     ping: async () => void (await pool.query('select 1')),
     close: () => pool.end(),
   });

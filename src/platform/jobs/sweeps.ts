@@ -5,6 +5,7 @@ import { systemClock } from '../../kernel/clock.js';
 import { jobs, type JobPayload } from '../../kernel/jobs.js';
 import { LOGGER, type Logger } from '../telemetry/logger.js';
 import { HandlesJob, type JobHandler, type Sweeper } from './handles-job.decorator.js';
+import { QueueState } from './queue-state.js';
 
 /** Below this interval the queue is no help: each process sweeps by its own timer. */
 const leastScheduledMs = 1_000;
@@ -23,21 +24,33 @@ export class Sweeping implements JobHandler<'sweep.run'> {
 
   constructor(
     @InjectQueue(jobs['sweep.run'].queue) private readonly queue: Queue,
+    private readonly state: QueueState,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   start(sweepers: ReadonlyMap<string, Sweeper>): void {
     for (const [name, sweeper] of sweepers) {
       this.sweepers.set(name, sweeper);
-      void this.run(name);
       const scheduled = sweeper.everyMs >= leastScheduledMs;
+      const look = (): void => void (scheduled ? this.past(name, sweeper.everyMs) : this.quietly(name));
       if (scheduled) this.schedule(name, sweeper.everyMs);
-      const silence = scheduled ? 2 * sweeper.everyMs : 0;
-      const look = (): void => {
-        if (systemClock.elapsed() - (this.heard.get(name) ?? 0) >= silence) void this.run(name);
-      };
+      this.heard.set(name, Number.NEGATIVE_INFINITY);
+      look();
       this.timers.push(setInterval(look, sweeper.everyMs));
     }
+  }
+
+  /** What the queue does not bring in time is done without it, unless an operator holds it. */
+  private async past(name: string, everyMs: number): Promise<void> {
+    const silentMs = systemClock.elapsed() - this.heard.get(name)!;
+    if (silentMs < 2 * everyMs || (await this.state.isHeld('sweep.run')) || !this.sweepers.has(name)) return;
+    // A queue that lost everything has lost the schedule too.
+    if (Number.isFinite(silentMs)) this.schedule(name, everyMs);
+    await this.quietly(name);
+  }
+
+  private async quietly(name: string): Promise<void> {
+    await this.run(name).catch((err: unknown) => this.log.warn({ err, sweeper: name }, 'a sweep failed'));
   }
 
   async handle({ sweeper }: JobPayload<'sweep.run'>): Promise<void> {
@@ -48,7 +61,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
   async close(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer);
     this.sweepers.clear();
-    await Promise.all(this.running.values());
+    await Promise.allSettled(this.running.values());
   }
 
   private schedule(name: string, every: number): void {
@@ -67,7 +80,6 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     const run = this.sweepers
       .get(name)!
       .sweep()
-      .catch((err: unknown) => this.log.warn({ err, sweeper: name }, 'a sweep failed'))
       .finally(() => this.running.delete(name));
     this.running.set(name, run);
     return run;

@@ -1,44 +1,122 @@
-import { Worker, type QueueOptions } from 'bullmq';
+import { Worker, type Job, type JobJson, type QueueOptions } from 'bullmq';
+import { systemClock } from '../../kernel/clock.js';
+import { errorCodes, RialtoError } from '../../kernel/errors.js';
 import { jobs, type JobName } from '../../kernel/jobs.js';
 import type { Logger } from '../telemetry/logger.js';
 import type { JobHandler } from './handles-job.decorator.js';
+import { AttemptFailed, QueuedRun } from './job-run.js';
+import type { QueueState } from './queue-state.js';
 import type { QueueTrouble } from './queue-trouble.js';
 
 const closeBudgetMs = 20_000;
+/** What a killed process held is offered again after two looks; its rows are taken over long before. */
+const stalledInterval = 10_000;
+/** Rows say when work is given up, never the queue (F9). */
+const maxStalledCount = 1_000_000;
+
+/** How long a worker may ask for nothing while jobs wait, and how often that is looked at, in milliseconds. */
+const usualPatience = { wedgedMs: 30_000, lookMs: 5_000 };
 
 /** The queue workers of this process; made only in the roles `all` and `worker`. */
 export class WorkerHost {
-  private readonly workers: Worker[] = [];
+  private readonly workers = new Map<JobName, WatchedWorker>();
+  private watch?: NodeJS.Timeout;
 
   constructor(
     private readonly options: QueueOptions,
+    private readonly state: QueueState,
     private readonly log: Logger,
     private readonly trouble: QueueTrouble,
+    private readonly patience = usualPatience,
   ) {}
 
   start(handlers: ReadonlyMap<JobName, JobHandler<JobName>>): void {
-    for (const [name, handler] of handlers) this.workers.push(this.startWorker(name, handler));
+    for (const [name, handler] of handlers) this.startWorker(name, handler);
+    const look = (): void => handlers.forEach((handler, name) => void this.replaceWedged(name, handler));
+    this.watch = setInterval(look, this.patience.lookMs);
   }
 
-  private startWorker(name: JobName, handler: JobHandler<JobName>): Worker {
-    const { queue, payload, concurrency } = jobs[name];
-    // Payloads are parsed again when taken: what lies in the queue may be yesterday's.
-    const worker = new Worker(queue, async (job) => handler.handle(payload.parse(job.data)), {
+  private startWorker(name: JobName, handler: JobHandler<JobName>): void {
+    const { queue, concurrency } = jobs[name];
+    const worker = new WatchedWorker(queue, (job: Job) => this.work(name, handler, job), {
       ...this.options,
       concurrency,
-      maxStalledCount: 1_000,
+      maxStalledCount,
+      stalledInterval,
     });
     worker.on('error', (err) => this.trouble.report(queue, err));
-    worker.on('failed', (job, err) => this.log.warn({ err, queue, jobId: job?.id }, 'a job failed'));
-    return worker;
+    this.workers.set(name, worker);
+  }
+
+  /** A worker that lost its queue without a word asks for nothing, for ever (F16). */
+  private async replaceWedged(name: JobName, handler: JobHandler<JobName>): Promise<void> {
+    const worker = this.workers.get(name)!;
+    if (worker.silentMs < this.patience.wedgedMs || !(await this.state.hasWaiting(name))) return;
+    if (this.workers.get(name) !== worker || !this.watch) return;
+    this.log.warn({ queue: worker.name, silentMs: worker.silentMs }, 'a worker asks for no jobs; it is made anew');
+    worker.close(true).catch(() => undefined);
+    this.startWorker(name, handler);
+  }
+
+  /** Payloads are parsed again when taken: what lies in the queue may be yesterday's, or anybody's (F19). */
+  private async work(name: JobName, handler: JobHandler<JobName>, job: Job): Promise<void> {
+    const { queue, payload } = jobs[name];
+    const parsed = payload.safeParse(job.data);
+    const run = new QueuedRun(job);
+    try {
+      if (!parsed.success) throw new RialtoError('invalid_params', { message: 'not a payload of this queue; dropped' });
+      await handler.handle(parsed.data, run);
+    } catch (err) {
+      if (err instanceof AttemptFailed) throw err;
+      this.log.warn({ err, queue, jobId: job.id }, 'a job failed');
+      throw new AttemptFailed(reasonOf(err));
+    } finally {
+      await run.settled();
+    }
   }
 
   /** Stops taking work, gives running jobs a bounded time, then lets go: rows with expired leases are taken over. */
   async close(): Promise<void> {
-    const closed = Promise.all(this.workers.map((worker) => worker.close()));
+    clearInterval(this.watch);
+    this.watch = undefined;
+    const workers = [...this.workers.values()];
+    const closed = Promise.all(workers.map((worker) => worker.close()));
     const late = new Promise<'late'>((resolve) => setTimeout(resolve, closeBudgetMs, 'late').unref());
     if ((await Promise.race([closed, late])) === 'late') {
-      await Promise.all(this.workers.map((worker) => worker.close(true)));
+      await Promise.all(workers.map((worker) => worker.close(true)));
     }
   }
+}
+
+/** A worker that knows how long ago it last asked for work. */
+class WatchedWorker extends Worker {
+  private asked = systemClock.elapsed();
+  private busy = 0;
+
+  /** 0 while it has as much as it may have, and so has no reason to ask. */
+  get silentMs(): number {
+    return this.busy < this.concurrency ? systemClock.elapsed() - this.asked : 0;
+  }
+
+  protected override nextJobFromJobData(data?: JobJson, id?: string, token?: string) {
+    this.asked = systemClock.elapsed();
+    return super.nextJobFromJobData(data, id, token);
+  }
+
+  protected override async callProcessJob(job: Job, token: string, signal?: AbortSignal): Promise<unknown> {
+    this.busy++;
+    try {
+      return (await super.callProcessJob(job, token, signal)) as unknown;
+    } finally {
+      this.busy--;
+      this.asked = systemClock.elapsed();
+    }
+  }
+}
+
+/** An error nobody foresaw may say anything; the log has it, the board its title. */
+function reasonOf(error: unknown): string {
+  const { code, message } = RialtoError.from(error);
+  const { title, public: isPublic } = errorCodes[code];
+  return `${code}: ${isPublic ? message : title}`;
 }

@@ -1,11 +1,29 @@
 import { createServer, type Server } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { systemClock } from '../../kernel/clock.js';
 
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+const ages = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 43_200, 259_200];
+const askedMs = 2_000;
+const sameScrapeMs = 500;
+/** More due rows than this are not counted. */
+export const mostCounted = 10_000;
+
+/** Promises that are looked at while the gateway runs (reliability 3.0). */
+export const invariants = ['I1', 'I2', 'I3', 'I6'] as const;
+export type Invariant = (typeof invariants)[number];
+
+/** What waits of a kind of work. */
+export interface Waiting {
+  readonly count: number;
+  readonly lagSeconds: number;
+}
 
 /** What Prometheus may ask: served on a port of its own, never through the public doors. */
 export class Metrics {
   readonly registry = new Registry();
+  private readonly waiting = new Map<string, () => Promise<Waiting>>();
   readonly acts = new Counter({
     name: 'rialto_acts_total',
     help: 'Acts by Cedar action and outcome',
@@ -37,9 +55,49 @@ export class Metrics {
     help: 'Requests refused with 401',
     registers: [this.registry],
   });
+  readonly takeovers = new Counter({
+    name: 'rialto_lease_takeovers_total',
+    help: 'Work taken over from a holder that was lost',
+    labelNames: ['kind'],
+    registers: [this.registry],
+  });
+  readonly fencedWrites = new Counter({
+    name: 'rialto_fenced_writes_total',
+    help: 'Writes that changed nothing, because somebody else had moved the row on',
+    labelNames: ['kind'],
+    registers: [this.registry],
+  });
+  readonly ambiguousSends = new Counter({
+    name: 'rialto_ambiguous_sends_total',
+    help: 'Requests that went out and brought no answer: nobody knows whether they were taken',
+    labelNames: ['to'],
+    registers: [this.registry],
+  });
+  readonly deliveryAttempts = new Counter({
+    name: 'rialto_webhook_attempts_total',
+    help: 'Tries to deliver a webhook by what followed: delivered, retry, dead, closed',
+    labelNames: ['outcome'],
+    registers: [this.registry],
+  });
+  readonly deliveryAge = new Histogram({
+    name: 'rialto_webhook_age_seconds',
+    help: 'Age of an event when its webhook was taken',
+    buckets: ages,
+    registers: [this.registry],
+  });
+  readonly dueLag = this.asked(
+    'rialto_due_lag_seconds',
+    'How long the oldest work that is due waits for somebody; 0 when none does',
+    ({ lagSeconds }) => lagSeconds,
+  );
+  readonly due = this.asked(
+    'rialto_due',
+    `Work that is due and that nobody has taken, counted up to ${mostCounted}`,
+    ({ count }) => count,
+  );
   readonly invariantViolations = new Counter({
     name: 'rialto_invariant_violation_total',
-    help: 'Must read 0',
+    help: 'Must read 0: I1 work nobody will ever do or past its deadline, I2 an event after the end or a second end, I3 a gap in a log, I6 webhooks out of order',
     labelNames: ['inv'],
     registers: [this.registry],
   });
@@ -54,6 +112,32 @@ export class Metrics {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
+    for (const inv of invariants) this.invariantViolations.inc({ inv }, 0);
+  }
+
+  /** Tells how to learn what waits of a kind; asked whenever somebody scrapes. */
+  waits(kind: string, ask: () => Promise<Waiting>): void {
+    let known: { at: number; answer: Promise<Waiting> } | undefined;
+    // One look for all gauges of a scrape.
+    this.waiting.set(kind, () => {
+      const at = systemClock.elapsed();
+      if (!known || at - known.at > sameScrapeMs) known = { at, answer: ask() };
+      return known.answer;
+    });
+  }
+
+  /** A gauge over everything that waits. What does not answer in time is not shown, rather than shown as it was. */
+  private asked(name: string, help: string, value: (waiting: Waiting) => number): Gauge {
+    const { waiting } = this;
+    const collect = async function (this: Gauge): Promise<void> {
+      this.reset();
+      const late = new Promise<undefined>((resolve) => setTimeout(resolve, askedMs, undefined).unref());
+      for (const [kind, ask] of waiting) {
+        const answer = await Promise.race([ask().catch(() => undefined), late]);
+        if (answer) this.set({ kind }, value(answer));
+      }
+    };
+    return new Gauge({ name, help, labelNames: ['kind'], registers: [this.registry], collect });
   }
 
   /** Serves `/metrics`; resolves with the port, rejects when it is taken. */

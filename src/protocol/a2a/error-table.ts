@@ -122,6 +122,7 @@ export const errorRows = {
   remote_task_failed: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
   remote_error: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
   canceled: { rpc: -32603, http: 499, grpc: 'CANCELLED' },
+  poisoned: { rpc: -32603, http: 500, grpc: 'ABORTED' },
   unavailable: { rpc: -32603, http: 503, grpc: 'UNAVAILABLE' },
   internal: { rpc: -32603, http: 500, grpc: 'INTERNAL' },
 } as const satisfies Record<ErrorCode, ErrorRow>;

@@ -72,6 +72,7 @@ export class HttpCalls {
       body,
       deadlineMs: timeoutMs,
       maxBytes: this.settings.RIALTO_MAX_BODY_BYTES,
+      purpose: 'service',
       signal,
     });
   }

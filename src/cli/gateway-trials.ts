@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../kernel/clock.js';
+import { newId } from '../kernel/ids.js';
+import type { GatewayProbe } from './gateway-probe.js';
+import { CommandError, Skipped } from './io.js';
+
+const taskMs = 15_000;
+const pollMs = 100;
+const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+
+/** Things done with a running gateway to see that they can be done. Nothing of them stays but a task that says where it is from. */
+export class GatewayTrials {
+  constructor(
+    private readonly gateway: GatewayProbe,
+    private readonly token: string,
+  ) {}
+
+  /** Whether a decision is made at all; which one is the policies' affair. */
+  async policy(): Promise<string> {
+    const question = { principal: 'User::"rialto-doctor"', action: 'task_read', resource: 'Task::"rialto-doctor"' };
+    const { decision } = await this.ask<{ decision: string }>('POST', '/api/policies/test', question);
+    return `a decision is made: ${decision}`;
+  }
+
+  /** An echo agent of a name of its own is published, given a task through the queue, and removed. */
+  async task(): Promise<string> {
+    const name = `rialto-doctor-${randomBytes(4).toString('hex')}`;
+    const agent = await this.ask<{ id: string }>('POST', '/api/a2a/published', {
+      name,
+      description: 'Made by `rialto doctor`; it may be deleted.',
+      executor: { kind: 'echo' },
+      a2a_enabled: true,
+    });
+    try {
+      return await this.send(name);
+    } finally {
+      await this.ask('DELETE', `/api/a2a/published/${agent.id}`);
+    }
+  }
+
+  /** The gateway posts its test event to a receiver of ours. */
+  async webhook(): Promise<string> {
+    const { hostname } = new URL(this.gateway.url);
+    if (!loopback.test(hostname))
+      throw new Skipped('tried only beside a gateway: it could not reach a receiver on this machine');
+    const received: string[] = [];
+    const receiver = await listen((id) => received.push(id));
+    try {
+      const { port } = receiver.address() as AddressInfo;
+      const url = `http://127.0.0.1:${port}/rialto-doctor`;
+      const { id, status, error } = await this.ask<TestResult>('POST', '/api/webhooks/test', { url });
+      if (error !== null) throw new CommandError(`the gateway could not post to ${url}: ${error}`);
+      if (!received.includes(id)) throw new CommandError(`the gateway says that it posted to ${url}; nothing came`);
+      return `delivered, answered ${status}`;
+    } catch (error) {
+      if (!(error instanceof CommandError) || !error.message.includes('url_not_allowed')) throw error;
+      throw new Skipped(
+        'this gateway posts to no loopback address; add 127.0.0.1/32 to RIALTO_OUTBOUND_ALLOW to try it',
+      );
+    } finally {
+      receiver.close();
+    }
+  }
+
+  private async send(agent: string): Promise<string> {
+    const message = { messageId: newId(), role: 'ROLE_USER', parts: [{ text: 'rialto doctor' }] };
+    const params = { message, configuration: { returnImmediately: true }, metadata: { madeBy: 'rialto doctor' } };
+    const begun = systemClock.elapsed();
+    const { result, error } = await this.ask<Reply>('POST', `/a2a/agents/${agent}`, {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'SendMessage',
+      params,
+    });
+    if (!result) throw new CommandError(`the task was refused: ${error?.message}`);
+    for (; systemClock.elapsed() - begun < taskMs; await sleep(pollMs)) {
+      const { state } = await this.ask<{ state: string }>('GET', `/api/a2a/tasks/${result.task.id}`);
+      if (state === 'completed') return `completed in ${Math.round(systemClock.elapsed() - begun)} ms`;
+      if (state === 'failed' || state === 'rejected') throw new CommandError(`the task ended as ${state}`);
+    }
+    throw new CommandError(`the task did not end in ${taskMs / 1_000} s: is a worker running?`);
+  }
+
+  private ask<Body>(method: string, path: string, body?: object): Promise<Body> {
+    return this.gateway.api<Body>(method, path, this.token, body);
+  }
+}
+
+interface Reply {
+  readonly result?: { readonly task: { readonly id: string } };
+  readonly error?: { readonly message: string };
+}
+
+interface TestResult {
+  readonly id: string;
+  readonly status: number | null;
+  readonly error: string | null;
+}
+
+async function listen(received: (id: string) => void): Promise<Server> {
+  const server = createServer((request, response) => {
+    received(String(request.headers['webhook-id']));
+    request.resume().on('end', () => response.writeHead(204).end());
+  });
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
+  return server;
+}

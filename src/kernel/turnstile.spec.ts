@@ -1,0 +1,33 @@
+import { Turnstile } from './turnstile.js';
+
+describe('a turnstile', () => {
+  it('lets so many in at once, in their order, and goes on after a failure', async () => {
+    const turnstile = new Turnstile(2);
+    const begun: number[] = [];
+    const ends: ((failed?: boolean) => void)[] = [];
+    const all = [0, 1, 2, 3, 4].map((number) =>
+      turnstile
+        .pass(() => {
+          begun.push(number);
+          return new Promise<number>((resolve, reject) =>
+            ends.push((failed) => (failed ? reject(new Error('no')) : resolve(number))),
+          );
+        })
+        .catch(() => 'failed'),
+    );
+    const settle = () => new Promise((resolve) => setImmediate(resolve));
+    await settle();
+    expect(begun).toEqual([0, 1]);
+    ends[1]!(true);
+    await settle();
+    expect(begun).toEqual([0, 1, 2]);
+    ends[0]!();
+    ends[2]!();
+    await settle();
+    expect(begun).toEqual([0, 1, 2, 3, 4]);
+    ends[3]!();
+    ends[4]!();
+    expect(await Promise.all(all)).toEqual([0, 'failed', 2, 3, 4]);
+    expect(await turnstile.pass(() => Promise.resolve('in'))).toBe('in');
+  });
+});

@@ -1,0 +1,60 @@
+import type { Job } from 'bullmq';
+import { systemClock } from '../../kernel/clock.js';
+
+/**
+ * What the board shows of a job while a handler works on it. Ids, names, states and codes only, never what was said: whoever
+ * operates the queues reads it, whatever org it is of.
+ */
+export interface JobRun {
+  /** An operator retried or promoted it: the row is due now, whatever it says. */
+  readonly byHand: boolean;
+  log(line: string): void;
+  progress(facts: Record<string, string | number>): void;
+}
+
+/** Of work that no job was made for: a sweep does it. */
+export const unseenRun: JobRun = { byHand: false, log: () => undefined, progress: () => undefined };
+
+/** Thrown by a handler when its attempt failed and all of it is recorded: the job shows it, and nobody has to be told again. */
+export class AttemptFailed extends Error {
+  /** @param reason what the board shows; as careful as the lines of a `JobRun`. */
+  constructor(reason: string) {
+    super(reason);
+    this.stack = '';
+  }
+}
+
+/** A queue that is gone holds no work that is done. */
+const writingMs = 1_000;
+const slackMs = 1_000;
+
+/** The run of a job of the queue. What cannot be written is left out: the row is the truth. */
+export class QueuedRun implements JobRun {
+  readonly byHand: boolean;
+  private written: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly job: Job) {
+    const { delay = 0 } = job.opts;
+    const isPromoted = delay > 0 && systemClock.now() < job.timestamp + delay - slackMs;
+    // Nothing is tried twice by the queue itself, so whoever did that is a person.
+    this.byHand = job.attemptsMade > 0 || isPromoted;
+  }
+
+  log(line: string): void {
+    this.write(() => this.job.log(line));
+  }
+
+  progress(facts: Record<string, string | number>): void {
+    this.write(() => this.job.updateProgress(facts));
+  }
+
+  /** Before the job ends: what was said is there when it shows as finished. */
+  async settled(): Promise<void> {
+    const late = new Promise((resolve) => setTimeout(resolve, writingMs).unref());
+    await Promise.race([this.written, late]);
+  }
+
+  private write(work: () => Promise<unknown>): void {
+    this.written = this.written.then(work).catch(() => undefined);
+  }
+}

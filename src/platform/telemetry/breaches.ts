@@ -1,0 +1,23 @@
+import type { Logger } from './logger.js';
+import type { Invariant, Metrics } from './metrics.js';
+
+const mostRemembered = 10_000;
+
+/** Counts each broken promise once, however often it is seen. */
+export class Breaches {
+  private readonly known = new Set<string>();
+
+  constructor(
+    private readonly metrics: Metrics,
+    private readonly log: Logger,
+  ) {}
+
+  count(inv: Invariant, id: string): void {
+    const key = `${inv} ${id}`;
+    if (this.known.has(key)) return;
+    if (this.known.size >= mostRemembered) this.known.clear();
+    this.known.add(key);
+    this.metrics.invariantViolations.inc({ inv });
+    this.log.error({ inv, id }, 'a promise is broken');
+  }
+}

@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Worker } from 'bullmq';
+import { WorkerHost } from '../../src/platform/jobs/worker-host.js';
+import { publish, rpc, userMessage } from '../support/a2a.js';
+import { Board } from '../support/board.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
+import { startProcess, type GatewayProcess } from '../support/process.js';
+
+const tasks = 'task-execution';
+jest.setTimeout(120_000);
+
+/** A process that takes requests, and workers that come and go, on one queue. */
+describe('workers that die', () => {
+  let home: TestGateway;
+  let board: Board;
+  const { RIALTO_TEST_REDIS_URL: redis, RIALTO_TEST_KEY_PREFIX: prefix = 'rialto' } = process.env;
+  const queues: Record<string, string> = redis
+    ? { REDIS_URL: redis, RIALTO_QUEUE_PREFIX: `${prefix}-${randomBytes(4).toString('hex')}` }
+    : {};
+
+  beforeAll(async () => {
+    home = await startTestGateway({ RIALTO_ROLE: 'api', ...queues });
+    board = new Board(home);
+    await publish(home);
+    await publish(home, { name: 'short', executor: { kind: 'echo', delayMs: 1_500 } });
+    await publish(home, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });
+  });
+  afterAll(() => home.close());
+
+  const start = async (): Promise<GatewayProcess> => {
+    const worker = startProcess({
+      NODE_ENV: 'test',
+      ...queues,
+      DATABASE_URL: home.database.url,
+      RIALTO_DATA_DIR: home.dataDir,
+      RIALTO_ROLE: 'worker',
+      A2A_SECRET: testSecret,
+      RIALTO_LOG_LEVEL: 'warn',
+    });
+    await worker.ready;
+    return worker;
+  };
+  const send = async (agent: string): Promise<string> => {
+    const configuration = { returnImmediately: true };
+    return (await rpc(home, 'SendMessage', { message: userMessage('x'), configuration }, { agent })).task.id;
+  };
+  const row = async (id: string) =>
+    (
+      await home.sql(
+        `select status_state as state, crashes, lease_owner as owner, lease_epoch as epoch, status_message as message,
+           next_at <= now() as due from a2a_tasks where id = $1`,
+        [id],
+      )
+    )[0];
+  const held = (id: string, epoch: number) =>
+    eventually(
+      () => row(id),
+      (now) => now.epoch >= epoch && now.owner !== null,
+      20_000,
+    );
+
+  it('F9 five of them with one task in hand: it fails as poisoned, and the queue alone never gives up', async () => {
+    const id = await send('asleep');
+    for (let crash = 1; crash <= 5; crash++) {
+      const worker = await start();
+      await held(id, crash);
+      expect((await row(id)).state).toBe('working');
+      worker.child.kill('SIGKILL');
+      await worker.ended;
+    }
+    const last = await start();
+    const end = await eventually(
+      () => row(id),
+      ({ state }) => state === 'failed',
+      20_000,
+    );
+    expect(end).toMatchObject({ crashes: 5, message: { metadata: { errorCode: 'poisoned' } } });
+    last.child.kill('SIGTERM');
+    expect((await last.ended).code).toBe(0);
+  });
+
+  it('F12 one that is stopped ends what it can within its time, lets go of the rest, and breaks nothing', async () => {
+    const worker = await start();
+    const short = await Promise.all(Array.from({ length: 12 }, () => send('short')));
+    const asleep = await Promise.all(Array.from({ length: 3 }, () => send('asleep')));
+    await eventually(
+      async () => Math.min(...(await Promise.all([...short, ...asleep].map(row))).map(({ epoch }) => epoch as number)),
+      (least) => least === 1,
+    );
+    const begun = performance.now();
+    worker.child.kill('SIGTERM');
+    await wait(1_000); // the signal is heard
+    const late = await send('short');
+    expect((await worker.ended).code).toBe(0);
+    expect(performance.now() - begun).toBeLessThan(25_000);
+    for (const id of short) expect(await row(id)).toMatchObject({ state: 'completed', crashes: 0, epoch: 1 });
+    for (const id of asleep)
+      expect(await row(id)).toMatchObject({ state: 'working', crashes: 0, owner: null, due: true });
+    expect(await row(late)).toMatchObject({ state: 'submitted', epoch: 0 });
+    for (const id of asleep) await rpc(home, 'CancelTask', { id }, { agent: 'asleep' });
+  });
+
+  it('F8 one that dies after its commit: the job is brought again, and nothing is done', async () => {
+    const worker = await start();
+    const running = await send('asleep');
+    await held(running, 1);
+    await board.jobsOf(tasks, 'active', running);
+    worker.child.kill('SIGKILL');
+    await worker.ended;
+    await rpc(home, 'CancelTask', { id: running }, { agent: 'asleep' });
+    const next = await start();
+    const [job] = await eventually(
+      async () => (await board.jobs(tasks, 'completed')).filter(({ data }) => data.taskId === running),
+      ({ length }) => length > 0,
+      70_000,
+    );
+    expect((await board.logs(tasks, job.id)).at(-1)).toContain('nothing to do');
+    const [{ ends }] = await home.sql(
+      'select count(*)::int as ends from a2a_task_events where task_id = $1 and terminal',
+      [running],
+    );
+    expect(ends).toBe(1);
+    next.child.kill('SIGTERM');
+    await next.ended;
+  });
+});
+
+describe('a worker that asks for no jobs any more', () => {
+  it('F16 is made anew once jobs wait for it, and only then', async () => {
+    const gateway = await startTestGateway();
+    try {
+      await publish(gateway);
+      const host = gateway.gateway.get(WorkerHost) as unknown as {
+        patience: { wedgedMs: number };
+        workers: Map<string, Worker>;
+      };
+      host.patience = { ...host.patience, wedgedMs: 2_000 };
+      const wedged = host.workers.get('task.execute')!;
+      const idle = host.workers.get('webhook.deliver')!;
+      const backend = wedged.getBackend() as unknown as Record<string, unknown>;
+      for (const verb of ['moveToActive', 'waitForJob']) backend[verb] = () => new Promise(() => undefined);
+      const board = new Board(gateway);
+      const configuration = { returnImmediately: true };
+      const replaced = await eventually(
+        async () => {
+          await rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration });
+          return host.workers.get('task.execute')!;
+        },
+        (worker) => worker !== wedged,
+        40_000,
+      );
+      const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration });
+      await board.jobsOf(tasks, 'completed', task.id);
+      expect(replaced).toBe(host.workers.get('task.execute'));
+      expect(host.workers.get('webhook.deliver')).toBe(idle);
+    } finally {
+      await gateway.close();
+    }
+  });
+});

@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Queue, createRedisBackend, setDefaultBackendFactory } from 'bullmq';
+import { Redis } from 'ioredis';
+import { JobBell } from '../../src/platform/jobs/job-bell.js';
+import { publish, rpc, userMessage } from '../support/a2a.js';
+import { Board } from '../support/board.js';
+import { eventually } from '../support/eventually.js';
+import { FaultProxy, type Fault } from '../support/fault-proxy.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { isInstalled, startRedis, type PrivateRedis } from '../support/services.js';
+
+const tasks = 'task-execution';
+const queued = 'bull-traps';
+jest.setTimeout(90_000);
+
+/** A machine without redis-server has nothing to hold against it. */
+const onRedis = isInstalled('redis-server') ? describe : describe.skip;
+
+onRedis('a Redis that is not to be relied on', () => {
+  let redis: PrivateRedis;
+  let proxy: FaultProxy;
+  let gateway: TestGateway;
+  let admin: Redis;
+
+  beforeAll(async () => {
+    redis = (await startRedis())!;
+    proxy = await FaultProxy.start(redis.port);
+    admin = new Redis(redis.url);
+    admin.on('error', () => undefined);
+    gateway = await startTestGateway({
+      REDIS_URL: `redis://127.0.0.1:${proxy.port}`,
+      RIALTO_QUEUE_PREFIX: queued,
+    });
+    await publish(gateway);
+    await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 1_000 } });
+  });
+  afterEach(() => proxy.set('pass'));
+  afterAll(async () => {
+    await gateway.close();
+    admin.disconnect();
+    await proxy.close();
+    await redis.stop();
+  });
+
+  const send = async (agent = 'echo'): Promise<string> => {
+    const configuration = { returnImmediately: true };
+    const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration }, { agent });
+    return task.id;
+  };
+  const completed = (ids: readonly string[], timeoutMs = 20_000) =>
+    eventually(
+      () =>
+        gateway.sql(`select id from a2a_tasks where id = any($1) and status_state = 'completed'`, [ids as string[]]),
+      ({ length }) => length === ids.length,
+      timeoutMs,
+    );
+  const onceEach = async (ids: readonly string[]) => {
+    const ends = await gateway.sql(
+      `select t.id, t.lease_epoch, count(e.*)::int as ends from a2a_tasks t
+       join a2a_task_events e on e.task_id = t.id and e.terminal where t.id = any($1) group by 1, 2`,
+      [ids as string[]],
+    );
+    expect(ends.map(({ ends: count, lease_epoch: epoch }) => [count, epoch])).toEqual(ids.map(() => [1, 1]));
+  };
+  /** The queue as somebody else with access to Redis sees it. */
+  const besides = (): Queue => {
+    setDefaultBackendFactory(createRedisBackend);
+    return new Queue(tasks, { connection: { url: redis.url }, prefix: queued }).on('error', () => undefined);
+  };
+  /** How long each of ten sends takes, in milliseconds. */
+  const timedSends = async (): Promise<{ ids: string[]; slowest: number }> => {
+    const ids: string[] = [];
+    let slowest = 0;
+    for (let count = 0; count < 10; count++) {
+      const begun = performance.now();
+      ids.push(await send());
+      slowest = Math.max(slowest, performance.now() - begun);
+    }
+    return { ids, slowest };
+  };
+  const queueAnswers = () =>
+    eventually(
+      async () => (await gateway.call('GET', '/readyz', undefined, null)).body.checks.queue.status,
+      (status) => status === 'ok',
+      20_000,
+    );
+
+  const goesThroughTheQueue = () =>
+    eventually(
+      async () => {
+        const id = await send();
+        await completed([id]);
+        const done = await new Board(gateway).jobs(tasks, 'completed').catch(() => []);
+        return done.some(({ data }) => data.taskId === id);
+      },
+      (seen) => seen,
+      60_000,
+    );
+
+  it.each<[string, Fault]>([
+    ['refuses', 'refuse'],
+    ['swallows everything', 'blackhole'],
+    ['answers after two seconds', { delayMs: 2_000 }],
+    ['breaks off', { resetAfter: 20 }],
+  ])(
+    'F15, F17 that %s: sends are answered at once, tasks end, the process stays ready, and the queue is used again after',
+    async (_what, fault) => {
+      await proxy.set(fault);
+      const { ids, slowest } = await timedSends();
+      expect(slowest).toBeLessThan(500);
+      await completed(ids);
+      await onceEach(ids);
+      expect((await gateway.call('GET', '/readyz', undefined, null)).status).toBe(200);
+      await proxy.set('pass');
+      await queueAnswers();
+      await goesThroughTheQueue();
+    },
+  );
+
+  it.each<[string, string[], string[]]>([
+    ['is full', ['config', 'set', 'maxmemory', '1'], ['config', 'set', 'maxmemory', '0']],
+    ['is a read-only replica', ['replicaof', '127.0.0.1', '1'], ['replicaof', 'no', 'one']],
+    ['is paused for two seconds', ['client', 'pause', '2000'], ['client', 'unpause']],
+  ])('F17 that %s: sends are answered at once and tasks end', async (_what, [bad, ...rest], [good, ...more]) => {
+    await admin.call(bad!, ...rest);
+    try {
+      const { ids, slowest } = await timedSends();
+      expect(slowest).toBeLessThan(500);
+      await completed(ids);
+      await onceEach(ids);
+    } finally {
+      await admin.call(good!, ...more);
+    }
+    await queueAnswers();
+  });
+
+  it('F14 loses everything: what was running ends, what comes is done, schedules come back', async () => {
+    const running = await Promise.all(Array.from({ length: 8 }, () => send('slow')));
+    await admin.flushall();
+    const later = await Promise.all(Array.from({ length: 8 }, () => send()));
+    await admin.flushall();
+    await completed([...running, ...later]);
+    await onceEach([...running, ...later]);
+    await eventually(
+      () => admin.zcard(`${queued}:sweeps:repeat`),
+      (count) => count > 0,
+      20_000,
+    );
+  });
+
+  it('F13, F14 dies without having written anything, and comes back empty', async () => {
+    const ids = await Promise.all(Array.from({ length: 5 }, () => send('slow')));
+    process.kill(redis.pid, 'SIGKILL');
+    ids.push(...(await timedSends()).ids);
+    await completed(ids);
+    redis = (await startRedis(redis.port))!;
+    await queueAnswers();
+    ids.push(await send());
+    await completed(ids);
+    await onceEach(ids);
+  });
+
+  it('F16 fails over without a word: dead connections are left behind, and work goes on meanwhile', async () => {
+    proxy.freeze();
+    const { ids, slowest } = await timedSends();
+    expect(slowest).toBeLessThan(500);
+    await completed(ids);
+    await onceEach(ids);
+    await goesThroughTheQueue();
+  });
+
+  it('F18 brings a job ten times at once: one owner', async () => {
+    const board = new Board(gateway);
+    await board.turn(tasks, 'pause');
+    const id = await send('slow');
+    const queue = besides();
+    await Promise.all(Array.from({ length: 10 }, () => queue.add('task.execute', { taskId: id })));
+    await board.turn(tasks, 'resume');
+    await completed([id]);
+    await onceEach([id]);
+    const jobs = await eventually(
+      () => board.jobsOf(tasks, 'completed', id, 10),
+      ({ length }) => length >= 10,
+    );
+    const lines = (await Promise.all(jobs.map((job) => board.logs(tasks, job.id)))).flat();
+    expect(lines.filter((line) => line.includes('completed after'))).toHaveLength(1);
+    await queue.close();
+  });
+
+  it('F19 brings junk: it is dropped with a reason, unknown ids do nothing, and the next job is done', async () => {
+    const board = new Board(gateway);
+    const queue = besides();
+    for (const data of [{ taskId: 'not-an-id' }, { taskId: 7 }, 'text', null, { other: 'x' }])
+      await queue.add('task.execute', data);
+    const stranger = randomUUID();
+    await queue.add('task.execute', { taskId: stranger });
+    const raw = await queue.add('task.execute', { taskId: randomUUID() }, { delay: 60_000 });
+    await admin.hset(`${queued}:${tasks}:${raw.id}`, 'data', '{"taskId":');
+    await raw.promote();
+    await board.jobsOf(tasks, 'completed', stranger);
+    const failed = await eventually(
+      async () => (await board.jobs(tasks, 'failed')).filter(({ failedReason }) => /dropped/.test(failedReason)),
+      ({ length }) => length === 5,
+    );
+    expect(new Set(failed.map(({ failedReason }) => failedReason))).toEqual(
+      new Set(['invalid_params: not a payload of this queue; dropped']),
+    );
+    await goesThroughTheQueue();
+    await queue.close();
+  });
+
+  it('is not held because it is lost: a pause ends with the queue that knew of it', async () => {
+    const board = new Board(gateway);
+    await board.turn(tasks, 'pause');
+    const id = await send();
+    await wait(3_000);
+    expect(await gateway.sql('select status_state from a2a_tasks where id = $1', [id])).toEqual([
+      { status_state: 'submitted' },
+    ]);
+    await proxy.set('refuse');
+    await completed([id], 25_000);
+    await proxy.set('pass');
+    await queueAnswers();
+    await eventually(
+      async () => (await board.turn(tasks, 'resume')).status,
+      (status) => status === 200,
+    );
+  });
+
+  it('a ring is over within its budget, whatever the queue does', async () => {
+    await proxy.set('blackhole');
+    const bell = gateway.gateway.get(JobBell);
+    const begun = performance.now();
+    expect(await bell.send('task.execute', { taskId: randomUUID() }, 'budget')).toBe(false);
+    expect(performance.now() - begun).toBeLessThan(150);
+  });
+});

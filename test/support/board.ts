@@ -1,0 +1,42 @@
+import { eventually } from './eventually.js';
+import type { Answer, TestGateway } from './gateway.js';
+
+/** Bull Board as an operator uses it: through its own API. */
+export class Board {
+  constructor(private readonly gateway: TestGateway) {}
+
+  /** What the board shows of a queue in a state, newest first. */
+  async jobs(queue: string, status: 'failed' | 'completed' | 'delayed' | 'active' | 'latest'): Promise<any[]> {
+    const query = `activeQueue=${queue}&status=${status}&page=1&jobsPerPage=200`;
+    const { body } = await this.gateway.call('GET', `/admin/queues/api/queues?${query}`);
+    return body.queues.find(({ name }: any) => name === queue).jobs;
+  }
+
+  /** The jobs of a task, once there are so many. */
+  async jobsOf(queue: string, status: Parameters<Board['jobs']>[1], taskId: string, count = 1): Promise<any[]> {
+    return eventually(
+      async () => (await this.jobs(queue, status)).filter(({ data }) => data.taskId === taskId),
+      ({ length }) => length >= count,
+      15_000,
+    );
+  }
+
+  async isPaused(queue: string): Promise<boolean> {
+    const { body } = await this.gateway.call('GET', '/admin/queues/api/queues');
+    return body.queues.find(({ name }: any) => name === queue).isPaused;
+  }
+
+  logs(queue: string, id: string): Promise<string[]> {
+    return this.gateway.call('GET', `/admin/queues/api/queues/${queue}/${id}/logs`).then(({ body }) => body);
+  }
+
+  /** Of one job. */
+  press(queue: string, id: string, act: 'retry' | 'promote' | 'clean'): Promise<Answer> {
+    return this.gateway.call('PUT', `/admin/queues/api/queues/${queue}/${id}/${act}`);
+  }
+
+  /** Of a whole queue. */
+  turn(queue: string, act: 'pause' | 'resume'): Promise<Answer> {
+    return this.gateway.call('PUT', `/admin/queues/api/queues/${queue}/${act}`);
+  }
+}
