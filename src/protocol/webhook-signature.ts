@@ -24,6 +24,19 @@ export function signatureHeaders(secrets: readonly string[], { id, body, at }: S
   };
 }
 
+/** The scheme by which a configuration asks for the header of the same name (RI-43). */
+export const rineScheme = 'X-Rine-Signature';
+
+/**
+ * That header: `sha256=` and the HMAC-SHA-256 of the body in hex, under the credentials of the configuration, else under the key of a
+ * `whsec_` secret. None without a secret.
+ */
+export function rineHeader(secret: string | undefined, body: string): Record<string, string> {
+  if (secret === undefined) return {};
+  const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : secret;
+  return { [rineScheme]: `sha256=${createHmac('sha256', key).update(body).digest('hex')}` };
+}
+
 /** `v1,` and the HMAC-SHA-256 of `<id>.<timestamp>.<body>` in base64. */
 export function signatureOf(secret: string, content: string): string {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');

@@ -3,7 +3,7 @@ import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { storableText } from '../kernel/json.js';
 import { SafeFetch, type SafeStream } from '../platform/http/safe-fetch.js';
-import { signatureHeaders } from '../protocol/webhook-signature.js';
+import { rineHeader, rineScheme, signatureHeaders } from '../protocol/webhook-signature.js';
 import type { Tried } from './delivery.store.js';
 import type { StoredConfig } from './push-config.store.js';
 import { WebhookTokens } from './webhook-tokens.js';
@@ -62,7 +62,7 @@ export class WebhookPost {
   /** That of the configuration; a bearer without credentials gets a token of ours, which our JWKS verifies. */
   private async authorizationOf(post: Post): Promise<Authorization | undefined> {
     const { scheme, credentials } = post.config.authentication ?? {};
-    if (scheme === undefined) return undefined;
+    if (scheme === undefined || signsAsRine(post.config)) return undefined;
     if (credentials !== undefined) return { scheme, credentials };
     return scheme.toLowerCase() === 'bearer' ? { scheme, credentials: await this.tokens.issue(post) } : undefined;
   }
@@ -82,9 +82,15 @@ function headersOf(
     'Content-Type': mediaType,
     'User-Agent': 'rialto-webhooks',
     ...signatureHeaders(secrets, { id, body, at: systemClock.now() }),
+    ...(signsAsRine(config) && rineHeader(config.authentication?.credentials ?? secrets[0], body)),
     ...(token !== undefined && { 'A2A-Notification-Token': token, 'X-A2A-Notification-Token': token }),
     ...(authorization && { Authorization: `${authorization.scheme} ${authorization.credentials}` }),
   };
+}
+
+/** What such a configuration names as credentials signs, and is never sent. */
+function signsAsRine({ authentication }: StoredConfig): boolean {
+  return authentication?.scheme.toLowerCase() === rineScheme.toLowerCase();
 }
 
 /** The first bytes of the reply. Throws when it breaks off before, for then nobody knows whether it was taken. */

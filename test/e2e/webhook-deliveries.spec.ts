@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { Webhook } from 'standardwebhooks';
 import { verifyWebhook } from '../../src/webhooks/verify.js';
@@ -52,6 +52,23 @@ describe('the deliveries of an org', () => {
   };
   /** Everything that waits is due now: time is virtual. */
   const hurry = () => gateway.sql(`update webhook_deliveries set next_at = now() where status = 'pending'`);
+
+  it('RI-43 bear X-Rine-Signature for a configuration that asks for it, and nothing in clear', async () => {
+    const mac = (key: string | Buffer, text: string) =>
+      `sha256=${createHmac('sha256', key).update(text).digest('hex')}`;
+    await send({ authentication: { scheme: 'X-Rine-Signature', credentials: 'shared-secret-of-the-receiver' } });
+    for (const { headers, text } of await got(3)) {
+      expect(headers['x-rine-signature']).toBe(mac('shared-secret-of-the-receiver', text));
+      expect(headers.authorization).toBeUndefined();
+      expect(JSON.stringify([headers, text])).not.toContain('shared-secret');
+    }
+    sink.received.length = 0;
+    const { id, secret } = await makeSecret();
+    await send({ authentication: { scheme: 'x-rine-signature' } });
+    const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+    for (const { headers, text } of await got(3)) expect(headers['x-rine-signature']).toBe(mac(key, text));
+    await gateway.call('DELETE', `/api/webhooks/secrets/${id}`);
+  });
 
   it('are signed with the secret of the org, in turn with the one before it, and with no other', async () => {
     await send();

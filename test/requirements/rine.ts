@@ -44,7 +44,7 @@ export const rine = {
   'RI-40': done('seed', 'push bodies may be tasks'),
   'RI-41': done('seed', 'the token goes with the push'),
   'RI-42': done('seed', 'tasks survive a restart of everything'),
-  'RI-43': planned('src', 'webhooks', 'https only, signed, secret shown once'),
+  'RI-43': done('src', 'https only, signed, secret shown once'),
   'RI-44': done('src', 'deliveries show states and attempts'),
   'RI-45': planned('src', 'webhooks', 'hooks are switched and unique'),
   'RI-46': done('src', 'idempotency tells new from known'),
