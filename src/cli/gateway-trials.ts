@@ -76,8 +76,8 @@ export class GatewayTrials {
       params,
     });
     if (!result) throw new CommandError(`the task was refused: ${error?.message}`);
-    for (let state = ''; systemClock.elapsed() - begun < taskMs; await sleep(pollMs)) {
-      ({ state } = await this.ask<{ state: string }>('GET', `/api/a2a/tasks/${result.task.id}`));
+    for (; systemClock.elapsed() - begun < taskMs; await sleep(pollMs)) {
+      const { state } = await this.ask<{ state: string }>('GET', `/api/a2a/tasks/${result.task.id}`);
       if (state === 'completed') return `completed in ${Math.round(systemClock.elapsed() - begun)} ms`;
       if (state === 'failed' || state === 'rejected') throw new CommandError(`the task ended as ${state}`);
     }

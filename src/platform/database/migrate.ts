@@ -7,6 +7,7 @@ import { CreateTasks1763856100000 } from '../../../migrations/1763856100000-Crea
 import { CreateWebhooks1763856200000 } from '../../../migrations/1763856200000-CreateWebhooks.js';
 import { KeepTasksInline1763856300000 } from '../../../migrations/1763856300000-KeepTasksInline.js';
 import { CompleteWebhooks1763856400000 } from '../../../migrations/1763856400000-CompleteWebhooks.js';
+import { RememberPurgedOrgs1763856700000 } from '../../../migrations/1763856700000-RememberPurgedOrgs.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -17,6 +18,7 @@ export const migrations = [
   CreateWebhooks1763856200000,
   KeepTasksInline1763856300000,
   CompleteWebhooks1763856400000,
+  RememberPurgedOrgs1763856700000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */
