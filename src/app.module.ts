@@ -1,10 +1,12 @@
-import { Module, type DynamicModule } from '@nestjs/common';
+import { Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
 import { A2AClientModule } from './a2a-client/a2a-client.module.js';
 import { A2AServerModule } from './a2a-server/a2a-server.module.js';
 import { AuditModule } from './audit/audit.module.js';
 import { ContinuationsModule } from './continuations/continuations.module.js';
 import { McpBridgeModule } from './mcp-bridge/mcp-bridge.module.js';
 import { PlatformModule, type Infrastructure } from './platform/platform.module.js';
+import { orgTables } from './org-tables.js';
+import { OrgData } from './policy/auth/org-data.service.js';
 import { PolicyModule } from './policy/policy.module.js';
 import { RegistryModule } from './registry/registry.module.js';
 import { TasksModule } from './tasks/tasks.module.js';
@@ -12,7 +14,9 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
 
 /** The rooms in order. */
 @Module({})
-export class AppModule {
+export class AppModule implements OnModuleInit {
+  constructor(private readonly orgs: OrgData) {}
+
   static register(infra: Infrastructure): DynamicModule {
     return {
       module: AppModule,
@@ -29,5 +33,9 @@ export class AppModule {
         McpBridgeModule,
       ],
     };
+  }
+
+  onModuleInit(): void {
+    this.orgs.consistsOf(orgTables);
   }
 }

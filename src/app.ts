@@ -27,6 +27,7 @@ import { createLogger, type Logger } from './platform/telemetry/logger.js';
 import { Metrics } from './platform/telemetry/metrics.js';
 import { AuthService, defaultOrg } from './policy/auth/auth.service.js';
 import { Bootstrap } from './policy/auth/bootstrap.service.js';
+import { DeclaredOrgs } from './policy/auth/declared-orgs.service.js';
 import { OperatorGate } from './policy/auth/operator-gate.service.js';
 import { Declarations } from './registry/declarations.service.js';
 import { ExecutionTokens } from './tasks/execution-tokens.service.js';
@@ -161,6 +162,7 @@ async function openDoors(
   app.useGlobalFilters(new ProblemFilter(infra.log));
   await app.init();
   const { org, tokenFile } = await app.get(Bootstrap).run();
+  await app.get(DeclaredOrgs).reconcile();
   await app.get(Declarations).reconcile({ id: org, slug: defaultOrg });
   const server = frontedServer(app, settings);
   await listening(

@@ -208,6 +208,7 @@ describe('the configuration file', () => {
     expect(loadSettings(env).configFile).toEqual({
       agents: [{ url: 'https://a.example', credential: { type: 'bearer', token: 'tok-1' } }],
       published: [],
+      orgs: [],
       policies: [{ name: 'all', text: 'permit(principal, action, resource);' }],
     });
     expect(problemsOf({ ...env, A_TOKEN: undefined })).toEqual([
@@ -234,7 +235,7 @@ describe('the configuration file', () => {
   });
 
   it('may be absent unless it is named', () => {
-    expect(loadSettings(development()).configFile).toEqual({ agents: [], published: [], policies: [] });
+    expect(loadSettings(development()).configFile).toEqual({ agents: [], published: [], policies: [], orgs: [] });
     const absent = join(folder, 'absent.json');
     expect(problemsOf(development({ RIALTO_CONFIG_FILE: absent }))).toEqual([
       `RIALTO_CONFIG_FILE names ${absent}, which does not exist`,

@@ -11,10 +11,14 @@ import { AuthGuard } from './auth/auth.guard.js';
 import { AuthService } from './auth/auth.service.js';
 import { Bootstrap } from './auth/bootstrap.service.js';
 import { ContextService } from './auth/context.service.js';
+import { DeclaredOrgs } from './auth/declared-orgs.service.js';
 import { CredentialStore } from './auth/credential.store.js';
 import { KeyController, OrgController } from './auth/org.controller.js';
 import { ApiKeyEntity, MemberEntity, OrgEntity, OrgSecretEntity, RevokedTokenEntity } from './auth/org.entity.js';
 import { OrgActs } from './auth/org-acts.js';
+import { OrgData } from './auth/org-data.service.js';
+import { OrgDataStore } from './auth/org-data.store.js';
+import { OrgPurgeSweeper } from './auth/org-purge.sweeper.js';
 import { OrgDirectory } from './auth/org-directory.service.js';
 import { OrgService } from './auth/org.service.js';
 import { TokenRefusals } from './auth/token-refusals.js';
@@ -58,7 +62,11 @@ import { PolicyStore } from './policy.store.js';
     OperatorGate,
     CredentialStore,
     Bootstrap,
+    DeclaredOrgs,
     RevocationSweeper,
+    OrgData,
+    OrgDataStore,
+    OrgPurgeSweeper,
     {
       provide: TokenVerifier,
       useFactory: (settings: Settings, store: CredentialStore, safeFetch: SafeFetch) =>
@@ -67,7 +75,7 @@ import { PolicyStore } from './policy.store.js';
     },
     { provide: APP_GUARD, useClass: AuthGuard },
   ],
-  exports: [PolicyService, AuthService, ContextService, OrgService, OrgDirectory, Bootstrap],
+  exports: [PolicyService, AuthService, ContextService, OrgService, OrgDirectory, OrgData, Bootstrap],
 })
 export class PolicyModule implements OnModuleInit {
   constructor(

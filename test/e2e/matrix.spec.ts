@@ -238,6 +238,7 @@ describe('abuse 12: every operation for every role', () => {
     'POST /api/orgs': { cells: [401, 403, 403, 403, 403], body: () => ({ slug: 'another' }) },
     'GET /api/orgs/{slug}': { cells: readsOwn },
     'PATCH /api/orgs/{slug}': { cells: changesOwn(200), body: () => ({ name: 'Acme' }) },
+    'GET /api/orgs/{slug}/export': { cells: changesOwn(200) },
     'GET /api/orgs/{slug}/members': { cells: readsOwn },
     'POST /api/orgs/{slug}/members': { cells: changesOwn(201), body: () => ({ sub: 'm' }) },
     'DELETE /api/orgs/{slug}/members/{sub}': { cells: changesOwn(204), before: aMember },

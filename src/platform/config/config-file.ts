@@ -80,12 +80,34 @@ const published = z.strictObject({
   history: z.enum(['context', 'agent']).optional(),
 });
 
-/** `rialto.config.json`: what exists by declaration, in the default org. Secrets are named by variable, never written here. */
+const policies = z.array(z.strictObject({ name: z.string(), text: z.string() }));
+
+/** An org beside the default one, or that one's members. Its shape alone, as above. */
+const org = z.strictObject({
+  slug: z.string(),
+  name: z.string().optional(),
+  toolTimeoutMs: z.number().optional(),
+  toolNames: z.string().optional(),
+  members: z
+    .array(
+      z.strictObject({
+        sub: z.string(),
+        role: z.string().optional(),
+        groups: texts.optional(),
+        active: z.boolean().optional(),
+      }),
+    )
+    .default([]),
+  policies: policies.optional(),
+});
+
+/** `rialto.config.json`: what exists by declaration, in the default org where it names no other. Secrets are named by variable, never written here. */
 export const configFileSchema = z.strictObject({
   $schema: z.string().optional(),
   apiKeyEnv: variable.optional(),
   agents: z.array(z.union([registered, published])).default([]),
-  policies: z.array(z.strictObject({ name: z.string(), text: z.string() })).default([]),
+  policies: policies.default([]),
+  orgs: z.array(org).default([]),
 });
 
 type Declared = z.output<typeof configFileSchema>;

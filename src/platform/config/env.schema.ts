@@ -115,7 +115,7 @@ export const environment = {
   RIALTO_CONFIG_FILE: setting(
     z.string().min(1).optional(),
     '`rialto.config.json` if present',
-    'declared agents and policies, reconciled at start',
+    'declared agents, policies, orgs and members, reconciled at start',
   ),
   RIALTO_AGENTS_DIR: setting(
     z.string().min(1).default('agents'),

@@ -10,6 +10,7 @@ import { CompleteWebhooks1763856400000 } from '../../../migrations/1763856400000
 import { KeepDispatches1763856500000 } from '../../../migrations/1763856500000-KeepDispatches.js';
 import { CreateContinuations1763856600000 } from '../../../migrations/1763856600000-CreateContinuations.js';
 import { KeepLineage1763856700000 } from '../../../migrations/1763856700000-KeepLineage.js';
+import { RememberPurgedOrgs1763856800000 } from '../../../migrations/1763856800000-RememberPurgedOrgs.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -23,6 +24,7 @@ export const migrations = [
   KeepDispatches1763856500000,
   CreateContinuations1763856600000,
   KeepLineage1763856700000,
+  RememberPurgedOrgs1763856800000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */

@@ -10,7 +10,8 @@ import { apiKeyPrefix, defaultOrg, hashKey } from './auth.service.js';
 import { CredentialStore } from './credential.store.js';
 import { OrgService } from './org.service.js';
 
-const bootstrapLock = 7_262_913;
+/** Serialises what processes that start at once make. */
+export const bootstrapLock = 7_262_913;
 
 /** What must exist before the first call: the default org, declared policies, and in development an admin token on disk. */
 @Injectable()

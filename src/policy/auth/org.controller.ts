@@ -1,9 +1,22 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  Header,
+  HttpCode,
+  Param,
+  Patch,
+  Post,
+  Query,
+  StreamableFile,
+} from '@nestjs/common';
 import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { CallContext } from '../../kernel/call-context.js';
 import { Ctx } from '../../platform/http/ctx.decorator.js';
 import { pageSchema } from '../../platform/http/page.js';
 import { IdParam, PageQuery } from '../../platform/http/params.js';
+import { OrgData } from './org-data.service.js';
 import { OrgService } from './org.service.js';
 import {
   ChangeOrg,
@@ -23,7 +36,10 @@ import {
 @ApiBearerAuth()
 @Controller('api/orgs')
 export class OrgController {
-  constructor(private readonly orgs: OrgService) {}
+  constructor(
+    private readonly orgs: OrgService,
+    private readonly data: OrgData,
+  ) {}
 
   @Get()
   @ApiOperation({ summary: 'The org of the caller; all orgs for an admin of the default org' })
@@ -57,9 +73,17 @@ export class OrgController {
     return this.orgs.change(ctx, slug, body);
   }
 
+  @Get(':slug/export')
+  @Header('Content-Type', 'application/x-ndjson')
+  @ApiOperation({ summary: 'Everything an org has, without secrets, as JSON lines; the last one is of the kind `end`' })
+  @ApiResponse({ status: 200, content: { 'application/x-ndjson': {} } })
+  async export(@Ctx() ctx: CallContext, @Param('slug', { schema: IdParam }) slug: string) {
+    return new StreamableFile(await this.data.export(ctx, slug));
+  }
+
   @Delete(':slug')
   @HttpCode(204)
-  @ApiOperation({ summary: 'Delete an org; its audit is kept' })
+  @ApiOperation({ summary: 'Delete an org: its credentials stop at once, its data is dropped, its audit is kept' })
   @ApiResponse({ status: 204 })
   remove(@Ctx() ctx: CallContext, @Param('slug', { schema: IdParam }) slug: string) {
     return this.orgs.remove(ctx, slug);

@@ -49,6 +49,10 @@ export class OrgEntity {
 
   @Column('timestamptz', { name: 'deleted_at', nullable: true })
   deletedAt: Date | null;
+
+  /** When the last of its rows was dropped after that. */
+  @Column('timestamptz', { name: 'purged_at', nullable: true })
+  purgedAt: Date | null;
 }
 
 /** A secret of an org for HS256 tokens; a rotated one is accepted until it retires. */

@@ -120,7 +120,7 @@ export class OrgService {
     );
   }
 
-  /** Its credentials stop at once; its audit stays. */
+  /** Its credentials stop at once; what it has is dropped by and by (org-purge.sweeper.ts), its audit stays. */
   remove(ctx: CallContext, slug: string): Promise<void> {
     return this.acts.admin.prepareAndWrite(
       ctx,
@@ -260,6 +260,15 @@ export class OrgService {
     this.settingsOf.expire(orgId);
   }
 
+  /** Settings of an org as they shall be; nothing is written where they are so. */
+  async adjust(tx: Tx, id: OrgId, wanted: Partial<ChangeOrg>): Promise<void> {
+    const org = await tx.manager.findOneByOrFail(OrgEntity, { id });
+    const differs = (Object.keys(wanted) as (keyof ChangeOrg)[]).some((key) => org[key] !== wanted[key]);
+    if (!differs) return;
+    await this.update(tx, id, wanted);
+    this.acts.notices.tell(tx, 'org.changed', { orgId: id });
+  }
+
   /** An org that is not deleted. */
   async find(slug: string): Promise<OrgEntity | undefined> {
     return (await this.orgs.findOneBy({ slug, deletedAt: IsNull() })) ?? undefined;
@@ -320,7 +329,8 @@ export class OrgService {
     });
   }
 
-  private async visible(ctx: CallContext, slug: string): Promise<OrgEntity> {
+  /** An org that the caller may know of. Throws `not_found`. */
+  async visible(ctx: CallContext, slug: string): Promise<OrgEntity> {
     const org = slug === ctx.org.slug || runsDeployment(ctx) ? await this.find(slug) : undefined;
     if (!org) throw new RialtoError('not_found', { message: 'no such org' });
     return org;

@@ -1,0 +1,43 @@
+import type { OrgTable } from './policy/auth/org-data.service.js';
+
+/**
+ * Every table with rows of an org, once: in this order they are exported, and dropped when it is deleted. What an agent needs to
+ * work goes before what it worked on.
+ */
+export const orgTables: readonly OrgTable[] = [
+  { table: 'org_secrets', kind: 'org-secret', withheld: ['sealed'] },
+  { table: 'api_keys', kind: 'api-key', withheld: ['secret_hash'] },
+  { table: 'members', kind: 'member' },
+  { table: 'revoked_tokens', kind: 'revoked-token' },
+  { table: 'mcp_sessions' },
+  { table: 'policy_versions', kind: 'policy-version' },
+  { table: 'policies', kind: 'policy' },
+  { table: 'published_agents', kind: 'published-agent', withheld: ['executor_secret'] },
+  {
+    table: 'agent_cards',
+    kind: 'registered-agent',
+    withheld: ['credential'],
+    children: [{ table: 'agent_outcomes', column: 'agent_id', kind: 'agent-outcomes' }],
+  },
+  { table: 'agent_card_changes', kind: 'card-change' },
+  { table: 'a2a_task_instances', kind: 'call' },
+  { table: 'cost_events', kind: 'cost' },
+  { table: 'webhook_secrets', kind: 'webhook-secret', withheld: ['sealed'] },
+  { table: 'push_configs', kind: 'push-configuration', withheld: ['token', 'authentication'], withoutQuery: ['url'] },
+  {
+    table: 'webhook_deliveries',
+    kind: 'delivery',
+    children: [{ table: 'webhook_attempts', column: 'delivery_id', kind: 'attempt' }],
+  },
+  { table: 'a2a_idempotency_keys', kind: 'idempotency-key' },
+  { table: 'a2a_continuations', kind: 'continuation' },
+  {
+    table: 'a2a_tasks',
+    kind: 'task',
+    children: [{ table: 'a2a_task_events', column: 'task_id', kind: 'task-event' }],
+  },
+  { table: 'audit_events', kind: 'audit-event', outlivesOrg: true },
+  { table: 'audit_chain', kind: 'audit-link', outlivesOrg: true },
+  { table: 'audit_checkpoints', kind: 'audit-checkpoint', outlivesOrg: true },
+  { table: 'audit_pending', outlivesOrg: true },
+];

@@ -1,0 +1,75 @@
+import { Readable } from 'node:stream';
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { AdminActs } from '../../platform/bus/admin-acts.js';
+import { OrgDataStore } from './org-data.store.js';
+import type { OrgEntity } from './org.entity.js';
+import { OrgService } from './org.service.js';
+
+/** A table with rows of orgs, by its column `org_id`. */
+export interface OrgTable {
+  readonly table: string;
+  /** What its lines in an export are called; absent: it is nothing to keep. */
+  readonly kind?: string;
+  /** Columns that leave this house in no export: secrets, also sealed and hashed ones. */
+  readonly withheld?: readonly string[];
+  /** Columns with addresses, in whose query their owners like to put secrets. */
+  readonly withoutQuery?: readonly string[];
+  /** Tables whose rows hang on the `id` of its rows, by this column; they go with them. */
+  readonly children?: readonly { readonly table: string; readonly column: string; readonly kind: string }[];
+  /** Stays when its org is deleted: the audit. */
+  readonly outlivesOrg?: true;
+}
+
+/** Everything that an org has, whichever room it is in. */
+@Injectable()
+export class OrgData {
+  private tables: readonly OrgTable[] = [];
+  private exporting = false;
+
+  constructor(
+    private readonly acts: AdminActs,
+    private readonly orgs: OrgService,
+    private readonly store: OrgDataStore,
+  ) {}
+
+  /** Tells which tables there are. */
+  consistsOf(tables: readonly OrgTable[]): void {
+    this.tables = tables;
+  }
+
+  /**
+   * JSON lines `{ kind, data }` as of one moment; the last one is `{ kind: "end", lines }`, and without it something is missing.
+   * One at a time in a process. Throws `not_found`, `denied`, `unavailable`.
+   */
+  async export(ctx: CallContext, slug: string): Promise<Readable> {
+    const org = await this.acts.write(ctx, 'org.export', { org: slug }, () => this.orgs.visible(ctx, slug));
+    if (this.exporting)
+      throw new RialtoError('unavailable', { message: 'another org is being exported', hint: 'try again in a minute' });
+    this.exporting = true;
+    const stream = Readable.from(this.lines(org), { objectMode: false, highWaterMark: 65_536 });
+    return stream.once('close', () => (this.exporting = false));
+  }
+
+  /** Drops a batch of each table; true when nothing was left. */
+  async dropSome(orgId: string): Promise<boolean> {
+    let dropped = 0;
+    for (const table of this.tables) if (!table.outlivesOrg) dropped += await this.store.dropBatch(table, orgId);
+    return dropped === 0;
+  }
+
+  private async *lines({ id, slug, name, createdAt }: OrgEntity): AsyncGenerator<string> {
+    yield line('org', JSON.stringify({ id, slug, name, createdAt }));
+    let lines = 1;
+    for await (const rows of this.store.rows(this.tables, id)) {
+      lines += rows.length;
+      yield rows.map(({ kind, data }) => line(kind, data)).join('');
+    }
+    yield `${JSON.stringify({ kind: 'end', lines })}\n`;
+  }
+}
+
+function line(kind: string, data: string): string {
+  return `{"kind":${JSON.stringify(kind)},"data":${data}}\n`;
+}

@@ -1,0 +1,118 @@
+import { Injectable } from '@nestjs/common';
+import type { PoolClient } from 'pg';
+import { Pg } from '../../platform/database/pg.js';
+import type { OrgTable } from './org-data.service.js';
+
+const perBatch = 500;
+/** Rows of tasks may be large. */
+const perFetch = 20;
+/** A reader who stalls keeps the snapshot no longer. */
+const patience = '60s';
+
+/** One row of an export, its data as JSON. */
+export interface ExportedRow {
+  readonly kind: string;
+  readonly data: string;
+}
+
+/** Rows of an org over all tables. Names of tables and columns are ours, never a caller's. */
+@Injectable()
+export class OrgDataStore {
+  constructor(private readonly pg: Pg) {}
+
+  /** A bounded number of rows, with what hangs on them, in one statement: whoever dies after it leaves nothing half done. */
+  async dropBatch({ table, children = [] }: OrgTable, orgId: string): Promise<number> {
+    const key = children.length > 0 ? 'id' : 'ctid';
+    const hanging = children.map(
+      (child, index) =>
+        `, child${index} as (delete from ${child.table} where ${child.column} in (select key from batch))`,
+    );
+    const rows = await this.pg.rows(
+      `org-drop-${table}`,
+      `with batch as materialized (select ${key} as key from ${table} where org_id = $1 limit ${perBatch})${hanging.join('')}
+       delete from ${table} where org_id = $1 and ${key} in (select key from batch) returning 1`,
+      [orgId],
+    );
+    return rows.length;
+  }
+
+  /** Orgs that are deleted and not dropped altogether. */
+  async deleted(): Promise<string[]> {
+    const rows = await this.pg.rows<{ id: string }>(
+      'orgs-deleted',
+      'select id from orgs where deleted_at is not null and purged_at is null order by deleted_at',
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  /** What is left of an org is its number. Not at once: what was under way when it was deleted may still be written. */
+  async remember(orgId: string): Promise<boolean> {
+    const rows = await this.pg.rows(
+      'org-purged',
+      `update orgs set purged_at = now(), name = '', default_agent = null where id = $1 and deleted_at < now() - interval '1 minute' returning 1`,
+      [orgId],
+    );
+    return rows.length > 0;
+  }
+
+  /** All rows as of one moment, some at a time, as fast as they are asked for. */
+  async *rows(tables: readonly OrgTable[], orgId: string): AsyncGenerator<ExportedRow[]> {
+    const client = await this.pg.pool.connect();
+    let failure: Error | undefined;
+    try {
+      await client.query('begin isolation level repeatable read read only');
+      await client.query(`set local idle_in_transaction_session_timeout = '${patience}'`);
+      for (const owned of tables) yield* this.rowsOf(client, owned, orgId);
+    } catch (error) {
+      failure = error as Error;
+      throw error;
+    } finally {
+      await client.query('rollback').catch((error: Error) => (failure = error));
+      client.release(failure);
+    }
+  }
+
+  private async *rowsOf(client: PoolClient, owned: OrgTable, orgId: string): AsyncGenerator<ExportedRow[]> {
+    const { table, kind, children = [] } = owned;
+    if (kind === undefined) return;
+    yield* this.fetched(client, kind, `${await columnsOf(client, owned)} from ${table} t where t.org_id = $1`, orgId);
+    for (const child of children) {
+      const columns = await columnsOf(client, child);
+      const from = `${child.table} t join ${table} p on p.id = t.${child.column} where p.org_id = $1`;
+      yield* this.fetched(client, child.kind, `${columns} from ${from}`, orgId);
+    }
+  }
+
+  private async *fetched(
+    client: PoolClient,
+    kind: string,
+    select: string,
+    orgId: string,
+  ): AsyncGenerator<ExportedRow[]> {
+    await client.query(
+      `declare part no scroll cursor for select row_to_json(x)::text as data from (select ${select}) x`,
+      [orgId],
+    );
+    for (;;) {
+      const { rows } = await client.query<{ data: string }>(`fetch ${perFetch} from part`);
+      if (rows.length > 0) yield rows.map(({ data }) => ({ kind, data }));
+      if (rows.length < perFetch) break;
+    }
+    await client.query('close part');
+  }
+}
+
+/** Those of a table that may leave this house. */
+async function columnsOf(
+  client: PoolClient,
+  { table, withheld = [], withoutQuery = [] }: Pick<OrgTable, 'table' | 'withheld' | 'withoutQuery'>,
+): Promise<string> {
+  const { rows } = await client.query<{ name: string }>(
+    `select attname as name from pg_attribute where attrelid = to_regclass($1) and attnum > 0 and not attisdropped
+     and attname <> all($2) order by attnum`,
+    [table, withheld],
+  );
+  return rows
+    .map(({ name }) => (withoutQuery.includes(name) ? `split_part(t."${name}", '?', 1) as "${name}"` : `t."${name}"`))
+    .join(', ');
+}

@@ -1,0 +1,32 @@
+import { Injectable } from '@nestjs/common';
+import { AuditService } from '../../audit/audit.service.js';
+import { systemClock } from '../../kernel/clock.js';
+import type { OrgId } from '../../kernel/ids.js';
+import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
+import { OrgData } from './org-data.service.js';
+import { OrgDataStore } from './org-data.store.js';
+
+/** A large org is dropped over many sweeps, so that none keeps the others waiting. */
+const perSweepMs = 20_000;
+
+/** Drops what deleted orgs leave, batch by batch; whoever comes next goes on where the last one stopped, or was stopped. */
+@Injectable()
+@Sweeps('org.purge')
+export class OrgPurgeSweeper implements Sweeper {
+  readonly everyMs = 30_000;
+
+  constructor(
+    private readonly store: OrgDataStore,
+    private readonly data: OrgData,
+    private readonly audit: AuditService,
+  ) {}
+
+  async sweep(): Promise<void> {
+    const until = systemClock.elapsed() + perSweepMs;
+    for (const id of await this.store.deleted()) {
+      let isEmpty = false;
+      while (!isEmpty && systemClock.elapsed() < until) isEmpty = await this.data.dropSome(id);
+      if (isEmpty && (await this.store.remember(id))) await this.audit.note(id as OrgId, 'org.purged', {});
+    }
+  }
+}
