@@ -31,6 +31,8 @@ const listed = JSON.stringify({
 /** Asks again for what a call left under way, for clients without the tasks extension. */
 @Injectable()
 export class TaskStatusTool {
+  private readonly offered = new Set<string>();
+
   constructor(
     private readonly tasks: TaskService,
     private readonly sends: TaskSendService,
@@ -42,9 +44,14 @@ export class TaskStatusTool {
     return called === name;
   }
 
-  /** Listed once there is something to ask for. */
-  async listed({ org }: CallContext, hasOwnAgents: boolean): Promise<string[]> {
-    return hasOwnAgents || (await this.continuations.hasAny(org.id)) ? [listed] : [];
+  /** Listed once there was something to ask for. */
+  async listed({ org }: CallContext): Promise<string[]> {
+    return this.offered.has(org.id) || (await this.continuations.hasAny(org.id)) ? [listed] : [];
+  }
+
+  /** A call of this org went on as a task. */
+  offer({ org }: CallContext): void {
+    this.offered.add(org.id);
   }
 
   /** Throws `invalid_params`, `task_not_found`, `denied`, and what the failure of the task means. */

@@ -22,13 +22,15 @@ export class ToolSet {
     const page = await this.skills.list(ctx, options, cursor);
     if (cursor !== undefined || options.agents) return page;
     const own = await this.own.listed(ctx);
-    return { ...page, texts: [...own, ...(await this.status.listed(ctx, own.length > 0)), ...page.texts] };
+    return { ...page, texts: [...own, ...(await this.status.listed(ctx)), ...page.texts] };
   }
 
   /** @param takesTasks whether the caller takes a task in place of a result that is not there in time. */
   async call(ctx: CallContext, call: ToolCall, takesTasks = false): Promise<ToolResult | TaskHandle> {
     if (this.status.has(call.name)) return this.status.call(ctx, call);
     const { result, goesOnAs } = await (this.own.has(call.name) ? this.own : this.skills).call(ctx, call);
-    return takesTasks && goesOnAs !== undefined ? this.tasks.handle(ctx, goesOnAs) : result;
+    if (goesOnAs === undefined) return result;
+    this.status.offer(ctx);
+    return takesTasks ? this.tasks.handle(ctx, goesOnAs) : result;
   }
 }
