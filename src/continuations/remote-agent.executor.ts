@@ -48,6 +48,11 @@ export class RemoteAgentExecutor implements TaskExecutor {
     yield* this.send(run, call, memo);
   }
 
+  /** Once the remote has the message, whoever comes looks. */
+  leavesWork(run: Pick<TaskRun, 'task' | 'message'>): boolean {
+    return memoOf(run)?.messageId === outwardId(run);
+  }
+
   /** After a cancel here the remote is told; that it obeys is not needed. What fails is told again by the sweeper. */
   async abandon(run: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void> {
     const memo = memoOf(run);

@@ -56,6 +56,8 @@ export interface TaskExecutor {
   readonly kind: ExecutorConfig['kind'];
   /** True when a run touches nothing outside: it may begin before the task is stored (decisions: fast path). */
   readonly pure: boolean;
+  /** True when the work is done elsewhere, and what is remembered lets anyone go on: a process that stops leaves it to others at once. */
+  leavesWork?(run: Pick<TaskRun, 'task' | 'message'>): boolean;
   execute(run: TaskRun): AsyncIterable<TaskUpdate> | Iterable<TaskUpdate>;
   /** Told when a run is over and all of it committed: the row is free for whoever works on it next. */
   rested?(run: Pick<TaskRun, 'agent'>): void;

@@ -55,7 +55,7 @@ export class TaskAdoption {
     live.apply({ memo, rows });
     await live.save();
     if (live.lost) throw new RialtoError('unavailable', { message: 'the task could not be stored' });
-    const run = this.runner.start(live, agent, ctx, true, { execute });
+    const run = this.runner.start(live, agent, ctx, true, { execute, leavesWork: () => true });
     return {
       get task() {
         return live.task;

@@ -29,15 +29,17 @@ export class ActiveRun implements Begun {
   /** Made when somebody asks for its signal: a run that is over at once is stopped by nobody. */
   private stopper?: AbortController;
   private saves: boolean;
+  private readonly message: Message;
 
   /** @param saves commit each update; otherwise from `saveFromNow` on (decisions: fast path). */
   constructor(
     readonly live: LiveTask,
-    private readonly executor: Pick<TaskExecutor, 'execute'>,
+    private readonly executor: Pick<TaskExecutor, 'execute' | 'leavesWork'>,
     run: Omit<TaskRun, 'signal'>,
     { saves, onTrouble }: { saves: boolean; onTrouble: (error: unknown) => void },
   ) {
     this.saves = saves;
+    this.message = run.message;
     const signal = (): AbortSignal => this.signal;
     const own = {
       get signal() {
@@ -56,6 +58,11 @@ export class ActiveRun implements Begun {
   stop(reason: StopReason): void {
     this.reason ??= reason;
     this.stopper?.abort(this.reason);
+  }
+
+  /** Another process may go on with it from here. */
+  get mayLeave(): boolean {
+    return this.executor.leavesWork?.({ task: this.live.committed, message: this.message }) ?? false;
   }
 
   get stopped(): boolean {

@@ -62,7 +62,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     agent: PublishedAgent,
     ctx: CallContext,
     saves: boolean,
-    executor: Pick<TaskExecutor, 'execute' | 'rested'> = this.executorOf(agent),
+    executor: Pick<TaskExecutor, 'execute' | 'leavesWork' | 'rested'> = this.executorOf(agent),
   ): ActiveRun {
     const { task } = live;
     const run = {
@@ -169,14 +169,14 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
 
   /** Gives running tasks a bounded time, then lets go of them: another process goes on. */
   private async drain(): Promise<void> {
+    await this.letGo([...this.active.values()].filter((run) => run.mayLeave));
     const all = Promise.all([...this.active.values()].map((run) => run.ended));
     const late = new Promise<'late'>((resolve) => setTimeout(resolve, drainMs, 'late').unref());
-    if ((await Promise.race([all, late])) === 'late') await this.letGo();
+    if ((await Promise.race([all, late])) === 'late') await this.letGo([...this.active.values()]);
     this.drained.abort();
   }
 
-  private async letGo(): Promise<void> {
-    const runs = [...this.active.values()];
+  private async letGo(runs: readonly ActiveRun[]): Promise<void> {
     for (const run of runs) run.stop('stopping');
     await Promise.allSettled(runs.map(({ live }) => live.save().then(() => this.lives.leases.release(live.task))));
   }

@@ -2,64 +2,24 @@ import { publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { modernRequest } from '../support/mcp-clients.js';
-import { startStubAgent, type StubAgent, type StubAgentOptions } from '../support/stub-agent.js';
+import { askAgain, closeRemotes, continuationOf, quick, startRemote, type Remote } from '../support/remote-work.js';
 import { artifacts, asyncTask, data, failed, never, sequence, state, text } from '../support/stub-behaviours.js';
-import type { Behaviour } from '../support/stub-call.js';
 import { hang } from '../support/stub-hostile.js';
-
-const quick = {
-  RIALTO_ROLE: 'all',
-  RIALTO_LOG_LEVEL: 'warn',
-  A2A_CONTINUATION_POLL_MS: '60',
-  A2A_CONTINUATION_RUN_WAIT_MS: '1500',
-  A2A_CONTINUATION_PRECLAIM_WAIT_MS: '300',
-  A2A_CONTINUATION_RESCHEDULE_MS: '60',
-  A2A_CONTINUATION_POLL_TIMEOUT_MS: '400',
-  A2A_CONTINUATION_MAX_ATTEMPTS: '20',
-};
 
 describe('remote work that outlives its call', () => {
   let gateway: TestGateway;
-  const open: { close(): Promise<void> }[] = [];
-  let count = 0;
-
   beforeAll(async () => {
     gateway = await startTestGateway(quick);
   });
   afterAll(async () => {
     await gateway.close();
-    await Promise.all(open.map((one) => one.close()));
+    await closeRemotes();
   });
 
-  interface Remote {
-    agent: StubAgent;
-    slug: string;
-    call(at?: TestGateway, token?: string): Promise<any>;
-  }
-  const remote = async (
-    behaviour: Behaviour,
-    { at = gateway, timeoutMs = 300, token, ...options }: RemoteOptions = {},
-  ): Promise<Remote> => {
-    count += 1;
-    const agent = await startStubAgent({ card: 'v03', name: `Remote ${count}`, behaviour, ...options });
-    open.push(agent);
-    const slug = `remote_${count}`;
-    const { body } = await at.call('POST', '/api/a2a/agents', { url: agent.url, timeoutMs, slug }, token);
-    expect(body.slug).toBe(slug);
-    const call = (there = at, as = token) => there.rpc('tools/call', { name: `${slug}.work`, arguments: { n: 1 } }, as);
-    return { agent, slug, call };
-  };
-  interface RemoteOptions extends StubAgentOptions {
-    at?: TestGateway;
-    timeoutMs?: number;
-    token?: string;
-  }
-  const ask = (taskId: string, { at = gateway, token, waitMs = 10_000 }: any = {}): Promise<any> =>
-    at.rpc('tools/call', { name: 'task_status', arguments: { taskId, waitMs } }, token);
-  const handed = async (one: Remote): Promise<{ taskId: string; state: string; message: string }> =>
-    (await one.call()).result.structuredContent;
-  const rowOf = async (taskId: string, at = gateway): Promise<any> =>
-    (await at.sql('select * from a2a_continuations where task_id = $1', [taskId]))[0];
+  const remote = (...how: Parameters<typeof startRemote> extends [any, ...infer Rest] ? Rest : never) =>
+    startRemote(gateway, ...how);
+  const ask = (taskId: string, token?: string, waitMs?: number) => askAgain(gateway, taskId, token, waitMs);
+  const rowOf = (taskId: string) => continuationOf(gateway, taskId);
   const taskOf = async (taskId: string): Promise<any> => (await gateway.call('GET', `/api/a2a/tasks/${taskId}`)).body;
   const looks = ({ agent }: Remote) => agent.requests.filter(({ operation }) => operation === 'get').length;
 
@@ -72,7 +32,7 @@ describe('remote work that outlives its call', () => {
       );
       await poll.task.onGet!(poll);
     }, 'get');
-    const working = await handed(one);
+    const working = await one.handed();
     expect(working).toMatchObject({ state: 'working', message: expect.stringContaining('task_status') });
     const { result } = await ask(working.taskId);
     expect(result.structuredContent).toEqual({ done: 'ü' });
@@ -92,7 +52,7 @@ describe('remote work that outlives its call', () => {
 
   it('is put off between its runs, and says so', async () => {
     const one = await remote(never, { capabilities: { streaming: false } });
-    const { taskId } = await handed(one);
+    const { taskId } = await one.handed();
     const row = await eventually(
       () => rowOf(taskId),
       ({ status }) => status === 'pending',
@@ -155,15 +115,15 @@ describe('remote work that outlives its call', () => {
       ),
       'get',
     );
-    const { taskId } = await handed(one);
-    const { result } = await ask(taskId, { waitMs: 30_000 });
+    const { taskId } = await one.handed();
+    const { result } = await ask(taskId, undefined, 30_000);
     expect(result.structuredContent).toEqual({ at: 'last' });
     expect(looks(one)).toBe(7);
   }, 60_000);
 
   it('AN-72 an empty end is told as such', async () => {
     const one = await remote(asyncTask(4, artifacts()));
-    const { taskId } = await handed(one);
+    const { taskId } = await one.handed();
     const { result } = await ask(taskId);
     expect(result.content[0].text).toBe(`The agent ${one.slug} finished its task without an answer.`);
   });
@@ -171,7 +131,7 @@ describe('remote work that outlives its call', () => {
   it('AN-73 a failure names its ids and no secret', async () => {
     const secret = 'Bearer abcdefghijklmnop';
     const one = await remote(asyncTask(6, failed(`upstream said no to ${secret}`)));
-    const { taskId } = await handed(one);
+    const { taskId } = await one.handed();
     const { error } = await ask(taskId);
     const row = await rowOf(taskId);
     expect(error.code).toBe(-32204);
@@ -188,7 +148,7 @@ describe('remote work that outlives its call', () => {
       sequence(state('working'), state('working'), state('working'), (it) => it.error(-32001, 'Task not found')),
       'get',
     );
-    const { taskId } = await handed(one);
+    const { taskId } = await one.handed();
     const { error } = await ask(taskId);
     expect(error).toMatchObject({ code: -32204, message: expect.stringContaining('Task not found') });
     expect(await rowOf(taskId)).toMatchObject({
@@ -199,7 +159,7 @@ describe('remote work that outlives its call', () => {
 
   it('AN-74 of many that take it up at once one does', async () => {
     const one = await remote(never, { capabilities: { streaming: false } });
-    const { taskId } = await handed(one);
+    const { taskId } = await one.handed();
     await eventually(
       () => rowOf(taskId),
       ({ status }) => status === 'pending',
@@ -218,7 +178,7 @@ describe('remote work that outlives its call', () => {
 
   it('AN-67 AN-76 one that was left in flight is taken up by another', async () => {
     const one = await remote(asyncTask(8, data({ found: true })));
-    const { taskId } = await handed(one);
+    const { taskId } = await one.handed();
     // As a process leaves it that was killed: held by nobody who is there.
     await gateway.sql(
       `update a2a_tasks set lease_owner = 7, lease_until = now() + interval '1 hour', next_at = now(), lease_epoch = lease_epoch + 1 where id = $1`,
@@ -233,7 +193,7 @@ describe('remote work that outlives its call', () => {
     const { signInternalToken } = await import('../../src/platform/secrets/internal-token.js');
     const { testSecret } = await import('../support/gateway.js');
     const [one, other] = [await remote(never), await remote(never)];
-    const ids = await Promise.all([one, other].map(async (each) => (await rowOf((await handed(each)).taskId)).id));
+    const ids = await Promise.all([one, other].map(async (each) => (await rowOf((await each.handed()).taskId)).id));
     const path = '/_agent-native/integrations/process-a2a-continuation';
     const wake = (continuationId: string, token: string | null) =>
       gateway.call('POST', path, { continuationId }, token);
@@ -255,7 +215,7 @@ describe('remote work that outlives its call', () => {
 
   it('what ended here without it is told to its remote', async () => {
     const one = await remote(never);
-    const { taskId } = await handed(one);
+    const { taskId } = await one.handed();
     await gateway.sql(
       `update a2a_tasks set status_state = 'failed', next_at = null, lease_owner = null, lease_until = null, lease_epoch = lease_epoch + 1 where id = $1`,
       [taskId],
@@ -272,7 +232,7 @@ describe('remote work that outlives its call', () => {
 
   it('is listed, hurried and given up by its org, and absent to others', async () => {
     const one = await remote(never);
-    const { taskId } = await handed(one);
+    const { taskId } = await one.handed();
     const { body } = await gateway.call('GET', `/api/a2a/continuations?taskId=${taskId}`);
     const [item] = body.items;
     expect(item).toMatchObject({
@@ -301,7 +261,7 @@ describe('remote work that outlives its call', () => {
       expect(
         (await gateway.call(method!, `/api/a2a/continuations/${item.id}${path}`, undefined, stranger)).status,
       ).toBe(404);
-    expect((await ask(taskId, { token: stranger })).error.data.code).toBe('task_not_found');
+    expect((await ask(taskId, stranger)).error.data.code).toBe('task_not_found');
 
     expect((await gateway.call('POST', `/api/a2a/continuations/${item.id}/retry`)).status).toBe(200);
     const failedOne = await gateway.call('POST', `/api/a2a/continuations/${item.id}/fail`);
@@ -314,7 +274,7 @@ describe('remote work that outlives its call', () => {
 
   it('the call counts as active until its work is over, and then once', async () => {
     const one = await remote(asyncTask(12, data({ n: 1 })));
-    const { taskId } = await handed(one);
+    const { taskId } = await one.handed();
     const instances = () => gateway.sql('select status from a2a_task_instances where agent_name = $1', [one.slug]);
     expect(await instances()).toEqual([{ status: 'active' }]);
     await ask(taskId);
@@ -334,55 +294,4 @@ describe('remote work that outlives its call', () => {
     expect(task.artifacts[0].parts).toEqual([{ text: 'by poll' }]);
     expect(await rowOf(task.id)).toMatchObject({ status: 'completed', remote_task_id: 'stub-task-1' });
   });
-
-  it.each([
-    [
-      'A2A_CONTINUATION_MAX_REMOTE_WORK_MS',
-      { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '1200' },
-      '1 seconds of remote work',
-    ],
-    ['A2A_CONTINUATION_MAX_ATTEMPTS', { A2A_CONTINUATION_MAX_ATTEMPTS: '2' }, '2 attempts'],
-  ])(
-    'AN-66 one that never ends fails at %s, once, and its remote is told',
-    async (_, setting, limit) => {
-      const bounded = await startTestGateway({ ...quick, ...setting });
-      try {
-        const one = await remote(never, { at: bounded });
-        const { taskId } = await handed(one);
-        const { error } = await ask(taskId, { at: bounded });
-        expect(error.code).toBe(-32201);
-        expect(error.message).toContain(
-          `The agent ${one.slug} did not respond in time: it was still working after ${limit}`,
-        );
-        expect(await one.agent.waitForCancels()).toEqual(['stub-task-1']);
-        expect(await rowOf(taskId, bounded)).toMatchObject({ status: 'failed', next_at: null });
-        const ends = await bounded.sql('select seq from a2a_task_events where task_id = $1 and terminal', [taskId]);
-        expect(ends).toHaveLength(1);
-      } finally {
-        await bounded.close();
-      }
-    },
-    60_000,
-  );
-
-  it('AN-68 a restart of everything loses no answer, be it late', async () => {
-    const first = await startTestGateway({ ...quick, A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '2500' });
-    try {
-      const one = await remote(never, { at: first });
-      const { taskId } = await handed(one);
-      await first.gateway.close();
-      one.agent.set(data({ settled: 'while we were away' }), 'get');
-      await new Promise((resolve) => setTimeout(resolve, 2_600)); // longer than its time
-      const second = await startTestGateway({ ...quick, A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '2500' }, first);
-      try {
-        const { result } = await ask(taskId, { at: second, token: first.token });
-        expect(result.structuredContent).toEqual({ settled: 'while we were away' });
-        expect(one.agent.requests.filter(({ operation }) => operation === 'send')).toHaveLength(1);
-      } finally {
-        await second.close();
-      }
-    } finally {
-      await first.close();
-    }
-  }, 60_000);
 });
