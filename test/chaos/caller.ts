@@ -12,6 +12,8 @@ export interface Answer {
   readonly status: number;
   readonly body: Wire;
   readonly ms: number;
+  /** It said that the same request may be made again. */
+  readonly mayRetry: boolean;
 }
 
 export interface SendOptions {
@@ -58,8 +60,9 @@ export class Caller {
         body: body === undefined ? undefined : JSON.stringify(body),
       });
       const text = await response.text();
-      this.history.texts.push({ org: this.org, where: `${method} ${path}`, text });
-      return { status: response.status, body: parsed(text), ms: performance.now() - begun } satisfies Answer;
+      if (text.includes('canary')) this.history.texts.push({ org: this.org, where: `${method} ${path}`, text });
+      const mayRetry = response.status === 503 && response.headers.has('retry-after');
+      return { status: response.status, body: parsed(text), ms: performance.now() - begun, mayRetry } satisfies Answer;
     } catch {
       return undefined;
     }
@@ -94,7 +97,7 @@ export class Caller {
     const at = Date.now();
     const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
     const answer = await this.rpc(slot, agent, 'SendMessage', paramsOf(options), headers);
-    const { status, body = {}, ms = Date.now() - at } = answer ?? {};
+    const { status, body = {}, ms = Date.now() - at, mayRetry } = answer ?? {};
     const task = body.result?.task as Wire | undefined;
     const errorCode = body.error ? String(body.error.code) : undefined;
     this.history.sends.push({
@@ -105,6 +108,7 @@ export class Caller {
       at,
       ms,
       status,
+      mayRetry,
       taskId: task?.id,
       errorCode,
       echoes,

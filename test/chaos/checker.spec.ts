@@ -23,6 +23,7 @@ function healthy(): History {
   const frame = (seq: number) => ({ seq, at: 1_000 + seq, isSnapshot: false });
   history.streams.push({ taskId: task, frames: [frame(1), frame(2)] }, { taskId: task, after: 2, frames: [frame(3)] });
   history.ends.push({ taskId: task, want: 'canceled', accepted: false });
+  history.answers.push({ taskId: task, accepted: true }, { taskId: task, accepted: false });
   history.leases.push({ taskId: task, epoch: 1, at: 950 }, { taskId: task, epoch: 2, at: 960 });
   history.reports.push({ taskId: task, epoch: 1, at: 970, accepted: false });
   history.reports.push({ taskId: task, epoch: 2, at: 970, accepted: true });
@@ -106,6 +107,8 @@ const planted: [string, string, (history: History) => void][] = [
   ],
   ['I4', 'stands for', (h) => void h.sends.push({ ...h.sends[1]!, taskId: 'another' })],
   ['I4', 'different payloads', (h) => void h.sends.push({ ...h.sends[1]!, payload: 'q' })],
+  ['I4', 'took 2 answers', (h) => void h.answers.push({ taskId: task, accepted: true })],
+  ['I8', 'handed out 2 times', (h) => void h.leases.push({ taskId: task, epoch: 2, at: 965 })],
   ['I5', 'as 2 messages', (h) => void h.remoteSends.push({ messageId: 'n', payload: 'p', at: 955 })],
   ['I5', 'its remote task was known', (h) => void h.remoteSends.push({ messageId: 'm', payload: 'p', at: 5_000 })],
   ['I5', 'sent again 5 ms', (h) => void h.remoteSends.push({ messageId: 'm', payload: 'p', at: 955, answeredAt: 960 })],

@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { createWriteStream, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ofTheRun } from './leftovers.js';
 import { freePort } from './servers.js';
 
 const main = join(process.cwd(), 'dist', 'src', 'main.js');
 const startTimeoutMs = 90_000;
 
 export interface Launch {
-  /** Options of Node before the program. */
-  readonly options?: readonly string[];
   /** The program; that of this build unless said otherwise. */
   readonly main?: string;
   readonly env?: Record<string, string>;
@@ -51,11 +50,11 @@ export class Slot {
   private async run(): Promise<void> {
     this.starts++;
     const env = { ...this.env, RIALTO_ROLE: this.role, PORT: String(this.port), ...this.launch.env };
-    const child = spawn(process.execPath, [...(this.launch.options ?? []), this.launch.main ?? main], {
+    const child = spawn(process.execPath, [this.launch.main ?? main], {
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    this.child = child;
+    this.child = ofTheRun(child);
     const log = createWriteStream(this.logFile, { flags: 'a' });
     child.stdout.pipe(log, { end: false });
     child.stderr.pipe(log, { end: false });
@@ -112,10 +111,8 @@ export class Fleet {
     return new Fleet(slots);
   }
 
-  /** The first alone: it makes the token, the key and the schema. */
   async start(): Promise<void> {
-    await this.slots[0]!.start();
-    await Promise.all(this.slots.slice(1).map((slot) => slot.start()));
+    await Promise.all(this.slots.map((slot) => slot.start()));
   }
 
   /** Where callers may send to now. */
@@ -139,7 +136,7 @@ function baseEnv(folder: string): Record<string, string> {
     NODE_ENV: 'test',
     METRICS_PORT: '0',
     RIALTO_DATA_DIR: join(folder, 'data'),
-    RIALTO_LOG_LEVEL: 'warn',
+    RIALTO_LOG_LEVEL: 'info',
     RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
     RIALTO_RATE_LIMIT_ORG: '10000000',
   };

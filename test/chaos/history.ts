@@ -4,6 +4,7 @@ export interface History {
   readonly sightings: Sighting[];
   readonly streams: StreamSeen[];
   readonly ends: EndCall[];
+  readonly answers: AnswerCall[];
   readonly leases: Lease[];
   readonly reports: Report[];
   readonly remoteSends: RemoteSend[];
@@ -30,6 +31,8 @@ export interface Send {
   readonly ms: number;
   /** HTTP status; absent when the connection broke. */
   readonly status?: number;
+  /** It was refused for now, with a `Retry-After`. */
+  readonly mayRetry?: boolean;
   readonly taskId?: string;
   readonly errorCode?: string;
   /** The caller expects the agent to say the payload back. */
@@ -59,6 +62,12 @@ export interface EndCall {
   readonly accepted: boolean;
   /** The state that an accepted call was answered with. */
   readonly state?: string;
+}
+
+/** Somebody answered the question of a task. */
+export interface AnswerCall {
+  readonly taskId: string;
+  readonly accepted: boolean;
 }
 
 /** A task handed out of a mailbox, and a report on it. */
@@ -179,6 +188,7 @@ export function emptyHistory(): History {
     sightings: [],
     streams: [],
     ends: [],
+    answers: [],
     leases: [],
     reports: [],
     remoteSends: [],
@@ -190,4 +200,20 @@ export function emptyHistory(): History {
     measures: [],
     rows: { tasks: [], events: [], moves: [], deliveries: [] },
   };
+}
+
+/** What one part of the checker finds of one invariant, in words. */
+export type Check = (history: History) => Iterable<string>;
+
+/** Rows by one of their values, in their order. */
+export function groupBy<Row>(rows: Iterable<Row>, keyOf: (row: Row) => string | undefined): Map<string, Row[]> {
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    const key = keyOf(row);
+    if (key === undefined) continue;
+    const group = groups.get(key);
+    if (group) group.push(row);
+    else groups.set(key, [row]);
+  }
+  return groups;
 }

@@ -83,7 +83,7 @@ export function startForeignAgent(history: History): Promise<Remote> {
 
 /**
  * Receivers of webhooks on one server, who write down every post. The path says how they behave: `/slow/…` takes its time,
- * `/flaky/…` refuses some, `/refuse-once/…` the first of each, `/redirect/…` points elsewhere.
+ * `/flaky/…` refuses some, `/refuse-once/…` the first try of each, `/redirect-once/…` points elsewhere first.
  */
 export function startReceivers(history: History, random: Random): Promise<Remote> {
   const refused = new Set<string>();
@@ -94,15 +94,17 @@ export function startReceivers(history: History, random: Random): Promise<Remote
       history.forbidden.push({ what: 'a redirect of a receiver was followed', happened: true });
       return reply(response, {});
     }
-    const mustRefuse = kind === 'refuse-once' ? !refused.has(webhookId) : kind === 'flaky' && random.chance(0.1);
+    const isFirst = !refused.has(webhookId);
     refused.add(webhookId);
-    const status = kind === 'redirect' ? 307 : mustRefuse ? 503 : 200;
+    const refuses = kind.endsWith('-once') ? isFirst : kind === 'flaky' && random.chance(0.1);
+    const refusal = kind === 'redirect-once' ? 307 : 503;
+    const status = refuses ? refusal : 200;
     const post = { webhookId, at: Date.now(), status, endedAt: undefined as number | undefined };
     history.posts.push(post);
     note(history, text, `webhook ${request.url}`);
-    if (kind === 'slow') await sleep(150);
+    if (kind === 'slow') await sleep(600);
     response.once('close', () => (post.endedAt = Date.now()));
-    response.writeHead(status, kind === 'redirect' ? { location: '/trap/' } : {}).end();
+    response.writeHead(status, status === 307 ? { location: '/trap/' } : {}).end();
   });
 }
 

@@ -23,16 +23,17 @@ const watch = `
 
 /** The database as the checker sees it: through connections of its own, which outlive restarts of the server. */
 export class Rowkeeper {
-  private readonly pool: pg.Pool;
+  private pool: pg.Pool;
 
   constructor(url: string) {
-    this.pool = new pg.Pool({
-      connectionString: url,
-      max: 3,
-      application_name: 'chaos',
-      connectionTimeoutMillis: 5_000,
-    });
-    this.pool.on('error', () => undefined);
+    this.pool = poolOf(url);
+  }
+
+  /** The server has come back at another address. */
+  moveTo(url: string): void {
+    const old = this.pool;
+    this.pool = poolOf(url);
+    void old.end().catch(() => undefined);
   }
 
   async watch(): Promise<void> {
@@ -90,6 +91,12 @@ export class Rowkeeper {
     );
     return rows.map(({ deliveredAt, ...row }) => ({ ...row, ...(deliveredAt !== null && { deliveredAt }) }));
   }
+}
+
+function poolOf(connectionString: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max: 3, application_name: 'chaos', connectionTimeoutMillis: 5_000 });
+  pool.on('error', () => undefined);
+  return pool;
 }
 
 function ms(column: string): string {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SignJWT } from 'jose';
@@ -21,8 +22,8 @@ export interface SceneOptions {
   readonly redisUrl?: string;
   readonly roles: readonly Slot['role'][];
   readonly env?: Record<string, string>;
-  /** Given to every process: how a defect gets in. */
-  readonly nodeOptions?: readonly string[];
+  /** The program of every process, when it is not that of the build. */
+  readonly main?: string;
 }
 
 /** A deployment with everybody around it, and the history of what all of them see. */
@@ -51,13 +52,13 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
   ]);
   const fleet = await Fleet.make(folder, roles, {
     A2A_SECRET: secret,
+    RIALTO_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
     A2A_CONTINUATION_POLL_MS: '400',
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
     ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
     ...options.env,
   });
-  for (const slot of fleet.slots)
-    slot.launch = { options: options.nodeOptions, env: { RIALTO_PUBLIC_URL: fleet.slots[0]!.url } };
+  for (const slot of fleet.slots) slot.launch = { main: options.main, env: { RIALTO_PUBLIC_URL: fleet.slots[0]!.url } };
   await fleet.start();
   const rows = new Rowkeeper(databaseUrl ?? (await embeddedUrl(join(folder, 'data'))));
   await rows.watch();
@@ -97,16 +98,22 @@ async function furnish(operator: Caller, slot: Slot, foreign: Remote, service: H
   const agents = {
     echo: { kind: 'echo' },
     slow: { kind: 'echo', delayMs: 1_200, chunks: 6 },
+    steps: { kind: 'echo', delayMs: 3_000, chunks: 6 },
     long: { kind: 'echo', delayMs: 6_000, chunks: 12 },
+    longest: { kind: 'echo', delayMs: 7_500 },
     asks: { kind: 'echo', ask: 'Which colour?' },
     box: { kind: 'mailbox' },
     http: { kind: 'http', url: service.url },
     remote: { kind: 'remote', agentId: remote.id },
     forbidden: { kind: 'echo' },
+    erring: { kind: 'echo' },
   };
   for (const [name, executor] of Object.entries(agents))
     await made(operator, slot, '/api/a2a/published', { name, description: name, executor, a2a_enabled: true });
-  const text = `forbid(principal, action == Action::"task_submit", resource == PublishedAgent::"forbidden");`;
+  const submit = (agent: string): string =>
+    `forbid(principal, action == Action::"task_submit", resource == PublishedAgent::"${agent}")`;
+  // The second cannot be evaluated: its sum overflows.
+  const text = `${submit('forbidden')}; ${submit('erring')} when { 9223372036854775807 + context.depth + 1 > 0 };`;
   await made(operator, slot, '/api/policies', { name: 'forbidden', text });
 }
 
@@ -137,7 +144,8 @@ async function made(caller: Caller, slot: Slot, path: string, body: unknown): Pr
   return answer.body;
 }
 
-async function embeddedUrl(dataDir: string): Promise<string> {
+/** Where the embedded PostgreSQL of a data folder is now. */
+export async function embeddedUrl(dataDir: string): Promise<string> {
   const { findEmbeddedPostgres } = await import('../../src/platform/database/embedded-postgres.js');
   const url = findEmbeddedPostgres(dataDir);
   if (url === undefined) throw new Error('the embedded PostgreSQL is not there');

@@ -15,6 +15,7 @@ import {
   readPassword,
   type ClusterFiles,
 } from '../../src/platform/database/embedded-cluster.js';
+import { ofTheRun } from './leftovers.js';
 
 /** A port of the loopback interface that is free now. */
 export async function freePort(): Promise<number> {
@@ -73,7 +74,7 @@ export class Postgres {
     const { command, args, uid, gid } = this.account.wrap(this.programs.postgres, flags);
     const log = openSync(this.files.log, 'a', 0o600);
     const options = { uid, gid, cwd: folder, env: bareEnvironment(), detached: true } as const;
-    this.child = spawn(command, args, { ...options, stdio: ['ignore', log, log] });
+    this.child = ofTheRun(spawn(command, args, { ...options, stdio: ['ignore', log, log] }));
     closeSync(log);
     await until(() => this.asAdmin((client) => client.query('select 1')), 'PostgreSQL', this.child);
   }
@@ -123,7 +124,7 @@ export class Redis {
 
   async up(): Promise<void> {
     const flags = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-    this.child = spawn('redis-server', [...flags, '--dir', this.folder], { stdio: 'ignore', detached: true });
+    this.child = ofTheRun(spawn('redis-server', [...flags, '--dir', this.folder], { stdio: 'ignore', detached: true }));
     await until(() => this.command('PING'), 'Redis', this.child);
   }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isGone } from '../../src/platform/database/presence.js';
+import { percentile } from './result.js';
 import type { Scene } from './scene.js';
 
 const lookMs = 25;
@@ -10,6 +11,8 @@ const calmMs = 3_000;
 export class Takeovers {
   readonly tookMs: number[] = [];
   private isOver = false;
+  /** When there was last no worker at all. */
+  private aloneUntil = 0;
   private readonly looking: Promise<void>;
   private readonly orphans = new Map<string, number>();
 
@@ -23,9 +26,8 @@ export class Takeovers {
   }
 
   figures(): Record<string, number> {
-    const sorted = [...this.tookMs].sort((a, b) => a - b);
-    const at = (share: number): number => Math.round(sorted[Math.ceil(sorted.length * share) - 1] ?? 0);
-    return { count: sorted.length, p50: at(0.5), p99: at(0.99), max: at(1) };
+    const of = (share: number): number => percentile(this.tookMs, share);
+    return { count: this.tookMs.length, p50: of(0.5), p99: of(0.99), max: of(1) };
   }
 
   private async look(): Promise<void> {
@@ -43,11 +45,13 @@ export class Takeovers {
   }
 
   private compare(orphans: ReadonlySet<string>, now: number): void {
+    const { slots } = this.scene.fleet;
+    if (!slots.some(({ role, isReady }) => role !== 'api' && isReady)) this.aloneUntil = now;
     for (const key of orphans) if (!this.orphans.has(key)) this.orphans.set(key, now);
     for (const [key, since] of this.orphans) {
       if (orphans.has(key)) continue;
       this.orphans.delete(key);
-      if (this.isCalm(since, now)) this.tookMs.push(now - since);
+      if (this.aloneUntil < since && this.isCalm(since, now)) this.tookMs.push(now - since);
     }
   }
 

@@ -1,4 +1,4 @@
-import { groupBy, type Check } from '../checker.js';
+import { groupBy, type Check } from '../history.js';
 import type { DeliveryRow, Fault, Post, RemoteSend } from '../history.js';
 
 /** An answer that was read is remembered by a commit within this time, unless its reader is lost. */

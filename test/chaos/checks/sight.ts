@@ -1,4 +1,4 @@
-import { groupBy, type Check } from '../checker.js';
+import { groupBy, type Check } from '../history.js';
 import type { StreamSeen } from '../history.js';
 
 /** Between the clock of a row and that of a reader on the same machine. */

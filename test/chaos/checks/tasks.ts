@@ -1,4 +1,4 @@
-import { groupBy, type Check } from '../checker.js';
+import { groupBy, type Check } from '../history.js';
 import type { History } from '../history.js';
 
 export const ended = new Set(['completed', 'failed', 'canceled', 'rejected']);
@@ -73,6 +73,13 @@ const idempotentAccept: Check = function* ({ rows, sends }) {
   }
 };
 
+/** I4: a question is answered once. */
+const oneAnswer: Check = function* ({ answers }) {
+  const accepted = answers.filter((answer) => answer.accepted);
+  for (const [taskId, all] of groupBy(accepted, (answer) => answer.taskId))
+    if (all.length > 1) yield `task ${taskId} took ${all.length} answers to one question`;
+};
+
 /** I7: of all who would end a task one wins, and only those who are told so have won. */
 const oneWinner: Check = function* ({ rows, ends }) {
   const states = new Map(rows.tasks.map(({ id, state }) => [id, state]));
@@ -92,6 +99,8 @@ const noZombie: Check = function* ({ rows, leases, reports }) {
       yield `task ${taskId} was written by the holder of epoch ${to.epoch} after ${from.epoch}`;
     if (stolen) yield `task ${taskId} was taken from a holder that was alive (epoch ${from.epoch})`;
   }
+  for (const [name, all] of groupBy(leases, ({ taskId, epoch }) => `${taskId} under epoch ${epoch}`))
+    if (all.length > 1) yield `task ${name} was handed out ${all.length} times`;
   const handedOut = groupBy(leases, ({ taskId }) => taskId);
   for (const { taskId, epoch, at, accepted } of reports) {
     const later = handedOut.get(taskId)?.some((lease) => lease.epoch > epoch && lease.at < at);
@@ -105,6 +114,7 @@ export const taskChecks: readonly (readonly [string, Check])[] = [
   ['I2', oneOutcome],
   ['I3', monotoneHistory],
   ['I4', idempotentAccept],
+  ['I4', oneAnswer],
   ['I7', oneWinner],
   ['I8', noZombie],
 ];
