@@ -33,7 +33,7 @@ const short = {
   embeddedKills: 6,
   paceMs: 700,
   outageSeconds: 60,
-  races: 2_000,
+  races: 10_000,
   rolls: 3,
   lanes: 2,
 } as const;

@@ -31,7 +31,10 @@ export async function runRaces(scene: Scene, count: number): Promise<ChaosResult
   let left = count;
   const run = async (index: number): Promise<void> => {
     const lane: Lane = { scene, alpha, a: a!, b: b!, box: `box-${index}` };
-    for (let turn = index; left > 0; turn++) left -= await races[turn % races.length]!(lane);
+    for (let turn = index; left > 0; turn++) {
+      const run = await races[turn % races.length]!(lane);
+      left -= run;
+    }
   };
   await Promise.all(Array.from({ length: lanes }, (_, index) => run(index)));
   const seconds = Math.round((Date.now() - begun) / 1_000);
