@@ -69,6 +69,8 @@ export class ActiveRun {
         this.live.apply(failure(new RialtoError('internal', { message: 'the agent stopped without an answer' })));
     } catch (error) {
       if (this.stopped || this.live.atRest || this.live.lost) return;
+      // Trouble of our own says nothing about the work: whoever comes when the lease is over goes on with it (F20).
+      if (this.live.isStored && RialtoError.from(error).code === 'unavailable') throw error;
       this.live.apply(failure(error));
     }
     if (this.saves && !this.stopped) await this.live.save();

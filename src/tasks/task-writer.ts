@@ -67,8 +67,8 @@ export class TaskWriter {
   }
 
   private async flush(batch: TaskChange[]): Promise<boolean[]> {
-    const statement = composeTaskStatement(batch, this.sinks.all);
-    const { rows } = await this.pg.pool.query<{ id: string }>(statement);
+    const { name, text, values } = composeTaskStatement(batch, this.sinks.all);
+    const rows = await this.pg.rows<{ id: string }>(name, text, values);
     const done = new Set(rows.map(({ id }) => id));
     return batch.map(({ task }) => done.has(task.id));
   }
