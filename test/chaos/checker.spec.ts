@@ -8,8 +8,6 @@ const delivery = (seq: number, id = `d${seq}`) => ({
   configId: 'c',
   seq,
   status: 'delivered',
-  claims: 1,
-  recorded: 1,
   deliveredAt: 1_100 + seq,
 });
 
@@ -124,8 +122,18 @@ const planted: [string, string, (history: History) => void][] = [
   ],
   ['I6', 'nobody took it', (h) => void h.posts.splice(0, 1)],
   ['I6', 'after it was on record', (h) => void h.posts.push({ webhookId: 'd2', at: 5_000, status: 503 })],
-  ['I6', 'was taken 2 times', (h) => void h.posts.push({ webhookId: 'd2', at: 1_050, status: 200 })],
-  ['I6', 'twice at once', (h) => void h.posts.splice(1, 0, { webhookId: 'd2', at: 1_002, status: 503 })],
+  ['I6', 'was taken and posted again', (h) => void h.posts.push({ webhookId: 'd2', at: 1_050, status: 200 })],
+  [
+    'I6',
+    'twice at once',
+    (h) =>
+      void h.posts.splice(
+        0,
+        1,
+        { webhookId: 'd2', at: 1_001, endedAt: 1_009, status: 503 },
+        { ...h.posts[0]!, at: 1_005 },
+      ),
+  ],
   ['I6', 'came before 2', (h) => void h.posts.splice(0, 2, { ...h.posts[0]!, at: 1_050 }, h.posts[1]!)],
   ['I7', 'somebody was told', (h) => void h.ends.push({ taskId: task, want: 'canceled', accepted: true })],
   [
@@ -172,7 +180,8 @@ describe('the checker of recorded runs', () => {
   it('lets pass what nobody could know: a webhook whose outcome was not recorded', () => {
     const history = healthy();
     history.posts.push({ webhookId: 'd3', at: 1_050, endedAt: 1_051, status: 200 });
-    history.rows = { ...history.rows, deliveries: [delivery(2), { ...delivery(3), claims: 2 }] };
+    expect(check(history)).toHaveLength(1);
+    history.faults.push({ kind: 'kill', what: 'worker-1', at: 1_010, until: 1_020 });
     expect(check(history)).toEqual([]);
   });
 });

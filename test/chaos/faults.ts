@@ -41,8 +41,9 @@ export async function strike(kind: FaultKind, broken: Broken): Promise<void> {
 
 const faults = {
   /** kill -9, and the next life at once. */
-  kill: async ({ scene }: Broken) => {
+  kill: async ({ scene }: Broken, fault: Fault) => {
     const slot = await readySlot(scene);
+    fault.until = Date.now() + 500;
     await slot.kill();
     restart(slot);
   },
@@ -122,10 +123,13 @@ function restart(slot: Slot): void {
   });
 }
 
+/** One that is ready; mostly of a role that another one fills meanwhile, so that there is load to break. */
 async function readySlot({ fleet, random }: Scene): Promise<Slot> {
+  const isBold = random.chance(0.15);
   for (;;) {
     const ready = fleet.slots.filter(({ isReady }) => isReady);
-    if (ready.length > 0) return random.pick(ready);
+    const spare = ready.filter((slot) => isBold || ready.some((other) => other !== slot && other.role === slot.role));
+    if (spare.length > 0) return random.pick(spare);
     await sleep(20);
   }
 }

@@ -2,7 +2,7 @@ import type { Plan } from './faults.js';
 
 /** How much of everything a run does. */
 export interface Form {
-  readonly name: 'short' | 'long';
+  readonly name: 'brief' | 'short' | 'long';
   /** As they were given. */
   readonly flags: string;
   readonly seed: number;
@@ -62,16 +62,39 @@ const long = {
   lanes: 2,
 } as const;
 
-/** `--long`, `--seed=7`, `--only=chaos,races`, `--before=/path/to/dist/src/main.js`. Throws for anything else. */
+/** To try the harness itself, in a minute or two. */
+const brief = {
+  name: 'brief',
+  plans: [
+    { kill: 8 },
+    { kill: 4, redisKill: 1, redisFlush: 1, redisFreeze: 1, postgres: 1, terminate: 1, roll: 1, freeze: 1 },
+  ],
+  queuePlan: { kill: 4, terminate: 1, postgres: 1, roll: 1 },
+  embeddedKills: 1,
+  paceMs: 700,
+  outageSeconds: 10,
+  races: 500,
+  rolls: 1,
+  lanes: 2,
+} as const;
+
+/** `--brief`, `--long`, `--seed=7`, `--only=chaos,races`, `--before=/path/to/dist/src/main.js`. Throws for anything else. */
 export function formOf(args: readonly string[]): Form {
   const values = new Map<string, string>();
   for (const arg of args) {
-    const [, name, value = ''] = /^--(long|seed|only|before)(?:=(.*))?$/.exec(arg) ?? [];
-    if (name === undefined) throw new Error(`unknown: ${arg}; there are --long, --seed=, --only= and --before=`);
+    const [, name, value = ''] = /^--(brief|long|seed|only|before)(?:=(.*))?$/.exec(arg) ?? [];
+    if (name === undefined)
+      throw new Error(`unknown: ${arg}; there are --brief, --long, --seed=, --only= and --before=`);
     values.set(name, value);
   }
   const flags = args.filter((arg) => !arg.startsWith('--seed')).join(' ');
   const seed = Number(values.get('seed') ?? Math.floor(Math.random() * 1e9));
   const only = values.get('only')?.split(',') ?? [];
-  return { ...(values.has('long') ? long : short), flags, seed, only, before: values.get('before') };
+  return {
+    ...(values.has('long') ? long : values.has('brief') ? brief : short),
+    flags,
+    seed,
+    only,
+    before: values.get('before'),
+  };
 }

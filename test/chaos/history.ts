@@ -175,10 +175,7 @@ export interface DeliveryRow {
   readonly configId: string;
   readonly seq: number;
   readonly status: string;
-  /** How often somebody took it up, and how many of these tries are on record. */
-  readonly claims: number;
-  readonly recorded: number;
-  /** When it was recorded as delivered. */
+  /** When a try that was taken was first on record. */
   readonly deliveredAt?: number;
 }
 

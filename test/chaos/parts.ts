@@ -59,7 +59,7 @@ export function partsOf(house: House): Record<string, () => Promise<ChaosResult>
 }
 
 /** A part on a database and in a folder of its own. */
-export async function onScene(
+async function onScene(
   { folder, form, postgres, template }: Pick<House, 'folder' | 'form' | 'postgres' | 'template'>,
   name: string,
   options: Pick<SceneOptions, 'roles' | 'redisUrl' | 'main'>,

@@ -84,9 +84,8 @@ export class Rowkeeper {
 
   private async deliveries(): Promise<DeliveryRow[]> {
     const rows = await this.sql<DeliveryRow & { deliveredAt: number | null }>(
-      `select id, task_id as "taskId", config_id as "configId", seq, status, attempts as claims,
-         (select count(*)::int from webhook_attempts a where a.delivery_id = d.id) as recorded,
-         case when status = 'delivered' then ${ms('ended_at')} end as "deliveredAt"
+      `select id, task_id as "taskId", config_id as "configId", seq, status,
+         (select min(${ms('a.at')}) from webhook_attempts a where a.delivery_id = d.id and a.status between 200 and 299) as "deliveredAt"
        from webhook_deliveries d order by task_id, config_id, seq`,
     );
     return rows.map(({ deliveredAt, ...row }) => ({ ...row, ...(deliveredAt !== null && { deliveredAt }) }));

@@ -13,7 +13,7 @@ import { Rowkeeper } from './rows.js';
 const secret = 'kq3-Vt9fB2mZ7xR5wN8pL4sD6gH1jC0yQe';
 export const canaryOfBeta = 'canary-of-beta-5d1c';
 /** In the settings of receivers; it leaves the house in one header and nowhere else. */
-export const receiverToken = 'canary-token-of-a-receiver';
+const receiverToken = 'canary-token-of-a-receiver';
 
 export interface SceneOptions {
   readonly folder: string;

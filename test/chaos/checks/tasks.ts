@@ -1,7 +1,7 @@
 import { groupBy, type Check } from '../history.js';
 import type { History } from '../history.js';
 
-export const ended = new Set(['completed', 'failed', 'canceled', 'rejected']);
+const ended = new Set(['completed', 'failed', 'canceled', 'rejected']);
 const settled = new Set([...ended, 'input-required', 'auth-required']);
 
 /** I1: what was accepted is there at the end, at rest, and ended as its agent meant it. */
