@@ -31,7 +31,11 @@ export default {
   // Each worker may run two gateways, and each gateway has up to 25 connections to the one server.
   maxWorkers: 2,
   projects: [
-    { ...compiled, displayName: 'unit', testMatch: ['<rootDir>/src/**/*.spec.ts', '<rootDir>/test/*.spec.ts'] },
+    {
+      ...compiled,
+      displayName: 'unit',
+      testMatch: ['<rootDir>/src/**/*.spec.ts', '<rootDir>/test/*.spec.ts', '<rootDir>/test/chaos/*.spec.ts'],
+    },
     { ...compiled, displayName: 'medium', testMatch: ['<rootDir>/test/medium/**/*.spec.ts'], ...withDatabase },
     { ...compiled, displayName: 'e2e', testMatch: ['<rootDir>/test/e2e/**/*.spec.ts'], ...withDatabase },
     {

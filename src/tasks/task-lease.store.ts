@@ -21,6 +21,13 @@ export interface Claimed {
   readonly isTakenOver?: boolean;
 }
 
+/** @see TaskLeases.findDue */
+export interface DueTask {
+  readonly id: TaskId;
+  /** Somebody worked on it who is gone, or was silent for too long. */
+  readonly isOrphan: boolean;
+}
+
 /** Who works on which task: claims, renewals, releases, by the clock of the database (reliability 4.3). */
 @Injectable()
 export class TaskLeases {
@@ -117,12 +124,11 @@ export class TaskLeases {
   }
 
   /** Due tasks that nobody works on, oldest first, without those of orgs that have to wait. */
-  async findDue(limit: number, waiting: readonly string[] = []): Promise<TaskId[]> {
-    const rows = await this.pg.rows<{ id: TaskId }>(
+  findDue(limit: number, waiting: readonly string[] = []): Promise<DueTask[]> {
+    return this.pg.rows<DueTask>(
       'task-due',
-      `select t.id from a2a_tasks t where ${isDue} and ${isFree} and t.org_id <> all($2::uuid[]) order by t.next_at limit $1`,
+      `select t.id, t.lease_until is not null as "isOrphan" from a2a_tasks t where ${isDue} and ${isFree} and t.org_id <> all($2::uuid[]) order by t.next_at limit $1`,
       [limit, waiting],
     );
-    return rows.map(({ id }) => id);
   }
 }

@@ -96,7 +96,10 @@ export class ActiveRun implements Begun {
         throw new RialtoError('internal', { message: 'the agent stopped without an answer' });
     } catch (error) {
       if (this.stopped || this.live.atRest || this.live.lost) return;
-      this.error = RialtoError.from(error);
+      // Trouble of our own says nothing about the work: whoever comes when the lease is over goes on with it (F20).
+      const known = RialtoError.from(error);
+      if (this.live.isStored && known.code === 'unavailable') throw error;
+      this.error = known;
       this.live.apply(failure(error));
     }
     if (this.saves && !this.stopped) await this.live.save();

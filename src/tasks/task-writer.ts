@@ -72,8 +72,8 @@ export class TaskWriter {
   }
 
   private async flush(batch: TaskChange[]): Promise<boolean[]> {
-    const statement = composeTaskStatement(batch, this.sinks.all);
-    const { rows } = await this.pg.pool.query<{ id: string }>(statement).catch((error: unknown) => {
+    const { name, text, values } = composeTaskStatement(batch, this.sinks.all);
+    const rows = await this.pg.rows<{ id: string }>(name, text, values).catch((error: unknown) => {
       if ((error as { constraint?: string }).constraint === onlyEnd)
         this.metrics.invariantViolations.inc({ inv: 'I2' });
       throw error;

@@ -1,10 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { TaskId } from '../kernel/ids.js';
 import { DueSweep } from '../platform/jobs/due-work.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { QueueState } from '../platform/jobs/queue-state.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { LiveTasks } from './live-tasks.js';
+import type { DueTask } from './task-lease.store.js';
 import { TaskRunner } from './task.runner.js';
 
 /** Finds tasks that are due and that nobody works on: a ring was lost, a process died, a lease ran out. */
@@ -12,15 +12,16 @@ import { TaskRunner } from './task.runner.js';
 @Sweeps('task.due')
 export class TaskSweeper implements Sweeper {
   readonly everyMs = 1_000;
-  private readonly due: DueSweep<TaskId>;
+  private readonly due: DueSweep<DueTask>;
 
   constructor(lives: LiveTasks, runner: TaskRunner, state: QueueState, @Inject(LOGGER) log: Logger) {
-    this.due = new DueSweep<TaskId>(
+    this.due = new DueSweep<DueTask>(
       {
         find: (limit) => lives.leases.findDue(limit, runner.waitingOrgs),
-        keyOf: (id) => id,
-        ring: (id) => lives.ring(id),
-        run: async (id) => void (await runner.begin(id)),
+        keyOf: ({ id }) => id,
+        isOrphan: ({ isOrphan }) => isOrphan,
+        ring: ({ id }) => lives.ring(id),
+        run: async ({ id }) => void (await runner.begin(id)),
         isHeld: () => state.isHeld('task.execute'),
       },
       log,

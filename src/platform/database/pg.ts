@@ -1,5 +1,6 @@
 import type { Pool, QueryResultRow } from 'pg';
 import type { DataSource } from 'typeorm';
+import { statementError } from './outage.js';
 
 /** The pool of node-postgres under TypeORM: hot statements go straight to it, named, so that the server prepares them once. */
 export class Pg {
@@ -9,9 +10,16 @@ export class Pg {
     return new Pg((dataSource.driver as unknown as { master: Pool }).master);
   }
 
-  /** Runs a statement under a name: the same name must always carry the same text. */
+  /**
+   * Runs a statement under a name: the same name must always carry the same text. Throws `unavailable` when the server is away, else
+   * what it says.
+   */
   async rows<Row extends QueryResultRow>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
-    return (await this.pool.query<Row>({ name, text, values })).rows;
+    try {
+      return (await this.pool.query<Row>({ name, text, values })).rows;
+    } catch (error) {
+      throw statementError(error);
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
+import { statementError } from './outage.js';
 
 /** One transaction of a cold path; what must not happen before the commit is given to `afterCommit`. */
 export interface Tx {
@@ -7,16 +8,18 @@ export interface Tx {
   afterCommit(effect: () => void): void;
 }
 
-/** Runs work in one transaction (READ COMMITTED); effects leave after the commit, in order, and never on a rollback. */
+/** Runs work in one transaction (READ COMMITTED); effects leave after the commit, in order, and never on a rollback. Throws as Pg.rows does. */
 @Injectable()
 export class TxRunner {
   constructor(private readonly dataSource: DataSource) {}
 
   async run<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result> {
     const effects: (() => void)[] = [];
-    const result = await this.dataSource.transaction((manager) =>
-      work({ manager, afterCommit: (effect) => void effects.push(effect) }),
-    );
+    const result = await this.dataSource
+      .transaction((manager) => work({ manager, afterCommit: (effect) => void effects.push(effect) }))
+      .catch((error: unknown) => {
+        throw statementError(error);
+      });
     for (const effect of effects) effect();
     return result;
   }

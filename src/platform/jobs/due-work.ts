@@ -6,6 +6,8 @@ export interface DueWork<Item> {
   /** The oldest first, at most so many. */
   readonly find: (limit: number) => Promise<Item[]>;
   readonly keyOf: (item: Item) => string;
+  /** Whoever did it is gone. The job of theirs may still hold the key of the queue, and a ring would wait behind it. */
+  readonly isOrphan?: (item: Item) => boolean;
   /** Makes a worker look at it. */
   readonly ring: (item: Item) => void;
   /** Does it here; claims first, for others may have it by now. */
@@ -18,8 +20,8 @@ const perSweep = 200;
 const runsHere = 16;
 
 /**
- * The sweep behind every queue: what is due is rung for; what is still due at the next look is done here, so that neither a
- * lost queue nor a stuck ring holds it (reliability 4.2).
+ * The sweep behind every queue: what is due is rung for; an orphan, and what is still due at the next look, is done here, so that
+ * neither a lost queue nor a stuck ring holds it (reliability 4.2).
  */
 export class DueSweep<Item> {
   private rung = new Set<string>();
@@ -37,14 +39,15 @@ export class DueSweep<Item> {
     const before = this.rung;
     this.rung = new Set(due.map((item) => this.work.keyOf(item)));
     for (const item of due) {
-      if (before.has(this.work.keyOf(item)) && !isHeld) this.runHere(item);
-      else this.work.ring(item);
+      const isStuck = !isHeld && (before.has(this.work.keyOf(item)) || this.work.isOrphan?.(item));
+      if (!isStuck || this.here.size >= runsHere) this.work.ring(item);
+      else this.runHere(item);
     }
   }
 
   private runHere(item: Item): void {
     const key = this.work.keyOf(item);
-    if (this.here.size >= runsHere || this.here.has(key)) return;
+    if (this.here.has(key)) return;
     this.here.add(key);
     this.work
       .run(item)

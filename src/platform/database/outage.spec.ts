@@ -1,0 +1,30 @@
+import { RialtoError } from '../../kernel/errors.js';
+import { statementError } from './outage.js';
+
+const fault = (message: string, code?: string): Error => Object.assign(new Error(message), code && { code });
+
+describe('what a statement throws', () => {
+  it.each([
+    fault('the database system is starting up', '57P03'),
+    fault('terminating connection due to administrator command', '57P01'),
+    fault('sorry, too many clients already', '53300'),
+    fault('canceling statement due to statement timeout', '57014'),
+    fault('deadlock detected', '40P01'),
+    fault('canceling statement due to lock timeout', '55P03'),
+    fault('connect ECONNREFUSED 127.0.0.1:5432', 'ECONNREFUSED'),
+    fault('Connection terminated unexpectedly'),
+    Object.assign(new Error('of TypeORM'), { driverError: fault('read ECONNRESET', 'ECONNRESET') }),
+  ])('is unavailable when the server is away or busy: %s', (error) => {
+    expect(statementError(error)).toMatchObject({ code: 'unavailable', cause: error });
+  });
+
+  it.each([
+    fault('duplicate key value violates unique constraint', '23505'),
+    fault('syntax error', '42601'),
+    fault('invalid input syntax for type uuid', '22P02'),
+    new RialtoError('not_found'),
+    undefined,
+  ])('stays what it is otherwise: %s', (error) => {
+    expect(statementError(error)).toBe(error);
+  });
+});

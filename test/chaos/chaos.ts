@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { allMended, scheduleOf, strike, type Broken, type Plan } from './faults.js';
+import { Load } from './load.js';
+import type { ChaosResult } from './result.js';
+import { Takeovers } from './takeovers.js';
+import { judge } from './verdict.js';
+
+const ownedAgainMs = 2_000;
+
+export interface ChaosOptions extends Broken {
+  /** One after the other. */
+  readonly plans: readonly Plan[];
+  readonly callers: number;
+  /** Between two faults, on average. */
+  readonly paceMs: number;
+}
+
+/** Load and faults at once, then rest, then the judgement. */
+export async function runChaos({ scene, postgres, redis, plans, callers, paceMs }: ChaosOptions): Promise<ChaosResult> {
+  const { history, random } = scene;
+  const load = new Load(scene, callers);
+  const takeovers = new Takeovers(scene);
+  const schedule = plans.flatMap((plan) => scheduleOf(plan, random));
+  const begun = Date.now();
+  for (const kind of schedule) {
+    await strike(kind, { scene, postgres, redis });
+    await sleep(paceMs / 2 + random.whole(paceMs));
+  }
+  await allMended(scene);
+  const tookMs = Date.now() - begun;
+  await load.stop();
+  await allMended(scene);
+  await takeovers.close();
+  const { count, p99 } = takeovers.figures();
+  if (count! > 0)
+    history.measures.push({
+      invariant: 'I1',
+      what: 'p99 from kill -9 to owned again in ms',
+      value: p99!,
+      most: ownedAgainMs,
+    });
+  const violations = await judge(scene);
+  await load.close();
+  const { rows } = history;
+  return {
+    violations,
+    figures: {
+      seconds: Math.round(tookMs / 1_000),
+      faults: countOf(schedule),
+      tasks: rows.tasks.length,
+      failed: rows.tasks.filter(({ state }) => state === 'failed').length,
+      sends: history.sends.length,
+      broken: history.sends.filter(({ status }) => status === undefined).length,
+      streams: history.streams.length,
+      webhooks: history.posts.length,
+      remoteSends: history.remoteSends.length,
+      takeovers: takeovers.figures(),
+    },
+  };
+}
+
+function countOf(kinds: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const kind of kinds) counts[kind] = (counts[kind] ?? 0) + 1;
+  return counts;
+}

@@ -1,0 +1,21 @@
+import { outwardChecks } from './checks/outward.js';
+import { sightChecks } from './checks/sight.js';
+import { taskChecks } from './checks/tasks.js';
+import type { Check, History } from './history.js';
+
+/** A promise that was broken, and where. The invariants are those of reliability-security.md section 3.0. */
+export interface Violation {
+  readonly invariant: string;
+  readonly what: string;
+}
+
+const checks: readonly (readonly [string, Check])[] = [...taskChecks, ...outwardChecks, ...sightChecks];
+
+/** Every broken promise of a recorded run. Pure: the same history has the same violations. */
+export function check(history: History): Violation[] {
+  const found = checks.flatMap(([invariant, of]) => [...of(history)].map((what) => ({ invariant, what })));
+  const measured = history.measures
+    .filter(({ value, most }) => !(value <= most))
+    .map(({ invariant, what, value, most }) => ({ invariant, what: `${what}: ${value}, at most ${most}` }));
+  return [...found, ...measured];
+}

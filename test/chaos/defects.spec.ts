@@ -1,0 +1,34 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { defects } from './defects/all.js';
+import { exercised, preambleOf } from './defects/defect.js';
+import { scenarios } from './scenarios/all.js';
+
+describe('the planted defects', () => {
+  it('are at least 25, each with a name and a scenario of its own words', () => {
+    expect(defects.length).toBeGreaterThanOrEqual(25);
+    expect(new Set(defects.map(({ name }) => name)).size).toBe(defects.length);
+    const known = scenarios.map(({ name }) => name);
+    expect(known).toEqual(expect.arrayContaining(defects.map(({ scenario }) => scenario)));
+  });
+
+  it('leave no scenario without one', () => {
+    const used = new Set(defects.map(({ scenario }) => scenario));
+    expect(scenarios.filter(({ name }) => !used.has(name))).toEqual([]);
+  });
+
+  it.each(defects.map((defect) => [defect.name, defect] as const))(
+    '%s: its target is in the source, once',
+    (_, defect) => {
+      const file = join(process.cwd(), 'src', `${defect.file}.ts`);
+      expect(existsSync(file)).toBe(true);
+      let text = readFileSync(file, 'utf8');
+      for (const [find, put] of defect.edits) {
+        expect(text.split(find)).toHaveLength(2);
+        text = text.replace(find, () => put);
+      }
+      expect(defect.edits.some(([, put]) => put.includes('defect'))).toBe(true);
+      expect(preambleOf(defect)).toContain(JSON.stringify(exercised(defect)).slice(1, -1));
+    },
+  );
+});

@@ -1,0 +1,51 @@
+import type { Defect } from './defect.js';
+
+/** Defects of what wakes a worker, and of what does its work when nothing does. */
+export const bellDefects: readonly Defect[] = [
+  {
+    name: 'the bell rings before the commit',
+    breaks: 'I1',
+    scenario: 'bells',
+    file: 'tasks/task-submit.service',
+    edits: [
+      ['this.lives.ring(task.id);', ''],
+      [
+        'this.lives.writer.commit(change)',
+        '(defect(this.lives.ring(task.id)), defect.after(60, () => this.lives.writer.commit(change)))',
+      ],
+    ],
+  },
+  {
+    name: 'a ring keeps the id of the row, so a second one is ignored',
+    breaks: 'I1',
+    scenario: 'bells',
+    file: 'platform/jobs/job-bell',
+    edits: [['{ deduplication: { id: key, keepLastIfActive: true } }', '{ jobId: defect(key) }']],
+  },
+  {
+    name: 'nobody sweeps: a lost ring strands its row',
+    breaks: 'I1',
+    scenario: 'lost bells',
+    file: 'platform/jobs/due-work',
+    edits: [['await this.work.find(perSweep)', 'defect([])']],
+  },
+  {
+    name: 'an accept waits for the queue',
+    breaks: 'I1',
+    scenario: 'lost bells',
+    file: 'tasks/task-submit.service',
+    edits: [
+      [
+        'this.lives.ring(task.id);',
+        "await defect([...this.lives.bell.queues.values()][0]).add('task-execution', { taskId: task.id });",
+      ],
+    ],
+  },
+  {
+    name: 'a stop does not wait for what is under way',
+    breaks: 'I1',
+    scenario: 'deploy',
+    file: 'main',
+    edits: [['.then((gateway) => gateway.close())', '.then(() => (defect(), process.exit(0)))']],
+  },
+];

@@ -1,0 +1,38 @@
+import type { Defect } from './defect.js';
+
+/** Defects of who may see and do what. */
+export const doorDefects: readonly Defect[] = [
+  {
+    name: 'a policy that cannot be evaluated permits',
+    breaks: 'I9',
+    scenario: 'neighbours',
+    file: 'policy/cedar',
+    edits: [['if (failed.length > 0)', 'if (defect(failed.length) < 0)']],
+  },
+  {
+    name: 'tasks of other orgs are seen',
+    breaks: 'I9',
+    scenario: 'neighbours',
+    file: 'tasks/task-verbs',
+    edits: [['if (task.orgId !== org.id)', 'if (defect(false))']],
+  },
+  {
+    name: 'redirects of a receiver are followed',
+    breaks: 'I9',
+    scenario: 'receivers',
+    file: 'platform/http/safe-fetch',
+    edits: [["method === 'GET' || method === 'HEAD' ? (request.redirects ?? 0) : 0", 'defect(3)']],
+  },
+  {
+    name: 'the token of a receiver is logged',
+    breaks: 'I9',
+    scenario: 'receivers',
+    file: 'webhooks/webhook-deliverer',
+    edits: [
+      [
+        'this.watch.ended(claimed, posted, verdict);',
+        'this.watch.log.info({ hook: defect(this.configs.open(claimed).token) }); this.watch.ended(claimed, posted, verdict);',
+      ],
+    ],
+  },
+];

@@ -1,0 +1,68 @@
+import type { Defect } from './defect.js';
+
+/** Defects of what leaves the house: messages to foreign agents, webhooks. */
+export const outwardDefects: readonly Defect[] = [
+  {
+    name: 'a message is sent again instead of looking at its task',
+    breaks: 'I5',
+    scenario: 'remote',
+    file: 'continuations/remote-agent.executor',
+    edits: [['memo?.messageId === outwardId(run)', 'defect(false)']],
+  },
+  {
+    name: 'the task of the remote is not remembered',
+    breaks: 'I5',
+    scenario: 'remote',
+    file: 'tasks/live-task',
+    edits: [['this.now = { ...this.now, memo: update.memo }', 'defect()']],
+  },
+  {
+    name: 'each try to send is a new message',
+    breaks: 'I5',
+    scenario: 'remote',
+    file: 'continuations/remote-message',
+    edits: [['`${task.id}-${turn}`', '`${task.id}-${turn}-${defect(Math.random())}`']],
+  },
+  {
+    name: 'two post the same webhook at once',
+    breaks: 'I6',
+    scenario: 'receivers',
+    file: 'webhooks/delivery.store',
+    edits: [["d.lease_until < now() or ${isGone('d.lease_owner')}", "${defect('true')}"]],
+  },
+  {
+    name: 'webhooks go out in any order',
+    breaks: 'I6',
+    scenario: 'receivers',
+    file: 'webhooks/delivery.store',
+    edits: [["status = 'pending' order by seq limit 1)", "status = 'pending' order by ${defect('id')} limit 1)"]],
+  },
+  {
+    name: 'each try of a webhook has a new id',
+    breaks: 'I6',
+    scenario: 'receivers',
+    file: 'webhooks/webhook-post',
+    edits: [
+      ['signatureHeaders(secrets, { id, body,', 'signatureHeaders(secrets, { id: defect(crypto.randomUUID()), body,'],
+    ],
+  },
+  {
+    name: 'a webhook is on record as delivered before it is posted',
+    breaks: 'I6',
+    scenario: 'receivers',
+    file: 'webhooks/webhook-deliverer',
+    edits: [
+      [
+        'const posted = await this.tryOnce(claimed, rendering)',
+        'await defect(this.deliveries.delivered(claimed, { durationMs: 0, status: 200 })); const posted = await this.tryOnce(claimed, rendering)',
+      ],
+    ],
+  },
+  {
+    name: 'any answer of a receiver counts as taken',
+    breaks: 'I6',
+    scenario: 'receivers',
+    file: 'webhooks/retry-plan',
+    edits: [['if (status >= 200 && status < 300)', 'if (defect(status >= 200))']],
+  },
+];

@@ -1,0 +1,122 @@
+import type { Defect } from './defect.js';
+
+/** Defects of who works on a task, and of what is written of it. */
+export const taskDefects: readonly Defect[] = [
+  {
+    name: 'the epoch is not checked: whoever lost a task writes on',
+    breaks: 'I8',
+    scenario: 'handover',
+    file: 'tasks/task-writer',
+    edits: [['and t.lease_epoch = r.from_epoch', "${defect('')}"]],
+  },
+  {
+    name: 'a claim does not look at the lease: two work at once',
+    breaks: 'I8',
+    scenario: 'duplicates',
+    file: 'tasks/task-lease.store',
+    edits: [
+      ['where t.id = before.id and ${isDue} and ${isFree} and', 'where t.id = before.id and ${defect(isDue)} and'],
+    ],
+  },
+  {
+    name: 'leases are not renewed',
+    breaks: 'I8',
+    scenario: 'renewal',
+    file: 'tasks/task.runner',
+    edits: [['if (held.length === 0)', 'if (defect(true))']],
+  },
+  {
+    name: 'a killed process is not noticed: its work waits for the lease',
+    breaks: 'I1',
+    scenario: 'handover',
+    file: 'tasks/task-lease.store',
+    edits: [[" or (t.lease_owner is not null and ${isGone('t.lease_owner')})", "${defect('')}"]],
+  },
+  {
+    name: 'an asynchronous send is acknowledged before its commit',
+    breaks: 'I1',
+    scenario: 'crash',
+    file: 'tasks/task-submit.service',
+    edits: [
+      [
+        'this.lives.writer.commit(change)',
+        '(void defect.after(60, () => this.lives.writer.commit(change)), defect(true))',
+      ],
+    ],
+  },
+  {
+    name: 'a blocking send is answered before its commit',
+    breaks: 'I1',
+    scenario: 'crash',
+    file: 'tasks/task-submit.service',
+    edits: [['await run.saveFromNow();', 'void defect.after(60, () => run.saveFromNow());']],
+  },
+  {
+    name: 'readers are told before the commit',
+    breaks: 'I3',
+    scenario: 'readers',
+    file: 'tasks/live-task',
+    edits: [
+      [
+        'this.isLost = !(await this.commit(',
+        'defect(this.deps.feed.tell(task, events)); await defect.after(30, () => undefined); this.isLost = !(await this.commit(',
+      ],
+    ],
+  },
+  {
+    name: 'event numbers are skipped',
+    breaks: 'I3',
+    scenario: 'readers',
+    file: 'tasks/task.lifecycle',
+    edits: [['isFolded: false, seq: task.seq + 1', 'isFolded: false, seq: defect(task.seq + 2)']],
+  },
+  {
+    name: 'a reader that resumes misses one event',
+    breaks: 'I3',
+    scenario: 'readers',
+    file: 'tasks/task.service',
+    edits: [['Math.min(after, task.seq)', 'Math.min(defect(after + 1), task.seq)']],
+  },
+  {
+    name: 'a key may be used by two at once',
+    breaks: 'I4',
+    scenario: 'keys',
+    file: 'tasks/task-writer',
+    edits: [["'r.keyed is not true or r.id in (select task_id from k)'", "defect('true')"]],
+  },
+  {
+    name: 'another payload under a key passes for the first',
+    breaks: 'I4',
+    scenario: 'keys',
+    file: 'tasks/task-submit.service',
+    edits: [['found.payloadHash !== key.payloadHash', 'defect(false)']],
+  },
+  {
+    name: 'an end is overwritten by another one',
+    breaks: 'I2',
+    scenario: 'ends',
+    file: 'tasks/task-writer',
+    edits: [
+      ['r.from_seq > 0 and t.seq = r.from_seq and t.lease_epoch = r.from_epoch', "${defect('r.from_seq > 0')}"],
+      ["and t.status_state in ('submitted', 'working', 'input-required', 'auth-required')", ''],
+      [
+        'where r.task_id in (select id from ok) returning',
+        'where r.task_id in (select id from ok) on conflict do nothing returning',
+      ],
+    ],
+  },
+  {
+    name: 'a cancel that came too late is told that it won',
+    breaks: 'I7',
+    scenario: 'ends',
+    file: 'tasks/task.lifecycle',
+    edits: [["if (task.state === 'TASK_STATE_CANCELED')", 'if (defect(terminalStates.has(task.state)))']],
+  },
+  {
+    name: 'a report of a holder that lost the task is taken',
+    breaks: 'I8',
+    scenario: 'ends',
+    file: 'tasks/executions.service',
+    edits: [['if (leaseEpoch === epoch ||', 'if (defect(true) ||']],
+  },
+];

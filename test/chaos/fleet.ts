@@ -1,0 +1,143 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ofTheRun } from './leftovers.js';
+import { freePort } from './servers.js';
+
+const main = join(process.cwd(), 'dist', 'src', 'main.js');
+const startTimeoutMs = 90_000;
+
+export interface Launch {
+  /** The program; that of this build unless said otherwise. */
+  readonly main?: string;
+  readonly env?: Record<string, string>;
+}
+
+/** One place in the fleet: a process with a role and a port of its own, started again and again. */
+export class Slot {
+  isReady = false;
+  /** Balancers send nothing new to it. */
+  isLeaving = false;
+  launch: Launch = {};
+  private child?: ChildProcess;
+  private starting?: Promise<void>;
+  starts = 0;
+
+  constructor(
+    readonly name: string,
+    readonly role: 'api' | 'worker' | 'all',
+    private readonly port: number,
+    private readonly env: Record<string, string>,
+    readonly logFile: string,
+  ) {}
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  get pid(): number | undefined {
+    return this.child?.pid;
+  }
+
+  /** Resolves when it is ready. Throws with the end of its log when it ends instead. */
+  start(): Promise<void> {
+    this.starting ??= this.run().finally(() => (this.starting = undefined));
+    return this.starting;
+  }
+
+  private async run(): Promise<void> {
+    this.starts++;
+    const env = { ...this.env, RIALTO_ROLE: this.role, PORT: String(this.port), ...this.launch.env };
+    const child = spawn(process.execPath, [this.launch.main ?? main], {
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.child = ofTheRun(child);
+    const log = createWriteStream(this.logFile, { flags: 'a' });
+    child.stdout.pipe(log, { end: false });
+    child.stderr.pipe(log, { end: false });
+    const gone = once(child, 'close').then(() => {
+      log.end();
+      if (this.child === child) this.isReady = false;
+    });
+    const ready = new Promise<true>((resolve) => {
+      let text = '';
+      child.stdout.on('data', (chunk: Buffer) => {
+        if (text.length < 2_000 && /Rialto is ready/.test((text += chunk.toString()))) resolve(true);
+      });
+    });
+    const late = sleep(startTimeoutMs, undefined, { ref: false });
+    const isReady = await Promise.race([ready, gone, late]);
+    if (this.child === child) this.isReady = isReady === true;
+    if (isReady !== true && !child.killed)
+      throw new Error(`${this.name} did not start: ${readFileSync(this.logFile, 'utf8').slice(-2_000)}`);
+  }
+
+  /** Resolves when the process is gone. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<number | null> {
+    const { child } = this;
+    this.isReady = false;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return null;
+    const ended = once(child, 'close');
+    child.kill(signal);
+    const [code] = (await ended) as [number | null];
+    return code;
+  }
+
+  freeze(): void {
+    this.isReady = false;
+    this.child?.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.child?.kill('SIGCONT');
+    this.isReady = true;
+  }
+}
+
+/** The processes of one deployment: on one database, one queue, one data folder. */
+export class Fleet {
+  private constructor(readonly slots: readonly Slot[]) {}
+
+  static async make(folder: string, roles: readonly Slot['role'][], env: Record<string, string>): Promise<Fleet> {
+    mkdirSync(folder, { recursive: true });
+    const slots: Slot[] = [];
+    for (const [index, role] of roles.entries()) {
+      const name = `${role}-${index + 1}`;
+      slots.push(new Slot(name, role, await freePort(), { ...baseEnv(folder), ...env }, join(folder, `${name}.log`)));
+    }
+    return new Fleet(slots);
+  }
+
+  async start(): Promise<void> {
+    await Promise.all(this.slots.map((slot) => slot.start()));
+  }
+
+  /** Where callers may send to now. */
+  get doors(): Slot[] {
+    return this.slots.filter(({ role, isReady, isLeaving }) => role !== 'worker' && isReady && !isLeaving);
+  }
+
+  /** What all of them wrote, in every life. */
+  logs(): string {
+    return this.slots.map(({ logFile }) => readFileSync(logFile, 'utf8')).join('\n');
+  }
+
+  async stop(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    await Promise.all(this.slots.map((slot) => slot.kill(signal)));
+  }
+}
+
+function baseEnv(folder: string): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? '',
+    NODE_ENV: 'test',
+    METRICS_PORT: '0',
+    RIALTO_DATA_DIR: join(folder, 'data'),
+    RIALTO_LOG_LEVEL: 'info',
+    RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
+    RIALTO_RATE_LIMIT_ORG: '10000000',
+  };
+}

@@ -1,0 +1,100 @@
+import type { Plan } from './faults.js';
+
+/** How much of everything a run does. */
+export interface Form {
+  readonly name: 'brief' | 'short' | 'long';
+  /** As they were given. */
+  readonly flags: string;
+  readonly seed: number;
+  /** Parts to run; all when empty. */
+  readonly only: readonly string[];
+  /** The program of an earlier version to deploy from and back to; absent: this build. */
+  readonly before?: string;
+  readonly plans: readonly Plan[];
+  readonly queuePlan: Plan;
+  readonly embeddedKills: number;
+  /** Between two faults, on average. */
+  readonly paceMs: number;
+  readonly outageSeconds: number;
+  readonly races: number;
+  readonly rolls: number;
+  /** Defects that are tried at the same time. */
+  readonly lanes: number;
+}
+
+const short = {
+  name: 'short',
+  // Kills alone first: what a takeover takes is measured there.
+  plans: [
+    { kill: 40 },
+    { kill: 40, redisKill: 4, redisFlush: 4, redisFreeze: 2, postgres: 5, terminate: 4, roll: 6, freeze: 2 },
+  ],
+  queuePlan: { kill: 14, terminate: 2, postgres: 1, roll: 2 },
+  embeddedKills: 6,
+  paceMs: 700,
+  outageSeconds: 60,
+  races: 10_000,
+  rolls: 3,
+  lanes: 2,
+} as const;
+
+const long = {
+  name: 'long',
+  plans: [
+    { kill: 400 },
+    {
+      kill: 1_500,
+      redisKill: 80,
+      redisFlush: 80,
+      redisFreeze: 40,
+      postgres: 100,
+      terminate: 100,
+      roll: 200,
+      freeze: 60,
+    },
+  ],
+  queuePlan: { kill: 100, terminate: 20, postgres: 10, roll: 20, freeze: 4 },
+  embeddedKills: 50,
+  paceMs: 700,
+  outageSeconds: 600,
+  races: 200_000,
+  rolls: 100,
+  lanes: 2,
+} as const;
+
+/** To try the harness itself, in a minute or two. */
+const brief = {
+  name: 'brief',
+  plans: [
+    { kill: 8 },
+    { kill: 4, redisKill: 1, redisFlush: 1, redisFreeze: 1, postgres: 1, terminate: 1, roll: 1, freeze: 1 },
+  ],
+  queuePlan: { kill: 4, terminate: 1, postgres: 1, roll: 1 },
+  embeddedKills: 1,
+  paceMs: 700,
+  outageSeconds: 10,
+  races: 500,
+  rolls: 1,
+  lanes: 2,
+} as const;
+
+/** `--brief`, `--long`, `--seed=7`, `--only=chaos,races`, `--before=/path/to/dist/src/main.js`. Throws for anything else. */
+export function formOf(args: readonly string[]): Form {
+  const values = new Map<string, string>();
+  for (const arg of args) {
+    const [, name, value = ''] = /^--(brief|long|seed|only|before)(?:=(.*))?$/.exec(arg) ?? [];
+    if (name === undefined)
+      throw new Error(`unknown: ${arg}; there are --brief, --long, --seed=, --only= and --before=`);
+    values.set(name, value);
+  }
+  const flags = args.filter((arg) => !arg.startsWith('--seed')).join(' ');
+  const seed = Number(values.get('seed') ?? Math.floor(Math.random() * 1e9));
+  const only = values.get('only')?.split(',') ?? [];
+  return {
+    ...(values.has('long') ? long : values.has('brief') ? brief : short),
+    flags,
+    seed,
+    only,
+    before: values.get('before'),
+  };
+}

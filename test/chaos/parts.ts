@@ -1,0 +1,80 @@
+import { join } from 'node:path';
+import { runChaos } from './chaos.js';
+import { plantAll, playAll } from './defects.js';
+import { runEmbedded } from './embedded.js';
+import type { Plan } from './faults.js';
+import type { Form } from './form.js';
+import { runOutage } from './outage.js';
+import { runRaces } from './races.js';
+import type { ChaosResult } from './result.js';
+import { nextBuild, runRolling } from './rolling.js';
+import { openScene, type Scene, type SceneOptions } from './scene.js';
+import type { Postgres, Redis } from './servers.js';
+
+/** What the parts of a run share. */
+export interface House {
+  readonly folder: string;
+  readonly form: Form;
+  readonly postgres: Postgres;
+  /** Absent on a machine without one. */
+  readonly redis?: Redis;
+  /** A migrated, empty database that others are copied from. */
+  readonly template: string;
+  readonly say: (line: string) => void;
+}
+
+const four = ['api', 'api', 'worker', 'worker'] as const;
+
+/** The parts of a run by their names, in their order. */
+export function partsOf(house: House): Record<string, () => Promise<ChaosResult>> {
+  const { folder, form, postgres, redis } = house;
+  const { seed, paceMs } = form;
+  const redisUrl = redis?.url;
+  return {
+    chaos: () =>
+      onScene(house, 'chaos', { roles: four, redisUrl }, (scene) => {
+        const plans = redis ? form.plans : form.plans.map(withoutRedis);
+        return runChaos({ scene, postgres, redis, plans, callers: 12, paceMs });
+      }),
+    queue: () =>
+      onScene(house, 'queue', { roles: four }, (scene) =>
+        runChaos({ scene, postgres, plans: [form.queuePlan], callers: 12, paceMs }),
+      ),
+    embedded: () => runEmbedded(join(folder, 'embedded'), seed, form.embeddedKills),
+    ...(redis && {
+      outage: () =>
+        onScene(house, 'outage', { roles: four, redisUrl }, (scene) => runOutage(scene, redis, form.outageSeconds)),
+    }),
+    races: () => onScene(house, 'races', { roles: ['api', 'api'], redisUrl }, (scene) => runRaces(scene, form.races)),
+    deploys: () => {
+      const next = nextBuild(folder);
+      const versions = Array.from({ length: form.rolls }, (_, index) => (index % 2 === 0 ? next : form.before));
+      return onScene(house, 'deploys', { roles: four, redisUrl, main: form.before }, (scene) =>
+        runRolling(scene, versions),
+      );
+    },
+    control: () => playAll(house),
+    defects: () => plantAll(house),
+  };
+}
+
+/** A part on a database and in a folder of its own. */
+async function onScene(
+  { folder, form, postgres, template }: Pick<House, 'folder' | 'form' | 'postgres' | 'template'>,
+  name: string,
+  options: Pick<SceneOptions, 'roles' | 'redisUrl' | 'main'>,
+  play: (scene: Scene) => Promise<ChaosResult>,
+): Promise<ChaosResult> {
+  const databaseUrl = await postgres.create(name, template);
+  const scene = await openScene({ ...options, folder: join(folder, name), seed: form.seed, databaseUrl });
+  try {
+    return await play(scene);
+  } finally {
+    await scene.close();
+    await postgres.drop(name);
+  }
+}
+
+function withoutRedis({ redisKill: _k, redisFlush: _f, redisFreeze: _z, ...plan }: Plan): Plan {
+  return plan;
+}

@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.js';
+import { times, words, type Scenario } from './scenario.js';
+
+const rounds = 8;
+
+/** Scenarios of what wakes a worker. */
+export const bellScenarios: readonly Scenario[] = [
+  {
+    // A lost ring costs up to two sweeps; one that is heard costs milliseconds.
+    name: 'bells',
+    play: async ({ scene: { callers, history, rows } }) => {
+      const { alpha } = callers;
+      const ids: string[] = [];
+      for (const _ of times(rounds)) {
+        const taskId = await alpha.send({ agent: 'asks', payload: words() });
+        await eventually(
+          () => rows.sql(`select from a2a_tasks where id = $1 and status_state = 'input-required'`, [taskId]),
+          ({ length }) => length === 1,
+        );
+        await alpha.send({ agent: 'asks', payload: words(), taskId });
+        ids.push(taskId!);
+        await sleep(rounds);
+      }
+      await eventually(
+        () => rows.sql(`select from a2a_tasks where id = any($1) and status_state = 'completed'`, [ids]),
+        ({ length }) => length === ids.length,
+      );
+      // Events: the task, working, its question, the answer, what it says, its end.
+      const gaps = await rows.sql<{ seq: number; ms: number }>(
+        `select seq, (extract(epoch from lead(at) over (partition by task_id order by seq) - at) * 1000)::int as ms
+         from a2a_task_events where task_id = any($1)`,
+        [ids],
+      );
+      for (const [seq, what] of [
+        [1, 'a new task'],
+        [4, 'an answered one'],
+      ] as const) {
+        const sorted = gaps.filter((gap) => gap.seq === seq).map(({ ms }) => ms);
+        const median = sorted.sort((x, y) => x - y)[sorted.length >> 1] ?? NaN;
+        history.measures.push({
+          invariant: 'I1',
+          what: `median ms until ${what} is worked on`,
+          value: median,
+          most: 300,
+        });
+      }
+    },
+  },
+  {
+    name: 'lost bells',
+    needsRedis: true,
+    play: async ({ scene: { callers, history, rows }, a, redis }) => {
+      await redis!.kill();
+      const before = history.sends.length;
+      const payloads = times(10).map(() => words());
+      const sends = payloads.map((payload) => callers.alpha.tryToSend(a, { agent: 'echo', payload, echoes: true }));
+      await Promise.race([Promise.all(sends), sleep(4_000)]);
+      const answered = history.sends.slice(before).filter(({ status }) => status === 200);
+      const slowest = answered.length < sends.length ? Infinity : Math.max(...answered.map(({ ms }) => ms));
+      history.measures.push({
+        invariant: 'I1',
+        what: 'slowest accept in ms while Redis is away',
+        value: slowest,
+        most: 1_500,
+      });
+      const left = (): Promise<unknown[]> =>
+        rows.sql(
+          `select from a2a_tasks where history->0->'parts'->0->>'text' = any($1) and status_state <> 'completed'`,
+          [payloads],
+        );
+      await eventually(left, ({ length }) => length === 0, 6_000).catch(() => undefined);
+      const { length } = await left();
+      history.measures.push({
+        invariant: 'I1',
+        what: 'tasks that nobody does while Redis is away',
+        value: length,
+        most: 0,
+      });
+      await redis!.up();
+    },
+  },
+];

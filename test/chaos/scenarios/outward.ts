@@ -1,0 +1,30 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { words, type Scenario } from './scenario.js';
+
+/** Scenarios of what leaves the house. */
+export const outwardScenarios: readonly Scenario[] = [
+  {
+    name: 'receivers',
+    play: async ({ scene: { callers, pushTo } }) => {
+      const kinds = ['slow', 'slow', 'refuse-once', 'redirect-once', 'fast'];
+      const sends = kinds.map((kind) =>
+        callers.alpha.send({ agent: 'steps', payload: words(), push: pushTo(`${kind}/${randomUUID()}`), echoes: true }),
+      );
+      await Promise.all(sends);
+      await sleep(3_500);
+    },
+  },
+  {
+    // One message that was answered long before the process dies, one whose answer never comes.
+    name: 'remote',
+    play: async ({ scene: { callers, history }, a }) => {
+      const payloads = [words('answer=50 work=6000 '), words('answer=50 work=5500 '), words('answer=5000 work=500 ')];
+      const sends = payloads.map((payload) => callers.alpha.tryToSend(a, { agent: 'remote', payload, wait: true }));
+      await sleep(2_400);
+      history.faults.push({ kind: 'kill', what: a.name, at: Date.now(), until: Date.now() + 500 });
+      await a.kill();
+      await Promise.all([...sends, a.start()]);
+    },
+  },
+];

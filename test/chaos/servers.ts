@@ -1,0 +1,196 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, openSync, closeSync, readdirSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { chooseAccount, type EmbeddedAccount } from '../../src/platform/database/embedded-account.js';
+import { findEmbeddedBinaries, type EmbeddedBinaries } from '../../src/platform/database/embedded-binaries.js';
+import {
+  bareEnvironment,
+  clusterFiles,
+  makeFolder,
+  prepareCluster,
+  readPassword,
+  type ClusterFiles,
+} from '../../src/platform/database/embedded-cluster.js';
+import { ofTheRun } from './leftovers.js';
+
+/** A port of the loopback interface that is free now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+/** A PostgreSQL server of the run's own, on one port for as long as it lives; that of the system, else the embedded programs. */
+export class Postgres {
+  private child?: ChildProcess;
+
+  private constructor(
+    readonly origin: string,
+    private readonly files: ClusterFiles,
+    private readonly programs: EmbeddedBinaries,
+    private readonly account: EmbeddedAccount,
+    private readonly port: number,
+  ) {}
+
+  static async start(folder: string): Promise<Postgres> {
+    const files = clusterFiles(folder);
+    makeFolder(files);
+    const system = systemPrograms();
+    const programs = system ?? findEmbeddedBinaries();
+    const account = chooseAccount(programs.postgres, files.folder);
+    await prepareCluster(files, programs, account);
+    const version = execFileSync(programs.postgres, ['--version'], { encoding: 'utf8' }).trim();
+    const origin = `${version}${system ? '' : ' (embedded programs, no system PostgreSQL was found)'}`;
+    const server = new Postgres(origin, files, programs, account, await freePort());
+    await server.up();
+    return server;
+  }
+
+  urlOf(database: string): string {
+    return `postgres://rialto:${readPassword(this.files)}@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** A new database; a copy of `template` when given. */
+  async create(database: string, template?: string): Promise<string> {
+    await this.asAdmin((client) =>
+      client.query(`create database "${database}"${template === undefined ? '' : ` template "${template}"`}`),
+    );
+    return this.urlOf(database);
+  }
+
+  async drop(database: string): Promise<void> {
+    await this.asAdmin((client) => client.query(`drop database if exists "${database}" with (force)`));
+  }
+
+  async up(): Promise<void> {
+    const { data, folder } = this.files;
+    const flags = ['-D', data, '-h', '127.0.0.1', '-p', String(this.port), '-k', '', '-c', 'max_connections=300'];
+    const { command, args, uid, gid } = this.account.wrap(this.programs.postgres, flags);
+    const log = openSync(this.files.log, 'a', 0o600);
+    const options = { uid, gid, cwd: folder, env: bareEnvironment(), detached: true } as const;
+    this.child = ofTheRun(spawn(command, args, { ...options, stdio: ['ignore', log, log] }));
+    closeSync(log);
+    await until(() => this.asAdmin((client) => client.query('select 1')), 'PostgreSQL', this.child);
+  }
+
+  /** As `pg_ctl stop -m immediate`: everything is dropped where it stands, the next start recovers from the log. */
+  async crash(): Promise<void> {
+    await end(this.child, 'SIGQUIT');
+  }
+
+  async stop(): Promise<void> {
+    await end(this.child, 'SIGINT');
+  }
+
+  private async asAdmin<Result>(work: (client: pg.Client) => Promise<Result>): Promise<Result> {
+    const client = new pg.Client({ connectionString: this.urlOf('postgres'), connectionTimeoutMillis: 5_000 });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      return await work(client);
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+}
+
+/** A Redis server of the run's own, in memory alone: whoever kills it destroys what it held. */
+export class Redis {
+  private child?: ChildProcess;
+
+  private constructor(
+    readonly port: number,
+    private readonly folder: string,
+  ) {}
+
+  /** Undefined when this machine has none. */
+  static async start(folder: string): Promise<Redis | undefined> {
+    if (!isInstalled('redis-server')) return undefined;
+    mkdirSync(folder, { recursive: true });
+    const server = new Redis(await freePort(), folder);
+    await server.up();
+    return server;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  async up(): Promise<void> {
+    const flags = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+    this.child = ofTheRun(spawn('redis-server', [...flags, '--dir', this.folder], { stdio: 'ignore', detached: true }));
+    await until(() => this.command('PING'), 'Redis', this.child);
+  }
+
+  /** Everything it held is gone. */
+  async kill(): Promise<void> {
+    await end(this.child, 'SIGKILL');
+  }
+
+  freeze(): void {
+    this.child?.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.child?.kill('SIGCONT');
+  }
+
+  async command(...words: string[]): Promise<void> {
+    const { Redis: Client } = await import('ioredis');
+    const client = new Client(this.url, { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      await client.call(words[0]!, ...words.slice(1));
+    } finally {
+      client.disconnect();
+    }
+  }
+}
+
+function systemPrograms(): EmbeddedBinaries | undefined {
+  const versions = '/usr/lib/postgresql';
+  const found = existsSync(versions) ? readdirSync(versions) : [];
+  const best = found
+    .map(Number)
+    .filter(Boolean)
+    .sort((a, b) => b - a)[0];
+  const program = (name: string): string => join(versions, String(best), 'bin', name);
+  if (best === undefined || !existsSync(program('initdb'))) return undefined;
+  return { initdb: program('initdb'), postgres: program('postgres'), pgCtl: program('pg_ctl') };
+}
+
+function isInstalled(program: string): boolean {
+  try {
+    execFileSync(program, ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function until(answers: () => Promise<unknown>, name: string, child: ChildProcess): Promise<void> {
+  for (let tries = 0; tries < 1_000; tries++) {
+    const answered = await answers().then(
+      () => true,
+      () => false,
+    );
+    if (answered) return;
+    if (child.exitCode !== null || child.signalCode !== null) break;
+    await sleep(30);
+  }
+  throw new Error(`${name} did not start`);
+}
+
+async function end(child: ChildProcess | undefined, signal: NodeJS.Signals): Promise<void> {
+  if (!child || child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill(signal);
+  await ended;
+}
