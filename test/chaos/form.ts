@@ -27,15 +27,15 @@ const short = {
   // Kills alone first: what a takeover takes is measured there.
   plans: [
     { kill: 40 },
-    { kill: 40, redisKill: 4, redisFlush: 4, redisFreeze: 2, postgres: 5, terminate: 4, roll: 6, freeze: 2 },
+    { kill: 42, redisKill: 4, redisFlush: 4, redisFreeze: 2, postgres: 5, terminate: 4, roll: 6, freeze: 2 },
   ],
   queuePlan: { kill: 14, terminate: 2, postgres: 1, roll: 2 },
-  embeddedKills: 6,
+  embeddedKills: 4,
   paceMs: 700,
   outageSeconds: 60,
   races: 10_000,
   rolls: 3,
-  lanes: 2,
+  lanes: 3,
 } as const;
 
 const long = {

@@ -25,37 +25,43 @@ export interface House {
 
 const four = ['api', 'api', 'worker', 'worker'] as const;
 
-/** The parts of a run by their names, in their order. */
-export function partsOf(house: House): Record<string, () => Promise<ChaosResult>> {
+/** Parts by their names; those of one group run at the same time. */
+export type Group = Readonly<Record<string, () => Promise<ChaosResult>>>;
+
+/** The parts of a run, in their order. */
+export function partsOf(house: House): readonly Group[] {
   const { folder, form, postgres, redis } = house;
   const { seed, paceMs } = form;
   const redisUrl = redis?.url;
-  return {
-    chaos: () =>
-      onScene(house, 'chaos', { roles: four, redisUrl }, (scene) => {
-        const plans = redis ? form.plans : form.plans.map(withoutRedis);
-        return runChaos({ scene, postgres, redis, plans, callers: 12, paceMs });
-      }),
-    queue: () =>
-      onScene(house, 'queue', { roles: four }, (scene) =>
-        runChaos({ scene, postgres, plans: [form.queuePlan], callers: 12, paceMs }),
-      ),
-    embedded: () => runEmbedded(join(folder, 'embedded'), seed, form.embeddedKills),
-    ...(redis && {
-      outage: () =>
-        onScene(house, 'outage', { roles: four, redisUrl }, (scene) => runOutage(scene, redis, form.outageSeconds)),
-    }),
-    races: () => onScene(house, 'races', { roles: ['api', 'api'], redisUrl }, (scene) => runRaces(scene, form.races)),
-    deploys: () => {
-      const next = nextBuild(folder);
-      const versions = Array.from({ length: form.rolls }, (_, index) => (index % 2 === 0 ? next : form.before));
-      return onScene(house, 'deploys', { roles: four, redisUrl, main: form.before }, (scene) =>
-        runRolling(scene, versions),
-      );
-    },
-    control: () => playAll(house),
-    defects: () => plantAll(house),
+  const inPlans = (scene: Scene): Promise<ChaosResult> => {
+    const plans = redis ? form.plans : form.plans.map(withoutRedis);
+    return runChaos({ scene, postgres, redis, plans, callers: 12, paceMs });
   };
+  const ofQueue = (scene: Scene): Promise<ChaosResult> =>
+    runChaos({ scene, postgres, plans: [form.queuePlan], callers: 12, paceMs });
+  const outage = redis && {
+    outage: () =>
+      onScene(house, 'outage', { roles: four, redisUrl }, (scene) => runOutage(scene, redis, form.outageSeconds)),
+  };
+  return [
+    { chaos: () => onScene(house, 'chaos', { roles: four, redisUrl }, inPlans) },
+    { queue: () => onScene(house, 'queue', { roles: four }, ofQueue) },
+    { embedded: () => runEmbedded(join(folder, 'embedded'), seed, form.embeddedKills) },
+    // Both wait more than they work.
+    { ...outage, control: () => playAll(house) },
+    {
+      races: () => onScene(house, 'races', { roles: ['api', 'api'], redisUrl }, (scene) => runRaces(scene, form.races)),
+    },
+    { deploys: () => deploys(house, redisUrl) },
+    { defects: () => plantAll(house) },
+  ];
+}
+
+function deploys(house: House, redisUrl: string | undefined): Promise<ChaosResult> {
+  const { before, rolls } = house.form;
+  const next = nextBuild(house.folder);
+  const versions = Array.from({ length: rolls }, (_, index) => (index % 2 === 0 ? next : before));
+  return onScene(house, 'deploys', { roles: four, redisUrl, main: before }, (scene) => runRolling(scene, versions));
 }
 
 /** A part on a database and in a folder of its own. */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { formOf } from './form.js';
 import { endAll } from './leftovers.js';
 import { partsOf } from './parts.js';
+import type { ChaosResult } from './result.js';
 import { Postgres, Redis } from './servers.js';
 
 const template = 'chaos_template';
@@ -21,16 +22,18 @@ async function main(): Promise<number> {
   const redis = await Redis.start(join(folder, 'redis'));
   say(`${postgres.origin}; ${redis ? 'redis-server' : 'no redis-server was found: its parts are left out'}`);
   migrate(await postgres.create(template));
-  const parts = partsOf({ folder, form, postgres, redis, template, say });
   let broken = 0;
-  for (const [name, run] of Object.entries(parts)) {
-    if (form.only.length > 0 && !form.only.includes(name)) continue;
+  const play = async (name: string, run: () => Promise<ChaosResult>): Promise<void> => {
     const begun = Date.now();
     const { violations, figures } = await run();
     broken += violations.length;
     const seconds = Math.round((Date.now() - begun) / 1_000);
     say(`${violations.length === 0 ? '✔' : '✘'} ${name}, ${seconds} s: ${JSON.stringify(figures)}`);
     for (const { invariant, what } of violations.slice(0, mostShown)) say(`    ${invariant}: ${what}`);
+  };
+  for (const group of partsOf({ folder, form, postgres, redis, template, say })) {
+    const parts = Object.entries(group).filter(([name]) => form.only.length === 0 || form.only.includes(name));
+    await Promise.all(parts.map(([name, run]) => play(name, run)));
   }
   await Promise.all([postgres.stop(), redis?.kill()]);
   if (broken === 0) rmSync(folder, { recursive: true, force: true });

@@ -97,4 +97,6 @@ async function staleReport({ scene, a, b }: Stage): Promise<void> {
     const told = await callers.alpha.call(b, 'POST', `/api/executions/${taskId}/events`, event);
     history.reports.push({ taskId, epoch, at, accepted: told?.status === 200 });
   }
+  // It has ended: this one comes too late in any case.
+  await callers.alpha.cancel(a, 'box', taskId);
 }
