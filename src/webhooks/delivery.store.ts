@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { GroupCommit } from '../platform/database/group-commit.js';
 import { Pg } from '../platform/database/pg.js';
 import { isGone, Presence } from '../platform/database/presence.js';
 import { mostCounted, type Waiting } from '../platform/telemetry/metrics.js';
@@ -43,6 +44,16 @@ export interface Tried {
   readonly reply?: string;
 }
 
+interface Kept {
+  readonly claimed: Claimed;
+  readonly body: string;
+}
+
+interface Delivered {
+  readonly claimed: Claimed;
+  readonly tried: Tried;
+}
+
 const isFree = `(d.lease_until is null or d.lease_until < now() or ${isGone('d.lease_owner')})`;
 const later = (ms: string): string => `now() + ${ms} * interval '1 millisecond'`;
 const letGo = 'lease_owner = null, lease_until = null';
@@ -50,48 +61,80 @@ const letGo = 'lease_owner = null, lease_until = null';
 /** Deliveries: who is due, who works on which, and how tries ended. By the clock of the database. */
 @Injectable()
 export class DeliveryStore {
+  // What waits while a statement is under way goes out together; configurations share no rows.
+  private readonly claims = new GroupCommit((keys: ConfigKey[]) => this.claimAll(keys), { keyOf: nameOf });
+  private readonly bodies = new GroupCommit((kept: Kept[]) => this.keepAll(kept));
+  private readonly ends = new GroupCommit((ended: Delivered[]) => this.endAll(ended));
+
   constructor(
     private readonly pg: Pg,
     private readonly presence: Presence,
   ) {}
 
   /** Undefined when nothing of the configuration is due or somebody else is at it: never two at once, never out of order. */
-  async claim({ taskId, configId }: ConfigKey): Promise<Claimed | undefined> {
-    const [row] = await this.pg.rows<Claimed & { id: string | null }>(
-      'delivery-claim',
-      `with head as materialized (select id, task_id, config_id, lease_until is not null as taken_over from webhook_deliveries
-         where task_id = $1 and config_id = $2 and status = 'pending' order by seq limit 1)
-       update webhook_deliveries d set attempts = d.attempts + 1, lease_owner = $3, lease_until = ${later(String(leaseMs))}
-       from head left join push_configs c on c.task_id = head.task_id and c.id = head.config_id
-       where d.id = head.id and d.status = 'pending' and d.next_at <= now() and ${isFree}
-       returning d.id as delivery, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.org_id, head.taken_over,
-         extract(epoch from now() - d.created_at)::float8 as age_seconds, c.id, c.url, c.token, c.authentication, c.format, c.state,
-         ${lastingSecrets('d.org_id')} as secrets`,
-      [taskId, configId, this.presence.id],
-    );
-    return row;
+  claim(key: ConfigKey): Promise<Claimed | undefined> {
+    return this.claims.commit(key);
   }
 
   /** Keeps the body for this try and all later ones. False when the claim is lost. */
-  async keepBody({ delivery, attempts }: Claimed, body: string): Promise<boolean> {
-    const rows = await this.pg.rows(
-      'delivery-body',
-      `update webhook_deliveries set body = $3 where id = $1 and attempts = $2 and status = 'pending' returning id`,
-      [delivery, attempts, body],
-    );
-    return rows.length === 1;
+  keepBody(claimed: Claimed, body: string): Promise<boolean> {
+    return this.bodies.commit({ claimed, body });
   }
 
   async delivered(claimed: Claimed, tried: Tried): Promise<void> {
+    await this.ends.commit({ claimed, tried });
+  }
+
+  // The conditions on what is wanted, kept and done say nothing new; they keep the planner from expecting many rows and reading tables as a whole.
+  private async claimAll(keys: readonly ConfigKey[]): Promise<(Claimed | undefined)[]> {
+    const rows = await this.pg.rows<Claimed & { config_id: string }>(
+      'delivery-claim',
+      `with wanted as (select * from unnest($1::uuid[], $2::text[]) as r(task_id, config_id) where r.config_id is not null),
+       head as materialized (select h.* from wanted w cross join lateral (
+         select id, task_id, config_id, lease_until is not null as taken_over from webhook_deliveries p
+         where p.task_id = w.task_id and p.config_id = w.config_id and p.status = 'pending' order by p.seq limit 1) h)
+       update webhook_deliveries d set attempts = d.attempts + 1, lease_owner = $3, lease_until = ${later(String(leaseMs))}
+       from head left join push_configs c on c.task_id = head.task_id and c.id = head.config_id
+       where d.id = head.id and d.status = 'pending' and d.next_at <= now() and ${isFree}
+       returning d.id as delivery, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.config_id, d.org_id, head.taken_over,
+         extract(epoch from now() - d.created_at)::float8 as age_seconds, c.id, c.url, c.token, c.authentication, c.format, c.state,
+         ${lastingSecrets('d.org_id')} as secrets`,
+      [keys.map(({ taskId }) => taskId), keys.map(({ configId }) => configId), this.presence.id],
+    );
+    const found = new Map(rows.map((row) => [nameOf({ taskId: row.task_id, configId: row.config_id }), row]));
+    return keys.map((key) => found.get(nameOf(key)));
+  }
+
+  private async keepAll(kept: readonly Kept[]): Promise<boolean[]> {
+    const rows = await this.pg.rows<{ id: string }>(
+      'delivery-body',
+      `update webhook_deliveries d set body = r.body from unnest($1::uuid[], $2::integer[], $3::text[]) as r(id, attempts, body)
+       where d.id = r.id and r.attempts > 0 and d.attempts = r.attempts and d.status = 'pending' returning d.id`,
+      [
+        kept.map(({ claimed }) => claimed.delivery),
+        kept.map(({ claimed }) => claimed.attempts),
+        kept.map(({ body }) => body),
+      ],
+    );
+    const done = new Set(rows.map(({ id }) => id));
+    return kept.map(({ claimed }) => done.has(claimed.delivery));
+  }
+
+  private async endAll(ended: readonly Delivered[]): Promise<void[]> {
+    const column = (index: number): unknown[] => ended.map((each) => tryValues(each.claimed, each.tried)[index]);
     await this.pg.rows(
       'delivery-done',
-      `with tried as (${recordTry}),
-       done as (update webhook_deliveries set status = 'delivered', ${letGo}, last_status = $4, last_error = null, ended_at = now()
-         where id = $1 and attempts = $2 and status = 'pending' returning task_id, config_id)
+      `with r as (select * from unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[], $5::text[], $6::text[])
+           as r(id, number, duration_ms, status, error, reply) where r.number > 0),
+       tried as (insert into webhook_attempts (delivery_id, number, duration_ms, status, error, reply)
+         select id, number, duration_ms, status, error, reply from r on conflict do nothing),
+       done as (update webhook_deliveries d set status = 'delivered', ${letGo}, last_status = r.status, last_error = null, ended_at = now()
+         from r where d.id = r.id and d.attempts = r.number and d.status = 'pending' returning d.task_id, d.config_id)
        update push_configs c set state = 'active', reason = null from done
        where c.task_id = done.task_id and c.id = done.config_id and c.state = 'failing'`,
-      tryValues(claimed, tried),
+      [0, 1, 2, 3, 4, 5].map(column),
     );
+    return ended.map(() => undefined);
   }
 
   /** What waits behind a failing delivery waits as long; behind a dead one it is due; of a closed configuration it is skipped. */
@@ -167,6 +210,10 @@ export class DeliveryStore {
 
 const recordTry = `insert into webhook_attempts (delivery_id, number, duration_ms, status, error, reply)
   values ($1, $2, $3, $4, $5, $6) on conflict do nothing`;
+
+function nameOf({ taskId, configId }: ConfigKey): string {
+  return `${taskId} ${configId}`;
+}
 
 function tryValues({ delivery, attempts }: Claimed, { durationMs, status, error, reply }: Tried): unknown[] {
   return [delivery, attempts, Math.round(durationMs), status ?? null, error ?? null, reply ?? null];

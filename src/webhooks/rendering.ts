@@ -1,12 +1,17 @@
+import type { StreamResponse } from '../protocol/a2a/model.js';
 import type { PushFormat } from '../protocol/a2a/operations.js';
 import { eventBody, needsOnlyEvent, taskBody } from './body.js';
 import { beginning, replay, taskAt, type Past } from './replay.js';
 import type { TaskLogService } from '../tasks/task-log.service.js';
 
+/** Events that one read brings beyond the one that is wanted. */
+const readAhead = 50;
+
 /** Makes the bodies of one configuration, in the order of their events; the log is read once for all of them. */
 export class Rendering {
   private past: Past = beginning;
   private at = 0;
+  private ahead: ReadonlyMap<number, StreamResponse> = new Map();
 
   constructor(
     private readonly log: TaskLogService,
@@ -16,8 +21,15 @@ export class Rendering {
   /** Undefined when nothing is posted for this event: the format leaves it out, or the task is gone. */
   async bodyOf(format: PushFormat, seq: number): Promise<string | undefined> {
     if (!needsOnlyEvent(format)) return this.taskBodyOf(format, seq);
-    const [event] = await this.log.events(this.taskId, seq - 1, seq);
+    const event = this.ahead.get(seq) ?? (await this.readOn(seq));
     return event && eventBody(format, event);
+  }
+
+  /** What comes behind is wanted next; logs have no gaps. */
+  private async readOn(seq: number): Promise<StreamResponse | undefined> {
+    const events = await this.log.events(this.taskId, seq - 1, seq + readAhead);
+    this.ahead = new Map(events.map((event, index) => [seq + index, event]));
+    return this.ahead.get(seq);
   }
 
   private async taskBodyOf(format: 'task' | 'reyn', seq: number): Promise<string | undefined> {

@@ -35,7 +35,7 @@ export const outwardDefects: readonly Defect[] = [
     breaks: 'I6',
     scenario: 'receivers',
     file: 'webhooks/delivery.store',
-    edits: [["status = 'pending' order by seq limit 1)", "status = 'pending' order by ${defect('id')} limit 1)"]],
+    edits: [["status = 'pending' order by p.seq limit 1)", "status = 'pending' order by p.${defect('id')} limit 1)"]],
   },
   {
     name: 'each try of a webhook has a new id',
