@@ -15,6 +15,7 @@ export default ts.config(
       '*.config.js',
       'scripts/*.mjs',
       'bench/**/*.mjs',
+      'test/mcp-conformance/*.mjs',
       'test/peers/*.mjs',
       'test/support/*.mjs',
     ],
@@ -48,10 +49,18 @@ export default ts.config(
   },
   {
     files: ['src/**/*.ts'],
-    ignores: ['src/platform/http/safe-fetch.ts', 'src/platform/http/safe-connect.ts', 'src/**/*.spec.ts'],
+    ignores: ['src/platform/http/safe-{fetch,connect,socket}.ts', 'src/**/*.spec.ts'],
     rules: {
       'no-restricted-globals': ['error', { name: 'fetch', message: outboundMessage }],
-      'no-restricted-imports': ['error', { paths: [{ name: 'undici', message: outboundMessage }] }],
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          paths: [
+            { name: 'undici', message: outboundMessage },
+            { name: 'ws', message: outboundMessage, allowTypeImports: true },
+          ],
+        },
+      ],
     },
   },
   {

@@ -10,6 +10,7 @@ import { OrgData } from './policy/auth/org-data.service.js';
 import { PolicyModule } from './policy/policy.module.js';
 import { RegistryModule } from './registry/registry.module.js';
 import { TasksModule } from './tasks/tasks.module.js';
+import { UpstreamsModule } from './upstreams/upstreams.module.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
 
 /** The rooms in order. */
@@ -27,6 +28,7 @@ export class AppModule implements OnModuleInit {
         RegistryModule,
         TasksModule,
         A2AClientModule,
+        UpstreamsModule,
         WebhooksModule,
         ContinuationsModule,
         A2AServerModule,

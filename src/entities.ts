@@ -5,6 +5,8 @@ import {
   AuditPendingEntity,
   SigningKeyEntity,
 } from './audit/audit-event.entity.js';
+import { McpAnswerEntity } from './mcp-bridge/mcp-answer.entity.js';
+import { McpSubscriptionEntity } from './mcp-bridge/mcp-subscription.entity.js';
 import { McpSessionEntity } from './mcp-bridge/mcp-session.entity.js';
 import {
   ApiKeyEntity,
@@ -18,7 +20,10 @@ import { AgentCardChangeEntity, AgentEntity } from './registry/agent.entity.js';
 import { PublishedAgentEntity } from './registry/published-agent.entity.js';
 import { AgentOutcomesEntity, CostEventEntity, TaskInstanceEntity } from './registry/agent-stats.entity.js';
 import { ContinuationEntity } from './continuations/continuation.entity.js';
+import { ThreadAnswerEntity } from './continuations/thread-answer.entity.js';
+import { RemotePushEntity } from './continuations/remote-push.entity.js';
 import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity } from './tasks/task.entity.js';
+import { McpServerEntity } from './upstreams/mcp-server.entity.js';
 import { WebhookAttemptEntity, WebhookDeliveryEntity } from './webhooks/delivery.entity.js';
 import { PushConfigEntity } from './webhooks/push-config.entity.js';
 import { WebhookSecretEntity } from './webhooks/webhook-secret.entity.js';
@@ -51,5 +56,10 @@ export const entities = [
   WebhookAttemptEntity,
   WebhookSecretEntity,
   ContinuationEntity,
+  RemotePushEntity,
+  ThreadAnswerEntity,
+  McpServerEntity,
+  McpAnswerEntity,
   McpSessionEntity,
+  McpSubscriptionEntity,
 ];

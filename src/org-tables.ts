@@ -9,7 +9,14 @@ export const orgTables: readonly OrgTable[] = [
   { table: 'api_keys', kind: 'api-key', withheld: ['secret_hash'] },
   { table: 'members', kind: 'member' },
   { table: 'revoked_tokens', kind: 'revoked-token' },
-  { table: 'mcp_sessions' },
+  {
+    table: 'mcp_sessions',
+    children: [
+      { table: 'mcp_answers', column: 'session_id' },
+      { table: 'mcp_subscriptions', column: 'session_id' },
+    ],
+  },
+  { table: 'mcp_servers', kind: 'mcp-server', withheld: ['secrets'], withoutQuery: ['url'] },
   { table: 'policy_versions', kind: 'policy-version' },
   { table: 'policies', kind: 'policy' },
   { table: 'published_agents', kind: 'published-agent', withheld: ['executor_secret'] },
@@ -30,6 +37,8 @@ export const orgTables: readonly OrgTable[] = [
     children: [{ table: 'webhook_attempts', column: 'delivery_id', kind: 'attempt' }],
   },
   { table: 'a2a_idempotency_keys', kind: 'idempotency-key' },
+  { table: 'remote_pushes' },
+  { table: 'thread_answers', kind: 'thread-answer', withheld: ['token'], withoutQuery: ['url'] },
   { table: 'a2a_continuations', kind: 'continuation' },
   {
     table: 'a2a_tasks',

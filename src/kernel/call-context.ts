@@ -1,4 +1,5 @@
 import type { OrgId } from './ids.js';
+import type { Peer } from './peer.js';
 
 export const roles = ['viewer', 'member', 'admin'] as const;
 export type Role = (typeof roles)[number];
@@ -52,4 +53,6 @@ export interface CallContext {
   readonly trace?: TraceContext;
   /** Aborts when the caller goes away or cancels. */
   readonly signal?: AbortSignal;
+  /** Present while the caller's client may be asked and told things. */
+  readonly peer?: Peer;
 }

@@ -6,13 +6,16 @@ import { z } from 'zod';
  */
 const waiting = 1_000;
 
+/** More than one slow host, or one org, may hold at once. */
+const posting = 128;
+
 /** Work for a worker: imperative, ids only. A job means "look again"; the row decides. One queue per job. */
 export const jobs = {
   'task.execute': { queue: 'task-execution', payload: z.object({ taskId: z.uuid() }), concurrency: waiting },
   'webhook.deliver': {
     queue: 'webhook-delivery',
     payload: z.object({ taskId: z.uuid(), configId: z.string() }),
-    concurrency: 32,
+    concurrency: posting,
   },
   'card.refresh': { queue: 'card-refresh', payload: z.object({ agentId: z.uuid() }), concurrency: 4 },
   'sweep.run': { queue: 'sweeps', payload: z.object({ sweeper: z.string() }), concurrency: 2 },

@@ -15,8 +15,12 @@ export const notices = {
   'org.changed': orgAt,
   'task.event-appended': z.object({ taskId: z.string(), seq: z.number() }),
   'task.cancel-wished': z.object({ taskId: z.string() }),
+  'continuation.rung': z.object({ taskId: z.string() }),
   'mailbox.filled': z.object({ agentId: z.string() }),
+  'upstream.changed': z.object({ orgId: z.string(), serverId: z.string() }),
   'mcp.session-ended': z.object({ orgId: z.string(), sessionId: z.string() }),
+  'mcp.subscribed': z.object({ orgId: z.string(), sessionId: z.string() }),
+  'mcp.answered': z.object({ orgId: z.string(), questionId: z.string() }),
   'mcp.call-cancelled': z.object({
     orgId: z.string(),
     sessionId: z.string(),

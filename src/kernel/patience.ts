@@ -19,3 +19,13 @@ export function patienceOf(
   };
   return { signal: over.signal, end };
 }
+
+/** What `work` comes to, unless the signal comes first: then it goes on unheard. */
+export function unless<Result>(signal: AbortSignal, work: Promise<Result>, late: () => Error): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => reject(late());
+    if (signal.aborted) giveUp();
+    else signal.addEventListener('abort', giveUp, { once: true });
+    work.then(resolve, reject);
+  });
+}

@@ -30,4 +30,13 @@ describe('a turnstile', () => {
     expect(await Promise.all(all)).toEqual([0, 'failed', 2, 3, 4]);
     expect(await turnstile.pass(() => Promise.resolve('in'))).toBe('in');
   });
+
+  it('lets those in last who let others go first', async () => {
+    const turnstile = new Turnstile(1);
+    const begun: string[] = [];
+    const pass = (name: string, othersFirst?: boolean) =>
+      turnstile.pass(() => Promise.resolve(begun.push(name)), othersFirst);
+    await Promise.all([pass('inside'), pass('a', true), pass('b', true), pass('c'), pass('d')]);
+    expect(begun).toEqual(['inside', 'c', 'd', 'a', 'b']);
+  });
 });

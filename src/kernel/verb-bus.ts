@@ -165,7 +165,7 @@ export class VerbBus {
     return () => void this.subscriptions.splice(this.subscriptions.indexOf(subscription), 1);
   }
 
-  /** Asks without acting, for lists: no event, no record. False when the decision cannot be made. */
+  /** Asks without acting, for lists: no event, no record. False when the decision cannot be made. Throws `unavailable`. */
   async permits(call: VerbCall): Promise<boolean> {
     return (await this.ask(call)).allowed;
   }
@@ -174,7 +174,8 @@ export class VerbBus {
   async ask(call: VerbCall): Promise<Decision> {
     try {
       return (await this.decider?.(this.open(call))) ?? undecided;
-    } catch {
+    } catch (error) {
+      if (isUnavailable(error)) throw error;
       return undecided;
     }
   }
@@ -228,7 +229,7 @@ export class VerbBus {
   private async permit(act: OpenAct): Promise<void> {
     const denied = await this.findDenial(act);
     if (!denied) return;
-    await this.settle(act, 'denied', denied);
+    await this.settle(act, isUnavailable(denied) ? 'failed' : 'denied', denied);
     throw denied;
   }
 
@@ -237,7 +238,7 @@ export class VerbBus {
     try {
       act.decision = await this.decider(act);
     } catch (error) {
-      return denial(act, 'the decision could not be made', error);
+      return isUnavailable(error) ? error : denial(act, 'the decision could not be made', error);
     }
     const context = { decision: act.decision, denied: act.decision.allowed ? undefined : act.decision.reason };
     const subscribers = this.subscribersOf('pre-verb');
@@ -324,6 +325,11 @@ export class VerbBus {
       ...more,
     };
   }
+}
+
+/** Nothing is let through, and the caller may try again: nobody said no. */
+function isUnavailable(error: unknown): error is RialtoError {
+  return error instanceof RialtoError && error.code === 'unavailable';
 }
 
 interface OpenAct extends Act {

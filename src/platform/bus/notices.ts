@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import pg from 'pg';
 import { z } from 'zod';
 import { notices, type Notice, type NoticeName } from '../../kernel/notices.js';
+import { watchLine } from '../database/line-watch.js';
 import type { Tx } from '../database/tx.js';
 import type { Logger } from '../telemetry/logger.js';
 
@@ -78,11 +79,13 @@ export class Notices {
     const client = await this.connect();
     this.listener = client;
     client.once('end', () => this.reconnect());
+    watchLine(client);
   }
 
   private async connect(): Promise<pg.Client> {
     const client = new pg.Client({
       connectionString: this.directUrl,
+      connectionTimeoutMillis: 5_000,
       keepAlive: true,
       application_name: 'rialto:notices',
     });

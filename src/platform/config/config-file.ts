@@ -101,6 +101,27 @@ const org = z.strictObject({
   policies: policies.optional(),
 });
 
+const most = z.number().int().positive().optional();
+const limits = z.strictObject({
+  memoryMb: most,
+  processes: most,
+  files: most,
+  cpuSeconds: most,
+  fileMb: most,
+});
+export type StdioLimits = z.output<typeof limits>;
+const absolute = z.string().regex(/^\//, { message: 'must be an absolute path' });
+
+/** A program that an MCP server may be: who registers one names it, and sets the variables it has names for, and no others. */
+const stdioCommand = z.strictObject({
+  name: z.string(),
+  command: absolute,
+  args: texts.default([]),
+  env: z.array(variable).default([]),
+  cwd: absolute.optional(),
+  limits: limits.optional(),
+});
+
 /** `rialto.config.json`: what exists by declaration, in the default org where it names no other. Secrets are named by variable, never written here. */
 export const configFileSchema = z.strictObject({
   $schema: z.string().optional(),
@@ -108,6 +129,7 @@ export const configFileSchema = z.strictObject({
   agents: z.array(z.union([registered, published])).default([]),
   policies: policies.default([]),
   orgs: z.array(org).default([]),
+  stdioCommands: z.array(stdioCommand).default([]),
 });
 
 type Declared = z.output<typeof configFileSchema>;

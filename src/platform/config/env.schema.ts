@@ -145,6 +145,16 @@ export const environment = {
     'requests per minute and principal',
   ),
   RIALTO_RATE_LIMIT_ORG: setting(whole(1, 10_000_000).default(6_000), '`6000`', 'requests per minute and org'),
+  RIALTO_WEBHOOK_MAX_PER_HOST: setting(
+    whole(1, 1_000).default(8),
+    '`8`',
+    'webhooks that a process posts to one host at the same moment, whatever the org',
+  ),
+  RIALTO_WEBHOOK_MAX_PER_ORG: setting(
+    whole(1, 1_000).default(32),
+    '`32`',
+    'webhooks that a process posts for one org at the same moment',
+  ),
   RIALTO_TOOL_TIMEOUT_MS: setting(
     whole(100, 3_600_000).default(30_000),
     '`30000`',
@@ -190,7 +200,7 @@ export const environment = {
   RIALTO_STDIO_COMMANDS: setting(
     z.enum(['catalogue', 'any']).default('catalogue'),
     '`catalogue`',
-    'reserved for upstream MCP servers: which stdio commands the API may start',
+    'which programs may be registered as MCP servers: those of `stdioCommands` in the configuration file, or `any`; outside production any may',
   ),
   RIALTO_CONFORMANCE_AGENT: setting(
     z.enum(['v1', 'v03', 'nocaps', 'reqext']).optional(),
@@ -247,6 +257,16 @@ export const environment = {
     whole(1, 36_500).optional(),
     'kept',
     'age at which a sealed prefix of the audit may be dropped',
+  ),
+  RIALTO_MAX_OPEN_TASKS_PER_ORG: setting(
+    whole(1, 10_000_000).default(10_000),
+    '`10000`',
+    'tasks of one org that may be queued, worked on or put off at once; more are refused with 429',
+  ),
+  RIALTO_MAX_OPEN_TASKS: setting(
+    whole(1, 100_000_000).default(100_000),
+    '`100000`',
+    'tasks of all orgs that may be; more are refused with 503',
   ),
   RIALTO_CARD_CHANGES: setting(
     z.enum(['accept', 'approve']).default('accept'),

@@ -1,20 +1,105 @@
 import { GroupCommit } from './group-commit.js';
 
+/** Whatever was left to the next turn of the event loop is begun. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+
 describe('the lanes of a group commit', () => {
   /** Sizes of the batches that began while none had ended. */
-  const begun = (changes: number, laneOpensAt?: number): number[] => {
+  const begun = async (changes: number, laneOpensAt?: number): Promise<number[]> => {
     const sizes: number[] = [];
     const flush = (batch: number[]): Promise<number[]> => {
       sizes.push(batch.length);
       return new Promise(() => undefined);
     };
     const group = new GroupCommit<number, number>(flush, { maxBatch: 64, laneOpensAt });
-    for (let change = 0; change < changes; change++) void group.commit(change);
+    void group.commit(0);
+    await turn();
+    for (let change = 1; change < changes; change++) void group.commit(change);
+    await turn();
     return sizes;
   };
 
-  it('open for a full batch, or for as many as they are told', () => {
-    expect([begun(64), begun(65)]).toEqual([[1], [1, 64]]);
-    expect([begun(20, 20), begun(21, 20), begun(60, 20)]).toEqual([[1], [1, 20], [1, 20]]);
+  it('open for a full batch, or for as many as they are told', async () => {
+    expect([await begun(64), await begun(65)]).toEqual([[1], [1, 64]]);
+    expect([await begun(20, 20), await begun(21, 20), await begun(60, 20)]).toEqual([[1], [1, 20], [1, 59]]);
+  });
+
+  it('take what comes in one turn of the event loop together', async () => {
+    const batches: number[][] = [];
+    const group = new GroupCommit<number, number>((batch) =>
+      Promise.resolve(void batches.push(batch)).then(() => batch),
+    );
+    const first = Promise.all([1, 2, 3].map((change) => group.commit(change)));
+    expect(batches).toEqual([]);
+    expect(await first).toEqual([1, 2, 3]);
+    await group.commit(4);
+    expect(batches).toEqual([[1, 2, 3], [4]]);
+  });
+
+  it('take nothing whose key another lane has', async () => {
+    const under: { batch: string[]; end: () => void }[] = [];
+    const flush = (batch: string[]): Promise<string[]> =>
+      new Promise((resolve) => under.push({ batch, end: () => resolve(batch) }));
+    const group = new GroupCommit<string, string>(flush, { laneOpensAt: 1, keysOf: (change) => [...change] });
+    const all = Promise.all(['a', 'ab', 'b', 'c', 'a'].map((change) => group.commit(change)));
+    await turn();
+    expect(under.map(({ batch }) => batch)).toEqual([['a', 'c']]);
+    void group.commit('d');
+    await turn();
+    expect(under.map(({ batch }) => batch)).toEqual([['a', 'c'], ['d']]);
+    under[1]!.end();
+    await turn();
+    expect(under).toHaveLength(2);
+    under[0]!.end();
+    await turn();
+    expect(under[2]!.batch).toEqual(['ab']);
+    under[2]!.end();
+    await turn();
+    expect(under[3]!.batch).toEqual(['b', 'a']);
+    under[3]!.end();
+    expect(await all).toEqual(['a', 'ab', 'b', 'c', 'a']);
+  });
+});
+
+describe('a batch of a group commit that fails', () => {
+  const refused = Object.assign(new Error('duplicate key'), { code: '23505', severity: 'ERROR' });
+  const broken = new Error('Connection terminated unexpectedly');
+  /** Commits the letters at once; `fail` says what a batch, told apart by its letters and the tries before it, ends with. */
+  const commit = async (
+    letters: string,
+    fail: (batch: string, tries: number) => Error | undefined,
+    mayRepeat = true,
+  ) => {
+    const batches: string[] = [];
+    const flush = (batch: string[]): Promise<string[]> => {
+      const failure = fail(batch.join(''), batches.length);
+      batches.push(batch.join(''));
+      return failure ? Promise.reject(failure) : Promise.resolve(batch);
+    };
+    const group = new GroupCommit(flush, { mayRepeat });
+    const outcomes = await Promise.allSettled([...letters].map((letter) => group.commit(letter)));
+    return {
+      batches,
+      outcomes: outcomes.map((one) => (one.status === 'fulfilled' ? one.value : (one.reason as Error))),
+    };
+  };
+
+  it('is halved by a refusal, in order, until it is the bad one alone', async () => {
+    const { batches, outcomes } = await commit('abXcd', (batch) => (batch.includes('X') ? refused : undefined));
+    expect(outcomes).toEqual(['a', 'b', refused, 'c', 'd']);
+    expect(batches).toEqual(['abXcd', 'ab', 'Xcd', 'X', 'cd']);
+  });
+
+  it('is sent once more when its line broke, and says why when that fails as well', async () => {
+    const once = await commit('ab', (_, tries) => (tries === 0 ? broken : undefined));
+    expect(once).toEqual({ batches: ['ab', 'ab'], outcomes: ['a', 'b'] });
+    const twice = await commit('ab', () => broken);
+    expect(twice).toEqual({ batches: ['ab', 'ab'], outcomes: [broken, broken] });
+    const there = await commit('ab', (_, tries) => (tries === 0 ? broken : refused));
+    expect(there).toEqual({ batches: ['ab', 'ab', 'a', 'b'], outcomes: [broken, broken] });
+  });
+
+  it('is not sent again when its callers look up what became of it', async () => {
+    expect(await commit('ab', () => broken, false)).toEqual({ batches: ['ab'], outcomes: [broken, broken] });
   });
 });

@@ -11,6 +11,14 @@ import { KeepDispatches1763856500000 } from '../../../migrations/1763856500000-K
 import { CreateContinuations1763856600000 } from '../../../migrations/1763856600000-CreateContinuations.js';
 import { KeepLineage1763856700000 } from '../../../migrations/1763856700000-KeepLineage.js';
 import { RememberPurgedOrgs1763856800000 } from '../../../migrations/1763856800000-RememberPurgedOrgs.js';
+import { KeepStatesOfPushConfigs1763856900000 } from '../../../migrations/1763856900000-KeepStatesOfPushConfigs.js';
+import { RememberPushes1763856950000 } from '../../../migrations/1763856950000-RememberPushes.js';
+import { KeepThreadAnswers1763856960000 } from '../../../migrations/1763856960000-KeepThreadAnswers.js';
+import { KeepDueTasksByOrg1763857000000 } from '../../../migrations/1763857000000-KeepDueTasksByOrg.js';
+import { LeaveRoomInHotRows1763857100000 } from '../../../migrations/1763857100000-LeaveRoomInHotRows.js';
+import { JudgeByTheDatabaseClock1763857200000 } from '../../../migrations/1763857200000-JudgeByTheDatabaseClock.js';
+import { KeepMcpServers1763857300000 } from '../../../migrations/1763857300000-KeepMcpServers.js';
+import { KnowMcpClients1763857400000 } from '../../../migrations/1763857400000-KnowMcpClients.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -25,6 +33,14 @@ export const migrations = [
   CreateContinuations1763856600000,
   KeepLineage1763856700000,
   RememberPurgedOrgs1763856800000,
+  KeepStatesOfPushConfigs1763856900000,
+  RememberPushes1763856950000,
+  KeepThreadAnswers1763856960000,
+  KeepDueTasksByOrg1763857000000,
+  LeaveRoomInHotRows1763857100000,
+  JudgeByTheDatabaseClock1763857200000,
+  KeepMcpServers1763857300000,
+  KnowMcpClients1763857400000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */
@@ -44,7 +60,8 @@ export function createDataSource(url: string, entities: EntityTarget<ObjectLiter
     connectTimeoutMS: 5_000,
     applicationName: 'rialto',
     logger: 'debug', // the default one prints a failed migration on standard output, whatever is enabled
-    extra: { keepAlive: true, query_timeout: 30_000, statement_timeout: 15_000 },
+    // The server gives up first; what it does not say by then, it will not say: the line went silent (F24).
+    extra: { keepAlive: true, query_timeout: 17_000, statement_timeout: 15_000 },
   });
 }
 

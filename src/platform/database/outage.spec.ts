@@ -1,5 +1,5 @@
 import { RialtoError } from '../../kernel/errors.js';
-import { statementError } from './outage.js';
+import { isLineBroken, statementError } from './outage.js';
 
 const fault = (message: string, code?: string): Error => Object.assign(new Error(message), code && { code });
 
@@ -11,6 +11,8 @@ describe('what a statement throws', () => {
     fault('canceling statement due to statement timeout', '57014'),
     fault('deadlock detected', '40P01'),
     fault('canceling statement due to lock timeout', '55P03'),
+    fault('cannot execute INSERT in a read-only transaction', '25006'),
+    fault('could not extend file "base/1": No space left on device', '53100'),
     fault('connect ECONNREFUSED 127.0.0.1:5432', 'ECONNREFUSED'),
     fault('Connection terminated unexpectedly'),
     Object.assign(new Error('of TypeORM'), { driverError: fault('read ECONNRESET', 'ECONNRESET') }),
@@ -26,5 +28,27 @@ describe('what a statement throws', () => {
     undefined,
   ])('stays what it is otherwise: %s', (error) => {
     expect(statementError(error)).toBe(error);
+  });
+});
+
+describe('a line that broke', () => {
+  it.each([
+    fault('Connection terminated unexpectedly'),
+    fault('read ECONNRESET', 'ECONNRESET'),
+    fault('terminating connection due to administrator command', '57P01'),
+    statementError(fault('write EPIPE', 'EPIPE')),
+  ])('leaves open what became of the statement, and another line may work: %s', (error) => {
+    expect(isLineBroken(error)).toBe(true);
+  });
+
+  it.each([
+    fault('Query read timeout'),
+    fault('timeout exceeded when trying to connect'),
+    fault('canceling statement due to statement timeout', '57014'),
+    statementError(fault('could not extend file', '53100')),
+    fault('duplicate key value violates unique constraint', '23505'),
+    undefined,
+  ])('is neither silence nor refusal: %s', (error) => {
+    expect(isLineBroken(error)).toBe(false);
   });
 });

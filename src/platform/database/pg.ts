@@ -1,4 +1,4 @@
-import type { Pool, QueryResultRow } from 'pg';
+import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import type { DataSource } from 'typeorm';
 import { statementError } from './outage.js';
 
@@ -21,6 +21,24 @@ export class Pg {
       throw statementError(error);
     }
   }
+
+  /** A connection of one's own until it is released. It may break meanwhile. Throws `unavailable`. */
+  async connect(): Promise<PoolClient> {
+    const client = await this.pool.connect().catch((error: unknown) => {
+      throw statementError(error);
+    });
+    if (!client.listeners('error').includes(toldAnyway)) client.on('error', toldAnyway);
+    return client;
+  }
+}
+
+/** Whoever has the connection hears of it at the next statement; unheard, the event would end the process. */
+const toldAnyway = (): void => undefined;
+
+/** SQLSTATE classes 22 and 54: a value that the database cannot hold, today or later. */
+export function isUnstorable(error: unknown): boolean {
+  const fault = (error as { driverError?: unknown } | undefined)?.driverError ?? error;
+  return /^(22|54)...$/.test((fault as { code?: string } | undefined)?.code ?? '');
 }
 
 /** SQLSTATE 23505: a unique index refused the row. `constraint` narrows it to one index. */

@@ -2,9 +2,12 @@ import { randomInt } from 'node:crypto';
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import pg from 'pg';
 import type { Logger } from '../telemetry/logger.js';
+import { watchLine } from './line-watch.js';
 
 const lockClass = 7_262_920;
 const reconnectMs = 500;
+/** After a line broke, for until there is another, others believe that this process is gone. */
+const promptMs = 20;
 
 /**
  * Says to every other process that this one is alive: a session-level advisory lock on its own number, over a connection of
@@ -26,6 +29,7 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
   async open(): Promise<void> {
     const client = new pg.Client({
       connectionString: this.directUrl,
+      connectionTimeoutMillis: 5_000,
       keepAlive: true,
       application_name: 'rialto:presence',
     });
@@ -38,7 +42,8 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
       throw error;
     }
     this.client = client;
-    client.once('end', () => this.reopen());
+    client.once('end', () => this.reopen(promptMs));
+    watchLine(client);
     if (this.closed) await client.end();
   }
 
@@ -57,7 +62,7 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
     await this.client?.end().catch(() => undefined);
   }
 
-  private reopen(): void {
+  private reopen(inMs = reconnectMs): void {
     if (this.closed) return;
     setTimeout(() => {
       if (this.closed) return;
@@ -65,7 +70,7 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
         this.log.warn({ err }, 'the presence lock is lost; others may take over what this process works on');
         this.reopen();
       });
-    }, reconnectMs).unref();
+    }, inMs).unref();
   }
 }
 
@@ -73,4 +78,9 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
 export function isGone(owner: string): string {
   return `not exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = ${lockClass} and l.objid = ${owner}::bigint::oid
     and l.objsubid = 2 and l.database = (select oid from pg_database where datname = current_database()))`;
+}
+
+/** SQL: true unless the process `self` holds the row `alias` by a lease that runs: it is there, also while its presence lock is not. */
+export function notOurs(alias: string, self: string): string {
+  return `(${alias}.lease_until is null or ${alias}.lease_until < now() or ${alias}.lease_owner <> ${self})`;
 }

@@ -85,7 +85,7 @@ type Connector = (...args: Parameters<buildConnector.connector>) => Socket | und
  * pinned lookup, and the far end of every socket once more before it is used. Host and SNI stay those of the name.
  * Fails closed. Section 4.6 of the threat model: AN-39, RE-28, abuse 20 and 21.
  */
-function safeConnector(target: Target, policy: OutboundPolicy): Connector {
+export function safeConnector(target: Target, policy: OutboundPolicy): Connector {
   const open = buildConnector({
     timeout: connectLimitMs,
     lookup: pinned(target, policy),

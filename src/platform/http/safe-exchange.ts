@@ -157,7 +157,7 @@ export class StreamedExchange extends Exchange {
       highWaterMark: streamBufferBytes,
       read: () => this.resume(),
       destroy: (error, done) => {
-        this.fail(error ?? new RialtoError('canceled'));
+        if (!this.over) this.fail(error ?? new RialtoError('canceled'));
         done(error);
       },
     });

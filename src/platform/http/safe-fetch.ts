@@ -1,3 +1,4 @@
+import type { WebSocket } from 'ws';
 import { Readable } from 'node:stream';
 import { RialtoError } from '../../kernel/errors.js';
 import { checkUrl, parseUrl } from './address.js';
@@ -6,6 +7,7 @@ import { BufferedExchange, Lifeline, StreamedExchange, type Exchange } from './s
 import { requestHeaders } from './safe-headers.js';
 import { codingsOf, inflated } from './safe-inflate.js';
 import { nextHop, type Hop } from './safe-redirect.js';
+import { httpOf, openSafeSocket, type SafeSocketOptions } from './safe-socket.js';
 import { webFetch, type FetchLimits } from './safe-web-fetch.js';
 
 export type { OutboundPolicy } from './safe-connect.js';
@@ -89,7 +91,7 @@ export class SafeFetch {
 
   /** Throws `url_not_allowed` when the URL alone tells that no request may go there. */
   check(url: string): void {
-    const refusal = checkUrl(url, this.policy);
+    const refusal = checkUrl(httpOf(url), this.policy);
     if (refusal !== undefined) throw urlNotAllowed(refusal);
   }
 
@@ -140,6 +142,11 @@ export class SafeFetch {
   /** This client as a `fetch` for the official SDKs, with fixed limits; redirects are never followed. */
   asFetch(limits: FetchLimits): typeof globalThis.fetch {
     return webFetch(this, limits);
+  }
+
+  /** An open WebSocket, which its caller ends. Throws `url_not_allowed` and `remote_transport`. */
+  socket(url: string, options: SafeSocketOptions): Promise<WebSocket> {
+    return openSafeSocket(url, this.policy, options);
   }
 
   /** Ends every connection at once, with what still runs on it. */

@@ -1,48 +1,95 @@
 import { createLogger } from '../telemetry/logger.js';
+import { Metrics, type SweepOutcome } from '../telemetry/metrics.js';
 import { DueSweep } from './due-work.js';
+import { AttemptFailed } from './job-run.js';
 
 describe('a sweep of due work', () => {
   const silent = createLogger('silent');
   const never = new Promise<void>(() => undefined);
+  const kind = 'tasks';
 
-  const sweepOf = (due: () => string[], isOrphan = (_: string) => false) => {
-    const [rung, run]: [string[], string[]] = [[], []];
+  interface Behaviour {
+    isHeld?: () => boolean;
+    isOrphan?: (item: string) => boolean;
+    ring?: (item: string) => boolean;
+    run?: (item: string) => Promise<SweepOutcome | void>;
+  }
+
+  const sweepOf = (due: () => string[], behaviour: Behaviour = {}) => {
+    const { isHeld = () => false, isOrphan = () => false, ring = () => true, run } = behaviour;
+    const [rung, ran]: [string[], string[]] = [[], []];
+    const metrics = new Metrics();
     const work = {
+      kind,
       find: () => Promise.resolve(due()),
       keyOf: (item: string) => item,
-      isHeld: () => Promise.resolve(false),
+      isHeld: () => Promise.resolve(isHeld()),
       isOrphan,
-      ring: (item: string) => void rung.push(item),
-      run: (item: string) => (run.push(item), never),
+      ring: (item: string) => (rung.push(item), Promise.resolve(ring(item))),
+      run: (item: string) => (ran.push(item), run?.(item) ?? never),
+    } as const;
+    const counts = async () => {
+      await new Promise(setImmediate);
+      const { values } = await metrics.swept.get();
+      const known = values.filter(({ labels, value }) => labels.kind === kind && value > 0);
+      return Object.fromEntries(known.map(({ labels, value }) => [labels.outcome, value]));
     };
-    return { sweep: new DueSweep<string>(work, silent), rung, run };
+    return { sweep: new DueSweep<string>(work, metrics, silent), rung, ran, counts };
   };
 
   it('rings for what is due, and does itself what still is at the next look', async () => {
-    const { sweep, rung, run } = sweepOf(() => ['a']);
+    const { sweep, rung, ran } = sweepOf(() => ['a']);
     await sweep.sweep();
-    expect([rung, run]).toEqual([['a'], []]);
+    expect([rung, ran]).toEqual([['a'], []]);
     await sweep.sweep();
     await sweep.sweep();
-    expect([rung, run]).toEqual([['a'], ['a']]);
+    expect([rung, ran]).toEqual([['a'], ['a']]);
+  });
+
+  it('does nothing while the queue is held, and lets the queue go first afterwards', async () => {
+    let held = true;
+    const { sweep, rung, ran } = sweepOf(() => ['a'], { isHeld: () => held });
+    await sweep.sweep();
+    await sweep.sweep();
+    held = false;
+    await sweep.sweep();
+    expect([rung.length, ran]).toEqual([3, []]);
+    await sweep.sweep();
+    expect(ran).toEqual(['a']);
   });
 
   it('does at once what was orphaned: the key of its ring may be held by a job that died with its process', async () => {
-    const { sweep, rung, run } = sweepOf(
-      () => ['a', 'lost'],
-      (item) => item === 'lost',
-    );
+    const { sweep, rung, ran } = sweepOf(() => ['a', 'lost'], { isOrphan: (item) => item === 'lost' });
     await sweep.sweep();
-    expect([rung, run]).toEqual([['a'], ['lost']]);
+    expect([rung, ran]).toEqual([['a'], ['lost']]);
   });
 
   it('rings for orphans that have no room here', async () => {
-    const items = Array.from({ length: 20 }, (_, index) => `item ${index}`);
-    const { sweep, rung, run } = sweepOf(
-      () => items,
-      () => true,
-    );
+    const items = Array.from({ length: 132 }, (_, index) => `item ${index}`);
+    const { sweep, rung, ran } = sweepOf(() => items, { isOrphan: () => true });
     await sweep.sweep();
-    expect([rung.length, run.length]).toEqual([4, 16]);
+    expect([rung.length, ran.length]).toEqual([4, 128]);
+  });
+
+  it('AN-79 counts what it came upon, and what became of each', async () => {
+    const ends: Record<string, () => Promise<SweepOutcome | void>> = {
+      begun: () => Promise.resolve(),
+      failing: () => Promise.reject(new AttemptFailed('recorded')),
+      elsewhere: () => Promise.resolve('skipped'),
+      spent: () => Promise.resolve('markedFailed'),
+      broken: () => Promise.reject(new Error('no database')),
+      long: () => never,
+    };
+    const { sweep, counts } = sweepOf(() => ['rung', 'unheard', ...Object.keys(ends)], {
+      isOrphan: (item) => item in ends,
+      ring: (item) => item === 'rung',
+      run: (item) => ends[item]!(),
+    });
+    await sweep.sweep();
+    expect(await counts()).toEqual({ selected: 8, dispatched: 3, dispatchFailed: 2, skipped: 1, markedFailed: 1 });
+    const again = sweepOf(() => ['long'], { isOrphan: () => true });
+    await again.sweep.sweep();
+    await again.sweep.sweep();
+    expect(await again.counts()).toEqual({ selected: 2, skipped: 1 });
   });
 });

@@ -1,11 +1,14 @@
 import { DiscoveryService } from '@nestjs/core';
 import type { JobName, JobPayload } from '../../kernel/jobs.js';
-import type { JobRun } from './job-run.js';
+import type { JobFacts, JobRun } from './job-run.js';
 
 /** A provider that does one kind of job; it claims the row first and may run twice. */
 export interface JobHandler<Name extends JobName> {
-  /** Throws AttemptFailed for an attempt that failed and is recorded as such. */
-  handle(payload: JobPayload<Name>, run: JobRun): Promise<void>;
+  /**
+   * Resolves with what the board shows as the result, as careful as the lines of a `JobRun`. Throws AttemptFailed for an attempt that failed
+   * and is recorded as such.
+   */
+  handle(payload: JobPayload<Name>, run: JobRun): Promise<JobFacts | void>;
 }
 
 /** Marks the one handler of a job of the catalogue; the boot check finds a missing or a second one. */

@@ -28,9 +28,18 @@ export class JobBell {
     });
   }
 
-  /** True when the queue took the ring within its budget. */
-  async send<Name extends JobName>(name: Name, payload: JobPayload<Name>, key: string): Promise<boolean> {
-    return this.add(name, payload, { deduplication: { id: key, keepLastIfActive: true } });
+  /**
+   * True when the queue took the ring within its budget.
+   * @param othersFirst whose own backlog is long: it is taken when nothing else waits.
+   */
+  async send<Name extends JobName>(
+    name: Name,
+    payload: JobPayload<Name>,
+    key: string,
+    { othersFirst = false } = {},
+  ): Promise<boolean> {
+    const how = othersFirst ? { priority: 1 } : {};
+    return this.add(name, payload, { ...how, deduplication: { id: key, keepLastIfActive: true } });
   }
 
   private async add<Name extends JobName>(name: Name, payload: JobPayload<Name>, how: JobsOptions): Promise<boolean> {

@@ -1,6 +1,9 @@
 import type { Job } from 'bullmq';
 import { systemClock } from '../../kernel/clock.js';
 
+/** Names with states, counts and codes. */
+export type JobFacts = Readonly<Record<string, string | number>>;
+
 /**
  * What the board shows of a job while a handler works on it. Ids, names, states and codes only, never what was said: whoever
  * operates the queues reads it, whatever org it is of.
@@ -8,12 +11,14 @@ import { systemClock } from '../../kernel/clock.js';
 export interface JobRun {
   /** An operator retried or promoted it: the row is due now, whatever it says. */
   readonly byHand: boolean;
+  /** It was rung for after others, and lets them go first here too. */
+  readonly othersFirst: boolean;
   log(line: string): void;
-  progress(facts: Record<string, string | number>): void;
+  progress(facts: JobFacts): void;
 }
 
 /** Of work that no job was made for: a sweep does it. */
-export const unseenRun: JobRun = { byHand: false, log: () => undefined, progress: () => undefined };
+export const unseenRun: JobRun = { byHand: false, othersFirst: false, log: () => undefined, progress: () => undefined };
 
 /** Thrown by a handler when its attempt failed and all of it is recorded: the job shows it, and nobody has to be told again. */
 export class AttemptFailed extends Error {
@@ -31,6 +36,7 @@ const slackMs = 1_000;
 /** The run of a job of the queue. What cannot be written is left out: the row is the truth. */
 export class QueuedRun implements JobRun {
   readonly byHand: boolean;
+  readonly othersFirst: boolean;
   private written: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly job: Job) {
@@ -38,13 +44,14 @@ export class QueuedRun implements JobRun {
     const isPromoted = delay > 0 && systemClock.now() < job.timestamp + delay - slackMs;
     // Nothing is tried twice by the queue itself, so whoever did that is a person.
     this.byHand = job.attemptsMade > 0 || isPromoted;
+    this.othersFirst = (job.opts.priority ?? 0) > 0;
   }
 
   log(line: string): void {
     this.write(() => this.job.log(line));
   }
 
-  progress(facts: Record<string, string | number>): void {
+  progress(facts: JobFacts): void {
     this.write(() => this.job.updateProgress(facts));
   }
 

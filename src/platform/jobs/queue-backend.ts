@@ -90,6 +90,8 @@ function postgresBackend(databaseUrl: string): Promise<QueueBackend> {
     connectionString: databaseUrl,
     max: queuePoolSize,
     keepAlive: true,
+    connectionTimeoutMillis: 5_000,
+    query_timeout: 20_000, // a line that went silent is given up
     options: '-c search_path=bullmq',
     application_name: 'rialto:queue',
   });

@@ -49,7 +49,9 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     await this.quietly(name);
   }
 
+  /** One that still runs tells how it ended once, however often its time comes meanwhile. */
   private async quietly(name: string): Promise<void> {
+    if (this.running.has(name)) return;
     await this.run(name).catch((err: unknown) => this.log.warn({ err, sweeper: name }, 'a sweep failed'));
   }
 

@@ -4,7 +4,7 @@ import { errorCodes, RialtoError } from '../../kernel/errors.js';
 import { jobs, type JobName } from '../../kernel/jobs.js';
 import type { Logger } from '../telemetry/logger.js';
 import type { JobHandler } from './handles-job.decorator.js';
-import { AttemptFailed, QueuedRun } from './job-run.js';
+import { AttemptFailed, QueuedRun, type JobFacts } from './job-run.js';
 import type { QueueState } from './queue-state.js';
 import type { QueueTrouble } from './queue-trouble.js';
 
@@ -59,13 +59,13 @@ export class WorkerHost {
   }
 
   /** Payloads are parsed again when taken: what lies in the queue may be yesterday's, or anybody's (F19). */
-  private async work(name: JobName, handler: JobHandler<JobName>, job: Job): Promise<void> {
+  private async work(name: JobName, handler: JobHandler<JobName>, job: Job): Promise<JobFacts | void> {
     const { queue, payload } = jobs[name];
     const parsed = payload.safeParse(job.data);
     const run = new QueuedRun(job);
     try {
       if (!parsed.success) throw new RialtoError('invalid_params', { message: 'not a payload of this queue; dropped' });
-      await handler.handle(parsed.data, run);
+      return await handler.handle(parsed.data, run);
     } catch (err) {
       if (err instanceof AttemptFailed) throw err;
       this.log.warn({ err, queue, jobId: job.id }, 'a job failed');

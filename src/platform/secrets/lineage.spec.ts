@@ -1,4 +1,4 @@
-import { LineageSeal, lineageId } from './lineage.js';
+import { foreign, LineageSeal, lineageId } from './lineage.js';
 
 const seal = new LineageSeal(Buffer.alloc(32, 1));
 const lineage = { depth: 2, path: ['published:acme/desk', 'https://agent.example/a2a'], deadlineAt: 1_763_856_000_000 };
@@ -27,12 +27,20 @@ describe('the lineage of a call', () => {
       header.repeat(20),
     ])
       expect(seal.open(text)).toBeUndefined();
-    expect(new LineageSeal(Buffer.alloc(32, 2)).open(header)).toBeUndefined();
+  });
+
+  it('AN-61 of another deployment is not believed, and told from damage at any place', () => {
+    const header = new LineageSeal(Buffer.alloc(32, 2)).seal(lineage);
+    expect(seal.open(header)).toBe(foreign);
+    for (let at = 0; at < header.length; at++) {
+      const other = header[at] === 'A' ? 'B' : 'A';
+      expect(seal.open(header.slice(0, at) + other + header.slice(at + 1))).toBeUndefined();
+    }
   });
 
   it('AN-61 holds ids of at most 200 characters', () => {
     const long = `https://agent.example/${'x'.repeat(500)}`;
     expect(lineageId(long)).toHaveLength(200);
-    expect(seal.open(seal.seal({ depth: 1, path: [long] }))!.path).toEqual([lineageId(long)]);
+    expect(seal.open(seal.seal({ depth: 1, path: [long] }))).toMatchObject({ path: [lineageId(long)] });
   });
 });

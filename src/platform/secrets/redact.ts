@@ -1,9 +1,10 @@
 const secretNames =
   /^(authorization|proxy-authorization|cookie|set-cookie|x-api-key|.*(password|passwd|secret|token|credential|api[-_]?key|private[-_]?key|bearer).*)$/i;
+/** With a group before and one behind what is secret, which may be empty. */
 const secretText = [
-  /\b(Bearer|Basic)\s+[\w.~+/=-]{6,}/gi,
-  /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
-  /\brlt_[\w-]{8,}/g,
+  /()\b(?:Bearer|Basic)\s+[\w.~+/=-]{6,}()/gi,
+  /()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*()/g,
+  /()\brlt_[\w-]{8,}()/g,
   /(\/\/[^/\s:@]*:)[^@\s/]+(@)/g,
 ];
 const maxDepth = 8;
@@ -22,13 +23,7 @@ const harmless = new Set([
 
 /** Text without what looks like a credential: bearer values, JWTs, keys of ours, passwords in URLs. */
 function redactText(text: string): string {
-  return secretText.reduce(
-    (clean, pattern) =>
-      clean.replace(pattern, (...match: unknown[]) =>
-        typeof match[2] === 'string' ? `${String(match[1])}[redacted]${match[2]}` : '[redacted]',
-      ),
-    text,
-  );
+  return secretText.reduce((clean, pattern) => clean.replace(pattern, '$1[redacted]$2'), text);
 }
 
 /** A copy of a value that may be logged: secrets by name and by look are replaced, errors keep message and stack. */

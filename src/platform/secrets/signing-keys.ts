@@ -145,7 +145,7 @@ export class SigningKeys {
   }
 
   private async locked<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    const client = await this.pg.pool.connect();
+    const client = await this.pg.connect();
     try {
       await client.query('begin');
       await client.query('select pg_advisory_xact_lock($1)', [keyLock]);

@@ -35,6 +35,7 @@ export interface SealedAt {
 }
 
 const version = 'v1';
+const maxOrgKeys = 10_000;
 
 /**
  * Seals secrets at rest: AES-256-GCM under a key per org derived from the deployment's key (HKDF-SHA-256), a random
@@ -42,6 +43,8 @@ const version = 'v1';
  */
 export class Vault {
   private readonly kid: string;
+  /** Deriving one costs more than what it opens. */
+  private readonly orgKeys = new Map<string, Buffer>();
 
   /** @param key 32 bytes. */
   constructor(private readonly key: Buffer) {
@@ -78,7 +81,12 @@ export class Vault {
   }
 
   private keyOf(org: string): Buffer {
-    return this.derive(`org:${org}`);
+    const known = this.orgKeys.get(org);
+    if (known) return known;
+    if (this.orgKeys.size >= maxOrgKeys) this.orgKeys.clear();
+    const key = this.derive(`org:${org}`);
+    this.orgKeys.set(org, key);
+    return key;
   }
 }
 

@@ -10,6 +10,12 @@ const sameScrapeMs = 500;
 /** More due rows than this are not counted. */
 export const mostCounted = 10_000;
 
+/** Work that sweeps look for, and what becomes of what they find (AN-79). */
+const dueKinds = ['tasks', 'deliveries', 'cards'] as const;
+const sweepOutcomes = ['selected', 'dispatched', 'markedFailed', 'skipped', 'dispatchFailed'] as const;
+export type DueKind = (typeof dueKinds)[number];
+export type SweepOutcome = (typeof sweepOutcomes)[number];
+
 /** Promises that are looked at while the gateway runs (reliability 3.0). */
 export const invariants = ['I1', 'I2', 'I3', 'I6'] as const;
 export type Invariant = (typeof invariants)[number];
@@ -24,6 +30,7 @@ export interface Waiting {
 export class Metrics {
   readonly registry = new Registry();
   private readonly waiting = new Map<string, () => Promise<Waiting>>();
+  private readonly readings = new Map<Gauge, () => number>();
   readonly acts = new Counter({
     name: 'rialto_acts_total',
     help: 'Acts by Cedar action and outcome',
@@ -73,6 +80,12 @@ export class Metrics {
     labelNames: ['to'],
     registers: [this.registry],
   });
+  readonly swept = new Counter({
+    name: 'rialto_swept_total',
+    help: 'Due work that sweeps came upon: selected, and then dispatched, markedFailed, skipped (somebody has it) or dispatchFailed',
+    labelNames: ['kind', 'outcome'],
+    registers: [this.registry],
+  });
   readonly deliveryAttempts = new Counter({
     name: 'rialto_webhook_attempts_total',
     help: 'Tries to deliver a webhook by what followed: delivered, retry, dead, closed',
@@ -85,9 +98,29 @@ export class Metrics {
     buckets: ages,
     registers: [this.registry],
   });
+  readonly webhookConfigs = new Counter({
+    name: 'rialto_webhook_configs_total',
+    help: 'What became of push configurations: failing, exhausted, disabled, recovered',
+    labelNames: ['event'],
+    registers: [this.registry],
+  });
+  readonly webhooksPutOff = new Counter({
+    name: 'rialto_webhook_put_off_total',
+    help: 'Webhooks that were due and not tried: full, too many posts were under way; down, the breaker of the host was open',
+    labelNames: ['why'],
+    registers: [this.registry],
+  });
+  readonly webhooksWaiting = this.read(
+    'rialto_webhooks_waiting',
+    'Webhooks of this process that wait until their host is up, or has room as their org',
+  );
+  readonly webhookBreakersOpen = this.read(
+    'rialto_webhook_breakers_open',
+    'Hosts that this process posts no webhooks to, or none of an org, because they are down',
+  );
   readonly dueLag = this.asked(
     'rialto_due_lag_seconds',
-    'How long the oldest work that is due waits for somebody; 0 when none does',
+    'How long the oldest work that is due waits for somebody, or an audit event for its seal; 0 when none does',
     ({ lagSeconds }) => lagSeconds,
   );
   readonly due = this.asked(
@@ -113,6 +146,7 @@ export class Metrics {
   constructor() {
     collectDefaultMetrics({ register: this.registry });
     for (const inv of invariants) this.invariantViolations.inc({ inv }, 0);
+    for (const kind of dueKinds) for (const outcome of sweepOutcomes) this.swept.inc({ kind, outcome }, 0);
   }
 
   /** Tells how to learn what waits of a kind; asked whenever somebody scrapes. */
@@ -124,6 +158,19 @@ export class Metrics {
       if (!known || at - known.at > sameScrapeMs) known = { at, answer: ask() };
       return known.answer;
     });
+  }
+
+  /** Tells how to read a gauge; read whenever somebody scrapes. */
+  reads(gauge: Gauge, read: () => number): void {
+    this.readings.set(gauge, read);
+  }
+
+  private read(name: string, help: string): Gauge {
+    const { readings } = this;
+    const collect = function (this: Gauge): void {
+      this.set(readings.get(this)?.() ?? 0);
+    };
+    return new Gauge({ name, help, registers: [this.registry], collect });
   }
 
   /** A gauge over everything that waits. What does not answer in time is not shown, rather than shown as it was. */

@@ -1,0 +1,13 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+/** Due tasks are found org by org, so that nobody waits behind the backlog of another; open tasks are counted so, too. */
+export class KeepDueTasksByOrg1763857000000 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query('create index ix_a2a_tasks_open on a2a_tasks (org_id, next_at) where next_at is not null');
+    await runner.query('drop index ix_a2a_tasks_due');
+  }
+
+  down(): Promise<void> {
+    return Promise.reject(new Error('migrations go forward only'));
+  }
+}

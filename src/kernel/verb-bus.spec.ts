@@ -1,0 +1,39 @@
+import type { CallContext } from './call-context.js';
+import { RialtoError } from './errors.js';
+import type { OrgId } from './ids.js';
+import { VerbBus, type Decider, type VerbCall } from './verb-bus.js';
+
+describe('an act that nobody could decide on', () => {
+  const call: VerbCall = {
+    verb: 'far.work',
+    action: 'a2a_invoke',
+    resource: { type: 'Skill', id: 'far/work' },
+    ctx: { org: { id: 'o' as OrgId } } as CallContext,
+  };
+  const busOf = (decider: Decider) => {
+    const ends: string[] = [];
+    const ledger = {
+      begin: () => Promise.resolve(),
+      end: (_act: unknown, { outcome }: { outcome: string }) => Promise.resolve(void ends.push(outcome)),
+    };
+    return { bus: new VerbBus({ decider, ledger }), ends };
+  };
+  const work = jest.fn(() => Promise.resolve('done'));
+  beforeEach(() => work.mockClear());
+
+  it.each<[string, Error, string, string]>([
+    ['is unavailable while the policies cannot be read', new RialtoError('unavailable'), 'unavailable', 'failed'],
+    ['is denied when deciding breaks', new Error('trap'), 'denied', 'denied'],
+  ])('%s, and never begun', async (_, thrown, code, outcome) => {
+    const { bus, ends } = busOf(() => Promise.reject(thrown));
+    await expect(bus.around(call, work)).rejects.toMatchObject({ code });
+    expect(work).not.toHaveBeenCalled();
+    expect(ends).toEqual([outcome]);
+  });
+
+  it('is not left out of a list as if it were forbidden', async () => {
+    const { bus } = busOf(() => Promise.reject(new RialtoError('unavailable')));
+    await expect(bus.permits(call)).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await busOf(() => Promise.reject(new Error('trap'))).bus.permits(call)).toBe(false);
+  });
+});
