@@ -1,4 +1,4 @@
-import type { Json } from '../kernel/json.js';
+import { storableText, type Json } from '../kernel/json.js';
 
 export type ParsedJson = { ok: true; value: Json } | { ok: false; reason: string };
 
@@ -37,6 +37,20 @@ export function containsUnstorable(value: unknown): boolean {
     typeof item === 'string'
       ? isUnstorable(item)
       : typeof item === 'object' && item !== null && !Array.isArray(item) && Object.keys(item).some(isUnstorable),
+  );
+}
+
+/** The value as PostgreSQL can store it: in each text, names of members too, U+FFFD stands where a NUL or a lone surrogate was. */
+export function storableJson<Value>(value: Value): Value {
+  return containsUnstorable(value) ? (replaced(value) as Value) : value;
+}
+
+function replaced(value: unknown): unknown {
+  if (typeof value === 'string') return storableText(value, value.length);
+  if (Array.isArray(value)) return value.map(replaced);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [storableText(name, name.length), replaced(inner)]),
   );
 }
 

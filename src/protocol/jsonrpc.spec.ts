@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import {
   containsUnstorable,
+  storableJson,
   errorResponse,
   parseJson,
   parseRequest,
@@ -134,5 +135,16 @@ describe('containsUnstorable', () => {
     let deep: unknown = 'x';
     for (let depth = 0; depth < 100_000; depth++) deep = [deep];
     expect(containsUnstorable(deep)).toBe(false);
+  });
+});
+
+describe('storableJson', () => {
+  it('puts U+FFFD where a NUL or a lone surrogate was, in values and names, and leaves the rest as it is', () => {
+    const sound = { a: ['😀', null, 1, true, {}] };
+    expect(storableJson(sound)).toBe(sound);
+    expect(storableJson({ 'a\u0000': ['\ud800😀', { b: 'x\udc00' }, 1, null] })).toEqual({
+      'a\ufffd': ['\ufffd😀', { b: 'x\ufffd' }, 1, null],
+    });
+    expect(storableJson('x'.repeat(5_000) + '\u0000')).toHaveLength(5_001);
   });
 });

@@ -1,8 +1,9 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { storableText, type JsonObject } from '../../kernel/json.js';
-import { parseJson, parseResponse, type JsonRpcError, type JsonRpcId } from '../jsonrpc.js';
+import { parseJson, parseResponse, storableJson, type JsonRpcError, type JsonRpcId } from '../jsonrpc.js';
 import { readReply, type BridgeReply } from './bridge-reply.js';
 import type { A2aVersion } from './model.js';
+import { areSoundIds, unsoundId } from './remote-id.js';
 import { failedStates, wordOf } from './states.js';
 
 export { toolOutput, type BridgeReply } from './bridge-reply.js';
@@ -22,6 +23,8 @@ export interface BridgeCall {
   readonly blocking?: boolean;
   /** The tenant of the chosen interface; v1.0 clients echo it. */
   readonly tenant?: string;
+  /** Where the remote may push what becomes of its task. */
+  readonly pushUrl?: string;
 }
 
 export interface WireCall {
@@ -46,6 +49,7 @@ function newerRequest({ messageId, skillId, args, tenant, ...call }: BridgeCall)
   const configuration = {
     ...(call.historyLength !== undefined && { historyLength: call.historyLength }),
     ...(call.blocking !== undefined && { returnImmediately: !call.blocking }),
+    ...(call.pushUrl !== undefined && { taskPushNotificationConfig: { url: call.pushUrl } }),
   };
   const message = { messageId, role: 'ROLE_USER', parts: [{ data: args }], metadata: { skillId } };
   return ['SendMessage', { ...(tenant && { tenant }), message, ...unlessEmpty({ configuration }) }];
@@ -55,6 +59,7 @@ function olderRequest({ messageId, skillId, args, sessionId, ...call }: BridgeCa
   const configuration = {
     ...(call.historyLength !== undefined && { historyLength: call.historyLength }),
     ...(call.blocking !== undefined && { blocking: call.blocking }),
+    ...(call.pushUrl !== undefined && { pushNotificationConfig: { url: call.pushUrl } }),
   };
   const parts = [{ kind: 'data', data: args }];
   const message = { kind: 'message', role: 'user', messageId, parts, skill: { skillId } };
@@ -70,7 +75,8 @@ function unlessEmpty({ configuration }: { configuration: object }): object {
  * has to carry. Never throws anything but a RialtoError: `remote_transport` for a status outside 2xx (`data.status`, RE-28);
  * `remote_invalid_response` for what is no A2A answer to this request (RE-29); `remote_error` for a JSON-RPC error
  * (`data.remoteCode`, `remoteMessage`, `remoteData` up to 4,096 characters; RE-89); `remote_task_failed` for a task that
- * failed, was rejected or canceled, with the remote's words (`data.taskId`, `data.state`; RE-24).
+ * failed, was rejected or canceled, with the remote's words (`data.taskId`, `data.state`; RE-24). What is said goes on as it is (RE-21):
+ * whoever stores it sees to it that it can be stored.
  */
 export function decodeBridgeReply(
   bodyText: string,
@@ -90,7 +96,9 @@ export function decodeBridgeReply(
   if ('error' in response) throw remoteError(response.error);
   const reply = readReply(response.result);
   if (!reply) throw invalid('the result is neither a task nor a message');
-  if (reply.kind === 'task' && failedStates.has(reply.state)) throw taskFailed(reply);
+  if (reply.kind === 'message') return reply;
+  if (!areSoundIds(reply.taskId, reply.contextId)) throw invalid(unsoundId);
+  if (failedStates.has(reply.state)) throw taskFailed(storableJson(reply));
   return reply;
 }
 
@@ -106,7 +114,7 @@ function remoteError(error: JsonRpcError): RialtoError {
 
 function remoteFacts({ code, message, data }: JsonRpcError): Record<string, unknown> {
   const text = data === undefined ? '' : JSON.stringify(data);
-  const remoteData = text.length > maxRemoteDataLength ? storableText(text, maxRemoteDataLength) : data;
+  const remoteData = text.length > maxRemoteDataLength ? storableText(text, maxRemoteDataLength) : storableJson(data);
   return { remoteCode: code, remoteMessage: storableText(message), ...(remoteData !== undefined && { remoteData }) };
 }
 

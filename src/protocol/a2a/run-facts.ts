@@ -18,7 +18,7 @@ export interface RunFacts {
   status: RunWord;
   /** What the agent asks, while it waits for the answer. */
   question: string | null;
-  /** What a completed run came to, as text. */
+  /** What a completed run came to, as text: data as JSON when nothing was said. */
   result: string | null;
   /** Why a run failed. */
   error: string | null;
@@ -42,7 +42,7 @@ const words: Record<TaskState, RunWord> = {
 
 /**
  * The flat facts of a task. The question is the text of the status message of a waiting task, the result that of a completed one, or of
- * its artifacts when the status says nothing; the error that of a failed or rejected one, or the word for its end.
+ * its artifacts when the status says nothing, data as JSON; the error that of a failed or rejected one, or the word for its end.
  */
 export function runFacts({ id, status, artifacts = [] }: Task): RunFacts {
   const word = words[status.state];
@@ -52,7 +52,7 @@ export function runFacts({ id, status, artifacts = [] }: Task): RunFacts {
     run_id: id,
     status: word,
     question: isWaiting ? said : null,
-    result: word === 'completed' ? (said ?? textOf(artifacts.flatMap(({ parts }) => parts))) : null,
+    result: word === 'completed' ? (said ?? resultOf(artifacts.flatMap(({ parts }) => parts))) : null,
     error: word === 'failed' ? (said ?? wordOf(status.state)) : null,
     ...(isWaiting && status.message && questionFacts(status.message)),
   };
@@ -62,6 +62,12 @@ export function runFacts({ id, status, artifacts = [] }: Task): RunFacts {
 function textOf(parts: readonly Part[]): string | null {
   const texts = parts.flatMap(({ text }) => (text === undefined || text === '' ? [] : [text]));
   return texts.length > 0 ? texts.join('\n') : null;
+}
+
+/** The texts, or else the data: one value as it is, several as a list. */
+function resultOf(parts: readonly Part[]): string | null {
+  const data = parts.flatMap((part) => (part.data === undefined ? [] : [part.data]));
+  return textOf(parts) ?? (data.length > 0 ? JSON.stringify(data.length === 1 ? data[0] : data) : null);
 }
 
 /** `kind`, `choices` and `detail` stand in the metadata of the message that asks, or else in its first data part. */

@@ -46,6 +46,9 @@ describe('runView', () => {
     ];
     expect(view('TASK_STATE_COMPLETED', said([{ text: 'done' }]), artifacts).result).toBe('done');
     expect(view('TASK_STATE_COMPLETED', said([{ data: {} }]), artifacts).result).toBe('one\ntwo');
+    const data = [{ artifactId: 'a', parts: [{ data: { n: 1 } }] }];
+    expect(view('TASK_STATE_COMPLETED', undefined, data).result).toBe('{"n":1}');
+    expect(view('TASK_STATE_COMPLETED', undefined, [...data, ...data]).result).toBe('[{"n":1},{"n":1}]');
     expect(view('TASK_STATE_WORKING', said([{ text: 'soon' }]), artifacts)).toStrictEqual({
       ...flat,
       status: 'running',

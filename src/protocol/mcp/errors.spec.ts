@@ -11,6 +11,7 @@ describe('mcpError', () => {
     ['RE-89', 'remote_error', -32204, 'RemoteA2ATaskFailedError'],
     ['RE-82', 'invalid_params', -32602, undefined],
     ['RE-82', 'not_found', -32602, undefined],
+    ['RE-82', 'task_not_found', -32602, undefined],
     ['RE-82', 'rate_limited', -32603, undefined],
     ['RE-82', 'unavailable', -32603, undefined],
     ['RE-82', 'internal', -32603, undefined],

@@ -25,6 +25,7 @@ const knownCodes: Partial<Record<ErrorCode, { code: number; name?: string }>> = 
 const callerCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'invalid_params',
   'not_found',
+  'task_not_found',
   'method_not_allowed',
   'conflict',
   'too_large',
@@ -48,6 +49,8 @@ export function mcpError(thrown: unknown): McpError {
   const { title, public: isPublic } = errorCodes[error.code];
   const known = knownCodes[error.code];
   const code = known?.code ?? (callerCodes.has(error.code) ? invalidParams : internalError);
+  const relayed = error.code === 'remote_error' ? error.data?.relayed : undefined;
+  if (relayed !== undefined) return relayed as McpError;
   if (!isPublic) return { code, message: title, data: { code: error.code } };
   return {
     code,
