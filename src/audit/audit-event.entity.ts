@@ -53,6 +53,9 @@ export class AuditPendingEntity {
 
   @PrimaryColumn('uuid', { name: 'event_id', primaryKeyConstraintName: 'pk_audit_pending' })
   eventId: string;
+
+  @Column('timestamptz', { default: () => 'now()' })
+  since: Date;
 }
 
 /** A signed statement of how far a chain had come: a chain cut behind it is found out. */

@@ -52,7 +52,7 @@ export class AuditRetention implements Sweeper {
     const { kid, signature } = await this.keys.sign(
       checkpointBytes(org, { sequence: Number(sequence), hash }, at, true),
     );
-    const client = await this.pg.pool.connect();
+    const client = await this.pg.connect();
     try {
       await client.query('begin');
       await this.drop(client, [org, sequence, hash, at, kid, signature]);

@@ -1,4 +1,4 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import type { PoolClient } from 'pg';
 import { systemClock } from '../kernel/clock.js';
 import type { OrgId } from '../kernel/ids.js';
@@ -6,6 +6,7 @@ import { Pg } from '../platform/database/pg.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { SigningKeys } from '../platform/secrets/signing-keys.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { Metrics, mostCounted, type Waiting } from '../platform/telemetry/metrics.js';
 import { chainHash, checkpointBytes, genesisHash, type ChainState } from './chain.js';
 
 const batch = 500;
@@ -24,15 +25,31 @@ export const chainHead = `(select sequence, hash from audit_chain where org_id =
 /** Gives waiting events their number and hash: one sealer per org at a time, gapless, within a second. */
 @Injectable()
 @Sweeps('audit.seal')
-export class AuditSealer implements Sweeper {
+export class AuditSealer implements Sweeper, OnModuleInit {
   readonly everyMs = 500;
   private readonly checkpointed = new Map<string, number>();
 
   constructor(
     private readonly pg: Pg,
     private readonly keys: SigningKeys,
+    private readonly metrics: Metrics,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
+
+  onModuleInit(): void {
+    this.metrics.waits('audit', () => this.waiting());
+  }
+
+  /** Events that have no number and hash yet; how long the first of each org waits, found along the key. */
+  private async waiting(): Promise<Waiting> {
+    const [row] = await this.pg.rows<Waiting>(
+      'audit-waits',
+      `select (select count(*) from (select from audit_pending limit ${mostCounted}) p)::int as count,
+         (select coalesce(extract(epoch from now() - min(first.since)), 0)::float8 from orgs o cross join lateral (
+            select p.since from audit_pending p where p.org_id = o.id order by p.event_id limit 1) first) as "lagSeconds"`,
+    );
+    return row!;
+  }
 
   async sweep(): Promise<void> {
     const orgs = await this.pg.rows<{ org_id: OrgId }>(
@@ -44,7 +61,7 @@ export class AuditSealer implements Sweeper {
 
   /** Seals everything that waits. With `wait`, it waits for another sealer of the org instead of leaving the work to it. */
   async sealOrg(org: OrgId, wait: boolean): Promise<void> {
-    const client = await this.pg.pool.connect();
+    const client = await this.pg.connect();
     try {
       for (let sealed = batch; sealed === batch;) sealed = await this.sealBatch(client, org, wait);
     } finally {

@@ -4,7 +4,7 @@ import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isUuid, newId, type OrgId } from '../kernel/ids.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
-import { RowWriter } from '../platform/database/row-writer.js';
+import { RowWriter, type RowChange } from '../platform/database/row-writer.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { SigningKeys } from '../platform/secrets/signing-keys.js';
 import type { ActEvent, AuditEvent } from './audit-event.js';
@@ -57,8 +57,13 @@ export class AuditService {
 
   /** Remembers a security fact that is no act, e.g. a token that claims another tenant. */
   async note(orgId: OrgId, type: string, facts: Record<string, unknown>): Promise<void> {
+    await this.writer.write(this.rowsOf(orgId, type, facts));
+  }
+
+  /** The same as rows, for whoever commits them together with what they tell of. */
+  rowsOf(orgId: string, type: string, facts: Record<string, unknown>): RowChange[] {
     const event: AuditEvent = { ...facts, id: newId(), orgId, at: new Date(systemClock.now()).toISOString(), type };
-    await this.writer.write(auditRows(event));
+    return auditRows(event);
   }
 
   /** One walk per org at a time; whoever asks meanwhile shares the next one, so each answer covers what its asker had seen. */

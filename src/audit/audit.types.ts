@@ -1,12 +1,11 @@
 import { z } from 'zod';
-
-const instant = z.iso.datetime({ offset: true });
+import { Moment } from '../platform/http/params.js';
 
 export const AuditQuery = z.strictObject({
   type: z.string().max(100).optional(),
   sessionId: z.string().max(256).optional(),
-  from: instant.optional(),
-  to: instant.optional(),
+  from: Moment.optional(),
+  to: Moment.optional(),
   limit: z.coerce.number().int().min(1).max(500).default(50),
   cursor: z.string().max(500).optional(),
 });

@@ -3,7 +3,7 @@ import type { CallContext, OrgRef, Surface } from '../../kernel/call-context.js'
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { DoorRequest } from '../../platform/http/http.types.js';
-import { lineageHeader, LineageSeal } from '../../platform/secrets/lineage.js';
+import { foreign, lineageHeader, LineageSeal } from '../../platform/secrets/lineage.js';
 import { parseTraceparent } from '../../platform/telemetry/trace-context.js';
 import { LimitsService } from '../limits.service.js';
 import { maxDepth } from '../limits.js';
@@ -64,16 +64,20 @@ export class ContextService {
     this.limits.admit({ org, principal });
   }
 
-  /** How deep a call is, and through whom it came: what its lineage says, or its plain depth when that is more. */
+  /**
+   * How deep a call is, and through whom it came: what its lineage says, or its plain depth when that is more. Of a call that another
+   * deployment delegated the depth alone is known, which ends a circle between two of them as well.
+   */
   private delegationOf(request: DoorRequest): Pick<CallContext, 'depth' | 'lineage'> {
     const plain = depthOf(request);
     const header = request.headers[lineageHeader];
-    const sealed = typeof header === 'string' ? this.seal.open(header) : undefined;
-    if (header !== undefined && !sealed)
+    const opened = typeof header === 'string' ? this.seal.open(header) : undefined;
+    if (header !== undefined && !opened)
       throw new RialtoError('loop_detected', {
         message: 'the lineage of this call is damaged',
         data: { reason: 'damaged_lineage' },
       });
+    const sealed = opened === foreign ? undefined : opened;
     const depth = requireDepth(Math.max(plain, sealed?.depth ?? 0));
     if (!sealed) return { depth };
     const { path, deadlineAt } = sealed;

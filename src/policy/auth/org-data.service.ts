@@ -7,6 +7,9 @@ import { OrgDataStore } from './org-data.store.js';
 import type { OrgEntity } from './org.entity.js';
 import { OrgService } from './org.service.js';
 
+/** The snapshot of a reader who stalls is given up before the database gives it up (org-data.store.ts). */
+const patienceMs = 45_000;
+
 /** A table with rows of orgs, by its column `org_id`. */
 export interface OrgTable {
   readonly table: string;
@@ -17,7 +20,7 @@ export interface OrgTable {
   /** Columns with addresses, in whose query their owners like to put secrets. */
   readonly withoutQuery?: readonly string[];
   /** Tables whose rows hang on the `id` of its rows, by this column; they go with them. */
-  readonly children?: readonly { readonly table: string; readonly column: string; readonly kind: string }[];
+  readonly children?: readonly { readonly table: string; readonly column: string; readonly kind?: string }[];
   /** Stays when its org is deleted: the audit. */
   readonly outlivesOrg?: true;
 }
@@ -41,15 +44,21 @@ export class OrgData {
 
   /**
    * JSON lines `{ kind, data }` as of one moment; the last one is `{ kind: "end", lines }`, and without it something is missing.
-   * One at a time in a process. Throws `not_found`, `denied`, `unavailable`.
+   * One at a time in a process; it breaks off when nobody reads on. Throws `not_found`, `denied`, `unavailable`.
    */
   async export(ctx: CallContext, slug: string): Promise<Readable> {
     const org = await this.acts.write(ctx, 'org.export', { org: slug }, () => this.orgs.visible(ctx, slug));
     if (this.exporting)
       throw new RialtoError('unavailable', { message: 'another org is being exported', hint: 'try again in a minute' });
     this.exporting = true;
-    const stream = Readable.from(this.lines(org), { objectMode: false, highWaterMark: 65_536 });
-    return stream.once('close', () => (this.exporting = false));
+    const giveUp = (): void => void stream.destroy(new RialtoError('canceled', { message: 'nobody reads the export' }));
+    const patience = setTimeout(giveUp, patienceMs);
+    const lines = this.lines(org, () => patience.refresh());
+    const stream = Readable.from(lines, { objectMode: false, highWaterMark: 65_536 });
+    return stream.once('close', () => {
+      clearTimeout(patience);
+      this.exporting = false;
+    });
   }
 
   /** Drops a batch of each table; true when nothing was left. */
@@ -59,12 +68,13 @@ export class OrgData {
     return dropped === 0;
   }
 
-  private async *lines({ id, slug, name, createdAt }: OrgEntity): AsyncGenerator<string> {
+  private async *lines({ id, slug, name, createdAt }: OrgEntity, onRead: () => void): AsyncGenerator<string> {
     yield line('org', JSON.stringify({ id, slug, name, createdAt }));
     let lines = 1;
     for await (const rows of this.store.rows(this.tables, id)) {
       lines += rows.length;
       yield rows.map(({ kind, data }) => line(kind, data)).join('');
+      onRead();
     }
     yield `${JSON.stringify({ kind: 'end', lines })}\n`;
   }

@@ -57,7 +57,7 @@ export class OrgDataStore {
 
   /** All rows as of one moment, some at a time, as fast as they are asked for. */
   async *rows(tables: readonly OrgTable[], orgId: string): AsyncGenerator<ExportedRow[]> {
-    const client = await this.pg.pool.connect();
+    const client = await this.pg.connect();
     let failure: Error | undefined;
     try {
       await client.query('begin isolation level repeatable read read only');
@@ -77,6 +77,7 @@ export class OrgDataStore {
     if (kind === undefined) return;
     yield* this.fetched(client, kind, `${await columnsOf(client, owned)} from ${table} t where t.org_id = $1`, orgId);
     for (const child of children) {
+      if (child.kind === undefined) continue;
       const columns = await columnsOf(client, child);
       const from = `${child.table} t join ${table} p on p.id = t.${child.column} where p.org_id = $1`;
       yield* this.fetched(client, child.kind, `${columns} from ${from}`, orgId);

@@ -194,7 +194,8 @@ export class OrgService {
       async (tx, org) => {
         const secret = randomBytes(48).toString('base64url');
         const id = newId();
-        const retiresAt = new Date(systemClock.now() + graceSeconds * 1_000);
+        // By the clock that says when it is over.
+        const retiresAt = (): string => `now() + ${graceSeconds} * interval '1 second'`;
         await tx.manager.getRepository(OrgSecretEntity).update({ orgId: org.id, retiresAt: IsNull() }, { retiresAt });
         await tx.manager.getRepository(OrgSecretEntity).insert({
           id,

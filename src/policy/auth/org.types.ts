@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { roles } from '../../kernel/call-context.js';
-import { Name, Slug } from '../../platform/http/params.js';
+import { Moment, Name, Slug } from '../../platform/http/params.js';
 
 const reservedOrgs = new Set(['rialto', 'system', 'agents', 'tasks']);
 const role = z.enum(roles);
@@ -36,7 +36,7 @@ export const CreateKey = z.strictObject({
   role: role.default('member'),
   groups,
   agent: z.string().max(63).optional(),
-  expiresAt: z.iso.datetime({ offset: true }).optional(),
+  expiresAt: Moment.optional(),
 });
 export type CreateKey = z.output<typeof CreateKey>;
 
@@ -46,7 +46,7 @@ export type RotateSecret = z.output<typeof RotateSecret>;
 
 export const RevokeToken = z.strictObject({
   jti: z.string().min(1).max(256),
-  expiresAt: z.iso.datetime({ offset: true }).optional(),
+  expiresAt: Moment.optional(),
 });
 export type RevokeToken = z.output<typeof RevokeToken>;
 

@@ -2,7 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { Pg } from '../../platform/database/pg.js';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
 
-/** Forgets what no longer matters: revocations of tokens that have expired, secrets that have retired. */
+/**
+ * Forgets what no longer matters: revocations of tokens that have expired, for whichever process asks (their clocks differ), and secrets
+ * that have retired.
+ */
 @Injectable()
 @Sweeps('token.revocations')
 export class RevocationSweeper implements Sweeper {
@@ -11,7 +14,10 @@ export class RevocationSweeper implements Sweeper {
   constructor(private readonly pg: Pg) {}
 
   async sweep(): Promise<void> {
-    await this.pg.rows('revocations-expired', 'delete from revoked_tokens where expires_at < now()');
+    await this.pg.rows(
+      'revocations-expired',
+      `delete from revoked_tokens where expires_at < now() - interval '1 hour'`,
+    );
     await this.pg.rows('secrets-retired', `delete from org_secrets where retires_at < now() - interval '1 day'`);
   }
 }
