@@ -16,7 +16,7 @@ import { RestDoor } from './rest.door.js';
 import { RunDoor } from './run.door.js';
 import { Visits } from './visit.service.js';
 
-/** Room 11: A2A clients come in. */
+/** Room 12: A2A clients come in. */
 @Module({
   imports: [PolicyModule, RegistryModule, TasksModule, WebhooksModule, ContinuationsModule],
   providers: [

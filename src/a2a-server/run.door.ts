@@ -8,9 +8,10 @@ import { sseHeaders, SseStreams, writePatiently } from '../platform/http/sse-str
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { ContextService } from '../policy/auth/context.service.js';
 import { runEvent } from '../protocol/a2a/run-event.js';
-import { runView } from '../protocol/a2a/run-view.js';
+import { runView, type RunWebhook } from '../protocol/a2a/run-view.js';
 import { TaskService, type StreamedEvent } from '../tasks/task.service.js';
 import { isEnded, taskView, type StoredTask } from '../tasks/task.types.js';
+import { WebhookService } from '../webhooks/webhook.service.js';
 import { sendJson } from './reply.js';
 
 const shape = /^\/a2a\/tasks\/([^/]+)(\/cancel|\/events)?\/?$/;
@@ -23,6 +24,7 @@ export class RunDoor {
   constructor(
     private readonly contexts: ContextService,
     private readonly tasks: TaskService,
+    private readonly webhooks: WebhookService,
     private readonly streams: SseStreams,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -70,7 +72,8 @@ export class RunDoor {
   }
 
   private async show(ctx: CallContext, response: DoorResponse, id: string): Promise<void> {
-    sendRun(response, await this.tasks.get(ctx, undefined, id));
+    const task = await this.tasks.get(ctx, undefined, id);
+    sendRun(response, task, await this.webhooks.ofRun(task.id));
   }
 
   /** What has ended stays as it ended, and that is no error here (RY-21). */
@@ -115,6 +118,6 @@ export class RunDoor {
   }
 }
 
-function sendRun(response: DoorResponse, task: StoredTask): void {
-  sendJson(response, 200, runView(taskView(task), task.agentName));
+function sendRun(response: DoorResponse, task: StoredTask, webhook?: RunWebhook): void {
+  sendJson(response, 200, runView(taskView(task), task.agentName, webhook));
 }

@@ -73,7 +73,7 @@ export class Executions {
     events: ReturnType<typeof applyReport>['events'],
     kind: Outside,
   ): Promise<boolean> {
-    const done = await this.lives.writer.commit({ task, from, events, hold: holdOf(kind, task) }).catch((cause) => {
+    const done = await this.lives.commit({ task, from, events, hold: holdOf(kind, task) }).catch((cause) => {
       throw new RialtoError('unavailable', { message: 'the report could not be stored; send it again', cause });
     });
     if (done && events.length > 0) this.lives.feed.tell(task, events);

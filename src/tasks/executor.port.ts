@@ -31,7 +31,7 @@ export type TaskUpdate =
   /** What a later run of this task has to know, e.g. the id of a remote task. No event. */
   | ({ readonly memo: Json } & WithRows)
   /** The work goes on outside; whoever does it reports within so many milliseconds, or the task is looked at again. */
-  | ({ readonly deferred: { readonly lookAgainMs: number } } & WithRows);
+  | ({ readonly deferred: { readonly lookAgainMs: number }; readonly memo?: Json } & WithRows);
 
 /** One run of a task: from its message to its end, a question, or a hand-over. */
 export interface TaskRun {

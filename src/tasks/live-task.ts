@@ -4,15 +4,14 @@ import type { TaskUpdate } from './executor.port.js';
 import type { TaskFeed } from './task-feed.js';
 import { leaseMs } from './task-lease.store.js';
 import { applyUpdate, type Moved, type Step } from './task.lifecycle.js';
-import type { Hold, IdempotencyKey, TaskWriter } from './task-writer.js';
+import type { Hold, IdempotencyKey, TaskChange } from './task-writer.js';
 import { isEnded, type NumberedEvent, type StoredTask } from './task.types.js';
-import type { TaskStore } from './task.store.js';
 import { interruptedStates } from '../protocol/a2a/states.js';
 
 export interface LiveTaskDeps {
-  readonly writer: TaskWriter;
+  /** @see LiveTasks.commit */
+  readonly commit: (change: TaskChange) => Promise<boolean>;
   readonly feed: TaskFeed;
-  readonly store: TaskStore;
   readonly step: () => Step;
   /** The number of this process. */
   readonly holder: number;
@@ -38,6 +37,7 @@ export class LiveTask {
   private saving?: Promise<void>;
   private first?: FirstCommit;
   private isLost = false;
+  private refused?: RialtoError;
 
   private constructor(
     private readonly deps: LiveTaskDeps,
@@ -86,6 +86,11 @@ export class LiveTask {
     return this.isLost;
   }
 
+  /** Why what was done since the last commit can never be committed. It is forgotten, and the task is as it was then. */
+  get refusal(): RialtoError | undefined {
+    return this.refused;
+  }
+
   /** Nothing further comes from this run: it ended, asks its caller, or goes on outside. */
   get atRest(): boolean {
     return this.deferMs !== undefined || isEnded(this.now) || interruptedStates.has(this.now.state);
@@ -93,8 +98,8 @@ export class LiveTask {
 
   apply(update: Exclude<TaskUpdate, { reply: unknown }>): void {
     if ('memo' in update) this.now = { ...this.now, memo: update.memo };
-    else if ('deferred' in update) this.deferMs = update.deferred.lookAgainMs;
-    else {
+    if ('deferred' in update) this.deferMs = update.deferred.lookAgainMs;
+    else if (!('memo' in update)) {
       const { task, event } = applyUpdate(this.now, update, this.deps.step());
       this.now = task;
       this.pending.push(event);
@@ -122,29 +127,37 @@ export class LiveTask {
     const [task, events, before, rows] = [this.now, this.pending, this.stored, this.rows];
     this.pending = [];
     this.rows = [];
-    this.isLost = !(await this.commit(task, events, before, rows));
+    try {
+      this.isLost = !(await this.commit(task, events, before, rows));
+    } catch (error) {
+      this.goBack(error);
+      throw error;
+    }
     if (this.isLost) return;
     this.stored = task;
     this.first = undefined;
     if (events.length > 0) this.deps.feed.tell(task, events, before === undefined && isEnded(task));
   }
 
-  /** A commit whose outcome nobody heard is looked up: the row says whether it happened (F22). */
-  private async commit(
+  /** Only from what this run did itself: what came with a request is its caller's to hear. */
+  private goBack(error: unknown): void {
+    if (!this.stored || this.first || !(error instanceof RialtoError) || error.code !== 'internal') return;
+    this.refused = error;
+    this.now = this.stored;
+    this.pending = [];
+    this.rows = [];
+    this.deferMs = undefined;
+    this.dirty = false;
+  }
+
+  private commit(
     task: StoredTask,
     events: NumberedEvent[],
     from: StoredTask | undefined,
     own: readonly RowChange[],
   ): Promise<boolean> {
     const rows = [...(this.first?.rows ?? []), ...own];
-    const change = { task, events, from, hold: this.hold(task), ...this.first, rows };
-    try {
-      return await this.deps.writer.commit(change);
-    } catch (cause) {
-      const row = await this.deps.store.find(task.id).catch(() => undefined);
-      if (row?.seq === task.seq && row.epoch === task.epoch) return true;
-      throw new RialtoError('unavailable', { message: 'the task could not be stored', cause });
-    }
+    return this.deps.commit({ task, events, from, hold: this.hold(task), ...this.first, rows });
   }
 
   private hold(task: StoredTask): Hold {

@@ -11,15 +11,13 @@ import { LiveTasks } from './live-tasks.js';
 import { MailboxBell } from './mailbox-bell.js';
 import type { Holder } from './mailbox.guard.js';
 import { MailboxStore } from './mailbox.store.js';
-import { failure, newestMessage } from './task-run.js';
+import { attemptsSpent, failure, newestMessage } from './task-run.js';
 import { applyUpdate } from './task.lifecycle.js';
 import type { Claimed } from './task-lease.store.js';
 import { taskView, type StoredTask } from './task.types.js';
 
 /** Earlier messages that a holder is told. */
 const maxHistory = 50;
-/** A task that so many lost is not handed out again (F9). */
-const maxCrashes = 5;
 
 export const LeaseQuery = z.strictObject({ waitMs: z.coerce.number().int().min(0).max(60_000).default(0) });
 export type LeaseQuery = z.output<typeof LeaseQuery>;
@@ -93,17 +91,16 @@ export class MailboxService {
   }
 
   /** The task at work; undefined when it is over, or moved on meanwhile. */
-  private async begin({ task: from, crashes }: Claimed): Promise<StoredTask | undefined> {
-    const isPoisoned = crashes >= maxCrashes;
-    if (!isPoisoned && from.state === 'TASK_STATE_WORKING') return from;
-    const update = isPoisoned
-      ? failure(new RialtoError('poisoned', { message: `poisoned: ${crashes} holders were lost with it` }))
-      : ({ status: { state: 'TASK_STATE_WORKING' } } as const);
+  private async begin(claimed: Claimed): Promise<StoredTask | undefined> {
+    const { task: from } = claimed;
+    const spent = attemptsSpent(claimed);
+    if (!spent && from.state === 'TASK_STATE_WORKING') return from;
+    const update = spent ? failure(spent) : ({ status: { state: 'TASK_STATE_WORKING' } } as const);
     const { task, event } = applyUpdate(from, update, this.lives.step());
-    const hold = isPoisoned ? {} : { leaseMs: mailboxLeaseMs, dueInMs: mailboxWaitMs };
-    if (!(await this.lives.writer.commit({ task, from, events: [event], hold }))) return undefined;
+    const hold = spent ? {} : { leaseMs: mailboxLeaseMs, dueInMs: mailboxWaitMs };
+    if (!(await this.lives.commit({ task, from, events: [event], hold }))) return undefined;
     this.lives.feed.tell(task, [event]);
-    return isPoisoned ? undefined : task;
+    return spent ? undefined : task;
   }
 
   private async viewOf(task: StoredTask): Promise<LeaseView> {

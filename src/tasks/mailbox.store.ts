@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Pg } from '../platform/database/pg.js';
 import { mailboxLeaseMs, mailboxWaitMs } from './execution-times.js';
-import type { Claimed } from './task-lease.store.js';
+import { lastsSince, type Claimed } from './task-lease.store.js';
 import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
 
 /** A process of ours holds a task of a mailbox only while it puts it in; nobody has to wait for that. */
@@ -31,6 +31,16 @@ export class MailboxStore {
     );
     const [task] = await this.tasks.fold(rows);
     return task && { task, crashes: rows[0]!.crashes };
+  }
+
+  /** How much longer a task may lie in its mailbox, in whole milliseconds. */
+  async leftMs(taskId: string): Promise<number> {
+    const [row] = await this.pg.rows<{ left: number }>(
+      'mailbox-left',
+      `select ceil(${mailboxWaitMs} - extract(epoch from now() - ${lastsSince}) * 1000)::float8 as left from a2a_tasks t where t.id = $1`,
+      [taskId],
+    );
+    return row?.left ?? mailboxWaitMs;
   }
 
   /** Of these agents, those for whom a task waits. */

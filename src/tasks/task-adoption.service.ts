@@ -9,6 +9,7 @@ import type { PublishedAgent } from '../registry/published.types.js';
 import type { TaskExecutor } from './executor.port.js';
 import { LiveTasks } from './live-tasks.js';
 import { openTask } from './task.lifecycle.js';
+import { TaskQuota } from './task-quota.service.js';
 import { TaskRunner } from './task.runner.js';
 import type { StoredTask } from './task.types.js';
 
@@ -38,9 +39,15 @@ export class TaskAdoption {
   constructor(
     private readonly lives: LiveTasks,
     private readonly runner: TaskRunner,
+    private readonly quota: TaskQuota,
   ) {}
 
-  /** Stored and held by this process when it resolves; `execute` is its first run. Throws `unavailable`. */
+  /** Before work that may be adopted is begun. Throws `rate_limited`, `unavailable`. */
+  requireRoom({ org }: CallContext): void {
+    this.quota.requireRoom(org.id);
+  }
+
+  /** Stored and held by this process when it resolves; `execute` is its first run. Throws `rate_limited`, `unavailable`. */
   async adopt(
     ctx: CallContext,
     agent: PublishedAgent,
@@ -53,9 +60,10 @@ export class TaskAdoption {
     const live = this.lives.fresh(openTask(seed, message, this.lives.step()), {});
     live.apply({ status: { state: 'TASK_STATE_WORKING' } });
     live.apply({ memo, rows });
-    await live.save();
+    await this.quota.admit(org.id, () => live.save());
     if (live.lost) throw new RialtoError('unavailable', { message: 'the task could not be stored' });
     const run = this.runner.start(live, agent, ctx, true, { execute, leavesWork: () => true });
+    this.quota.freeAfter(run);
     return {
       get task() {
         return live.task;

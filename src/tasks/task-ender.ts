@@ -51,7 +51,7 @@ export class TaskEnder {
       if (!moved) return from;
       // The epoch moves on, so that whoever still works on it changes nothing (I8).
       const task = { ...moved.task, epoch: from.epoch + 1 };
-      if (await this.lives.writer.commit({ task, from, events: [moved.event], hold: {} })) {
+      if (await this.lives.commit({ task, from, events: [moved.event], hold: {} })) {
         this.lives.feed.tell(task, [moved.event]);
         return task;
       }

@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { TaskId } from '../kernel/ids.js';
+import { GroupCommit } from '../platform/database/group-commit.js';
 import { Pg } from '../platform/database/pg.js';
 import { isGone, Presence } from '../platform/database/presence.js';
+import { everybody } from './open-tasks.js';
 import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
 import { mostCounted, type Waiting } from '../platform/telemetry/metrics.js';
 import type { StoredTask } from './task.types.js';
@@ -10,15 +12,37 @@ import type { StoredTask } from './task.types.js';
 export const leaseMs = 15_000;
 export const renewMs = 3_000;
 
-/** A holder without a number is outside of this house: only its lease tells whether it is there. */
-const isFree = `(t.lease_until is null or t.lease_until < now() or (t.lease_owner is not null and ${isGone('t.lease_owner')}))`;
+/**
+ * A holder without a number is outside of this house: only its lease tells whether it is there. This process, with the number in
+ * `self`, is here, also while the line that says so to the others is cut.
+ */
+const isFree = (self: string): string =>
+  `(t.lease_until is null or t.lease_until < now() or (t.lease_owner <> ${self} and ${isGone('t.lease_owner')}))`;
+/** Since when a task is in its state, by the clock of the database. */
+export const lastsSince = 'coalesce(t.status_since, t.created_at)';
 const isDue = `t.next_at <= now() and t.status_state in ('submitted', 'working')`;
+
+/** Orgs with open tasks, each by one step along the index. */
+const openOrgs = `with recursive step as (
+    (select t.org_id from a2a_tasks t where t.next_at is not null order by t.org_id limit 1)
+    union all
+    select (select t.org_id from a2a_tasks t where t.next_at is not null and t.org_id > step.org_id order by t.org_id limit 1)
+    from step where step.org_id is not null),
+  org as (select org_id from step where org_id is not null)`;
+/** What an org gets of a sweep at least, however many orgs there are. */
+const leastPerOrg = 20;
 
 /** A claimed task, and how often its holder was lost before, the last time just now. */
 export interface Claimed {
   readonly task: StoredTask;
   readonly crashes: number;
   readonly isTakenOver?: boolean;
+}
+
+interface Wish {
+  readonly id: TaskId;
+  readonly waiting: readonly string[];
+  readonly isOurs: boolean;
 }
 
 /** @see TaskLeases.findDue */
@@ -31,6 +55,8 @@ export interface DueTask {
 /** Who works on which task: claims, renewals, releases, by the clock of the database (reliability 4.3). */
 @Injectable()
 export class TaskLeases {
+  private readonly claims = new GroupCommit((wishes: Wish[]) => this.claimAll(wishes), { keysOf: ({ id }) => [id] });
+
   constructor(
     private readonly pg: Pg,
     private readonly presence: Presence,
@@ -44,20 +70,40 @@ export class TaskLeases {
 
   /**
    * Takes a due task that nobody holds: undefined when there is none of this id, or it is of an org that has to wait. The next
-   * epoch is ours.
+   * epoch is ours. @param isOurs this process works on it: as long as the row says so too, a lease that ran out is no loss.
    */
-  async claim(id: TaskId, waiting: readonly string[] = []): Promise<Claimed | undefined> {
+  claim(id: TaskId, waiting: readonly string[] = [], isOurs = false): Promise<Claimed | undefined> {
+    return this.claims.commit({ id, waiting, isOurs });
+  }
+
+  /**
+   * A row that is locked is being claimed or changed by somebody else, and is not waited for. What this process let slip itself
+   * is no crash: it is there.
+   */
+  private async claimAll(wishes: readonly Wish[]): Promise<(Claimed | undefined)[]> {
     const rows = await this.pg.rows<TaskRow & { crashes: number; taken_over: boolean }>(
       'task-claim',
       `update a2a_tasks t set lease_owner = $2, lease_until = now() + ${leaseMs} * interval '1 millisecond', lease_epoch = t.lease_epoch + 1,
-         crashes = t.crashes + (case when t.lease_until is null then 0 else 1 end), updated_at = now()
-       from (select b.id, b.lease_until from a2a_tasks b where b.id = $1) before
-       where t.id = before.id and ${isDue} and ${isFree} and t.org_id <> all($3::uuid[])
-       returning ${taskColumns}, t.crashes, before.lease_until is not null as taken_over`,
-      [id, this.presence.id, waiting],
+         crashes = t.crashes + (case when t.lease_until is null or t.lease_owner = $2 then 0 else 1 end), updated_at = now()
+       from (select b.id, b.lease_until, b.lease_owner from a2a_tasks b where b.id = any($1::uuid[]) for update skip locked) before
+       where t.id = before.id and ${isDue} and ${isFree('$2')} and t.org_id <> all($3::uuid[])
+         and (t.lease_owner is distinct from $2 or t.id <> all($4::uuid[]))
+       returning ${taskColumns}, t.crashes, before.lease_until is not null and before.lease_owner is distinct from $2 as taken_over`,
+      [
+        wishes.map(({ id }) => id),
+        this.presence.id,
+        wishes.at(-1)!.waiting,
+        wishes.filter(({ isOurs }) => isOurs).map(({ id }) => id),
+      ],
     );
-    const [task] = await this.tasks.fold(rows);
-    return task && { task, crashes: rows[0]!.crashes, isTakenOver: rows[0]!.taken_over };
+    const tasks = await this.tasks.fold(rows);
+    const claimed = new Map(
+      tasks.map((task, index) => {
+        const { crashes, taken_over: isTakenOver } = rows[index]!;
+        return [task.id, { task, crashes, isTakenOver }] as const;
+      }),
+    );
+    return wishes.map(({ id }) => claimed.get(id));
   }
 
   /** Of the tasks this process works on, those it still holds. */
@@ -88,8 +134,8 @@ export class TaskLeases {
     return this.pg.rows<{ id: TaskId; state: string }>(
       'task-overdue',
       `select t.id, t.status_state as state from a2a_tasks t where t.next_at is not null and (
-         (t.status_state = 'submitted' and t.next_at <= now() and t.status_timestamp < now() - $1 * interval '1 millisecond')
-         or (t.status_state = 'working' and t.next_at < now() + interval '1 hour' and t.status_timestamp < now() - $2 * interval '1 millisecond')) order by t.next_at limit $3`,
+         (t.status_state = 'submitted' and t.next_at <= now() and ${lastsSince} < now() - $1 * interval '1 millisecond')
+         or (t.status_state = 'working' and t.next_at < now() + interval '1 hour' and ${lastsSince} < now() - $2 * interval '1 millisecond')) order by t.next_at limit $3`,
       [most.queued, most.working, limit],
     );
   }
@@ -98,8 +144,8 @@ export class TaskLeases {
   async hurry(id: TaskId): Promise<void> {
     await this.pg.rows(
       'task-hurry',
-      `update a2a_tasks t set next_at = now() where t.id = $1 and t.status_state in ('submitted', 'working') and t.next_at > now() and ${isFree}`,
-      [id],
+      `update a2a_tasks t set next_at = now() where t.id = $1 and t.status_state in ('submitted', 'working') and t.next_at > now() and ${isFree('$2')}`,
+      [id, this.presence.id],
     );
   }
 
@@ -107,8 +153,8 @@ export class TaskLeases {
   async isWaiting(id: TaskId): Promise<boolean> {
     const rows = await this.pg.rows(
       'task-waiting',
-      `select from a2a_tasks t where t.id = $1 and ${isDue} and ${isFree}`,
-      [id],
+      `select from a2a_tasks t where t.id = $1 and ${isDue} and ${isFree('$2')}`,
+      [id, this.presence.id],
     );
     return rows.length > 0;
   }
@@ -117,18 +163,44 @@ export class TaskLeases {
   async waiting(): Promise<Waiting> {
     const [row] = await this.pg.rows<Waiting>(
       'task-waits',
-      `select count(*)::int as count, coalesce(extract(epoch from now() - min(due.next_at)), 0)::float8 as "lagSeconds"
-       from (select t.next_at from a2a_tasks t where ${isDue} and ${isFree} order by t.next_at limit ${mostCounted}) due`,
+      `${openOrgs}
+       select (select count(*) from (select from a2a_tasks t where ${isDue} and ${isFree('$1')} limit ${mostCounted}) due)::int as count,
+         (select coalesce(extract(epoch from now() - min(oldest.next_at)), 0)::float8 from org cross join lateral (
+            select t.next_at from a2a_tasks t where t.org_id = org.org_id and ${isDue} and ${isFree('$1')} order by t.next_at limit 1
+          ) oldest) as "lagSeconds"`,
+      [this.presence.id],
     );
     return row!;
   }
 
-  /** Due tasks that nobody works on, oldest first, without those of orgs that have to wait. */
-  findDue(limit: number, waiting: readonly string[] = []): Promise<DueTask[]> {
+  /**
+   * Due tasks that nobody works on, without those of orgs that have to wait: the oldest of each org first, then the second of
+   * each, so that a backlog of one holds up no other (abuse case 36).
+   * @param forMs only what has been due for so long, or was held by somebody.
+   */
+  findDue(limit: number, waiting: readonly string[] = [], forMs = 0): Promise<DueTask[]> {
     return this.pg.rows<DueTask>(
       'task-due',
-      `select t.id, t.lease_until is not null as "isOrphan" from a2a_tasks t where ${isDue} and ${isFree} and t.org_id <> all($2::uuid[]) order by t.next_at limit $1`,
-      [limit, waiting],
+      `${openOrgs}
+       select due.id, due."isOrphan" from org cross join lateral (
+         select t.id, t.next_at, t.lease_until is not null as "isOrphan", row_number() over (order by t.next_at) as place
+         from a2a_tasks t where t.org_id = org.org_id and ${isDue} and ${isFree('$3')}
+           and (t.lease_until is not null or t.next_at <= now() - $4 * interval '1 millisecond') order by t.next_at
+         limit greatest($1::int / (select count(*) from org), ${leastPerOrg})
+       ) due where org.org_id <> all($2::uuid[]) order by due.place, due.next_at limit $1`,
+      [limit, waiting, this.presence.id, forMs],
     );
+  }
+
+  /** How many tasks of these orgs are open, and under `everybody` those of all; none is counted further than asked for. */
+  async countOpen(orgs: readonly string[], most: { perOrg: number; all: number }): Promise<Map<string, number>> {
+    const rows = await this.pg.rows<{ org: string; open: number }>(
+      'task-open',
+      `select o.org::text, (select count(*) from (select from a2a_tasks t where t.org_id = o.org and t.next_at is not null order by t.next_at limit $2) w)::int as open
+       from unnest($1::uuid[]) as o(org)
+       union all select '${everybody}', (select count(*) from (select from a2a_tasks t where t.next_at is not null order by t.org_id, t.next_at limit $3) w)::int`,
+      [orgs, most.perOrg, most.all],
+    );
+    return new Map(rows.map(({ org, open }) => [org, open]));
   }
 }

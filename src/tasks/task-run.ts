@@ -4,9 +4,21 @@ import type { Message } from '../protocol/a2a/model.js';
 import { wordOf, type TaskState } from '../protocol/a2a/states.js';
 import type { Said, TaskExecutor, TaskRun, TaskUpdate } from './executor.port.js';
 import type { LiveTask } from './live-task.js';
+import type { Claimed } from './task-lease.store.js';
 
 /** Why a run ends before its work does. */
 export type StopReason = 'canceled' | 'lost' | 'stopping';
+
+/** How often a task is begun when whoever began it is lost: what takes down three takes down a fourth (F9, AN-78). */
+const maxAttempts = 3;
+
+/** Why a claimed task is not begun once more; undefined while it may be. */
+export function attemptsSpent({ crashes }: Pick<Claimed, 'crashes'>): RialtoError | undefined {
+  if (crashes < maxAttempts) return undefined;
+  return new RialtoError('poisoned', {
+    message: `exceeded ${maxAttempts} attempts: whoever worked on it was lost each time`,
+  });
+}
 
 /** Work on a claimed task that began here. */
 export interface Begun {
@@ -15,6 +27,8 @@ export interface Begun {
   readonly ended: Promise<void>;
   /** What went wrong, once it ended: a code and its title, never what an agent said. */
   readonly flaw?: string;
+  /** Why it was not begun after all. */
+  readonly refusal?: 'markedFailed' | 'dispatchFailed';
 }
 
 /** One run of an executor over a live task, in this process. */
@@ -75,6 +89,11 @@ export class ActiveRun implements Begun {
     return failedStates.has(state) ? `${wordOf(state)}: the agent said so` : undefined;
   }
 
+  /** Somebody works here: it neither rests nor was told to stop. */
+  get isUnderWay(): boolean {
+    return !this.isOver && !this.stopped && !this.live.atRest;
+  }
+
   private get signal(): AbortSignal {
     if (!this.stopper) {
       this.stopper = new AbortController();
@@ -90,12 +109,23 @@ export class ActiveRun implements Begun {
   }
 
   private async work(run: TaskRun): Promise<void> {
+    await this.attempt(run).catch((error: unknown) => {
+      if (!this.live.refusal) throw error;
+    });
+    if (!this.live.refusal) return;
+    // Begun anew it would come to the same: it ends instead, and whatever it left outside is not begun twice.
+    this.error = this.live.refusal;
+    this.live.apply(failure(this.error));
+    await this.live.save();
+  }
+
+  private async attempt(run: TaskRun): Promise<void> {
     try {
       await this.consume(this.executor.execute(run));
       if (!this.live.atRest && !this.stopped && !this.reply)
         throw new RialtoError('internal', { message: 'the agent stopped without an answer' });
     } catch (error) {
-      if (this.stopped || this.live.atRest || this.live.lost) return;
+      if (this.stopped || this.live.atRest || this.live.lost || this.live.refusal) return;
       // Trouble of our own says nothing about the work: whoever comes when the lease is over goes on with it (F20).
       const known = RialtoError.from(error);
       if (this.live.isStored && known.code === 'unavailable') throw error;
@@ -107,6 +137,7 @@ export class ActiveRun implements Begun {
 
   private async consume(updates: AsyncIterable<TaskUpdate> | Iterable<TaskUpdate>): Promise<void> {
     if (Symbol.iterator in updates) {
+      // All there is, in one breath: it is committed together.
       for (const update of updates) if (!this.take(update)) return;
       return;
     }
@@ -120,6 +151,7 @@ export class ActiveRun implements Begun {
       const next = await Promise.race([iterator.next(), aborted]);
       if (next === 'aborted' || next.done) return;
       const goesOn = this.take(next.value);
+      if (this.saves) this.saveSoon();
       // What has to be remembered is, before the executor acts on it: a process that dies afterwards leaves it to the next (I5).
       if (goesOn && 'memo' in next.value && this.saves) await this.live.save();
       if (!goesOn) return void Promise.resolve(iterator.return?.()).catch(() => undefined);
@@ -128,19 +160,21 @@ export class ActiveRun implements Begun {
 
   /** False when nothing after this update counts. */
   private take(update: TaskUpdate): boolean {
-    if (this.stopped || this.live.lost) return false;
+    if (this.stopped || this.live.lost || this.live.refusal) return false;
     if ('reply' in update) {
       if (!this.live.isStored && !this.saves) this.reply = update.reply;
       else this.live.apply({ status: { state: 'TASK_STATE_COMPLETED', message: update.reply } });
       return false;
     }
     this.live.apply(update);
-    if (this.saves)
-      void this.live.save().then(
-        () => this.live.lost && this.stop('lost'),
-        () => this.stop('lost'),
-      );
     return !this.live.atRest;
+  }
+
+  private saveSoon(): void {
+    void this.live.save().then(
+      () => this.live.lost && this.stop('lost'),
+      () => this.stop('lost'),
+    );
   }
 }
 

@@ -5,7 +5,7 @@ import { TaskStore } from './task.store.js';
 import type { NumberedEvent, StoredTask } from './task.types.js';
 
 /** The state that an event brings its task into; undefined when it changes none. */
-function stateAfter({ body }: NumberedEvent): TaskState | undefined {
+export function stateAfter({ body }: Pick<NumberedEvent, 'body'>): TaskState | undefined {
   if ('statusUpdate' in body) return body.statusUpdate.status.state;
   return 'task' in body ? body.task.status.state : undefined;
 }

@@ -20,6 +20,7 @@ import { LiveTasks } from './live-tasks.js';
 import type { Inbox } from './task-feed.js';
 import { openTask, resumeTask, type Moved } from './task.lifecycle.js';
 import type { ActiveRun } from './task-run.js';
+import { TaskQuota } from './task-quota.service.js';
 import { TaskRunner } from './task.runner.js';
 import { maySee, placeOf, submission } from './task-verbs.js';
 import type { IdempotencyKey } from './task-writer.js';
@@ -62,11 +63,12 @@ export class TaskSubmitService {
     private readonly lives: LiveTasks,
     private readonly runner: TaskRunner,
     private readonly keys: IdempotencyStore,
+    private readonly quota: TaskQuota,
   ) {}
 
   /**
    * Resolves when the message is stored (or answered), never before. Throws `denied`, `task_not_found`, `invalid_params`,
-   * `content_type_not_supported`, `unsupported_operation`, `idempotency_key_reused`, `unavailable`.
+   * `content_type_not_supported`, `unsupported_operation`, `idempotency_key_reused`, `rate_limited`, `unavailable`.
    */
   submit(ctx: CallContext, agent: PublishedAgent, submitted: Submission): Promise<Accepted> {
     if (ctx.org.id !== agent.org.id)
@@ -102,7 +104,7 @@ export class TaskSubmitService {
     if (message.referenceTaskIds) await this.requireReferences(ctx, message.referenceTaskIds);
     const accepted =
       message.taskId === undefined
-        ? await this.open(act, ctx, agent, submitted, key)
+        ? await this.quota.admit(ctx.org.id, () => this.open(act, ctx, agent, submitted, key))
         : await this.resume(ctx, agent, message.taskId, submitted, key);
     return accepted ?? this.lost(ctx, agent, key);
   }
@@ -165,12 +167,18 @@ export class TaskSubmitService {
     if (!mayStartFirst) {
       await live.save();
       const task = live.committed;
-      return live.lost ? undefined : { task, run: this.runner.start(live, agent, ctx, true) };
+      return live.lost ? undefined : { task, run: this.start(live, agent, ctx, true) };
     }
-    const run = this.runner.start(live, agent, ctx, false);
+    const run = this.start(live, agent, ctx, false);
     if (!live.atRest && !run.reply) await settledOrGrace(run);
     if (run.reply) return { task: live.task, run };
     return (await this.stored(run)) ? { task: live.committed, run } : undefined;
+  }
+
+  private start(live: LiveTask, agent: PublishedAgent, ctx: CallContext, saves: boolean): ActiveRun {
+    const run = this.runner.start(live, agent, ctx, saves);
+    this.quota.freeAfter(run);
+    return run;
   }
 
   /** The first commit of a run that began before it; what is not stored is not worked on. */
@@ -199,17 +207,20 @@ export class TaskSubmitService {
       throw new RialtoError('invalid_params', { message: 'contextId is not the context of the task', violations });
     }
     const moved = resumeTask(task, params.message, this.lives.step());
-    if (!waits) {
-      const stored = await this.enqueue(moved, { key, rows: rows?.(task.id) }, task);
-      return stored && { task: stored, isNew: false };
-    }
-    const live = this.lives.resumed(task, moved, { key, rows: rows?.(task.id) });
-    const inbox = follows ? this.lives.feed.open(task.id) : undefined;
-    await live.save();
-    const stored = live.committed;
-    if (!live.lost) return { task: stored, isNew: false, inbox, run: this.runner.start(live, agent, ctx, true) };
-    inbox?.close();
-    return undefined;
+    return this.quota.admit(ctx.org.id, async () => {
+      const first = { key, rows: rows?.(task.id) };
+      if (!waits) {
+        const stored = await this.enqueue(moved, first, task);
+        return stored && { task: stored, isNew: false };
+      }
+      const live = this.lives.resumed(task, moved, first);
+      const inbox = follows ? this.lives.feed.open(task.id) : undefined;
+      await live.save();
+      const stored = live.committed;
+      if (!live.lost) return { task: stored, isNew: false, inbox, run: this.start(live, agent, ctx, true) };
+      inbox?.close();
+      return undefined;
+    });
   }
 
   /** Stores without starting; the queue rings a worker. */
@@ -219,9 +230,9 @@ export class TaskSubmitService {
     from?: StoredTask,
   ): Promise<StoredTask | undefined> {
     const change = { task, from, events: [event], hold: { dueInMs: 0 }, ...first };
-    if (!(await this.lives.writer.commit(change))) return undefined;
+    if (!(await this.lives.commit(change))) return undefined;
     this.lives.feed.tell(task, [event]);
-    this.lives.ring(task.id);
+    void this.lives.ring(task.id, this.quota.hasBacklog(task.orgId));
     return task;
   }
 

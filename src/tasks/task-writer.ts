@@ -63,7 +63,12 @@ export class TaskWriter {
     private readonly sinks: EventSinks,
     private readonly metrics: Metrics,
   ) {
-    this.group = new GroupCommit((batch) => this.flush(batch), { keyOf: ({ task }) => task.id, laneOpensAt });
+    this.group = new GroupCommit((batch) => this.flush(batch), {
+      keysOf: ({ task, key }) =>
+        key ? [task.id, `${task.orgId} ${task.agentId} ${ownerOf(task.principal)} ${key.key}`] : [task.id],
+      laneOpensAt,
+      mayRepeat: false,
+    });
   }
 
   /** True when it is committed; false when the row had moved on, or the key of a new task is in use. */
@@ -89,8 +94,9 @@ export class TaskWriter {
 function composeTaskStatement(batch: readonly TaskChange[], sinks: readonly EventSink[]) {
   const parts = new Statement();
   const fresh = batch.filter(({ from }) => !from);
-  const moved = batch.filter(({ from }) => from);
-  const keyed = batch.filter(({ key }) => key);
+  const moved = batch.filter(({ from }) => from).sort((a, b) => (a.task.id < b.task.id ? -1 : 1));
+  // In one order, so that no two processes each hold what the other waits for.
+  const keyed = batch.filter(({ key }) => key).sort((a, b) => (a.key!.key < b.key!.key ? -1 : 1));
   if (keyed.length > 0) parts.add('k', claimKeys, keyed.map(keyRow));
   if (fresh.length > 0) parts.add('i', keyed.length > 0 ? insertKeyed : insertTasks, fresh.map(insertRow));
   if (moved.length > 0) parts.add('u', keyed.length > 0 ? updateKeyed : updateTasks, moved.map(updateRow));
@@ -187,12 +193,13 @@ const mayUseKey = 'r.keyed is not true or r.id in (select task_id from k)';
 // The condition on r says nothing new; it keeps the planner from expecting a hundred rows and reading a small table as a whole.
 function updateTasks(rows: string): string {
   return `update a2a_tasks t set status_state = r.status_state, status_message = r.status_message, status_timestamp = r.status_timestamp,
+      status_since = case when r.restated then now() else t.status_since end,
       history = coalesce(r.history, t.history), artifacts = coalesce(r.artifacts, t.artifacts), folded_seq = coalesce(r.folded_seq, t.folded_seq),
       seq = r.seq, memo = coalesce(r.memo, t.memo), lease_owner = r.lease_owner, lease_epoch = r.lease_epoch,
       lease_until = ${later('r.lease_ms')}, next_at = ${later('r.due_ms')}, updated_at = now()
     from json_to_recordset(${rows}) as r(id uuid, status_state text, status_message json, status_timestamp timestamptz, history json,
       artifacts json, folded_seq integer, seq integer, memo json, lease_owner integer, lease_epoch integer, lease_ms integer, due_ms integer,
-      from_seq integer, from_epoch integer, keyed boolean)
+      from_seq integer, from_epoch integer, keyed boolean, restated boolean)
     where t.id = r.id and r.from_seq > 0 and t.seq = r.from_seq and t.lease_epoch = r.from_epoch
       and t.status_state in ('submitted', 'working', 'input-required', 'auth-required')
     returning t.id, t.org_id`;
@@ -241,10 +248,12 @@ function insertRow(change: TaskChange): object {
 }
 
 function updateRow(change: TaskChange): object {
-  const { task, from, key } = change;
+  const { task, from, events, key } = change;
   return {
     from_seq: from!.seq,
     from_epoch: from!.epoch,
+    // Its timestamp does not tell: that of a process whose clock is behind stays as it was.
+    restated: events.some(({ body }) => 'statusUpdate' in body),
     keyed: key !== undefined,
     ...stateColumns(change),
     ...(task.history !== from!.history && { history: task.history }),

@@ -13,8 +13,8 @@ const states = `'submitted', 'working', 'completed', 'failed', 'canceled', 'reje
 @Index('ix_a2a_tasks_state', ['orgId', 'agentId', 'statusState', 'statusTimestamp', 'id'], {
   where: `status_state <> 'completed'`,
 })
-@Index('ix_a2a_tasks_context', ['contextId', 'id'])
-@Index('ix_a2a_tasks_due', ['nextAt'], { where: 'next_at is not null' })
+@Index('ix_a2a_tasks_context', ['contextId', 'createdAt', 'id'])
+@Index('ix_a2a_tasks_open', ['orgId', 'nextAt'], { where: 'next_at is not null' })
 export class TaskEntity {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_a2a_tasks' })
   id: string;
@@ -53,8 +53,13 @@ export class TaskEntity {
   @Column('json', { name: 'status_message', nullable: true })
   statusMessage: Message | null;
 
+  /** As callers see it, by the clock of the process that said it. */
   @Column('timestamptz', { name: 'status_timestamp' })
   statusTimestamp: Date;
+
+  /** When the status changed, by the clock of the database: sweeps judge by it how long it has lasted. Null for one as it was made. */
+  @Column('timestamptz', { name: 'status_since', nullable: true })
+  statusSince: Date | null;
 
   @Column('json')
   history: Message[];

@@ -15,18 +15,16 @@ import { LiveTask } from './live-task.js';
 import { LiveTasks } from './live-tasks.js';
 import { TaskExecutors } from './task-executors.service.js';
 import { renewMs, type Claimed } from './task-lease.store.js';
-import { ActiveRun, failure, flawOf, newestMessage, type Begun } from './task-run.js';
+import { ActiveRun, attemptsSpent, failure, flawOf, newestMessage, type Begun } from './task-run.js';
 import { placeOf, submission } from './task-verbs.js';
 import type { StoredTask } from './task.types.js';
 
 const drainMs = 20_000;
-/** A task whose holders died so often is not tried again (F9). */
-const maxCrashes = 5;
 const maxEarlierMessages = 100;
 /** Runs of one org here, at most; what it has beyond stays due, and nobody else waits for it. */
 const runsPerOrg = 100;
 /** Claims on their way count for no org yet. */
-const claimsAtOnce = 8;
+const claimsAtOnce = 16;
 
 /** Runs tasks in this process: those it just received and those it claims. Renews, aborts, drains. */
 @Injectable()
@@ -102,12 +100,12 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   }
 
   /** Claims a due task and begins to work on it; undefined when somebody else has it or there is nothing to do. */
-  begin(id: TaskId): Promise<Begun | undefined> {
-    return this.claims.pass(() => (this.draining ? Promise.resolve(undefined) : this.claim(id)));
+  begin(id: TaskId, othersFirst = false): Promise<Begun | undefined> {
+    return this.claims.pass(() => (this.draining ? Promise.resolve(undefined) : this.claim(id)), othersFirst);
   }
 
   private async claim(id: TaskId): Promise<Begun | undefined> {
-    const claimed = await this.lives.leases.claim(id, this.waitingOrgs);
+    const claimed = await this.lives.leases.claim(id, this.waitingOrgs, this.active.get(id)?.isUnderWay);
     if (!claimed) return undefined;
     if (claimed.isTakenOver) this.metrics.takeovers.inc({ kind: 'tasks' });
     const live = this.lives.claimed(claimed.task);
@@ -116,19 +114,21 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       return this.start(live, agent, ctx, true);
     } catch (error) {
       const known = RialtoError.from(error);
-      if (known.code === 'unavailable') await this.lives.leases.release(claimed.task);
+      const refusal = known.code === 'unavailable' ? 'dispatchFailed' : 'markedFailed';
+      if (refusal === 'dispatchFailed') await this.lives.leases.release(claimed.task);
       else {
         live.apply(failure(error));
         await live.save();
       }
-      return { live, ended: Promise.resolve(), flaw: flawOf(known) };
+      return { live, ended: Promise.resolve(), flaw: flawOf(known), refusal };
     }
   }
 
   /** What has to hold before a claimed task is worked on: rules may have changed since it was accepted (abuse case 17). */
-  private async admit({ task, crashes }: Claimed): Promise<{ agent: PublishedAgent; ctx: CallContext }> {
-    if (crashes >= maxCrashes)
-      throw new RialtoError('poisoned', { message: `poisoned: ${crashes} processes died while working on it` });
+  private async admit(claimed: Claimed): Promise<{ agent: PublishedAgent; ctx: CallContext }> {
+    const { task } = claimed;
+    const spent = attemptsSpent(claimed);
+    if (spent) throw spent;
     const found = await this.agents.of(task);
     if (!found) throw new RialtoError('not_found', { message: 'the agent is no longer published' });
     const { agent, isAdopted } = found;

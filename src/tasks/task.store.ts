@@ -113,20 +113,24 @@ export class TaskStore {
   async agentOfContext(org: string, owner: string, contextId: string): Promise<AgentId | undefined> {
     const [row] = await this.pg.rows<{ agent_id: AgentId }>(
       'task-context-agent',
-      'select agent_id from a2a_tasks where context_id = $1 and org_id = $2 and owner = $3 order by id desc limit 1',
+      'select agent_id from a2a_tasks where context_id = $1 and org_id = $2 and owner = $3 order by created_at desc, id desc limit 1',
       [contextId, org, owner],
     );
     return row?.agent_id;
   }
 
-  /** Messages of earlier tasks of a context of one caller, oldest first, the newest `limit` and `maxReadBytes`. */
+  /**
+   * Messages of earlier tasks of a context of one caller, oldest first, the newest `limit` and `maxReadBytes`. Which came first the
+   * database says: ids are of processes whose clocks may differ.
+   */
   async earlierMessages(task: StoredTask, limit: number): Promise<Message[]> {
     const rows = await this.pg.rows<Pick<TaskRow, 'history' | 'status_message'>>(
       'task-context-history',
       firstOf(
-        `select id, history, status_message from a2a_tasks
-         where context_id = $1 and id < $2 and org_id = $3 and agent_id = $4 and owner = $5 order by id desc limit $6`,
-        'id desc',
+        `select created_at, id, history, status_message from a2a_tasks
+         where context_id = $1 and (created_at, id) < (coalesce((select created_at from a2a_tasks where id = $2), now()), $2)
+           and org_id = $3 and agent_id = $4 and owner = $5 order by created_at desc, id desc limit $6`,
+        'created_at desc, id desc',
         ['history', 'status_message'],
       ),
       [task.contextId, task.id, task.orgId, task.agentId, ownerOf(task.principal), limit],

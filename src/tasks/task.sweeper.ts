@@ -3,9 +3,14 @@ import { DueSweep } from '../platform/jobs/due-work.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { QueueState } from '../platform/jobs/queue-state.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { Metrics, type SweepOutcome } from '../platform/telemetry/metrics.js';
 import { LiveTasks } from './live-tasks.js';
 import type { DueTask } from './task-lease.store.js';
+import type { Begun } from './task-run.js';
 import { TaskRunner } from './task.runner.js';
+
+/** For so long the ring of whoever made a task due is on its way; a second one would make a job for nothing. */
+const ringingMs = 500;
 
 /** Finds tasks that are due and that nobody works on: a ring was lost, a process died, a lease ran out. */
 @Injectable()
@@ -14,16 +19,18 @@ export class TaskSweeper implements Sweeper {
   readonly everyMs = 1_000;
   private readonly due: DueSweep<DueTask>;
 
-  constructor(lives: LiveTasks, runner: TaskRunner, state: QueueState, @Inject(LOGGER) log: Logger) {
+  constructor(lives: LiveTasks, runner: TaskRunner, state: QueueState, metrics: Metrics, @Inject(LOGGER) log: Logger) {
     this.due = new DueSweep<DueTask>(
       {
-        find: (limit) => lives.leases.findDue(limit, runner.waitingOrgs),
+        kind: 'tasks',
+        find: (limit) => lives.leases.findDue(limit, runner.waitingOrgs, ringingMs),
         keyOf: ({ id }) => id,
         isOrphan: ({ isOrphan }) => isOrphan,
         ring: ({ id }) => lives.ring(id),
-        run: async ({ id }) => void (await runner.begin(id)),
+        run: async ({ id }) => outcomeOf(await runner.begin(id)),
         isHeld: () => state.isHeld('task.execute'),
       },
+      metrics,
       log,
     );
   }
@@ -31,4 +38,9 @@ export class TaskSweeper implements Sweeper {
   sweep(): Promise<void> {
     return this.due.sweep();
   }
+}
+
+function outcomeOf(begun: Begun | undefined): SweepOutcome {
+  if (!begun) return 'skipped';
+  return begun.refusal ?? 'dispatched';
 }

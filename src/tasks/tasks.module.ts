@@ -25,6 +25,7 @@ import { TaskFeed } from './task-feed.js';
 import { TaskLeases } from './task-lease.store.js';
 import { TaskLogService } from './task-log.service.js';
 import { TaskListStore } from './task-list.store.js';
+import { TaskQuota } from './task-quota.service.js';
 import { TaskRunner } from './task.runner.js';
 import { TaskSendService } from './task-send.service.js';
 import { TaskService } from './task.service.js';
@@ -56,6 +57,7 @@ import { TaskWriter } from './task-writer.js';
     LiveTasks,
     TaskExecutors,
     TaskRunner,
+    TaskQuota,
     TaskService,
     TaskSendService,
     TaskBrowseService,

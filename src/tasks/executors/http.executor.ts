@@ -47,8 +47,8 @@ export class HttpExecutor implements TaskExecutor {
     });
     // Past this run, for the service may have reported at the door meanwhile: then the row is ahead of what this run knows.
     await this.executions.take(task, eventsIn(answer, id), reached);
-    yield { memo: remembering(task, { reached }) };
-    yield { deferred: { lookAgainMs: silenceMs } };
+    // In one commit: a task that remembers this and is due at once would be taken for one that was silent all the while.
+    yield { memo: remembering(task, { reached }), deferred: { lookAgainMs: silenceMs } };
   }
 
   /** Tells the service that nobody waits any more, once. */

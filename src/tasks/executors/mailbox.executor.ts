@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { Notices } from '../../platform/bus/notices.js';
 import { mailboxWaitMs } from '../execution-times.js';
+import { MailboxStore } from '../mailbox.store.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
 
 /**
@@ -15,10 +15,14 @@ export class MailboxExecutor implements TaskExecutor {
   /** Who fetches is woken after the run, and then the row has to be there. */
   readonly pure = false;
 
-  constructor(private readonly notices: Notices) {}
+  constructor(
+    private readonly notices: Notices,
+    private readonly boxes: MailboxStore,
+  ) {}
 
-  *execute({ task }: TaskRun): Generator<TaskUpdate, void> {
-    const lookAgainMs = task.statusAt + mailboxWaitMs - systemClock.now();
+  async *execute({ task }: TaskRun): AsyncGenerator<TaskUpdate, void> {
+    // Whoever claims it first puts it in; later ones come to see how long it lies there.
+    const lookAgainMs = task.epoch <= 1 ? mailboxWaitMs : await this.boxes.leftMs(task.id);
     if (lookAgainMs <= 0) throw new RialtoError('remote_timeout', { message: 'nobody fetched the task within a day' });
     yield { deferred: { lookAgainMs } };
   }
