@@ -4,12 +4,15 @@ import { RialtoError } from '../kernel/errors.js';
 import { newId, type ActId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import { VerbBus, type Act, type DispatchFacts, type VerbCall } from '../kernel/verb-bus.js';
+import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { keptJson } from '../platform/secrets/kept-json.js';
 import { toolOutput, type BridgeReply } from '../protocol/a2a/bridge-call.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
+import type { Thread } from './dispatch.types.js';
 import { Deadline } from './deadline.js';
 import { bridgeEndpoint, chooseEndpoints, isNotHere, speaksJsonRpc, withCustomaryPaths } from './endpoint-choice.js';
+import { withPushAddress } from './push-address.js';
 import { RemoteAgents, type OpenHop } from './remote-agents.js';
 import type { SendReply } from './send-reply.js';
 import type { RemoteTaskKeeper } from './remote-task-keeper.port.js';
@@ -35,10 +38,23 @@ export interface RemoteCall {
   /** The id of the act, where its caller has to know it beforehand. */
   readonly id?: ActId;
   readonly dispatch?: DispatchFacts;
+  /** The arguments that rules see, at the call and at each later look at its task. */
+  readonly args?: JsonObject;
+}
+
+/** A message as it is sent. */
+export interface MessageCall extends RemoteCall {
+  readonly params: SendParams;
+  /** Where the agent may push what becomes of its task. */
+  readonly pushUrl?: string;
 }
 
 export interface SkillCall extends RemoteCall {
   readonly args: JsonObject;
+  /** Is told what becomes of its task, if there is one. */
+  readonly webhookUrl?: string;
+  /** Gets the answer, when the caller did not. */
+  readonly thread?: Thread;
 }
 
 /**
@@ -55,7 +71,13 @@ export class A2AClientService {
     private readonly agents: RemoteAgents,
     private readonly bridge: BridgeTransport,
     private readonly sdk: SdkTransport,
+    private readonly safeFetch: SafeFetch,
   ) {}
+
+  /** Throws `url_not_allowed` when one of these is an address that nothing may be posted to; asked before somebody is chosen. */
+  requirePostable(...urls: readonly (string | undefined)[]): void {
+    for (const url of urls) if (url !== undefined) this.safeFetch.check(url);
+  }
 
   /** Gives remote tasks that do not end at once to one who keeps them; without one they are waited for, and canceled at the deadline. */
   keepTasksWith(keeper: RemoteTaskKeeper): void {
@@ -71,15 +93,18 @@ export class A2AClientService {
     const { row, card } = agent;
     return this.act(ctx, call, 'a2a_invoke', args, async (hop, act) => {
       const { keeper } = this;
-      const watch: Watch | undefined = keeper && ((first, ...how) => keeper.keep(act, call, first, ...how));
+      const admission = await keeper?.admit(ctx, call);
+      const watch: Watch | undefined =
+        admission && ((first, ...how) => keeper!.keep(act, { ...call, ...admission }, first, ...how));
+      const pushUrl = admission?.pushUrl;
       const reply = speaksJsonRpc(card)
         ? await this.bridge.call(
             { ...hop, endpoint: bridgeEndpoint(card, row.url) },
-            { skillId, args, sessionId, baseUrl: row.url },
+            { skillId, args, sessionId, pushUrl, baseUrl: row.url },
             watch,
           )
         : await this.anywhere(agent, hop, (at) =>
-            sendAsSkillCall(this.sdk, at, { skillId, args, messageId: newId() }, watch),
+            sendAsSkillCall(this.sdk, at, { skillId, args, messageId: newId(), pushUrl }, watch),
           );
       act.answer = answerOf(reply, call.dispatch);
       return reply;
@@ -87,20 +112,25 @@ export class A2AClientService {
   }
 
   /** Sends a message; the reply may be a task that is still working. */
-  send(ctx: CallContext, call: RemoteCall & { readonly params: SendParams }): Promise<SendReply> {
-    const { agent, params } = call;
-    return this.act(ctx, call, 'a2a_invoke', {}, (hop) => this.anywhere(agent, hop, (at) => this.sdk.send(at, params)));
-  }
-
-  /** Sends a message and follows its events; leaving the iterator ends the connection. */
-  stream(ctx: CallContext, call: RemoteCall & { readonly params: SendParams }): AsyncGenerator<StreamResponse, void> {
-    const deadline = new Deadline(call.timeoutMs);
-    return this.verbs.aroundStream(verbOf(ctx, call, 'a2a_invoke', {}), () =>
-      this.follow(ctx, call, deadline, (at) => this.sdk.stream(at, call.params)),
+  send(ctx: CallContext, call: MessageCall): Promise<SendReply> {
+    const { agent, params, pushUrl } = call;
+    return this.act(ctx, call, 'a2a_invoke', call.args ?? {}, (hop) =>
+      this.anywhere(agent, hop, (at) => withPushAddress(pushUrl, (url) => this.sdk.send(at, params, url))),
     );
   }
 
-  /** A look at a task is part of the act that began it: decided again, and no act of its own. */
+  /** Sends a message and follows its events; leaving the iterator ends the connection. */
+  stream(ctx: CallContext, call: MessageCall): AsyncGenerator<StreamResponse, void> {
+    const { params, pushUrl } = call;
+    const deadline = new Deadline(call.timeoutMs);
+    return this.verbs.aroundStream(verbOf(ctx, call, 'a2a_invoke', call.args ?? {}), () =>
+      this.follow(ctx, call, deadline, (at) =>
+        withPushAddress(pushUrl, (url) => opened(this.sdk.stream(at, params, url))),
+      ),
+    );
+  }
+
+  /** A look at a task is part of the act that began it: decided again, with the same arguments, and no act of its own. */
   async getTask(
     ctx: CallContext,
     call: RemoteCall & { readonly taskId: string; readonly historyLength?: number },
@@ -120,7 +150,7 @@ export class A2AClientService {
   ): AsyncGenerator<StreamResponse, void> {
     const deadline = new Deadline(call.timeoutMs);
     await this.requirePermitted(ctx, call);
-    yield* this.follow(ctx, call, deadline, (at) => this.sdk.subscribe(at, call.taskId));
+    yield* this.follow(ctx, call, deadline, (at) => opened(this.sdk.subscribe(at, call.taskId)));
   }
 
   cancel(ctx: CallContext, call: RemoteCall & { readonly taskId: string }): Promise<Task> {
@@ -131,7 +161,7 @@ export class A2AClientService {
   }
 
   private async requirePermitted(ctx: CallContext, call: RemoteCall): Promise<void> {
-    if (await this.verbs.permits(verbOf(ctx, call, 'a2a_invoke', {}))) return;
+    if (await this.verbs.permits(verbOf(ctx, call, 'a2a_invoke', call.args ?? {}))) return;
     throw new RialtoError('denied', { message: 'its caller may no longer use this agent', data: { verb: call.verb } });
   }
 
@@ -139,10 +169,10 @@ export class A2AClientService {
     ctx: CallContext,
     call: RemoteCall,
     deadline: Deadline,
-    stream: (at: SdkHop) => AsyncGenerator<StreamResponse, void>,
+    stream: (at: SdkHop) => ReturnType<typeof opened>,
   ): AsyncGenerator<StreamResponse, void> {
     const { agent } = call;
-    const open = (hop: OpenHop) => this.anywhere(agent, hop, (at) => opened(stream(at)));
+    const open = (hop: OpenHop) => this.anywhere(agent, hop, stream);
     const { first, rest } = await this.agents.visit(ctx, agent, { ...call, deadline }, open);
     try {
       if (!first.done) yield first.value;

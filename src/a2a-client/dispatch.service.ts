@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId, type ActId } from '../kernel/ids.js';
-import type { JsonObject } from '../kernel/json.js';
+import { storableText, type JsonObject } from '../kernel/json.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { invalidBody } from '../platform/http/request-checks.js';
@@ -30,15 +30,18 @@ export class DispatchService {
     private readonly orgs: OrgService,
   ) {}
 
-  /** Throws `invalid_params` (templates, arguments), `not_found`, and what A2AClientService.invokeSkill throws. */
+  /** Throws `invalid_params` (templates, arguments), `not_found`, `url_not_allowed`, and what A2AClientService.invokeSkill throws. */
   async invoke(ctx: CallContext, step: InvokeStep): Promise<DispatchAnswer> {
-    const { agentCardId, skillId, args } = filled(step, InvokeStep);
+    const { agentCardId, skillId, args, webhook_url: webhookUrl, thread } = filled(step, InvokeStep);
+    this.client.requirePostable(webhookUrl, thread?.url);
     const { byId, bySlug } = await this.registry.snapshot(ctx.org.id);
     const agent = byId.get(agentCardId) ?? bySlug.get(agentCardId);
     const skill = agent?.card?.skills.find(({ id }) => id === skillId);
     if (!agent || !skill) {
       const name = canonicalName(agent?.row.slug ?? agentCardId, skillId);
-      return this.refuse(ctx, name, args, new RialtoError('not_found', { message: 'no such agent or skill' }));
+      const isSeen = agent !== undefined && (await this.registry.mayDiscover(ctx, agent.row.slug));
+      const message = isSeen ? 'the agent has no such skill' : 'no such agent';
+      return this.refuse(ctx, name, args, new RialtoError('not_found', { message }));
     }
     const verb = canonicalName(agent.row.slug, skillId);
     const schema = compileToolSchema(skill.inputSchema);
@@ -56,19 +59,22 @@ export class DispatchService {
       id,
       sessionId: `a2a-${agent.row.id}-${skillId}-${id}`,
       timeoutMs: agent.row.timeoutMs ?? (await this.orgs.toolSettings(ctx.org.id)).timeoutMs,
-      dispatch: { workType: `explicit:${skillId.slice(0, 200)}`, input: keptJson(args), isPlaced: false },
+      dispatch: { workType: `explicit:${storableText(skillId, 200)}`, input: keptJson(args), isPlaced: false },
+      webhookUrl,
+      thread,
     };
     return this.call(ctx, call, null);
   }
 
-  /** Throws `invalid_params`, `no_agent` with a reason for each agent, and what A2AClientService.invokeSkill throws. */
+  /** Throws `invalid_params`, `url_not_allowed`, `no_agent` with a reason for each agent, and what A2AClientService.invokeSkill throws. */
   async dispatch(ctx: CallContext, step: DispatchStep): Promise<DispatchAnswer> {
-    const wish = wishOf(step);
+    const { webhook_url: webhookUrl, thread, ...wish } = wishOf(step);
+    this.client.requirePostable(webhookUrl, thread?.url);
     const { dispatchId: id, agent, tool, seed, candidate, ...placed } = await this.routing.place(ctx, wish);
     const { sessionId, timeoutMs, workType, input } = placed;
     const dispatch = { workType, input, isPlaced: true };
     const { skillId, canonical: verb } = tool;
-    const call = { agent, skillId, verb, args: wish.args, id, sessionId, timeoutMs, dispatch };
+    const call = { agent, skillId, verb, args: wish.args, id, sessionId, timeoutMs, dispatch, webhookUrl, thread };
     return this.call(ctx, call, { seed, score: candidate.score ?? 0 });
   }
 
@@ -112,14 +118,13 @@ export class DispatchService {
   }
 }
 
-function wishOf(step: DispatchStep): WorkWish {
-  const { workType, description, requiredSkills, args, costLimit, seed } = filled(step, DispatchStep);
+function wishOf(step: DispatchStep): WorkWish & Pick<DispatchStep, 'webhook_url' | 'thread'> {
+  const { workType, description, requiredSkills, args, ...rest } = filled(step, DispatchStep);
   return {
+    ...rest,
     workType,
     description,
     requiredSkills,
-    costLimit,
-    seed,
     args: args ?? { workType, description, requiredSkills },
   };
 }

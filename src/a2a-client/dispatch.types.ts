@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../kernel/json.js';
+import { limits } from '../protocol/a2a/limits.js';
 import { CandidateView } from '../registry/dispatch.types.js';
 
 // What was parsed from JSON is JSON; a schema that says so recursively would be one more in the API's description.
@@ -7,6 +8,23 @@ const jsonObject = z.record(z.string(), z.unknown()) as unknown as z.ZodType<Jso
 /** What the `{{path}}` templates in the texts of a step are filled from. */
 const context = jsonObject.optional();
 const word = z.string().trim().min(1).max(200);
+/**
+ * A conversation whose receiver is at `url` and calls it `id`; the token is its bearer. Gets the answer of work that goes on, when its caller
+ * did not (AN-75).
+ */
+const Thread = z.strictObject({
+  url: z.string().min(1).max(limits.url),
+  id: z.string().min(1).max(limits.id),
+  token: z.string().min(1).max(limits.token).optional(),
+});
+export type Thread = z.output<typeof Thread>;
+
+/** Who is told, beside the caller, what becomes of a call that its agent does not end at once. */
+const tells = {
+  /** Gets the changes of the task as runs tell them (RI-40, C16). */
+  webhook_url: z.string().min(1).max(limits.url).optional(),
+  thread: Thread.optional(),
+};
 
 /** A step that names its agent (RE-47): `agentCardId` is an id or a slug. */
 export const InvokeStep = z.strictObject({
@@ -14,6 +32,7 @@ export const InvokeStep = z.strictObject({
   skillId: z.string().min(1).max(256),
   args: jsonObject.default({}),
   context,
+  ...tells,
 });
 export type InvokeStep = z.output<typeof InvokeStep>;
 
@@ -29,6 +48,7 @@ export const DispatchStep = z.strictObject({
   costLimit: z.number().min(0).max(1e12).optional(),
   seed: z.number().int().min(0).max(4_294_967_295).optional(),
   context,
+  ...tells,
 });
 export type DispatchStep = z.output<typeof DispatchStep>;
 

@@ -59,6 +59,8 @@ describe('RE-47 templates of a step', () => {
     'trigger.tags.length',
     'trigger.tags[2]',
     'trigger.tags[-1]',
+    'trigger.tags[01]',
+    'trigger.tags.00',
     'trigger.tags.01x',
     'trigger.nothing.more',
     'constructor',
@@ -116,6 +118,22 @@ describe('RE-47 templates of a step', () => {
       ['{{list}}'.repeat(20)],
     ])
       expect(refused(bomb, long)?.[0]?.description).toBe('templates bring more than 1048576 characters');
+  });
+
+  it('many paths to a long value are looked up until the limit and no further', () => {
+    let written = 0;
+    const toJSON = () => {
+      written++;
+      return 'x'.repeat(600_000);
+    };
+    const nested = { a: [[Object.assign([1], { toJSON })]] } as unknown as JsonObject;
+    const spellings = ['{{a[0][0]}}', '{{a.0[0]}}', '{{a[0].0}}', '{{a.0.0}}', '{{ a[0][0]}}', '{{a[0][0] }}'];
+    expect(refused([...spellings, '{{absent}}', spellings.join()], nested)).toEqual([
+      { field: '1', description: 'templates bring more than 1048576 characters' },
+    ]);
+    expect(written).toBe(2);
+    expect(refused([...Array.from({ length: 20 }, () => '{{x}}'), '{{a[0][0]}}'], nested)).toHaveLength(20);
+    expect(written).toBe(2);
   });
 
   it('hostile texts cost no time', () => {

@@ -25,7 +25,6 @@ export function fillTemplates<Value extends Json>(value: Value, context: JsonObj
 
 class Filling {
   readonly violations: Violation[] = [];
-  private readonly found = new Map<string, { value: Json; text: string } | undefined>();
   private left = maxCharacters;
 
   constructor(private readonly context: JsonObject) {}
@@ -44,24 +43,31 @@ class Filling {
     return text.replace(template, (_, inside: string) => this.at(inside, field)?.text ?? '');
   }
 
+  /**
+   * Nothing is looked up once the outcome is known, and no text is kept: what is made into text here is in all no more than what
+   * templates may bring and one value of the context, however many paths there are.
+   */
   private at(inside: string, field: string): { value: Json; text: string } | undefined {
+    if (this.left < 0 || this.violations.length >= maxViolations) return undefined;
     const wanted = inside.trim();
-    if (!this.found.has(wanted)) this.found.set(wanted, this.find(wanted));
-    const found = this.found.get(wanted);
-    if (!found) return this.refuse(field, `nothing is at {{${wanted.slice(0, 200)}}} of the context`);
-    this.left -= found.text.length;
-    return this.left < 0 ? this.refuse(field, `templates bring more than ${maxCharacters} characters`) : found;
+    const value = this.find(wanted);
+    if (value === undefined) return this.refuse(field, `nothing is at {{${wanted.slice(0, 200)}}} of the context`);
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    this.left -= text.length;
+    return this.left < 0
+      ? this.refuse(field, `templates bring more than ${maxCharacters} characters`)
+      : { value, text };
   }
 
-  private find(wanted: string): { value: Json; text: string } | undefined {
+  private find(wanted: string): Json | undefined {
     if (!path.test(wanted)) return undefined;
     let value: Json | undefined = this.context;
     for (const name of wanted.replace(/\[(\d+)\]/g, '.$1').split('.')) value = ownMember(value, name);
-    return value === undefined ? undefined : { value, text: typeof value === 'string' ? value : JSON.stringify(value) };
+    return value;
   }
 
   private refuse(field: string, description: string): undefined {
-    if (this.violations.length < maxViolations) this.violations.push({ field, description });
+    this.violations.push({ field, description });
     return undefined;
   }
 }
@@ -72,6 +78,6 @@ function below(field: string, name: string | number): string {
 
 function ownMember(value: Json | undefined, name: string): Json | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  if (Array.isArray(value)) return /^\d{1,9}$/.test(name) ? value[Number(name)] : undefined;
+  if (Array.isArray(value)) return /^(?:0|[1-9]\d{0,8})$/.test(name) ? value[Number(name)] : undefined;
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }

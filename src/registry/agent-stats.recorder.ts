@@ -1,5 +1,4 @@
 import type { CallContext } from '../kernel/call-context.js';
-import { systemClock } from '../kernel/clock.js';
 import { newId } from '../kernel/ids.js';
 import { storableText } from '../kernel/json.js';
 import type { Act, ActEnd } from '../kernel/verb-bus.js';
@@ -10,14 +9,17 @@ import type { RowChange, RowStatement } from '../platform/database/row-writer.js
 export const graceMs = 60_000;
 const defaultTimeoutMs = 3_600_000;
 
+// Times are by the clock of the database, which also says what runs still: those of processes differ (F26).
+const later = `now() + r.expires_ms * interval '1 millisecond'`;
+
 const startInstance: RowStatement = {
   name: 'instance-start',
   sql: (
     rows,
-  ) => `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, status, caller, started_at, expires_at, input)
-    select id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, 'active', caller, started_at, expires_at, input
+  ) => `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, status, caller, expires_at, input)
+    select id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, 'active', caller, ${later}, input
     from jsonb_to_recordset(${rows}) as r(id uuid, org_id uuid, agent_id uuid, agent_name text, verb text, skill_id text, session_id text,
-      work_type text, caller text, started_at timestamptz, expires_at timestamptz, input text)`,
+      work_type text, caller text, expires_ms double precision, input text)`,
 };
 
 // The condition on r: see instance-end.
@@ -34,17 +36,17 @@ const endInstance: RowStatement = {
   name: 'instance-end',
   sql: (
     rows,
-  ) => `update a2a_task_instances t set status = r.status, ended_at = r.ended_at, duration_ms = r.duration_ms, error_code = r.error_code,
+  ) => `update a2a_task_instances t set status = r.status, ended_at = now(), duration_ms = r.duration_ms, error_code = r.error_code,
       task_id = r.task_id, output = r.output, cost = r.cost, pending = false
-    from jsonb_to_recordset(${rows}) as r(id uuid, status text, ended_at timestamptz, duration_ms double precision, error_code text,
+    from jsonb_to_recordset(${rows}) as r(id uuid, status text, duration_ms double precision, error_code text,
       task_id text, output text, cost double precision)
     where t.id = r.id and r.status in ('completed', 'failed')`,
 };
 
 const extendInstance: RowStatement = {
   name: 'instance-extend',
-  sql: (rows) => `update a2a_task_instances t set expires_at = greatest(t.expires_at, r.expires_at)
-    from jsonb_to_recordset(${rows}) as r(id uuid, expires_at timestamptz) where t.id = r.id and r.expires_at is not null`,
+  sql: (rows) => `update a2a_task_instances t set expires_at = greatest(t.expires_at, ${later})
+    from jsonb_to_recordset(${rows}) as r(id uuid, expires_ms double precision) where t.id = r.id and r.expires_ms is not null`,
 };
 
 // Rows of one agent are summed and agents sorted, so that two batches lock them in the same order.
@@ -87,8 +89,7 @@ export const agentStatsRecorder: ActRecorder = {
           session_id: act.sessionId,
           work_type: dispatch?.workType ?? `explicit:${storableText(skillId ?? '', 200)}`,
           caller: callerOf(ctx),
-          started_at: new Date(act.startedAt).toISOString(),
-          expires_at: new Date(act.startedAt + (act.timeoutMs ?? defaultTimeoutMs) + graceMs).toISOString(),
+          expires_ms: (act.timeoutMs ?? defaultTimeoutMs) + graceMs,
           input: dispatch?.input,
         },
       },
@@ -133,7 +134,8 @@ export function endRows(call: EndedCall): RowChange[] {
   const { actId, orgId, agentId, costPerTask, outcome, durationMs, error } = call;
   const completed = outcome === 'completed';
   const rows = [instanceEnd(call)];
-  if (completed || error?.code !== 'canceled')
+  // A caller that left, or may not, says nothing about the agent.
+  if (completed || (error?.code !== 'canceled' && error?.code !== 'denied'))
     rows.push({
       statement: countOutcome,
       row: { agent_id: agentId, success: completed ? 1 : 0, duration_ms: durationMs },
@@ -152,7 +154,6 @@ function instanceEnd({ actId, outcome, durationMs, error, costPerTask, output, t
     row: {
       id: actId,
       status: outcome,
-      ended_at: new Date(systemClock.now()).toISOString(),
       duration_ms: durationMs,
       error_code: error?.code ?? null,
       task_id: taskId,
@@ -164,6 +165,5 @@ function instanceEnd({ actId, outcome, durationMs, error, costPerTask, output, t
 
 /** The row of a call that was handed over: it counts as active until its work is over, or may no longer be. */
 export function keepActive(actId: string, forMs: number): RowChange {
-  const expiresAt = new Date(systemClock.now() + forMs + graceMs).toISOString();
-  return { statement: extendInstance, row: { id: actId, expires_at: expiresAt } };
+  return { statement: extendInstance, row: { id: actId, expires_ms: forMs + graceMs } };
 }

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { Repository, type QueryDeepPartialEntity } from 'typeorm';
 import { RialtoError } from '../kernel/errors.js';
 import { isUuid, newId, type AgentId, type OrgId } from '../kernel/ids.js';
 import type { CardChange } from '../protocol/a2a/card.js';
@@ -13,6 +13,14 @@ import type { AgentQuery } from './registry.types.js';
 const leaseSeconds = 30;
 /** Card changes that are kept of each agent. */
 export const keptChanges = 50;
+
+/** Columns of an agent, each a value or an expression of the database. */
+export type AgentChange = QueryDeepPartialEntity<AgentEntity>;
+
+/** A moment by the clock of the database, which also says when it is due: those of processes differ (F26). */
+export function secondsFromNow(seconds: number): () => string {
+  return () => `now() + ${seconds} * interval '1 second'`;
+}
 
 /** The rows of registered agents. */
 @Injectable()
@@ -75,7 +83,7 @@ export class AgentStore {
   }
 
   /** Throws `unprocessable` when its org has as many as it may have. */
-  async insert(tx: Tx, agent: Partial<AgentEntity>): Promise<void> {
+  async insert(tx: Tx, agent: AgentChange & Pick<AgentEntity, 'orgId'>): Promise<void> {
     const agents = tx.manager.getRepository(AgentEntity);
     const most = this.settings.RIALTO_MAX_AGENTS_PER_ORG;
     if ((await agents.countBy({ orgId: agent.orgId })) >= most) {
@@ -88,7 +96,7 @@ export class AgentStore {
   }
 
   /** `visible` raises `updated_at`, by the clock of the database. The row as it is now; null when it is gone. */
-  async update(tx: Tx, id: AgentId, change: Partial<AgentEntity>, visible: boolean): Promise<AgentEntity | null> {
+  async update(tx: Tx, id: AgentId, change: AgentChange, visible: boolean): Promise<AgentEntity | null> {
     const now = { updatedAt: () => 'clock_timestamp()' };
     const agents = tx.manager.getRepository(AgentEntity);
     await agents.update({ id }, { ...change, ...(visible && now) });

@@ -28,12 +28,14 @@ export class CardRefreshSweeper implements Sweeper {
   ) {
     this.due = new DueSweep<AgentId>(
       {
+        kind: 'cards',
         find: (limit) => store.findDue(limit),
         keyOf: (id) => id,
-        ring: (agentId) => bell.ring(undefined, 'card.refresh', { agentId }, agentId),
+        ring: (agentId) => bell.send('card.refresh', { agentId }, agentId),
         run: (agentId) => processor.handle({ agentId }, unseenRun),
         isHeld: () => state.isHeld('card.refresh'),
       },
+      metrics,
       log,
     );
   }

@@ -9,7 +9,7 @@ import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import type { Tx } from '../platform/database/tx.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { AgentEntity } from './agent.entity.js';
-import { AgentStore } from './agent.store.js';
+import { AgentStore, secondsFromNow, type AgentChange } from './agent.store.js';
 import { seenSince } from './agent-view.js';
 import { CardFetcher, type FetchedCard } from './card-fetcher.js';
 import { nextHealth, refreshDelay, type Attempt } from './health.js';
@@ -56,7 +56,7 @@ export class CardRefresher {
     const cardChanged = found !== undefined && found.hash !== row.cardHash;
     const replaced = cardChanged && row.card !== null;
     const quarantined = replaced && this.settings.RIALTO_CARD_CHANGES === 'approve';
-    const change: Partial<AgentEntity> = {
+    const change: AgentChange = {
       ...state,
       lastError: error ?? null,
       leaseUntil: null,
@@ -110,10 +110,8 @@ export class CardRefresher {
     };
   }
 
-  private nextTime(failures: number): Date {
-    return new Date(
-      systemClock.now() + refreshDelay(failures, this.settings.RIALTO_CARD_REFRESH_SECONDS, Math.random()) * 1_000,
-    );
+  private nextTime(failures: number): () => string {
+    return secondsFromNow(refreshDelay(failures, this.settings.RIALTO_CARD_REFRESH_SECONDS, Math.random()));
   }
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Moment } from '../platform/http/params.js';
 import { healths } from './health.js';
 
 /** What a dispatch is waiting for, or how it ended. `pending`: it has its place with an agent and was not sent yet. */
@@ -12,8 +13,8 @@ export const DispatchQuery = z.strictObject({
   agentId: z.string().max(200).optional(),
   status: DispatchStatus.optional(),
   kind: DispatchKind.optional(),
-  from: z.iso.datetime({ offset: true }).optional(),
-  to: z.iso.datetime({ offset: true }).optional(),
+  from: Moment.optional(),
+  to: Moment.optional(),
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(500).optional(),
 });

@@ -12,7 +12,7 @@ import type { Tx } from '../platform/database/tx.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { AgentCredentials } from './agent-credentials.service.js';
 import type { AgentEntity } from './agent.entity.js';
-import { AgentStore, keptChanges } from './agent.store.js';
+import { AgentStore, keptChanges, secondsFromNow } from './agent.store.js';
 import { understand, viewOf } from './agent-view.js';
 import { baseUrlOf, CardFetcher, type FetchedCard } from './card-fetcher.js';
 import { CardRefresher } from './card-refresher.js';
@@ -236,7 +236,7 @@ export class RegistryService {
             quarantinedAt: null,
             lastFetchedAt: null,
             lastSeenAt: null,
-            nextRefreshAt: now,
+            nextRefreshAt: secondsFromNow(0),
           }),
       createdAt: now,
       updatedAt: now,
@@ -256,7 +256,7 @@ export class RegistryService {
       throw error;
     }
     this.acts.tellChanged(tx, row);
-    return row as AgentEntity;
+    return row as unknown as AgentEntity;
   }
 
   private async view(row: AgentEntity): Promise<AgentView> {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Name } from '../platform/http/params.js';
+import { framingHeaders, HeaderName, HeaderValue, Name } from '../platform/http/params.js';
 import type { NormalisedCard } from '../protocol/a2a/card.js';
 import type { AgentEntity } from './agent.entity.js';
 import { healths } from './health.js';
@@ -7,39 +7,21 @@ import { healths } from './health.js';
 const trustLevels = ['untrusted', 'standard', 'trusted'] as const;
 export type TrustLevel = (typeof trustLevels)[number];
 
-const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/, { message: 'is not a header name' });
-const reservedHeaders = new Set([
-  'host',
-  'content-length',
-  'content-type',
-  'transfer-encoding',
-  'connection',
-  'upgrade',
-  'te',
-  'trailer',
-  'expect',
-  'a2a-version',
-  'traceparent',
-]);
-const headerValue = z
-  .string()
-  .min(1)
-  .max(8_192)
-  .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, { message: 'must be printable ASCII without line breaks' });
+const reservedHeaders = new Set([...framingHeaders, 'a2a-version', 'traceparent']);
 
 /** How Rialto proves itself to an agent. Write-only: never shown again. */
 export const Credential = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('bearer'), token: headerValue }),
+  z.strictObject({ type: z.literal('bearer'), token: HeaderValue }),
   z.strictObject({
     type: z.literal('apiKey'),
-    header: headerName.refine((name) => !reservedHeaders.has(name.toLowerCase()), { message: 'is a reserved header' }),
-    value: headerValue,
+    header: HeaderName.refine((name) => !reservedHeaders.has(name.toLowerCase()), { message: 'is a reserved header' }),
+    value: HeaderValue,
   }),
   z.strictObject({
     type: z.literal('oauth2'),
     tokenUrl: z.url(),
     clientId: z.string().min(1).max(1_024),
-    clientSecret: headerValue,
+    clientSecret: HeaderValue,
     scope: z.string().max(1_024).optional(),
   }),
 ]);

@@ -12,6 +12,7 @@ import type { A2aVersion } from '../../protocol/a2a/model.js';
 import type { SafeFetch } from '../../platform/http/safe-fetch.js';
 import { Deadline } from '../deadline.js';
 import { isNotHere, withCustomaryPaths, type Endpoint } from '../endpoint-choice.js';
+import { withPushAddress } from '../push-address.js';
 import type { HopLimits, RemoteHop } from '../remote-hop.js';
 import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-wait.js';
 
@@ -20,6 +21,8 @@ export interface BridgeSkillCall {
   readonly skillId: string;
   readonly args: JsonObject;
   readonly sessionId: string;
+  /** Where the agent may push what becomes of its task. */
+  readonly pushUrl?: string;
   /** The URL the agent was registered by: where the customary paths begin (AN-30). */
   readonly baseUrl: string;
 }
@@ -72,15 +75,14 @@ export class BridgeTransport {
     }
   }
 
-  private send(hop: RemoteHop, { skillId, args, sessionId }: BridgeSkillCall): Promise<BridgeReply> {
+  private send(hop: RemoteHop, { skillId, args, sessionId, pushUrl }: BridgeSkillCall): Promise<BridgeReply> {
     const { version, tenant } = hop.endpoint;
-    const requestId = this.nextRequestId();
     const messageId = newId();
-    return this.post(
-      hop,
-      requestId,
-      encodeBridgeCall({ version, requestId, messageId, skillId, args, sessionId, tenant }),
-    );
+    return withPushAddress(pushUrl, (url) => {
+      const requestId = this.nextRequestId();
+      const call = { version, requestId, messageId, skillId, args, sessionId, tenant, pushUrl: url };
+      return this.post(hop, requestId, encodeBridgeCall(call));
+    });
   }
 
   private taskAt(hop: RemoteHop): RemoteTask {

@@ -1,18 +1,20 @@
 import { Message as SdkMessage, StreamResponse as SdkEvent, Task as SdkTask } from '@a2a-js/sdk';
 import type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '../../protocol/a2a/model.js';
+import { areSoundIds, unsoundId } from '../../protocol/a2a/remote-id.js';
 import { stateOf } from '../../protocol/a2a/states.js';
+import { storableJson } from '../../protocol/jsonrpc.js';
 import type { SendReply } from '../send-reply.js';
 import { notA2a } from './wire-error.js';
 
 /*
  * The SDK's objects to the canonical model. Its writer leaves out what is empty or zero, so what the model promises is put
- * back: states (an unknown one becomes the named fallback, F29), parts, ids.
+ * back: states (an unknown one becomes the named fallback, F29), parts, ids. Every text can be stored afterwards.
  */
 
 type SendResult = SdkTask | SdkMessage;
 
 export function taskOf(task: SdkTask): Task {
-  return completeTask(SdkTask.toJSON(task) as Task);
+  return storableJson(completeTask(SdkTask.toJSON(task) as Task));
 }
 
 /** A task for its id; the answer about another one is no answer (F29). */
@@ -24,28 +26,38 @@ export function taskWithId(task: SdkTask, id: string): Task {
 export function replyOf(result: SendResult): SendReply {
   return 'status' in result
     ? { task: taskOf(result) }
-    : { message: completeMessage(SdkMessage.toJSON(result) as Message) };
+    : { message: storableJson(completeMessage(SdkMessage.toJSON(result) as Message)) };
 }
 
 export function eventOf(event: SdkEvent): StreamResponse {
-  const json = SdkEvent.toJSON(event) as StreamResponse;
+  return storableJson(completeEvent(SdkEvent.toJSON(event) as StreamResponse));
+}
+
+function completeEvent(json: StreamResponse): StreamResponse {
   if ('task' in json) return { task: completeTask(json.task) };
   if ('message' in json) return { message: completeMessage(json.message) };
   if ('statusUpdate' in json) {
+    requireSoundIds(json.statusUpdate.taskId, json.statusUpdate.contextId);
     return { statusUpdate: { ...json.statusUpdate, status: completeStatus(json.statusUpdate.status) } };
   }
   if (!('artifactUpdate' in json)) throw notA2a('an event of the stream is none');
+  requireSoundIds(json.artifactUpdate.taskId, json.artifactUpdate.contextId);
   return { artifactUpdate: { ...json.artifactUpdate, artifact: completeArtifact(json.artifactUpdate.artifact) } };
 }
 
 function completeTask(task: Task): Task {
   if (!task.id) throw notA2a('a task without an id');
+  requireSoundIds(task.id, task.contextId);
   return {
     ...task,
     status: completeStatus(task.status),
     ...(task.artifacts && { artifacts: task.artifacts.map(completeArtifact) }),
     ...(task.history && { history: task.history.map(completeMessage) }),
   };
+}
+
+function requireSoundIds(...ids: readonly (string | undefined)[]): void {
+  if (!areSoundIds(...ids)) throw notA2a(unsoundId);
 }
 
 function completeStatus(status: TaskStatus | undefined): TaskStatus {

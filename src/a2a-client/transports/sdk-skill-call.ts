@@ -2,6 +2,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { decodeBridgeReply, type BridgeReply } from '../../protocol/a2a/bridge-call.js';
 import { Deadline } from '../deadline.js';
+import { withPushAddress } from '../push-address.js';
 import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-wait.js';
 import type { SdkHop, SdkTransport } from './sdk.transport.js';
 
@@ -15,11 +16,12 @@ const cancelDeadlineMs = 1_000;
 export async function sendAsSkillCall(
   sdk: SdkTransport,
   hop: SdkHop,
-  { skillId, args, messageId }: { skillId: string; args: JsonObject; messageId: string },
+  { skillId, args, messageId, pushUrl }: { skillId: string; args: JsonObject; messageId: string; pushUrl?: string },
   watch: Watch = waitOrCancel,
 ): Promise<BridgeReply> {
   const message = { messageId, role: 'ROLE_USER', parts: [{ data: args }], metadata: { skillId } } as const;
-  const reply = asBridgeReply(await sdk.send(hop, { message: { ...message, parts: [...message.parts] } }));
+  const params = { message: { ...message, parts: [...message.parts] } };
+  const reply = asBridgeReply(await withPushAddress(pushUrl, (url) => sdk.send(hop, params, url)));
   if (reply.kind === 'message' || isSettled(reply)) return reply;
   const remote: RemoteTask = {
     get: async (id, deadline) => asBridgeReply(await sdk.getTask({ ...hop, deadline }, id)),

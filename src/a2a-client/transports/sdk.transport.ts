@@ -74,13 +74,14 @@ export class SdkTransport {
     this.channels = new GrpcChannels(policy);
   }
 
-  send(hop: SdkHop, params: SendParams): Promise<SendReply> {
-    const request = SendMessageRequest.fromJSON({ ...tenantOf(hop), ...params });
+  /** @param pushUrl where the agent may push what becomes of its task. */
+  send(hop: SdkHop, params: SendParams, pushUrl?: string): Promise<SendReply> {
+    const request = sendRequest(hop, params, pushUrl);
     return this.ask(hop, true, async (transport, options) => replyOf(await transport.sendMessage(request, options)));
   }
 
-  stream(hop: SdkHop, params: SendParams): AsyncGenerator<StreamResponse, void> {
-    const request = SendMessageRequest.fromJSON({ ...tenantOf(hop), ...params });
+  stream(hop: SdkHop, params: SendParams, pushUrl?: string): AsyncGenerator<StreamResponse, void> {
+    const request = sendRequest(hop, params, pushUrl);
     return this.follow(hop, (transport, options) => transport.sendMessageStream(request, options));
   }
 
@@ -212,6 +213,12 @@ function sdkMeaning(error: unknown): RialtoError {
   if (cause instanceof RialtoError) return cause;
   if (envelopeCode === jsonRpcCodes.methodNotFound) return refused({ code: envelopeCode, message: message ?? '' });
   return notA2a('it cannot be read', error);
+}
+
+function sendRequest(hop: SdkHop, { configuration, ...params }: SendParams, pushUrl?: string): SendMessageRequest {
+  const push = pushUrl === undefined ? {} : { taskPushNotificationConfig: { url: pushUrl } };
+  const configured = configuration || pushUrl !== undefined ? { configuration: { ...configuration, ...push } } : {};
+  return SendMessageRequest.fromJSON({ ...tenantOf(hop), ...params, ...configured });
 }
 
 function tenantOf({ endpoint }: SdkHop): { tenant?: string } {

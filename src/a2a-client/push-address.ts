@@ -1,0 +1,29 @@
+import { RialtoError } from '../kernel/errors.js';
+import { jsonRpcCodes } from '../protocol/jsonrpc.js';
+
+/** PushNotificationNotSupportedError (A2A v1.0 section 5.4). */
+const notSupported = -32_003;
+
+/**
+ * Sends with the address that an agent may push to, and once more without it when the agent refuses: it may not reach this gateway, or
+ * not want to. A refusal of parameters has done nothing. Throws what `send` throws.
+ */
+export async function withPushAddress<Reply>(
+  pushUrl: string | undefined,
+  send: (pushUrl: string | undefined) => Promise<Reply>,
+): Promise<Reply> {
+  try {
+    return await send(pushUrl);
+  } catch (error) {
+    if (pushUrl === undefined || !isRefusal(error)) throw error;
+    return send(undefined);
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  const { code, data } = RialtoError.from(error);
+  if (code !== 'remote_error' && code !== 'remote_transport') return false;
+  return (
+    data?.httpStatus === 400 || data?.remoteCode === notSupported || data?.remoteCode === jsonRpcCodes.invalidParams
+  );
+}
