@@ -6,7 +6,9 @@ import { isUuid } from '../kernel/ids.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { DeliveryLogStore, type DeliveryRow } from './delivery-log.store.js';
+import { ownerSeenBy } from './own-tasks.js';
 import { maxAttempts } from './retry-plan.js';
+import { withoutQuery } from './postable.js';
 import { keyOf, WebhookBell } from './webhook-bell.js';
 import {
   DeliveryState,
@@ -22,7 +24,7 @@ import {
 const dayMs = 86_400_000;
 const maxReplayed = 1_000;
 
-/** The deliveries of an org: seen, and delivered anew. */
+/** Deliveries, seen and delivered anew: an admin sees those of the org, everyone else those of their own tasks. */
 @Injectable()
 export class DeliveryLogService {
   constructor(
@@ -33,8 +35,9 @@ export class DeliveryLogService {
   ) {}
 
   /** The newest first. Throws `denied`, `invalid_params` for a cursor of another list. */
-  list(ctx: CallContext, { limit, cursor, ...filter }: DeliveryQuery): Promise<Page<DeliveryView>> {
+  list(ctx: CallContext, { limit, cursor, ...query }: DeliveryQuery): Promise<Page<DeliveryView>> {
     return this.acts.read(ctx, 'webhook.deliveries', async () => {
+      const filter = { ...query, owner: ownerSeenBy(ctx) };
       const scope = `deliveries:${ctx.org.id}:${JSON.stringify(filter)}`;
       const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 3);
       const rows = await this.deliveries.page(ctx.org.id, filter, limit, after);
@@ -42,7 +45,7 @@ export class DeliveryLogService {
     });
   }
 
-  /** Throws `not_found`. */
+  /** Throws `not_found`, also for one of a task of somebody else. */
   get(ctx: CallContext, id: string): Promise<DeliveryDetail> {
     return this.acts.read(ctx, 'webhook.delivery', async () => {
       const row = await this.known(ctx, id);
@@ -59,9 +62,8 @@ export class DeliveryLogService {
   summary(ctx: CallContext, { from, to }: SummaryQuery): Promise<DeliverySummary> {
     return this.acts.read(ctx, 'webhook.summary', async () => {
       const since = from ?? new Date(systemClock.now() - dayMs).toISOString();
-      const found = new Map(
-        (await this.deliveries.counts(ctx.org.id, since, to)).map(({ state, count }) => [state, count]),
-      );
+      const counted = await this.deliveries.counts(ctx.org.id, { from: since, to, owner: ownerSeenBy(ctx) });
+      const found = new Map(counted.map(({ state, count }) => [state, count]));
       const counts = Object.fromEntries(DeliveryState.options.map((state) => [state, found.get(state) ?? 0]));
       return { from: since, to: to ?? null, counts: counts as DeliverySummary['counts'] };
     });
@@ -76,7 +78,7 @@ export class DeliveryLogService {
         throw new RialtoError('conflict', {
           message: 'it is on its way already, or its configuration is disabled or deleted',
         });
-      tx.afterCommit(() => this.bell.ring(key));
+      tx.afterCommit(() => void this.bell.ring(key));
     });
     return viewOf(await known());
   }
@@ -91,14 +93,14 @@ export class DeliveryLogService {
       const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 3);
       const begun = await this.deliveries.replay(tx, ctx.org.id, filter, maxReplayed, after);
       const configs = new Map(begun.map((key) => [keyOf(key), key]));
-      tx.afterCommit(() => configs.forEach(({ taskId, configId }) => this.bell.ring({ taskId, configId })));
+      tx.afterCommit(() => configs.forEach(({ taskId, configId }) => void this.bell.ring({ taskId, configId })));
       const last = begun.length === maxReplayed ? begun.at(-1) : undefined;
       return { replayed: begun.length, nextCursor: last ? this.cursors.encode(scope, last.place) : null };
     });
   }
 
   private async known(ctx: CallContext, id: string): Promise<DeliveryRow> {
-    const row = isUuid(id) ? await this.deliveries.find(ctx.org.id, id) : undefined;
+    const row = isUuid(id) ? await this.deliveries.find(ctx.org.id, id, ownerSeenBy(ctx)) : undefined;
     if (!row) throw new RialtoError('not_found', { message: 'no such delivery' });
     return row;
   }
@@ -114,6 +116,8 @@ function viewOf(row: DeliveryRow): DeliveryView {
     event: row.seq,
     state: row.state,
     url: row.url && withoutQuery(row.url),
+    configState: row.config_state,
+    configReason: row.config_reason,
     attempts: row.attempts,
     maxAttempts: row.format && row.earlier_attempts + maxAttempts(row.format),
     nextAttemptAt: planned.has(row.state) ? row.next_at.toISOString() : null,
@@ -122,10 +126,4 @@ function viewOf(row: DeliveryRow): DeliveryView {
     createdAt: row.created_at.toISOString(),
     endedAt: row.ended_at?.toISOString() ?? null,
   };
-}
-
-/** Receivers like to put their secrets there. */
-function withoutQuery(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return `${origin}${pathname}`;
 }

@@ -4,6 +4,8 @@ import { Pg } from '../platform/database/pg.js';
 import type { Tx } from '../platform/database/tx.js';
 import type { PushFormat } from '../protocol/a2a/operations.js';
 import type { ConfigKey } from './delivery.store.js';
+import { isOfOwner } from './own-tasks.js';
+import type { PushState } from './push-config.entity.js';
 import type { DeliveryState } from './webhook.types.js';
 
 /** Which deliveries of an org; what is absent is not asked for. */
@@ -14,6 +16,8 @@ export interface DeliveryFilter {
   /** When they were made, ISO 8601: from here, and before there. */
   readonly from?: string;
   readonly to?: string;
+  /** `kind:id`; absent: of every task of the org. */
+  readonly owner?: string;
 }
 
 export interface DeliveryRow {
@@ -27,6 +31,8 @@ export interface DeliveryRow {
   /** Null when the configuration is deleted, like `format`. */
   readonly url: string | null;
   readonly format: PushFormat | null;
+  readonly config_state: PushState | null;
+  readonly config_reason: string | null;
   readonly body: string | null;
   readonly next_at: Date;
   readonly last_status: number | null;
@@ -49,11 +55,12 @@ export interface AttemptRow {
 const stateOf = `case when d.status <> 'pending' then d.status when d.lease_until > now() then 'processing'
   when d.attempts > d.earlier_attempts then 'failed' else 'pending' end`;
 const exactly = `to_char(d.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
-const columns = `d.id, d.task_id, d.config_id, d.seq, ${stateOf} as state, d.attempts, d.earlier_attempts, c.url, c.format, d.body,
+const columns = `d.id, d.task_id, d.config_id, d.seq, ${stateOf} as state, d.attempts, d.earlier_attempts, c.url, c.format, c.state as config_state, c.reason as config_reason, d.body,
   d.next_at, d.last_status, d.last_error, d.created_at, d.ended_at, ${exactly} as at`;
 const withConfig = 'webhook_deliveries d left join push_configs c on c.task_id = d.task_id and c.id = d.config_id';
 const conditions = `d.org_id = $1 and ($2::text is null or ${stateOf} = $2) and ($3::uuid is null or d.task_id = $3) and ($4::text is null or d.config_id = $4)
-  and ($5::timestamptz is null or d.created_at >= $5) and ($6::timestamptz is null or d.created_at < $6)`;
+  and ($5::timestamptz is null or d.created_at >= $5) and ($6::timestamptz is null or d.created_at < $6)
+  and ${isOfOwner('$7', 'd.task_id')}`;
 /** What is wrong or under way is rare, and found among any number of delivered ones by an index of its own. */
 const shapes = {
   any: conditions,
@@ -68,13 +75,14 @@ const open = `exists (select from push_configs c where c.task_id = d.task_id and
 /** What somebody works on, or is new, is delivered anyway. */
 const mayAgain = `(d.status <> 'pending' or (d.attempts > d.earlier_attempts and (d.lease_until is null or d.lease_until < now())))`;
 
-const valuesOf = (org: OrgId, { state, taskId, configId, from, to }: DeliveryFilter): unknown[] => [
+const valuesOf = (org: OrgId, { state, taskId, configId, from, to, owner }: DeliveryFilter): unknown[] => [
   org,
   state ?? null,
   taskId ?? null,
   configId ?? null,
   from ?? null,
   to ?? null,
+  owner ?? null,
 ];
 
 /** Deliveries as their org sees them, and how they begin anew. */
@@ -87,17 +95,18 @@ export class DeliveryLogStore {
     const shape = shapeOf(filter);
     return this.pg.rows<DeliveryRow>(
       `delivery-page-${shape}`,
-      `select ${columns} from ${withConfig} where ${shapes[shape]} and ($7::timestamptz is null or (d.created_at, d.seq, d.id) < ($7, $8::integer, $9::uuid))
-       order by d.created_at desc, d.seq desc, d.id desc limit $10`,
+      `select ${columns} from ${withConfig} where ${shapes[shape]} and ($8::timestamptz is null or (d.created_at, d.seq, d.id) < ($8, $9::integer, $10::uuid))
+       order by d.created_at desc, d.seq desc, d.id desc limit $11`,
       [...valuesOf(org, filter), ...(after ?? [null, null, null]), limit + 1],
     );
   }
 
-  async find(org: OrgId, id: string): Promise<DeliveryRow | undefined> {
+  /** @param owner as in a filter. */
+  async find(org: OrgId, id: string, owner: string | undefined): Promise<DeliveryRow | undefined> {
     const [row] = await this.pg.rows<DeliveryRow>(
       'delivery-one',
-      `select ${columns} from ${withConfig} where d.org_id = $1 and d.id = $2`,
-      [org, id],
+      `select ${columns} from ${withConfig} where d.org_id = $1 and d.id = $2 and ${isOfOwner('$3', 'd.task_id')}`,
+      [org, id, owner ?? null],
     );
     return row;
   }
@@ -112,12 +121,16 @@ export class DeliveryLogStore {
   }
 
   /** How many of those made in a range are in which state. */
-  counts(org: OrgId, from: string, to: string | undefined): Promise<{ state: DeliveryState; count: number }[]> {
+  counts(
+    org: OrgId,
+    { from, to, owner }: Pick<DeliveryFilter, 'from' | 'to' | 'owner'>,
+  ): Promise<{ state: DeliveryState; count: number }[]> {
     return this.pg.rows(
       'delivery-counts',
       `select ${stateOf} as state, count(*)::int as count from webhook_deliveries d
-       where d.org_id = $1 and d.created_at >= $2 and ($3::timestamptz is null or d.created_at < $3) group by 1`,
-      [org, from, to ?? null],
+       where d.org_id = $1 and d.created_at >= $2 and ($3::timestamptz is null or d.created_at < $3)
+         and ${isOfOwner('$4', 'd.task_id')} group by 1`,
+      [org, from, to ?? null, owner ?? null],
     );
   }
 
@@ -140,8 +153,8 @@ export class DeliveryLogStore {
   ): Promise<(ConfigKey & { readonly place: readonly string[] })[]> {
     const rows = await tx.manager.query<(ConfigKey & { at: string; seq: number; id: string })[]>(
       `with chosen as (select d.id from webhook_deliveries d where ${shapes[shapeOf(filter)]} and ${mayAgain} and ${open}
-           and ($7::timestamptz is null or (d.created_at, d.seq, d.id) > ($7, $8::integer, $9::uuid))
-         order by d.created_at, d.seq, d.id limit $10 for update skip locked),
+           and ($8::timestamptz is null or (d.created_at, d.seq, d.id) > ($8, $9::integer, $10::uuid))
+         order by d.created_at, d.seq, d.id limit $11 for update skip locked),
        begun as (${anew} from chosen where d.id = chosen.id returning d.*)
        select d.task_id as "taskId", d.config_id as "configId", ${exactly} as at, d.seq, d.id from begun d order by d.created_at, d.seq, d.id`,
       [...valuesOf(org, filter), ...(after ?? [null, null, null]), limit],

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { GroupCommit } from '../platform/database/group-commit.js';
 import { Pg } from '../platform/database/pg.js';
-import { isGone, Presence } from '../platform/database/presence.js';
+import { isGone, notOurs, Presence } from '../platform/database/presence.js';
+import { preparedName, rowExpressions, type RowChange } from '../platform/database/row-writer.js';
 import { mostCounted, type Waiting } from '../platform/telemetry/metrics.js';
 import type { PushFormat } from '../protocol/a2a/operations.js';
 import type { SealedConfig } from './push-config.store.js';
@@ -19,6 +20,7 @@ export interface ConfigKey {
 /** The first of the pending deliveries of a configuration, claimed by this process for one try. */
 export interface Claimed extends SealedConfig {
   readonly delivery: string;
+  readonly config_id: string;
   readonly seq: number;
   /** The number of this try, from 1. */
   readonly attempts: number;
@@ -29,9 +31,17 @@ export interface Claimed extends SealedConfig {
   readonly taken_over: boolean;
   /** Since its event. */
   readonly age_seconds: number;
+  /** Tells this claim from any other. */
+  readonly lease: string;
   /** Null, like its other columns, when the configuration is deleted. */
   readonly state: 'active' | 'failing' | 'disabled' | null;
+  /** Why it is disabled. */
+  readonly reason: string | null;
+  /** Since the first failure with no success since. */
+  readonly failing_ms: number | null;
   readonly format: PushFormat;
+  /** Changes when the configuration is replaced. */
+  readonly stamp: string | null;
   /** What the org signs with now, the newest first. */
   readonly secrets: readonly SealedSecret[];
 }
@@ -54,17 +64,29 @@ interface Delivered {
   readonly tried: Tried;
 }
 
+interface PutBack {
+  readonly claimed: Claimed;
+  readonly inMs: number;
+}
+
 const isFree = `(d.lease_until is null or d.lease_until < now() or ${isGone('d.lease_owner')})`;
 const later = (ms: string): string => `now() + ${ms} * interval '1 millisecond'`;
 const letGo = 'lease_owner = null, lease_until = null';
+/** Of a configuration `c`: where its webhooks go and how. Callers replace one while a try is under way. */
+const stampOf = `hashtextextended(row(c.url, c.token, c.authentication, c.format)::text, 0)::text`;
+/** What was taken was taken, though somebody gave it up meanwhile by switching its configuration off and on. */
+const mayEnd = (row: string): string => `${row}status in ('pending', 'dead')`;
 
 /** Deliveries: who is due, who works on which, and how tries ended. By the clock of the database. */
 @Injectable()
 export class DeliveryStore {
   // What waits while a statement is under way goes out together; configurations share no rows.
-  private readonly claims = new GroupCommit((keys: ConfigKey[]) => this.claimAll(keys), { keyOf: nameOf });
+  private readonly claims = new GroupCommit((keys: ConfigKey[]) => this.claimAll(keys), {
+    keysOf: (key) => [nameOf(key)],
+  });
   private readonly bodies = new GroupCommit((kept: Kept[]) => this.keepAll(kept));
   private readonly ends = new GroupCommit((ended: Delivered[]) => this.endAll(ended));
+  private readonly putBacks = new GroupCommit((back: PutBack[]) => this.putBackAll(back));
 
   constructor(
     private readonly pg: Pg,
@@ -85,9 +107,17 @@ export class DeliveryStore {
     await this.ends.commit({ claimed, tried });
   }
 
+  /**
+   * Gives a claim back: its try does not count, and it is due later, with what stands behind it. Answers until when, as the database says
+   * it; undefined when the claim is lost.
+   */
+  putOff(claimed: Claimed, inMs: number): Promise<string | undefined> {
+    return this.putBacks.commit({ claimed, inMs });
+  }
+
   // The conditions on what is wanted, kept and done say nothing new; they keep the planner from expecting many rows and reading tables as a whole.
   private async claimAll(keys: readonly ConfigKey[]): Promise<(Claimed | undefined)[]> {
-    const rows = await this.pg.rows<Claimed & { config_id: string }>(
+    const rows = await this.pg.rows<Claimed>(
       'delivery-claim',
       `with wanted as (select * from unnest($1::uuid[], $2::text[]) as r(task_id, config_id) where r.config_id is not null),
        head as materialized (select h.* from wanted w cross join lateral (
@@ -95,10 +125,10 @@ export class DeliveryStore {
          where p.task_id = w.task_id and p.config_id = w.config_id and p.status = 'pending' order by p.seq limit 1) h)
        update webhook_deliveries d set attempts = d.attempts + 1, lease_owner = $3, lease_until = ${later(String(leaseMs))}
        from head left join push_configs c on c.task_id = head.task_id and c.id = head.config_id
-       where d.id = head.id and d.status = 'pending' and d.next_at <= now() and ${isFree}
-       returning d.id as delivery, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.config_id, d.org_id, head.taken_over,
-         extract(epoch from now() - d.created_at)::float8 as age_seconds, c.id, c.url, c.token, c.authentication, c.format, c.state,
-         ${lastingSecrets('d.org_id')} as secrets`,
+       where d.id = head.id and d.status = 'pending' and d.next_at <= now() and ${isFree} and ${notOurs('d', '$3')}
+       returning d.id as delivery, d.lease_until::text as lease, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.config_id, d.org_id, head.taken_over,
+         extract(epoch from now() - d.created_at)::float8 as age_seconds, c.id, c.url, c.token, c.authentication, c.format, c.state, c.reason, ${stampOf} as stamp,
+         extract(epoch from now() - case when c.state = 'failing' then c.failing_since end)::float8 * 1000 as failing_ms, ${lastingSecrets('d.org_id')} as secrets`,
       [keys.map(({ taskId }) => taskId), keys.map(({ configId }) => configId), this.presence.id],
     );
     const found = new Map(rows.map((row) => [nameOf({ taskId: row.task_id, configId: row.config_id }), row]));
@@ -121,56 +151,139 @@ export class DeliveryStore {
   }
 
   private async endAll(ended: readonly Delivered[]): Promise<void[]> {
-    const column = (index: number): unknown[] => ended.map((each) => tryValues(each.claimed, each.tried)[index]);
+    const tries = ended.map(({ claimed, tried }) => tryValues(claimed, tried));
     await this.pg.rows(
       'delivery-done',
       `with r as (select * from unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[], $5::text[], $6::text[])
            as r(id, number, duration_ms, status, error, reply) where r.number > 0),
        tried as (insert into webhook_attempts (delivery_id, number, duration_ms, status, error, reply)
-         select id, number, duration_ms, status, error, reply from r on conflict do nothing),
-       done as (update webhook_deliveries d set status = 'delivered', ${letGo}, last_status = r.status, last_error = null, ended_at = now()
-         from r where d.id = r.id and d.attempts = r.number and d.status = 'pending' returning d.task_id, d.config_id)
-       update push_configs c set state = 'active', reason = null from done
-       where c.task_id = done.task_id and c.id = done.config_id and c.state = 'failing'`,
-      [0, 1, 2, 3, 4, 5].map(column),
+         select id, number, duration_ms, status, error, reply from r on conflict do nothing)
+       update webhook_deliveries d set status = 'delivered', ${letGo}, last_status = r.status, last_error = null, ended_at = now()
+       from r where d.id = r.id and d.attempts = r.number and ${mayEnd('d.')}`,
+      tries[0]!.map((_, column) => tries.map((values) => values[column])),
     );
     return ended.map(() => undefined);
   }
 
-  /** What waits behind a failing delivery waits as long; behind a dead one it is due; of a closed configuration it is skipped. */
-  async failed(claimed: Claimed, tried: Tried, verdict: Exclude<Verdict, { kind: 'delivered' }>): Promise<void> {
-    const isClosed = verdict.kind === 'closed';
+  private async putBackAll(back: readonly PutBack[]): Promise<(string | undefined)[]> {
+    const rows = await this.pg.rows<{ id: string; until: string }>(
+      'delivery-put-off',
+      `with r as (select * from unnest($1::uuid[], $2::text[], $3::bigint[]) as r(id, lease, ms) where r.ms > 0),
+       done as (update webhook_deliveries d set attempts = d.attempts - 1, ${letGo}, next_at = ${later('r.ms')}
+         from r where d.id = r.id and d.lease_until = r.lease::timestamptz and d.status = 'pending'
+         returning d.id, d.task_id, d.config_id, d.seq, d.next_at),
+       others as (update webhook_deliveries d set next_at = done.next_at from done
+         where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq)
+       select id, next_at::text as until from done`,
+      [
+        back.map(({ claimed }) => claimed.delivery),
+        back.map(({ claimed }) => claimed.lease),
+        back.map(({ inMs }) => Math.max(1, inMs)),
+      ],
+    );
+    const until = new Map(rows.map((row) => [row.id, row.until]));
+    return back.map(({ claimed }) => until.get(claimed.delivery));
+  }
+
+  /** The first that was delivered since the configuration failed; what waits behind it is due, though it was hurried. @param told what is remembered with it. */
+  async recovered(claimed: Claimed, tried: Tried, told: readonly RowChange[]): Promise<void> {
+    await this.ended(
+      'delivery-recovered',
+      `done as (update webhook_deliveries set status = 'delivered', ${letGo}, last_status = $4, last_error = null, ended_at = now()
+         where id = $1 and attempts = $2 and ${mayEnd('')} returning task_id, config_id, seq),
+       others as (update webhook_deliveries d set next_at = now() from done
+         where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq and d.next_at > now()),
+       config as (update push_configs c set state = 'active', reason = null, failing_since = null from done
+         where c.task_id = done.task_id and c.id = done.config_id and c.state = 'failing' and ${stampOf} is not distinct from $7)`,
+      [...tryValues(claimed, tried), claimed.stamp],
+      told,
+    );
+  }
+
+  /**
+   * What waits behind a failing delivery waits as long, behind a dead one it is due, of a closed configuration it is given up too. False
+   * when the configuration was replaced meanwhile: nothing is held against the new one, and it is posted to at once.
+   */
+  failed(
+    claimed: Claimed,
+    tried: Tried,
+    verdict: Exclude<Verdict, { kind: 'delivered' }>,
+    told: readonly RowChange[],
+  ): Promise<boolean> {
+    const closed = verdict.kind === 'closed' ? verdict.reason : null;
     const delay = verdict.kind === 'retry' ? verdict.inMs : 0;
-    await this.pg.rows(
+    return this.ended(
       'delivery-failed',
-      `with tried as (${recordTry}),
+      // Locked first, as whoever replaces it does.
+      `replaced as materialized (select ${stampOf} is distinct from $10 as is from push_configs c
+         where c.task_id = $11 and c.id = $12 for update),
+       again as (update webhook_deliveries d set ${letGo}, last_status = $4, last_error = $5, body = null, next_at = now() from replaced
+         where replaced.is and d.id = $1 and d.attempts = $2 and d.status = 'pending' returning d.id),
        done as (update webhook_deliveries set status = $7, ${letGo}, last_status = $4, last_error = $5,
            next_at = ${later('$8::integer')}, ended_at = case when $7 = 'dead' then now() end
-         where id = $1 and attempts = $2 and status = 'pending' returning task_id, config_id, seq),
-       others as (update webhook_deliveries d set status = case when $9 then 'skipped' else 'pending' end, next_at = ${later('$8::integer')},
-           last_error = case when $9 then $10 else d.last_error end, ended_at = case when $9 then now() end
-         from done where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq)
-       update push_configs c set state = case when $9 then 'disabled' else 'failing' end, reason = $10 from done
-       where c.task_id = done.task_id and c.id = done.config_id and c.state <> 'disabled'`,
+         where id = $1 and attempts = $2 and status = 'pending' and not exists (select from replaced where replaced.is)
+         returning task_id, config_id, seq),
+       others as (update webhook_deliveries d set status = case when $9::text is null then 'pending' else 'dead' end, next_at = ${later('$8::integer')},
+           last_error = coalesce($9, d.last_error), ended_at = case when $9 is not null then now() end
+         from done where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq),
+       config as (update push_configs c set state = case when $9 is null then 'failing' else 'disabled' end, reason = $9,
+           failing_since = coalesce(case when c.state = 'failing' then c.failing_since end, now()) from done
+         where c.task_id = done.task_id and c.id = done.config_id and c.state <> 'disabled')`,
       [
         ...tryValues(claimed, tried),
         verdict.kind === 'retry' ? 'pending' : 'dead',
         delay,
-        isClosed,
-        isClosed ? verdict.reason : null,
+        closed,
+        claimed.stamp,
+        claimed.task_id,
+        claimed.config_id,
       ],
+      told,
+      'not exists (select from again)',
     );
   }
 
+  /** Answers what is asked. One statement: the try, what `done` and what follows it do, and what is told of it when the claim was not lost. */
+  private async ended(
+    name: string,
+    sql: string,
+    values: unknown[],
+    told: readonly RowChange[],
+    answer = 'true',
+  ): Promise<boolean> {
+    const select = (rows: string): string => `(case when exists (select from done) then ${rows} else '[]' end)`;
+    const more = rowExpressions(told, values.length + 1, { label: 'told', select });
+    const [row] = await this.pg.rows<{ answer: boolean }>(
+      preparedName([name, ...more.names].join('+')),
+      `with tried as (${recordTry}), ${[sql, ...more.expressions].join(', ')} select ${answer} as answer`,
+      [...values, ...more.values],
+    );
+    return row?.answer ?? true;
+  }
+
   /** Events up to and with a number that are not posted, the claimed one first. */
-  async skip({ delivery, attempts }: Claimed, until: number): Promise<void> {
+  skip(claimed: Claimed, until: number): Promise<void> {
+    return this.drop(claimed, until, 'skipped', null);
+  }
+
+  /** Everything that is pending of a configuration that takes nothing, the claimed one first. */
+  close(claimed: Claimed, status: 'dead' | 'skipped', reason: string): Promise<void> {
+    return this.drop(claimed, 2_147_483_647, status, reason);
+  }
+
+  private async drop(
+    { delivery, attempts }: Claimed,
+    until: number,
+    status: string,
+    reason: string | null,
+  ): Promise<void> {
     await this.pg.rows(
-      'delivery-skip',
-      `with done as (update webhook_deliveries set status = 'skipped', ${letGo}, ended_at = now()
+      'delivery-drop',
+      `with done as (update webhook_deliveries set status = $4, last_error = coalesce($5, last_error), ${letGo}, ended_at = now()
          where id = $1 and attempts = $2 and status = 'pending' returning task_id, config_id, seq)
-       update webhook_deliveries d set status = 'skipped', ended_at = now() from done
+       update webhook_deliveries d set status = $4, last_error = coalesce($5, d.last_error), ended_at = now() from done
        where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq and d.seq <= $3`,
-      [delivery, attempts, until],
+      [delivery, attempts, until, status, reason],
     );
   }
 
@@ -185,13 +298,13 @@ export class DeliveryStore {
     return row!;
   }
 
-  /** What waits for its next try is due now. */
-  async hurry({ taskId, configId }: ConfigKey): Promise<void> {
+  /** What waits for its next try is due now. @param until only what waits until this moment. */
+  async hurry({ taskId, configId }: ConfigKey, until?: string): Promise<void> {
     await this.pg.rows(
       'delivery-hurry',
       `update webhook_deliveries d set next_at = now()
-       where d.task_id = $1 and d.config_id = $2 and d.status = 'pending' and d.next_at > now()`,
-      [taskId, configId],
+       where d.task_id = $1 and d.config_id = $2 and d.status = 'pending' and d.next_at > now() and ($3::timestamptz is null or d.next_at = $3)`,
+      [taskId, configId, until ?? null],
     );
   }
 

@@ -1,7 +1,7 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { PushFormat } from '../protocol/a2a/operations.js';
 
-/** `failing`: the last try failed, the next is planned. `disabled`: nothing is posted any more. */
+/** `failing`: the last try failed. `disabled`: nothing is posted until somebody activates it. */
 export type PushState = 'active' | 'failing' | 'disabled';
 
 /** Where updates of a task are posted. */
@@ -9,6 +9,7 @@ export type PushState = 'active' | 'failing' | 'disabled';
 @Check('ck_push_configs_format', `format in ('v1', 'v0.3', 'task', 'reyn')`)
 @Check('ck_push_configs_state', `state in ('active', 'failing', 'disabled')`)
 @Index('ix_push_configs_created', ['createdAt'])
+@Index('ix_push_configs_org', ['orgId', 'createdAt', 'taskId', 'id'])
 export class PushConfigEntity {
   @PrimaryColumn('uuid', { name: 'task_id', primaryKeyConstraintName: 'pk_push_configs' })
   taskId: string;
@@ -40,6 +41,10 @@ export class PushConfigEntity {
   /** Why it is disabled. */
   @Column('text', { nullable: true })
   reason: string | null;
+
+  /** The first failure with no success since. */
+  @Column('timestamptz', { name: 'failing_since', nullable: true })
+  failingSince: Date | null;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt: Date;

@@ -4,6 +4,7 @@ import type { RowChange, RowStatement } from '../platform/database/row-writer.js
 import type { Tx } from '../platform/database/tx.js';
 import { Vault } from '../platform/secrets/vault.js';
 import type { PushConfig, PushFormat } from '../protocol/a2a/operations.js';
+import type { PushState } from './push-config.entity.js';
 
 export const maxConfigs = 10;
 
@@ -27,8 +28,12 @@ export interface SealedConfig {
 type PageRow = SealedConfig & { at: string };
 
 const columns = 'task_id, id, org_id, url, token, authentication, format';
+/** A run's dead channel stays dead for the rest of the run, however often the same address is given (RY-36). */
+const stays = `push_configs.reason = 'dead' and push_configs.url = excluded.url`;
 const upsert = `on conflict (task_id, id) do update set url = excluded.url, token = excluded.token,
-  authentication = excluded.authentication, format = excluded.format, state = 'active', reason = null`;
+  authentication = excluded.authentication, format = excluded.format, 
+  state = case when ${stays} then push_configs.state else 'active' end, reason = case when ${stays} then push_configs.reason end,
+  failing_since = case when ${stays} then push_configs.failing_since end`;
 
 /** A configuration that comes with its message; one too many is left out, since the message itself is accepted already. */
 const insertConfigs: RowStatement = {
@@ -50,10 +55,23 @@ export class PushConfigStore {
     return { statement: insertConfigs, row: this.seal(config) };
   }
 
-  /** Adds or replaces; false when the task has enough others. What is still to be posted goes to the new address at once. */
+  /** Configurations of one task are made one after the other. */
+  async lock(tx: Tx, taskId: string): Promise<void> {
+    await tx.manager.query(`select pg_advisory_xact_lock(hashtextextended('push:' || $1::text, 0))`, [taskId]);
+  }
+
+  /** Whether a task has one with this address. */
+  async has(tx: Tx, taskId: string, url: string): Promise<boolean> {
+    const rows: unknown[] = await tx.manager.query('select from push_configs where task_id = $1 and url = $2', [
+      taskId,
+      url,
+    ]);
+    return rows.length > 0;
+  }
+
+  /** Under the lock of the task: adds or replaces; false when the task has enough others. What is still to be posted goes to the new address at once. */
   async put(tx: Tx, config: NewConfig): Promise<boolean> {
     const { task_id, id, org_id, url, token, authentication, format } = this.seal(config);
-    await tx.manager.query(`select pg_advisory_xact_lock(hashtextextended('push:' || $1::text, 0))`, [task_id]);
     const rows: unknown[] = await tx.manager.query(
       `insert into push_configs (${columns}) select $1, $2, $3, $4, $5, $6, $7
        where (select count(*) from push_configs c where c.task_id = $1 and c.id <> $2) < ${maxConfigs} ${upsert} returning id`,
@@ -61,7 +79,7 @@ export class PushConfigStore {
     );
     await tx.manager.query(
       `update webhook_deliveries set body = null, next_at = now()
-       where task_id = $1 and config_id = $2 and status = 'pending' and attempts > 0 and lease_until is null`,
+       where task_id = $1 and config_id = $2 and status = 'pending' and (body is not null or next_at > now()) and lease_until is null`,
       [task_id, id],
     );
     return rows.length === 1;
@@ -75,6 +93,15 @@ export class PushConfigStore {
       [taskId, id ?? null],
     );
     return row && this.open(row);
+  }
+
+  async stateOf(taskId: string, id: string): Promise<{ state: PushState; reason: string | null } | undefined> {
+    const [row] = await this.pg.rows<{ state: PushState; reason: string | null }>(
+      'push-config-state',
+      'select state, reason from push_configs where task_id = $1 and id = $2',
+      [taskId, id],
+    );
+    return row;
   }
 
   /** The oldest first, one more than `limit` when there are more, each with its place. */

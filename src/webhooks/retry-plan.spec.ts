@@ -23,6 +23,15 @@ describe('what follows from a try', () => {
       expect(verdictOf(format, 1, { status: 410 }, middle)).toEqual({ kind: 'closed', reason: 'gone' });
   });
 
+  it('five days of nothing but failure are the end, whatever the format; one that is taken is taken', () => {
+    const day = 86_400_000;
+    const after5 = { ...middle, failingMs: 5 * day };
+    for (const format of ['v1', 'v0.3', 'task', 'reyn'] as const)
+      expect(verdictOf(format, 1, { status: 500 }, after5)).toEqual({ kind: 'closed', reason: 'failing' });
+    expect(verdictOf('v1', 1, { status: 500 }, { ...middle, failingMs: 5 * day - 1 })).toMatchObject({ kind: 'retry' });
+    expect(verdictOf('v1', 1, { status: 200 }, after5)).toEqual({ kind: 'delivered' });
+  });
+
   it('spreads the tries by a fifth to both sides', () => {
     expect(after(1, { status: 500 }, 0)).toEqual({ kind: 'retry', inMs: 4_000 });
     expect(after(1, { status: 500 }, 0.999_999)).toEqual({ kind: 'retry', inMs: 6_000 });

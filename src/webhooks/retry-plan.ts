@@ -12,7 +12,7 @@ export type Verdict =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'retry'; readonly inMs: number }
   | { readonly kind: 'dead' }
-  | { readonly kind: 'closed'; readonly reason: 'gone' | 'dead' };
+  | { readonly kind: 'closed'; readonly reason: 'gone' | 'dead' | 'failing' };
 
 /** What a verdict depends on beside the try. */
 export interface Circumstances {
@@ -20,6 +20,8 @@ export interface Circumstances {
   readonly now: number;
   /** At least 0, less than 1. */
   readonly chance: number;
+  /** For how long every try to this configuration has failed. */
+  readonly failingMs?: number;
 }
 
 const [second, minute, hour] = [1_000, 60_000, 3_600_000];
@@ -38,6 +40,8 @@ const usualDelays = [
 /** Three tries (RY-35). */
 const reynDelays = [500, 2_000];
 const jitter = 0.2;
+/** Whoever took nothing for so long is not there any more. */
+const mostFailingMs = 120 * hour;
 
 /** How many tries a delivery has. */
 export function maxAttempts(format: PushFormat): number {
@@ -48,10 +52,16 @@ export function maxAttempts(format: PushFormat): number {
  * @param attempt the number of the try that ended, from 1. A redirect is a failure, 410 is for good. A receiver may ask for a pause of up to
  * twice the planned one.
  */
-export function verdictOf(format: PushFormat, attempt: number, end: TryEnd, { now, chance }: Circumstances): Verdict {
+export function verdictOf(
+  format: PushFormat,
+  attempt: number,
+  end: TryEnd,
+  { now, chance, failingMs = 0 }: Circumstances,
+): Verdict {
   const { status = 0, retryAfter } = end;
   if (status >= 200 && status < 300) return { kind: 'delivered' };
   if (status === 410) return { kind: 'closed', reason: 'gone' };
+  if (failingMs >= mostFailingMs) return { kind: 'closed', reason: 'failing' };
   const isReyn = format === 'reyn';
   const delay = (isReyn ? reynDelays : usualDelays)[attempt - 1];
   const isRefused = isReyn && status >= 400 && status < 500;

@@ -23,6 +23,11 @@ describe('abuse 29: a delivery is believed', () => {
     expect(verifyWebhook([other, secret], signed(), body, { now })).toBeDefined();
   });
 
+  it('and says what is wanted when the body was parsed', () => {
+    const parsed = JSON.parse(body) as string;
+    expect(() => verifyWebhook(secret, signed(), parsed, { now })).toThrow('the raw body is needed');
+  });
+
   it.each([
     ['another body', secret, signed(), body.replace('id', 'ID')],
     ['the signature of another secret', secret, signed([other]), body],
@@ -34,6 +39,8 @@ describe('abuse 29: a delivery is believed', () => {
     ['an old one, sent again', secret, signed([secret], now - 301_000), body],
     ['one from the future', secret, signed([secret], now + 301_000), body],
     ['no secret at all', [], signed(), body],
+    ['a body that was parsed', secret, signed(), JSON.parse(body) as string],
+    ['no body', secret, signed(), undefined as unknown as string],
   ])('but not %s', (_, by, headers, text) => {
     expect(() => verifyWebhook(by, headers, text, { now })).toThrow(WebhookVerificationError);
   });

@@ -36,6 +36,8 @@ export function verifyWebhook(
   if (!id || !timestamp || !signatures) throw new WebhookVerificationError('the headers of a webhook are missing');
   if (!/^\d{1,12}$/.test(timestamp) || Math.abs(now / 1_000 - Number(timestamp)) > toleranceSeconds)
     throw new WebhookVerificationError('the webhook is too old, or from the future');
+  if (typeof body !== 'string' && !(body instanceof Uint8Array))
+    throw new WebhookVerificationError('the raw body is needed, as text or bytes; a parsed one cannot be verified');
   const text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8');
   const content = `${id}.${timestamp}.${text}`;
   const expected = [secret].flat().map((one) => signatureOf(one, content));

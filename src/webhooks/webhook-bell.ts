@@ -42,13 +42,14 @@ export class WebhookBell implements OnModuleDestroy {
     if (this.stopping || this.timers.has(name)) return;
     const ring = (): void => {
       this.timers.delete(name);
-      this.ring(key);
+      void this.ring(key);
     };
     this.timers.set(name, setTimeout(ring, ms).unref());
   }
 
-  ring(key: ConfigKey): void {
-    this.bell.ring(undefined, 'webhook.deliver', { ...key }, keyOf(key));
+  /** True when the queue took it. */
+  ring(key: ConfigKey): Promise<boolean> {
+    return this.bell.send('webhook.deliver', { ...key }, keyOf(key));
   }
 
   onModuleDestroy(): void {

@@ -5,12 +5,14 @@ import { RialtoError } from '../kernel/errors.js';
 import { mediaTypeOf } from './body.js';
 import { DeliveryStore, type Claimed, type ConfigKey } from './delivery.store.js';
 import { DeliveryWatch } from './delivery-watch.js';
+import { GatedPost } from './gated-post.js';
+import type { PutOff } from './post-gate.js';
 import { PushConfigStore } from './push-config.store.js';
 import { Rendering } from './rendering.js';
 import { verdictOf, type Verdict } from './retry-plan.js';
 import { TaskLogService } from '../tasks/task-log.service.js';
 import { WebhookSecretStore } from './webhook-secret.store.js';
-import { WebhookPost, type Posted } from './webhook-post.js';
+import type { Posted } from './webhook-post.js';
 
 /** What a look at a configuration came to. */
 export interface Round {
@@ -19,6 +21,8 @@ export interface Round {
   readonly againMs?: number;
   /** The try that failed and ended the round: its delivery, number, status or error. Nothing that was said. */
   readonly flaw?: string;
+  /** Why what is due could not be tried. */
+  readonly putOff?: PutOff['why'];
 }
 
 /** Deliveries of one configuration in a row; then others have their turn. */
@@ -38,7 +42,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     private readonly configs: PushConfigStore,
     private readonly secrets: WebhookSecretStore,
     private readonly log: TaskLogService,
-    private readonly post: WebhookPost,
+    private readonly post: GatedPost,
     private readonly watch: DeliveryWatch,
   ) {}
 
@@ -73,35 +77,35 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
       if (claimed.taken_over) this.watch.takenOver();
       const ended = await this.deliver(claimed, rendering);
       if (!ended) continue;
+      if ('why' in ended) return { delivered, putOff: ended.why };
       if (ended.verdict.kind !== 'delivered') return { delivered, ...setbackOf(claimed, ended) };
       delivered++;
     }
     return { delivered, againMs: 0 };
   }
 
-  private async deliver(claimed: Claimed, rendering: Rendering): Promise<Ended | undefined> {
-    if (claimed.state === null || claimed.state === 'disabled') {
-      await this.deliveries.skip(claimed, 2_147_483_647);
-      return undefined;
-    }
+  private async deliver(claimed: Claimed, rendering: Rendering): Promise<Ended | PutOff | undefined> {
+    if (claimed.state === null) return void (await this.deliveries.close(claimed, 'skipped', 'deleted'));
+    if (claimed.state === 'disabled')
+      return void (await this.deliveries.close(claimed, 'dead', claimed.reason ?? 'disabled'));
     const posted = await this.tryOnce(claimed, rendering).catch((err: unknown): Posted => {
       // What cannot be put into words or opened is a failed try, so that it holds back later events no longer than one.
       const { task_id: taskId, delivery } = claimed;
       this.watch.log.warn({ err, taskId, delivery }, 'a webhook could not be prepared');
       return { durationMs: 0, error: RialtoError.from(err).code };
     });
-    return posted && this.settle(claimed, posted);
+    return posted && ('why' in posted ? posted : this.settle(claimed, posted));
   }
 
   /** Undefined when nothing is to be posted, or somebody else took over. */
-  private async tryOnce(claimed: Claimed, rendering: Rendering): Promise<Posted | undefined> {
+  private async tryOnce(claimed: Claimed, rendering: Rendering): Promise<Posted | PutOff | undefined> {
     const { delivery: id, format, seq } = claimed;
     const config = this.configs.open(claimed);
     const secrets = claimed.secrets.map((sealed) => this.secrets.open(claimed.org_id, sealed));
     const body = claimed.body ?? (await rendering.bodyOf(format, seq));
     if (body === undefined) await this.deliveries.skip(claimed, seq);
     else if (claimed.body === null && !(await this.deliveries.keepBody(claimed, body))) this.watch.fenced();
-    else return this.post.send({ id, config, secrets, mediaType: mediaTypeOf(format), body });
+    else return this.post.send(claimed, { id, config, secrets, mediaType: mediaTypeOf(format), body });
     return undefined;
   }
 
@@ -109,18 +113,23 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     const verdict = verdictOf(claimed.format, claimed.attempts - claimed.earlier_attempts, posted, {
       now: systemClock.now(),
       chance: Math.random(),
+      failingMs: claimed.failing_ms ?? 0,
     });
-    await this.recorded(() =>
-      verdict.kind === 'delivered'
-        ? this.deliveries.delivered(claimed, posted)
-        : this.deliveries.failed(claimed, posted, verdict),
-    );
+    const told = this.watch.tellingOf(claimed, verdict);
+    const isOfConfig = await this.recorded(async () => {
+      if (verdict.kind !== 'delivered') return this.deliveries.failed(claimed, posted, verdict, told.rows);
+      if (claimed.state === 'failing') await this.deliveries.recovered(claimed, posted, told.rows);
+      else await this.deliveries.delivered(claimed, posted);
+      return true;
+    });
+    if (!isOfConfig) return { posted, verdict: { kind: 'retry', inMs: 0 } };
+    this.watch.told(told);
     this.watch.ended(claimed, posted, verdict);
     return { posted, verdict };
   }
 
   /** What is not recorded is posted once more when the lease is over; so a database that hiccups is asked again. */
-  private async recorded(record: () => Promise<void>): Promise<void> {
+  private async recorded<Result>(record: () => Promise<Result>): Promise<Result> {
     for (const pauseMs of recordPausesMs) {
       try {
         return await record();

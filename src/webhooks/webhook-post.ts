@@ -1,15 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
-import { storableText } from '../kernel/json.js';
-import { SafeFetch, type SafeStream } from '../platform/http/safe-fetch.js';
+import { beginningOf } from '../platform/http/reply-beginning.js';
+import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { rineHeader, rineScheme, signatureHeaders } from '../protocol/webhook-signature.js';
 import type { Tried } from './delivery.store.js';
 import type { StoredConfig } from './push-config.store.js';
+import { keptReply } from './reply.js';
 import { WebhookTokens } from './webhook-tokens.js';
 
 const timeoutMs = 10_000;
-const maxReplyBytes = 4_096;
+/** More than is kept of a reply, so that what it says back of ours is found whole. */
+const maxReplyBytes = 16_384;
 /** A reply may be longer; it is given up then. */
 const maxReadBytes = 1_048_576;
 
@@ -47,10 +49,8 @@ export class WebhookPost {
     const answer = await this.safeFetch.stream({ method: 'POST', url: config.url, headers, body, ...limits });
     const { status } = answer;
     const retryAfter = answer.headers['retry-after'];
-    const reply = storableText(
-      withoutSecrets(await beginningOf(answer), [config.token, authorization?.credentials]),
-      maxReplyBytes,
-    );
+    const { text, isCut } = await beginningOf(answer, maxReplyBytes);
+    const reply = keptReply(text, { url: config.url, secrets: [config.token, authorization?.credentials] }, isCut);
     return {
       status,
       ...(reply !== '' && { reply }),
@@ -91,26 +91,4 @@ function headersOf(
 /** What such a configuration names as credentials signs, and is never sent. */
 function signsAsRine({ authentication }: StoredConfig): boolean {
   return authentication?.scheme.toLowerCase() === rineScheme.toLowerCase();
-}
-
-/** The first bytes of the reply. Throws when it breaks off before, for then nobody knows whether it was taken. */
-async function beginningOf({ body }: SafeStream): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  try {
-    for await (const chunk of body) {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (bytes >= maxReplyBytes) break;
-    }
-  } finally {
-    body.destroy();
-  }
-  return Buffer.concat(chunks).subarray(0, maxReplyBytes).toString('utf8');
-}
-
-/** A receiver may say back what it was sent; it is not kept. */
-function withoutSecrets(reply: string, sent: readonly (string | undefined)[]): string {
-  const secrets = sent.filter((secret) => secret !== undefined && secret !== '');
-  return secrets.reduce<string>((text, secret) => text.replaceAll(secret!, '[redacted]'), reply);
 }

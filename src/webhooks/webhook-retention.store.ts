@@ -27,7 +27,7 @@ export class WebhookRetentionStore {
       `delete from push_configs c using (select old.task_id, old.id from push_configs old
          where old.created_at < now() - make_interval(days => $1::int) and not exists (
            select from a2a_tasks t where t.id = old.task_id
-           and (t.status_state not in (${ends}) or t.status_timestamp > now() - make_interval(days => $1::int)))
+           and (t.status_state not in (${ends}) or t.updated_at > now() - make_interval(days => $1::int)))
          order by old.created_at limit ${batch}) old
        where c.task_id = old.task_id and c.id = old.id`,
       [days],

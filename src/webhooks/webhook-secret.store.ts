@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { newId, type OrgId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
 import type { Tx } from '../platform/database/tx.js';
-import { Vault } from '../platform/secrets/vault.js';
+import { Vault, type Secret } from '../platform/secrets/vault.js';
 import { WebhookSecretEntity } from './webhook-secret.entity.js';
 
 /** A secret as a claim of a delivery brings it. */
@@ -14,6 +14,7 @@ export interface SealedSecret {
 
 /** Each makes the header longer; whoever changes more often than that ends the oldest. */
 const maxLasting = 5;
+const maxOpened = 1_000;
 
 /** The secrets that sign for the org of a row, the newest first, as JSON. @param org a column. */
 export const lastingSecrets = (
@@ -24,6 +25,9 @@ export const lastingSecrets = (
 /** Signing secrets of orgs, sealed. */
 @Injectable()
 export class WebhookSecretStore {
+  /** Each delivery needs one; by all that says what it opens to. */
+  private readonly opened = new Map<string, Secret>();
+
   constructor(
     private readonly pg: Pg,
     private readonly vault: Vault,
@@ -31,6 +35,8 @@ export class WebhookSecretStore {
 
   /** Makes one; those before it sign on for so many seconds. Answers the plain secret, for the last time. */
   async make(tx: Tx, org: OrgId, graceSeconds: number): Promise<{ row: WebhookSecretEntity; secret: string }> {
+    // One after the other: whoever did not see the other's would end it, or leave two without an end.
+    await tx.manager.query(`select pg_advisory_xact_lock(hashtextextended('webhook-secrets:' || $1::text, 0))`, [org]);
     const id = newId();
     const secret = `whsec_${randomBytes(32).toString('base64')}`;
     const secrets = tx.manager.getRepository(WebhookSecretEntity);
@@ -41,7 +47,7 @@ export class WebhookSecretStore {
     );
     await tx.manager.query(
       `delete from webhook_secrets where org_id = $1 and (ends_at <= now() or id not in (
-         select id from webhook_secrets where org_id = $1 and ends_at > now() order by id desc limit ${maxLasting - 1}))`,
+         select id from webhook_secrets where org_id = $1 and (ends_at is null or ends_at > now()) order by id desc limit ${maxLasting - 1}))`,
       [org],
     );
     await secrets.insert({ id, orgId: org, sealed: this.vault.seal(secret, placeOf(org, id)), hint: secret.slice(-4) });
@@ -76,7 +82,13 @@ export class WebhookSecretStore {
 
   /** The plain secret of one that a claim brought. Throws `unavailable` and `internal` as the vault does. */
   open(org: string, { id, sealed }: SealedSecret): string {
-    return this.vault.open(sealed, placeOf(org, id)).reveal();
+    const key = `${org} ${id} ${sealed}`;
+    let secret = this.opened.get(key);
+    if (!secret) {
+      if (this.opened.size >= maxOpened) this.opened.clear();
+      this.opened.set(key, (secret = this.vault.open(sealed, placeOf(org, id))));
+    }
+    return secret.reveal();
   }
 }
 

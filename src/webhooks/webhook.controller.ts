@@ -57,7 +57,9 @@ export class WebhookController {
   }
 
   @Get('deliveries')
-  @ApiOperation({ summary: 'Deliveries of the org, the newest first' })
+  @ApiOperation({
+    summary: 'Deliveries, the newest first: of the org for an admin, of their own tasks for everyone else',
+  })
   @ApiResponse({ status: 200, standardSchema: pageSchema(DeliveryView) })
   list(@Ctx() ctx: CallContext, @Query({ schema: DeliveryQuery }) query: DeliveryQuery) {
     return this.deliveries.list(ctx, query);

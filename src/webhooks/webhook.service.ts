@@ -3,14 +3,16 @@ import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import type { RowChange } from '../platform/database/row-writer.js';
-import { TxRunner } from '../platform/database/tx.js';
+import { TxRunner, type Tx } from '../platform/database/tx.js';
 import { Cursors } from '../platform/http/cursor.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import type { PushConfigPage } from '../protocol/a2a/dialect.js';
 import { limits } from '../protocol/a2a/limits.js';
+import type { RunWebhook } from '../protocol/a2a/run-view.js';
 import type { PushConfig, PushFormat } from '../protocol/a2a/operations.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { TaskService } from '../tasks/task.service.js';
+import type { StoredTask } from '../tasks/task.types.js';
 import { requirePostable } from './postable.js';
 import { maxConfigs, PushConfigStore, type StoredConfig } from './push-config.store.js';
 import { WebhookBell } from './webhook-bell.js';
@@ -64,15 +66,37 @@ export class WebhookService {
     given: Given & { readonly taskId: string },
   ): Promise<PushConfig> {
     const task = await this.tasks.visible(ctx, agent, given.taskId);
-    requirePostable(this.around.safeFetch, given);
     const { format, id = freshId(format, task.id), ...shown } = given;
-    const config = { ...shown, id, taskId: task.id };
-    const args = { configId: id, host: new URL(given.url).host };
+    return this.store(ctx, task, { ...shown, id, format }, () => Promise.resolve());
+  }
+
+  /** Adds one under an id of its own. Throws as `create` does, and `conflict` when the task has one with this address. */
+  async add(ctx: CallContext, given: Given & { readonly taskId: string }): Promise<StoredConfig> {
+    const task = await this.tasks.visible(ctx, undefined, given.taskId);
+    return this.store(ctx, task, { ...given, id: newId() }, async (tx) => {
+      if (await this.configs.has(tx, task.id, given.url))
+        throw new RialtoError('conflict', { message: 'the task has a push configuration with this address' });
+    });
+  }
+
+  private store(
+    ctx: CallContext,
+    task: StoredTask,
+    { format, ...given }: Given & { readonly id: string },
+    check: (tx: Tx) => Promise<void>,
+  ): Promise<StoredConfig> {
+    requirePostable(this.around.safeFetch, given);
+    const config = { ...given, taskId: task.id };
+    const args = { configId: given.id, host: new URL(given.url).host };
     const put = async () => {
-      const isStored = await this.around.txs.run((tx) => this.configs.put(tx, { ...config, format, org: task.orgId }));
+      const isStored = await this.around.txs.run(async (tx) => {
+        await this.configs.lock(tx, task.id);
+        await check(tx);
+        return this.configs.put(tx, { ...config, format, org: task.orgId });
+      });
       if (!isStored)
         throw new RialtoError('invalid_params', { message: `a task has at most ${maxConfigs} push configurations` });
-      this.bell.know({ taskId: task.id, configId: id });
+      this.bell.know({ taskId: task.id, configId: given.id });
       return config;
     };
     return this.tasks.act(ctx, 'push_configure', task, put, args);
@@ -90,6 +114,12 @@ export class WebhookService {
       if (config) return shownOf(config);
       throw new RialtoError('task_not_found', { message: 'the task has no such push configuration' });
     });
+  }
+
+  /** What became of the address that a run was given, for whoever may see the run; undefined without one. */
+  async ofRun(taskId: string): Promise<RunWebhook | undefined> {
+    const known = await this.configs.stateOf(taskId, reynId);
+    return known && { state: known.state, ...(known.reason !== null && { reason: known.reason }) };
   }
 
   /** The oldest first. */

@@ -4,6 +4,7 @@ import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js'
 import { unseenRun } from '../platform/jobs/job-run.js';
 import { QueueState } from '../platform/jobs/queue-state.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { Metrics } from '../platform/telemetry/metrics.js';
 import { DeliveryStore, type ConfigKey } from './delivery.store.js';
 import { keyOf, WebhookBell } from './webhook-bell.js';
 import { WebhookDeliverProcessor } from './webhook-deliver.processor.js';
@@ -20,16 +21,19 @@ export class WebhookSweeper implements Sweeper {
     processor: WebhookDeliverProcessor,
     bell: WebhookBell,
     state: QueueState,
+    metrics: Metrics,
     @Inject(LOGGER) log: Logger,
   ) {
     this.due = new DueSweep<ConfigKey>(
       {
+        kind: 'deliveries',
         find: (limit) => deliveries.findDue(limit),
         keyOf,
         ring: (key) => bell.ring(key),
-        run: (key) => processor.handle(key, unseenRun),
+        run: async (key) => void (await processor.handle(key, unseenRun)),
         isHeld: () => state.isHeld('webhook.deliver'),
       },
+      metrics,
       log,
     );
   }

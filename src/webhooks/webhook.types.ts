@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Moment } from '../platform/http/params.js';
 
 /** `POST /api/webhooks/secrets`. */
 export const MakeSecret = z.strictObject({
@@ -27,8 +28,8 @@ export type DeliveryState = z.output<typeof DeliveryState>;
 
 const range = {
   /** Deliveries made from here on, and before there. */
-  from: z.iso.datetime({ offset: true }).optional(),
-  to: z.iso.datetime({ offset: true }).optional(),
+  from: Moment.optional(),
+  to: Moment.optional(),
 };
 const filters = {
   state: DeliveryState.optional(),
@@ -62,6 +63,38 @@ export const Replayed = z.object({
 });
 export type Replayed = z.output<typeof Replayed>;
 
+/**
+ * `failing`: the last try failed. `disabled`: nothing is posted until it is activated.
+ */
+const ConfigState = z.enum(['active', 'failing', 'disabled']);
+
+/** Where changes of one task are posted. */
+export const ConfigView = z.object({
+  taskId: z.string(),
+  id: z.string(),
+  /** Without its query. */
+  url: z.string(),
+  format: z.string(),
+  state: ConfigState,
+  /** Why it is disabled: `gone` (410), `dead` (a run left it alone), `failing` (five days of nothing but failure), `deactivated`. */
+  reason: z.string().nullable(),
+  /** The first failure with no success since. */
+  failingSince: z.iso.datetime().nullable(),
+  createdAt: z.iso.datetime(),
+});
+export type ConfigView = z.output<typeof ConfigView>;
+
+/** An id of a configuration in a path; A2A callers choose it freely. */
+export const ConfigIdParam = z.string().max(256);
+
+export const ConfigQuery = z.strictObject({
+  state: ConfigState.optional(),
+  taskId: z.uuid().optional(),
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  cursor: z.string().max(500).optional(),
+});
+export type ConfigQuery = z.output<typeof ConfigQuery>;
+
 /** One event on its way to one receiver. */
 export const DeliveryView = z.object({
   /** Also the `webhook-id` of each try. */
@@ -73,6 +106,9 @@ export const DeliveryView = z.object({
   state: DeliveryState,
   /** Without its query; null when the configuration is deleted. */
   url: z.string().nullable(),
+  /** Of the configuration, with the reason where it is disabled; null when it is deleted. */
+  configState: ConfigState.nullable(),
+  configReason: z.string().nullable(),
   attempts: z.number(),
   maxAttempts: z.number().nullable(),
   nextAttemptAt: z.iso.datetime().nullable(),
@@ -106,15 +142,21 @@ export const DeliverySummary = z.object({
 });
 export type DeliverySummary = z.output<typeof DeliverySummary>;
 
-/** `POST /api/webhooks/test`. */
-export const TestWebhook = z.strictObject({
+const receiver = {
   url: z.url({ protocol: /^https?$/ }).max(2_048),
   format: z.enum(['v1', 'v0.3', 'task', 'reyn']).default('v1'),
   token: z.string().max(4_096).optional(),
   authentication: z
     .strictObject({ scheme: z.string().min(1).max(64), credentials: z.string().max(4_096).optional() })
     .optional(),
-});
+};
+
+/** `POST /api/webhooks/configs`. */
+export const NewConfig = z.strictObject({ taskId: z.uuid(), ...receiver });
+export type NewConfig = z.output<typeof NewConfig>;
+
+/** `POST /api/webhooks/test`. */
+export const TestWebhook = z.strictObject(receiver);
 export type TestWebhook = z.output<typeof TestWebhook>;
 
 export const WebhookTestResult = z.object({
