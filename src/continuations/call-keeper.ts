@@ -1,30 +1,36 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { SkillCall } from '../a2a-client/a2a-client.service.js';
 import {
   waitUntilSettled,
+  type Admission,
   type RemoteTask,
   type RemoteTaskKeeper,
   type TaskReply,
   type WaitLimits,
 } from '../a2a-client/remote-task-keeper.port.js';
+import type { CallContext } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId, type TaskId } from '../kernel/ids.js';
 import type { Act } from '../kernel/verb-bus.js';
 import type { BridgeReply } from '../protocol/a2a/bridge-call.js';
 import type { Message } from '../protocol/a2a/model.js';
+import type { RowChange } from '../platform/database/row-writer.js';
+import { storableJson } from '../protocol/jsonrpc.js';
 import { artifactsOf, partsOf } from '../protocol/a2a/remote-parts.js';
 import { stateOf } from '../protocol/a2a/states.js';
-import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { WebhookService } from '../webhooks/webhook.service.js';
 import { forAdopted } from '../registry/task-agents.service.js';
 import type { TaskRun, TaskUpdate } from '../tasks/executor.port.js';
 import { TaskAdoption, type Adopted } from '../tasks/task-adoption.service.js';
 import { isPassing } from './continuation-plan.js';
 import type { Followed } from './continuation.store.js';
 import { ContinuationUpdates } from './continuation-updates.js';
+import { PushTokens } from './push-tokens.js';
 import { RemoteFollower } from './remote-follower.js';
 import { firstOutwardId, type RemoteMemo } from './remote-message.js';
 import { RemoteMirror } from './remote-mirror.js';
+import { lettingGo, ThreadAnswerStore } from './thread-answer.store.js';
 
 const stillWorking = 'The agent still works on it. Ask again with the tool task_status and this taskId.';
 
@@ -43,18 +49,29 @@ export class CallKeeper implements RemoteTaskKeeper {
     private readonly adoption: TaskAdoption,
     private readonly follower: RemoteFollower,
     private readonly updates: ContinuationUpdates,
-    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly webhooks: WebhookService,
+    private readonly pushes: PushTokens,
+    private readonly threads: ThreadAnswerStore,
   ) {}
+
+  async admit(ctx: CallContext, { agent, webhookUrl, thread }: SkillCall): Promise<Admission> {
+    const ours = forAdopted(agent, ctx.org);
+    if (webhookUrl !== undefined) await this.webhooks.admit(ctx, ours, { url: webhookUrl });
+    if (thread) await this.webhooks.admit(ctx, ours, { url: thread.url, token: thread.token });
+    this.adoption.requireRoom(ctx);
+    const taskId = newId<TaskId>();
+    return { taskId, pushUrl: this.pushes.urlFor(agent, { taskId, orgId: ctx.org.id }) };
+  }
 
   async keep(
     act: Act,
-    call: SkillCall,
+    call: SkillCall & Admission,
     first: TaskReply,
     remote: RemoteTask,
     limits: WaitLimits,
   ): Promise<BridgeReply> {
     const { ctx } = act;
-    const id = newId<TaskId>();
+    const { taskId: id } = call;
     const { followed, row } = this.updates.open(
       { ctx, task: { id, orgId: ctx.org.id, principal: ctx.principal } },
       call,
@@ -67,7 +84,7 @@ export class CallKeeper implements RemoteTaskKeeper {
       contextId: first.contextId ?? newId(),
       message: messageOf(call, memo.messageId),
       memo: { ...memo },
-      rows: [row],
+      rows: [row, ...this.told(ctx, id, call)],
     };
     const wait = new Wait(first, remote, limits);
     const adopted = await this.adoption
@@ -79,6 +96,14 @@ export class CallKeeper implements RemoteTaskKeeper {
     const waited = await Promise.race([wait.over, adopted.ended.then(() => undefined)]);
     if (waited?.kind !== 'goesOn') await adopted.ended;
     return this.answer(act, adopted.task, waited);
+  }
+
+  /** Whoever is told of the task, beside its caller. */
+  private told(ctx: CallContext, taskId: TaskId, { webhookUrl: url, thread }: SkillCall): RowChange[] {
+    return [
+      ...(url === undefined ? [] : this.webhooks.rowsOf(ctx, taskId, { url, format: 'reyn' })),
+      ...(thread ? [this.threads.holding(ctx.org.id, taskId, thread)] : []),
+    ];
   }
 
   /** The first run of the task: looks for the caller, then for itself. */
@@ -93,24 +118,26 @@ export class CallKeeper implements RemoteTaskKeeper {
     const waited = await wait.run(run.signal);
     if (run.signal.aborted) return;
     const { polls } = wait;
+    const thread = call.thread ? [lettingGo(run.task.id, waited.kind === 'goesOn' ? 'waiting' : 'answered')] : [];
     if (waited.kind === 'goesOn') {
-      const waitMs = this.settings.A2A_CONTINUATION_PRECLAIM_WAIT_MS - (systemClock.elapsed() - startedAt);
+      const waitMs = this.updates.firstWaitMs - (systemClock.elapsed() - startedAt);
       const own = { ...call, signal: run.signal };
       const handedOver = { ...followed, actId };
-      yield { memo: run.task.memo!, rows: [this.updates.stillActive(handedOver)] };
+      yield { memo: run.task.memo!, rows: [this.updates.stillActive(handedOver), ...thread] };
       const following = { run, call: own, followed: handedOver, mirror: new RemoteMirror(run) };
       return yield* this.follower.follow(following, waitMs);
     }
     if (waited.kind !== 'settled') {
-      yield this.failed(call, followed, waited.error, polls);
+      yield withRows(this.failed(call, followed, waited.error, polls), thread);
       return;
     }
+    const reply = storableJson(waited.reply);
     let isEmpty = true;
-    for (const artifact of waited.reply.kind === 'task' ? artifactsOf(waited.reply) : []) {
+    for (const artifact of reply.kind === 'task' ? artifactsOf(reply) : []) {
       isEmpty = false;
       yield { artifact, lastChunk: true };
     }
-    yield this.updates.told(endOf(waited.reply), call, followed, { polls, isEmpty });
+    yield withRows(this.updates.told(endOf(reply), call, followed, { polls, isEmpty }), thread);
   }
 
   private failed(call: SkillCall, followed: Followed, error: RialtoError, polls: number): TaskUpdate {
@@ -174,6 +201,12 @@ class Wait {
   tellToStop(): void {
     this.remote.cancel(this.first.taskId).catch(() => undefined);
   }
+}
+
+/** An update with more rows in its commit. */
+function withRows(update: TaskUpdate, more: readonly RowChange[]): TaskUpdate {
+  if ('artifact' in update || 'reply' in update) return update;
+  return { ...update, rows: [...(update.rows ?? []), ...more] };
 }
 
 function messageOf({ args, skillId }: SkillCall, messageId: string): Message {

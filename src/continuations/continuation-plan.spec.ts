@@ -102,5 +102,6 @@ describe('what is told', () => {
     expect(long).toHaveLength(500);
     expect(long).toContain('continuation: c-1');
     expect(long).toMatch(/y…\]$/);
+    for (const before of ['', 'x']) expect(failureText(before + '😀'.repeat(700), ids).isWellFormed()).toBe(true);
   });
 });

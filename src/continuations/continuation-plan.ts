@@ -1,4 +1,5 @@
 import { RialtoError } from '../kernel/errors.js';
+import { storableText } from '../kernel/json.js';
 
 /** How long and how often remote work is followed (AN-66, AN-69). Times in milliseconds. */
 export interface Budget {
@@ -91,10 +92,10 @@ export interface FailureIds {
 
 /** What failed and where to look, in at most 500 characters; ids are never cut, words are (AN-73). */
 export function failureText(words: string, { code, requestId, continuationId, taskId }: FailureIds): string {
-  const short = (id: string): string => (id.length > 100 ? `${id.slice(0, 99)}…` : id);
+  const short = (id: string): string => (id.length > 100 ? storableText(id, 99) : id);
   const ids = ` [code: ${code}; request: ${short(requestId)}; continuation: ${continuationId}; downstream task: ${short(taskId)}]`;
   const room = longestText - ids.length;
-  return `${words.length > room ? `${words.slice(0, room - 1)}…` : words}${ids}`;
+  return `${words.length > room ? storableText(words, room - 1) : words}${ids}`;
 }
 
 function durationOf(ms: number): string {

@@ -3,6 +3,7 @@ import type { RemoteCall } from '../a2a-client/a2a-client.service.js';
 import type { CallContext } from '../kernel/call-context.js';
 import type { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
+import { storableText } from '../kernel/json.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import type { RowChange } from '../platform/database/row-writer.js';
 import { redact } from '../platform/secrets/redact.js';
@@ -35,11 +36,14 @@ type End = Parameters<typeof endTold>[0];
 @Injectable()
 export class ContinuationUpdates {
   readonly budget: Budget;
+  /** How long the process that sent the message follows the remote task itself, in milliseconds. */
+  readonly firstWaitMs: number;
 
   constructor(
     private readonly stats: AgentStats,
     @Inject(SETTINGS) settings: Settings,
   ) {
+    this.firstWaitMs = settings.A2A_CONTINUATION_PRECLAIM_WAIT_MS;
     this.budget = {
       maxRemoteWorkMs: settings.A2A_CONTINUATION_MAX_REMOTE_WORK_MS,
       maxAttempts: settings.A2A_CONTINUATION_MAX_ATTEMPTS,
@@ -125,7 +129,9 @@ export class ContinuationUpdates {
   private failure(callee: Callee, followed: Followed, seen: Seen, words: string, code: string): TaskUpdate {
     const state = code === 'denied' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
     const message = failureSaid(words, code, { ...factsOf(callee, followed), isEmpty: false });
-    return { status: { state, message }, rows: this.closing(callee, followed, { status: 'failed', ...seen }, code) };
+    // What rules stopped goes on at its remote until that one is told: it stays open for whoever tells it, at the latest the sweeper.
+    const to = code === 'denied' ? ({ status: 'pending', dueInMs: 1 } as const) : ({ status: 'failed' } as const);
+    return { status: { state, message }, rows: this.closing(callee, followed, { ...to, ...seen }, code) };
   }
 
   /** The end of a continuation; of one whose act was handed over, also the end of the call. @param code of a failure. */
@@ -143,7 +149,7 @@ export class ContinuationUpdates {
 
 /** What went wrong, for operators: short and without secrets. */
 export function troubleOf({ message }: RialtoError): string {
-  return (redact(message) as string).slice(0, longestError);
+  return storableText(redact(message) as string, longestError);
 }
 
 /** Rows that stand or fall with a change of a task name it. */

@@ -7,13 +7,14 @@ import { AdminActs } from '../platform/bus/admin-acts.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { TaskService } from '../tasks/task.service.js';
-import { ContinuationListStore, type ContinuationRow } from './continuation-list.store.js';
+import { ContinuationListStore, type ContinuationRow, type Sight } from './continuation-list.store.js';
+import { ownerOf } from '../tasks/task.types.js';
 import { ContinuationStore } from './continuation.store.js';
 import type { ContinuationQuery, ContinuationView } from './continuation.types.js';
 
 const lookAgainMs = 5_000;
 
-/** Continuations for whoever looks after them: seen, hurried, given up. */
+/** Continuations for whoever looks after them: seen, hurried, given up. An admin sees those of the org, everyone else those of their own tasks. */
 @Injectable()
 export class ContinuationService {
   /** Orgs that have had one; of the others, when that was asked. */
@@ -31,15 +32,15 @@ export class ContinuationService {
   /** The newest first. Throws `denied`, `invalid_params` for a cursor of another list. */
   list(ctx: CallContext, { limit, cursor, ...filter }: ContinuationQuery): Promise<Page<ContinuationView>> {
     return this.acts.read(ctx, 'continuation.list', async () => {
-      const scope = `continuations:${ctx.org.id}:${JSON.stringify(filter)}`;
+      const scope = `continuations:${JSON.stringify([sightOf(ctx), filter])}`;
       const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 2);
-      const found = await this.rows.page(ctx.org.id, filter, limit, after);
+      const found = await this.rows.page(sightOf(ctx), filter, limit, after);
       const view = (row: ContinuationRow) => this.view(row);
       return pageOf(found, limit, view, ({ at, id }) => this.cursors.encode(scope, [at, id]));
     });
   }
 
-  /** Throws `not_found`. */
+  /** Throws `not_found`, also for one of somebody else. */
   get(ctx: CallContext, id: string): Promise<ContinuationView> {
     return this.acts.read(ctx, 'continuation.get', async () => this.view(await this.find(ctx, id)));
   }
@@ -48,7 +49,7 @@ export class ContinuationService {
   async retry(ctx: CallContext, id: string): Promise<ContinuationView> {
     const row = await this.acts.write(ctx, 'continuation.retry', { id }, () => this.open(ctx, id));
     await this.tasks.wake(row.task_id, true);
-    return this.view((await this.rows.find(ctx.org.id, id)) ?? row);
+    return this.view((await this.rows.find(sightOf(ctx), id)) ?? row);
   }
 
   /** Its task fails and its remote is told to stop. Throws `not_found`, `conflict` when it is over. */
@@ -56,7 +57,7 @@ export class ContinuationService {
     const row = await this.acts.write(ctx, 'continuation.fail', { id }, () => this.open(ctx, id));
     await this.tasks.giveUp(ctx, row.task_id, `An operator gave up on the agent ${row.agent_slug}.`);
     await this.store.markGivenUp(row.id, 'given up by an operator');
-    return this.view((await this.rows.find(ctx.org.id, id)) ?? row);
+    return this.view((await this.rows.find(sightOf(ctx), id)) ?? row);
   }
 
   /** Makes a worker take one up, whoever it belongs to. False when there is nothing to do. */
@@ -83,7 +84,7 @@ export class ContinuationService {
   }
 
   private async find(ctx: CallContext, id: string): Promise<ContinuationRow> {
-    const row = isUuid(id) ? await this.rows.find(ctx.org.id, id) : undefined;
+    const row = isUuid(id) ? await this.rows.find(sightOf(ctx), id) : undefined;
     if (!row) throw new RialtoError('not_found', { message: 'no such continuation' });
     return row;
   }
@@ -103,8 +104,17 @@ export class ContinuationService {
       deadlineAt: row.deadline_at.toISOString(),
       nextAt: row.next_at?.toISOString() ?? null,
       lastError: row.last_error,
+      thread: row.thread_status && {
+        status: row.thread_status,
+        attempts: row.thread_attempts!,
+        lastError: row.thread_error,
+      },
       createdAt: row.created_at.toISOString(),
       endedAt: row.ended_at?.toISOString() ?? null,
     };
   }
+}
+
+function sightOf({ org, principal }: CallContext): Sight {
+  return { org: org.id, owner: principal.role === 'admin' ? undefined : ownerOf(principal) };
 }

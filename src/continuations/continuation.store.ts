@@ -27,6 +27,7 @@ export interface Followed {
   readonly taskId: TaskId;
   readonly remoteTaskId: string;
   readonly requestId: string;
+  /** The call that is not over before this is; null: somebody else ends it, or has. */
   readonly actId: string | null;
   readonly attempts: number;
   /** Of the time that the remote gets; negative when it is over. */
@@ -70,6 +71,10 @@ const move: RowStatement = {
     where c.id = r.id and c.ended_at is null`,
 };
 
+// Whoever made the call ends it, unless it is handed over or its process is killed: then it is open still, or given up as abandoned.
+const openAct = `case when exists (select from a2a_task_instances i where i.id = c.act_id and i.status <> 'active' and i.error_code is distinct from 'abandoned')
+  then null else c.act_id end`;
+
 /** The row of a new continuation, for the commit that remembers the remote task. */
 export function opening(row: NewContinuation): RowChange {
   return { statement: open, row };
@@ -90,13 +95,14 @@ export function moving(
 export class ContinuationStore {
   constructor(private readonly pg: Pg) {}
 
-  /** A worker takes it up: one more attempt. Undefined when there is none under way. */
+  /** A worker takes it up: one more attempt, unless the remote called for it. Undefined when there is none under way. */
   async takeUp(taskId: string, remoteTaskId: string): Promise<Followed | undefined> {
     const [row] = await this.pg.rows<Followed>(
       'continuation-take-up',
-      `update a2a_continuations set status = 'processing', attempts = attempts + 1, next_at = null, updated_at = now()
+      `with called as (delete from remote_pushes where task_id = $1 returning task_id)
+       update a2a_continuations c set status = 'processing', attempts = attempts + 1 - (select count(*) from called), next_at = null, updated_at = now()
        where task_id = $1 and remote_task_id = $2 and ended_at is null
-       returning id, task_id as "taskId", remote_task_id as "remoteTaskId", request_id as "requestId", act_id as "actId", attempts,
+       returning id, task_id as "taskId", remote_task_id as "remoteTaskId", request_id as "requestId", ${openAct} as "actId", attempts,
          (extract(epoch from deadline_at - now()) * 1000)::float8 as "leftMs", (extract(epoch from now() - created_at) * 1000)::float8 as "ageMs"`,
       [taskId, remoteTaskId],
     );

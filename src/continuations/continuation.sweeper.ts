@@ -14,9 +14,8 @@ import { ContinuationStore, type Orphan } from './continuation.store.js';
 const perSweep = 200;
 /** Whoever ends a task tells its remote at once; this is for what they could not tell. */
 const graceMs = 5_000;
-const dropped = 1_000;
 
-/** Tells remotes of tasks that ended here without them, and drops what is old. */
+/** Tells remotes of tasks that ended here without them. */
 @Injectable()
 @Sweeps('continuation.orphans')
 export class ContinuationSweeper implements Sweeper {
@@ -34,8 +33,6 @@ export class ContinuationSweeper implements Sweeper {
   async sweep(): Promise<void> {
     const orphans = await this.store.takeOrphans(perSweep, graceMs);
     await Promise.all(orphans.map((orphan) => this.finish(orphan)));
-    const days = this.settings.RIALTO_TASK_RETENTION_DAYS;
-    for (let count = dropped; count === dropped;) count = await this.store.dropEnded(days, dropped);
   }
 
   private async finish(orphan: Orphan): Promise<void> {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { threadAnswerStatuses } from './thread-answer.entity.js';
 import { continuationStatuses } from './continuation.entity.js';
 
 export const ContinuationQuery = z.strictObject({
@@ -27,6 +28,14 @@ export const ContinuationView = z.object({
   /** When it is taken up again; null while somebody follows it, and at its end. */
   nextAt: z.string().nullable(),
   lastError: z.string().nullable(),
+  /** Its answer to a conversation thread; null without one. */
+  thread: z
+    .object({
+      status: z.enum(threadAnswerStatuses),
+      attempts: z.number().int(),
+      lastError: z.string().nullable(),
+    })
+    .nullable(),
   createdAt: z.string(),
   endedAt: z.string().nullable(),
 });

@@ -5,29 +5,52 @@ import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { TaskExecutors } from '../tasks/task-executors.service.js';
 import { TasksModule } from '../tasks/tasks.module.js';
+import { WebhooksModule } from '../webhooks/webhooks.module.js';
 import { CallKeeper } from './call-keeper.js';
 import { ContinuationListStore } from './continuation-list.store.js';
 import { ContinuationController } from './continuation.controller.js';
 import { ContinuationService } from './continuation.service.js';
 import { ContinuationStore } from './continuation.store.js';
+import { ContinuationRetentionSweeper } from './continuation-retention.sweeper.js';
 import { ContinuationSweeper } from './continuation.sweeper.js';
 import { ContinuationUpdates } from './continuation-updates.js';
+import { PushBell } from './push-bell.js';
+import { PushController } from './push.controller.js';
+import { PushDoor } from './push-door.service.js';
+import { PushSweeper } from './push.sweeper.js';
+import { PushTokens } from './push-tokens.js';
 import { RemoteAgentExecutor } from './remote-agent.executor.js';
 import { RemoteFollower } from './remote-follower.js';
+import { RemotePushStore } from './remote-push.store.js';
 
-/** Room 10: remote work that outlives one call. */
+import { ThreadAnswerStore } from './thread-answer.store.js';
+import { ThreadDeliverer } from './thread-deliverer.js';
+import { ThreadPost } from './thread-post.js';
+import { ThreadSweeper } from './thread.sweeper.js';
+
+/** Room 11: remote work that outlives one call. */
 @Module({
-  imports: [PolicyModule, RegistryModule, TasksModule, A2AClientModule],
-  controllers: [ContinuationController],
+  imports: [PolicyModule, RegistryModule, TasksModule, A2AClientModule, WebhooksModule],
+  controllers: [ContinuationController, PushController],
   providers: [
     ContinuationStore,
     ContinuationListStore,
     ContinuationService,
     ContinuationSweeper,
+    ContinuationRetentionSweeper,
     ContinuationUpdates,
     RemoteFollower,
     RemoteAgentExecutor,
     CallKeeper,
+    PushBell,
+    PushDoor,
+    PushSweeper,
+    PushTokens,
+    RemotePushStore,
+    ThreadAnswerStore,
+    ThreadDeliverer,
+    ThreadPost,
+    ThreadSweeper,
   ],
   exports: [ContinuationService],
 })

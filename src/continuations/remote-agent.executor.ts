@@ -1,11 +1,10 @@
-import { Inject, Injectable } from '@nestjs/common';
-import { A2AClientService, type RemoteCall } from '../a2a-client/a2a-client.service.js';
+import { Injectable } from '@nestjs/common';
+import { A2AClientService, type MessageCall, type RemoteCall } from '../a2a-client/a2a-client.service.js';
 import { RialtoError } from '../kernel/errors.js';
-import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
-import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { newId, type ActId } from '../kernel/ids.js';
+import { isJsonObject, storableText, type Json, type JsonObject } from '../kernel/json.js';
 import { keptJson } from '../platform/secrets/kept-json.js';
 import type { StreamResponse } from '../protocol/a2a/model.js';
-import { interruptedStates, terminalStates } from '../protocol/a2a/states.js';
 import { canonicalName } from '../protocol/mcp/tool-names.js';
 import { dispatchMember } from '../registry/own-routing.service.js';
 import type { ExecutorConfig } from '../registry/published.types.js';
@@ -13,7 +12,9 @@ import { RegistryService } from '../registry/registry.service.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../tasks/executor.port.js';
 import { ContinuationStore, type Followed } from './continuation.store.js';
+import { isSettled, stateAfter } from '../tasks/task-stream.service.js';
 import { ContinuationUpdates } from './continuation-updates.js';
+import { PushTokens } from './push-tokens.js';
 import { RemoteFollower } from './remote-follower.js';
 import { handleOf, memoOf, outward, outwardId, type RemoteMemo } from './remote-message.js';
 import { RemoteMirror } from './remote-mirror.js';
@@ -38,7 +39,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
     private readonly follower: RemoteFollower,
     private readonly updates: ContinuationUpdates,
     private readonly store: ContinuationStore,
-    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly pushes: PushTokens,
   ) {}
 
   async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
@@ -64,18 +65,21 @@ export class RemoteAgentExecutor implements TaskExecutor {
   private async *send(run: TaskRun, call: RemoteCall, memo: RemoteMemo | undefined): AsyncGenerator<TaskUpdate, void> {
     const mirror = new RemoteMirror(run);
     const params = { message: outward(run, call.skillId, memo), configuration: { returnImmediately: true } };
+    const pushUrl = this.pushes.urlFor(call.agent, { taskId: run.task.id, orgId: run.task.orgId });
     const { messageId } = params.message;
+    const id = newId<ActId>();
     let followed: Followed | undefined;
     const remember = (handle: { taskId: string; contextId?: string }, event?: StreamResponse): TaskUpdate => {
       const update = { memo: { ...handle, messageId } };
-      if (event && isSettled(event)) return update;
-      const opened = this.updates.open(run, call, handle.taskId);
-      followed = opened.followed;
+      const state = event && stateAfter({ body: event });
+      if (state && isSettled(state)) return update;
+      const opened = this.updates.open(run, call, handle.taskId, id);
+      followed = { ...opened.followed, actId: null }; // this process ends its call itself; the row is for whoever comes after it
       return { ...update, rows: [opened.row] };
     };
     let isKnown = false;
     try {
-      for await (const event of this.events(run, call, params)) {
+      for await (const event of this.events(run, { ...call, id, params, pushUrl })) {
         const handle = handleOf(event);
         if (handle && !isKnown) {
           isKnown = true;
@@ -91,19 +95,14 @@ export class RemoteAgentExecutor implements TaskExecutor {
     }
     if (!followed && memo) yield remember(memo);
     if (!followed) throw new RialtoError('remote_invalid_response', { message: 'the remote agent named no task' });
-    yield* this.follower.follow({ run, call, followed, mirror }, this.settings.A2A_CONTINUATION_PRECLAIM_WAIT_MS);
+    yield* this.follower.follow({ run, call, followed, mirror }, this.updates.firstWaitMs);
   }
 
   /** As a stream where the agent has one; it may be as long as the work. */
-  private async *events(
-    run: TaskRun,
-    call: RemoteCall,
-    params: Parameters<A2AClientService['send']>[1]['params'],
-  ): AsyncGenerator<StreamResponse, void> {
+  private async *events(run: TaskRun, call: MessageCall): AsyncGenerator<StreamResponse, void> {
     const { maxRemoteWorkMs: timeoutMs } = this.updates.budget;
-    if (call.agent.card?.capabilities.streaming === true)
-      yield* this.client.stream(run.ctx, { ...call, timeoutMs, params });
-    else yield await this.client.send(run.ctx, { ...call, params });
+    if (call.agent.card?.capabilities.streaming === true) yield* this.client.stream(run.ctx, { ...call, timeoutMs });
+    else yield await this.client.send(run.ctx, call);
   }
 
   private async callOf(run: Omit<TaskRun, 'signal' | 'earlier'> & { signal?: AbortSignal }): Promise<RemoteCall> {
@@ -120,15 +119,23 @@ export class RemoteAgentExecutor implements TaskExecutor {
       sessionId: run.task.id,
       timeoutMs: agent.row.timeoutMs ?? callTimeoutMs,
       signal: run.signal,
+      args: argsOf(run),
       ...(dispatch && {
         dispatch: {
-          workType: `transparent:${skill.slice(0, 200)}`,
+          workType: `transparent:${storableText(skill, 200)}`,
           input: keptJson(run.message.parts as unknown as Json),
           isPlaced: false,
         },
       }),
     };
   }
+}
+
+/** Of a task that was adopted from a call: what it was called with. A message to an agent of ours has no arguments. */
+function argsOf({ agent, task }: Pick<TaskRun, 'agent' | 'task'>): JsonObject | undefined {
+  const isAdopted = agent.id === (agent.executor as RemoteConfig).agentId;
+  const args = isAdopted ? task.history[0]?.parts[0]?.data : undefined;
+  return isJsonObject(args) ? args : undefined;
 }
 
 /** What was decided of a task whose caller named no agent. */
@@ -141,12 +148,6 @@ function dispatchOf(metadata: JsonObject | undefined): JsonObject | undefined {
 function skillOf({ card }: RegisteredAgent, asked: Json | undefined, configured: string | undefined): string {
   const known = typeof asked === 'string' && card?.skills.some(({ id }) => id === asked) ? asked : undefined;
   return known ?? configured ?? card?.skills[0]?.id ?? 'chat';
-}
-
-function isSettled(event: StreamResponse): boolean {
-  const state =
-    'task' in event ? event.task.status.state : 'statusUpdate' in event ? event.statusUpdate.status.state : undefined;
-  return state !== undefined && (terminalStates.has(state) || interruptedStates.has(state));
 }
 
 /** The line broke, or the remote is busy: the task there may well go on. */

@@ -10,12 +10,16 @@ import { afterRun, isPassing, pollPause, timeOfAttempts } from './continuation-p
 import { ContinuationUpdates, troubleOf } from './continuation-updates.js';
 import { ContinuationStore, type Followed } from './continuation.store.js';
 import { EventTap } from './event-tap.js';
+import { PushBell, type PushEar } from './push-bell.js';
 import type { RemoteMemo } from './remote-message.js';
+import { RemotePushStore } from './remote-push.store.js';
 import { RemoteMirror } from './remote-mirror.js';
 import { Turns } from './turns.js';
 
 /** Looks at one agent at a time, by this process. */
 const looksPerAgent = 8;
+/** Between two looks that were called for by pushes. */
+const leastPauseMs = 250;
 
 /** One remote task while one run follows it. */
 export interface Following {
@@ -23,6 +27,12 @@ export interface Following {
   readonly call: RemoteCall;
   readonly followed: Followed;
   readonly mirror: RemoteMirror;
+}
+
+/** What a run hears beside its looks. */
+interface Ears {
+  readonly tap: EventTap | undefined;
+  readonly ear: PushEar;
 }
 
 /** How a run has fared. */
@@ -33,8 +43,8 @@ interface Progress {
 }
 
 /**
- * Follows remote tasks to their end: by their stream as long as there is one, and by looks; at the end of the run they are put off, or
- * given up at the limits (AN-63…AN-76).
+ * Follows remote tasks to their end: by their stream as long as there is one, by looks, and by looks that their agents call for; at the
+ * end of the run they are put off, or given up at the limits (AN-63…AN-76).
  */
 @Injectable()
 export class RemoteFollower {
@@ -44,6 +54,8 @@ export class RemoteFollower {
     private readonly client: A2AClientService,
     private readonly store: ContinuationStore,
     private readonly updates: ContinuationUpdates,
+    private readonly pushes: RemotePushStore,
+    private readonly bell: PushBell,
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
@@ -67,6 +79,7 @@ export class RemoteFollower {
     const streamMs = waitMs + timeOfAttempts(followed.attempts, budget);
     const progress: Progress = { polls: 0 };
     const tap = this.tap(following);
+    const ear = this.bell.listen(run.task.id);
     try {
       for (;;) {
         yield* this.look(following, progress);
@@ -79,10 +92,11 @@ export class RemoteFollower {
           yield this.letGo(following, { ...followed, attempts, leftMs }, progress);
           return;
         }
-        yield* this.listen(following, tap, pause);
+        yield* this.listen(following, { tap, ear }, pause);
         if (mirror.isSettled || run.signal.aborted) return;
       }
     } finally {
+      ear.close();
       tap?.close();
     }
   }
@@ -94,6 +108,7 @@ export class RemoteFollower {
     progress.polls++;
     progress.retryAfterMs = undefined;
     try {
+      if (mayPush(call)) await this.pushes.forget(run.task.id);
       const task = await this.turns.take(call.agent.row.id, () => this.client.getTask(run.ctx, ask));
       yield* this.mirrored(following, { task }, progress.polls);
     } catch (thrown) {
@@ -104,6 +119,7 @@ export class RemoteFollower {
       if (seconds > 0) progress.retryAfterMs = seconds * 1_000;
       if (isPassing(error)) return;
       mirror.isSettled = true;
+      if (error.code === 'denied') void this.endDenied(following, progress.lastError);
       yield this.updates.failed(call, followed, progress, error);
     }
   }
@@ -118,13 +134,16 @@ export class RemoteFollower {
     });
   }
 
-  /** What the stream says within so many milliseconds; without one only they pass. */
-  private async *listen(following: Following, tap: EventTap | undefined, ms: number): AsyncGenerator<TaskUpdate, void> {
+  /** What the stream says within so many milliseconds, or until a push; without a stream only they pass. */
+  private async *listen(following: Following, { tap, ear }: Ears, ms: number): AsyncGenerator<TaskUpdate, void> {
     const { run, mirror } = following;
-    const until = systemClock.elapsed() + ms;
+    const begunAt = systemClock.elapsed();
+    let until = begunAt + ms;
     for (let left = ms; left > 0 && !mirror.isSettled; left = until - systemClock.elapsed()) {
-      const event = tap ? await tap.next(left, run.signal) : await passed(left, run.signal);
+      const signal = AbortSignal.any([run.signal, ear.signal]);
+      const event = tap ? await tap.next(left, signal) : await passed(left, signal);
       if (run.signal.aborted) return;
+      if (ear.heard()) until = Math.min(until, begunAt + leastPauseMs);
       if (event) yield* this.mirrored(following, event, 0);
     }
   }
@@ -141,15 +160,31 @@ export class RemoteFollower {
   }
 
   /** What follows when the remote still works at the end of a run. */
-  private letGo({ run, call }: Following, followed: Followed, progress: Progress): TaskUpdate {
+  private letGo(following: Following, followed: Followed, progress: Progress): TaskUpdate {
+    const { call } = following;
     const next = afterRun({ ...followed, retryAfterMs: progress.retryAfterMs }, this.updates.budget);
     const { polls, lastError } = progress;
     if (next.kind === 'again') return this.updates.putOff(followed, { polls, lastError }, next.inMs);
-    const timeoutMs = this.settings.A2A_CONTINUATION_POLL_TIMEOUT_MS;
-    const stop = { ...call, taskId: followed.remoteTaskId, timeoutMs, signal: undefined };
-    void this.client.cancel(run.ctx, stop).catch(() => undefined); // what it says to that changes nothing
+    void this.tellToStop(following).catch(() => undefined); // what it says to that changes nothing
     return this.updates.late(call, followed, { polls, lastError }, next.why);
   }
+
+  private tellToStop({ run, call, followed }: Following): Promise<unknown> {
+    const timeoutMs = this.settings.A2A_CONTINUATION_POLL_TIMEOUT_MS;
+    return this.client.cancel(run.ctx, { ...call, taskId: followed.remoteTaskId, timeoutMs, signal: undefined });
+  }
+
+  /** Its caller may no longer use the agent: the work is not theirs to leave running. What fails is told again by the sweeper. */
+  private async endDenied(following: Following, lastError: string | undefined): Promise<void> {
+    const { taskId, remoteTaskId } = following.followed;
+    await this.tellToStop(following)
+      .then(() => this.store.close(taskId, remoteTaskId, 'failed', lastError))
+      .catch(() => undefined);
+  }
+}
+
+function mayPush({ agent: { card } }: RemoteCall): boolean {
+  return card?.capabilities.pushNotifications === true;
 }
 
 async function passed(ms: number, signal: AbortSignal): Promise<undefined> {

@@ -1,0 +1,60 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { Vault } from '../platform/secrets/vault.js';
+import type { RegisteredAgent } from '../registry/registry.types.js';
+
+/** The task of ours that a remote agent may push for. */
+export interface PushKey {
+  readonly taskId: string;
+  readonly orgId: string;
+}
+
+const shape = /^[A-Za-z0-9_-]{86}$/;
+const idBytes = 16;
+
+/**
+ * Addresses that remote agents push to, one for each task: `/api/a2a/pushes/<base64url of task id, org id and hmac-sha256>`, the key
+ * derived from the deployment's. Nothing is stored: a token is recognised by its mark, and good for its own task alone.
+ */
+@Injectable()
+export class PushTokens {
+  private readonly key: Buffer;
+  private readonly base?: string;
+
+  constructor(
+    vault: Vault,
+    @Inject(SETTINGS) { RIALTO_PUBLIC_URL: base, production }: Pick<Settings, 'RIALTO_PUBLIC_URL' | 'production'>,
+  ) {
+    this.key = vault.derive('remote-push');
+    if (base !== undefined && (base.startsWith('https:') || !production)) this.base = base.replace(/\/+$/, '');
+  }
+
+  /** Where an agent may push; undefined for one that does not, and without a public address, https in production. */
+  urlFor({ card }: Pick<RegisteredAgent, 'card'>, key: PushKey): string | undefined {
+    if (this.base === undefined || card?.capabilities.pushNotifications !== true) return undefined;
+    return `${this.base}/api/a2a/pushes/${this.issue(key)}`;
+  }
+
+  issue({ taskId, orgId }: PushKey): string {
+    const ids = Buffer.from(`${taskId}${orgId}`.replaceAll('-', ''), 'hex');
+    return Buffer.concat([ids, this.macOf(ids)]).toString('base64url');
+  }
+
+  /** Undefined for whatever is no token of this deployment. */
+  open(token: string): PushKey | undefined {
+    if (!shape.test(token)) return undefined;
+    const bytes = Buffer.from(token, 'base64url');
+    const ids = bytes.subarray(0, 2 * idBytes);
+    if (!timingSafeEqual(bytes.subarray(2 * idBytes), this.macOf(ids))) return undefined;
+    return { taskId: uuidOf(ids.subarray(0, idBytes)), orgId: uuidOf(ids.subarray(idBytes)) };
+  }
+
+  private macOf(ids: Buffer): Buffer {
+    return createHmac('sha256', this.key).update(ids).digest();
+  }
+}
+
+function uuidOf(bytes: Buffer): string {
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}

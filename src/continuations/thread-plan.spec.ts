@@ -1,0 +1,54 @@
+import { answerOf, mostTries, progressOf, verdictOf } from './thread-plan.js';
+
+const ids = { id: 'mark', threadId: 'general' };
+const task = (state: string, parts: object[] = [], words: object[] = []): never =>
+  ({
+    id: 'task',
+    agentName: 'far',
+    state,
+    artifacts: [{ artifactId: 'a', parts }],
+    ...(words.length > 0 && { statusMessage: { parts: words } }),
+  }) as never;
+
+describe('the plan of an answer to a thread', () => {
+  it('AN-75 ends with what took it, and tries again for three quarters of an hour at most', () => {
+    expect([200, 201, 204].map((status) => verdictOf(1, { status }, 0.5))).toEqual(Array(3).fill({ kind: 'received' }));
+    expect(verdictOf(1, { status: 410 }, 0.5)).toEqual({ kind: 'dead', why: 'gone' });
+    let ms = 0;
+    for (let attempt = 1; attempt < mostTries; attempt++) {
+      const next = verdictOf(attempt, { status: 302 }, 0.999);
+      expect(next.kind).toBe('again');
+      ms += (next as { inMs: number }).inMs;
+    }
+    expect(ms).toBeLessThan(52 * 60_000);
+    expect(verdictOf(mostTries, {}, 0.5)).toEqual({ kind: 'dead', why: 'exhausted' });
+    expect(verdictOf(mostTries, { status: 200 }, 0.5)).toEqual({ kind: 'received' });
+  });
+
+  it('pauses as its receiver asks, up to twice as long', () => {
+    expect(verdictOf(1, {}, 0)).toEqual({ kind: 'again', inMs: 800 });
+    expect(verdictOf(2, { status: 429, retryAfter: '8' }, 0.5)).toEqual({ kind: 'again', inMs: 8_000 });
+    expect(verdictOf(2, { status: 429, retryAfter: '3600' }, 0.5)).toEqual({ kind: 'again', inMs: 10_000 });
+    expect(verdictOf(2, { status: 429, retryAfter: 'soon' }, 0.5)).toEqual({ kind: 'again', inMs: 5_000 });
+  });
+
+  it('says what the agent said, in at most 16,000 characters', () => {
+    const head = { id: 'mark', thread: 'general', taskId: 'task', agent: 'far' };
+    expect(answerOf(task('TASK_STATE_COMPLETED', [{ text: 'one' }, { data: 1 }], [{ text: 'two' }]), ids)).toEqual({
+      ...head,
+      type: 'answer',
+      state: 'completed',
+      text: 'one\ntwo',
+    });
+    expect(answerOf(task('TASK_STATE_COMPLETED', [{ data: { n: 1 } }]), ids).text).toBe('{"n":1}');
+    expect(answerOf(task('TASK_STATE_CANCELED'), ids).text).toBe('The task ended as canceled.');
+    expect(answerOf(task('TASK_STATE_COMPLETED', [{ text: 'x'.repeat(20_000) }]), ids).text).toHaveLength(16_000);
+    expect(progressOf(task('TASK_STATE_WORKING', [{ text: 'part' }]), ids)).toEqual({
+      ...head,
+      type: 'progress',
+      state: 'working',
+      text: 'The agent far still works on it.',
+    });
+    expect(progressOf(task('TASK_STATE_WORKING', [], [{ text: 'half' }]), ids).text).toBe('half');
+  });
+});
