@@ -1,0 +1,73 @@
+import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
+import type { OrgId } from '../kernel/ids.js';
+import type { Offer, Program, UpstreamTransport } from './upstream.types.js';
+
+/** An MCP server that an org has registered. */
+@Entity('mcp_servers')
+@Index('uq_mcp_servers_server', ['orgId', 'serverId'], { unique: true })
+@Check('ck_mcp_servers_transport', `transport in ('streamable-http', 'sse', 'websocket', 'stdio')`)
+@Check(
+  'ck_mcp_servers_place',
+  `(transport = 'stdio') = (program is not null) and (transport = 'stdio') = (url is null)`,
+)
+export class McpServerEntity {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_mcp_servers' })
+  id: string;
+
+  @Column('uuid', { name: 'org_id' })
+  @ForeignKey('OrgEntity', { name: 'fk_mcp_servers_org' })
+  orgId: OrgId;
+
+  /** What its tools are prefixed with, and what policies call it. */
+  @Column('text', { name: 'server_id' })
+  serverId: string;
+
+  @Column('text')
+  name: string;
+
+  @Column('text')
+  transport: UpstreamTransport;
+
+  @Column('text', { nullable: true })
+  url: string | null;
+
+  @Column('jsonb', { nullable: true })
+  program: Program | null;
+
+  /** Sealed: its headers, or the environment of its program. */
+  @Column('text', { nullable: true })
+  secrets: string | null;
+
+  /** For people: values never leave. */
+  @Column('jsonb', { name: 'header_names' })
+  headerNames: string[];
+
+  @Column('jsonb', { name: 'env_names' })
+  envNames: string[];
+
+  @Column('integer', { name: 'timeout_ms' })
+  timeoutMs: number;
+
+  @Column('boolean', { name: 'auto_reconnect' })
+  autoReconnect: boolean;
+
+  /** Names as the server has them; empty: all (AE-21, AE-23). */
+  @Column('jsonb', { name: 'tool_allow_list' })
+  toolAllowList: string[];
+
+  @Column('jsonb', { name: 'resource_allow_list' })
+  resourceAllowList: string[];
+
+  /** As its bytes came, for schemas are relayed unchanged. */
+  @Column('json')
+  offer: Offer;
+
+  @Column('integer', { default: 1 })
+  revision: number;
+
+  @CreateDateColumn({ type: 'timestamptz', name: 'created_at' })
+  createdAt: Date;
+
+  @Column('timestamptz', { name: 'updated_at', default: () => 'now()' })
+  updatedAt: Date;
+}

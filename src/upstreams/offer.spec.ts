@@ -1,0 +1,77 @@
+import type { JsonObject } from '../kernel/json.js';
+import { RialtoError } from '../kernel/errors.js';
+import { readOffers } from './offer.js';
+
+describe('what a server offers', () => {
+  const tool = (name: unknown, more: object = {}) => ({ name, inputSchema: { type: 'object' }, ...more });
+  const asked = (pages: JsonObject[]) => {
+    const cursors: unknown[] = [];
+    const ask = (_: string, { cursor }: JsonObject): Promise<JsonObject> => {
+      cursors.push(cursor);
+      return Promise.resolve(pages[Math.min(cursors.length, pages.length) - 1]!);
+    };
+    return { tools: async () => (await readOffers(ask, { tools: {} })).tools, cursors };
+  };
+  const names = async (...pages: JsonObject[]) => (await asked(pages).tools()).map(({ name }) => name);
+
+  it('is read page by page, in its order', async () => {
+    const { tools, cursors } = asked([{ tools: [tool('b')], nextCursor: 'two' }, { tools: [tool('a')] }] as never);
+    expect(await tools()).toEqual([tool('b'), tool('a')]);
+    expect(cursors).toEqual([undefined, 'two']);
+  });
+
+  it('leaves out what is no tool, and the second of a name', async () => {
+    const list = [
+      null,
+      1,
+      tool(''),
+      tool(7),
+      tool('x'.repeat(257)),
+      { name: 'bare' },
+      tool('a', { title: '1' }),
+      tool('a'),
+    ];
+    expect(await names({ tools: [...list, tool('b', { inputSchema: 'no' })] } as never)).toEqual(['a']);
+  });
+
+  it('is refused when it is no list, does not end, or cannot be kept', async () => {
+    const refused = { code: 'remote_invalid_response' };
+    await expect(names({})).rejects.toMatchObject(refused);
+    await expect(names({ tools: [], nextCursor: 'again' })).rejects.toMatchObject(refused);
+    const many = Array.from({ length: 2_001 }, (_, index) => tool(`t${index}`));
+    await expect(names({ tools: many } as never)).rejects.toMatchObject(refused);
+    const long = [tool('a', { description: 'x'.repeat(1_048_577) })];
+    await expect(names({ tools: long } as never)).rejects.toMatchObject(refused);
+  });
+
+  it('has resources, templates and prompts beside tools, where the server says so', async () => {
+    const lists: Record<string, JsonObject> = {
+      'resources/list': { resources: [{ uri: 'a://1' }, { uri: 1 }, { uri: 'a://1' }] },
+      'resources/templates/list': { resourceTemplates: [{ uriTemplate: 'a://{x}' }, {}] },
+      'prompts/list': { prompts: [{ name: 'p' }, { name: '' }] },
+    };
+    const asked: string[] = [];
+    const ask = (method: string): Promise<JsonObject> => {
+      asked.push(method);
+      return Promise.resolve(lists[method]!);
+    };
+    expect(await readOffers(ask, { resources: {}, prompts: {} })).toEqual({
+      tools: [],
+      resources: [{ uri: 'a://1' }],
+      templates: [{ uriTemplate: 'a://{x}' }],
+      prompts: [{ name: 'p' }],
+    });
+    expect(asked).toEqual(Object.keys(lists));
+  });
+
+  it('has no templates where the server does not know the method, and the first of too many resources', async () => {
+    const relayed = { code: -32_601, message: 'no' };
+    const resources = Array.from({ length: 2_001 }, (_, index) => ({ uri: `a://${index}` }));
+    const ask = (method: string): Promise<JsonObject> =>
+      method === 'resources/list'
+        ? Promise.resolve({ resources })
+        : Promise.reject(new RialtoError('remote_error', { data: { relayed } }));
+    const offers = await readOffers(ask, { resources: {} });
+    expect([offers.resources.length, offers.templates]).toEqual([2_000, []]);
+  });
+});

@@ -1,0 +1,162 @@
+import { RialtoError } from '../kernel/errors.js';
+import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import type { Peer } from '../kernel/peer.js';
+import { isLogLevel, weightOf } from '../protocol/mcp/log-levels.js';
+
+/** What an MCP server may ask of its client, and the capability that has it (MCP, client features). */
+const askable: Readonly<Record<string, string>> = {
+  'sampling/createMessage': 'sampling',
+  'elicitation/create': 'elicitation',
+  'roots/list': 'roots',
+};
+/** What a client hears that did not say what it wants to. */
+const usualLevel = 'info';
+const maxRounds = 10;
+/** Of one result. */
+const maxQuestions = 100;
+
+const refusedCode = -32_000;
+const methodNotFoundCode = -32_601;
+
+/** An answer that is none, to a question of a server: an error of the protocol. */
+class Refused extends Error {
+  constructor(
+    readonly code: number,
+    message: string,
+    readonly data?: unknown,
+  ) {
+    super(message);
+  }
+}
+
+/** What we say that our callers can be asked for; who cannot is kept from it by `askPeer`. */
+export const relayedCapabilities = {
+  sampling: {},
+  elicitation: { form: {}, url: {} },
+  roots: { listChanged: true },
+} as const;
+
+const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
+const logLevelKey = 'io.modelcontextprotocol/logLevel';
+/** What it has is asked for as by somebody who can be asked everything: some list less to others. */
+export const offering: JsonObject = { [capabilitiesKey]: relayedCapabilities };
+
+/**
+ * Hands a question of a server to the one client whose calls it serves. Throws Refused: there is none, or several and nobody knows whom it
+ * means; it cannot be asked for that; it refuses (AE-33, AE-64, AE-66).
+ */
+export async function askPeer(
+  peer: Peer | undefined,
+  method: string,
+  params: JsonObject,
+  signal: AbortSignal | undefined,
+): Promise<JsonObject> {
+  const capability = askable[method];
+  if (capability === undefined) throw new Refused(methodNotFoundCode, 'Method not found');
+  if (!peer) throw new Refused(refusedCode, `nobody can be asked for ${method} now`);
+  if (!canAnswer(peer, capability, params)) throw new Refused(refusedCode, `the caller does not support ${method}`);
+  try {
+    return await peer.ask(method, params, signal);
+  } catch (thrown) {
+    const error = RialtoError.from(thrown);
+    const { code = refusedCode, message = error.message, data } = (error.data?.relayed ?? {}) as Partial<Refused>;
+    throw new Refused(code, message, data);
+  }
+}
+
+/** Elicitation without a mode is by form, which every client has that has any (specification 2025-11-25, elicitation). */
+function canAnswer({ capabilities }: Peer, capability: string, params: JsonObject): boolean {
+  const declared = capabilities[capability];
+  if (!isJsonObject(declared)) return false;
+  return capability !== 'elicitation' || params.mode !== 'url' || isJsonObject(declared.url);
+}
+
+/** Hands on what a server says, unless it is a log message less weighty than its hearer wants. */
+export function tellPeer(peer: Peer, method: string, params: JsonObject): void {
+  if (method === 'notifications/message' && !isWanted(peer, params.level)) return;
+  peer.tell(method, params);
+}
+
+/** Whether a level says more than another. */
+export function isMoreTalkative(level: string, than: string | undefined): boolean {
+  return than === undefined || weightOf(level) < weightOf(than);
+}
+
+function isWanted({ era, logLevel = era === 'legacy' ? usualLevel : undefined }: Peer, level: unknown): boolean {
+  return logLevel !== undefined && isLogLevel(level) && weightOf(level) >= weightOf(logLevel);
+}
+
+/** A result of the 2026-07-28 revision that asks something first. */
+export function asksFirst(result: JsonObject): boolean {
+  return result.resultType === 'input_required';
+}
+
+/**
+ * Asks for a result until it is there: what the server wants to know first is asked of the caller and sent with the next request. One
+ * that speaks the same revision gets the questions themselves. Throws `remote_invalid_response` for a server that does not stop.
+ */
+export async function inRounds(
+  peer: Peer | undefined,
+  signal: AbortSignal | undefined,
+  send: (answers: JsonObject | undefined) => Promise<JsonObject>,
+): Promise<JsonObject> {
+  let answers = peer?.answers;
+  for (let round = 0; round < maxRounds; round++) {
+    const result = await send(answers);
+    if (!asksFirst(result) || peer?.era === 'modern') return result;
+    const { requestState } = result;
+    answers = {
+      inputResponses: await answered(peer, result, signal),
+      ...(requestState !== undefined && { requestState }),
+    };
+  }
+  throw new RialtoError('remote_invalid_response', { message: `the MCP server asked more than ${maxRounds} times` });
+}
+
+/**
+ * The questions of a result, by the names it gave them. Throws `remote_invalid_response` for what are none, or more than anybody would
+ * answer.
+ */
+export function questionsOf({ inputRequests = {} }: JsonObject): readonly (readonly [string, Question])[] {
+  const entries = isJsonObject(inputRequests) ? Object.entries(inputRequests) : undefined;
+  if (!entries || entries.length > maxQuestions || !entries.every(([, question]) => isQuestion(question)))
+    throw new RialtoError('remote_invalid_response', { message: 'the MCP server asks what cannot be asked' });
+  return entries as unknown as [string, Question][];
+}
+
+interface Question {
+  readonly method: string;
+  readonly params?: JsonObject;
+}
+
+function isQuestion(question: unknown): boolean {
+  if (!isJsonObject(question) || typeof question.method !== 'string') return false;
+  return Object.hasOwn(askable, question.method) && (question.params === undefined || isJsonObject(question.params));
+}
+
+/** Where one of them is not answered, nobody waits for the others. */
+async function answered(peer: Peer | undefined, result: JsonObject, signal?: AbortSignal): Promise<JsonObject> {
+  const over = new AbortController();
+  const until = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
+  const entries = questionsOf(result).map(async ([name, { method, params = {} }]) => {
+    return [name, await askPeer(peer, method, params, until)] as const;
+  });
+  try {
+    return Object.fromEntries(await Promise.all(entries));
+  } finally {
+    over.abort();
+  }
+}
+
+/** What a request of the 2026-07-28 revision says of its caller. */
+export function envelopeOf(peer: Peer | undefined): JsonObject {
+  return {
+    [capabilitiesKey]: peer?.capabilities ?? {},
+    ...(peer?.logLevel !== undefined && { [logLevelKey]: peer.logLevel }),
+  };
+}
+
+export function tellProgress(peer: Peer | undefined, progress: JsonObject): void {
+  if (peer?.progressToken === undefined) return;
+  peer.tell('notifications/progress', { ...progress, progressToken: peer.progressToken });
+}

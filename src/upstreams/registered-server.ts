@@ -1,0 +1,56 @@
+import { upstreamName } from '../protocol/mcp/tool-names.js';
+import { matchesTemplate, templateStart } from '../protocol/mcp/uri-template.js';
+import type { McpServerEntity } from './mcp-server.entity.js';
+import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
+
+export function serverOf(row: McpServerEntity): RegisteredServer {
+  const { offer, toolAllowList } = row;
+  const server: RegisteredServer & { tools: UpstreamTool[]; prompts: UpstreamPrompt[] } = {
+    row,
+    tools: [],
+    resources: offer.resources.filter(({ uri }) => mayRead(row, uri)),
+    templates: offer.templates.filter(({ uriTemplate }) => mayRead(row, uriTemplate)),
+    prompts: [],
+  };
+  const canonical = (name: string): string => upstreamName(row.serverId, name);
+  for (const tool of offer.tools)
+    if (toolAllowList.length === 0 || toolAllowList.includes(tool.name))
+      server.tools.push({ server, tool, canonical: canonical(tool.name) });
+  for (const prompt of offer.prompts) server.prompts.push({ server, prompt, canonical: canonical(prompt.name) });
+  return server;
+}
+
+/** Whether an allow list lets a URI through, or a template: each of its entries is one or the other (AE-22). */
+export function mayRead({ resourceAllowList: allowed }: McpServerEntity, uri: string): boolean {
+  return (
+    allowed.length === 0 || allowed.some((entry) => entry === uri || (!climbs(uri) && matchesTemplate(entry, uri)))
+  );
+}
+
+/** What a server might take for another place than the text says: `..`, and separators that are encoded. */
+function climbs(uri: string): boolean {
+  const plain = uri.replace(/%2e/gi, '.');
+  return /(?:^|[/\\])\.{1,2}(?:$|[/\\?#])/.test(plain) || /%(?:2f|5c|25)|\\/i.test(uri);
+}
+
+/**
+ * Who is asked for a resource: whoever lists it, then whoever has a template for it, then whoever has resources that begin alike, then the
+ * first that has resources at all (AE-51, AE-52). Undefined when nobody has.
+ */
+export function ownerOfUri(servers: readonly RegisteredServer[], uri: string): RegisteredServer | undefined {
+  const able = servers.filter(({ row }) => row.offer.capabilities.resources);
+  return (
+    able.find(({ resources }) => resources.some((resource) => resource.uri === uri)) ??
+    able.find(({ templates }) => templates.some(({ uriTemplate }) => matchesTemplate(uriTemplate, uri))) ??
+    able.find((server) => startsOf(server).some((start) => uri.startsWith(start))) ??
+    able[0]
+  );
+}
+
+/** Scheme and authority of its resources, and what stands before the first expression of its templates. */
+function startsOf({ resources, templates }: RegisteredServer): string[] {
+  return [
+    ...resources.flatMap(({ uri }) => /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i.exec(uri)?.[0] ?? []),
+    ...templates.map(({ uriTemplate }) => templateStart(uriTemplate)).filter((start) => start.includes(':')),
+  ];
+}

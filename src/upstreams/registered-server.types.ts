@@ -1,0 +1,27 @@
+import type { McpServerEntity } from './mcp-server.entity.js';
+import type { OfferedPrompt, OfferedResource, OfferedTemplate, OfferedTool } from './upstream.types.js';
+
+/** A tool of an MCP server, as it may be called. */
+export interface UpstreamTool {
+  readonly server: RegisteredServer;
+  /** `<serverId>__<tool>`: what policies, events and the audit call it. */
+  readonly canonical: string;
+  /** As its server says it. */
+  readonly tool: OfferedTool;
+}
+
+export interface UpstreamPrompt {
+  readonly server: RegisteredServer;
+  /** `<serverId>__<prompt>`. */
+  readonly canonical: string;
+  readonly prompt: OfferedPrompt;
+}
+
+/** An MCP server, and of what it has that which its allow lists let through. */
+export interface RegisteredServer {
+  readonly row: McpServerEntity;
+  readonly tools: readonly UpstreamTool[];
+  readonly resources: readonly OfferedResource[];
+  readonly templates: readonly OfferedTemplate[];
+  readonly prompts: readonly UpstreamPrompt[];
+}

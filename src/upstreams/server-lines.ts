@@ -1,0 +1,106 @@
+import { RialtoError } from '../kernel/errors.js';
+import type { JsonObject } from '../kernel/json.js';
+import type { Peer } from '../kernel/peer.js';
+import type { CallOptions, UpstreamConnection } from './upstream-connection.js';
+
+/** Of single clients, besides the one that everybody uses. */
+const mostOwn = 15;
+const idleOwnMs = 60_000;
+
+export interface LineMaker {
+  /** @param peer whose line it is; absent: everybody's, which tells of changes. */
+  make(era: 'auto' | 'legacy', peer?: Peer): UpstreamConnection;
+  /** Whether one line more may be opened just now. */
+  mayMake(): boolean;
+}
+
+/**
+ * The lines of one process to one server. All calls share one. What a server of the 2025 era asks, or keeps of an answer, does not say which
+ * call it is for: a client that can be asked has a line of its own, so that nobody is asked for what another caused.
+ */
+export class ServerLines {
+  readonly main: UpstreamConnection;
+  /** By the keys of their clients. */
+  private readonly own = new Map<string, UpstreamConnection>();
+  private speaksLegacy?: boolean;
+
+  /** @param isModern whether it spoke the 2026-07-28 revision when it was asked last. */
+  constructor(
+    private readonly maker: LineMaker,
+    private readonly isModern: boolean,
+  ) {
+    this.main = maker.make('auto');
+  }
+
+  get count(): number {
+    return 1 + this.own.size;
+  }
+
+  /** For how long nobody used any of them, in milliseconds; 0 while somebody does. */
+  get idleMs(): number {
+    return Math.min(this.main.idleMs, ...[...this.own.values()].map(({ idleMs }) => idleMs));
+  }
+
+  /** Throws as UpstreamConnection.request does. */
+  async request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+    const line = this.ownOf(options.peer);
+    if (!line) return this.main.request(method, params, options);
+    try {
+      await line.ready(options);
+      this.speaksLegacy = true;
+    } catch (thrown) {
+      if (this.speaksLegacy || !isRefusal(thrown)) throw thrown;
+      this.speaksLegacy = false;
+      this.dropOwn(options.peer!.key);
+      return this.main.request(method, params, options);
+    }
+    return line.request(method, params, options);
+  }
+
+  /** Closes lines of single clients that nobody used for a while. True when there was any. */
+  reapOwn(afterMs = idleOwnMs): boolean {
+    const idle = [...this.own].filter(([, line]) => line.idleMs > afterMs);
+    for (const [key] of idle) this.dropOwn(key);
+    return idle.length > 0;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.main, ...this.own.values()].map((line) => line.close()));
+  }
+
+  /**
+   * The line of a client of the 2025 era that can be asked, if its server speaks that too. Without room for one more it shares the one of
+   * all, where nothing is asked.
+   */
+  private ownOf(peer: Peer | undefined): UpstreamConnection | undefined {
+    if (peer?.era !== 'legacy' || !peer.wantsAlone || this.speaksLegacy === false) return undefined;
+    const known = this.own.get(peer.key);
+    if (known) return known;
+    if (!this.hasRoom()) return undefined;
+    const line = this.maker.make(this.mainEra === 'modern' ? 'legacy' : 'auto', peer);
+    this.own.set(peer.key, line);
+    return line;
+  }
+
+  private hasRoom(): boolean {
+    const isFree = (): boolean => this.own.size < mostOwn && this.maker.mayMake();
+    return isFree() || (this.reapOwn(0) && isFree());
+  }
+
+  private get mainEra(): 'legacy' | 'modern' {
+    return this.main.era ?? (this.isModern ? 'modern' : 'legacy');
+  }
+
+  private dropOwn(key: string): void {
+    void this.own.get(key)?.close();
+    this.own.delete(key);
+  }
+}
+
+/** The server understood, and will not: no failure of the line. */
+function isRefusal(thrown: unknown): boolean {
+  const { code, data } = RialtoError.from(thrown);
+  if (code === 'remote_error') return true;
+  const status = data?.upstreamStatus;
+  return typeof status === 'number' && status >= 400 && status < 500 && status !== 401 && status !== 403;
+}

@@ -1,0 +1,46 @@
+import { accessSync, constants } from 'node:fs';
+import { Inject, Injectable } from '@nestjs/common';
+import { RialtoError } from '../kernel/errors.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import type { StdioCommand, Wardens } from './stdio-command.js';
+import type { Endpoint } from './upstream-places.js';
+
+/** Which programs may be started: those that the operator has written down, and where the operator says so any (requirements 1.8). */
+@Injectable()
+export class StdioCatalogue {
+  readonly wardens: Wardens = { setpriv: isThere('/usr/bin/setpriv'), prlimit: isThere('/usr/bin/prlimit') };
+  private readonly mayBeAny: boolean;
+
+  constructor(@Inject(SETTINGS) private readonly settings: Settings) {
+    this.mayBeAny = !settings.production || settings.RIALTO_STDIO_COMMANDS === 'any';
+  }
+
+  /** Throws `unprocessable` for a program that may not be started so. */
+  commandOf({ program, env }: Extract<Endpoint, { transport: 'stdio' }>): StdioCommand {
+    const { command, args, cwd } = program;
+    const entry = this.settings.configFile.stdioCommands.find(({ name }) => name === command);
+    if (!entry && this.mayBeAny) return { command, args, cwd, env };
+    if (!entry)
+      throw refused(
+        'is no program that the operator has allowed',
+        'stdioCommands in the configuration file names those that are',
+      );
+    if (args.length > 0 || cwd !== undefined) throw refused('has its arguments and its folder from the operator');
+    const foreign = Object.keys(env).find((name) => !entry.env.includes(name));
+    if (foreign !== undefined) throw refused(`takes no variable ${foreign}`);
+    return { ...entry, env };
+  }
+}
+
+function refused(what: string, hint?: string): RialtoError {
+  return new RialtoError('unprocessable', { message: `this command ${what}`, hint });
+}
+
+function isThere(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

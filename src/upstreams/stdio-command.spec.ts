@@ -1,0 +1,27 @@
+import { argvOf, environmentOf } from './stdio-command.js';
+
+describe('how a program is started', () => {
+  const command = { command: '/opt/server', args: ['--root', 'a b'], env: { TOKEN: 't' } };
+
+  it('is held by what this machine has', () => {
+    const none = { setpriv: false, prlimit: false };
+    expect(argvOf(command, none)).toEqual(['/opt/server', '--root', 'a b']);
+    const limits = { memoryMb: 1, processes: 2, cpuSeconds: 3, fileMb: 4, files: 5 };
+    expect(argvOf({ ...command, limits }, { setpriv: true, prlimit: true }).join(' ')).toBe(
+      'setpriv --pdeathsig KILL -- prlimit --core=0 --nofile=5 --as=1048576 --nproc=2 --cpu=3 --fsize=4194304 -- /opt/server --root a b',
+    );
+    expect(argvOf(command, { setpriv: false, prlimit: true })).toEqual([
+      ...['prlimit', '--core=0', '--nofile=1024', '--'],
+      ...['/opt/server', '--root', 'a b'],
+    ]);
+  });
+
+  it('has nothing of ours around it', () => {
+    expect(environmentOf(command, '/home')).toEqual({
+      PATH: expect.stringContaining('/usr/bin'),
+      HOME: '/home',
+      LANG: 'C.UTF-8',
+      TOKEN: 't',
+    });
+  });
+});

@@ -1,0 +1,49 @@
+import type { StdioLimits } from '../platform/config/config-file.js';
+
+/** A program as it is started: nothing of ours is in its environment. */
+export interface StdioCommand {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Absent: a folder of its own, that goes with it. */
+  readonly cwd?: string;
+  readonly limits?: StdioLimits;
+}
+
+/** Programs of Linux that hold a child to its limits, as far as this machine has them. */
+export interface Wardens {
+  readonly setpriv: boolean;
+  readonly prlimit: boolean;
+}
+
+const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const defaultFiles = 1_024;
+
+/**
+ * The words that start a program (reliability-security 4.11): it ends with this process even when that is killed, and takes no more than it
+ * may. Pure.
+ */
+export function argvOf({ command, args, limits }: StdioCommand, { setpriv, prlimit }: Wardens): string[] {
+  const { memoryMb, processes, files = defaultFiles, cpuSeconds, fileMb } = limits ?? {};
+  const bounds = [
+    ['--core', 0],
+    ['--nofile', files],
+    ['--as', memoryMb && memoryMb * 1_048_576],
+    ['--nproc', processes],
+    ['--cpu', cpuSeconds],
+    ['--fsize', fileMb && fileMb * 1_048_576],
+  ] as const;
+  return [
+    ...(setpriv ? ['setpriv', '--pdeathsig', 'KILL', '--'] : []),
+    ...(prlimit
+      ? ['prlimit', ...bounds.flatMap(([flag, most]) => (most === undefined ? [] : [`${flag}=${most}`])), '--']
+      : []),
+    command,
+    ...args,
+  ];
+}
+
+/** All of its environment. @param home its folder. */
+export function environmentOf({ env }: StdioCommand, home: string): Record<string, string> {
+  return { PATH: searchPath, HOME: home, LANG: 'C.UTF-8', ...env };
+}

@@ -1,0 +1,155 @@
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
+import { RialtoError } from '../kernel/errors.js';
+import { isJsonObject } from '../kernel/json.js';
+import { parseJson } from '../protocol/jsonrpc.js';
+import { LineSplitter } from './line-splitter.js';
+import { argvOf, environmentOf, type StdioCommand, type Wardens } from './stdio-command.js';
+
+const maxLine = 1_048_576;
+const maxNote = 500;
+const notesPerSecond = 20;
+/** AE-44. */
+const politeMs = 5_000;
+const sternMs = 2_000;
+
+/**
+ * A line to a program of this machine: one JSON-RPC message a line on its standard input and output. It leads a process group of its own,
+ * which ends with the line; what it says on standard error is noted, a little a second.
+ */
+export class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  private child?: ChildProcessWithoutNullStreams;
+  private home?: string;
+  private ending?: Promise<void>;
+
+  constructor(
+    private readonly command: StdioCommand,
+    private readonly wardens: Wardens,
+    private readonly note: (line: string) => void,
+  ) {}
+
+  /** Throws `remote_transport` when the program cannot be started. */
+  async start(): Promise<void> {
+    this.home = mkdtempSync(join(tmpdir(), 'rialto-mcp-'));
+    const [program, ...args] = argvOf(this.command, this.wardens);
+    const child = spawn(program!, args, {
+      cwd: this.command.cwd ?? this.home,
+      env: environmentOf(this.command, this.home),
+      detached: true,
+      windowsHide: true,
+    });
+    this.child = child;
+    child.once('exit', () => this.over());
+    child.on('error', (error) => this.onerror?.(error));
+    child.stdin.on('error', (error) => this.onerror?.(error));
+    this.read(child);
+    this.listen(child);
+    try {
+      await once(child, 'spawn');
+    } catch (cause) {
+      this.over();
+      throw new RialtoError('remote_transport', { message: 'the program of the MCP server cannot be started', cause });
+    }
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const stdin = this.child?.stdin;
+    if (!stdin?.writable) throw new RialtoError('remote_transport', { message: 'the program of the MCP server ended' });
+    if (!stdin.write(`${JSON.stringify(message)}\n`)) await Promise.race([once(stdin, 'drain'), once(stdin, 'close')]);
+  }
+
+  /** Its input ends; then it is told to end, then made to, with whatever it started. */
+  close(): Promise<void> {
+    this.ending ??= this.end();
+    return this.ending;
+  }
+
+  private async end(): Promise<void> {
+    const { child } = this;
+    if (!child || child.pid === undefined) return this.over();
+    const gone = isOver(child) ? Promise.resolve() : once(child, 'exit').then(() => undefined);
+    child.stdin.end();
+    if (!(await within(gone, politeMs))) {
+      this.signal('SIGTERM');
+      await within(gone, sternMs);
+    }
+    this.signal('SIGKILL');
+    await within(gone, sternMs);
+    this.over();
+  }
+
+  private read(child: ChildProcessWithoutNullStreams): void {
+    const splitter = new LineSplitter(maxLine);
+    child.stdout.on('data', (chunk: Buffer) => {
+      const lines = splitter.take(chunk);
+      if (lines) for (const line of lines) this.heard(line);
+      else {
+        child.stdout.removeAllListeners('data').resume();
+        this.fail(`a line of more than ${maxLine} bytes`);
+      }
+    });
+  }
+
+  /** Programs print to their output what belongs elsewhere; that is no message, and no reason to end. */
+  private heard(line: string): void {
+    if (line.trim() === '') return;
+    const parsed = parseJson(line);
+    if (!parsed.ok || !isJsonObject(parsed.value) || parsed.value.jsonrpc !== '2.0')
+      return this.onerror?.(new RialtoError('remote_invalid_response', { message: 'a line that is no message' }));
+    this.onmessage?.(parsed.value as unknown as JSONRPCMessage);
+  }
+
+  private listen(child: ChildProcessWithoutNullStreams): void {
+    let left = notesPerSecond;
+    const refill = setInterval(() => (left = notesPerSecond), 1_000).unref();
+    child.once('close', () => clearInterval(refill));
+    child.stderr.on('data', (chunk: Buffer) => {
+      for (const line of chunk.toString('utf8').split('\n'))
+        if (line.trim() !== '' && left-- > 0) this.note(line.slice(0, maxNote));
+    });
+  }
+
+  private fail(what: string): void {
+    this.onerror?.(new RialtoError('remote_invalid_response', { message: `the MCP server said ${what}` }));
+    this.signal('SIGKILL');
+  }
+
+  private signal(name: NodeJS.Signals): void {
+    const pid = this.child?.pid;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, name);
+    } catch {
+      // nobody of the group is left
+    }
+  }
+
+  /** Once. What it started may be there still, though it is gone itself. */
+  private over(): void {
+    if (this.home === undefined) return;
+    this.signal('SIGKILL');
+    rmSync(this.home, { recursive: true, force: true });
+    this.home = undefined;
+    this.onclose?.();
+  }
+}
+
+function isOver(child: ChildProcessWithoutNullStreams): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}
+
+async function within(event: Promise<void>, ms: number): Promise<boolean> {
+  const timer = new AbortController();
+  const late = sleep(ms, false, { signal: timer.signal }).catch(() => false);
+  const isIt = await Promise.race([event.then(() => true), late]);
+  timer.abort();
+  return isIt;
+}

@@ -1,0 +1,173 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import type { Peer } from '../kernel/peer.js';
+import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
+import { asksFirst, questionsOf } from './peer-talk.js';
+import { mayRead, ownerOfUri } from './registered-server.js';
+import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
+import { UpstreamPool } from './upstream-pool.js';
+import { resultOf, type ResultKind } from './upstream-result.js';
+
+/** How often a server may ask its caller during one call, and how much it may tell, in characters; what is beyond is not handed on. */
+const mostQuestions = 100;
+const mostTold = 10_485_760;
+
+/** What is asked for by its canonical name; a name that means nothing is decided all the same, so that a denied one answers alike. */
+interface Asked {
+  readonly canonical: string;
+  readonly serverId: string;
+  /** The name that its caller used, where that is another. */
+  readonly legacyAlias?: string;
+}
+
+export interface UpstreamCall extends Asked {
+  readonly target?: UpstreamTool;
+  readonly args: JsonObject;
+}
+
+export interface PromptCall extends Asked {
+  readonly target?: UpstreamPrompt;
+}
+
+/** Tools, resources, prompts and completions of MCP servers: decided first, then answered as their server answers. */
+@Injectable()
+export class UpstreamCalls {
+  constructor(
+    private readonly pool: UpstreamPool,
+    private readonly verbs: VerbBus,
+  ) {}
+
+  /** Throws `denied`, `not_found` for a name that means nothing, and what UpstreamConnection.request throws. */
+  call(ctx: CallContext, { target, args, ...asked }: UpstreamCall): Promise<JsonObject> {
+    const decided = decidedOn(ctx, 'mcp_call', 'Tool', asked, args);
+    const params = { name: target?.tool.name ?? '', arguments: args };
+    return this.ask(decided, target?.server, 'tool', 'tools/call', params);
+  }
+
+  /** Asks whoever among `servers` has it, as far as anyone can tell. Throws as `call` does. */
+  read(ctx: CallContext, servers: readonly RegisteredServer[], uri: string): Promise<JsonObject> {
+    const server = ownerOfUri(servers, uri);
+    return this.ask(reading(ctx, server, uri), allowing(server, uri), 'resource', 'resources/read', { uri });
+  }
+
+  /**
+   * Who tells of the changes of a resource: decided as a reading of it. Throws `denied`, `not_found`, and `unprocessable` for a server that
+   * cannot.
+   */
+  watched(ctx: CallContext, servers: readonly RegisteredServer[], uri: string): Promise<RegisteredServer> {
+    const owner = ownerOfUri(servers, uri);
+    return this.verbs.around(reading(ctx, owner, uri), () => {
+      const server = allowing(owner, uri);
+      if (!server) return Promise.reject(new RialtoError('not_found', { message: 'no such resource' }));
+      const { resources } = server.row.offer.capabilities;
+      if (isJsonObject(resources) && resources.subscribe === true) return Promise.resolve(server);
+      const message = `the MCP server "${server.row.serverId}" does not tell of changes of its resources`;
+      return Promise.reject(new RialtoError('unprocessable', { message }));
+    });
+  }
+
+  /** Hears of the changes of a resource of a server that `watched` named, until what it returns is called. */
+  watch({ row }: RegisteredServer, uri: string): () => void {
+    return this.pool.watch(row, uri);
+  }
+
+  /** @param tell is told of each change of a watched resource. */
+  onUpdated(tell: (orgId: string, serverId: string, uri: string) => void): void {
+    this.pool.onUpdated(({ orgId, serverId }, uri) => tell(orgId, serverId, uri));
+  }
+
+  /** Throws as `call` does. */
+  prompt(ctx: CallContext, { target, ...asked }: PromptCall, args: JsonObject | undefined): Promise<JsonObject> {
+    const decided = decidedOn(ctx, 'mcp_prompt', 'Prompt', asked, args);
+    const params = { name: target?.prompt.name ?? '', ...(args && { arguments: args }) };
+    return this.ask(decided, target?.server, 'prompt', 'prompts/get', params);
+  }
+
+  /** An argument of a prompt: `params` are the protocol's, but for the name. Throws as `call` does. */
+  completePrompt(ctx: CallContext, { target, ...asked }: PromptCall, params: JsonObject): Promise<JsonObject> {
+    const ref = { type: 'ref/prompt', name: target?.prompt.name ?? '' };
+    const decided = decidedOn(ctx, 'mcp_prompt', 'Prompt', asked);
+    return this.ask(decided, target?.server, 'completion', 'completion/complete', { ...params, ref });
+  }
+
+  /** A part of a resource template. Throws as `call` does. */
+  completeUri(
+    ctx: CallContext,
+    servers: readonly RegisteredServer[],
+    uri: string,
+    params: JsonObject,
+  ): Promise<JsonObject> {
+    const server = ownerOfUri(servers, uri);
+    const decided = reading(ctx, server, uri);
+    const ref = { type: 'ref/resource', uri };
+    return this.ask(decided, allowing(server, uri), 'completion', 'completion/complete', { ...params, ref });
+  }
+
+  private ask(
+    decided: VerbCall,
+    server: RegisteredServer | undefined,
+    kind: ResultKind,
+    method: string,
+    params: JsonObject,
+  ): Promise<JsonObject> {
+    return this.verbs.around(decided, async () => {
+      if (!server) throw new RialtoError('not_found', { message: `no such ${kind}` });
+      const { row } = server;
+      const { signal } = decided.ctx;
+      const peer = this.decidedPeer(decided.ctx, row.serverId);
+      const answer = await this.pool.to(row).request(method, params, { timeoutMs: row.timeoutMs, signal, peer });
+      if (!asksFirst(answer)) return resultOf(answer, kind);
+      await this.decideQuestions(decided.ctx, row.serverId, answer);
+      return answer;
+    });
+  }
+
+  /** What the server asks of its caller is decided as a call of its tool of that name, and remembered like one. */
+  private decidedPeer(ctx: CallContext, serverId: string): Peer | undefined {
+    const { peer } = ctx;
+    if (!peer) return undefined;
+    const left = { questions: mostQuestions, told: mostTold };
+    const ask: Peer['ask'] = (method, params, signal) => {
+      if (--left.questions < 0)
+        return Promise.reject(new RialtoError('rate_limited', { message: `a call may ask ${mostQuestions} times` }));
+      return this.verbs.around(asking(ctx, serverId, method), () => peer.ask(method, params, signal));
+    };
+    const tell: Peer['tell'] = (method, params) => {
+      left.told -= JSON.stringify(params).length;
+      if (left.told >= 0) peer.tell(method, params);
+    };
+    return { ...peer, ask, tell };
+  }
+
+  private async decideQuestions(ctx: CallContext, serverId: string, result: JsonObject): Promise<void> {
+    for (const method of new Set(questionsOf(result).map(([, question]) => question.method)))
+      await this.verbs.around(asking(ctx, serverId, method), () => Promise.resolve());
+  }
+}
+
+function asking(ctx: CallContext, serverId: string, method: string): VerbCall {
+  const canonical = `${serverId}__${method}`;
+  return decidedOn(ctx, 'mcp_call', 'Tool', { canonical, serverId });
+}
+
+function decidedOn(
+  ctx: CallContext,
+  action: 'mcp_call' | 'mcp_prompt',
+  type: 'Tool' | 'Prompt',
+  { canonical, serverId, legacyAlias }: Asked,
+  args?: JsonObject,
+): VerbCall {
+  return { ctx, verb: canonical, action, resource: { type, id: canonical, parent: serverId }, legacyAlias, args };
+}
+
+function reading(ctx: CallContext, server: RegisteredServer | undefined, uri: string): VerbCall {
+  const resource = { type: 'Resource', id: uri, parent: server?.row.serverId } as const;
+  return { ctx, verb: uri, action: 'mcp_read', resource };
+}
+
+/** The server, unless its allow list keeps the URI back. */
+function allowing(server: RegisteredServer | undefined, uri: string): RegisteredServer | undefined {
+  return server && mayRead(server.row, uri) ? server : undefined;
+}

@@ -1,0 +1,399 @@
+import type { Client, Notification, Transport } from '@modelcontextprotocol/client';
+import { systemClock } from '../kernel/clock.js';
+import { patienceOf, unless } from '../kernel/patience.js';
+import type { Peer } from '../kernel/peer.js';
+import { RialtoError } from '../kernel/errors.js';
+import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import { VERSION } from '../platform/telemetry/version.js';
+import { pauseAfter } from './backoff.js';
+import { CallersAtWork } from './callers-at-work.js';
+import { readOffers } from './offer.js';
+import {
+  askPeer,
+  envelopeOf,
+  inRounds,
+  isMoreTalkative,
+  offering,
+  relayedCapabilities,
+  tellPeer,
+  tellProgress,
+} from './peer-talk.js';
+import { UpstreamEars } from './upstream-ears.js';
+import { isSessionGone, upstreamError } from './upstream-error.js';
+import type { Offer, UpstreamStatus } from './upstream.types.js';
+
+/** All pages of its lists together. */
+const offerMs = 60_000;
+/** Progress keeps a call alive, but not for ever. */
+const longestCallMs = 3_600_000;
+/** A server tells of each of its changes; they are read together. */
+const settleMs = 100;
+/** However often it says so. */
+const betweenLooksMs = 2_000;
+/** Of a server, open at once. */
+const maxQuestions = 200;
+/** By then a new line hears of changes; those of the time before are looked for. */
+const heardMs = 1_000;
+
+const listChanges = new Set(['tools', 'resources', 'prompts'].map((list) => `notifications/${list}/list_changed`));
+
+/** What it says while it serves a call is for whoever called. */
+const toldToPeers = new Set(['notifications/message', 'notifications/elicitation/complete']);
+
+/** Hands on whatever the server says, unread. */
+const anything = { '~standard': { version: 1 as const, vendor: 'rialto', validate: (value: unknown) => ({ value }) } };
+
+export interface ConnectionOptions {
+  /** What it is called in errors. */
+  readonly server: string;
+  readonly transport: () => Promise<Transport>;
+  /** False: after a failure nobody connects again until somebody asks for it. */
+  readonly autoReconnect: boolean;
+  /** Its lists changed, as it says. */
+  readonly changed: () => void;
+  /** `legacy`: without asking whether it speaks the 2026-07-28 revision. */
+  readonly era?: 'auto' | 'legacy';
+  /** The one client whose calls it serves: it may be asked what it declared. On a line of all nobody is asked anything. */
+  readonly owner?: Pick<Peer, 'capabilities'>;
+  /** A watched resource changed; present for a line that is to hear of changes at all. */
+  readonly updated?: (uri: string) => void;
+  readonly times?: ConnectionTimes;
+}
+
+export interface ConnectionTimes {
+  readonly connectMs: number;
+  /** After so many failures in a row. */
+  readonly pauseMs: (failures: number) => number;
+}
+
+const usualTimes: ConnectionTimes = {
+  connectMs: 20_000,
+  pauseMs: (failures) => pauseAfter(failures, Math.random()),
+};
+
+export interface CallOptions {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+  /** Who may be asked and told things meanwhile. */
+  readonly peer?: Peer;
+}
+
+/**
+ * The line of one process to one MCP server: opened when it is needed, opened again when it broke, after a pause that grows. A
+ * call that was sent is not sent twice, but for one that a server refused because it forgot the session.
+ */
+export class UpstreamConnection {
+  private client?: Client;
+  private opening?: Promise<Client>;
+  private failures = 0;
+  private failure?: RialtoError;
+  private waitUntil = 0;
+  private changing?: NodeJS.Timeout;
+  private lookedAt = -Infinity;
+  private reopening?: NodeJS.Timeout;
+  private isClosed = false;
+  private readonly callers = new CallersAtWork();
+  private questions = 0;
+  /** The level that its server logs at, since somebody wished it. */
+  private logLevel?: string;
+  private readonly ears?: UpstreamEars;
+  private usedAt = systemClock.elapsed();
+  private since?: number;
+
+  private readonly times: ConnectionTimes;
+
+  constructor(private readonly options: ConnectionOptions) {
+    this.times = options.times ?? usualTimes;
+    if (options.updated) this.ears = new UpstreamEars();
+  }
+
+  get status(): UpstreamStatus {
+    if (this.opening) return 'connecting';
+    if (this.failure) return 'error';
+    return this.client ? 'ready' : 'disconnected';
+  }
+
+  /** Why it failed last; undefined when it did not. */
+  get error(): RialtoError | undefined {
+    return this.failure;
+  }
+
+  /** Milliseconds since the epoch; undefined while there is no connection. */
+  get connectedAt(): number | undefined {
+    return this.client && this.since;
+  }
+
+  /** The generation of the protocol it speaks; undefined before it is open. */
+  get era(): 'legacy' | 'modern' | undefined {
+    const version = this.client?.getNegotiatedProtocolVersion();
+    return version === undefined ? undefined : version >= '2026' ? 'modern' : 'legacy';
+  }
+
+  /** For how long nobody used it, in milliseconds; 0 while somebody does, or watches something. */
+  get idleMs(): number {
+    return !this.callers.isIdle || this.opening || this.ears?.isWatching ? 0 : systemClock.elapsed() - this.usedAt;
+  }
+
+  /** What the server says of itself and has. Throws as `request` does. */
+  async offer(): Promise<Offer> {
+    const client = await this.open();
+    const capabilities = client.getServerCapabilities() ?? {};
+    const until = systemClock.elapsed() + offerMs;
+    const ask = (method: string, params: JsonObject) =>
+      this.request(
+        method,
+        { ...params, ...(this.era === 'modern' && { _meta: offering }) },
+        { timeoutMs: Math.max(1, until - systemClock.elapsed()) },
+      );
+    const instructions = client.getInstructions();
+    return {
+      protocolVersion: client.getNegotiatedProtocolVersion() ?? '',
+      serverInfo: { ...client.getServerVersion() },
+      ...(instructions !== undefined && { instructions }),
+      capabilities: capabilities as JsonObject,
+      ...(await readOffers(ask, capabilities as JsonObject)),
+    };
+  }
+
+  /**
+   * Asks for one thing. Throws `unavailable` while it is not tried, `remote_transport`, `remote_timeout`, `remote_invalid_response`,
+   * `canceled`, and `remote_error` with what the server said.
+   */
+  async request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+    try {
+      return await this.callers.during(options.peer, () => this.ask(method, params, options));
+    } finally {
+      this.usedAt = systemClock.elapsed();
+    }
+  }
+
+  /** Tells of the changes of a resource from now on, and whenever it is open. */
+  watch(uri: string): void {
+    this.ears?.watch(uri);
+    void this.open().catch(() => undefined);
+  }
+
+  unwatch(uri: string): void {
+    this.ears?.unwatch(uri);
+  }
+
+  /** Opens it, unless it is open. Throws as `request` does. */
+  async ready({ timeoutMs, signal }: CallOptions): Promise<void> {
+    await this.openWithin(timeoutMs, signal);
+  }
+
+  /** Whoever waits is told `unavailable`; it is never opened again. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.letGo();
+  }
+
+  /** Until it is needed again. */
+  async letGo(): Promise<void> {
+    clearTimeout(this.changing);
+    this.changing = undefined;
+    clearTimeout(this.reopening);
+    const { client } = this;
+    this.client = undefined;
+    this.ears?.closed();
+    await client?.close().catch(() => undefined);
+  }
+
+  private async ask(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+    const { timeoutMs, signal } = options;
+    const client = await this.openWithin(timeoutMs, signal);
+    try {
+      return await this.send(client, method, params, options);
+    } catch (thrown) {
+      if (signal?.aborted) throw new RialtoError('canceled', { cause: thrown });
+      if (this.isClosed) throw this.gone(thrown);
+      if (this.era === 'modern' || !isSessionGone(thrown)) throw this.failed(thrown);
+    }
+    if (this.client === client) await this.letGo();
+    return this.send(await this.openWithin(timeoutMs, signal), method, params, options).catch((thrown: unknown) => {
+      throw this.failed(thrown);
+    });
+  }
+
+  private async send(client: Client, method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+    const { timeoutMs, peer, signal } = options;
+    await this.wishLevel(client, peer?.logLevel, timeoutMs);
+    const meta =
+      this.era === 'modern' ? { _meta: { ...envelopeOf(peer), ...(params._meta as JsonObject) } } : undefined;
+    const result = await inRounds(peer, signal, async (answers) => {
+      const answer = await client.request({ method, params: { ...params, ...answers, ...meta } }, anything, {
+        timeout: timeoutMs,
+        resetTimeoutOnProgress: true,
+        maxTotalTimeout: Math.max(timeoutMs, longestCallMs),
+        signal,
+        allowInputRequired: true,
+        onprogress: (progress) => tellProgress(peer, progress as unknown as JsonObject),
+      });
+      if (!isJsonObject(answer)) throw new RialtoError('remote_invalid_response', { message: 'its result is none' });
+      return answer;
+    });
+    this.failure = undefined;
+    return result;
+  }
+
+  /** A server of the 2025 era logs at one level for all of a line: at the most talkative that any caller wished. */
+  private async wishLevel(client: Client, level: string | undefined, timeout: number): Promise<void> {
+    if (level === undefined || this.era !== 'legacy' || !client.getServerCapabilities()?.logging) return;
+    if (!isMoreTalkative(level, this.logLevel)) return;
+    this.logLevel = level;
+    await client
+      .request({ method: 'logging/setLevel', params: { level } }, anything, { timeout })
+      .catch(() => undefined);
+  }
+
+  /** Whoever waits for a line waits no longer than for an answer. */
+  private async openWithin(timeoutMs: number, signal: AbortSignal | undefined): Promise<Client> {
+    const patience = patienceOf(timeoutMs, [signal]);
+    try {
+      return await unless(
+        patience.signal,
+        this.open(),
+        () => new RialtoError(signal?.aborted ? 'canceled' : 'remote_timeout'),
+      );
+    } finally {
+      patience.end();
+    }
+  }
+
+  private open(): Promise<Client> {
+    if (this.isClosed) return Promise.reject(this.gone());
+    if (this.client) return Promise.resolve(this.client);
+    const waitMs = this.waitUntil - systemClock.elapsed();
+    if (!this.opening && this.failure && (waitMs > 0 || !this.options.autoReconnect))
+      return Promise.reject(this.resting(waitMs));
+    this.opening ??= this.connect().finally(() => (this.opening = undefined));
+    return this.opening;
+  }
+
+  private async connect(): Promise<Client> {
+    // Memory that a gateway without MCP servers does not need.
+    const { Client } = await import('@modelcontextprotocol/client');
+    const client = new Client(
+      { name: VERSION.name, title: 'Rialto', version: VERSION.version },
+      {
+        capabilities: this.options.owner?.capabilities ?? relayedCapabilities,
+        versionNegotiation: { mode: this.options.era ?? 'auto' },
+      },
+    );
+    this.logLevel = undefined;
+    client.fallbackNotificationHandler = (notification) => Promise.resolve(this.heard(notification));
+    client.fallbackRequestHandler = ({ method, params = {} }, { mcpReq }) =>
+      this.asked(client, method, params as JsonObject, mcpReq.signal);
+    client.onclose = () => this.lost(client);
+    const { connectMs } = this.times;
+    const patience = patienceOf(connectMs, []);
+    try {
+      const connecting = this.options.transport().then((line) => client.connect(line, { timeout: connectMs }));
+      // One that comes too late is nobody's.
+      const isLate = (): unknown => patience.signal.aborted && client.close().catch(() => undefined);
+      void connecting.then(isLate, () => undefined);
+      await unless(patience.signal, connecting, () => new RialtoError('remote_timeout', { message: tooSlow }));
+    } catch (thrown) {
+      void client.close().catch(() => undefined);
+      this.rest();
+      throw this.failed(thrown);
+    } finally {
+      patience.end();
+    }
+    if (this.isClosed) {
+      void client.close().catch(() => undefined);
+      throw this.gone();
+    }
+    this.client = client;
+    this.since = systemClock.now();
+    this.failures = 0;
+    this.failure = undefined;
+    this.lookSoon(heardMs);
+    this.ears?.opened(client);
+    return client;
+  }
+
+  /** It ended by itself; whoever closes it has let go of it before. */
+  private lost(client: Client): void {
+    if (this.client !== client) return;
+    this.client = undefined;
+    this.ears?.closed();
+    this.failure = new RialtoError('remote_transport', { message: 'the MCP server ended the connection' });
+    this.rest();
+  }
+
+  /** Nobody tries for a while; who was connected once is then connected again without being asked (AE-20). */
+  private rest(): void {
+    const pauseMs = this.times.pauseMs(++this.failures);
+    this.waitUntil = systemClock.elapsed() + pauseMs;
+    if (this.isClosed || this.since === undefined || !this.options.autoReconnect) return;
+    clearTimeout(this.reopening);
+    this.reopening = setTimeout(() => {
+      // Timers count whole milliseconds: they may end a little before the clock says so.
+      this.waitUntil = 0;
+      void this.open().catch(() => undefined);
+    }, pauseMs).unref();
+  }
+
+  /** Whom it means that says something without naming a call: the owner of the line, or who alone waits for a stateless answer. */
+  private get hearer(): Peer | undefined {
+    if (this.options.owner) return this.callers.latest;
+    return this.era === 'modern' ? this.callers.sole : undefined;
+  }
+
+  /** One that asks more at once than anybody could answer is let go. */
+  private async asked(client: Client, method: string, params: JsonObject, signal: AbortSignal): Promise<JsonObject> {
+    if (++this.questions > maxQuestions) void client.close().catch(() => undefined);
+    try {
+      const until = AbortSignal.any([signal, this.callers.over]);
+      return await askPeer(this.options.owner && this.hearer, method, params, until);
+    } finally {
+      this.questions--;
+    }
+  }
+
+  private heard({ method, params = {} }: Notification): void {
+    const { hearer } = this;
+    if (hearer && toldToPeers.has(method)) tellPeer(hearer, method, params as JsonObject);
+    if (method === 'notifications/resources/updated' && typeof params.uri === 'string')
+      this.options.updated?.(params.uri);
+    if (listChanges.has(method)) this.lookSoon(settleMs);
+  }
+
+  /** What is said before the look is part of it. */
+  private lookSoon(inMs: number): void {
+    if (this.isClosed || this.changing) return;
+    const restMs = this.lookedAt + betweenLooksMs - systemClock.elapsed();
+    this.changing = setTimeout(
+      () => {
+        this.changing = undefined;
+        this.lookedAt = systemClock.elapsed();
+        this.options.changed();
+      },
+      Math.max(inMs, restMs),
+    ).unref();
+  }
+
+  /** What the server says is no failure of the line. */
+  private failed(thrown: unknown): RialtoError {
+    const error = upstreamError(thrown, this.options.server);
+    if (error.code !== 'remote_error' && error.code !== 'canceled') this.failure = error;
+    return error;
+  }
+
+  private resting(waitMs: number): RialtoError {
+    const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1_000));
+    return new RialtoError('unavailable', {
+      message: `the MCP server is not available: ${this.failure!.message}`,
+      data: { server: this.options.server, ...(this.options.autoReconnect && { retryAfterSeconds }) },
+      cause: this.failure,
+    });
+  }
+
+  private gone(cause?: unknown): RialtoError {
+    const { server } = this.options;
+    return new RialtoError('unavailable', { message: 'the MCP server was taken away', data: { server }, cause });
+  }
+}
+
+const tooSlow = 'the MCP server did not answer in time';

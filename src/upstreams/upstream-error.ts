@@ -1,0 +1,51 @@
+import { RialtoError } from '../kernel/errors.js';
+
+/*
+ * What the official SDK throws is told apart by its shape, so that nobody loads it for that: an error of the protocol has a number as its
+ * code, one of its own a word, one of HTTP a status as well.
+ */
+
+/**
+ * What a call of an MCP server threw, by its meaning. What the server itself says keeps its code, text and data in `data.relayed`
+ * for callers who speak its protocol.
+ */
+export function upstreamError(thrown: unknown, server: string): RialtoError {
+  const own = ownError(thrown);
+  if (own) return own;
+  const about = { data: { server }, cause: thrown };
+  const { code, status, message, data } = (thrown ?? {}) as Partial<Thrown>;
+  if (typeof code === 'number') {
+    const relayed = { code, message, data: data ?? {} };
+    return new RialtoError('remote_error', { ...about, message, data: { server, relayed } });
+  }
+  if (typeof status === 'number')
+    return new RialtoError('remote_transport', {
+      ...about,
+      message: `the MCP server answered HTTP ${status}`,
+      data: { server, upstreamStatus: status },
+    });
+  if (code === 'REQUEST_TIMEOUT')
+    return new RialtoError('remote_timeout', { ...about, message: 'the MCP server did not answer in time' });
+  if (code === 'INVALID_RESULT' || code === 'UNSUPPORTED_RESULT_TYPE')
+    return new RialtoError('remote_invalid_response', { ...about, message: 'the MCP server answered something else' });
+  return new RialtoError('remote_transport', { ...about, message: 'the MCP server could not be reached' });
+}
+
+interface Thrown {
+  readonly code: number | string;
+  readonly status: number;
+  readonly message: string;
+  readonly data: unknown;
+}
+
+/** Whether the server has forgotten the session: it has done nothing, and wants a new one (MCP Streamable HTTP, sessions). */
+export function isSessionGone(thrown: unknown): boolean {
+  return (thrown as Partial<Thrown> | undefined)?.status === 404;
+}
+
+/** The SDK hands on what its fetch threw, perhaps inside of its own. */
+function ownError(thrown: unknown): RialtoError | undefined {
+  for (let error = thrown, depth = 0; error instanceof Error && depth < 5; error = error.cause, depth++)
+    if (error instanceof RialtoError) return error;
+  return undefined;
+}

@@ -1,0 +1,26 @@
+import { RialtoError } from '../kernel/errors.js';
+import { isJsonObject, type JsonObject } from '../kernel/json.js';
+
+const serverInfoKey = 'io.modelcontextprotocol/serverInfo';
+
+/**
+ * A result as its caller gets it: what the 2026-07-28 revision adds to each (its type, who answers, for how long it may be kept) is
+ * between its server and us. Throws `remote_invalid_response` for one without what its kind must have.
+ */
+export function resultOf(answer: JsonObject, kind: ResultKind): JsonObject {
+  if (!kinds[kind](answer))
+    throw new RialtoError('remote_invalid_response', { message: `the MCP server answered no result of a ${kind}` });
+  const { resultType: _type, ttlMs: _ttl, cacheScope: _scope, _meta, ...result } = answer;
+  if (!isJsonObject(_meta)) return result;
+  const { [serverInfoKey]: _info, ...meta } = _meta;
+  return Object.keys(meta).length === 0 ? result : { ...result, _meta: meta };
+}
+
+export type ResultKind = keyof typeof kinds;
+
+const kinds = {
+  tool: ({ content }: JsonObject): boolean => Array.isArray(content),
+  resource: ({ contents }: JsonObject): boolean => Array.isArray(contents),
+  prompt: ({ messages }: JsonObject): boolean => Array.isArray(messages),
+  completion: ({ completion }: JsonObject): boolean => isJsonObject(completion) && Array.isArray(completion.values),
+};

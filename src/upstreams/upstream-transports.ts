@@ -1,0 +1,65 @@
+import type { FetchLike, Transport } from '@modelcontextprotocol/client';
+import { Inject, Injectable } from '@nestjs/common';
+import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { StdioTransport } from './stdio.transport.js';
+import { StdioCatalogue } from './stdio-catalogue.js';
+import type { Endpoint } from './upstream-places.js';
+import { WebSocketTransport } from './websocket.transport.js';
+
+type WebEndpoint = Exclude<Endpoint, { transport: 'stdio' }>;
+
+const maxAnswer = { deadlineMs: 3_600_000, maxBytes: 10_485_760 };
+/** A standing stream carries notices; it is opened again when it ends. */
+const maxStream = { deadlineMs: 86_400_000, maxBytes: 268_435_456 };
+const reconnectionOptions = {
+  initialReconnectionDelay: 1_000,
+  maxReconnectionDelay: 60_000,
+  reconnectionDelayGrowFactor: 2,
+  maxRetries: 1_000_000,
+};
+
+/** Lines to MCP servers: over the one way out of the gateway, or to a program of this machine. */
+@Injectable()
+export class UpstreamTransports {
+  constructor(
+    private readonly safeFetch: SafeFetch,
+    private readonly programs: StdioCatalogue,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** Throws `url_not_allowed` for an address that nothing may be sent to, `unprocessable` for a program that may not be started. */
+  check(endpoint: Endpoint): void {
+    if (endpoint.transport === 'stdio') this.programs.commandOf(endpoint);
+    else this.safeFetch.check(endpoint.url);
+  }
+
+  /** Throws as `check` does: what may be called or started may change. */
+  async open(endpoint: Endpoint, server: string): Promise<Transport> {
+    if (endpoint.transport === 'websocket') return this.webSocket(endpoint);
+    if (endpoint.transport !== 'stdio') return this.web(endpoint);
+    const note = (line: string): void => this.log.info({ server, line }, 'an MCP server says');
+    return new StdioTransport(this.programs.commandOf(endpoint), this.programs.wardens, note);
+  }
+
+  private webSocket({ url, headers }: WebEndpoint): Transport {
+    const options = { headers, subprotocol: 'mcp', maxBytes: maxAnswer.maxBytes };
+    return new WebSocketTransport(() => this.safeFetch.socket(url, options));
+  }
+
+  private async web({ transport, url, headers }: WebEndpoint): Promise<Transport> {
+    const { SSEClientTransport, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+    const at = new URL(url);
+    const out = this.wayOut(at.origin, headers);
+    if (transport === 'sse') return new SSEClientTransport(at, { fetch: out });
+    return new StreamableHTTPClientTransport(at, { fetch: out, reconnectionOptions });
+  }
+
+  /** Headers go to the origin they were given for alone (abuse case 18). */
+  private wayOut(origin: string, given: WebEndpoint['headers']): FetchLike {
+    const headers = (to: URL): Record<string, string> => (to.origin === origin ? { ...given } : {});
+    const standing = this.safeFetch.asFetch({ ...maxStream, headers });
+    const asking = this.safeFetch.asFetch({ ...maxAnswer, headers });
+    return (input, init) => (init?.method === 'POST' ? asking : standing)(input, init);
+  }
+}

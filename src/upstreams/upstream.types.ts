@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import type { JsonObject } from '../kernel/json.js';
+import { framingHeaders, HeaderName, HeaderValue, Name } from '../platform/http/params.js';
+
+export const upstreamTransports = ['streamable-http', 'sse', 'websocket', 'stdio'] as const;
+export type UpstreamTransport = (typeof upstreamTransports)[number];
+/** What others call them. */
+const otherNames = new Map<unknown, UpstreamTransport>([
+  ['http', 'streamable-http'],
+  ['streamable_http', 'streamable-http'],
+  ['streamableHttp', 'streamable-http'],
+  ['ws', 'websocket'],
+]);
+const Transport = z.preprocess((given) => otherNames.get(given) ?? given, z.enum(upstreamTransports));
+
+/** What is started for a `stdio` server: an entry of the operator's catalogue, or where any may be, a path. */
+export interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd?: string;
+}
+
+/** What an MCP server says that it has, as it says it. */
+export interface Offer extends Offers {
+  readonly protocolVersion: string;
+  readonly serverInfo: JsonObject;
+  readonly instructions?: string;
+  readonly capabilities: JsonObject;
+}
+
+/** The lists of an MCP server. */
+export interface Offers {
+  readonly tools: readonly OfferedTool[];
+  readonly resources: readonly OfferedResource[];
+  readonly templates: readonly OfferedTemplate[];
+  readonly prompts: readonly OfferedPrompt[];
+}
+
+/** Whatever the server says of it. */
+export type OfferedTool = JsonObject & { readonly name: string };
+export type OfferedResource = JsonObject & { readonly uri: string };
+export type OfferedTemplate = JsonObject & { readonly uriTemplate: string };
+export type OfferedPrompt = JsonObject & { readonly name: string };
+
+/** The first part of each tool's name; no `__`, for that ends it. */
+const ServerId = z.string().regex(/^(?!.*__)[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, {
+  message: 'must be lower-case letters, digits, - or _, at most 32, without __',
+});
+/** The transport's own. */
+const reservedHeaders = new Set([
+  ...framingHeaders,
+  ...['accept', 'last-event-id', 'mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name'],
+]);
+const headers = z
+  .record(
+    HeaderName.refine((name) => !reservedHeaders.has(name.toLowerCase()), { message: 'is a reserved header' }),
+    HeaderValue,
+  )
+  .refine((given) => Object.keys(given).length <= 50, { message: 'must be at most 50' });
+const allowList = z.array(z.string().min(1).max(2_048)).max(1_000);
+
+const text = z
+  .string()
+  .max(4_096)
+  .regex(/^[^\0]*$/, { message: 'must not hold a NUL' });
+const env = z
+  .record(z.string().regex(/^[A-Za-z_]\w{0,127}$/, { message: 'is no name of a variable' }), text.max(8_192))
+  .refine((given) => Object.keys(given).length <= 50, { message: 'must be at most 50' });
+
+const web = { url: z.string().min(1).max(2_048).optional(), headers: headers.optional() };
+const program = {
+  command: text.min(1).optional(),
+  args: z.array(text).max(100).optional(),
+  cwd: text.startsWith('/', { message: 'must be an absolute path' }).optional(),
+  env: env.optional(),
+};
+const parts = {
+  transport: Transport.optional(),
+  ...web,
+  ...program,
+  name: Name.optional(),
+  timeoutMs: z.number().int().min(100).max(3_600_000).optional(),
+  autoReconnect: z.boolean().optional(),
+  toolAllowList: allowList.optional(),
+  resourceAllowList: allowList.optional(),
+};
+type Parts = z.output<z.ZodObject<typeof parts>>;
+
+/** An address and what goes there, or a program and what it is started with. */
+function isOneKind(given: Parts, context: z.RefinementCtx): void {
+  const isProgram = given.command !== undefined || given.transport === 'stdio';
+  const others = Object.keys(isProgram ? web : program) as (keyof Parts)[];
+  const message = isProgram ? 'is not for a program' : 'is for a program alone';
+  for (const path of others) if (given[path] !== undefined) context.addIssue({ code: 'custom', path: [path], message });
+  if (isProgram && given.transport !== undefined && given.transport !== 'stdio')
+    context.addIssue({ code: 'custom', path: ['transport'], message: 'is stdio for a program' });
+}
+
+/** `POST /api/mcp/servers`. Without an id it gets one of 8 hex digits (AE-23). */
+export const RegisterServer = z.strictObject({ id: ServerId.optional(), ...parts }).superRefine((given, context) => {
+  isOneKind(given, context);
+  if (given.url === undefined && given.command === undefined)
+    context.addIssue({ code: 'custom', path: ['url'], message: 'or a command is required' });
+});
+export type RegisterServer = z.output<typeof RegisterServer>;
+
+/** `PATCH /api/mcp/servers/{id}`: what is given is changed; an address stays an address, a program a program. */
+export const ChangeServer = z.strictObject(parts);
+export type ChangeServer = z.output<typeof ChangeServer>;
+
+const Status = z.enum(['connecting', 'ready', 'error', 'disconnected']);
+export type UpstreamStatus = z.output<typeof Status>;
+
+/** An MCP server as its org sees it (AE-58). */
+export const ServerView = z.object({
+  id: z.string(),
+  name: z.string(),
+  transport: z.enum(upstreamTransports),
+  /** Without its query; null for a program. */
+  url: z.string().nullable(),
+  command: z.string().nullable(),
+  args: z.array(z.string()),
+  cwd: z.string().nullable(),
+  /** Their names alone. */
+  headers: z.array(z.string()),
+  env: z.array(z.string()),
+  timeoutMs: z.number(),
+  autoReconnect: z.boolean(),
+  toolAllowList: z.array(z.string()),
+  resourceAllowList: z.array(z.string()),
+  /** Of the connection of the process that answers; `disconnected` while it needs none. */
+  status: Status,
+  /** Why it is `error`. */
+  error: z.string().nullable(),
+  connectedAt: z.iso.datetime().nullable(),
+  mcpVersion: z.string(),
+  serverName: z.string(),
+  serverVersion: z.string(),
+  /** By the names that policies know. */
+  tools: z.array(z.object({ name: z.string(), toolName: z.string() })),
+  /** How much of each its allow lists let through. */
+  counts: z.object({ tools: z.int(), resources: z.int(), resourceTemplates: z.int(), prompts: z.int() }),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+});
+export type ServerView = z.output<typeof ServerView>;
+
+export const ServerQuery = z.strictObject({
+  status: Status.optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+});
+export type ServerQuery = z.output<typeof ServerQuery>;
