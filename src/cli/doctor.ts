@@ -159,7 +159,11 @@ async function examineGateway(env: Env, settings: Settings, { url }: DoctorOptio
   try {
     if (!(await probe.answers())) {
       const detail = `no gateway at ${address}`;
-      return [url === undefined ? skipped('gateway', detail) : failed('gateway', new CommandError(detail))];
+      return [
+        url === undefined
+          ? skipped('gateway', `${detail}; --url names another`)
+          : failed('gateway', new CommandError(detail)),
+      ];
     }
     const token = env.RIALTO_TOKEN ?? developmentToken(settings);
     const trials = token === undefined ? undefined : new GatewayTrials(probe, token);

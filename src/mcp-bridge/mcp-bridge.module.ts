@@ -2,6 +2,9 @@ import { Injectable, Module, type BeforeApplicationShutdown, type OnModuleInit }
 import { A2AClientModule } from '../a2a-client/a2a-client.module.js';
 import { ContinuationsModule } from '../continuations/continuations.module.js';
 import { McpTasks } from './mcp-tasks.service.js';
+import { ServerFeatures } from './server-features.js';
+import { ServerTools } from './server-tools.js';
+import { ToolCatalogues } from './tool-catalogues.js';
 import { TaskStatusTool } from './task-status-tool.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import type { Notice } from '../kernel/notices.js';
@@ -11,43 +14,66 @@ import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { McpDispatch } from './mcp-dispatch.js';
 import { McpDoor } from './mcp.door.js';
+import { LegacyPeers } from './legacy-peers.js';
 import { LegacyMcp } from './mcp-legacy.js';
-import { McpModern } from './mcp-modern.js';
+import { McpModern, type ChangingList } from './mcp-modern.js';
 import { McpSessionStore } from './mcp-session.store.js';
 import { McpStreams } from './mcp-streams.js';
 import { OwnAgentTools } from './own-agent-tools.js';
+import { McpSubscriptionStore } from './mcp-subscription.store.js';
+import { ResourceWatches } from './resource-watches.js';
+import { PeerQuestions } from './peer-questions.js';
 import { RunningCalls } from './running-calls.js';
 import { ToolSet } from './tool-set.js';
 import { ToolsService } from './tools.service.js';
 import { TasksModule } from '../tasks/tasks.module.js';
+import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
+import { UpstreamsModule } from '../upstreams/upstreams.module.js';
+
+const allLists: readonly ChangingList[] = ['tools', 'resources', 'prompts'];
 
 /** Wakes what waits at the MCP door: subscribers of the tool list, calls that were cancelled elsewhere. */
 @Injectable()
-class McpListener {
+class McpListener implements OnModuleInit {
   constructor(
     private readonly legacy: LegacyMcp,
     private readonly modern: McpModern,
+    private readonly calls: UpstreamCalls,
+    private readonly watches: ResourceWatches,
   ) {}
+
+  onModuleInit(): void {
+    this.calls.onUpdated((org, server, uri) => {
+      for (const session of this.watches.sessionsWatching(org, server, uri))
+        this.legacy.streams.tell(session, 'notifications/resources/updated', { uri });
+      this.modern.resourceUpdated(org, uri);
+    });
+  }
 
   @OnNotice('agent.card-changed')
   agentChanged({ orgId }: Notice<'agent.card-changed'>): void {
-    this.toolsChanged(orgId);
+    this.listsChanged(orgId, ['tools']);
   }
 
   @OnNotice('published.changed')
   publishedChanged({ orgId }: Notice<'published.changed'>): void {
-    this.toolsChanged(orgId);
+    this.listsChanged(orgId, ['tools']);
+  }
+
+  @OnNotice('upstream.changed')
+  upstreamChanged({ orgId }: Notice<'upstream.changed'>): void {
+    this.listsChanged(orgId, allLists);
   }
 
   @OnNotice('policy.changed')
   policyChanged({ orgId }: Notice<'policy.changed'>): void {
-    this.toolsChanged(orgId);
+    this.listsChanged(orgId, allLists);
   }
 
   /** The org may show other names now. */
   @OnNotice('org.changed')
   orgChanged({ orgId }: Notice<'org.changed'>): void {
-    this.toolsChanged(orgId);
+    this.listsChanged(orgId, ['tools']);
   }
 
   @OnNotice('mcp.session-ended')
@@ -61,9 +87,9 @@ class McpListener {
     this.legacy.running.cancel(orgId, sessionId, requestId);
   }
 
-  private toolsChanged(org: string): void {
-    this.legacy.streams.notify(org, 'notifications/tools/list_changed');
-    this.modern.toolsChanged(org);
+  private listsChanged(org: string, lists: readonly ChangingList[]): void {
+    for (const list of lists) this.legacy.streams.notify(org, `notifications/${list}/list_changed`);
+    this.modern.listsChanged(org, lists);
   }
 }
 
@@ -80,13 +106,17 @@ class McpSessionSweeper implements Sweeper {
   }
 }
 
-/** Room 12: MCP clients come in; each agent skill is a tool. */
+/** Room 13: MCP clients come in; each agent skill, and each tool of an MCP server, is a tool; resources and prompts are those of MCP servers. */
 @Module({
-  imports: [A2AClientModule, ContinuationsModule, PolicyModule, RegistryModule, TasksModule],
+  imports: [A2AClientModule, ContinuationsModule, PolicyModule, RegistryModule, TasksModule, UpstreamsModule],
   providers: [
     McpDoor,
     McpDispatch,
     LegacyMcp,
+    LegacyPeers,
+    PeerQuestions,
+    ResourceWatches,
+    McpSubscriptionStore,
     McpModern,
     McpSessionStore,
     McpStreams,
@@ -96,6 +126,9 @@ class McpSessionSweeper implements Sweeper {
     McpTasks,
     TaskStatusTool,
     ToolSet,
+    ServerFeatures,
+    ServerTools,
+    ToolCatalogues,
     McpListener,
     McpSessionSweeper,
   ],

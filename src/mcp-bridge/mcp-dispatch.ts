@@ -2,28 +2,28 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import { VERSION } from '../platform/telemetry/version.js';
 import { mcpError } from '../protocol/mcp/errors.js';
 import { errorResponse, jsonRpcCodes, parseRequest, type JsonRpcId, type JsonRpcRequest } from '../protocol/jsonrpc.js';
-import { tasksExtension } from './mcp-task.js';
-import { pageText } from './tool-page.js';
+import { methodsOf, type Face } from './face.js';
+import { pageText } from './list-page.js';
+import { ServerFeatures } from './server-features.js';
 import type { ListOptions } from './tools.service.js';
 import { readToolCall } from './tools.service.js';
 import { ToolSet } from './tool-set.js';
 
-export const serverInfo = { name: VERSION.name, title: 'Rialto', version: VERSION.version };
-const capabilities = { tools: { listChanged: true } };
-/** The 2026-07-28 revision has tasks as an extension. */
-export const modernCapabilities = { ...capabilities, extensions: { [tasksExtension]: {} } };
-export const instructions =
-  'Each tool calls a skill of a remote A2A agent; list_agents and send_to_agent reach the agents of this gateway. A result with a taskId is a task that goes on at the agent.';
-
 const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
+
+/** The JSON text of a response, and the code when it is an error. */
+export interface McpResponse {
+  readonly text: string;
+  readonly errorCode?: number;
+}
 
 /** What surrounds one message: who, with which list options. */
 export interface McpExchange {
   readonly ctx: CallContext;
   readonly options: ListOptions;
+  readonly face: Face;
   /** The client takes a task in place of a result that is not there in time (2026-07-28 with the tasks extension). */
   readonly takesTasks?: boolean;
 }
@@ -37,16 +37,22 @@ export function isLegacyVersion(version: string): boolean {
   return legacyVersions.includes(version);
 }
 
-/** What the 2026-07-28 revision adds to every result (specification, result types). */
-const modernMeta = `"_meta":${JSON.stringify({ 'io.modelcontextprotocol/serverInfo': serverInfo })}`;
-/** How the text of a task handle begins; every other result is complete. */
-const taskStart = '{"resultType":"task"';
+/** How the text of a result begins that says what it is: a task handle, or questions; every other is complete. */
+const typedStart = '{"resultType":"';
 
 /** The JSON text of a result in the 2026-07-28 revision; lists may not be kept, for they depend on who asks. */
-export function modernResult(method: string, text: string): string {
+export function modernResult({ serverInfo }: Face, method: string, text: string): string {
   const caching = method === 'tools/list' ? '"ttlMs":0,"cacheScope":"private",' : '';
-  const type = text.startsWith(taskStart) ? '' : '"resultType":"complete",';
-  return `${text.slice(0, -1)},${caching}${type}${modernMeta}}`;
+  const type = text.startsWith(typedStart) ? '' : '"resultType":"complete",';
+  const added = { 'io.modelcontextprotocol/serverInfo': serverInfo };
+  const [rest, meta] = method === 'tools/call' && text.includes('"_meta":') ? apart(text, added) : [text, added];
+  return `${rest.slice(0, -1)},${caching}${type}"_meta":${JSON.stringify(meta)}}`;
+}
+
+/** A result, and what its own `_meta` and ours say together. */
+function apart(text: string, added: JsonObject): [rest: string, meta: JsonObject] {
+  const { _meta, ...rest } = JSON.parse(text) as JsonObject;
+  return [JSON.stringify(rest), { ...(isJsonObject(_meta) ? _meta : undefined), ...added }];
 }
 
 /** Serves the messages of the 2025 era: one JSON text per request, nothing for a notification. */
@@ -54,66 +60,91 @@ export function modernResult(method: string, text: string): string {
 export class McpDispatch {
   constructor(
     private readonly tools: ToolSet,
+    private readonly features: ServerFeatures,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** The JSON text of the response to a request; `shape` has the last word on a result. Never throws. */
-  async respond(
+  /** The response to a request; `shape` has the last word on the text of a result. Never throws. */
+  respond(
     exchange: McpExchange,
     request: JsonRpcRequest & { id: JsonRpcId },
     shape: (method: string, text: string) => string = (_method, text) => text,
-  ): Promise<string> {
-    try {
+  ): Promise<McpResponse> {
+    return this.answer(exchange, request, async () => {
       const plain = await this.result(exchange, request);
-      const result = plain === undefined ? undefined : shape(request.method, plain);
-      if (result !== undefined) return `{"jsonrpc":"2.0","id":${JSON.stringify(request.id)},"result":${result}}`;
-      return JSON.stringify(
-        errorResponse(request.id, jsonRpcCodes.methodNotFound, `Method not found: ${request.method.slice(0, 100)}`),
-      );
+      return plain === undefined ? undefined : shape(request.method, plain);
+    });
+  }
+
+  /** The same for a result of somebody else's; undefined: there is no such method. */
+  async answer(
+    { ctx }: McpExchange,
+    { id, method }: JsonRpcRequest & { id: JsonRpcId },
+    work: () => Promise<string | undefined>,
+  ): Promise<McpResponse> {
+    try {
+      const result = await work();
+      if (result !== undefined) return { text: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}` };
+      const unknown = `Method not found: ${method.slice(0, 100)}`;
+      return { text: JSON.stringify(errorResponse(id, jsonRpcCodes.methodNotFound, unknown)) };
     } catch (thrown) {
       const { code, message, data } = mcpError(thrown);
-      if (data.code === 'internal')
-        this.log.error({ err: thrown, requestId: exchange.ctx.requestId }, 'an MCP request failed');
-      return JSON.stringify(errorResponse(request.id, code, message, data as JsonObject));
+      if (data.code === 'internal') this.log.error({ err: thrown, requestId: ctx.requestId }, 'an MCP request failed');
+      return { text: JSON.stringify(errorResponse(id, code, message, data as JsonObject)), errorCode: code };
     }
   }
 
-  private async result(
-    { ctx, options, takesTasks: asTask }: McpExchange,
-    { method, params }: JsonRpcRequest,
-  ): Promise<string | undefined> {
+  /** The JSON text of a result; undefined for a method that there is none of. Throws RialtoError. */
+  async result(exchange: McpExchange, { method, params }: JsonRpcRequest): Promise<string | undefined> {
+    const { ctx, options, face, takesTasks } = exchange;
     switch (method) {
-      case 'tools/call':
-        return JSON.stringify(await this.tools.call(ctx, readToolCall(params), asTask));
-      case 'tools/list':
-        return pageText(await this.tools.list(ctx, options, cursorOf(params)));
-      case 'initialize':
-        return JSON.stringify({
-          protocolVersion: negotiate(isJsonObject(params) ? params.protocolVersion : undefined),
-          capabilities,
-          serverInfo,
-          instructions,
-        });
+      case 'initialize': {
+        const protocolVersion = negotiate(isJsonObject(params) ? params.protocolVersion : undefined);
+        const { capabilities, serverInfo, instructions } = face;
+        return JSON.stringify({ protocolVersion, capabilities, serverInfo, instructions });
+      }
       case 'ping':
         return '{}';
-      default:
-        return undefined;
     }
+    if (!methodsOf(face).includes(method)) return undefined;
+    switch (method) {
+      case 'tools/call':
+        return JSON.stringify(await this.tools.call(ctx, readToolCall(params), { only: options.only, takesTasks }));
+      case 'tools/list':
+        return pageText('tools', await this.tools.list(ctx, options, cursorOf(params)));
+      case 'resources/list':
+        return pageText('resources', await this.features.list(ctx, 'resources', options, cursorOf(params)));
+      case 'resources/templates/list':
+        return pageText(
+          'resourceTemplates',
+          await this.features.list(ctx, 'resourceTemplates', options, cursorOf(params)),
+        );
+      case 'prompts/list':
+        return pageText('prompts', await this.features.list(ctx, 'prompts', options, cursorOf(params)));
+      case 'resources/read':
+        return JSON.stringify(await this.features.read(ctx, options, params));
+      case 'prompts/get':
+        return JSON.stringify(await this.features.prompt(ctx, options, params));
+      case 'completion/complete':
+        return JSON.stringify(await this.features.complete(ctx, options, params));
+    }
+    return undefined;
   }
 }
 
-/** The cursor that `tools/list` params go on from; undefined for the first page. */
+/** The cursor that the params of a list go on from; undefined for the first page. */
 function cursorOf(params: unknown): unknown {
   return isJsonObject(params) ? params.cursor : undefined;
 }
 
-/** One element of a body: a request, a notification, or what is wrong with it. */
+/** One element of a body: a request, a notification, an answer to what the client was asked, or what is wrong with it. */
 export type Incoming =
   | { readonly kind: 'request'; readonly request: JsonRpcRequest & { id: JsonRpcId } }
   | { readonly kind: 'notification'; readonly request: JsonRpcRequest }
+  | { readonly kind: 'answer'; readonly answer: JsonObject }
   | { readonly kind: 'invalid'; readonly response: string };
 
-/** Reads one message. A response of the client is read as a notification: nobody waits for it. MCP allows no null ids. */
+/** Reads one message. MCP allows no null ids. */
 export function readMessage(value: unknown): Incoming {
   if (
     isJsonObject(value) &&
@@ -121,7 +152,7 @@ export function readMessage(value: unknown): Incoming {
     !('method' in value) &&
     ('result' in value || 'error' in value)
   ) {
-    return { kind: 'notification', request: { method: 'response' } };
+    return { kind: 'answer', answer: value };
   }
   const parsed = parseRequest(value);
   if (!parsed.ok)

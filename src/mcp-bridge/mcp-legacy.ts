@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
-import { Notices } from '../platform/bus/notices.js';
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
 import { ContextService } from '../policy/auth/context.service.js';
 import type { JsonRpcId, JsonRpcRequest } from '../protocol/jsonrpc.js';
@@ -14,7 +13,10 @@ import {
   readMessage,
   type Incoming,
   type McpExchange,
+  type McpResponse,
 } from './mcp-dispatch.js';
+import { sessionMethodsOf } from './face.js';
+import { askableOf, LegacyPeers } from './legacy-peers.js';
 import { acceptsStream, McpReply } from './mcp-reply.js';
 import { McpSessionStore, type McpSession } from './mcp-session.store.js';
 import { McpStreams } from './mcp-streams.js';
@@ -22,6 +24,8 @@ import { withHeartbeat } from './progress.js';
 import { RunningCalls } from './running-calls.js';
 
 const maxBatch = 20;
+/** What MCP servers may answer, and ask and tell the client before they do. */
+const relayedMethods = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
 const notAcceptable = 'Not Acceptable: a GET accepts text/event-stream';
 const unsupportedVersion = 'Bad Request: unsupported MCP-Protocol-Version';
 const sessionHeader = 'mcp-session-id';
@@ -37,7 +41,7 @@ export class LegacyMcp {
     readonly sessions: McpSessionStore,
     readonly streams: McpStreams,
     readonly running: RunningCalls,
-    private readonly notices: Notices,
+    private readonly peers: LegacyPeers,
     private readonly contexts: ContextService,
   ) {}
 
@@ -56,8 +60,9 @@ export class LegacyMcp {
     if (Array.isArray(body)) return this.batch(exchange, session, reply, body as Json[]);
     const message = readMessage(body);
     if (message.kind === 'invalid') return reply.end(message.response, 400);
-    if (message.kind === 'request') return reply.end(await this.respond(exchange, session, reply, message.request));
-    this.notified(exchange, session, message.request);
+    if (message.kind === 'request')
+      return reply.end((await this.respond(exchange, session, reply, message.request)).text);
+    await this.took(exchange, session, message);
     reply.accepted();
   }
 
@@ -75,7 +80,6 @@ export class LegacyMcp {
     }
     if (request.method === 'DELETE') {
       await this.sessions.end(exchange.ctx, session.id);
-      this.notices.tell(undefined, 'mcp.session-ended', { orgId: exchange.ctx.org.id, sessionId: session.id });
       response.writeHead(204).end();
     } else if (acceptsStream(request)) this.streams.open(exchange.ctx, session.id, response);
     else new McpReply(request, response).end(refusal(notAcceptable), 406);
@@ -88,7 +92,11 @@ export class LegacyMcp {
     body: JsonObject,
   ): Promise<McpSession> {
     const params = isJsonObject(body.params) ? body.params : {};
-    const session = await this.sessions.open(ctx, negotiate(params.protocolVersion), nameOf(params.clientInfo));
+    const session = await this.sessions.open(ctx, {
+      protocolVersion: negotiate(params.protocolVersion),
+      client: nameOf(params.clientInfo),
+      capabilities: askableOf(params.capabilities),
+    });
     response.setHeader('Mcp-Session-Id', session.id);
     delete request.headers['mcp-protocol-version'];
     return session;
@@ -142,8 +150,8 @@ export class LegacyMcp {
     message: Incoming,
   ): Promise<string | undefined> {
     if (message.kind === 'invalid') return message.response;
-    if (message.kind === 'request') return this.respond(exchange, session, reply, message.request);
-    this.notified(exchange, session, message.request);
+    if (message.kind === 'request') return (await this.respond(exchange, session, reply, message.request)).text;
+    await this.took(exchange, session, message);
     return undefined;
   }
 
@@ -152,11 +160,24 @@ export class LegacyMcp {
     session: McpSession | undefined,
     reply: McpReply,
     request: JsonRpcRequest & { id: JsonRpcId },
-  ): Promise<string> {
-    if (request.method !== 'tools/call') return this.dispatch.respond(exchange, request);
+  ): Promise<McpResponse> {
+    const act =
+      session &&
+      sessionMethodsOf(exchange.face).includes(request.method) &&
+      this.peers.sessionActOf(exchange, session, request);
+    if (act)
+      return this.dispatch.answer(exchange, request, async () => {
+        await act();
+        return '{}';
+      });
+    if (!relayedMethods.has(request.method)) return this.dispatch.respond(exchange, request);
+    const token = progressTokenOf(request);
     const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
     const call = (within: McpExchange) =>
-      withHeartbeat(progressTokenOf(request), notify, () => this.dispatch.respond(within, request));
+      withHeartbeat(request.method === 'tools/call' ? token : undefined, notify, (relay) => {
+        const peer = this.peers.of(session, reply, token, relay);
+        return this.dispatch.respond({ ...within, ctx: { ...within.ctx, peer } }, request);
+      });
     // Without a session nobody could name the call to cancel it.
     if (!session) return call(exchange);
     return this.running.run(exchange.ctx, session.id, request.id, (signal) =>
@@ -164,11 +185,15 @@ export class LegacyMcp {
     );
   }
 
-  private notified({ ctx }: McpExchange, session: McpSession | undefined, { method, params }: JsonRpcRequest): void {
-    if (method !== 'notifications/cancelled' || !session || !isJsonObject(params)) return;
+  /** What a client says without wanting an answer. */
+  private async took({ ctx }: McpExchange, session: McpSession | undefined, message: Incoming): Promise<void> {
+    if (!session) return;
+    if (message.kind === 'answer') return this.peers.answered(ctx, session, message.answer);
+    if (message.kind !== 'notification') return;
+    const { method, params } = message.request;
+    if (method !== 'notifications/cancelled' || !isJsonObject(params)) return;
     const { requestId } = params;
-    if (!isRequestId(requestId)) return;
-    this.notices.tell(undefined, 'mcp.call-cancelled', { orgId: ctx.org.id, sessionId: session.id, requestId });
+    if (isRequestId(requestId)) this.running.cancelAnywhere(ctx.org.id, session.id, requestId);
   }
 }
 

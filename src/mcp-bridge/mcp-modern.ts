@@ -1,87 +1,114 @@
 import { toNodeHandler } from '@modelcontextprotocol/node';
-import { createMcpHandler, Server, type McpHttpHandler, type McpRequestContext } from '@modelcontextprotocol/server';
+import {
+  createMcpHandler,
+  Server,
+  type Implementation,
+  type McpHttpHandler,
+  type McpRequestContext,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
 import { ProtocolError } from '@modelcontextprotocol/server';
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
-import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import { z } from 'zod';
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
 import { mcpError } from '../protocol/mcp/errors.js';
-import {
-  instructions,
-  McpDispatch,
-  modernCapabilities,
-  modernResult,
-  serverInfo,
-  type McpExchange,
-} from './mcp-dispatch.js';
+import { methodsOf } from './face.js';
+import { McpDispatch, modernResult, type McpExchange, type McpResponse } from './mcp-dispatch.js';
 import { McpReply } from './mcp-reply.js';
 import { takesTasks } from './mcp-task.js';
 import { McpTasks } from './mcp-tasks.service.js';
-import { withHeartbeat } from './progress.js';
+import { modernPeer } from './modern-peer.js';
+import { withHeartbeat, type RelayProgress } from './progress.js';
 import { McpStreams } from './mcp-streams.js';
-import { pageText } from './tool-page.js';
-import { readToolCall } from './tools.service.js';
-import { ToolSet } from './tool-set.js';
+import { ResourceWatches } from './resource-watches.js';
 import { watchReader } from './unread-answers.js';
 
-const maxOrgs = 1_000;
+const maxHandlers = 1_000;
+/** Its own HTTP status (specification 2026-07-28, MissingRequiredClientCapabilityError). */
+const missingCapability = -32_021;
+/** Lists that may change, as the SDK names them. */
+export type ChangingList = 'tools' | 'resources' | 'prompts';
+
 /** Tasks check what they are given themselves. */
 const anyParams = z.looseObject({});
 
-interface OrgHandler {
+interface DoorHandler {
+  readonly org: string;
   readonly handler: McpHttpHandler;
   readonly serve: ReturnType<typeof toNodeHandler>;
 }
 
 /**
  * The 2026-07-28 revision by the official SDK: discovery, subscriptions, header checks and every refusal. One handler per
- * org, so that a change of one org's tools is told to that org's subscribers only.
+ * org and door, so that a change of one org's tools is told to that org's subscribers only.
  */
 @Injectable()
 export class McpModern {
-  private readonly handlers = new Map<string, OrgHandler>();
+  private readonly handlers = new Map<string, DoorHandler>();
 
   constructor(
-    private readonly tools: ToolSet,
     private readonly tasks: McpTasks,
     private readonly dispatch: McpDispatch,
     private readonly streams: McpStreams,
+    private readonly watches: ResourceWatches,
   ) {}
 
   /** Throws `rate_limited` for one subscription too many: they count as standing streams do. */
   async serve(exchange: McpExchange, request: DoorRequest, response: DoorResponse, body: unknown): Promise<void> {
-    if (isJsonObject(body) && body.method === 'subscriptions/listen') this.streams.hold(exchange.ctx, response);
+    if (isJsonObject(body) && body.method === 'subscriptions/listen') {
+      this.streams.hold(exchange.ctx, response);
+      const release = await this.watches.listen(exchange.ctx, exchange.options, watchedIn(body));
+      if (response.destroyed) return release();
+      response.once('close', release);
+    }
     watchReader(response);
     const auth = { token: '', clientId: exchange.ctx.principal.id, scopes: [], extra: { exchange } };
-    await this.handlerOf(exchange.ctx.org.id).serve(Object.assign(request, { auth }), response, body);
+    await this.handlerOf(exchange).serve(Object.assign(request, { auth }), response, body);
   }
 
   /** `tools/list` and `tools/call` without the SDK, whose server per request costs about a millisecond. */
   async serveHot(exchange: McpExchange, request: DoorRequest, response: DoorResponse, body: JsonObject): Promise<void> {
     const { id, method, params } = body as unknown as { id: string | number; method: string; params: JsonObject };
     const reply = new McpReply(request, response);
-    const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
     const { progressToken } = params._meta as JsonObject;
-    const taking = { ...exchange, takesTasks: takesTasks(params) };
-    const respond = () => this.dispatch.respond(taking, { id, method, params }, modernResult);
-    reply.end(await withHeartbeat(method === 'tools/call' ? progressToken : undefined, notify, respond));
+    const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
+    const respond = (relay: RelayProgress): Promise<McpResponse> => {
+      const peer = modernPeer(params, (told, more) => reply.notify(told, more), relay);
+      const within = { ...exchange, ctx: { ...exchange.ctx, peer }, takesTasks: takesTasks(params) };
+      const shape = (asked: string, text: string): string => modernResult(exchange.face, asked, text);
+      return this.dispatch.respond(within, { id, method, params }, shape);
+    };
+    const { text, errorCode } = await withHeartbeat(
+      method === 'tools/call' ? progressToken : undefined,
+      notify,
+      respond,
+    );
+    reply.end(text, errorCode === missingCapability ? 400 : 200);
   }
 
-  toolsChanged(org: string): void {
-    this.handlers.get(org)?.handler.notify.toolsChanged();
+  listsChanged(org: string, lists: readonly ChangingList[]): void {
+    for (const known of this.handlers.values())
+      if (known.org === org) for (const list of lists) known.handler.notify[`${list}Changed`]();
+  }
+
+  resourceUpdated(org: string, uri: string): void {
+    for (const known of this.handlers.values()) if (known.org === org) known.handler.notify.resourceUpdated(uri);
   }
 
   async close(): Promise<void> {
     await Promise.all([...this.handlers.values()].map(({ handler }) => handler.close()));
   }
 
-  private handlerOf(org: string): OrgHandler {
-    let known = this.handlers.get(org);
+  private handlerOf({ ctx, options: { only = '' } }: McpExchange): DoorHandler {
+    const org = ctx.org.id;
+    const key = `${org} ${only}`;
+    let known = this.handlers.get(key);
     if (!known) {
       const handler = createMcpHandler((context) => this.serverFor(context), { legacy: 'reject' });
-      known = { handler, serve: toNodeHandler(handler) };
-      this.handlers.set(org, known);
+      known = { org, handler, serve: toNodeHandler(handler) };
+      this.handlers.set(key, known);
       this.dropOldest();
     }
     return known;
@@ -89,36 +116,38 @@ export class McpModern {
 
   /** Subscribers of the org that is dropped see their stream end and subscribe again. */
   private dropOldest(): void {
-    if (this.handlers.size <= maxOrgs) return;
-    const [org, { handler }] = this.handlers.entries().next().value!;
-    this.handlers.delete(org);
+    if (this.handlers.size <= maxHandlers) return;
+    const [key, { handler }] = this.handlers.entries().next().value!;
+    this.handlers.delete(key);
     handler.close().catch(() => undefined);
   }
 
   private serverFor({ authInfo }: McpRequestContext): Server {
     const { exchange } = authInfo!.extra as unknown as { exchange: McpExchange };
-    const server = new Server(serverInfo, { capabilities: modernCapabilities, instructions });
-    server.setRequestHandler('tools/list', async ({ params }) => {
-      try {
-        return JSON.parse(pageText(await this.tools.list(exchange.ctx, exchange.options, params?.cursor))) as never;
-      } catch (thrown) {
-        throw protocolError(thrown);
-      }
+    const { serverInfo, capabilities, extensions, instructions } = exchange.face;
+    const server = new Server(serverInfo as unknown as Implementation, {
+      capabilities: { ...capabilities, ...(extensions && { extensions: extensions as never }) },
+      instructions,
     });
-    server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
-      const token = (params._meta as JsonObject | undefined)?.progressToken;
-      const notify = (progress: JsonObject) =>
-        void mcpReq.notify({ method: 'notifications/progress', params: progress }).catch(() => undefined);
-      try {
-        const ctx = { ...exchange.ctx, signal: mcpReq.signal };
-        return (await withHeartbeat(token, notify, () =>
-          this.tools.call(ctx, readToolCall(params), takesTasks(params)),
-        )) as never;
-      } catch (thrown) {
-        throw protocolError(thrown);
-      }
-    });
-    this.addTaskMethods(server, exchange.ctx);
+    for (const method of methodsOf(exchange.face))
+      server.setRequestHandler(method as 'tools/call', async ({ params }, { mcpReq }) => {
+        const given = paramsOf(params, mcpReq);
+        const token = method === 'tools/call' ? (given._meta as JsonObject).progressToken : undefined;
+        const notify = (told: string, more: JsonObject): void =>
+          void mcpReq.notify({ method: told, params: more }).catch(() => undefined);
+        const progress = (more: JsonObject): void => notify('notifications/progress', more);
+        try {
+          const text = await withHeartbeat(token, progress, (relay) => {
+            const ctx = { ...exchange.ctx, signal: mcpReq.signal, peer: modernPeer(given, notify, relay) };
+            const within = { ...exchange, ctx, takesTasks: takesTasks(given) };
+            return this.dispatch.result(within, { method, params: given });
+          });
+          return JSON.parse(text!) as never;
+        } catch (thrown) {
+          throw protocolError(thrown);
+        }
+      });
+    if (extensions) this.addTaskMethods(server, exchange.ctx);
     return server;
   }
 
@@ -138,6 +167,28 @@ export class McpModern {
         }
       });
   }
+}
+
+/** The resources that a stream of changes is asked to tell of. */
+function watchedIn({ params }: JsonObject): readonly Json[] {
+  const wanted =
+    isJsonObject(params) && isJsonObject(params.notifications) && params.notifications.resourceSubscriptions;
+  return Array.isArray(wanted) ? wanted : [];
+}
+
+/** The params as they came: the SDK lifts out what belongs to the request as a whole. */
+function paramsOf(
+  params: object | undefined,
+  { envelope, inputResponses, requestState }: ServerContext['mcpReq'],
+): JsonObject {
+  const given = (params ?? {}) as JsonObject;
+  const state = requestState();
+  return {
+    ...given,
+    ...(inputResponses && { inputResponses: inputResponses as JsonObject }),
+    ...(state !== undefined && { requestState: state as Json }),
+    _meta: { ...(given._meta as JsonObject | undefined), ...(envelope as JsonObject | undefined) },
+  };
 }
 
 function protocolError(thrown: unknown): ProtocolError {

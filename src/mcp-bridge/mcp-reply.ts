@@ -1,12 +1,16 @@
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
 import { unreadAnswers } from './unread-answers.js';
 
+/** What may wait for its reader before the answer. */
+const maxUnread = 1_048_576;
 const headers = { 'Cache-Control': 'no-store' };
 
-/** True when the client reads JSON answers; a client that says nothing does. */
-function acceptsJson(request: DoorRequest): boolean {
-  const { accept } = request.headers;
-  return accept === undefined || /application\/json|application\/\*|\*\/\*/.test(accept);
+/** True when the client reads JSON answers and does not name streams before them; a client that says nothing does. */
+function prefersJson({ headers: { accept } }: DoorRequest): boolean {
+  if (accept === undefined) return true;
+  const json = accept.search(/application\/json|application\/\*|\*\/\*/);
+  const stream = accept.indexOf('text/event-stream');
+  return json >= 0 && (stream < 0 || json < stream);
 }
 
 export function acceptsStream(request: DoorRequest): boolean {
@@ -25,17 +29,27 @@ export class McpReply {
     private readonly response: DoorResponse,
   ) {}
 
-  /** Sends a notification ahead of the answer; dropped for a client that does not read streams. */
+  /** Whether something can be said before the answer. */
+  get streams(): boolean {
+    return acceptsStream(this.request);
+  }
+
+  /** Sends a notification ahead of the answer; dropped for a client that does not read streams, or reads too slowly. */
   notify(method: string, params: unknown): void {
-    if (!acceptsStream(this.request) || this.response.destroyed) return;
+    this.say({ jsonrpc: '2.0', method, params });
+  }
+
+  /** Sends a message ahead of the answer, as `notify` does. */
+  say(message: object): void {
+    if (!this.streams || this.response.destroyed || this.response.writableLength > maxUnread) return;
     this.startStream();
-    this.frame(JSON.stringify({ jsonrpc: '2.0', method, params }));
+    this.frame(JSON.stringify(message));
   }
 
   /** Ends with the JSON text of a response or of a batch of responses. */
   end(text: string, status = 200): void {
     if (this.response.destroyed) return;
-    if (this.streaming || (status === 200 && !acceptsJson(this.request))) {
+    if (this.streaming || (status === 200 && !prefersJson(this.request))) {
       this.startStream();
       this.frame(text);
       this.response.end();

@@ -1,4 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import type { JsonObject } from '../kernel/json.js';
 
 /** A session of an MCP client of the 2025 era. It holds no state but whose it is, so any replica serves it. */
 @Entity('mcp_sessions')
@@ -19,6 +20,14 @@ export class McpSessionEntity {
   /** Name and version of the client, as it said. */
   @Column('text', { default: '' })
   client: string;
+
+  /** What it can be asked for, as it said. */
+  @Column('json', { default: '{}' })
+  capabilities: JsonObject;
+
+  /** From which level on it wants to hear what servers log; null while it did not say. */
+  @Column('text', { name: 'log_level', nullable: true })
+  logLevel: string | null;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt: Date;

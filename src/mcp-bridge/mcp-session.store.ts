@@ -2,13 +2,24 @@ import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
 import { isUuid, newId } from '../kernel/ids.js';
-import { storableText } from '../kernel/json.js';
+import { storableText, type JsonObject } from '../kernel/json.js';
+import { Notices } from '../platform/bus/notices.js';
 import { Pg } from '../platform/database/pg.js';
 
-/** A session of the 2025 era: whose it is and which revision it speaks. */
+/** A session of the 2025 era: whose it is, which revision it speaks, and what its client can be asked and told. */
 export interface McpSession {
   readonly id: string;
   readonly protocolVersion: string;
+  readonly capabilities: JsonObject;
+  readonly logLevel?: string;
+}
+
+/** What a client says of itself when it opens a session. */
+export interface McpClientFacts {
+  readonly protocolVersion: string;
+  /** Its name and version. */
+  readonly client: string;
+  readonly capabilities: JsonObject;
 }
 
 const idleDays = 7;
@@ -21,16 +32,20 @@ const maxKnown = 10_000;
 export class McpSessionStore {
   private readonly known = new Map<string, { session: McpSession; until: number }>();
 
-  constructor(private readonly pg: Pg) {}
+  constructor(
+    private readonly pg: Pg,
+    private readonly notices: Notices,
+  ) {}
 
-  async open(ctx: CallContext, protocolVersion: string, client: string): Promise<McpSession> {
+  async open(ctx: CallContext, { protocolVersion, client, capabilities }: McpClientFacts): Promise<McpSession> {
     const id = newId();
     await this.pg.rows(
       'mcp-session-open',
-      'insert into mcp_sessions (id, org_id, principal, protocol_version, client) values ($1, $2, $3, $4, $5)',
-      [id, ctx.org.id, ownerOf(ctx), protocolVersion, storableText(client, 200)],
+      `insert into mcp_sessions (id, org_id, principal, protocol_version, client, capabilities)
+       values ($1, $2, $3, $4, $5, $6)`,
+      [id, ctx.org.id, ownerOf(ctx), protocolVersion, storableText(client, 200), JSON.stringify(capabilities)],
     );
-    return { id, protocolVersion };
+    return { id, protocolVersion, capabilities };
   }
 
   /** The caller's own session; another principal's looks absent (abuse case 40). */
@@ -52,17 +67,50 @@ export class McpSessionStore {
   }
 
   private async read(ctx: CallContext, id: string): Promise<McpSession | undefined> {
-    const [row] = await this.pg.rows<{ protocol_version: string }>(
+    const [row] = await this.pg.rows<{
+      protocol_version: string;
+      capabilities: JsonObject;
+      log_level: string | null;
+    }>(
       'mcp-session-find',
       `with seen as (update mcp_sessions set last_seen_at = now() where id = $1 and org_id = $2 and principal = $3
          and last_seen_at < now() - interval '1 hour')
-       select protocol_version from mcp_sessions where id = $1 and org_id = $2 and principal = $3`,
+       select protocol_version, capabilities, log_level from mcp_sessions where id = $1 and org_id = $2 and principal = $3`,
       [id, ctx.org.id, ownerOf(ctx)],
     );
-    return row && { id, protocolVersion: row.protocol_version };
+    if (!row) return undefined;
+    const { protocol_version: protocolVersion, capabilities, log_level: level } = row;
+    return { id, protocolVersion, capabilities, ...(level !== null && { logLevel: level }) };
   }
 
-  async end(ctx: CallContext, id: string): Promise<boolean> {
+  /** Other processes believe it some seconds later. */
+  async setLogLevel(id: string, level: string): Promise<void> {
+    await this.pg.rows('mcp-session-level', 'update mcp_sessions set log_level = $2 where id = $1', [id, level]);
+    this.forget(id);
+  }
+
+  /** False for a second answer to a question. */
+  async keepAnswer(session: string, question: string, answer: JsonObject): Promise<boolean> {
+    const rows = await this.pg.rows(
+      'mcp-answer-keep',
+      `insert into mcp_answers (id, session_id, answer) select $1, id, $3 from mcp_sessions where id = $2
+       on conflict do nothing returning id`,
+      [question, session, JSON.stringify(answer)],
+    );
+    return rows.length > 0;
+  }
+
+  async takeAnswer(question: string): Promise<JsonObject | undefined> {
+    const [row] = await this.pg.rows<{ answer: JsonObject }>(
+      'mcp-answer-take',
+      'delete from mcp_answers where id = $1 returning answer',
+      [question],
+    );
+    return row?.answer;
+  }
+
+  /** Whoever holds its streams is told. */
+  async end(ctx: CallContext, id: string): Promise<void> {
     const rows = isUuid(id)
       ? await this.pg.rows(
           'mcp-session-end',
@@ -70,7 +118,7 @@ export class McpSessionStore {
           [id, ctx.org.id, ownerOf(ctx)],
         )
       : [];
-    return rows.length > 0;
+    if (rows.length > 0) this.notices.tell(undefined, 'mcp.session-ended', { orgId: ctx.org.id, sessionId: id });
   }
 
   async dropIdle(): Promise<void> {
@@ -78,6 +126,7 @@ export class McpSessionStore {
       'mcp-session-idle',
       `delete from mcp_sessions where last_seen_at < now() - interval '${idleDays} days'`,
     );
+    await this.pg.rows('mcp-answers-late', "delete from mcp_answers where created_at < now() - interval '1 hour'");
   }
 }
 

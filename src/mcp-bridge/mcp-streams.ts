@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
+import type { JsonObject } from '../kernel/json.js';
 import { endStream, sseHeaders, SseStreams, writeBounded } from '../platform/http/sse-streams.js';
+import { ResourceWatches } from './resource-watches.js';
 
 interface Stream {
   readonly org: string;
@@ -14,14 +16,22 @@ interface Stream {
 export class McpStreams {
   private readonly streams = new Set<Stream>();
 
-  constructor(private readonly standing: SseStreams) {}
+  constructor(
+    private readonly standing: SseStreams,
+    private readonly watches: ResourceWatches,
+  ) {}
 
   /** Opens the GET stream of a session. Throws `rate_limited` beyond the caps per principal, org and process. */
   open(ctx: CallContext, session: string, response: ServerResponse): void {
     this.standing.hold(ctx, response);
+    if (response.destroyed) return;
     const stream = { org: ctx.org.id, session, response };
     this.streams.add(stream);
-    response.once('close', () => this.streams.delete(stream));
+    const leave = this.watches.attend(ctx, session);
+    response.once('close', () => {
+      this.streams.delete(stream);
+      leave();
+    });
     response.writeHead(200, sseHeaders);
     response.write(': open\n\n');
   }
@@ -35,6 +45,12 @@ export class McpStreams {
   notify(org: string, method: string): void {
     const frame = `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', method })}\n\n`;
     for (const stream of this.streams) if (stream.org === org) writeBounded(stream.response, frame);
+  }
+
+  /** Sends a notification to the streams of one session. */
+  tell(session: string, method: string, params: JsonObject): void {
+    const frame = `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', method, params })}\n\n`;
+    for (const stream of this.streams) if (stream.session === session) writeBounded(stream.response, frame);
   }
 
   endSession(session: string): void {

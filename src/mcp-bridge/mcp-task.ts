@@ -37,11 +37,6 @@ export function takesTasks(params: unknown): boolean {
   return isJsonObject(extensions) && isJsonObject(extensions[tasksExtension]);
 }
 
-/** True for a task that has neither ended nor asks its caller. */
-export function goesOn({ state }: { readonly state: TaskState }): boolean {
-  return !terminalStates.has(state) && !interruptedStates.has(state);
-}
-
 export function handleOf(task: StoredTask, retentionDays: number): TaskHandle {
   return { resultType: 'task', ...taskFacts(task, retentionDays) };
 }

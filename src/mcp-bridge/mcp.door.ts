@@ -7,11 +7,14 @@ import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/ht
 import { isAllowedOrigin, type Reachable } from '../platform/http/origin-check.js';
 import { problemStatus } from '../platform/http/problem.js';
 import { isLoopback } from '../policy/auth/auth.service.js';
+import type { CallContext } from '../kernel/call-context.js';
 import { ContextService } from '../policy/auth/context.service.js';
 import { mcpError } from '../protocol/mcp/errors.js';
 import { errorResponse, jsonRpcCodes, parseJson } from '../protocol/jsonrpc.js';
 import type { JsonObject } from '../kernel/json.js';
+import { UpstreamsService } from '../upstreams/upstreams.service.js';
 import { eraOf } from './era.js';
+import { faceOf, gatewayFace, type Face } from './face.js';
 import { LegacyMcp } from './mcp-legacy.js';
 import type { McpExchange } from './mcp-dispatch.js';
 import { McpModern } from './mcp-modern.js';
@@ -19,7 +22,7 @@ import type { ListOptions } from './tools.service.js';
 
 const nameModes = new Set(['portable', 'canonical', 'both']);
 
-/** The MCP doors: `/mcp` and `/api/mcp/{sessionId}`, Streamable HTTP, both eras of the protocol from one URL. */
+/** The MCP doors: `/mcp`, `/mcp/servers/{id}` and `/api/mcp/{sessionId}`, Streamable HTTP, both eras of the protocol from one URL. */
 @Injectable()
 export class McpDoor {
   private readonly reachable: Reachable;
@@ -29,6 +32,7 @@ export class McpDoor {
     private readonly contexts: ContextService,
     private readonly legacy: LegacyMcp,
     private readonly modern: McpModern,
+    private readonly upstreams: UpstreamsService,
   ) {
     const publicHost = settings.RIALTO_PUBLIC_URL ? new URL(settings.RIALTO_PUBLIC_URL).hostname : undefined;
     this.reachable = { loopback: isLoopback(settings.HOST) || settings.HOST === 'localhost', publicHost };
@@ -38,13 +42,20 @@ export class McpDoor {
   routes(): HotRoute[] {
     const methods = ['POST', 'GET', 'DELETE'];
     const handle: HotRoute['handle'] = (request, response, target, params) =>
-      this.handle(request, response, target, params.sessionId);
+      this.handle(request, response, target, params);
     return [
       {
         template: '/mcp',
         methods,
         summary: 'MCP, Streamable HTTP',
         match: (path) => (path === '/mcp' || path === '/mcp/' ? {} : undefined),
+        handle,
+      },
+      {
+        template: '/mcp/servers/{id}',
+        methods,
+        summary: 'One MCP server, by its own names',
+        match: (path) => serverAt(path),
         handle,
       },
       {
@@ -61,18 +72,29 @@ export class McpDoor {
     request: DoorRequest,
     response: DoorResponse,
     target: Target,
-    session: string | undefined,
+    { sessionId: session, id: only }: Partial<Record<string, string>>,
   ): Promise<void> {
     try {
       if (!isAllowedOrigin(request.headers, this.reachable))
         throw new RialtoError('denied', { message: 'this Origin or Host may not call the gateway' });
       const ctx = await this.contexts.open(request, 'mcp');
-      const exchange: McpExchange = { ctx, options: listOptions(target.query) };
+      const options = { ...listOptions(target.query), ...(only !== undefined && { only }) };
+      const exchange: McpExchange = { ctx, options, face: await this.faceFor(ctx, only) };
       if (request.method === 'POST') await this.post(exchange, request, response, session);
       else await this.legacy.handleSession(exchange, request, response, session);
     } catch (error) {
       refuse(request, response, RialtoError.from(error));
     }
+  }
+
+  /** Throws `not_found` for a server that the caller does not see. */
+  private async faceFor(ctx: CallContext, only: string | undefined): Promise<Face> {
+    if (only === undefined) return gatewayFace;
+    const { servers } = this.upstreams.peekSnapshot(ctx.org.id) ?? (await this.upstreams.snapshot(ctx.org.id));
+    const server = servers.find(({ row }) => row.serverId === only);
+    if (!server || !(await this.upstreams.mayDiscover(ctx, only)))
+      throw new RialtoError('not_found', { message: 'no such MCP server' });
+    return faceOf(server);
   }
 
   private async post(
@@ -97,10 +119,9 @@ export class McpDoor {
   }
 }
 
-/** `?names=` chooses the names that are listed, `?agents=a,b` narrows the list. Throws `invalid_params`. */
+/** `?names=` chooses the names that are listed, `?agents=a,b` and `?servers=c,d` narrow the list. Throws `invalid_params`. */
 function listOptions(query: URLSearchParams): ListOptions {
   const names = query.get('names');
-  const agents = query.get('agents');
   if (names !== null && !nameModes.has(names)) {
     throw new RialtoError('invalid_params', {
       violations: [{ field: 'names', description: 'is portable, canonical or both' }],
@@ -109,12 +130,23 @@ function listOptions(query: URLSearchParams): ListOptions {
   }
   return {
     ...(names !== null && { names: names as ListOptions['names'] }),
-    ...(agents !== null && { agents: new Set(agents.split(',').filter((slug) => slug !== '')) }),
+    agents: setOf(query.get('agents')),
+    servers: setOf(query.get('servers')),
   };
 }
 
+function setOf(ids: string | null): ReadonlySet<string> | undefined {
+  return ids === null ? undefined : new Set(ids.split(',').filter((id) => id !== ''));
+}
+
+function serverAt(path: string): Record<string, string> | undefined {
+  const match = /^\/mcp\/servers\/([a-z0-9_-]{1,32})\/?$/.exec(path);
+  return match ? { id: match[1]! } : undefined;
+}
+
+/** No session is called like what is administered beside them. */
 function sessionOf(path: string): Record<string, string> | undefined {
-  const match = /^\/api\/mcp\/([\w-]{1,100})\/?$/.exec(path);
+  const match = /^\/api\/mcp\/(?!servers\/?$)([\w-]{1,100})\/?$/.exec(path);
   return match ? { sessionId: match[1]! } : undefined;
 }
 

@@ -9,8 +9,8 @@ import { toolResult, type ToolResult } from '../protocol/mcp/tool-result.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { TaskSendService } from '../tasks/task-send.service.js';
+import { isSettled } from '../tasks/task-stream.service.js';
 import { TaskSubmitService } from '../tasks/task-submit.service.js';
-import { goesOn } from './mcp-task.js';
 import type { ToolCall, ToolOutcome } from './tools.service.js';
 
 /** How long a model waits for an agent of ours; the task goes on, and a later call with its `taskId` asks again. */
@@ -80,7 +80,7 @@ export class OwnAgentTools {
     const answer = await this.sends.send(ctx, agent, { params }, { waitMs, gone: signal && (() => signal) });
     if ('message' in answer) return { result: toolResult(contentOf(answer.message.parts)) };
     const { id, status } = answer.task;
-    return { result: resultOf(answer.task), ...(goesOn(status) && { goesOnAs: id }) };
+    return { result: resultOf(answer.task), ...(!isSettled(status.state) && { goesOnAs: id }) };
   }
 
   private async agentsFor(ctx: CallContext): Promise<PublishedAgent[]> {

@@ -1,31 +1,42 @@
-import { systemClock } from '../kernel/clock.js';
 import type { Json, JsonObject } from '../kernel/json.js';
 
 const firstBeatMs = 1_000;
 const beatMs = 5_000;
+/** So small that what a server says of its own progress comes after it: progress only grows (MCP, progress). */
+const beatStep = 0.001;
+
+/** Hands on the progress that an MCP server tells of a call. */
+export type RelayProgress = (progress: JsonObject) => void;
 
 /**
  * Runs a call and says now and then that it is still going on, when its caller asked to be told: clients give up on silence,
- * and each word resets their clock. `progress` is the seconds so far; it only grows.
+ * and each word resets their clock. What the call itself says of its progress takes the place of that.
  */
 export async function withHeartbeat<Result>(
   token: Json | undefined,
   notify: (progress: JsonObject) => void,
-  work: () => Promise<Result>,
+  work: (relay: RelayProgress) => Promise<Result>,
 ): Promise<Result> {
-  if (typeof token !== 'string' && typeof token !== 'number') return work();
-  const startedAt = systemClock.elapsed();
+  if (typeof token !== 'string' && typeof token !== 'number') return work(() => undefined);
+  let last = 0;
+  let isRelayed = false;
+  const say = (progress: number, more: JsonObject): void => {
+    last = progress;
+    notify({ ...more, progressToken: token, progress });
+  };
+  const relay = ({ progress, ...more }: JsonObject): void => {
+    if (typeof progress !== 'number' || (isRelayed || last > 0 ? progress <= last : progress < 0)) return;
+    isRelayed = true;
+    say(progress, more);
+  };
   const beat = (): void => {
-    notify({
-      progressToken: token,
-      progress: Math.round((systemClock.elapsed() - startedAt) / 10) / 100,
-      message: 'the agent is still working',
-    });
+    if (isRelayed) return;
+    say(last + beatStep, { message: 'the agent is still working' });
     timer = setTimeout(beat, beatMs);
   };
   let timer = setTimeout(beat, firstBeatMs);
   try {
-    return await work();
+    return await work(relay);
   } finally {
     clearTimeout(timer);
   }

@@ -1,9 +1,14 @@
+import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
+import { Notices } from '../platform/bus/notices.js';
 import type { JsonRpcId } from '../protocol/jsonrpc.js';
 
-/** Calls of this process that a client may cancel by `notifications/cancelled`, by who made them and under which id. */
+/** Calls of MCP clients that a client may cancel by `notifications/cancelled`, by who made them and under which id. */
+@Injectable()
 export class RunningCalls {
   private readonly calls = new Map<string, AbortController>();
+
+  constructor(private readonly notices: Notices) {}
 
   /** Runs a call that `cancel` can abort. */
   async run<Result>(
@@ -20,6 +25,11 @@ export class RunningCalls {
     } finally {
       if (this.calls.get(key) === controller) this.calls.delete(key);
     }
+  }
+
+  /** Whichever process runs it. */
+  cancelAnywhere(orgId: string, sessionId: string, requestId: string | number): void {
+    this.notices.tell(undefined, 'mcp.call-cancelled', { orgId, sessionId, requestId });
   }
 
   cancel(org: string, session: string, id: JsonRpcId): void {

@@ -1,41 +1,63 @@
 import type { JsonObject } from '../kernel/json.js';
+import { portableName } from '../protocol/mcp/tool-names.js';
 import { compileToolSchema, listedSchema, type CompiledSchema } from '../protocol/mcp/tool-schema.js';
 import type { AgentSnapshot } from '../registry/registry.service.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
+import type { ServerSnapshot } from '../upstreams/upstreams.service.js';
+import type { UpstreamTool } from '../upstreams/registered-server.types.js';
 
 export type NameMode = 'portable' | 'canonical' | 'both';
+/** `own`: as its MCP server calls it. */
+export type ListedNames = NameMode | 'own';
 
-/** A skill as a tool: its names, its schema, and where a call goes. */
-export interface ToolEntry {
-  readonly agent: RegisteredAgent;
-  readonly skillId: string;
+interface Named {
   readonly canonical: string;
   readonly alias: string;
-  /** Compiled at the first call. */
-  readonly schema: () => CompiledSchema;
   /** The tool as `tools/list` shows it, ready to be sent, by each of its names. */
   readonly listed: { readonly canonical: string; readonly portable: string };
 }
 
+/** A skill as a tool: its names, its schema, and where a call goes. */
+export interface SkillEntry extends Named {
+  readonly kind: 'skill';
+  readonly agent: RegisteredAgent;
+  readonly skillId: string;
+  /** Compiled at the first call. */
+  readonly schema: () => CompiledSchema;
+}
+
+/** A tool of an MCP server. */
+export interface UpstreamEntry extends Named {
+  readonly kind: 'upstream';
+  readonly target: UpstreamTool;
+}
+
+export type ToolEntry = SkillEntry | UpstreamEntry;
+
 /** All tools of an org: looked up by either name, listed in a stable order. */
 export interface ToolCatalogue {
-  readonly version: string;
   readonly entries: readonly ToolEntry[];
   readonly byName: ReadonlyMap<string, ToolEntry>;
 }
 
 const metaKey = 'dev.rialto/tool';
 
-/** Makes the catalogue of a snapshot. Pure. Unreachable agents keep their tools callable, but are not listed (RE-45). */
-export function catalogueOf(snapshot: AgentSnapshot): ToolCatalogue {
-  const entries = snapshot.agents.flatMap((agent) => agent.tools.map((names) => entryOf(agent, names)));
+/** Makes the catalogue of an org. Pure. Unreachable agents keep their tools callable, but are not listed (RE-45). */
+export function catalogueOf({ agents }: AgentSnapshot, { servers }: ServerSnapshot): ToolCatalogue {
+  const entries: ToolEntry[] = [
+    ...agents.flatMap((agent) => agent.tools.map((names) => skillEntry(agent, names))),
+    ...servers.flatMap(({ tools }) => tools.map(upstreamEntry)),
+  ];
   entries.sort((a, b) => (a.canonical < b.canonical ? -1 : 1));
   const byName = new Map(entries.map((entry) => [entry.alias, entry]));
   for (const entry of entries) byName.set(entry.canonical, entry);
-  return { version: snapshot.version, entries, byName };
+  return { entries, byName };
 }
 
-function entryOf(agent: RegisteredAgent, { skillId, canonical, alias }: RegisteredAgent['tools'][number]): ToolEntry {
+function skillEntry(
+  agent: RegisteredAgent,
+  { skillId, canonical, alias }: RegisteredAgent['tools'][number],
+): SkillEntry {
   const skill = agent.card!.skills.find(({ id }) => id === skillId)!;
   const described = skill.description === '' ? '' : `\n\n${skill.description}`;
   const tool = (name: string): string => {
@@ -55,6 +77,7 @@ function entryOf(agent: RegisteredAgent, { skillId, canonical, alias }: Register
   };
   let compiled: CompiledSchema | undefined;
   return {
+    kind: 'skill',
     agent,
     skillId,
     canonical,
@@ -64,19 +87,63 @@ function entryOf(agent: RegisteredAgent, { skillId, canonical, alias }: Register
   };
 }
 
-/** True for an agent whose tools are shown. */
-export function isListed({ row }: RegisteredAgent): boolean {
-  return row.health !== 'unreachable' && row.quarantinedAt === null;
+/** As its server says it, but for its name, and a description that says whose it is (AE-56, AE-59). */
+function upstreamEntry(target: UpstreamTool): UpstreamEntry {
+  const { canonical, tool, server } = target;
+  const { serverId, name: serverName } = server.row;
+  const alias = portableName(canonical);
+  const listed = (name: string): string => {
+    const meta: JsonObject = {
+      server: serverId,
+      tool: tool.name,
+      canonicalName: canonical,
+      tags: ['mcp', serverId, serverName],
+      ...(name !== canonical && { aliasOf: canonical }),
+    };
+    return JSON.stringify({
+      ...tool,
+      name,
+      description: `[MCP:${serverName}] ${typeof tool.description === 'string' ? tool.description : ''}`.trimEnd(),
+      _meta: { ...(tool._meta as JsonObject | undefined), [metaKey]: meta },
+    });
+  };
+  return {
+    kind: 'upstream',
+    target,
+    canonical,
+    alias,
+    listed: { canonical: listed(canonical), portable: listed(alias) },
+  };
+}
+
+/** Whose a tool is: what may be discovered and filtered by. */
+export interface ToolOwner {
+  readonly kind: 'agent' | 'server';
+  readonly id: string;
+}
+
+export function ownerOf(entry: ToolEntry): ToolOwner {
+  return entry.kind === 'skill'
+    ? { kind: 'agent', id: entry.agent.row.slug }
+    : { kind: 'server', id: entry.target.server.row.serverId };
+}
+
+/** True for a tool that is shown, if its owner is. */
+export function isListed(entry: ToolEntry): boolean {
+  return entry.kind !== 'skill' || (entry.agent.row.health !== 'unreachable' && entry.agent.row.quarantinedAt === null);
 }
 
 /** The JSON texts of an entry under the names that are asked for. */
-export function textsOf({ listed }: ToolEntry, names: NameMode): string[] {
+export function textsOf(entry: ToolEntry, names: ListedNames): string[] {
+  const { listed, canonical, alias } = entry;
   switch (names) {
+    case 'own':
+      return entry.kind === 'upstream' ? [JSON.stringify(entry.target.tool)] : [];
     case 'portable':
       return [listed.portable];
     case 'canonical':
       return [listed.canonical];
     case 'both':
-      return [listed.canonical, listed.portable];
+      return canonical === alias ? [listed.canonical] : [listed.canonical, listed.portable];
   }
 }

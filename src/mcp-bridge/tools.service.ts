@@ -9,14 +9,26 @@ import { Cursors } from '../platform/http/cursor.js';
 import { OrgService } from '../policy/auth/org.service.js';
 import { toolOutput } from '../protocol/a2a/bridge-call.js';
 import { invalidArguments, toolResult, type ToolResult } from '../protocol/mcp/tool-result.js';
-import { RegistryService, type AgentSnapshot } from '../registry/registry.service.js';
-import { ToolPageFiller, type ToolPage, type ToolPosition } from './tool-page.js';
-import { catalogueOf, isListed, textsOf, type NameMode, type ToolCatalogue, type ToolEntry } from './tool-catalogue.js';
+import { PageFiller, type Page, type Position } from './list-page.js';
+import {
+  isListed,
+  ownerOf,
+  textsOf,
+  type ListedNames,
+  type NameMode,
+  type SkillEntry,
+  type ToolEntry,
+} from './tool-catalogue.js';
+import { ToolCatalogues } from './tool-catalogues.js';
+import { asCalled, namesServer, ServerTools, unknownTool } from './server-tools.js';
 
-/** What a request to the MCP door may ask of the list: `?names=` and `?agents=`. */
+/** What a request to the MCP door may ask of the list: `?names=`, `?agents=` and `?servers=`; of the two either names whose tools it wants. */
 export interface ListOptions {
   readonly names?: NameMode;
   readonly agents?: ReadonlySet<string>;
+  readonly servers?: ReadonlySet<string>;
+  /** The one MCP server there is, by its own names (`/mcp/servers/{id}`). */
+  readonly only?: string;
 }
 
 export interface ToolCall {
@@ -26,7 +38,7 @@ export interface ToolCall {
 
 /** What a call gave. */
 export interface ToolOutcome {
-  readonly result: ToolResult;
+  readonly result: ToolResult | JsonObject;
   /** The task of ours that goes on, when the result is not the end of it. */
   readonly goesOnAs?: string;
 }
@@ -34,12 +46,11 @@ export interface ToolOutcome {
 /** The tools of an org for MCP clients: listed by what the caller may discover, called by what it may invoke. */
 @Injectable()
 export class ToolsService {
-  private readonly catalogues = new WeakMap<AgentSnapshot, ToolCatalogue>();
-
   constructor(
-    private readonly registry: RegistryService,
+    private readonly catalogues: ToolCatalogues,
     private readonly orgs: OrgService,
     private readonly client: A2AClientService,
+    private readonly servers: ServerTools,
     private readonly verbs: VerbBus,
     private readonly cursors: Cursors,
   ) {}
@@ -48,34 +59,41 @@ export class ToolsService {
    * A page of prebuilt tools in a stable order. A cursor goes on after the tool it names, whether or not that tool still
    * exists; throws `invalid_params` for one of another org or of other list options (MCP, pagination).
    */
-  async list(ctx: CallContext, { names, agents }: ListOptions, cursor?: unknown): Promise<ToolPage> {
-    const catalogue = await this.catalogue(ctx);
-    const mode = names ?? (await this.orgs.toolSettings(ctx.org.id)).names;
-    const scope = JSON.stringify(['mcp-tools', ctx.org.id, mode, agents ? [...agents].sort() : null]);
+  async list(ctx: CallContext, { names, agents, only, ...more }: ListOptions, cursor?: unknown): Promise<Page> {
+    const catalogue = await this.catalogues.of(ctx);
+    const mode = only === undefined ? (names ?? (await this.orgs.toolSettings(ctx.org.id)).names) : 'own';
+    const servers = only === undefined ? more.servers : new Set([only]);
+    const wanted = agents || servers ? { agent: agents, server: servers } : undefined;
+    const scope = JSON.stringify(['mcp-tools', ctx.org.id, mode, sorted(agents), sorted(servers)]);
     const after = cursor === undefined ? undefined : this.positionOf(scope, cursor);
     const shown = new Map<string, boolean>();
-    const page = new ToolPageFiller();
+    const page = new PageFiller();
     for (const entry of catalogue.entries) {
-      const { slug } = entry.agent.row;
-      if ((after && entry.canonical < after[0]) || !isListed(entry.agent) || (agents && !agents.has(slug))) continue;
-      if (!shown.has(slug)) shown.set(slug, await this.registry.mayDiscover(ctx, slug));
-      if (shown.get(slug) && !fill(page, entry, mode, after))
-        return { texts: page.texts, nextCursor: this.cursors.encode(scope, page.last!) };
+      const { kind, id } = ownerOf(entry);
+      if ((after && entry.canonical < after[0]) || !isListed(entry) || (wanted && !wanted[kind]?.has(id))) continue;
+      const owner = `${kind} ${id}`;
+      if (!shown.has(owner)) shown.set(owner, await this.catalogues.mayDiscover(ctx, { kind, id }));
+      if (shown.get(owner) && !fill(page, entry, mode, after))
+        return { texts: page.texts, nextCursor: this.cursors.encode(scope, [...page.last!] as string[]) };
     }
     return { texts: page.texts };
   }
 
-  private positionOf(scope: string, cursor: unknown): ToolPosition {
+  private positionOf(scope: string, cursor: unknown): Position {
     const [canonical, index] = this.cursors.decode(scope, typeof cursor === 'string' ? cursor : '', 2);
-    return [canonical!, index!];
+    return [canonical!, index];
   }
 
   /**
    * Calls a tool by either name. The decision on its canonical name comes before everything else, so that a name that is
    * denied answers alike whether or not it exists (decisions: MCP). Throws RialtoError; bad arguments are a result.
    */
-  async call(ctx: CallContext, { name, args }: ToolCall): Promise<ToolOutcome> {
-    const entry = (await this.catalogue(ctx)).byName.get(name);
+  async call(ctx: CallContext, { name, args }: ToolCall, only?: string): Promise<ToolOutcome> {
+    const { byName } = await this.catalogues.of(ctx);
+    if (only !== undefined) return { result: await this.servers.callOwn(ctx, only, byName, { name, args }) };
+    const entry = byName.get(name);
+    if (entry?.kind === 'upstream' || (!entry && namesServer(name)))
+      return { result: await this.servers.call(ctx, entry, { name, args }) };
     if (!entry)
       return this.verbs.around(invocation(ctx, name, undefined, args), () => Promise.reject(unknownTool(name)));
     const violations = violationsOf(entry, args);
@@ -97,20 +115,10 @@ export class ToolsService {
     return { result: toolResult(toolOutput(reply)), ...(isUnderWay && { goesOnAs: reply.taskId }) };
   }
 
-  private async catalogue({ org }: CallContext): Promise<ToolCatalogue> {
-    const snapshot = this.registry.peekSnapshot(org.id) ?? (await this.registry.snapshot(org.id));
-    let catalogue = this.catalogues.get(snapshot);
-    if (!catalogue) {
-      catalogue = catalogueOf(snapshot);
-      this.catalogues.set(snapshot, catalogue);
-    }
-    return catalogue;
-  }
-
   /** Decided and recorded like any call, so that a caller who may not call learns nothing of the schema. */
   private async refuseArguments(
     ctx: CallContext,
-    entry: ToolEntry,
+    entry: SkillEntry,
     { name, args }: ToolCall,
     violations: Violation[],
   ): Promise<ToolResult> {
@@ -127,18 +135,18 @@ export class ToolsService {
 }
 
 /** Adds the texts of an entry that come after a position; false when the page is full before the last of them. */
-function fill(page: ToolPageFiller, entry: ToolEntry, mode: NameMode, after: ToolPosition | undefined): boolean {
+function fill(page: PageFiller, entry: ToolEntry, mode: ListedNames, after: Position | undefined): boolean {
   const begun = after?.[0] === entry.canonical ? Number(after[1]) + 1 : 0;
   return textsOf(entry, mode).every((text, index) => index < begun || page.add(text, [entry.canonical, String(index)]));
 }
 
-function violationsOf(entry: ToolEntry, args: JsonObject): Violation[] {
+function violationsOf(entry: SkillEntry, args: JsonObject): Violation[] {
   const schema = entry.schema();
   if (schema.ok) return schema.validate(args);
   return [{ field: '', description: `the agent's input schema is refused: ${schema.reason}` }];
 }
 
-function invocation(ctx: CallContext, verb: string, entry: ToolEntry | undefined, args: JsonObject): VerbCall {
+function invocation(ctx: CallContext, verb: string, entry: SkillEntry | undefined, args: JsonObject): VerbCall {
   return {
     ctx,
     verb,
@@ -148,18 +156,8 @@ function invocation(ctx: CallContext, verb: string, entry: ToolEntry | undefined
   };
 }
 
-/** A denial names the tool as its caller did: a canonical name told for an alias would say that the tool exists. */
-function asCalled(thrown: unknown, name: string): RialtoError {
-  const error = RialtoError.from(thrown);
-  if (error.code !== 'denied') return error;
-  return new RialtoError('denied', { message: error.message, data: { ...error.data, verb: name }, cause: error });
-}
-
-function unknownTool(name: string): RialtoError {
-  return new RialtoError('not_found', {
-    message: `Unknown tool: ${name.slice(0, 200)}`,
-    hint: 'tools/list shows what there is',
-  });
+function sorted(ids: ReadonlySet<string> | undefined): string[] | null {
+  return ids ? [...ids].sort() : null;
 }
 
 /** The call that `tools/call` params ask for. Throws `invalid_params`. */

@@ -1,0 +1,137 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import type { Notice } from '../kernel/notices.js';
+import { Notices } from '../platform/bus/notices.js';
+import { OnNotice } from '../platform/bus/on-notice.decorator.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import type { RegisteredServer } from '../upstreams/registered-server.types.js';
+import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
+import { McpSubscriptionStore } from './mcp-subscription.store.js';
+import { requireUri, ServerFeatures } from './server-features.js';
+import type { ListOptions } from './tools.service.js';
+
+const mostAtOnce = 100;
+
+interface Attended {
+  readonly ctx: CallContext;
+  streams: number;
+  turn: Promise<void>;
+  /** What is watched for it, by `<server> <uri>`, and how to end that. */
+  readonly watches: Map<string, () => void>;
+}
+
+/**
+ * Resources whose changes clients want to hear of. A session of the 2025 era has them as rows; whichever process holds a stream of it
+ * watches for it. The 2026-07-28 revision names them when it opens a stream.
+ */
+@Injectable()
+export class ResourceWatches {
+  private readonly attended = new Map<string, Attended>();
+
+  constructor(
+    private readonly features: ServerFeatures,
+    private readonly calls: UpstreamCalls,
+    private readonly store: McpSubscriptionStore,
+    private readonly notices: Notices,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** `resources/subscribe` of a session. Throws as UpstreamCalls.watched does, and `invalid_params`. */
+  async subscribe(ctx: CallContext, options: ListOptions, session: string, params: unknown): Promise<void> {
+    const { uri, servers } = await this.features.asked(ctx, options, params);
+    const { row } = await this.calls.watched(ctx, servers, uri);
+    await this.store.add(session, { server: row.id, uri });
+    this.notices.tell(undefined, 'mcp.subscribed', { orgId: ctx.org.id, sessionId: session });
+  }
+
+  /** `resources/unsubscribe`: ending what there is none of is no error. Throws `invalid_params`. */
+  async unsubscribe(ctx: CallContext, session: string, params: unknown): Promise<void> {
+    await this.store.remove(session, requireUri((params as { uri?: unknown } | undefined)?.uri));
+    this.notices.tell(undefined, 'mcp.subscribed', { orgId: ctx.org.id, sessionId: session });
+  }
+
+  /** A stream of a session is open here until what it returns is called. */
+  attend(ctx: CallContext, session: string): () => void {
+    const known = this.attended.get(session) ?? {
+      ctx,
+      streams: 0,
+      turn: Promise.resolve(),
+      watches: new Map<string, () => void>(),
+    };
+    this.attended.set(session, known);
+    known.streams++;
+    void this.look(session);
+    return () => {
+      if (--known.streams > 0) return;
+      this.attended.delete(session);
+      for (const release of known.watches.values()) release();
+      known.watches.clear();
+    };
+  }
+
+  /** The resources that a stream of the 2026-07-28 revision names, until what it returns is called. Throws as `subscribe` does. */
+  async listen(ctx: CallContext, options: ListOptions, uris: readonly unknown[]): Promise<() => void> {
+    if (uris.length > mostAtOnce)
+      throw new RialtoError('invalid_params', { message: `a stream may watch ${mostAtOnce} resources` });
+    const watches: [RegisteredServer, string][] = [];
+    for (const given of uris) {
+      const { uri, servers } = await this.features.asked(ctx, options, { uri: given as string });
+      watches.push([await this.calls.watched(ctx, servers, uri), uri]);
+    }
+    const releases: (() => void)[] = [];
+    const release = (): void => {
+      for (const end of releases.splice(0)) end();
+    };
+    try {
+      for (const [server, uri] of watches) releases.push(this.calls.watch(server, uri));
+    } catch (error) {
+      release();
+      throw error;
+    }
+    return release;
+  }
+
+  /** Sessions with a stream here that watch a resource of a server of their org. */
+  sessionsWatching(org: string, server: string, uri: string): string[] {
+    const key = `${server} ${uri}`;
+    return [...this.attended]
+      .filter(([, { ctx, watches }]) => ctx.org.id === org && watches.has(key))
+      .map(([id]) => id);
+  }
+
+  @OnNotice('mcp.subscribed')
+  changed({ sessionId }: Notice<'mcp.subscribed'>): void {
+    void this.look(sessionId);
+  }
+
+  /** Watches what the session's rows say, and nothing else: one look after the other, so that the last one counts. */
+  private look(session: string): Promise<void> {
+    const known = this.attended.get(session);
+    if (!known) return Promise.resolve();
+    return (known.turn = known.turn.then(() => this.align(session, known)));
+  }
+
+  private async align(session: string, known: Attended): Promise<void> {
+    try {
+      const rows = await this.store.of(session);
+      const servers = new Map((await this.features.servers(known.ctx)).map((server) => [server.row.id, server]));
+      if (this.attended.get(session) !== known) return;
+      const wanted = new Map<string, { server: RegisteredServer; uri: string }>(
+        rows.flatMap(({ server: id, uri }) => {
+          const server = servers.get(id);
+          return server ? [[`${server.row.serverId} ${uri}`, { server, uri }] as const] : [];
+        }),
+      );
+      for (const [key, release] of known.watches)
+        if (!wanted.has(key)) {
+          release();
+          known.watches.delete(key);
+        }
+      for (const [key, { server, uri }] of wanted)
+        if (!known.watches.has(key)) known.watches.set(key, this.calls.watch(server, uri));
+    } catch (err) {
+      this.log.warn({ err }, 'what a session watches could not be read');
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import type { JsonObject } from '../kernel/json.js';
+import { upstreamName } from '../protocol/mcp/tool-names.js';
+import { UpstreamCalls, type UpstreamCall } from '../upstreams/upstream-calls.service.js';
+import type { ToolCatalogue, UpstreamEntry } from './tool-catalogue.js';
+import type { ToolCall } from './tools.service.js';
+
+/** Calls of the tools of MCP servers: each server says itself which arguments it wants. */
+@Injectable()
+export class ServerTools {
+  constructor(private readonly calls: UpstreamCalls) {}
+
+  /** By either name. Throws `denied`, `not_found`, and what the call throws. */
+  call(ctx: CallContext, entry: UpstreamEntry | undefined, { name, args }: ToolCall): Promise<JsonObject> {
+    const canonical = entry?.canonical ?? name;
+    const serverId = entry?.target.server.row.serverId ?? serverOfName(name);
+    const legacyAlias = name === canonical ? undefined : name;
+    return this.called(ctx, { target: entry?.target, canonical, serverId, legacyAlias, args }, name);
+  }
+
+  /** By the name that its server knows it by. Throws as `call` does. */
+  callOwn(
+    ctx: CallContext,
+    serverId: string,
+    byName: ToolCatalogue['byName'],
+    { name, args }: ToolCall,
+  ): Promise<JsonObject> {
+    const canonical = upstreamName(serverId, name);
+    const entry = byName.get(canonical);
+    const target = entry?.kind === 'upstream' && entry.target.tool.name === name ? entry.target : undefined;
+    return this.called(ctx, { target, canonical, serverId, args }, name);
+  }
+
+  private async called(ctx: CallContext, call: UpstreamCall, name: string): Promise<JsonObject> {
+    try {
+      return await this.calls.call(ctx, call);
+    } catch (error) {
+      throw call.target || RialtoError.from(error).code !== 'not_found' ? asCalled(error, name) : unknownTool(name);
+    }
+  }
+}
+
+/** `<serverId>__<tool>`: a skill has no such name. */
+export function namesServer(name: string): boolean {
+  return /^[a-z0-9][a-z0-9_-]*?__./.test(name);
+}
+
+/** Whose a tool or a prompt of an MCP server is, by its canonical name. */
+export function serverOfName(name: string): string {
+  return name.slice(0, Math.max(0, name.indexOf('__')));
+}
+
+/** A denial names the tool as its caller did: a canonical name told for an alias would say that the tool exists. */
+export function asCalled(thrown: unknown, name: string): RialtoError {
+  const error = RialtoError.from(thrown);
+  if (error.code !== 'denied') return error;
+  return new RialtoError('denied', { message: error.message, data: { ...error.data, verb: name }, cause: error });
+}
+
+export function unknownTool(name: string): RialtoError {
+  return new RialtoError('not_found', {
+    message: `Unknown tool: ${name.slice(0, 200)}`,
+    hint: 'tools/list shows what there is',
+  });
+}
