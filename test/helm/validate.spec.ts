@@ -59,6 +59,11 @@ withHelm('values that contradict each other', () => {
       ['bootstrap.apiKeyEnv=LEGACY_KEY'],
       /bootstrap names the variable LEGACY_KEY/,
     ],
+    [
+      'monitoring without metrics',
+      ['monitoring.rules.enabled=true', 'metrics.enabled=false'],
+      /monitoring\.rules\.enabled needs metrics\.enabled/,
+    ],
     ['no A2A secret and no replacement', ['secrets.keys.a2aSecret='], /secrets\.keys\.a2aSecret is empty/],
   ])('%s is refused', (_, sets, expected) => {
     const found = problems(...sets);
@@ -66,10 +71,14 @@ withHelm('values that contradict each other', () => {
     expect(found[0]).toMatch(expected);
   });
 
-  it('a Gateway API that the cluster lacks is named, with the way out', () => {
+  it('what the cluster lacks, Gateway API or Prometheus operator, is named, with the way out', () => {
     const { err } = helm('helm4', 'template', 'rialto', chart, '--values', `${chart}/ci/ha.yaml`);
     expect(problemsOf(err)).toEqual([
       expect.stringContaining('httpRoute.enabled needs the Gateway API, which this cluster lacks'),
+      expect.stringContaining('monitoring.rules.enabled needs the Prometheus operator, which this cluster lacks'),
+      expect.stringContaining(
+        'monitoring.serviceMonitor.enabled needs the Prometheus operator, which this cluster lacks',
+      ),
     ]);
   });
 

@@ -31,6 +31,8 @@ RIALTO_TRUST_PROXY: {{ .trustProxy | quote }}
 RIALTO_MAX_BODY_BYTES: {{ int64 .maxBodyBytes | quote }}
 RIALTO_RATE_LIMIT_PRINCIPAL: {{ int64 .rateLimit.principal | quote }}
 RIALTO_RATE_LIMIT_ORG: {{ int64 .rateLimit.org | quote }}
+RIALTO_WEBHOOK_MAX_PER_HOST: {{ int64 .webhooks.maxPerHost | quote }}
+RIALTO_WEBHOOK_MAX_PER_ORG: {{ int64 .webhooks.maxPerOrg | quote }}
 RIALTO_TOOL_TIMEOUT_MS: {{ int64 .toolTimeoutMs | quote }}
 RIALTO_MCP_TOOL_NAMES: {{ .mcpToolNames | quote }}
 RIALTO_A2A_PROFILE: {{ .a2aProfile | quote }}
@@ -42,6 +44,8 @@ RIALTO_TASK_RETENTION_DAYS: {{ int64 .taskRetentionDays | quote }}
 RIALTO_AUDIT_RETENTION_DAYS: {{ ternary (int64 .auditRetentionDays | toString) "" (gt (int64 .auditRetentionDays) 0) | quote }}
 RIALTO_CARD_CHANGES: {{ .cardChanges | quote }}
 RIALTO_MAX_AGENTS_PER_ORG: {{ int64 .maxAgentsPerOrg | quote }}
+RIALTO_MAX_OPEN_TASKS_PER_ORG: {{ int64 .maxOpenTasks.perOrg | quote }}
+RIALTO_MAX_OPEN_TASKS: {{ int64 .maxOpenTasks.all | quote }}
 RIALTO_AGENTS_DIR: {{ .agentsDir | quote }}
 RIALTO_LOG_LEVEL: {{ .logLevel | quote }}
 {{- end }}

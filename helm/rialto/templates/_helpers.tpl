@@ -39,12 +39,15 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end }}
 {{- end -}}
 
-{{/* Name, namespace, labels and annotations of an object: dict root, role, suffix, annotations. */}}
+{{/* Name, namespace, labels and annotations of an object: dict root, role, suffix, labels, annotations. */}}
 {{- define "rialto.metadata" -}}
 name: {{ include "rialto.fullname" .root }}{{ with .suffix }}-{{ . }}{{ end }}
 namespace: {{ .root.Release.Namespace }}
 labels:
   {{- include "rialto.labels" . | nindent 2 }}
+{{- with .labels }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with merge (dict) (.annotations | default (dict)) .root.Values.commonAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}

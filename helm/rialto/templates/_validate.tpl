@@ -30,6 +30,16 @@
 {{- $problems = append $problems "httpRoute.enabled needs the Gateway API, which this cluster lacks: install its CRDs (for helm template: --api-versions gateway.networking.k8s.io/v1), or use ingress" -}}
 {{- end -}}
 {{- end -}}
+{{- range $name, $enabled := dict "monitoring.serviceMonitor" $values.monitoring.serviceMonitor.enabled "monitoring.rules" $values.monitoring.rules.enabled -}}
+{{- if $enabled -}}
+{{- if not ($.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") -}}
+{{- $problems = append $problems (printf "%s.enabled needs the Prometheus operator, which this cluster lacks: install its CRDs (for helm template: --api-versions monitoring.coreos.com/v1), or set it to false" $name) -}}
+{{- end -}}
+{{- if not $values.metrics.enabled -}}
+{{- $problems = append $problems (printf "%s.enabled needs metrics.enabled: set it to true" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if eq $values.profile "ha" -}}
 {{- range $name, $enabled := dict "pdb.enabled" $values.pdb.enabled "networkPolicy.enabled" $values.networkPolicy.enabled "worker.enabled" $values.worker.enabled -}}
 {{- if not $enabled -}}

@@ -39,6 +39,8 @@ const cluster = [
   '1.31.0',
   '--api-versions',
   'gateway.networking.k8s.io/v1',
+  '--api-versions',
+  'monitoring.coreos.com/v1',
 ];
 const command = (file: CiFile, more: string[]) => [
   'template',
