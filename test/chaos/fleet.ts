@@ -8,6 +8,7 @@ import { freePort } from './servers.js';
 
 const main = join(process.cwd(), 'dist', 'src', 'main.js');
 const startTimeoutMs = 90_000;
+const readyLine = 'Rialto is ready';
 
 export interface Launch {
   /** The program; that of this build unless said otherwise. */
@@ -63,16 +64,19 @@ export class Slot {
       if (this.child === child) this.isReady = false;
     });
     const ready = new Promise<true>((resolve) => {
-      let text = '';
+      let end = '';
       child.stdout.on('data', (chunk: Buffer) => {
-        if (text.length < 2_000 && /Rialto is ready/.test((text += chunk.toString()))) resolve(true);
+        const said = end + chunk.toString();
+        if (said.includes(readyLine)) resolve(true);
+        end = said.slice(1 - readyLine.length);
       });
     });
     const late = sleep(startTimeoutMs, undefined, { ref: false });
     const isReady = await Promise.race([ready, gone, late]);
     if (this.child === child) this.isReady = isReady === true;
-    if (isReady !== true && !child.killed)
-      throw new Error(`${this.name} did not start: ${readFileSync(this.logFile, 'utf8').slice(-2_000)}`);
+    if (isReady === true || child.killed) return;
+    child.kill('SIGKILL'); // the next try wants its port
+    throw new Error(`${this.name} did not start: ${readFileSync(this.logFile, 'utf8').slice(-2_000)}`);
   }
 
   /** Resolves when the process is gone. */
@@ -139,5 +143,8 @@ function baseEnv(folder: string): Record<string, string> {
     RIALTO_LOG_LEVEL: 'info',
     RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
     RIALTO_RATE_LIMIT_ORG: '10000000',
+    // One server stands for all receivers.
+    RIALTO_WEBHOOK_MAX_PER_HOST: '64',
+    RIALTO_WEBHOOK_MAX_PER_ORG: '64',
   };
 }

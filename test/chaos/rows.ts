@@ -4,7 +4,8 @@ import type { DeliveryRow, EventRow, Move, Rows, TaskRow } from './history.js';
 
 /**
  * Writes every change of a task down, at the moment of the write: what no row shows afterwards. A task is stolen when another
- * process takes it while its holder's lease runs and its presence lock is held.
+ * process takes it while its holder's lease runs and its presence lock is held. A line that was cut is there again within
+ * milliseconds, after the claim has looked and before this trigger does: only one that stood well before the claim counts.
  */
 const watch = `
   create schema chaos;
@@ -12,9 +13,11 @@ const watch = `
     to_state text, to_seq integer, to_epoch integer, stolen boolean not null, remembered text);
   create function chaos.note() returns trigger language plpgsql as $$ begin
     insert into chaos.moves values (clock_timestamp(), new.id, old.status_state, old.seq, old.lease_epoch, new.status_state, new.seq, new.lease_epoch,
-      coalesce(new.lease_owner <> old.lease_owner, false) and old.lease_until > now() and exists (select from pg_locks l
+      coalesce(new.lease_owner <> old.lease_owner, false) and old.lease_until > now() and exists (
+        select from pg_locks l join pg_stat_activity line using (pid)
         where l.locktype = 'advisory' and l.objid = old.lease_owner::bigint::oid
-        and l.database = (select oid from pg_database where datname = current_database())),
+        and l.database = (select oid from pg_database where datname = current_database())
+        and line.backend_start < statement_timestamp() - interval '2 seconds'),
       case when new.memo::text is distinct from old.memo::text then new.memo->>'messageId' end);
     return null; end $$;
   create trigger chaos_moves after update on a2a_tasks for each row when (old.status_state is distinct from new.status_state

@@ -1,4 +1,4 @@
-// `npm run chaos`: everything that reliability-security.md section 3 promises, tried on real processes and servers.
+// `npm run test:chaos`: everything that reliability-security.md section 3 promises, tried on real processes and servers.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function main(): Promise<number> {
   const form = formOf(process.argv.slice(2));
-  say(`chaos, ${form.name} form, seed ${form.seed} (again: npm run chaos -- ${form.flags} --seed=${form.seed})`);
+  say(`chaos, ${form.name} form, seed ${form.seed} (again: npm run test:chaos -- ${form.flags} --seed=${form.seed})`);
   const folder = mkdtempSync(join(tmpdir(), 'rialto-chaos-'));
   chmodSync(folder, 0o755);
   const postgres = await Postgres.start(join(folder, 'server'));

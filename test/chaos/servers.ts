@@ -1,7 +1,7 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, openSync, closeSync, readdirSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -17,13 +17,22 @@ import {
 } from '../../src/platform/database/embedded-cluster.js';
 import { ofTheRun } from './leftovers.js';
 
-/** A port of the loopback interface that is free now. */
+/** Below the ports that the system gives to connections: one of these could take a port while its server is down. */
+const ports = { from: 20_000, count: 10_000 };
+
+/** A port of the loopback interface that is free now, and stays so while its server is started anew. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
+  for (;;) {
+    const port = ports.from + Math.floor(Math.random() * ports.count);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((done) => server.close(done));
+    return port;
+  }
 }
 
 /** A PostgreSQL server of the run's own, on one port for as long as it lives; that of the system, else the embedded programs. */

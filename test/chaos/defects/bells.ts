@@ -8,10 +8,10 @@ export const bellDefects: readonly Defect[] = [
     scenario: 'bells',
     file: 'tasks/task-submit.service',
     edits: [
-      ['this.lives.ring(task.id);', ''],
+      ['void this.lives.ring(task.id, this.quota.hasBacklog(task.orgId));', ''],
       [
-        'this.lives.writer.commit(change)',
-        '(defect(this.lives.ring(task.id)), defect.after(60, () => this.lives.writer.commit(change)))',
+        'this.lives.commit(change)',
+        '(defect(this.lives.ring(task.id)), defect.after(60, () => this.lives.commit(change)))',
       ],
     ],
   },
@@ -20,7 +20,7 @@ export const bellDefects: readonly Defect[] = [
     breaks: 'I1',
     scenario: 'bells',
     file: 'platform/jobs/job-bell',
-    edits: [['{ deduplication: { id: key, keepLastIfActive: true } }', '{ jobId: defect(key) }']],
+    edits: [['{ ...how, deduplication: { id: key, keepLastIfActive: true } }', '{ jobId: defect(key) }']],
   },
   {
     name: 'nobody sweeps: a lost ring strands its row',
@@ -36,7 +36,7 @@ export const bellDefects: readonly Defect[] = [
     file: 'tasks/task-submit.service',
     edits: [
       [
-        'this.lives.ring(task.id);',
+        'void this.lives.ring(task.id, this.quota.hasBacklog(task.orgId));',
         "await defect([...this.lives.bell.queues.values()][0]).add('task-execution', { taskId: task.id });",
       ],
     ],

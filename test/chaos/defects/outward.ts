@@ -28,7 +28,10 @@ export const outwardDefects: readonly Defect[] = [
     breaks: 'I6',
     scenario: 'receivers',
     file: 'webhooks/delivery.store',
-    edits: [["d.lease_until < now() or ${isGone('d.lease_owner')}", "${defect('true')}"]],
+    edits: [
+      ["d.lease_until < now() or ${isGone('d.lease_owner')}", "${defect('true')}"],
+      [" and ${notOurs('d', '$3')}", ''],
+    ],
   },
   {
     name: 'webhooks go out in any order',

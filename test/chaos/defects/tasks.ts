@@ -15,7 +15,10 @@ export const taskDefects: readonly Defect[] = [
     scenario: 'duplicates',
     file: 'tasks/task-lease.store',
     edits: [
-      ['where t.id = before.id and ${isDue} and ${isFree} and', 'where t.id = before.id and ${defect(isDue)} and'],
+      [
+        "where t.id = before.id and ${isDue} and ${isFree('$2')} and",
+        'where t.id = before.id and ${defect(isDue)} and',
+      ],
     ],
   },
   {
@@ -30,19 +33,16 @@ export const taskDefects: readonly Defect[] = [
     breaks: 'I1',
     scenario: 'handover',
     file: 'tasks/task-lease.store',
-    edits: [[" or (t.lease_owner is not null and ${isGone('t.lease_owner')})", "${defect('')}"]],
+    edits: [
+      ["t.lease_owner <> ${self} and ${isGone('t.lease_owner')}", "t.lease_owner <> ${self} and ${defect('false')}"],
+    ],
   },
   {
     name: 'an asynchronous send is acknowledged before its commit',
     breaks: 'I1',
     scenario: 'crash',
     file: 'tasks/task-submit.service',
-    edits: [
-      [
-        'this.lives.writer.commit(change)',
-        '(void defect.after(60, () => this.lives.writer.commit(change)), defect(true))',
-      ],
-    ],
+    edits: [['this.lives.commit(change)', '(void defect.after(400, () => this.lives.commit(change)), defect(true))']],
   },
   {
     name: 'a blocking send is answered before its commit',
