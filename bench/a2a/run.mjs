@@ -1,13 +1,9 @@
 // What a published agent costs against the official SDK's server with the same agent: in its memory, and in its PostgreSQL store.
 // One run, in turn, same load; every task and event of the gateway is committed with synchronous_commit=on.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import pg from 'pg';
-import { startEmbeddedPostgres } from '../../dist/src/platform/database/embedded-postgres.js';
 import { load, show, spread } from '../lib/load.mjs';
 import { cpuMicros, json, root, start, startRialto } from '../lib/processes.mjs';
+import { startPostgres } from '../lib/services.mjs';
 
 const rounds = Number(process.env.ROUNDS ?? 5);
 const seconds = Number(process.env.SECONDS_PER_SHOT ?? 4);
@@ -15,20 +11,10 @@ const only = process.env.ONLY?.split(',');
 const ready = /ready (\S+)/;
 const words = 'x'.repeat(500);
 
-const dataDir = mkdtempSync(join(tmpdir(), 'rialto-bench-pg-'));
-const postgres = await startEmbeddedPostgres({ dataDir, log: () => undefined });
-const databaseOf = async (name) => {
-  const client = new pg.Client({ connectionString: postgres.url });
-  await client.connect();
-  await client.query(`create database ${name}`);
-  await client.end();
-  const url = new URL(postgres.url);
-  url.pathname = `/${name}`;
-  return url.href;
-};
-const sdkDatabase = await databaseOf('sdk');
+const postgres = await startPostgres();
+const sdkDatabase = await postgres.database('sdk');
 execFileSync('npx', ['a2a-db', 'upgrade', '--url', sdkDatabase], { cwd: root, stdio: 'ignore' });
-const rialto = await startRialto({ DATABASE_URL: await databaseOf('gateway') });
+const rialto = await startRialto({ DATABASE_URL: await postgres.database('gateway') });
 const memory = await start('bench/a2a/sdk-server.mjs', { ready });
 const stored = await start('bench/a2a/sdk-server.mjs', { ready, args: [sdkDatabase] });
 
@@ -83,7 +69,6 @@ try {
 } finally {
   await Promise.all([rialto.stop(), memory.stop(), stored.stop()]);
   await postgres.stop();
-  rmSync(dataDir, { recursive: true, force: true });
 }
 
 function server({ match, pid }) {

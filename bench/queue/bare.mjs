@@ -1,29 +1,49 @@
-// The floor: one prepared insert, then BullMQ add and a no-op process, so many open at once. Nothing is served, checked or told.
-// node bare.mjs <database> <redis or none> <seconds> <open>; prints the rate, or the times for an offered rate as fifth argument.
+// The floor, so many open at once; nothing is served, checked or told. `insert`: one prepared insert, then BullMQ add and a no-op
+// process. `task`: one prepared statement that keeps a task and its event, BullMQ add, and one in the process that ends both.
+// node bare.mjs <database> <redis or none> <insert or task> <seconds> <open>; prints the rate, or the times for an offered rate as
+// last argument.
 import { createPostgresBackend, createRedisBackend, Queue, setDefaultBackendFactory, Worker } from 'bullmq';
 import pg from 'pg';
 
-const [database, redis, seconds, most, offered] = process.argv.slice(2);
+const [database, redis, kind, seconds, most, offered] = process.argv.slice(2);
 const pool = new pg.Pool({ connectionString: database, max: 10 });
 const queues = new pg.Pool({ connectionString: database, max: 8, options: '-c search_path=bullmq' });
 setDefaultBackendFactory(redis === 'none' ? createPostgresBackend : createRedisBackend);
 const connection = redis === 'none' ? queues : { url: redis, maxRetriesPerRequest: null };
-await pool.query('create table if not exists bare (id bigint primary key, body json not null)');
+await pool.query(
+  `create table if not exists bare (id bigint primary key, state text not null default 'new', body json not null);
+   create table if not exists bare_events (id bigint, seq integer, body json not null, primary key (id, seq))`,
+);
+const statements = {
+  insert: { name: 'insert', text: 'insert into bare (id, body) values ($1, $2)' },
+  open: {
+    name: 'open',
+    text: `with t as (insert into bare (id, body) values ($1, $2) returning id)
+      insert into bare_events select id, 1, $2 from t`,
+  },
+  end: {
+    name: 'end',
+    text: `with t as (update bare set state = 'done' where id = $1 and state = 'new' returning id)
+      insert into bare_events select id, 2, $2 from t`,
+  },
+};
+const ends = kind === 'task';
 const queue = new Queue('bare', { connection });
 const waiting = new Map();
-const worker = new Worker('bare', ({ data }) => Promise.resolve(void waiting.get(data.id)?.()), {
-  connection,
-  concurrency: 50,
-});
-await worker.waitUntilReady();
 const body = JSON.stringify({ text: 'x'.repeat(500) });
+const work = async ({ data: { id } }) => {
+  if (ends) await pool.query({ ...statements.end, values: [id, body] });
+  waiting.get(id)?.();
+};
+const worker = new Worker('bare', work, { connection, concurrency: 50 });
+await worker.waitUntilReady();
 let n = Date.now() * 1_000;
 
 async function once() {
   const id = ++n;
   const at = performance.now();
   const done = new Promise((resolve) => waiting.set(id, resolve));
-  await pool.query({ name: 'insert', text: 'insert into bare (id, body) values ($1, $2)', values: [id, body] });
+  await pool.query({ ...(ends ? statements.open : statements.insert), values: [id, body] });
   await queue.add('bare', { id }, { attempts: 1, removeOnComplete: true });
   await done;
   waiting.delete(id);

@@ -1,4 +1,4 @@
-// An asynchronous send from its request to its completed task, beside a bare loop of one prepared insert and BullMQ add and process:
+// An asynchronous send from its request to its completed task, beside bare loops of prepared statements and BullMQ add and process:
 // one run, in turn, on Redis and on PostgreSQL. BACKENDS=redis,postgres ROUNDS=5 SECONDS_PER_SHOT=4
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Client } from 'undici';
 import { exchange, show, spread } from '../lib/load.mjs';
-import { json, root, startRialto } from '../lib/processes.mjs';
+import { cpuMicros, json, root, startRialto } from '../lib/processes.mjs';
 import { startPostgres, startRedis } from '../lib/services.mjs';
 
 const rounds = Number(process.env.ROUNDS ?? 5);
@@ -31,42 +31,34 @@ async function measure(backend) {
   const database = await postgres.database(`queue_${backend}`);
   const queueEnv = backend === 'redis' ? { REDIS_URL: redis.url } : { REDIS_URL: '' };
   const rialto = await startRialto({ DATABASE_URL: database, ...queueEnv });
-  const pool = new pg.Pool({ connectionString: database, max: 2 });
+  const pool = new pg.Pool({ connectionString: database, max: 2, options: '-c enable_seqscan=off' });
   try {
     const published = { name: 'echo', description: 'x', executor: { kind: 'echo' }, a2a_enabled: true };
     await json(`${rialto.url}/api/a2a/published`, { token: rialto.token, body: published });
-    const bare = (...more) =>
-      JSON.parse(
-        execFileSync(
-          process.execPath,
-          [
-            join(root, 'bench/queue/bare.mjs'),
-            database,
-            redis?.url && backend === 'redis' ? redis.url : 'none',
-            String(seconds),
-            String(open),
-            ...more,
-          ],
-          {
-            encoding: 'utf8',
-          },
-        ),
-      );
+    const bare = (kind, ...more) => {
+      const queue = backend === 'redis' ? redis.url : 'none';
+      const args = [join(root, 'bench/queue/bare.mjs'), database, queue, kind, String(seconds), String(open), ...more];
+      return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }));
+    };
     await flood(rialto, pool, 2);
-    const shots = { ours: [], bare: [], oursAt: [], bareAt: [] };
+    const shots = { ours: [], insert: [], task: [], oursAt: [], bareAt: [] };
     for (let round = 0; round < rounds; round++) {
       shots.ours.push(await flood(rialto, pool, seconds));
-      shots.bare.push(bare());
+      shots.insert.push(bare('insert'));
+      shots.task.push(bare('task'));
       shots.oursAt.push(await drip(rialto, pool, seconds));
-      shots.bareAt.push(bare(String(offered)));
+      shots.bareAt.push(bare('insert', String(offered)));
     }
     const of = (list, field) => show(spread(list.map((shot) => shot[field])));
-    const ratios = shots.ours.map((shot, index) => shot.rate / shots.bare[index].rate);
+    const to = (kind) => show(spread(shots.ours.map((shot, index) => shot.rate / shots[kind][index].rate)));
     console.log(
       `\nqueue on ${backend}: ${rounds} rounds of ${seconds} s, Node ${process.version}; median (least to most)`,
     );
-    console.log(`  ${open} open: completed to the bare loop ${show(spread(ratios))}`);
-    console.log(`    Rialto ${of(shots.ours, 'rate')} a second    bare ${of(shots.bare, 'rate')} a second`);
+    console.log(
+      `  ${open} open: completed to a task and its end kept without a server ${to('task')}, to one insert ${to('insert')}`,
+    );
+    console.log(`    Rialto ${of(shots.ours, 'rate')} a second, ${of(shots.ours, 'cpu')} µs of CPU each`);
+    console.log(`    task ${of(shots.task, 'rate')} a second    insert ${of(shots.insert, 'rate')} a second`);
     console.log(`  ${offered} a second: Rialto p50 ms ${of(shots.oursAt, 'p50')} p99 ${of(shots.oursAt, 'p99')}`);
     console.log(`               bare   p50 ms ${of(shots.bareAt, 'p50')} p99 ${of(shots.bareAt, 'p99')}`);
   } finally {
@@ -95,16 +87,25 @@ function sender({ url, token }) {
 /** As many as are completed with so many open at once. */
 async function flood(rialto, pool, forSeconds) {
   const senders = Array.from({ length: 50 }, () => sender(rialto));
-  const first = await senders[0].send();
+  // Only what is not known to be completed is looked at, so that counting costs the same however long it goes on.
+  let cursor = await senders[0].send();
   const counts = { sent: 0, completed: 0 };
+  let known = 0;
   const count = async () => {
     const { rows } = await pool.query({
       name: 'done',
-      text: `select count(*)::int as n from a2a_tasks where id > $1 and status_state = 'completed'`,
-      values: [first],
+      text: `select id, status_state = 'completed' as done from a2a_tasks where id > $1 order by id`,
+      values: [cursor],
     });
-    counts.completed = rows[0].n;
+    counts.completed = known + rows.filter(({ done }) => done).length;
+    const firstOpen = rows.findIndex(({ done }) => !done);
+    // Whoever commits late may have an id before those that are seen.
+    const settled = (firstOpen === -1 ? rows.length : firstOpen) - 2 * open;
+    if (settled <= 0) return;
+    known += settled;
+    cursor = rows[settled - 1].id;
   };
+  const cpuBefore = cpuMicros(rialto.pid);
   const startedAt = performance.now();
   const until = startedAt + forSeconds * 1_000;
   let sending = true;
@@ -128,7 +129,8 @@ async function flood(rialto, pool, forSeconds) {
   sending = false;
   const endedAt = await counting;
   await Promise.all(senders.map(({ close }) => close()));
-  return { rate: counts.sent / ((endedAt - startedAt) / 1_000) };
+  const cpu = (cpuMicros(rialto.pid) - cpuBefore) / counts.sent;
+  return { rate: counts.sent / ((endedAt - startedAt) / 1_000), cpu };
 }
 
 /** Times from request to completed task at an offered rate, by the clocks of one machine. */

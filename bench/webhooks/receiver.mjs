@@ -9,4 +9,6 @@ const server = createServer((request, response) => {
     response.end('ok');
   });
 });
+// The processes that post and count pause for longer than the five seconds that connections are kept otherwise.
+server.keepAliveTimeout = 60_000;
 server.listen(0, '127.0.0.1', () => console.log(`ready http://127.0.0.1:${server.address().port}`));

@@ -26,7 +26,13 @@ try {
 
 async function measure(backend) {
   const database = await postgres.database(`hooks_${backend}`);
-  const rialto = await startRialto({ DATABASE_URL: database, REDIS_URL: backend === 'redis' ? redis.url : '' });
+  const rialto = await startRialto({
+    DATABASE_URL: database,
+    REDIS_URL: backend === 'redis' ? redis.url : '',
+    // One receiver stands for many hosts, and one org for many.
+    RIALTO_WEBHOOK_MAX_PER_HOST: '50',
+    RIALTO_WEBHOOK_MAX_PER_ORG: '50',
+  });
   const { url, token } = rialto;
   try {
     const published = { name: 'echo', description: 'x', executor: { kind: 'echo' }, a2a_enabled: true };
