@@ -32,7 +32,7 @@ for (const name of names) {
   const started = Date.now();
   const isSuite = steps[name][0].includes('jest');
   const args = isSuite ? [...steps[name], ...given.slice(cut + 1)] : steps[name];
-  const env = isSuite ? { ...process.env, NODE_ENV: 'test' } : process.env;
+  const env = isSuite ? { ...process.env, NODE_ENV: 'test', RIALTO_TEST_BUILT: 'yes' } : process.env;
   const code = await run(process.execPath, args, { env });
   process.stderr.write(`${code === 0 ? '✔' : '✘'} ${name} ${seconds(started)}\n`);
   if (code !== 0) process.exit(code);

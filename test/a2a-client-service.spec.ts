@@ -43,7 +43,7 @@ function room(verbs = createInMemoryVerbBus()) {
   const seal = new LineageSeal(Buffer.alloc(32));
   const delegation = new Delegation(seal, { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: 600_000 });
   const agents = new RemoteAgents(sealed, new RemoteCredentials(fetch), new Tracing(), recheck, delegation);
-  const service = new A2AClientService(verbs, agents, new BridgeTransport(fetch), sdk);
+  const service = new A2AClientService(verbs, agents, new BridgeTransport(fetch), sdk, fetch);
   return { service, verbs, events, rechecked };
 }
 

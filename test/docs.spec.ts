@@ -4,6 +4,7 @@ import { errorCodes, type ErrorCode } from '../src/kernel/errors.js';
 import { environment } from '../src/platform/config/env.schema.js';
 import { Metrics } from '../src/platform/telemetry/metrics.js';
 import { errorRows, type ErrorRow } from '../src/protocol/a2a/error-table.js';
+import { runEvent } from '../src/protocol/a2a/run-event.js';
 import { wordOf, type TaskState } from '../src/protocol/a2a/states.js';
 import { blocksOf, shows } from './support/docs.js';
 
@@ -41,6 +42,17 @@ describe('docs/publish-an-agent.md', () => {
     const rows = [...readFileSync(file, 'utf8').matchAll(/^\| `(TASK_STATE_\w+)` \| `([\w-]+)` \|/gm)];
     expect(rows).toHaveLength(8);
     expect(rows.filter(([, state, word]) => wordOf(state as TaskState) !== word)).toEqual([]);
+  });
+});
+
+describe('docs/dispatch.md', () => {
+  it('shows a post in the words of runs', () => {
+    const [, sample] = /```json\n(\{ "run_id"[\s\S]*?)```/.exec(readFileSync(join(folder, 'dispatch.md'), 'utf8'))!;
+    const post = JSON.parse(sample!) as ReturnType<typeof runEvent>;
+    const status = { state: 'TASK_STATE_COMPLETED' } as const;
+    const artifacts = [{ artifactId: 'a', parts: [{ data: { deployed: true } }] }];
+    const task = { id: post.run_id, contextId: 'c', status, artifacts };
+    expect(post).toEqual(runEvent(task, status, post.progress, post.agent_name));
   });
 });
 

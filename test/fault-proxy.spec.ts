@@ -101,4 +101,23 @@ describe('the fault proxy', () => {
     socket.destroy();
     old.socket.destroy();
   });
+
+  it('cuts where a text is said, before the server gets it or before its answer is heard, and so often only', async () => {
+    const heard: string[] = [];
+    echo.on('connection', (socket: Socket) => socket.on('data', (bytes: Buffer) => heard.push(bytes.toString())));
+    for (const loses of ['request', 'answer'] as const) {
+      proxy.cut({ text: /commit/, loses });
+      const { socket, got, ended } = await dial();
+      socket.write(`begin ${loses} `);
+      await comes(got, `begin ${loses} `);
+      socket.write(`commit ${loses}`);
+      await comes(ended, 'ECONNRESET');
+      expect([got(), proxy.cuts]).toEqual([`begin ${loses} `, 1]);
+    }
+    expect(heard).toEqual(['begin request ', 'begin answer ', 'commit answer']);
+    const { socket, got } = await dial();
+    socket.write('commit again');
+    await comes(got, 'commit again');
+    socket.destroy();
+  });
 });

@@ -48,10 +48,14 @@ describe('settings', () => {
       RIALTO_ROLE: 'all',
       RIALTO_OUTBOUND_ALLOW: '127.0.0.0/8,::1',
       RIALTO_MAX_BODY_BYTES: 1_048_576,
+      RIALTO_WEBHOOK_MAX_PER_HOST: 8,
+      RIALTO_WEBHOOK_MAX_PER_ORG: 32,
       RIALTO_TASK_RETENTION_DAYS: 30,
       RIALTO_AUDIT_RETENTION_DAYS: undefined,
       RIALTO_CARD_CHANGES: 'accept',
       RIALTO_MAX_AGENTS_PER_ORG: 1_000,
+      RIALTO_MAX_OPEN_TASKS_PER_ORG: 10_000,
+      RIALTO_MAX_OPEN_TASKS: 100_000,
       RIALTO_AGENTS_DIR: 'agents',
       RIALTO_CONFORMANCE_AGENT: undefined,
       RIALTO_A2A_ACCEPT_CLEARTEXT: true,
@@ -209,6 +213,7 @@ describe('the configuration file', () => {
       agents: [{ url: 'https://a.example', credential: { type: 'bearer', token: 'tok-1' } }],
       published: [],
       orgs: [],
+      stdioCommands: [],
       policies: [{ name: 'all', text: 'permit(principal, action, resource);' }],
     });
     expect(problemsOf({ ...env, A_TOKEN: undefined })).toEqual([
@@ -235,7 +240,8 @@ describe('the configuration file', () => {
   });
 
   it('may be absent unless it is named', () => {
-    expect(loadSettings(development()).configFile).toEqual({ agents: [], published: [], policies: [], orgs: [] });
+    const nothing = { agents: [], published: [], policies: [], orgs: [], stdioCommands: [] };
+    expect(loadSettings(development()).configFile).toEqual(nothing);
     const absent = join(folder, 'absent.json');
     expect(problemsOf(development({ RIALTO_CONFIG_FILE: absent }))).toEqual([
       `RIALTO_CONFIG_FILE names ${absent}, which does not exist`,

@@ -1,8 +1,15 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { publish, rpc, userMessage } from '../support/a2a.js';
+import { setTimeout as wait } from 'node:timers/promises';
+import { JobBell } from '../../src/platform/jobs/job-bell.js';
+import { publish, rpc, rpcCall, userMessage } from '../support/a2a.js';
+import { Board } from '../support/board.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
+import { never } from '../support/stub-behaviours.js';
+
+jest.setTimeout(120_000);
 
 describe('an org whose services never answer', () => {
   let gateway: TestGateway;
@@ -35,13 +42,172 @@ describe('an org whose services never answer', () => {
       8_000,
     );
     expect(done.status.state).toBe('TASK_STATE_COMPLETED');
-    const [{ working }] = (await gateway.sql(
-      `select count(*)::int as working from a2a_tasks where agent_name = 'tarpit' and lease_owner is not null`,
-    )) as [{ working: number }];
-    expect(working).toBeGreaterThanOrEqual(100);
-    expect(working).toBeLessThan(120); // several are claimed at once
+    const working = async (): Promise<number> => {
+      const [row] = await gateway.sql<{ count: number }>(
+        `select count(*)::int as count from a2a_tasks where agent_name = 'tarpit' and lease_owner is not null`,
+      );
+      return row!.count;
+    };
+    await eventually(working, (count) => count >= 100);
+    await wait(1_500); // sweeps come by and take no more
+    expect(await working()).toBeLessThan(120); // several are claimed at once
     await gateway.sql(
       `update a2a_tasks set status_state = 'failed', next_at = null, lease_owner = null, lease_until = null where agent_name = 'tarpit'`,
     );
+  });
+});
+
+describe('an org that sends more than can be done', () => {
+  const configuration = { returnImmediately: true };
+  const params = () => ({ message: { ...userMessage('x'), messageId: 'm' }, configuration });
+  const states = (gateway: TestGateway, agent: string, state: string) =>
+    gateway.sql<{ id: string }>('select id from a2a_tasks where agent_name = $1 and status_state = $2', [agent, state]);
+
+  it('abuse 36 is refused beyond its share with a time to come back, and others are not', async () => {
+    const gateway = await startTestGateway({
+      RIALTO_MAX_OPEN_TASKS_PER_ORG: '20',
+      RIALTO_MAX_OPEN_TASKS: '25',
+      RIALTO_ROLE: 'api',
+    });
+    try {
+      const others = await gateway.tokenOf('acme', 'eve', 'admin');
+      await publish(gateway, { name: 'flood' }, others);
+      await publish(gateway);
+      const flood = (key?: string) =>
+        rpcCall(gateway, 'SendMessage', params(), {
+          agent: 'flood',
+          token: others,
+          ...(key && { headers: { 'idempotency-key': key } }),
+        });
+      const first = await flood('first');
+      const answers = await Promise.all(Array.from({ length: 40 }, () => flood()));
+      const refused = answers.filter(({ status }) => status === 429);
+      // A count that is made in the middle may miss what is on its way.
+      expect(refused.length).toBeGreaterThan(15);
+      expect(refused[0]!.headers.get('retry-after')).toBe('5');
+      expect(refused[0]!.body.error.message).toContain('20 open tasks');
+      // What was accepted before is answered as before.
+      const { body } = await rpcCall(gateway, 'SendMessage', params(), {
+        agent: 'flood',
+        token: others,
+        headers: { 'idempotency-key': 'first' },
+      });
+      expect(body.error ?? body.result.task.id).toBe(first.body.result.task.id);
+      await rpc(gateway, 'SendMessage', params());
+      const full = await eventually(
+        () => rpcCall(gateway, 'SendMessage', params()),
+        ({ status }) => status !== 200,
+      );
+      expect([full.status, full.headers.get('retry-after')]).toEqual([503, '5']);
+      const [{ open }] = await gateway.sql('select count(*)::int as open from a2a_tasks where next_at is not null');
+      expect(open).toBeLessThanOrEqual(30);
+      await gateway.sql(`update a2a_tasks set status_state = 'completed', next_at = null`);
+      await eventually(flood, ({ status }) => status === 200, 5_000);
+      await rpc(gateway, 'SendMessage', params());
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  it.each([
+    ['the queue', { pause: true }],
+    ['sweeps alone', { pause: false }],
+  ])('abuse 36 holds up nobody else: what others send is done before its backlog, by %s', async (_by, { pause }) => {
+    const gateway = await startTestGateway();
+    try {
+      const others = await gateway.tokenOf('acme', 'eve', 'admin');
+      await publish(gateway, { name: 'flood' }, others);
+      await publish(gateway);
+      const board = new Board(gateway);
+      const bell = jest.spyOn(gateway.gateway.get(JobBell), 'send');
+      if (pause) await board.turn('task-execution', 'pause');
+      else bell.mockResolvedValue(false);
+      const send = (agent: string, token?: string) => rpc(gateway, 'SendMessage', params(), { agent, token });
+      for (let round = 0; round < 15; round++)
+        await Promise.all(Array.from({ length: 40 }, () => send('flood', others)));
+      const ids = (await Promise.all(Array.from({ length: 10 }, () => send('echo')))).map(({ task }) => task.id);
+      if (pause) await board.turn('task-execution', 'resume');
+      await eventually(
+        () => states(gateway, 'echo', 'completed'),
+        ({ length }) => length === ids.length,
+        30_000,
+      );
+      expect((await states(gateway, 'flood', 'completed')).length).toBeLessThan(200);
+      bell.mockRestore();
+    } finally {
+      await gateway.close();
+    }
+  });
+});
+
+describe('an org with five open tasks', () => {
+  let gateway: TestGateway;
+  let stub: StubAgent;
+  const slow = { agent: 'slow' };
+
+  beforeAll(async () => {
+    gateway = await startTestGateway({ RIALTO_MAX_OPEN_TASKS_PER_ORG: '5' });
+    stub = await startStubAgent({ card: 'v03', name: 'remote', capabilities: { streaming: false } });
+    await gateway.call('POST', '/api/a2a/agents', { url: stub.url, slug: 'remote', timeoutMs: 300 });
+    await publish(gateway);
+    await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 3_000 } });
+    await publish(gateway, { name: 'asking', executor: { kind: 'echo', ask: 'Really?' } });
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await stub.close();
+  });
+
+  const send = (options: { agent?: string }, more: object = {}, configuration = {}) =>
+    rpcCall(gateway, 'SendMessage', { message: userMessage('x', { ...more }), configuration }, options);
+  const invoke = () => gateway.call('POST', '/api/a2a/invoke', { agentCardId: 'remote', skillId: 'work' });
+  const open = async (): Promise<number> => {
+    const [row] = await gateway.sql('select count(*)::int as count from a2a_tasks where next_at is not null');
+    return row.count;
+  };
+  /** Nothing is open, and the gateway has counted so. */
+  const none = async () => {
+    await eventually(open, (count) => count === 0, 10_000);
+    await eventually(
+      () => send({ agent: 'echo' }),
+      ({ status }) => status === 200,
+    );
+  };
+  const refusals = (answers: readonly { status: number }[]) => answers.filter(({ status }) => status === 429).length;
+  /** A count that is made in the middle may miss what is on its way. */
+  const missed = 3;
+
+  it('abuse 36 has no more by sends that wait for their answer', async () => {
+    const answers = await Promise.all(Array.from({ length: 40 }, () => send(slow)));
+    expect(refusals(answers)).toBeGreaterThanOrEqual(35 - missed);
+    expect(refusals(answers)).toBeLessThanOrEqual(35);
+  });
+
+  it('abuse 36 has the place of one that ended at once, counted or not', async () => {
+    await none();
+    for (let count = 0; count < 30; count++) expect((await send({ agent: 'echo' })).status).toBe(200);
+  });
+
+  it('abuse 36 has no more by answers to questions and calls of registered agents, and nobody is called', async () => {
+    await none();
+    const asked = (await send({ agent: 'asking' })).body.result.task;
+    await Promise.all(Array.from({ length: 5 }, () => send(slow, {}, { returnImmediately: true })));
+    for (const configuration of [{}, { returnImmediately: true }])
+      expect((await send({ agent: 'asking' }, { taskId: asked.id }, configuration)).status).toBe(429);
+    expect((await invoke()).status).toBe(429);
+    expect(stub.requests).toEqual([]);
+    await none();
+    expect((await send({ agent: 'asking' }, { taskId: asked.id })).body.result.task.status.state).toBe(
+      'TASK_STATE_COMPLETED',
+    );
+  });
+
+  it('abuse 36 has no more by calls at once that go on as tasks: what is too much is canceled', async () => {
+    await none();
+    stub.set(never);
+    const answers = await Promise.all(Array.from({ length: 15 }, invoke));
+    expect(refusals(answers)).toBeGreaterThanOrEqual(10 - missed);
+    expect(await open()).toBeLessThanOrEqual(5 + missed);
+    await stub.waitForCancels(refusals(answers));
   });
 });

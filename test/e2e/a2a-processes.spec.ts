@@ -1,39 +1,21 @@
-import { randomBytes } from 'node:crypto';
 import { openStream, userMessage, type Frame } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
-import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
-import { startProcess, type GatewayProcess } from '../support/process.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import type { GatewayProcess } from '../support/process.js';
 import { startStubAgent } from '../support/stub-agent.js';
 import { asyncTask, data } from '../support/stub-behaviours.js';
 
 /** Two API processes and a worker on one database; each may be killed. */
 describe('several processes', () => {
   let home: TestGateway;
-  const started: GatewayProcess[] = [];
-  const { RIALTO_TEST_REDIS_URL: redis, RIALTO_TEST_KEY_PREFIX: prefix = 'rialto' } = process.env;
-  const queues: Record<string, string> = redis
-    ? { REDIS_URL: redis, RIALTO_QUEUE_PREFIX: `${prefix}-${randomBytes(4).toString('hex')}` }
-    : {};
 
   const start = async (role: string): Promise<{ url: string; process: GatewayProcess }> => {
-    const process = startProcess({
-      NODE_ENV: 'test',
-      ...queues,
-      DATABASE_URL: home.database.url,
-      RIALTO_DATA_DIR: home.dataDir,
-      RIALTO_ROLE: role,
-      A2A_SECRET: testSecret,
-      RIALTO_LOG_LEVEL: 'warn',
-      A2A_CONTINUATION_POLL_MS: '300',
-      RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
-      RIALTO_RATE_LIMIT_ORG: '1000000',
-    });
-    started.push(process);
+    const process = home.beside({ RIALTO_ROLE: role, A2A_CONTINUATION_POLL_MS: '300' });
     return { url: await process.ready, process };
   };
 
   beforeAll(async () => {
-    home = await startTestGateway({ RIALTO_ROLE: 'api', ...queues });
+    home = await startTestGateway({ RIALTO_ROLE: 'api' });
     const publish = (name: string, executor: object) =>
       home.call('POST', '/api/a2a/published', { name, description: name, executor, a2a_enabled: true });
     await publish('echo', { kind: 'echo' });
@@ -42,8 +24,6 @@ describe('several processes', () => {
   }, 60_000);
 
   afterAll(async () => {
-    for (const { child } of started) child.kill('SIGKILL');
-    await Promise.all(started.map(({ ended }) => ended));
     await home.close();
   });
 

@@ -77,6 +77,12 @@ describe('tasks of a published agent', () => {
     expect(task.status.state).toBe('TASK_STATE_SUBMITTED');
     const look = () => rpc(gateway, 'GetTask', { id: task.id });
     await eventually(look, ({ status }) => status.state === 'TASK_STATE_COMPLETED');
+    // One commit takes the message, one holds all that came of it at once.
+    const [row] = await gateway.sql(
+      'select count(*)::int as events, count(distinct at)::int as commits from a2a_task_events where task_id = $1',
+      [task.id],
+    );
+    expect(row).toEqual({ events: 4, commits: 2 });
   });
 
   it('asks, waits, and goes on with the answer', async () => {

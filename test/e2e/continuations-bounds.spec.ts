@@ -86,7 +86,9 @@ describe('the bounds of remote work', () => {
       await first.gateway.close();
       one.agent.set(data({ settled: 'while we were away' }), 'get');
       await new Promise((resolve) => setTimeout(resolve, 2_600)); // longer than its time
-      const second = await startTestGateway({ ...quick, A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '2500' }, first);
+      // There is one late look, which a process that has just started may need longer for.
+      const patient = { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '2500', A2A_CONTINUATION_POLL_TIMEOUT_MS: '8000' };
+      const second = await startTestGateway({ ...quick, ...patient }, first);
       try {
         const { result } = await askAgain(second, taskId, first.token);
         expect(result.structuredContent).toEqual({ settled: 'while we were away' });

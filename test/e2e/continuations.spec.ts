@@ -272,6 +272,32 @@ describe('remote work that outlives its call', () => {
     expect((await gateway.call('POST', `/api/a2a/continuations/${item.id}/fail`)).status).toBe(409);
   });
 
+  it('is seen by whoever made the call and by admins, and absent to everyone else', async () => {
+    const one = await remote(never);
+    const [owner, other, viewer] = await Promise.all([
+      gateway.tokenOf('default', 'olga', 'member'),
+      gateway.tokenOf('default', 'paul', 'member'),
+      gateway.tokenOf('default', 'vera', 'viewer'),
+    ]);
+    await gateway.call('POST', '/api/policies', {
+      name: `use-${one.slug}`,
+      text: `permit(principal, action == Action::"a2a_invoke", resource in A2AAgent::"${one.slug}");`,
+    });
+    const { result } = await gateway.rpc('tools/call', { name: `${one.slug}.work`, arguments: {} }, owner);
+    const { taskId } = result.structuredContent;
+    const seenBy = (token?: string) => gateway.call('GET', `/api/a2a/continuations?taskId=${taskId}`, undefined, token);
+    const [{ id }] = (await seenBy()).body.items;
+    const get = async (token: string) =>
+      (await gateway.call('GET', `/api/a2a/continuations/${id}`, undefined, token)).status;
+    expect((await seenBy(owner)).body.items).toMatchObject([{ id, taskId }]);
+    expect(await get(owner)).toBe(200);
+    for (const token of [other, viewer]) {
+      expect((await seenBy(token)).body.items).toEqual([]);
+      expect(await get(token)).toBe(404);
+    }
+    await gateway.call('POST', `/api/a2a/tasks/${taskId}/cancel`);
+  });
+
   it('the call counts as active until its work is over, and then once', async () => {
     const one = await remote(asyncTask(12, data({ n: 1 })));
     const { taskId } = await one.handed();
@@ -287,11 +313,30 @@ describe('remote work that outlives its call', () => {
   });
 
   it('an agent of ours whose work a remote does has one too', async () => {
-    const one = await remote(asyncTask(5, text('by poll')));
+    const one = await remote(asyncTask(5, text('by poll')), { capabilities: { streaming: false } });
     const name = `ours-${one.slug.replace('_', '-')}`;
     await publish(gateway, { name, executor: { kind: 'remote', agentId: one.slug } });
+    const known: any[] = [];
+    one.agent.set(async (poll) => {
+      known.push(
+        await gateway.sql(
+          `select t.memo->>'taskId' as memo, c.status from a2a_tasks t join a2a_continuations c on c.task_id = t.id where c.agent_slug = $1`,
+          [one.slug],
+        ),
+      );
+      await poll.task.onGet!(poll);
+    }, 'get');
+    // A commit that takes its time: who looks before it is over, looks at work that a crash would lose.
+    await gateway.sql(
+      `create function dawdle() returns trigger language plpgsql as $$ begin perform pg_sleep(1); return new; end $$`,
+    );
+    await gateway.sql(
+      `create trigger dawdle before insert on a2a_continuations for each row when (new.agent_slug = '${one.slug}') execute function dawdle()`,
+    );
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent: name });
+    await gateway.sql('drop function dawdle cascade');
     expect(task.artifacts[0].parts).toEqual([{ text: 'by poll' }]);
+    expect(known[0]).toEqual([{ memo: 'stub-task-1', status: 'processing' }]); // before the first look
     expect(await rowOf(task.id)).toMatchObject({ status: 'completed', remote_task_id: 'stub-task-1' });
   });
 });

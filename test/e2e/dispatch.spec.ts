@@ -89,12 +89,22 @@ describe('dispatch: steps of workflows', () => {
       expect(stub.requests).toEqual([]);
     });
 
-    it('an agent or a skill that is not there, or is denied, is told apart by nobody', async () => {
-      for (const step of [
-        { agentCardId: 'absent', skillId: 'look' },
-        { agentCardId: 'stub_data', skillId: 'absent' },
-      ])
-        expect(await post('invoke', step)).toMatchObject({ status: 404, body: { code: 'not_found' } });
+    it('an agent or a skill that is not there is named, of agents that one may see', async () => {
+      const hidden = 'forbid(principal == User::"nora", action == Action::"a2a_discover", resource);';
+      await gateway.call('POST', '/api/policies', { name: 'hidden', text: hidden });
+      const nora = await gateway.tokenOf('default', 'nora', 'admin');
+      for (const [agentCardId, token, detail] of [
+        ['absent', gateway.token, 'no such agent'],
+        ['stub_data', gateway.token, 'the agent has no such skill'],
+        ['stub_data', nora, 'no such agent'],
+      ] as const)
+        expect(await post('invoke', { agentCardId, skillId: 'absent' }, token)).toMatchObject({
+          status: 404,
+          body: { code: 'not_found', detail },
+        });
+    });
+
+    it('an agent that is not there, or is denied, is told apart by nobody', async () => {
       const denied = 'forbid(principal == User::"mallory", action == Action::"a2a_invoke", resource);';
       await gateway.call('POST', '/api/policies', { name: 'not-mallory', text: denied });
       const mallory = await gateway.tokenOf('default', 'mallory');

@@ -45,6 +45,28 @@ describe('an agent whose work is done by a service', () => {
       expect(JSON.stringify(rows)).not.toContain(call.body.token.slice(-43));
     });
 
+    it('and what it remembers of that never leaves the task due at once: its killed process would pass for a silent service', async () => {
+      await gateway.sql('create table moments (memo json, owner integer, due boolean)');
+      await gateway.sql(`create function watch_moments() returns trigger language plpgsql as $$ begin
+        insert into moments values (new.memo, new.lease_owner, new.next_at <= now()); return new; end $$`);
+      await gateway.sql(
+        'create trigger watch_moments before update on a2a_tasks for each row execute function watch_moments()',
+      );
+      try {
+        const { call } = await svc.given('watched');
+        await eventually(
+          () => gateway.sql(`select 1 from moments where memo->>'reached' is not null and not due`),
+          (rows) => rows.length > 0,
+        );
+        await svc.report(call, { id: 'e', type: 'complete', text: 'done' });
+        expect(await gateway.sql(`select * from moments where memo->>'reached' is not null and due`)).toEqual([]);
+      } finally {
+        await gateway.sql('drop trigger watch_moments on a2a_tasks');
+        await gateway.sql('drop function watch_moments');
+        await gateway.sql('drop table moments');
+      }
+    });
+
     it('again when it is not well, under the same id, and once when it is', async () => {
       let tries = 0;
       service.answer = () => (++tries < 3 ? { status: 503, headers: { 'retry-after': '0' } } : { status: 202 });

@@ -187,9 +187,9 @@ describe('an agent whose tasks wait in a mailbox', () => {
     expect([status, body.violations[0].field]).toEqual([400, 'leaseEpoch']);
   });
 
-  it('fails a task with which five holders were lost', async () => {
+  it('AN-78 fails a task with which three holders were lost', async () => {
     const id = await send('x');
-    for (let holder = 0; holder < 5; holder++) {
+    for (let holder = 0; holder < 3; holder++) {
       expect((await lease()).body.task.id).toBe(id);
       await loseHolder(id);
     }
@@ -197,7 +197,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
     const { status } = await look(id);
     expect([status.state, status.message.parts[0].text]).toEqual([
       'TASK_STATE_FAILED',
-      'poisoned: 5 holders were lost with it',
+      'exceeded 3 attempts: whoever worked on it was lost each time',
     ]);
   });
 
@@ -250,7 +250,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
       ({ length }) => length === 1,
     );
     const aDayAgo = `now() - interval '25 hours'`;
-    await gateway.sql(`update a2a_tasks set status_timestamp = ${aDayAgo}, next_at = now() where id = $1`, [id]);
+    await gateway.sql(`update a2a_tasks set status_since = ${aDayAgo}, next_at = now() where id = $1`, [id]);
     await (
       await gateway.gateway.get(TaskRunner).begin(id as TaskId)
     )?.ended;

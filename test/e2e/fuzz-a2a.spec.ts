@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { openStream, publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
@@ -52,11 +51,7 @@ const agents = {
 const hosts = ['asks', 'asks', 'asks', 'slow', 'mail', 'mail', 'echo'] as const;
 
 beforeAll(async () => {
-  const { RIALTO_TEST_REDIS_URL: redis, RIALTO_TEST_KEY_PREFIX: prefix = 'rialto' } = process.env;
-  const queues: Record<string, string> = redis
-    ? { REDIS_URL: redis, RIALTO_QUEUE_PREFIX: `${prefix}-${randomBytes(4).toString('hex')}` }
-    : {};
-  home = await startTestGateway({ RIALTO_ROLE: 'api', ...queues });
+  home = await startTestGateway({ RIALTO_ROLE: 'api' });
   for (const [name, more] of Object.entries(agents)) await publish(home, { name, ...more });
   await home.call('PATCH', '/api/orgs/default', { defaultAgent: 'echo' });
   await home.call('POST', '/api/policies', {
@@ -66,7 +61,7 @@ beforeAll(async () => {
   });
   const member = await home.tokenOf('default', 'mia');
   const stranger = await home.tokenOf('acme', 'ann', 'admin');
-  target = await startWatchedGateway(home, queues);
+  target = await startWatchedGateway(home);
   ground = {
     agents: Object.keys(agents),
     tokens: { admin: home.token, member, stranger },

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { jwtVerify } from 'jose';
 import { callAgent } from '../../src/a2a-client/client.js';
 import { loadSettings, SettingsError } from '../../src/platform/config/settings.js';
+import { entryArgs } from '../support/entry.js';
 import { eventually } from '../support/eventually.js';
 import { signToken, startTestGateway, testSecret } from '../support/gateway.js';
 import { startStubAgent } from '../support/stub-agent.js';
@@ -137,8 +138,7 @@ describe('abuse 5: weak secrets', () => {
   });
 
   it('the process exits 1 with that one line', async () => {
-    const register = join(process.cwd(), 'scripts', 'register-typescript.mjs');
-    const child = spawn(process.execPath, ['--import', register, join(process.cwd(), 'src/main.ts')], {
+    const child = spawn(process.execPath, entryArgs('main.ts'), {
       env: { PATH: process.env.PATH, ...given, A2A_SECRET: 'weak-canary' },
     });
     let text = '';

@@ -1,4 +1,5 @@
-import { LineageSeal, lineageHeader } from '../../src/platform/secrets/lineage.js';
+import { depthHeader } from '../../src/policy/auth/context.service.js';
+import { LineageSeal, lineageHeader, type SealedLineage } from '../../src/platform/secrets/lineage.js';
 import { publish, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -8,6 +9,7 @@ import { data } from '../support/stub-behaviours.js';
 describe('AN-61 the lineage of delegated calls', () => {
   let gateway: TestGateway;
   let seal: LineageSeal;
+  const foreignSeal = new LineageSeal(Buffer.alloc(32, 7));
   const agents = {} as Record<'a' | 'b' | 'c' | 'd', StubAgent>;
 
   beforeAll(async () => {
@@ -27,13 +29,14 @@ describe('AN-61 the lineage of delegated calls', () => {
     for (const agent of Object.values(agents)) agent.requests.length = 0;
   });
 
-  const tool = (slug: string, lineage?: string) =>
+  const opened = (header: string): SealedLineage => seal.open(header) as SealedLineage;
+  const tool = (slug: string, lineage?: string, more: Record<string, string> = {}) =>
     gateway.call(
       'POST',
       '/mcp',
       { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: `${slug}.work`, arguments: {} } },
       gateway.token,
-      lineage === undefined ? {} : { [lineageHeader]: lineage },
+      lineage === undefined ? more : { [lineageHeader]: lineage, ...more },
     );
   const send = (lineage: string | undefined, configuration = {}) =>
     gateway.call(
@@ -53,7 +56,7 @@ describe('AN-61 the lineage of delegated calls', () => {
     expect((await tool('agent_b', fromA)).body.result.structuredContent).toEqual({ ok: true });
     const fromB = given(agents.b);
     expect(seal.open(fromB)).toMatchObject({ depth: 2, path: [agents.a.url, agents.b.url] });
-    expect(seal.open(fromB)!.deadlineAt).toBe(seal.open(fromA)!.deadlineAt);
+    expect(opened(fromB).deadlineAt).toBe(opened(fromA).deadlineAt);
     const circle = await tool('agent_a', fromB);
     expect(circle.body.error.data.code).toBe('loop_detected');
     expect(agents.a.requests).toHaveLength(1);
@@ -80,7 +83,7 @@ describe('AN-61 the lineage of delegated calls', () => {
       'of a lower depth',
       (header) => header.replace(/\.[^.]*\./, `.${Buffer.from('{"depth":0,"path":[]}').toString('base64url')}.`),
     ],
-    ['of another secret', () => new LineageSeal(Buffer.alloc(32, 7)).seal({ depth: 1, path: [] })],
+    ["another's, and changed", () => foreignSeal.seal({ depth: 1, path: [] }).slice(0, -1) + '='],
     ['empty', () => ''],
     ['no lineage at all', () => 'none'],
   ])('fails closed at every door when it is %s', async (_, spoil) => {
@@ -97,6 +100,16 @@ describe('AN-61 the lineage of delegated calls', () => {
       expect(status === 200 && body.error === undefined).toBe(false);
     }
     expect(agents.a.requests).toHaveLength(0);
+  });
+
+  it('of another deployment is not believed: the call begins a lineage of its own, as deep as its plain depth says', async () => {
+    const theirs = foreignSeal.seal({ depth: 1, path: [agents.a.url] });
+    expect((await tool('agent_a', theirs)).body.result.structuredContent).toEqual({ ok: true });
+    expect(seal.open(given(agents.a))).toMatchObject({ depth: 1, path: [agents.a.url] });
+    expect((await send(theirs)).body.result.task.id).toEqual(expect.any(String));
+    const deep = await tool('agent_b', theirs, { [depthHeader]: '3' });
+    expect(JSON.stringify(deep.body)).toContain('loop_detected');
+    expect(agents.b.requests).toHaveLength(0);
   });
 
   it('what nobody waits for any more is not begun', async () => {
@@ -119,7 +132,7 @@ describe('AN-61 the lineage of delegated calls', () => {
         ([task]) => task!.status_state === 'completed',
       );
       const lineage = given(agents.a);
-      const { path, depth } = seal.open(lineage)!;
+      const { path, depth } = opened(lineage);
       expect([depth, path]).toEqual([2, ['https://far.example', expect.stringMatching(/^published:/), agents.a.url]]);
       const circle = await send(lineage);
       expect(JSON.stringify(circle.body)).toContain('already at work behind this call');

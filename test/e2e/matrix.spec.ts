@@ -1,6 +1,7 @@
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 import { never } from '../support/stub-behaviours.js';
+import { TestUpstream } from '../support/upstream.js';
 
 const callers = ['nobody', 'admin of another org', 'viewer', 'member', 'admin'] as const;
 type Caller = (typeof callers)[number];
@@ -19,6 +20,7 @@ describe('abuse 12: every operation for every role', () => {
   let agent: StubAgent;
   let spare: StubAgent;
   let busy: StubAgent;
+  let upstream: TestUpstream;
   const tokens = {} as Record<Caller, string | null>;
   /** Values of path parameters: things of the org that viewer, member and admin belong to. */
   const ids: Record<string, string> = {};
@@ -27,6 +29,7 @@ describe('abuse 12: every operation for every role', () => {
     gateway = await startTestGateway();
     [agent, spare] = [await startStubAgent({ name: 'matrix' }), await startStubAgent({ name: 'spare' })];
     busy = await startStubAgent({ name: 'busy', behaviour: never });
+    upstream = await TestUpstream.start();
     tokens.nobody = null;
     tokens['admin of another org'] = await gateway.tokenOf('globex', 'gina', 'admin');
     for (const role of ['viewer', 'member', 'admin'] as const)
@@ -35,7 +38,7 @@ describe('abuse 12: every operation for every role', () => {
 
   afterAll(async () => {
     await gateway.close();
-    await Promise.all([agent, spare, busy].map((one) => one.close()));
+    await Promise.all([agent, spare, busy, upstream].map((one) => one.close()));
   });
 
   const admin = (method: string, path: string, body?: unknown) => gateway.call(method, path, body, tokens.admin);
@@ -111,6 +114,13 @@ describe('abuse 12: every operation for every role', () => {
     const made = await admin('GET', `/api/webhooks/deliveries?taskId=${taskId}`);
     ids.delivery = made.body.items[0].id as string;
   };
+  const aConfig = async () => {
+    await aMailbox();
+    const taskPushNotificationConfig = { id: 'hook', url: `${agent.url}/hook` };
+    const params = { message: message(), configuration: { returnImmediately: true, taskPushNotificationConfig } };
+    ids.task = (await admin('POST', '/a2a/agents/mailbox', { ...send(), params })).body.result.task.id as string;
+  };
+  const aServer = () => admin('POST', '/api/mcp/servers', { id: 'matrix', url: upstream.url });
   const ping = () => ({ jsonrpc: '2.0', id: 1, method: 'ping' });
 
   const everyone: Cells = [200, 200, 200, 200, 200];
@@ -136,6 +146,9 @@ describe('abuse 12: every operation for every role', () => {
     'POST /mcp': { cells: lists, body: ping },
     'GET /mcp': { cells: [401, 405, 405, 405, 405] },
     'DELETE /mcp': { cells: [401, 405, 405, 405, 405] },
+    'POST /mcp/servers/{id}': { cells: readsOwn, body: ping, before: aServer },
+    'GET /mcp/servers/{id}': { cells: [401, 404, 405, 405, 405], before: aServer },
+    'DELETE /mcp/servers/{id}': { cells: [401, 404, 405, 405, 405], before: aServer },
     'POST /api/mcp/{sessionId}': { cells: [401, 404, 404, 404, 200], body: ping, before: aSession },
     'GET /api/mcp/{sessionId}': { cells: [401, 404, 404, 404, 200], before: aSession },
     'DELETE /api/mcp/{sessionId}': { cells: [401, 404, 404, 404, 204], before: aSession },
@@ -185,9 +198,11 @@ describe('abuse 12: every operation for every role', () => {
     'GET /api/a2a/tasks/{id}': { cells: [401, 404, 404, 404, 200], before: aTask },
     'POST /api/a2a/tasks/{id}/cancel': { cells: [401, 404, 404, 404, 409], before: aTask },
     'GET /api/a2a/continuations': { cells: lists },
-    'GET /api/a2a/continuations/{id}': { cells: readsOwn, before: aContinuation },
+    'GET /api/a2a/continuations/{id}': { cells: [401, 404, 404, 404, 200], before: aContinuation },
     'POST /api/a2a/continuations/{id}/retry': { cells: changesOwn(200), before: aContinuation },
     'POST /api/a2a/continuations/{id}/fail': { cells: changesOwn(200), before: aContinuation },
+    // Whoever they are: it takes the token of a task, and nobody has one.
+    'POST /api/a2a/pushes/{token}': { cells: [401, 401, 401, 401, 401], body: message },
     'GET /api/a2a/published': { cells: lists },
     'POST /api/a2a/published': {
       cells: makes(201),
@@ -208,12 +223,31 @@ describe('abuse 12: every operation for every role', () => {
     'GET /api/webhooks/secrets': { cells: lists },
     'POST /api/webhooks/secrets': { cells: makes(201), body: () => ({}) },
     'DELETE /api/webhooks/secrets/{id}': { cells: changesOwn(204), before: aWebhookSecret },
+    'GET /api/webhooks/configs': { cells: lists },
+    'POST /api/webhooks/configs': {
+      cells: [401, 404, 404, 404, 201],
+      before: aConfig,
+      body: () => ({ taskId: ids.task, url: `${agent.url}/other` }),
+    },
+    'GET /api/webhooks/configs/{taskId}/{id}': { cells: [401, 404, 404, 404, 200], before: aConfig },
+    'POST /api/webhooks/configs/{taskId}/{id}/activate': { cells: changesOwn(200), before: aConfig },
+    'POST /api/webhooks/configs/{taskId}/{id}/deactivate': { cells: changesOwn(200), before: aConfig },
     'GET /api/webhooks/deliveries': { cells: lists },
     'GET /api/webhooks/deliveries/summary': { cells: lists },
-    'GET /api/webhooks/deliveries/{id}': { cells: readsOwn, before: aDelivery },
+    'GET /api/webhooks/deliveries/{id}': { cells: [401, 404, 404, 404, 200], before: aDelivery },
     'POST /api/webhooks/deliveries/{id}/redeliver': { cells: changesOwn(409), before: aDelivery },
     'POST /api/webhooks/deliveries/replay': { cells: makes(200), body: () => ({ state: 'dead' }) },
     'POST /api/webhooks/test': { cells: makes(200), body: () => ({ url: `${agent.url}/hook` }) },
+    'GET /api/mcp/servers': { cells: lists },
+    'POST /api/mcp/servers': {
+      cells: makes(201),
+      body: () => ({ id: 'fresh', url: upstream.url }),
+      before: () => admin('DELETE', '/api/mcp/servers/fresh'),
+    },
+    'GET /api/mcp/servers/{id}': { cells: readsOwn, before: aServer },
+    'PATCH /api/mcp/servers/{id}': { cells: changesOwn(200), body: () => ({ name: 'Other' }), before: aServer },
+    'POST /api/mcp/servers/{id}/refresh': { cells: changesOwn(200), before: aServer },
+    'DELETE /api/mcp/servers/{id}': { cells: changesOwn(204), before: aServer },
     'GET /api/policies': { cells: lists },
     'POST /api/policies': {
       cells: makes(201),
@@ -264,7 +298,9 @@ describe('abuse 12: every operation for every role', () => {
       'api/policies': ids.policy,
       'api/keys': ids.key,
       'api/webhooks/secrets': ids.secret,
+      'api/webhooks/configs': 'hook',
       'api/webhooks/deliveries': ids.delivery,
+      'mcp/servers': 'matrix',
     };
     const [, id] = Object.entries(owners).find(([part]) => template.includes(part)) ?? ['', ids.decision];
     const isCard = template.endsWith('.json');
@@ -273,6 +309,7 @@ describe('abuse 12: every operation for every role', () => {
       slug: 'acme',
       sub: 'm',
       sessionId: ids.session,
+      token: 'x'.repeat(86),
       taskId: ids.task,
       agent: 'mailbox',
       name: isCard ? 'matrix@acme' : 'echo@acme',

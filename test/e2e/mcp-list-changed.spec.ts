@@ -92,7 +92,10 @@ describe('MCP: tools/list_changed', () => {
 
   it('RE-43 D7 other changes of a list are told too: names of the org, policies, health, removal', async () => {
     const { reader } = await standing(one);
-    const said = async () => (await reader.next()).method as string;
+    const said = async (): Promise<string> => {
+      const { method } = await reader.next();
+      return /resources|prompts/.test(method) ? said() : method;
+    };
     await two.call('PATCH', '/api/orgs/default', { toolNames: 'both' }, one.token);
     expect(await said()).toBe(changed);
     const text = 'forbid(principal, action == Action::"a2a_discover", resource == A2AAgent::"changing");';

@@ -14,8 +14,17 @@ const tool = { name: 'a2a_one_work', arguments: {} };
 async function startReference(listed: object): Promise<{ url: string; server: HttpServer }> {
   const handler = createMcpHandler(({ era }) => {
     const extensions = era === 'modern' ? { extensions: { 'io.modelcontextprotocol/tasks': {} } } : {};
-    const capabilities = { tools: { listChanged: true }, ...extensions };
+    const lists = ['tools', 'resources', 'prompts'].map((list) => [list, { listChanged: true }]);
+    const resources = { resources: { listChanged: true, subscribe: true } };
+    const capabilities = { ...Object.fromEntries(lists), ...resources, completions: {}, logging: {}, ...extensions };
     const server = new Server({ name: 'reference', version: '1' }, { capabilities });
+    server.setRequestHandler('resources/list', () => ({ resources: [] }));
+    server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }));
+    server.setRequestHandler('prompts/list', () => ({ prompts: [] }));
+    for (const method of ['resources/read', 'prompts/get'] as const)
+      server.setRequestHandler(method, () => {
+        throw new ProtocolError(-32602, 'no such thing');
+      });
     server.setRequestHandler('tools/list', ({ params }) => {
       if (params?.cursor !== undefined) throw new ProtocolError(-32602, 'no cursor of ours');
       return { tools: [listed] as never };
@@ -65,7 +74,10 @@ const legacyRows: Row[] = [
   legacy('tools/call with _meta', rpc('tools/call', { ...tool, _meta: { progressToken: 't' } })),
   legacy('an unknown tool', rpc('tools/call', { name: 'none' })),
   legacy('an unknown method', rpc('no/such')),
-  legacy('resources/list, which is not offered', rpc('resources/list')),
+  ...['resources/list', 'resources/templates/list', 'prompts/list'].map((method) => legacy(method, rpc(method))),
+  legacy('a resource that is none', rpc('resources/read', { uri: 'no://where' })),
+  legacy('a prompt that is none', rpc('prompts/get', { name: 'none' })),
+  legacy('resources/subscribe without a session', rpc('resources/subscribe', { uri: 'no://where' })),
   legacy('a notification', { jsonrpc: '2.0', method: 'notifications/initialized' }),
   legacy('a cancellation of nothing', { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 9 } }),
   legacy('an answer of the client', { jsonrpc: '2.0', id: 9, result: {} }),
@@ -145,6 +157,9 @@ const modernRows: Row[] = [
   modern('tools/list', 'tools/list'),
   modern('tools/call', 'tools/call', tool),
   modern('an unknown tool', 'tools/call', { name: 'none' }),
+  ...['resources/list', 'resources/templates/list', 'prompts/list'].map((method) => modern(method, method)),
+  modern('a resource that is none', 'resources/read', { uri: 'no://where' }, { 'mcp-name': 'no://where' }),
+  modern('a prompt that is none', 'prompts/get', { name: 'none' }),
   modern('an unknown method', 'no/such'),
   modern('initialize, which is gone', 'initialize'),
   modern('ping, which is gone', 'ping'),

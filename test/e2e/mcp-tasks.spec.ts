@@ -128,7 +128,10 @@ describe('MCP tasks', () => {
         ['no-such-task', gateway.token],
         ['01900000-0000-7000-8000-000000000001', gateway.token],
       ])
-        expect((await post(method, { taskId: id, inputResponses: {} }, token)).error.data.code).toBe('task_not_found');
+        expect((await post(method, { taskId: id, inputResponses: {} }, token)).error).toMatchObject({
+          code: -32602,
+          data: { code: 'task_not_found' },
+        });
     for (const params of [{}, { taskId: 7 }, { taskId: '' }])
       expect((await post('tasks/get', params)).error.code).toBe(-32602);
     await post('tasks/cancel', { taskId });

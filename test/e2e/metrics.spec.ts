@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
+import pg from 'pg';
 import { TaskLeases } from '../../src/tasks/task-lease.store.js';
 import { TaskWatchSweeper } from '../../src/tasks/task-watch.sweeper.js';
 import { TaskWriter } from '../../src/tasks/task-writer.js';
@@ -70,6 +71,19 @@ describe('the metrics', () => {
     await becomes('rialto_due_lag_seconds{kind="deliveries"}', (lag) => lag === 0);
   });
 
+  it('tell how long the audit waits for its seal, whoever holds it up', async () => {
+    await becomes('rialto_due_lag_seconds{kind="audit"}', (lag) => lag === 0);
+    const sealer = new pg.Client({ connectionString: gateway.database.url });
+    await sealer.connect();
+    await sealer.query(`select pg_advisory_lock(hashtextextended('audit:' || id::text, 0)) from orgs`);
+    await send('echo');
+    await becomes('rialto_due_lag_seconds{kind="audit"}', (lag) => lag > 1);
+    expect(await value('rialto_due{kind="audit"}')).toBeGreaterThan(0);
+    await sealer.end();
+    await becomes('rialto_due_lag_seconds{kind="audit"}', (lag) => lag === 0);
+    await becomes('rialto_due{kind="audit"}', (count) => count === 0);
+  });
+
   it('count deliveries by what became of them, and how old their events were', async () => {
     const before = (await value('rialto_webhook_age_seconds_count')) ?? 0;
     const delivered = (await value('rialto_webhook_attempts_total{outcome="delivered"}')) ?? 0;
@@ -113,6 +127,30 @@ describe('the metrics', () => {
     expect(await gateway.gateway.get(TaskWriter).commit(late)).toBe(false);
     expect(await value('rialto_fenced_writes_total{kind="tasks"}')).toBe(before + 1);
     await rpc(gateway, 'CancelTask', { id }, { agent: 'asleep' });
+  });
+
+  it('AN-78, AN-79 count what sweeps came upon: taken up again, failed for good, held by somebody, not heard', async () => {
+    const series = (outcome: string) => `rialto_swept_total{kind="tasks",outcome="${outcome}"}`;
+    const outcomes = ['selected', 'dispatched', 'markedFailed', 'skipped', 'dispatchFailed'];
+    expect(await Promise.all(outcomes.map((outcome) => value(series(outcome))))).not.toContain(undefined);
+    const counts = async () => Promise.all(outcomes.map(async (outcome) => (await value(series(outcome)))!));
+    const orphan = (id: string, crashes: number) =>
+      gateway.sql(
+        `update a2a_tasks set crashes = $2, lease_owner = 1, lease_until = now() - interval '1 second' where id = $1`,
+        [id, crashes],
+      );
+    const [once, thrice] = await Promise.all([send('asleep'), send('asleep')]);
+    for (const id of [once, thrice]) await working(id);
+    const [selected, dispatched, markedFailed] = await counts();
+    await orphan(once, 0);
+    await orphan(thrice, 2);
+    await becomes(series('markedFailed'), (count) => count === markedFailed! + 1);
+    await becomes(series('dispatched'), (count) => count > dispatched!);
+    await becomes(series('selected'), (count) => count >= selected! + 2);
+    const { status } = await rpc(gateway, 'GetTask', { id: thrice }, { agent: 'asleep' });
+    expect(status.message.parts[0].text).toMatch(/^exceeded 3 attempts/);
+    await working(once);
+    await rpc(gateway, 'CancelTask', { id: once }, { agent: 'asleep' });
   });
 
   describe('of promises', () => {

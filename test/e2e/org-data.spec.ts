@@ -1,12 +1,12 @@
-import { request } from 'node:http';
+import { request, type ClientRequest } from 'node:http';
 import { orgTables } from '../../src/org-tables.js';
 import { OrgPurgeSweeper } from '../../src/policy/auth/org-purge.sweeper.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
-import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
-import { startProcess } from '../support/process.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 import { asyncTask, data } from '../support/stub-behaviours.js';
+import { TestUpstream } from '../support/upstream.js';
 import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
 jest.setTimeout(90_000);
@@ -15,18 +15,30 @@ describe('everything an org has', () => {
   let gateway: TestGateway;
   let sink: WebhookSink;
   let remote: StubAgent;
+  let upstream: TestUpstream;
 
   beforeAll(async () => {
     gateway = await startTestGateway();
     sink = await startWebhookSink();
+    upstream = await TestUpstream.start();
     remote = await startStubAgent({ name: 'far', behaviour: asyncTask(1, data({ ok: true })) });
   });
   afterAll(async () => {
     await remote.close();
+    await upstream.close();
     await sink.close();
     await gateway.close();
   });
 
+  /** Reads the beginning of an export, and no more. */
+  const stalledReader = async (slug: string, token: string): Promise<ClientRequest> => {
+    const reader = request(`${gateway.url}/api/orgs/${slug}/export`, { headers: { authorization: `Bearer ${token}` } });
+    reader.on('error', () => undefined);
+    await new Promise<void>((resolve) =>
+      reader.on('response', (response) => response.once('data', () => (response.pause(), resolve()))).end(),
+    );
+    return reader;
+  };
   /** An org with something of everything, each secret with a canary in it. */
   const furnish = async (slug: string): Promise<{ token: string; id: string }> => {
     const token = await gateway.tokenOf(slug, 'ann', 'admin');
@@ -37,6 +49,8 @@ describe('everything an org has', () => {
       { url: remote.url, credential: { type: 'bearer', token: `canary-credential-${slug}` } },
       token,
     );
+    const headers = { Authorization: `Bearer canary-header-${slug}` };
+    await gateway.call('POST', '/api/mcp/servers', { id: 'up', url: upstream.url, headers }, token);
     await publish(gateway, {}, token);
     await publish(gateway, { name: 'svc', executor: { kind: 'http', url: `${sink.url}/svc` } }, token);
     await gateway.call('POST', '/api/keys', { name: 'k' }, token);
@@ -56,6 +70,8 @@ describe('everything an org has', () => {
       { token, headers: { 'idempotency-key': slug } },
     );
     await gateway.rpc('tools/call', { name: 'far.work', arguments: {} }, token);
+    const thread = { url: `${sink.url}/thread?key=canary-query-${slug}`, id: 't', token: `canary-thread-${slug}` };
+    await gateway.call('POST', '/api/a2a/invoke', { agentCardId: 'far', skillId: 'work', thread }, token);
     await eventually(
       () => gateway.sql(`select status from webhook_deliveries where org_id = $1`, [id]),
       (rows) => rows.length > 0 && rows.every(({ status }) => status === 'delivered'),
@@ -127,16 +143,15 @@ describe('everything an org has', () => {
       `insert into revoked_tokens (org_id, jti, expires_at) select $1, repeat(n::text, 100), now() + interval '1 hour' from generate_series(1, 30000) n`,
       [id],
     );
-    const leaving = request(`${gateway.url}/api/orgs/initech/export`, {
-      headers: { authorization: `Bearer ${token}` },
-    });
-    leaving.on('error', () => undefined);
-    await new Promise<void>((resolve) =>
-      leaving.on('response', (response) => response.once('data', () => (response.pause(), resolve()))).end(),
-    );
+    const leaving = await stalledReader('initech', token);
     const busy = await gateway.call('GET', '/api/orgs/acme/export', undefined, stranger);
     expect([busy.status, busy.body.code]).toEqual([503, 'unavailable']);
     leaving.destroy();
+    // Its transaction may be between two reads for a while yet.
+    await eventually(
+      () => gateway.call('GET', '/api/orgs/acme/export', undefined, stranger),
+      ({ status }) => status === 200,
+    );
     await eventually(
       () =>
         gateway.sql(
@@ -144,7 +159,25 @@ describe('everything an org has', () => {
         ),
       ({ length }) => length === 0,
     );
-    expect((await gateway.call('GET', '/api/orgs/acme/export', undefined, stranger)).status).toBe(200);
+  });
+
+  it('harms nobody when the database ends a snapshot that a reader holds: the process goes on, and so do other readers', async () => {
+    const { token, id } = await furnish('stark');
+    await gateway.sql(
+      `insert into revoked_tokens (org_id, jti, expires_at) select $1, repeat(n::text, 100), now() + interval '1 hour' from generate_series(1, 30000) n`,
+      [id],
+    );
+    const stalled = await stalledReader('stark', token);
+    await gateway.sql(
+      `select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction' and datname = current_database()`,
+    );
+    expect((await gateway.call('GET', '/readyz')).status).toBe(200);
+    stalled.destroy();
+    const again = await eventually(
+      () => gateway.call('GET', '/api/orgs/stark/export', undefined, token),
+      ({ status }) => status === 200,
+    );
+    expect(String(again.body).trimEnd().split('\n').at(-1)).toContain('"end"');
   });
 
   it('goes when it is deleted: tokens at once, rows in batches, also past a kill -9; the audit and others stay', async () => {
@@ -161,14 +194,7 @@ describe('everything an org has', () => {
     expect((await gateway.call('GET', '/api/orgs/hooli', undefined, token)).status).toBe(401);
     const left = async (): Promise<number> => (await rowsOf(id)).a2a_tasks!;
 
-    const killed = startProcess({
-      NODE_ENV: 'test',
-      DATABASE_URL: gateway.database.url,
-      RIALTO_DATA_DIR: gateway.dataDir,
-      A2A_SECRET: testSecret,
-      RIALTO_ROLE: 'worker',
-      REDIS_URL: '',
-    });
+    const killed = gateway.beside({ RIALTO_ROLE: 'worker' });
     await eventually(left, (count) => count < 29_000, 60_000);
     killed.child.kill('SIGKILL');
     await killed.ended;

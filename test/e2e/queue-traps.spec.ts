@@ -14,8 +14,9 @@ const tasks = 'task-execution';
 const queued = 'bull-traps';
 jest.setTimeout(90_000);
 
-/** A machine without redis-server has nothing to hold against it. */
-const onRedis = isInstalled('redis-server') ? describe : describe.skip;
+/** A machine without redis-server has nothing to hold against it; where the suites run on Redis, there is one. */
+const { RIALTO_TEST_REDIS_URL: runsOnRedis } = process.env;
+const onRedis = runsOnRedis !== undefined || isInstalled('redis-server') ? describe : describe.skip;
 
 onRedis('a Redis that is not to be relied on', () => {
   let redis: PrivateRedis;
@@ -172,6 +173,8 @@ onRedis('a Redis that is not to be relied on', () => {
 
   it('F18 brings a job ten times at once: one owner', async () => {
     const board = new Board(gateway);
+    // What the queue does not bring in a second is done without it, and leaves no line.
+    await board.turn('sweeps', 'pause');
     await board.turn(tasks, 'pause');
     const id = await send('slow');
     const queue = besides();
@@ -179,12 +182,10 @@ onRedis('a Redis that is not to be relied on', () => {
     await board.turn(tasks, 'resume');
     await completed([id]);
     await onceEach([id]);
-    const jobs = await eventually(
-      () => board.jobsOf(tasks, 'completed', id, 10),
-      ({ length }) => length >= 10,
-    );
+    const jobs = await board.jobsOf(tasks, 'completed', id, 11); // with the one of its own ring
     const lines = (await Promise.all(jobs.map((job) => board.logs(tasks, job.id)))).flat();
     expect(lines.filter((line) => line.includes('completed after'))).toHaveLength(1);
+    await board.turn('sweeps', 'resume');
     await queue.close();
   });
 

@@ -93,6 +93,55 @@ describe('push configurations', () => {
     ]);
   });
 
+  it.each<[string, number]>([
+    ['is gone', 410],
+    ['fails', 500],
+  ])(
+    'an address that %s after it was replaced says nothing of the new one, which hears what the old one did not take',
+    async (_how, reply) => {
+      const fresh = await startWebhookSink();
+      try {
+        const taskId = await waiting();
+        await create(taskId, { id: 'a' });
+        sink.script([reply]);
+        sink.delay(700);
+        await answer(taskId);
+        await posted(1);
+        await create(taskId, { id: 'a', url: `${fresh.url}/new` });
+        await quiet(taskId);
+        const ended = await gateway.sql('select status from webhook_deliveries where task_id = $1', [taskId]);
+        expect(ended).toEqual(Array(3).fill({ status: 'delivered' }));
+        const [config] = await gateway.sql('select state, reason from push_configs where task_id = $1', [taskId]);
+        expect(config).toEqual({ state: 'active', reason: null });
+        expect([sink.received.length, fresh.received.length]).toEqual([1, 3]);
+        const told = `select from audit_events where type like 'webhook.%' and event->>'taskId' = $1`;
+        expect(await gateway.sql(told, [taskId])).toEqual([]);
+      } finally {
+        await fresh.close();
+      }
+    },
+  );
+
+  it('what was put off goes to a new address at once, in its words', async () => {
+    const taskId = await waiting();
+    await create(taskId, { id: 'a' });
+    sink.script([500]);
+    await answer(taskId);
+    await eventually(
+      () => gateway.sql(`select state from push_configs where task_id = $1`, [taskId]),
+      ([{ state }]) => state === 'failing',
+    );
+    await gateway.sql(
+      `update webhook_deliveries set attempts = 0, next_at = now() + interval '1 hour', body = '{"old":1}' where task_id = $1`,
+      [taskId],
+    );
+    await create(taskId, { id: 'a', url: `${sink.url}/new` });
+    await posted(4);
+    expect(sink.received.slice(1).map(({ path, body }) => [path, body.old])).toEqual(
+      Array(3).fill(['/new', undefined]),
+    );
+  });
+
   it('RI-23 RI-24 RI-25: the older names set, get and delete the one configuration of a task', async () => {
     const id = await waiting();
     const pushNotificationConfig = { url: `${sink.url}/old`, token: 't-1' };
@@ -282,7 +331,7 @@ describe('push configurations', () => {
       'select from webhook_attempts a where not exists (select from webhook_deliveries d where d.id = a.delivery_id)',
     );
     expect(tries).toEqual([]);
-    await gateway.sql(`update a2a_tasks set status_timestamp = ${old} where id = $1`, [taskId]);
+    await gateway.sql(`update a2a_tasks set status_timestamp = ${old}, updated_at = ${old} where id = $1`, [taskId]);
     await sweeper.sweep();
     expect(await left('push_configs')).toEqual([]);
   });

@@ -110,6 +110,15 @@ describe('the deliveries of an org', () => {
     expect(JSON.stringify(kept)).not.toContain(third.secret.slice(6, 20));
   });
 
+  it('are signed with all of several secrets that were made at once, and the last of them has no end', async () => {
+    for (let round = 0; round < 5; round++) {
+      const made = await Promise.all([makeSecret(600), makeSecret(600), makeSecret(600)]);
+      const { items } = (await gateway.call('GET', '/api/webhooks/secrets')).body;
+      expect(items.map(({ id }: any) => id)).toEqual(expect.arrayContaining(made.map(({ id }) => id)));
+      expect(items.filter(({ endsAt }: any) => endsAt === null)).toHaveLength(1);
+    }
+  });
+
   it('carry a token of ours where the scheme is Bearer and no credentials are given', async () => {
     const taskId = await send({ authentication: { scheme: 'Bearer' } });
     const [post] = await got(1);
@@ -239,10 +248,10 @@ describe('the deliveries of an org', () => {
     const taskId = await send();
     const dead = await eventually(
       () => list(`taskId=${taskId}&state=dead`),
-      ({ items }) => items.length === 1,
+      ({ items }) => items.length === 3,
       15_000,
     );
-    const path = `/api/webhooks/deliveries/${dead.items[0].id}/redeliver`;
+    const path = `/api/webhooks/deliveries/${dead.items.at(-1).id}/redeliver`;
     expect((await gateway.call('POST', path)).status).toBe(409);
     expect(sink.received).toHaveLength(1);
   });

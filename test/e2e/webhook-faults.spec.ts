@@ -1,7 +1,6 @@
 import { publish, rpc, rpcError, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
-import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
-import { startProcess, type GatewayProcess } from '../support/process.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
 jest.setTimeout(60_000);
@@ -53,10 +52,8 @@ describe('webhooks of processes that come and go', () => {
   it('RY-37: are posted once after a kill -9 before the end was posted', async () => {
     first = await startTestGateway({ RIALTO_ROLE: 'api' });
     await publish(first);
-    const env = { NODE_ENV: 'test', DATABASE_URL: first.database.url, RIALTO_DATA_DIR: first.dataDir };
-    const begin = (): GatewayProcess => startProcess({ ...env, A2A_SECRET: testSecret });
     sink.script(['hang']);
-    const killed = begin();
+    const killed = first.beside();
     await killed.ready;
     const message = { messageId: 'm-1', role: 'user', parts: [{ kind: 'text', text: 'hi' }] };
     const { id: taskId } = await rpc(first, 'message/send', { message, webhook_url: sink.url });
@@ -71,7 +68,7 @@ describe('webhooks of processes that come and go', () => {
     );
     killed.child.kill('SIGKILL');
     await killed.ended;
-    const next = begin();
+    const next = first.beside();
     try {
       await next.ready;
       const rows = await eventually(

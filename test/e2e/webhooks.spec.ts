@@ -197,7 +197,7 @@ describe('webhooks', () => {
     expect(rows.map(({ status, last_error }) => [status, last_error])).toEqual([
       ['delivered', null],
       ['dead', 'status_410'],
-      ['skipped', 'gone'],
+      ['dead', 'gone'],
     ]);
     expect(await gateway.sql('select state, reason from push_configs where task_id = $1', [taskId])).toEqual([
       { state: 'disabled', reason: 'gone' },
@@ -338,7 +338,7 @@ describe('webhooks', () => {
     sink.script([500, 'break off', 503, 500], true);
     const { id } = await rpc(gateway, 'message/send', { message: legacyMessage('hi'), webhook_url: sink.url });
     const rows = await ended(id);
-    expect(rows.map(({ status }) => status)).toEqual(['dead', 'skipped', 'skipped']);
+    expect(rows.map(({ status }) => status)).toEqual(['dead', 'dead', 'dead']);
     const [one, two, three, ...others] = sink.received.map(({ at }) => at);
     expect(others).toEqual([]);
     expect(two! - one!).toBeGreaterThan(380);
@@ -360,8 +360,8 @@ describe('webhooks', () => {
     const { id } = await rpc(gateway, 'message/send', { message: legacyMessage('hi'), webhook_url: sink.url });
     expect((await ended(id)).map(({ status, attempts }) => [status, attempts])).toEqual([
       ['dead', 1],
-      ['skipped', 0],
-      ['skipped', 0],
+      ['dead', 0],
+      ['dead', 0],
     ]);
     expect(sink.received).toHaveLength(1);
   });

@@ -2,7 +2,10 @@ import pg from 'pg';
 import { alongTheKey, chainHead, waitingEvents } from '../../src/audit/audit.sealer.js';
 import type { Act } from '../../src/kernel/verb-bus.js';
 import { migrateDatabase } from '../../src/platform/database/migrate.js';
+import type { Presence } from '../../src/platform/database/presence.js';
 import type { Pg } from '../../src/platform/database/pg.js';
+import { TaskLeases } from '../../src/tasks/task-lease.store.js';
+import type { TaskStore } from '../../src/tasks/task.store.js';
 import { TaskWatchStore } from '../../src/tasks/task-watch.store.js';
 import { agentStatsRecorder } from '../../src/registry/agent-stats.recorder.js';
 import { asAdmin, runPrefix } from '../support/admin.js';
@@ -73,6 +76,47 @@ describe('plans of hot statements', () => {
     expect(plan).toMatch(/pk_a2a_tasks/);
     expect(plan).toMatch(/pk_a2a_task_events/);
     expect(plan).not.toMatch(/Seq Scan/);
+  });
+
+  it('abuse 36 due tasks are found org by org, the oldest of each first, and open ones counted, along one index', async () => {
+    const other = '01890000-0000-7000-8000-000000000002';
+    const open = `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq, next_at)
+       select gen_random_uuid(), $1::uuid, $1::uuid, 'a', 'c', 'o', '{}', 'submitted', now(), '[]', '[]', 1, 1, now() - interval '1 minute' * $3::float from generate_series(1, $2::int)`;
+    await client.query(open, [org, 20_000, 2]);
+    await client.query(open, [other, 30, 1]);
+    await client.query('analyze a2a_tasks');
+    const asked: { text: string; values: unknown[] }[] = [];
+    const spy = {
+      rows: async (_name: string, text: string, values: unknown[] = []) => {
+        asked.push({ text, values });
+        return (await client.query(text, values)).rows;
+      },
+    } as unknown as Pg;
+    const leases = new TaskLeases(spy, { id: 1 } as Presence, {} as TaskStore);
+    const due = await leases.findDue(200);
+    const whose = await client.query<{ org_id: string }>(
+      'select t.org_id from unnest($1::uuid[]) with ordinality as due(id, place) join a2a_tasks t using (id) order by place',
+      [due.map(({ id }) => id)],
+    );
+    const orgs = whose.rows.map(({ org_id: id }) => id);
+    expect(orgs.slice(0, 60).filter((id) => id === other)).toHaveLength(30);
+    expect(orgs).toHaveLength(130);
+    expect((await leases.findDue(200, [org])).length).toBe(30);
+    expect(await leases.waiting()).toMatchObject({ count: 10_000, lagSeconds: expect.closeTo(120, -1) });
+    const counts = await leases.countOpen([org, other], { perOrg: 1_000, all: 15_000 });
+    expect(counts).toEqual(
+      new Map([
+        [org, 1_000],
+        [other, 30],
+        ['all', 15_000],
+      ]),
+    );
+    for (const { text, values } of asked) {
+      const { rows } = await client.query<Record<string, string>>(`explain ${text}`, values);
+      const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+      expect(plan).toMatch(/ix_a2a_tasks_open/);
+      expect(plan).not.toMatch(/Seq Scan on a2a_tasks/);
+    }
   });
 
   it('the head of a chain is read from the end of its key', async () => {

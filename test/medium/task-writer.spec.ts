@@ -7,6 +7,7 @@ import type { RowStatement } from '../../src/platform/database/row-writer.js';
 import { createLogger } from '../../src/platform/telemetry/logger.js';
 import { Metrics } from '../../src/platform/telemetry/metrics.js';
 import { EventSinks } from '../../src/tasks/event-sinks.service.js';
+import { LiveTasks } from '../../src/tasks/live-tasks.js';
 import { TaskLeases } from '../../src/tasks/task-lease.store.js';
 import { applyUpdate, openTask, type Moved, type Step } from '../../src/tasks/task.lifecycle.js';
 import { TaskStore } from '../../src/tasks/task.store.js';
@@ -76,10 +77,35 @@ describe('the write path of tasks', () => {
   const told = async (id: string) =>
     (await pool.query('select org_id, seq from told where task_id = $1 order by seq', [id])).rows;
 
+  it('knows since when a status lasts by the clock of the database, whatever its timestamp says', async () => {
+    const change = inserted();
+    await writer.commit(change);
+    const working = moved(change.task, 'TASK_STATE_WORKING');
+    expect(working.task.statusAt).toBe(change.task.statusAt); // as told by a process whose clock is behind
+    await writer.commit(working);
+    const since = async () =>
+      (await pool.query('select status_since from a2a_tasks where id = $1', [change.task.id])).rows[0].status_since;
+    const first = await since();
+    expect(first).toBeInstanceOf(Date);
+    const artifact = applyUpdate(working.task, { artifact: { parts: [{ text: 'x' }] } }, step);
+    await writer.commit({ task: artifact.task, from: working.task, events: [artifact.event], hold: {} });
+    expect(await since()).toEqual(first);
+    await writer.commit(moved(artifact.task, 'TASK_STATE_WORKING'));
+    expect((await since()) > first).toBe(true);
+  });
+
   it('commits a task and its events, and reads the same back', async () => {
     const change = inserted();
     expect(await writer.commit(change)).toBe(true);
     expect(await store.find(change.task.id)).toEqual(change.task);
+  });
+
+  it('tells one of two with the same words at the same moment that it lost, though what is stored looks like its own', async () => {
+    const change = inserted();
+    await writer.commit(change);
+    const lives = new LiveTasks(writer, {} as any, store, {} as any, {} as any, { RIALTO_MAX_BODY_BYTES: 1 } as any);
+    const equal = moved(change.task, 'TASK_STATE_WORKING');
+    expect(await Promise.all([lives.commit(equal), lives.commit(equal)])).toEqual([true, false]);
   });
 
   it('asks sinks about the events of tasks that were there, in a batch with new ones too', async () => {
@@ -228,6 +254,22 @@ describe('the write path of tasks', () => {
       expect((await leases.findDue(1_000)).map((task) => task.id)).not.toContain(id);
     });
 
+    it('claimers of many tasks at once each get their own', async () => {
+      const ids = await Promise.all(Array.from({ length: 20 }, due));
+      const claims = await Promise.all(ids.flatMap((id) => [leases.claim(id), others.claim(id)]));
+      expect(claims.flatMap((claim) => (claim ? [claim.task.id] : [])).sort()).toEqual(ids.sort());
+    });
+
+    it('a claim stays on the page of its row, so that no index is touched', async () => {
+      const ids = await Promise.all(Array.from({ length: 60 }, due));
+      const pages = async (): Promise<unknown> =>
+        (await pool.query('select (ctid::text::point)[0] as page from a2a_tasks where id = any($1) order by id', [ids]))
+          .rows;
+      const before = await pages();
+      await Promise.all(ids.map((id) => leases.claim(id)));
+      expect(await pages()).toEqual(before);
+    });
+
     it('is taken over at once from a process that is gone, and counts it', async () => {
       const id = await due();
       const dying = new Presence(database.url, log);
@@ -256,12 +298,35 @@ describe('the write path of tasks', () => {
       expect(await leases.renew([id])).toEqual(new Set([id]));
     });
 
+    it('is not lost to the process that works on it while the line of its presence is cut', async () => {
+      const id = await due();
+      const cut = new TaskLeases(new Pg(pool), new Presence(database.url, log), store);
+      await cut.claim(id);
+      expect(await cut.claim(id)).toBeUndefined();
+      expect((await cut.findDue(1_000)).map((task) => task.id)).not.toContain(id);
+      expect(await cut.isWaiting(id)).toBe(false);
+      await pool.query(`update a2a_tasks set lease_until = now() - interval '1 ms' where id = $1`, [id]);
+      expect(await cut.claim(id, [], true)).toBeUndefined();
+      expect(await cut.claim(id)).toMatchObject({ crashes: 0, isTakenOver: false });
+      expect(await leases.claim(id, [], true)).toMatchObject({ crashes: 1, isTakenOver: true });
+    });
+
     it('a released task is due at once and no crash', async () => {
       const id = await due();
       const claimed = (await others.claim(id))!;
       await others.release(claimed.task);
       expect(await leases.findDue(1_000)).toContainEqual({ id, isOrphan: false });
       expect(await leases.claim(id)).toMatchObject({ crashes: 0 });
+    });
+
+    it('who rings for what is due waits for those who made it due, and for nobody who was lost', async () => {
+      const [fresh, old, orphan] = [await due(), await due(), await due()];
+      await pool.query(`update a2a_tasks set next_at = now() - interval '1 minute' where id = $1`, [old]);
+      await leases.claim(orphan);
+      await pool.query(`update a2a_tasks set lease_until = now() - interval '1 ms' where id = $1`, [orphan]);
+      const found = (await others.findDue(1_000, [], 30_000)).map(({ id }) => id);
+      expect(found).toEqual(expect.arrayContaining([old, orphan]));
+      expect(found).not.toContain(fresh);
     });
 
     it('knows a process by its lock alone', async () => {

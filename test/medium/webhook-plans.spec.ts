@@ -4,7 +4,8 @@ import type { Pg } from '../../src/platform/database/pg.js';
 import type { Presence } from '../../src/platform/database/presence.js';
 import { DeliveryLogStore } from '../../src/webhooks/delivery-log.store.js';
 import { DeliverySink } from '../../src/webhooks/delivery.sink.js';
-import { DeliveryStore } from '../../src/webhooks/delivery.store.js';
+import { ConfigLogStore } from '../../src/webhooks/config-log.store.js';
+import { DeliveryStore, type Claimed } from '../../src/webhooks/delivery.store.js';
 import { DeliveryWatchStore } from '../../src/webhooks/delivery-watch.store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
@@ -84,11 +85,39 @@ describe('plans of webhook statements', () => {
     expect(waiting).not.toMatch(/Seq Scan on webhook/);
   });
 
+  it('how a try ends, and what is put off, touches the deliveries of its own configuration alone', async () => {
+    const claimed = { delivery: none, attempts: 1, lease: '2026-01-01T00:00:00Z' } as Claimed;
+    const tried = { durationMs: 1, status: 503, error: 'status_503' };
+    for (const end of [
+      (store: DeliveryStore) => store.failed(claimed, tried, { kind: 'retry', inMs: 5 }, []),
+      (store: DeliveryStore) => store.failed(claimed, tried, { kind: 'closed', reason: 'failing' }, []),
+      (store: DeliveryStore) => store.recovered(claimed, tried, []),
+      (store: DeliveryStore) => store.putOff(claimed, 5),
+      (store: DeliveryStore) => store.close(claimed, 'dead', 'deactivated'),
+      (store: DeliveryStore) => store.hurry({ taskId: none, configId: 'a' }, '2026-01-01T00:00:00Z'),
+    ])
+      expect(await plansOf(end)).not.toMatch(/Seq Scan on (webhook|push)/);
+  });
+
+  it('configurations of an org are read no more than a page, the newest first', async () => {
+    await pool.query('analyze push_configs');
+    const page = await plansWith((spy) => new ConfigLogStore(spy).page(none as OrgId, {}, 20));
+    expect(page).toMatch(/Index Scan Backward using ix_push_configs_org/);
+    const own = await plansWith((spy) => new ConfigLogStore(spy).page(none as OrgId, { owner: 'user:a' }, 20));
+    expect(own).toMatch(/ix_push_configs_org/);
+    expect(own).toMatch(/Index[^\n]*pk_a2a_tasks|never executed/);
+    expect(own).not.toMatch(/Seq Scan on push_configs/);
+  });
+
   it('lists read no more than a page: of all, and of the few that were given up among any number', async () => {
     await pool.query(`update webhook_deliveries set status = 'dead' where seq between 5 and 8`);
     await pool.query('analyze webhook_deliveries');
     const page = (state?: 'dead') => plansWith((spy) => new DeliveryLogStore(spy).page(none as OrgId, { state }, 20));
     expect(await page()).toMatch(/Index Scan Backward using ix_webhook_deliveries_org/);
+    const own = await plansWith((spy) => new DeliveryLogStore(spy).page(none as OrgId, { owner: 'user:a' }, 20));
+    expect(own).toMatch(/Index Scan Backward using ix_webhook_deliveries_org/);
+    expect(own).toMatch(/Index[^\n]*pk_a2a_tasks/);
+    expect(own).not.toMatch(/Seq Scan/);
     const dead = await page('dead');
     expect(dead).toMatch(/using ix_webhook_deliveries_open/);
     expect(

@@ -37,7 +37,7 @@ export const reyn = {
   'RY-33': done('seed', 'each transition is posted'),
   'RY-34': done('seed', 'a deaf webhook harms no task'),
   'RY-35': done('src', 'tries, delays and permanent refusals'),
-  'RY-36': planned('src', 'webhooks', 'dead channels are left alone'),
+  'RY-36': done('src', 'dead channels are left alone'),
   'RY-37': done('src', 'missed ends are sent after a restart'),
   'RY-38': done('seed', 'history is kept by agent'),
   'RY-39': done('src', 'contexts keep apart'),

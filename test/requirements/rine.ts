@@ -46,7 +46,7 @@ export const rine = {
   'RI-42': done('seed', 'tasks survive a restart of everything'),
   'RI-43': done('src', 'https only, signed, secret shown once'),
   'RI-44': done('src', 'deliveries show states and attempts'),
-  'RI-45': planned('src', 'webhooks', 'hooks are switched and unique'),
+  'RI-45': done('src', 'hooks are switched and unique'),
   'RI-46': done('src', 'idempotency tells new from known'),
   'RI-47': planned('src', 'A2A server', 'payload and metadata are bounded'),
   'RI-48': planned('src', 'A2A server', 'nobody writes to itself'),

@@ -1,8 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
-
-const register = join(process.cwd(), 'scripts', 'register-typescript.mjs');
+import { entryArgs } from './entry.js';
 
 export interface Ended {
   readonly code: number | null;
@@ -16,14 +14,14 @@ export function bareEnv(env: Record<string, string> = {}): Record<string, string
   return { PATH, HOME, TMPDIR, ...env };
 }
 
-/** Starts one of our entries in a child process, without a build; `file` is relative to src, such as `cli.ts`. */
+/** Starts one of our entries in a child process; `file` is relative to src, such as `cli.ts`. */
 export function startEntry(
   file: string,
   args: readonly string[],
   env: Record<string, string>,
   cwd?: string,
 ): ChildProcess {
-  return spawn(process.execPath, ['--import', register, join(process.cwd(), 'src', file), ...args], {
+  return spawn(process.execPath, [...entryArgs(file), ...args], {
     env: bareEnv(env),
     cwd,
     stdio: 'pipe',

@@ -17,10 +17,21 @@ export type Fault =
   /** The server's side ends after what it said so far; the client's stays open. */
   | 'close-half';
 
+/** Breaks the connections whose client says something. */
+export interface Cut {
+  readonly text: RegExp;
+  /** `request`: the server never gets it. `answer`: the server gets it and answers, and nobody hears that. */
+  readonly loses: 'request' | 'answer';
+  /** How many times; once unless said otherwise. */
+  readonly times?: number;
+}
+
 /** A TCP proxy before a server of a test that does to its connections what networks do. */
 export class FaultProxy {
   private fault: Fault = 'pass';
   private readonly links = new Set<Link>();
+  private wanted?: Cut;
+  private done = 0;
 
   private constructor(
     private server: Server,
@@ -57,6 +68,17 @@ export class FaultProxy {
     for (const link of this.links) link.freeze();
   }
 
+  /** Of whatever connection says the text from now on; instead of an earlier cut. */
+  cut(wanted?: Cut): void {
+    this.wanted = wanted;
+    this.done = 0;
+  }
+
+  /** How many times the present cut was made. */
+  get cuts(): number {
+    return this.done;
+  }
+
   /** Connections that are open. */
   get open(): number {
     return this.links.size;
@@ -72,10 +94,17 @@ export class FaultProxy {
   }
 
   private take(client: Socket): void {
-    const link = new Link(client, connect(this.target));
+    const link = new Link(client, connect(this.target), (said) => this.lossOf(said));
     link.suffer(this.fault);
     this.links.add(link);
     void link.over.then(() => this.links.delete(link));
+  }
+
+  private lossOf(said: string): Cut['loses'] | undefined {
+    const { wanted } = this;
+    if (!wanted || this.done >= (wanted.times ?? 1) || !wanted.text.test(said)) return undefined;
+    this.done++;
+    return wanted.loses;
   }
 }
 
@@ -84,6 +113,7 @@ class Link {
   readonly over: Promise<void>;
   private fault: Fault = 'pass';
   private isFrozen = false;
+  private isUnheard = false;
   private passed = 0;
   private readonly held: (() => void)[] = [];
   private last = Promise.resolve();
@@ -91,12 +121,13 @@ class Link {
   constructor(
     private readonly client: Socket,
     private readonly server: Socket,
+    private readonly lossOf: (said: string) => Cut['loses'] | undefined,
   ) {
     this.over = new Promise((resolve) => {
       for (const socket of [client, server]) socket.on('error', () => this.reset());
       client.on('close', () => (server.destroy(), resolve()));
     });
-    client.on('data', (bytes: Buffer) => this.onward(() => server.write(bytes)));
+    client.on('data', (bytes: Buffer) => this.onward(() => this.ask(bytes)));
     client.on('end', () => this.onward(() => server.end()));
     server.on('data', (bytes: Buffer) => this.onward(() => this.answer(bytes)));
     server.on('end', () => this.onward(() => client.end()));
@@ -128,8 +159,16 @@ class Link {
     else go();
   }
 
+  private ask(bytes: Buffer): void {
+    const loss = this.lossOf(bytes.toString('latin1'));
+    if (loss === 'request') return this.reset();
+    this.isUnheard ||= loss === 'answer';
+    this.server.write(bytes);
+  }
+
   private answer(bytes: Buffer): void {
     const { fault } = this;
+    if (this.isUnheard) return this.reset();
     if (typeof fault === 'string') return void (fault === 'pass' && this.send(bytes));
     if ('resetAfter' in fault) {
       const rest = fault.resetAfter - this.passed;

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { eventually } from './eventually.js';
-import { testSecret, type TestGateway } from './gateway.js';
-import { startProcess } from './process.js';
+import type { TestGateway } from './gateway.js';
 
 /** A turn of the event loop that took long. Milliseconds; `at` is when it was over, since the epoch. */
 export interface Stall {
@@ -39,21 +38,13 @@ export interface WatchedGateway {
 }
 
 /** Starts one on the database, the keys and the queues of another. */
-export async function startWatchedGateway(home: TestGateway, env: Record<string, string>): Promise<WatchedGateway> {
+export async function startWatchedGateway(home: TestGateway): Promise<WatchedGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'rialto-fuzz-'));
   const file = join(folder, 'loop');
   const watcher = pathToFileURL(join(process.cwd(), 'test/support/fuzz-loop.mjs')).href;
-  const { child, ready, ended } = startProcess({
-    NODE_ENV: 'test',
+  const { child, ready, ended } = home.beside({
     NODE_OPTIONS: `--import ${watcher}`,
     FUZZ_LOOP_FILE: file,
-    DATABASE_URL: home.database.url,
-    RIALTO_DATA_DIR: home.dataDir,
-    A2A_SECRET: testSecret,
-    RIALTO_LOG_LEVEL: 'warn',
-    RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
-    RIALTO_RATE_LIMIT_ORG: '1000000',
-    ...env,
   });
   const url = await ready;
   const lines = (): (Stall | LoopSummary)[] => {

@@ -7,6 +7,7 @@ import { SignJWT } from 'jose';
 import { startGateway, type Gateway } from '../../src/app.js';
 import { createLogger } from '../../src/platform/telemetry/logger.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
+import { startProcess, type GatewayProcess, type ProcessOptions } from './process.js';
 
 export const testSecret = 'kq3-Vt9fB2mZ7xR5wN8pL4sD6gH1jC0yQe';
 
@@ -39,6 +40,8 @@ export interface TestGateway {
   /** A token of a member, made as the operator would: org and member exist afterwards. */
   tokenOf(org: string, sub: string, role?: 'viewer' | 'member' | 'admin'): Promise<string>;
   sql<Row extends object = any>(text: string, values?: unknown[]): Promise<Row[]>;
+  /** Starts a process of its own on the same database, keys and queue; it is killed at the latest with `close()`. */
+  beside(env?: Record<string, string>, options?: ProcessOptions): GatewayProcess;
   close(): Promise<void>;
 }
 
@@ -47,23 +50,18 @@ export async function startTestGateway(env: Record<string, string> = {}, same?: 
   const database = same?.database ?? (await createTestDatabase('gateway'));
   const dataDir = same?.dataDir ?? mkdtempSync(join(tmpdir(), 'rialto-test-'));
   const log: string[] = [];
-  const redis = process.env.RIALTO_TEST_REDIS_URL;
+  const shared = {
+    NODE_ENV: 'test',
+    DATABASE_URL: database.url,
+    RIALTO_DATA_DIR: dataDir,
+    A2A_SECRET: testSecret,
+    RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
+    RIALTO_RATE_LIMIT_ORG: '1000000',
+    ...ownQueue(),
+  };
+  const started: GatewayProcess[] = [];
   const gateway = await startGateway(
-    {
-      NODE_ENV: 'test',
-      PORT: '0',
-      METRICS_PORT: '0',
-      DATABASE_URL: database.url,
-      RIALTO_DATA_DIR: dataDir,
-      A2A_SECRET: testSecret,
-      RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
-      RIALTO_RATE_LIMIT_ORG: '1000000',
-      ...(redis && {
-        REDIS_URL: redis,
-        RIALTO_QUEUE_PREFIX: `${process.env.RIALTO_TEST_KEY_PREFIX ?? 'rialto'}-${randomBytes(4).toString('hex')}`,
-      }),
-      ...env,
-    },
+    { ...shared, PORT: '0', METRICS_PORT: '0', ...env },
     { databaseMayForget: true, log: createLogger('debug', { write: (line: string) => void log.push(line) }) },
   );
   const token = gateway.tokenFile ? readFileSync(gateway.tokenFile, 'utf8').trim() : '';
@@ -105,7 +103,14 @@ export async function startTestGateway(env: Record<string, string> = {}, same?: 
       return signToken({ sub, org_domain: org });
     },
     sql: async (text, values) => (await pool.query(text, values)).rows as never,
+    beside: (more = {}, options) => {
+      const one = startProcess({ ...shared, RIALTO_LOG_LEVEL: 'warn', ...more }, options);
+      started.push(one);
+      return one;
+    },
     close: async () => {
+      for (const { child } of started) child.kill('SIGKILL');
+      await Promise.all(started.map(({ ended }) => ended));
       await pool.end();
       await gateway.close();
       if (same) return;
@@ -113,6 +118,12 @@ export async function startTestGateway(env: Record<string, string> = {}, same?: 
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** A queue of its own: in Redis where the suite has one, else in the database. */
+function ownQueue(): Record<string, string> {
+  const { RIALTO_TEST_REDIS_URL: redis, RIALTO_TEST_KEY_PREFIX: prefix = 'rialto' } = process.env;
+  return redis ? { REDIS_URL: redis, RIALTO_QUEUE_PREFIX: `${prefix}-${randomBytes(4).toString('hex')}` } : {};
 }
 
 /** A token under the test secret; claims given win, `undefined` leaves one out. */

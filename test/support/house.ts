@@ -40,6 +40,7 @@ export const rooms = [
   'registry',
   'tasks',
   'a2a-client',
+  'upstreams',
   'webhooks',
   'continuations',
   'a2a-server',

@@ -1,10 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readlinkSync } from 'node:fs';
-import { join } from 'node:path';
-
-const register = join(process.cwd(), 'scripts', 'register-typescript.mjs');
-const main = join(process.cwd(), 'src', 'main.ts');
+import { entryArgs } from './entry.js';
 
 export interface Ended {
   readonly code: number | null;
@@ -21,11 +18,19 @@ export interface GatewayProcess {
   readonly ended: Promise<Ended>;
 }
 
+export interface ProcessOptions {
+  readonly uid?: number;
+  readonly gid?: number;
+  /** Modules that are loaded first. */
+  readonly imports?: readonly string[];
+}
+
 export function startProcess(
   env: Record<string, string | undefined>,
-  account: { uid?: number; gid?: number } = {},
+  { imports = [], ...account }: ProcessOptions = {},
 ): GatewayProcess {
-  const child = spawn(process.execPath, ['--import', register, main], {
+  const flags = imports.flatMap((module) => ['--import', module]);
+  const child = spawn(process.execPath, [...flags, ...entryArgs('main.ts')], {
     env: { PATH: process.env.PATH, NODE_ENV: 'development', PORT: '0', METRICS_PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...account,

@@ -31,6 +31,8 @@ export interface WebhookSink {
   script(replies: readonly Reply[], forEver?: boolean): void;
   /** The most posts that were being answered at the same moment. */
   mostAtOnce(): number;
+  /** Connections that are open. */
+  connections(): number;
   /** Waits so long before each answer. */
   delay(ms: number): void;
   close(): Promise<void>;
@@ -64,6 +66,7 @@ export async function startWebhookSink(): Promise<WebhookSink> {
       usual = forEver ? next.at(-1)! : 200;
     },
     mostAtOnce: () => most,
+    connections: () => sockets.size,
     delay: (ms) => void (delayMs = ms),
     close: () => {
       for (const socket of sockets) socket.destroy();

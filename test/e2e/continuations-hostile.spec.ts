@@ -1,0 +1,113 @@
+import { publish, rpc, userMessage } from '../support/a2a.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { askAgain, closeRemotes, continuationOf, quick, startRemote, type Remote } from '../support/remote-work.js';
+import { asyncTask, data, never } from '../support/stub-behaviours.js';
+import type { Behaviour } from '../support/stub-call.js';
+
+describe('remotes that answer what no database holds', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await startTestGateway(quick);
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await closeRemotes();
+  });
+
+  const sends = ({ agent }: Remote) => agent.requests.filter(({ operation }) => operation === 'send').length;
+  const row = async (id: string) =>
+    (
+      await gateway.sql('select status_state as state, status_message as said, crashes from a2a_tasks where id = $1', [
+        id,
+      ])
+    )[0]!;
+  const ended = (id: string) =>
+    eventually(
+      () => row(id),
+      ({ state }) => state !== 'working' && state !== 'submitted',
+      30_000,
+    );
+
+  /** A task of an agent of ours whose work a remote does. */
+  const working = async (behaviour: Behaviour, onGet?: Behaviour): Promise<{ one: Remote; id: string }> => {
+    const one = await startRemote(gateway, behaviour, { capabilities: { streaming: false } });
+    if (onGet) one.agent.set(onGet, 'get');
+    const name = `ours-${one.slug.replace('_', '-')}`;
+    await publish(gateway, { name, executor: { kind: 'remote', agentId: one.slug } });
+    const configuration = { returnImmediately: true };
+    const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration }, { agent: name });
+    return { one, id: task.id };
+  };
+  const answering =
+    (task: { id: string; contextId: string }): Behaviour =>
+    (it) =>
+      it.result({ kind: 'task', status: { state: 'working' }, ...task });
+
+  const unsound: [string, { id: string; contextId: string }][] = [
+    ['a task id with a NUL', { id: 'a\u0000b', contextId: 'c' }],
+    ['a task id with half a surrogate pair', { id: '\ud800', contextId: 'c' }],
+    ['a task id of 9 KB', { id: 'x'.repeat(9_000), contextId: 'c' }],
+    ['a context id of 300 KB', { id: 'a', contextId: 'c'.repeat(300_000) }],
+  ];
+
+  it.each(unsound)('%s is no answer: nothing is sent again', async (_, task) => {
+    const { one, id } = await working(answering(task));
+    expect(await ended(id)).toMatchObject({
+      state: 'failed',
+      crashes: 0,
+      said: { metadata: { errorCode: 'remote_invalid_response' } },
+    });
+    expect(sends(one)).toBe(1);
+  });
+
+  it.each(unsound)('%s is none to a bridged call either, and invites to no second one', async (_, task) => {
+    const one = await startRemote(gateway, answering(task));
+    const { status, body } = await gateway.call('POST', '/api/a2a/invoke', { agentCardId: one.slug, skillId: 'work' });
+    expect([status, body.code]).toEqual([502, 'remote_invalid_response']);
+  });
+
+  it('what it says is kept, with U+FFFD where a character was none', async () => {
+    const said = {
+      kind: 'message',
+      role: 'agent',
+      messageId: 'm',
+      parts: [{ kind: 'text', text: 'a\u0000b \ud800 x' }],
+    };
+    const artifact = { artifactId: 'z\u0000', parts: [{ kind: 'data', data: { '\udc00': ['\u0000', '😀'] } }] };
+    const { id } = await working(never, (it) =>
+      it.result({ ...it.encodedTask(), status: { state: 'completed', message: said }, artifacts: [artifact] }),
+    );
+    expect(await ended(id)).toMatchObject({
+      state: 'completed',
+      crashes: 0,
+      said: { parts: [{ text: 'a\ufffdb \ufffd x' }] },
+    });
+    const { body } = await gateway.call('GET', `/api/a2a/tasks/${id}`);
+    expect(body.task.artifacts[0].parts).toEqual([{ data: { '\ufffd': ['\ufffd', '😀'] } }]);
+    const bridged = await startRemote(gateway, asyncTask(8, data({ a: 'b\u0000' })));
+    expect((await askAgain(gateway, (await bridged.handed()).taskId)).result.structuredContent).toEqual({
+      a: 'b\ufffd',
+    });
+  });
+
+  it.each(['', 'x'])('a long error of characters outside the first plane is cut between them (%j)', async (before) => {
+    const { id } = await working(never, (it) => it.error(-32_005, before + '😀'.repeat(700)));
+    const { state, said, crashes } = await ended(id);
+    expect([state, crashes, said.metadata.errorCode]).toEqual(['failed', 0, 'remote_error']);
+    expect((await continuationOf(gateway, id)).status).toBe('failed');
+  });
+
+  it('what cannot be stored for another reason fails the task, at once', async () => {
+    const { one, id } = await working(asyncTask(40, data({ n: 1 })));
+    await gateway.sql(`create function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'no' using errcode = '22P02'; end $$`);
+    await gateway.sql(`create trigger refuse before insert on a2a_task_events for each row
+      when (new.task_id = '${id}' and new.body::text like '%artifactUpdate%') execute function refuse()`);
+    const { said, ...end } = await ended(id).finally(() => gateway.sql('drop function refuse cascade'));
+    expect(end).toEqual({ state: 'failed', crashes: 0 });
+    expect(said.metadata.errorCode).toBe('internal');
+    expect(sends(one)).toBe(1);
+    expect(await one.agent.waitForCancels()).toEqual(['stub-task-1']);
+  }, 40_000);
+});

@@ -1,0 +1,211 @@
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+
+jest.setTimeout(60_000);
+const script = join(process.cwd(), 'test', 'support', 'stdio-upstream.mjs');
+
+describe('MCP servers that are programs', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+  });
+  afterEach(async () => {
+    const { body } = await gateway.call('GET', '/api/mcp/servers');
+    for (const { id } of body.items) await gateway.call('DELETE', `/api/mcp/servers/${id}`);
+  });
+  afterAll(() => gateway.close());
+
+  const register = (more: object = {}, at = gateway) =>
+    at.call('POST', '/api/mcp/servers', { id: 'own', command: process.execPath, args: [script], ...more });
+  const call = (name: string, args: object = {}, at = gateway) =>
+    at.rpc('tools/call', { name: `own__${name}`, arguments: args });
+  const said = async (name: string, args: object = {}, at = gateway) =>
+    (await call(name, args, at)).result.content[0].text as string;
+  const told = async (name: string, at = gateway) => JSON.parse(await said(name, {}, at));
+  const isAlive = (pid: number): boolean => {
+    try {
+      process.kill(pid, 0);
+      return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+    } catch {
+      return false;
+    }
+  };
+  const gone = (pid: number) =>
+    eventually(
+      () => isAlive(pid),
+      (is) => !is,
+      15_000,
+    );
+
+  it('AE-16 AE-17 one is started with its own environment, folder and arguments, and nothing of ours', async () => {
+    process.env.CANARY_OF_THE_GATEWAY = 'x';
+    const { status, body } = await register({ args: [script, 'one', 'two three'], env: { TOKEN: 'canary-env' } });
+    delete process.env.CANARY_OF_THE_GATEWAY;
+    expect([status, body]).toEqual([
+      201,
+      expect.objectContaining({
+        transport: 'stdio',
+        url: null,
+        command: process.execPath,
+        env: ['TOKEN'],
+        headers: [],
+      }),
+    ]);
+    expect(JSON.stringify(body)).not.toContain('canary-env');
+    const { env, cwd, args } = await told('environment');
+    expect(args).toEqual(['one', 'two three']);
+    expect(Object.keys(env).sort()).toEqual(['HOME', 'LANG', 'PATH', 'TOKEN']);
+    expect([env.TOKEN, env.HOME]).toEqual(['canary-env', cwd]);
+    const folder = mkdtempSync(join(tmpdir(), 'rialto-cwd-'));
+    const change = (to: object) => gateway.call('PATCH', '/api/mcp/servers/own', to);
+    expect((await change({ url: 'http://127.0.0.1:1/mcp' })).status).toBe(400);
+    expect((await change({ transport: 'sse' })).status).toBe(400);
+    expect((await change({ cwd: folder, env: {} })).status).toBe(200);
+    const moved = await told('environment');
+    expect([moved.cwd, moved.env.TOKEN]).toEqual([folder, undefined]);
+    expect(existsSync(cwd)).toBe(false);
+    expect(JSON.stringify(await gateway.sql('select * from mcp_servers'))).not.toContain('canary-env');
+  });
+
+  it('AE-43 lines that come split, merged or between nonsense are read, and what it says on standard error is noted, a little', async () => {
+    await register();
+    expect(await said('split')).toBe('ä'.repeat(10));
+    expect(await said('nonsense')).toBe('after all');
+    const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => said('echo', { text: n })));
+    expect(answers).toEqual(Array.from({ length: 100 }, (_, n) => String(n)));
+    expect(await said('mutter')).toBe('muttered');
+    const notes = gateway.log.filter((line) => line.includes('an MCP server says'));
+    expect(notes.length).toBeGreaterThan(0);
+    expect(notes.filter((line) => line.includes('line ')).length).toBeLessThan(200);
+    expect(gateway.log.join()).not.toContain('canary-stderr');
+  });
+
+  it('AE-20 AE-31 one that dies ends its calls at once, and is started again without being asked', async () => {
+    await register();
+    const { pid } = await told('environment');
+    const begun = Date.now();
+    const [sleeping] = await Promise.all([call('sleep'), call('crash')]);
+    expect(sleeping.error.data.code).toBe('remote_transport');
+    expect(Date.now() - begun).toBeLessThan(5_000);
+    expect((await gateway.rpc('tools/list')).result.tools.map(({ name }: any) => name)).toContain('own__echo');
+    await eventually(
+      () => gateway.call('GET', '/api/mcp/servers/own'),
+      ({ body }) => body.status === 'ready',
+      10_000,
+    );
+    const next = await told('environment');
+    expect(next.pid).not.toBe(pid);
+    await gone(pid);
+  });
+
+  it('AE-32 a line without an end ends the program, not the gateway', async () => {
+    await register();
+    const { pid } = await told('environment');
+    expect((await call('flood')).error.data.code).toMatch(/remote_/);
+    await gone(pid);
+    await eventually(
+      () => call('echo', { text: 'again' }),
+      ({ result }) => result?.content[0].text === 'again',
+      10_000,
+    );
+  });
+
+  it.each([{}, { env: { IGNORES_SIGTERM: '1' } }])(
+    'AE-44 unregistered, it ends with all that it started: %j',
+    async (more) => {
+      await register(more);
+      const { pid, child } = await told('parent');
+      expect([isAlive(pid), isAlive(child)]).toEqual([true, true]);
+      expect((await gateway.call('DELETE', '/api/mcp/servers/own')).status).toBe(204);
+      await Promise.all([gone(pid), gone(child)]);
+    },
+  );
+
+  it('AE-55 it ends with the gateway, killed or told to end, and what is under way then is answered', async () => {
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      const other = gateway.beside({ RIALTO_ROLE: 'api' });
+      const at = { ...gateway, url: await other.ready };
+      const rpc = async (name: string) => {
+        const response = await fetch(`${at.url}/mcp`, {
+          method: 'POST',
+          headers: {
+            authorization: `Bearer ${gateway.token}`,
+            'content-type': 'application/json',
+            accept: 'application/json, text/event-stream',
+          },
+          body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } }),
+        });
+        return (await response.json()) as any;
+      };
+      await register();
+      const { pid } = JSON.parse((await rpc('own__environment')).result.content[0].text);
+      expect(isAlive(pid)).toBe(true);
+      const napping = rpc('own__nap').catch(() => undefined);
+      await wait(200);
+      other.child.kill(signal);
+      expect((await napping)?.result.content[0].text).toBe(signal === 'SIGTERM' ? 'rested' : undefined);
+      expect((await other.ended).code).toBe(signal === 'SIGTERM' ? 0 : null);
+      await gone(pid);
+    }
+  });
+
+  it('AE-40 one that speaks an older revision is spoken to in it', async () => {
+    const { body } = await register({ env: { VERSION: '2024-11-05' } });
+    expect(body.mcpVersion).toBe('2024-11-05');
+    expect(await said('echo', { text: 'x' })).toBe('x');
+    expect((await register({ id: 'odd', env: { VERSION: '1999-01-01' } })).status).toBe(502);
+  });
+
+  it('AE-64 AE-66 what it asks that nobody knows, or nobody can be asked, is refused', async () => {
+    await register();
+    const codes = { 'foo/bar': -32_601, 'sampling/createMessage': -32_000, 'roots/list': -32_000 };
+    for (const [method, code] of Object.entries(codes))
+      expect(JSON.parse(await said('ask', { method })).error.code).toBe(code);
+  });
+
+  it('what cannot be started is not registered', async () => {
+    expect((await register({ command: '/nowhere/at/all' })).status).toBe(502);
+    expect((await register({ url: 'http://127.0.0.1:1/mcp' })).status).toBe(400);
+    expect((await register({ transport: 'sse' })).status).toBe(400);
+    expect((await register({ headers: { X: 'y' } })).status).toBe(400);
+    expect((await gateway.call('POST', '/api/mcp/servers', { transport: 'stdio' })).status).toBe(400);
+    expect((await register({ env: { 'not-a-name': 'x' } })).status).toBe(400);
+  });
+
+  it('where the operator keeps a catalogue, only its entries are started, as they are written there', async () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'rialto-config-')), 'rialto.config.json');
+    const files = {
+      name: 'files',
+      command: process.execPath,
+      args: [script, 'fixed'],
+      env: ['TOKEN'],
+      limits: { files: 64 },
+    };
+    writeFileSync(file, JSON.stringify({ stdioCommands: [files] }));
+    const strict = await startTestGateway({ RIALTO_CONFIG_FILE: file });
+    try {
+      expect((await register({ command: 'files', args: undefined, env: { OTHER: 'x' } }, strict)).status).toBe(422);
+      expect((await register({ command: 'files' }, strict)).status).toBe(422);
+      expect((await register({ command: 'files', args: undefined, env: { TOKEN: 't' } }, strict)).status).toBe(201);
+      const { args, env } = await told('environment', strict);
+      expect([args, env.TOKEN]).toEqual([['fixed'], 't']);
+    } finally {
+      await strict.close();
+    }
+  });
+
+  it('an org has five at work, and the one that was used longest ago makes room', async () => {
+    for (let n = 0; n < 6; n++) await register({ id: `p${n}` });
+    const pids: number[] = [];
+    for (let n = 0; n < 6; n++) {
+      const { result } = await gateway.rpc('tools/call', { name: `p${n}__environment`, arguments: {} });
+      pids.push(JSON.parse(result.content[0].text).pid);
+    }
+    await gone(pids[0]!);
+    expect(pids.slice(1).map(isAlive)).toEqual([true, true, true, true, true]);
+  });
+});

@@ -1,0 +1,76 @@
+// An MCP server on standard input and output, without an SDK: it misbehaves as its tools are told.
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+const tools = ['ask', 'echo', 'environment', 'parent', 'crash', 'split', 'nonsense', 'flood', 'mutter', 'nap', 'sleep'];
+const say = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+const text = (value) => ({
+  content: [{ type: 'text', text: typeof value === 'string' ? value : JSON.stringify(value) }],
+});
+const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+
+process.stderr.write('the server is up\n');
+if (process.env.IGNORES_SIGTERM) process.on('SIGTERM', () => undefined);
+
+const asked = new Map();
+const calls = {
+  /** Asks its client for something, and says what it was answered. */
+  ask: async ({ method }) => {
+    const answer = new Promise((done) => asked.set(`q-${method}`, done));
+    say({ id: `q-${method}`, method, params: {} });
+    return text(await answer);
+  },
+  echo: ({ text: said }) => text(String(said)),
+  environment: () => text({ env: process.env, cwd: process.cwd(), pid: process.pid, args: process.argv.slice(2) }),
+  /** Starts a child of its own that does not end by itself. */
+  parent: () => {
+    const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' });
+    return text({ pid: process.pid, child: child.pid });
+  },
+  crash: () => process.exit(3),
+  split: async (_, id) => {
+    const line = `${JSON.stringify({ jsonrpc: '2.0', id, result: text('ä'.repeat(10)) })}\r\n`;
+    for (const byte of Buffer.from(line)) {
+      process.stdout.write(Buffer.from([byte]));
+      await wait(1);
+    }
+  },
+  nonsense: () => {
+    process.stdout.write('Loading model…\n{"jsonrpc":"2.0","id":999,"result":{}}\n[1,2\n\n');
+    return text('after all');
+  },
+  flood: () => void process.stdout.write('x'.repeat(12_000_000)),
+  mutter: () => {
+    for (let line = 0; line < 500; line++) process.stderr.write(`line ${line} Bearer canary-stderr-0123456789abcdef\n`);
+    return text('muttered');
+  },
+  nap: async () => (await wait(600), text('rested')),
+  sleep: () => wait(60_000),
+};
+
+createInterface({ input: process.stdin }).on('line', async (line) => {
+  const message = JSON.parse(line);
+  const { id, method, params } = message;
+  if (method === undefined) return asked.get(id)?.(message);
+  switch (method) {
+    case 'initialize':
+      return say({
+        id,
+        result: {
+          protocolVersion: process.env.VERSION ?? params.protocolVersion,
+          capabilities: { tools: {} },
+          serverInfo: { name: 'stdio-upstream', version: '1' },
+        },
+      });
+    case 'tools/list':
+      return say({ id, result: { tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) } });
+    case 'tools/call': {
+      const result = await calls[params.name](params.arguments, id);
+      return result && say({ id, result });
+    }
+    default:
+      if (id !== undefined) say({ id, error: { code: -32601, message: 'Method not found' } });
+  }
+});
+// It ends when nobody listens, as a server should.
+process.stdin.on('close', () => process.exit(0));

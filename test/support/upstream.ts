@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Server as LegacyServer } from '@modelcontextprotocol/sdk/server/index.js';
+import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import { WebSocketServer, type WebSocket } from 'ws';
+import { CallToolRequestSchema, ListToolsRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import { createMcpHandler, ProtocolError, Server } from '@modelcontextprotocol/server';
+
+/** How a server is spoken to: the sessions of the 2025 era, their older two endpoints, a WebSocket, or the 2026-07-28 revision alone. */
+export type UpstreamKind = 'sessions' | 'sse' | 'websocket' | 'modern';
+
+type Tool = Record<string, unknown> & { name: string };
+type Answer = (args: Record<string, unknown>, signal: AbortSignal, server?: LegacyServer) => unknown;
+
+/** What a tool throws to have its server answer with an error of the protocol. */
+export class Refusal extends Error {
+  constructor(
+    readonly code: number,
+    message: string,
+    readonly data?: unknown,
+  ) {
+    super(message);
+  }
+}
+
+/** A real MCP server, by the official SDKs, on loopback. */
+export class TestUpstream {
+  readonly tools = new Map<string, { tool: Tool; answer: Answer }>();
+  /** What else it can do, and how it answers other methods. */
+  readonly capabilities: Record<string, object> = {};
+  readonly methods = new Map<string, (params: any) => unknown>();
+  /** The headers of each request. */
+  readonly seen: IncomingMessage['headers'][] = [];
+  readonly httpMethods: string[] = [];
+  readonly calls: { name: string; args: unknown }[] = [];
+  private readonly sessions = new Map<string, { server: LegacyServer; handle: Handle }>();
+  private readonly modern = createMcpHandler(() => this.modernServer(), { legacy: 'reject' });
+  private readonly http = createServer((request, response) => void this.serve(request, response));
+  private readonly sockets = new WebSocketServer({ noServer: true });
+  private port = 0;
+
+  private constructor(private readonly kind: UpstreamKind) {
+    if (kind !== 'websocket') return;
+    this.http.on('upgrade', (request, socket, head) => {
+      this.seen.push(request.headers);
+      this.sockets.handleUpgrade(request, socket, head, (client) => void this.serveSocket(client));
+    });
+  }
+
+  static async start(kind: UpstreamKind = 'sessions'): Promise<TestUpstream> {
+    const one = new TestUpstream(kind);
+    one.add('echo', ({ text }) => ({ content: [{ type: 'text', text: String(text) }] }));
+    await one.listen();
+    return one;
+  }
+
+  get url(): string {
+    return `${this.kind === 'websocket' ? 'ws' : 'http'}://127.0.0.1:${this.port}/mcp`;
+  }
+
+  add(name: string, answer: Answer, more: Record<string, unknown> = {}): void {
+    const inputSchema = { type: 'object', properties: { text: { type: 'string' } } };
+    this.tools.set(name, { tool: { name, inputSchema, ...more }, answer });
+  }
+
+  /** Tells whoever is connected that its tools changed, or another list. */
+  async tellChanged(list: 'tools' | 'resources' | 'prompts' = 'tools'): Promise<void> {
+    this.modern.notify[`${list}Changed`]();
+    const method = `notifications/${list}/list_changed` as 'notifications/tools/list_changed';
+    await Promise.all([...this.sessions.values()].map(({ server }) => server.notification({ method })));
+  }
+
+  /** Tells whoever is connected that a resource changed. */
+  async tellUpdated(uri: string): Promise<void> {
+    this.modern.notify.resourceUpdated(uri);
+    const updated = { method: 'notifications/resources/updated' as const, params: { uri } };
+    await Promise.all([...this.sessions.values()].map(({ server }) => server.notification(updated)));
+  }
+
+  /** As after a restart: it knows none of its sessions any more. */
+  forgetSessions(): void {
+    this.sessions.clear();
+  }
+
+  /** Nobody listens on its port until it is there again. */
+  async down(): Promise<void> {
+    this.sessions.clear();
+    this.http.closeAllConnections();
+    for (const client of this.sockets.clients) client.terminate();
+    await new Promise((resolve) => this.http.close(resolve));
+  }
+
+  async listen(): Promise<void> {
+    await new Promise<void>((resolve) => this.http.listen(this.port, '127.0.0.1', resolve));
+    this.port = (this.http.address() as AddressInfo).port;
+  }
+
+  async close(): Promise<void> {
+    await this.modern.close();
+    if (this.http.listening) await this.down();
+  }
+
+  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.seen.push(request.headers);
+    this.httpMethods.push(request.method!);
+    try {
+      if (this.kind === 'websocket') return void response.writeHead(426).end();
+      if (this.kind === 'modern') await toNodeHandler(this.modern)(request, response);
+      else await (this.kind === 'sse' ? this.serveSse(request, response) : this.serveSessions(request, response));
+    } catch {
+      response.destroy();
+    }
+  }
+
+  private async serveSessions(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const id = request.headers['mcp-session-id'];
+    const known = typeof id === 'string' ? this.sessions.get(id) : undefined;
+    if (known) return known.handle(request, response);
+    if (id !== undefined) return void response.writeHead(404).end();
+    const server = this.legacyServer();
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: (session) =>
+        void this.sessions.set(session, { server, handle: (...http) => transport.handleRequest(...http) }),
+    });
+    await server.connect(transport);
+    await transport.handleRequest(request, response);
+  }
+
+  private async serveSse(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const id = new URL(request.url!, this.url).searchParams.get('sessionId');
+    if (request.method === 'POST') {
+      const known = this.sessions.get(id ?? '');
+      return known ? known.handle(request, response) : void response.writeHead(404).end();
+    }
+    const transport = new SSEServerTransport('/messages', response);
+    const server = this.legacyServer();
+    this.sessions.set(transport.sessionId, { server, handle: (...http) => transport.handlePostMessage(...http) });
+    await server.connect(transport);
+  }
+
+  private async serveSocket(client: WebSocket): Promise<void> {
+    const transport: Transport = {
+      start: () => Promise.resolve(),
+      send: (message) => Promise.resolve(client.send(JSON.stringify(message))),
+      close: () => Promise.resolve(client.close()),
+    };
+    client.on('message', (data: Buffer) => transport.onmessage?.(JSON.parse(data.toString()) as JSONRPCMessage));
+    client.once('close', () => transport.onclose?.());
+    const server = this.legacyServer();
+    this.sessions.set(randomUUID(), { server, handle: () => Promise.resolve() });
+    await server.connect(transport);
+  }
+
+  private legacyServer(): LegacyServer {
+    const server = new LegacyServer(
+      { name: 'upstream', version: '1.2.3' },
+      { capabilities: { tools: { listChanged: true }, ...this.capabilities } },
+    );
+    server.fallbackRequestHandler = async ({ method, params }) => {
+      const answer = this.methods.get(method);
+      if (!answer) throw new McpError(-32601, 'Method not found');
+      this.calls.push({ name: method, args: params });
+      return this.answered(
+        () => answer(params),
+        ({ code, message, data }) => new McpError(code, message, data),
+      );
+    };
+    server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: this.listed() as never }));
+    server.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) =>
+      this.call(params, signal, ({ code, message, data }) => new McpError(code, message, data), server),
+    );
+    return server;
+  }
+
+  private modernServer(): Server {
+    const server = new Server(
+      { name: 'upstream', version: '1.2.3' },
+      { capabilities: { tools: { listChanged: true }, ...this.capabilities } },
+    );
+    for (const [method, answer] of this.methods)
+      server.setRequestHandler(method as 'resources/read', ({ params }) => {
+        this.calls.push({ name: method, args: params });
+        return this.answered(
+          () => answer(params),
+          ({ code, message, data }) => ProtocolError.fromError(code, message, data),
+        );
+      });
+    server.setRequestHandler('tools/list', () => ({ tools: this.listed() }) as never);
+    server.setRequestHandler('tools/call', ({ params }, { mcpReq }) =>
+      this.call(params, mcpReq.signal, ({ code, message, data }) => ProtocolError.fromError(code, message, data)),
+    );
+    return server;
+  }
+
+  private listed(): Tool[] {
+    return [...this.tools.values()].map(({ tool }) => tool);
+  }
+
+  private async call(
+    { name, arguments: args = {} }: { name: string; arguments?: Record<string, unknown> },
+    signal: AbortSignal,
+    refused: (refusal: Refusal) => Error,
+    server?: LegacyServer,
+  ): Promise<never> {
+    this.calls.push({ name, args });
+    return this.answered(() => {
+      const known = this.tools.get(name);
+      if (!known) throw new Refusal(-32602, `no tool ${name}`);
+      return known.answer(args, signal, server);
+    }, refused);
+  }
+
+  private async answered(answer: () => unknown, refused: (refusal: Refusal) => Error): Promise<never> {
+    try {
+      return (await answer()) as never;
+    } catch (error) {
+      throw error instanceof Refusal ? refused(error) : error;
+    }
+  }
+}
+
+type Handle = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
