@@ -29,6 +29,7 @@ import { AuthService, defaultOrg } from './policy/auth/auth.service.js';
 import { Bootstrap } from './policy/auth/bootstrap.service.js';
 import { DeclaredOrgs } from './policy/auth/declared-orgs.service.js';
 import { OperatorGate } from './policy/auth/operator-gate.service.js';
+import { DeclaredServers } from './upstreams/declared-servers.service.js';
 import { Declarations } from './registry/declarations.service.js';
 import { ExecutionTokens } from './tasks/execution-tokens.service.js';
 
@@ -163,6 +164,7 @@ async function openDoors(
   await app.init();
   const { org, tokenFile } = await app.get(Bootstrap).run();
   await app.get(DeclaredOrgs).reconcile();
+  await app.get(DeclaredServers).reconcile(org);
   await app.get(Declarations).reconcile({ id: org, slug: defaultOrg });
   const server = frontedServer(app, settings);
   await listening(

@@ -114,7 +114,7 @@ describe('settings', () => {
   it('never repeats a value in a problem, whatever the setting', () => {
     const canary = 'CANARY-7f3a';
     const env = Object.fromEntries(Object.keys(environment).map((name) => [name, `${canary}\n${canary}`]));
-    const problems = problemsOf({ ...env, NODE_ENV: canary, RIALTO_CONFIG_FILE: '' });
+    const problems = problemsOf({ ...env, NODE_ENV: canary, RIALTO_CONFIG_FILE: '', RIALTO_MCP_CONFIG_FILE: '' });
     expect(problems.length).toBeGreaterThan(20);
     expect(problems.join('\n')).not.toContain(canary);
   });
@@ -214,6 +214,7 @@ describe('the configuration file', () => {
       published: [],
       orgs: [],
       stdioCommands: [],
+      mcpServers: [],
       policies: [{ name: 'all', text: 'permit(principal, action, resource);' }],
     });
     expect(problemsOf({ ...env, A_TOKEN: undefined })).toEqual([
@@ -240,7 +241,7 @@ describe('the configuration file', () => {
   });
 
   it('may be absent unless it is named', () => {
-    const nothing = { agents: [], published: [], policies: [], orgs: [], stdioCommands: [] };
+    const nothing = { agents: [], published: [], policies: [], orgs: [], stdioCommands: [], mcpServers: [] };
     expect(loadSettings(development()).configFile).toEqual(nothing);
     const absent = join(folder, 'absent.json');
     expect(problemsOf(development({ RIALTO_CONFIG_FILE: absent }))).toEqual([
@@ -268,6 +269,66 @@ describe('the configuration file', () => {
     expect(problems.length).toBeGreaterThan(0);
     expect(problems[0]).toMatch(expected);
     for (const problem of problems) expect(problem.startsWith(file)).toBe(true);
+  });
+
+  it('AE-01 MCP servers come from it and from the file of MCP clients, with their variables filled in', () => {
+    const web = {
+      type: 'http',
+      url: 'https://${HOST_NAME:-a.example}/mcp',
+      headers: { authorization: 'Bearer ${A_TOKEN}' },
+    };
+    const usual = {
+      'Git Hub__MCP': { command: 'npx', args: ['-y', '${env:A_TOKEN}'], timeout: 5_000, alwaysAllow: ['*'] },
+    };
+    const others = { gemini: { httpUrl: 'https://b.example' }, off: { command: 'x', disabled: true } };
+    const env = development({
+      RIALTO_CONFIG_FILE: configFile({ mcpServers: { web } }),
+      RIALTO_MCP_CONFIG_FILE: configFile({ mcpServers: { ...usual, ...others }, theirs: 1 }),
+      A_TOKEN: 'tok-1',
+    });
+    expect(loadSettings(env).configFile.mcpServers).toEqual([
+      {
+        id: 'web',
+        name: 'web',
+        transport: 'http',
+        url: 'https://a.example/mcp',
+        headers: { authorization: 'Bearer tok-1' },
+      },
+      { id: 'git-hub-mcp', name: 'Git Hub__MCP', command: 'npx', args: ['-y', 'tok-1'], timeoutMs: 5_000 },
+      { id: 'gemini', name: 'gemini', url: 'https://b.example' },
+    ]);
+    expect(problemsOf({ ...env, A_TOKEN: undefined })).toEqual([
+      'A_TOKEN is named by the MCP server "web" and is not set',
+      'A_TOKEN is named by the MCP server "Git Hub__MCP" and is not set',
+    ]);
+  });
+
+  it.each([
+    [
+      'a secret of ours that stands there',
+      { web: { url: 'https://a', env: { API_KEY: 'canary' } } },
+      {},
+      /web: API_KEY holds a secret: .*\$\{API_KEY\}/,
+    ],
+    ['an unknown member of ours', { web: { url: 'https://a', uri: 'x' } }, {}, /mcpServers\.web: .*uri/],
+    ['a wrong member of others', {}, { web: { command: ['npx'] } }, /mcpServers\.web\.command: /],
+    ['two of one id', { 'a b': { url: 'https://a' } }, { 'A-B': { url: 'https://b' } }, /"a-b"/],
+  ])('MCP servers with %s are a problem that repeats no secret', (_what, ours, usual, expected) => {
+    const problems = problemsOf(
+      development({
+        RIALTO_CONFIG_FILE: configFile({ mcpServers: ours }),
+        RIALTO_MCP_CONFIG_FILE: configFile({ mcpServers: usual }),
+      }),
+    );
+    expect(problems).toEqual([expect.stringMatching(expected)]);
+    expect(problems.join()).not.toContain('canary');
+  });
+
+  it('a file of MCP servers that is no JSON, or is named and absent, is a problem', () => {
+    const absent = join(folder, 'absent.json');
+    expect(problemsOf(development({ RIALTO_MCP_CONFIG_FILE: absent }))).toEqual([expect.stringContaining(absent)]);
+    const torn = configFile('{ "mcpServers": canary');
+    expect(problemsOf(development({ RIALTO_MCP_CONFIG_FILE: torn }))).toEqual([`${torn} cannot be read as JSON`]);
   });
 
   it('that is a folder is a problem, not a crash', () => {

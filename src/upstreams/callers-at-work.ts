@@ -1,26 +1,33 @@
+import type { JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
+import { askPeer, rootsAnswer, tellPeer } from './peer-talk.js';
+import type { Root } from './upstream.types.js';
+
+/** Of a server, open at once. */
+const maxQuestions = 200;
+
+/** What it says while it serves a call is for whoever called. */
+const toldToPeers = new Set(['notifications/message', 'notifications/elicitation/complete']);
+
+export interface CallersOptions {
+  /** The one client whose calls the line serves; on a line of all nobody is asked anything. */
+  readonly owner?: Pick<Peer, 'capabilities'>;
+  readonly roots: readonly Root[];
+  readonly isModern: () => boolean;
+  /** The server asks more at once than anybody could answer. */
+  readonly onFlood: () => void;
+}
 
 /** Whose calls a line serves just now, the latest last; undefined for a caller that is neither asked nor told. */
 export class CallersAtWork {
   private readonly callers: (Peer | undefined)[] = [];
   private work = new AbortController();
+  private questions = 0;
+
+  constructor(private readonly options: CallersOptions) {}
 
   get isIdle(): boolean {
     return this.callers.length === 0;
-  }
-
-  get latest(): Peer | undefined {
-    return this.callers.at(-1);
-  }
-
-  /** The one that there is; undefined for several. */
-  get sole(): Peer | undefined {
-    return this.callers.length === 1 ? this.callers[0] : undefined;
-  }
-
-  /** Aborts when the last of them is answered. */
-  get over(): AbortSignal {
-    return this.work.signal;
   }
 
   async during<Result>(caller: Peer | undefined, call: () => Promise<Result>): Promise<Result> {
@@ -31,6 +38,30 @@ export class CallersAtWork {
       this.callers.splice(this.callers.indexOf(caller), 1);
       if (this.isIdle) this.rest();
     }
+  }
+
+  /** Answers a question of the server; it ends with the last call that it may be for. Throws as `askPeer` does. */
+  async asked(method: string, params: JsonObject, signal: AbortSignal): Promise<JsonObject> {
+    const { owner, roots, onFlood } = this.options;
+    const known = rootsAnswer(roots, method);
+    if (known) return known;
+    if (++this.questions > maxQuestions) onFlood();
+    try {
+      return await askPeer(owner && this.hearer, method, params, AbortSignal.any([signal, this.work.signal]));
+    } finally {
+      this.questions--;
+    }
+  }
+
+  told(method: string, params: JsonObject): void {
+    const { hearer } = this;
+    if (hearer && toldToPeers.has(method)) tellPeer(hearer, method, params);
+  }
+
+  /** Whom it means that says something without naming a call: the owner of the line, or who alone waits for a stateless answer. */
+  private get hearer(): Peer | undefined {
+    if (this.options.owner) return this.callers.at(-1);
+    return this.options.isModern() && this.callers.length === 1 ? this.callers[0] : undefined;
   }
 
   private rest(): void {

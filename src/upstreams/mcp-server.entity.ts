@@ -1,11 +1,13 @@
 import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import type { OrgId } from '../kernel/ids.js';
-import type { Offer, Program, UpstreamTransport } from './upstream.types.js';
+import type { Offer, Program, Root, UpstreamTransport } from './upstream.types.js';
 
 /** An MCP server that an org has registered. */
 @Entity('mcp_servers')
 @Index('uq_mcp_servers_server', ['orgId', 'serverId'], { unique: true })
+@Index('ix_mcp_servers_declared', ['id'], { where: `source = 'config'` })
 @Check('ck_mcp_servers_transport', `transport in ('streamable-http', 'sse', 'websocket', 'stdio')`)
+@Check('ck_mcp_servers_source', `source in ('api', 'config')`)
 @Check(
   'ck_mcp_servers_place',
   `(transport = 'stdio') = (program is not null) and (transport = 'stdio') = (url is null)`,
@@ -57,6 +59,14 @@ export class McpServerEntity {
 
   @Column('jsonb', { name: 'resource_allow_list' })
   resourceAllowList: string[];
+
+  /** What it is told when it asks for roots; empty: whatever its caller has (AE-65, AE-78). */
+  @Column('json', { default: () => "'[]'" })
+  roots: Root[];
+
+  /** `config`: the operator has written it down. */
+  @Column('text', { default: 'api' })
+  source: 'api' | 'config';
 
   /** As its bytes came, for schemas are relayed unchanged. */
   @Column('json')

@@ -2,6 +2,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
 import { isLogLevel, weightOf } from '../protocol/mcp/log-levels.js';
+import type { Root } from './upstream.types.js';
 
 /** What an MCP server may ask of its client, and the capability that has it (MCP, client features). */
 const askable: Readonly<Record<string, string>> = {
@@ -30,11 +31,21 @@ class Refused extends Error {
 }
 
 /** What we say that our callers can be asked for; who cannot is kept from it by `askPeer`. */
-export const relayedCapabilities = {
+const relayedCapabilities = {
   sampling: {},
   elicitation: { form: {}, url: {} },
   roots: { listChanged: true },
 } as const;
+
+/** What a line declares. @param owner the one client whose calls it serves; absent: everybody's. */
+export function capabilitiesOf(owner: Pick<Peer, 'capabilities'> | undefined, roots: readonly Root[]): JsonObject {
+  return { ...(owner?.capabilities ?? relayedCapabilities), ...(roots.length > 0 && { roots: {} }) };
+}
+
+/** The answer to a question that needs no caller (AE-65). */
+export function rootsAnswer(roots: readonly Root[], method: string): JsonObject | undefined {
+  return method === 'roots/list' && roots.length > 0 ? { roots: [...roots] } : undefined;
+}
 
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const logLevelKey = 'io.modelcontextprotocol/logLevel';
@@ -96,17 +107,20 @@ export function asksFirst(result: JsonObject): boolean {
  * that speaks the same revision gets the questions themselves. Throws `remote_invalid_response` for a server that does not stop.
  */
 export async function inRounds(
-  peer: Peer | undefined,
-  signal: AbortSignal | undefined,
+  call: Round,
   send: (answers: JsonObject | undefined) => Promise<JsonObject>,
 ): Promise<JsonObject> {
+  const { peer, roots } = call;
   let answers = peer?.answers;
   for (let round = 0; round < maxRounds; round++) {
     const result = await send(answers);
-    if (!asksFirst(result) || peer?.era === 'modern') return result;
+    if (!asksFirst(result)) return result;
+    const questions = questionsOf(result);
+    const isKnown = questions.every(([, { method }]) => rootsAnswer(roots, method));
+    if (peer?.era === 'modern' && !isKnown) return result;
     const { requestState } = result;
     answers = {
-      inputResponses: await answered(peer, result, signal),
+      inputResponses: await answered(call, questions),
       ...(requestState !== undefined && { requestState }),
     };
   }
@@ -124,6 +138,12 @@ export function questionsOf({ inputRequests = {} }: JsonObject): readonly (reado
   return entries as unknown as [string, Question][];
 }
 
+interface Round {
+  readonly peer: Peer | undefined;
+  readonly roots: readonly Root[];
+  readonly signal: AbortSignal | undefined;
+}
+
 interface Question {
   readonly method: string;
   readonly params?: JsonObject;
@@ -135,11 +155,14 @@ function isQuestion(question: unknown): boolean {
 }
 
 /** Where one of them is not answered, nobody waits for the others. */
-async function answered(peer: Peer | undefined, result: JsonObject, signal?: AbortSignal): Promise<JsonObject> {
+async function answered(
+  { peer, roots, signal }: Round,
+  questions: ReturnType<typeof questionsOf>,
+): Promise<JsonObject> {
   const over = new AbortController();
   const until = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
-  const entries = questionsOf(result).map(async ([name, { method, params = {} }]) => {
-    return [name, await askPeer(peer, method, params, until)] as const;
+  const entries = questions.map(async ([name, { method, params = {} }]) => {
+    return [name, rootsAnswer(roots, method) ?? (await askPeer(peer, method, params, until))] as const;
   });
   try {
     return Object.fromEntries(await Promise.all(entries));
@@ -149,9 +172,9 @@ async function answered(peer: Peer | undefined, result: JsonObject, signal?: Abo
 }
 
 /** What a request of the 2026-07-28 revision says of its caller. */
-export function envelopeOf(peer: Peer | undefined): JsonObject {
+export function envelopeOf(peer: Peer | undefined, roots: readonly Root[]): JsonObject {
   return {
-    [capabilitiesKey]: peer?.capabilities ?? {},
+    [capabilitiesKey]: { ...peer?.capabilities, ...(roots.length > 0 && { roots: {} }) },
     ...(peer?.logLevel !== undefined && { [logLevelKey]: peer.logLevel }),
   };
 }

@@ -1,15 +1,16 @@
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
-import type { CallOptions, UpstreamConnection } from './upstream-connection.js';
+import type { UpstreamConnection } from './upstream-connection.js';
+import type { CallOptions } from './upstream-connection.types.js';
 
 /** Of single clients, besides the one that everybody uses. */
 const mostOwn = 15;
 const idleOwnMs = 60_000;
 
 export interface LineMaker {
-  /** @param peer whose line it is; absent: everybody's, which tells of changes. */
-  make(era: 'auto' | 'legacy', peer?: Peer): UpstreamConnection;
+  /** @param peer the client of the 2025 era whose line it is; absent: everybody's, which tells of changes. */
+  make(peer?: Peer): UpstreamConnection;
   /** Whether one line more may be opened just now. */
   mayMake(): boolean;
 }
@@ -24,12 +25,8 @@ export class ServerLines {
   private readonly own = new Map<string, UpstreamConnection>();
   private speaksLegacy?: boolean;
 
-  /** @param isModern whether it spoke the 2026-07-28 revision when it was asked last. */
-  constructor(
-    private readonly maker: LineMaker,
-    private readonly isModern: boolean,
-  ) {
-    this.main = maker.make('auto');
+  constructor(private readonly maker: LineMaker) {
+    this.main = maker.make();
   }
 
   get count(): number {
@@ -77,7 +74,7 @@ export class ServerLines {
     const known = this.own.get(peer.key);
     if (known) return known;
     if (!this.hasRoom()) return undefined;
-    const line = this.maker.make(this.mainEra === 'modern' ? 'legacy' : 'auto', peer);
+    const line = this.maker.make(peer);
     this.own.set(peer.key, line);
     return line;
   }
@@ -85,10 +82,6 @@ export class ServerLines {
   private hasRoom(): boolean {
     const isFree = (): boolean => this.own.size < mostOwn && this.maker.mayMake();
     return isFree() || (this.reapOwn(0) && isFree());
-  }
-
-  private get mainEra(): 'legacy' | 'modern' {
-    return this.main.era ?? (this.isModern ? 'modern' : 'legacy');
   }
 
   private dropOwn(key: string): void {

@@ -16,10 +16,10 @@ export class StdioCatalogue {
   }
 
   /** Throws `unprocessable` for a program that may not be started so. */
-  commandOf({ program, env }: Extract<Endpoint, { transport: 'stdio' }>): StdioCommand {
+  commandOf({ program, env, isDeclared = false }: Extract<Endpoint, { transport: 'stdio' }>): StdioCommand {
     const { command, args, cwd } = program;
     const entry = this.settings.configFile.stdioCommands.find(({ name }) => name === command);
-    if (!entry && this.mayBeAny) return { command, args, cwd, env };
+    if (!entry && (isDeclared || this.mayBeAny)) return { command, args, cwd, env };
     if (!entry)
       throw refused(
         'is no program that the operator has allowed',

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import type { StdioLimits } from '../platform/config/config-file.js';
 
 /** A program as it is started: nothing of ours is in its environment. */
@@ -16,7 +17,8 @@ export interface Wardens {
   readonly prlimit: boolean;
 }
 
-const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** Most MCP servers are started by `npx` or `node`: those of this process are found, wherever they were installed. */
+const searchPath = `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${dirname(process.execPath)}`;
 const defaultFiles = 1_024;
 
 /**

@@ -8,13 +8,11 @@ import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import { endpointChanged, endpointFrom, UpstreamPlaces, type Endpoint } from './upstream-places.js';
 import { serverOf } from './registered-server.js';
+import { columnsOf } from './server-columns.js';
 import { UpstreamPool } from './upstream-pool.js';
 import { UpstreamStore } from './upstream.store.js';
 import type { ChangeServer, Offer, RegisterServer, ServerQuery, ServerView } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
-
-/** AE-23. */
-const defaultTimeoutMs = 300_000;
 
 /** Administration of MCP servers. */
 @Injectable()
@@ -39,7 +37,7 @@ export class UpstreamAdmin {
       ctx,
       'mcp.server.register',
       { server: serverId, at: whereabouts(endpoint) },
-      () => this.pool.probe(serverId, endpoint),
+      () => this.pool.probe(serverId, endpoint, input.roots ?? []),
       async (tx, offer) => {
         await this.store.lock(tx, ctx.org.id);
         const place = { id: newId(), orgId: ctx.org.id };
@@ -48,10 +46,7 @@ export class UpstreamAdmin {
           serverId,
           name: input.name ?? nameOf(offer) ?? serverId,
           offer,
-          timeoutMs: input.timeoutMs ?? defaultTimeoutMs,
-          autoReconnect: input.autoReconnect ?? true,
-          toolAllowList: input.toolAllowList ?? [],
-          resourceAllowList: input.resourceAllowList ?? [],
+          ...columnsOf(input),
           ...this.places.columnsOf(place, endpoint),
         });
         this.upstreams.tellChanged(tx, stored);
@@ -83,9 +78,9 @@ export class UpstreamAdmin {
     return this.acts.read(ctx, 'mcp.server.get', async () => this.viewOf(await this.visible(ctx, serverId)));
   }
 
-  /** Throws as `register` does, and `not_found`. */
+  /** Throws as `register` does, `not_found`, and `conflict` for another place of a server that the operator has written down. */
   async change(ctx: CallContext, serverId: string, input: ChangeServer): Promise<ServerView> {
-    const { name, timeoutMs, autoReconnect, toolAllowList, resourceAllowList } = input;
+    const { name, timeoutMs, autoReconnect, toolAllowList, resourceAllowList, roots } = input;
     const changed = await this.acts.prepareAndWrite(
       ctx,
       'mcp.server.change',
@@ -95,11 +90,12 @@ export class UpstreamAdmin {
         const known = this.places.endpointOf(row);
         const endpoint = endpointChanged(known, input);
         if (JSON.stringify(endpoint) === JSON.stringify(known)) return { row };
-        return { row, moved: { endpoint, offer: await this.pool.probe(serverId, endpoint) } };
+        if (row.source === 'config') throw declaredElsewhere();
+        return { row, moved: { endpoint, offer: await this.pool.probe(serverId, endpoint, roots ?? row.roots) } };
       },
       async (tx, { row, moved }) => {
         const place = moved && { ...this.places.columnsOf(row, moved.endpoint), offer: moved.offer };
-        const change = { name, timeoutMs, autoReconnect, toolAllowList, resourceAllowList, ...place };
+        const change = { name, timeoutMs, autoReconnect, toolAllowList, resourceAllowList, roots, ...place };
         const stored = await this.store.update(tx, row, change);
         this.upstreams.tellChanged(tx, stored);
         return stored;
@@ -166,9 +162,12 @@ export class UpstreamAdmin {
       autoReconnect: row.autoReconnect,
       toolAllowList: row.toolAllowList,
       resourceAllowList: row.resourceAllowList,
+      roots: row.roots,
+      source: row.source,
       status: line?.status ?? 'disconnected',
       error: line?.error?.message ?? null,
       connectedAt: line?.connectedAt === undefined ? null : new Date(line.connectedAt).toISOString(),
+      lastPingMs: line?.lastPingMs ?? null,
       mcpVersion: protocolVersion,
       serverName: textOf(serverInfo.name),
       serverVersion: textOf(serverInfo.version),
@@ -204,6 +203,13 @@ function nameOf({ serverInfo }: Offer): string | undefined {
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
+}
+
+function declaredElsewhere(): RialtoError {
+  return new RialtoError('conflict', {
+    message: 'this MCP server is declared in a configuration file',
+    hint: 'change its place there; it is read at the start',
+  });
 }
 
 function noSuchServer(): RialtoError {

@@ -1,26 +1,19 @@
-import type { Client, Notification, Transport } from '@modelcontextprotocol/client';
+import type { Client, Notification } from '@modelcontextprotocol/client';
 import { systemClock } from '../kernel/clock.js';
 import { patienceOf, unless } from '../kernel/patience.js';
-import type { Peer } from '../kernel/peer.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import { VERSION } from '../platform/telemetry/version.js';
 import { pauseAfter } from './backoff.js';
+import { anything } from './anything.js';
 import { CallersAtWork } from './callers-at-work.js';
 import { readOffers } from './offer.js';
-import {
-  askPeer,
-  envelopeOf,
-  inRounds,
-  isMoreTalkative,
-  offering,
-  relayedCapabilities,
-  tellPeer,
-  tellProgress,
-} from './peer-talk.js';
+import { capabilitiesOf, envelopeOf, inRounds, isMoreTalkative, offering, tellProgress } from './peer-talk.js';
 import { UpstreamEars } from './upstream-ears.js';
+import type { CallOptions, ConnectionOptions, ConnectionTimes } from './upstream-connection.types.js';
 import { isSessionGone, upstreamError } from './upstream-error.js';
-import type { Offer, UpstreamStatus } from './upstream.types.js';
+import { UpstreamPulse } from './upstream-pulse.js';
+import type { Offer, Root, UpstreamStatus } from './upstream.types.js';
 
 /** All pages of its lists together. */
 const offerMs = 60_000;
@@ -30,53 +23,17 @@ const longestCallMs = 3_600_000;
 const settleMs = 100;
 /** However often it says so. */
 const betweenLooksMs = 2_000;
-/** Of a server, open at once. */
-const maxQuestions = 200;
+/** For how long a server of the 2025 era is not asked whether it speaks a later revision. */
+const verdictMs = 86_400_000;
 /** By then a new line hears of changes; those of the time before are looked for. */
 const heardMs = 1_000;
 
 const listChanges = new Set(['tools', 'resources', 'prompts'].map((list) => `notifications/${list}/list_changed`));
 
-/** What it says while it serves a call is for whoever called. */
-const toldToPeers = new Set(['notifications/message', 'notifications/elicitation/complete']);
-
-/** Hands on whatever the server says, unread. */
-const anything = { '~standard': { version: 1 as const, vendor: 'rialto', validate: (value: unknown) => ({ value }) } };
-
-export interface ConnectionOptions {
-  /** What it is called in errors. */
-  readonly server: string;
-  readonly transport: () => Promise<Transport>;
-  /** False: after a failure nobody connects again until somebody asks for it. */
-  readonly autoReconnect: boolean;
-  /** Its lists changed, as it says. */
-  readonly changed: () => void;
-  /** `legacy`: without asking whether it speaks the 2026-07-28 revision. */
-  readonly era?: 'auto' | 'legacy';
-  /** The one client whose calls it serves: it may be asked what it declared. On a line of all nobody is asked anything. */
-  readonly owner?: Pick<Peer, 'capabilities'>;
-  /** A watched resource changed; present for a line that is to hear of changes at all. */
-  readonly updated?: (uri: string) => void;
-  readonly times?: ConnectionTimes;
-}
-
-export interface ConnectionTimes {
-  readonly connectMs: number;
-  /** After so many failures in a row. */
-  readonly pauseMs: (failures: number) => number;
-}
-
 const usualTimes: ConnectionTimes = {
   connectMs: 20_000,
   pauseMs: (failures) => pauseAfter(failures, Math.random()),
 };
-
-export interface CallOptions {
-  readonly timeoutMs: number;
-  readonly signal?: AbortSignal;
-  /** Who may be asked and told things meanwhile. */
-  readonly peer?: Peer;
-}
 
 /**
  * The line of one process to one MCP server: opened when it is needed, opened again when it broke, after a pause that grows. A
@@ -92,8 +49,11 @@ export class UpstreamConnection {
   private lookedAt = -Infinity;
   private reopening?: NodeJS.Timeout;
   private isClosed = false;
-  private readonly callers = new CallersAtWork();
-  private questions = 0;
+  private readonly callers: CallersAtWork;
+  private readonly pulse: UpstreamPulse;
+  private readonly roots: readonly Root[];
+  /** Until when it is taken for one of the 2025 era, because it was. */
+  private isLegacyUntil = -Infinity;
   /** The level that its server logs at, since somebody wished it. */
   private logLevel?: string;
   private readonly ears?: UpstreamEars;
@@ -103,8 +63,21 @@ export class UpstreamConnection {
   private readonly times: ConnectionTimes;
 
   constructor(private readonly options: ConnectionOptions) {
-    this.times = options.times ?? usualTimes;
-    if (options.updated) this.ears = new UpstreamEars();
+    const { server, owner, roots = [], updated, times = usualTimes } = options;
+    this.times = times;
+    this.roots = roots;
+    this.callers = new CallersAtWork({
+      owner,
+      roots,
+      isModern: () => this.era === 'modern',
+      onFlood: () => void this.client?.close().catch(() => undefined),
+    });
+    this.pulse = new UpstreamPulse({
+      server,
+      isBusy: () => !this.callers.isIdle,
+      onSilence: (client, thrown) => void this.silent(client, thrown),
+    });
+    if (updated) this.ears = new UpstreamEars();
   }
 
   get status(): UpstreamStatus {
@@ -121,6 +94,11 @@ export class UpstreamConnection {
   /** Milliseconds since the epoch; undefined while there is no connection. */
   get connectedAt(): number | undefined {
     return this.client && this.since;
+  }
+
+  /** How long it took to say that it is there, when it was asked last, in milliseconds; undefined before. */
+  get lastPingMs(): number | undefined {
+    return this.pulse.lastMs;
   }
 
   /** The generation of the protocol it speaks; undefined before it is open. */
@@ -195,7 +173,7 @@ export class UpstreamConnection {
     clearTimeout(this.reopening);
     const { client } = this;
     this.client = undefined;
-    this.ears?.closed();
+    this.notListening();
     await client?.close().catch(() => undefined);
   }
 
@@ -219,8 +197,10 @@ export class UpstreamConnection {
     const { timeoutMs, peer, signal } = options;
     await this.wishLevel(client, peer?.logLevel, timeoutMs);
     const meta =
-      this.era === 'modern' ? { _meta: { ...envelopeOf(peer), ...(params._meta as JsonObject) } } : undefined;
-    const result = await inRounds(peer, signal, async (answers) => {
+      this.era === 'modern'
+        ? { _meta: { ...envelopeOf(peer, this.roots), ...(params._meta as JsonObject) } }
+        : undefined;
+    const result = await inRounds({ peer, roots: this.roots, signal }, async (answers) => {
       const answer = await client.request({ method, params: { ...params, ...answers, ...meta } }, anything, {
         timeout: timeoutMs,
         resetTimeoutOnProgress: true,
@@ -276,14 +256,14 @@ export class UpstreamConnection {
     const client = new Client(
       { name: VERSION.name, title: 'Rialto', version: VERSION.version },
       {
-        capabilities: this.options.owner?.capabilities ?? relayedCapabilities,
-        versionNegotiation: { mode: this.options.era ?? 'auto' },
+        capabilities: capabilitiesOf(this.options.owner, this.roots),
+        versionNegotiation: { mode: this.mode },
       },
     );
     this.logLevel = undefined;
     client.fallbackNotificationHandler = (notification) => Promise.resolve(this.heard(notification));
     client.fallbackRequestHandler = ({ method, params = {} }, { mcpReq }) =>
-      this.asked(client, method, params as JsonObject, mcpReq.signal);
+      this.callers.asked(method, params as JsonObject, mcpReq.signal);
     client.onclose = () => this.lost(client);
     const { connectMs } = this.times;
     const patience = patienceOf(connectMs, []);
@@ -295,6 +275,7 @@ export class UpstreamConnection {
       await unless(patience.signal, connecting, () => new RialtoError('remote_timeout', { message: tooSlow }));
     } catch (thrown) {
       void client.close().catch(() => undefined);
+      this.isLegacyUntil = -Infinity;
       this.rest();
       throw this.failed(thrown);
     } finally {
@@ -308,16 +289,37 @@ export class UpstreamConnection {
     this.since = systemClock.now();
     this.failures = 0;
     this.failure = undefined;
+    if (this.mode === 'auto' && this.era === 'legacy') this.isLegacyUntil = systemClock.elapsed() + verdictMs;
     this.lookSoon(heardMs);
     this.ears?.opened(client);
+    this.pulse.opened(client);
     return client;
+  }
+
+  private get mode(): 'auto' | 'legacy' {
+    return systemClock.elapsed() < this.isLegacyUntil ? 'legacy' : (this.options.era ?? 'auto');
+  }
+
+  private notListening(): void {
+    this.ears?.closed();
+    this.pulse.closed();
+  }
+
+  /** Nobody answers on a line that looks open; a server that forgot the session is there. */
+  private async silent(client: Client, thrown: unknown): Promise<void> {
+    if (this.client !== client) return;
+    const isGone = this.era === 'legacy' && isSessionGone(thrown);
+    if (!isGone) this.failed(thrown);
+    await this.letGo();
+    if (!isGone) this.rest();
+    else if (this.options.autoReconnect) await this.open().catch(() => undefined);
   }
 
   /** It ended by itself; whoever closes it has let go of it before. */
   private lost(client: Client): void {
     if (this.client !== client) return;
     this.client = undefined;
-    this.ears?.closed();
+    this.notListening();
     this.failure = new RialtoError('remote_transport', { message: 'the MCP server ended the connection' });
     this.rest();
   }
@@ -335,26 +337,8 @@ export class UpstreamConnection {
     }, pauseMs).unref();
   }
 
-  /** Whom it means that says something without naming a call: the owner of the line, or who alone waits for a stateless answer. */
-  private get hearer(): Peer | undefined {
-    if (this.options.owner) return this.callers.latest;
-    return this.era === 'modern' ? this.callers.sole : undefined;
-  }
-
-  /** One that asks more at once than anybody could answer is let go. */
-  private async asked(client: Client, method: string, params: JsonObject, signal: AbortSignal): Promise<JsonObject> {
-    if (++this.questions > maxQuestions) void client.close().catch(() => undefined);
-    try {
-      const until = AbortSignal.any([signal, this.callers.over]);
-      return await askPeer(this.options.owner && this.hearer, method, params, until);
-    } finally {
-      this.questions--;
-    }
-  }
-
   private heard({ method, params = {} }: Notification): void {
-    const { hearer } = this;
-    if (hearer && toldToPeers.has(method)) tellPeer(hearer, method, params as JsonObject);
+    this.callers.told(method, params as JsonObject);
     if (method === 'notifications/resources/updated' && typeof params.uri === 'string')
       this.options.updated?.(params.uri);
     if (listChanges.has(method)) this.lookSoon(settleMs);

@@ -1,8 +1,8 @@
 import type { Client, McpSubscription } from '@modelcontextprotocol/client';
+import { anything } from './anything.js';
 import { pauseAfter } from './backoff.js';
 
 const askMs = 30_000;
-const anything = { '~standard': { version: 1 as const, vendor: 'rialto', validate: (value: unknown) => ({ value }) } };
 
 /**
  * What a line does to hear of changes: a server of the 2025 era tells of its lists by itself and of the resources one subscribed to; the

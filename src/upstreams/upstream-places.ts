@@ -7,13 +7,14 @@ import type { ChangeServer, Program, RegisterServer, UpstreamTransport } from '.
 /** Where a server is, and what only it may see. */
 export type Endpoint =
   | { readonly transport: WebTransport; readonly url: string; readonly headers: Words }
-  | { readonly transport: 'stdio'; readonly program: Program; readonly env: Words };
+  | { readonly transport: 'stdio'; readonly program: Program; readonly env: Words; readonly isDeclared?: boolean };
 
 type WebTransport = Exclude<UpstreamTransport, 'stdio'>;
 type Words = Readonly<Record<string, string>>;
 type Owner = Pick<McpServerEntity, 'id' | 'orgId'>;
 /** The columns that say where a server is. */
 export type Place = Pick<McpServerEntity, 'transport' | 'url' | 'program' | 'secrets'>;
+type Kept = Owner & Place & Pick<McpServerEntity, 'source'>;
 
 /** Places of MCP servers: what is secret of them is sealed on the way in, and opened when a line is opened. */
 @Injectable()
@@ -30,11 +31,11 @@ export class UpstreamPlaces {
     return { transport, url, program: null, secrets, headerNames: namesOf(headers), envNames: [] };
   }
 
-  endpointOf(server: Owner & Place): Endpoint {
-    const { transport, url, program, secrets } = server;
+  endpointOf(server: Kept): Endpoint {
+    const { transport, url, program, secrets, source } = server;
     const words = secrets === null ? {} : (JSON.parse(this.vault.open(secrets, placeOf(server)).reveal()) as Words);
     return transport === 'stdio'
-      ? { transport, program: program!, env: words }
+      ? { transport, program: program!, env: words, isDeclared: source === 'config' }
       : { transport, url: url!, headers: words };
   }
 
@@ -70,7 +71,7 @@ export function endpointChanged(known: Endpoint, given: ChangeServer): Endpoint 
   }
   if (known.transport === 'stdio') {
     const program = { ...known.program, ...defined({ command, args, cwd }) };
-    return { transport: 'stdio', program, env: env ?? known.env };
+    return { ...known, program, env: env ?? known.env };
   }
   const at = url ?? known.url;
   const wished = (transport as WebTransport | undefined) ?? (url === undefined ? known.transport : undefined);

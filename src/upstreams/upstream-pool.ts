@@ -3,8 +3,9 @@ import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import { ServerLines, type LineMaker } from './server-lines.js';
-import type { Offer } from './upstream.types.js';
-import { UpstreamConnection, type ConnectionOptions } from './upstream-connection.js';
+import type { Offer, Root } from './upstream.types.js';
+import { UpstreamConnection } from './upstream-connection.js';
+import type { ConnectionOptions } from './upstream-connection.types.js';
 import { UpstreamPlaces, type Endpoint, type Place } from './upstream-places.js';
 import { UpstreamTransports } from './upstream-transports.js';
 
@@ -14,7 +15,8 @@ const programsPerOrg = 5;
 const reapMs = 30_000;
 
 /** A row, as far as a line to its server depends on it. */
-export type Addressed = Place & Pick<McpServerEntity, 'id' | 'orgId' | 'serverId' | 'autoReconnect' | 'offer'>;
+export type Addressed = Place &
+  Pick<McpServerEntity, 'id' | 'orgId' | 'serverId' | 'autoReconnect' | 'roots' | 'source'>;
 
 interface Known {
   readonly server: Addressed;
@@ -54,19 +56,19 @@ export class UpstreamPool implements OnApplicationShutdown {
     if (known) this.drop(server.id);
     if (server.transport === 'stdio') this.makeRoom(server.orgId);
     const endpoint = this.places.endpointOf(server);
-    const { serverId, autoReconnect, offer } = server;
-    const make: LineMaker['make'] = (era, owner) =>
+    const { serverId, autoReconnect, roots } = server;
+    const make: LineMaker['make'] = (owner) =>
       this.line({
         server: serverId,
         endpoint,
         autoReconnect,
-        era,
+        roots,
         ...(owner
-          ? { owner, changed: () => undefined }
+          ? { owner, era: 'legacy', changed: () => undefined }
           : { changed: () => this.tellChanged(server), updated: (uri: string) => this.updated(server, uri) }),
       });
     const mayMake = (): boolean => server.transport !== 'stdio' || this.programsOf(server.orgId) < programsPerOrg;
-    const lines = new ServerLines({ make, mayMake }, offer.protocolVersion >= '2026');
+    const lines = new ServerLines({ make, mayMake });
     this.known.set(server.id, { server, lines });
     for (const uri of this.watched.get(server.id)?.keys() ?? []) lines.main.watch(uri);
     return lines;
@@ -98,9 +100,9 @@ export class UpstreamPool implements OnApplicationShutdown {
    * What a server offers that may be no row yet; leaves no line behind. Throws as UpstreamTransports.check and UpstreamConnection.request
    * do.
    */
-  async probe(serverId: string, endpoint: Endpoint): Promise<Offer> {
+  async probe(serverId: string, endpoint: Endpoint, roots: readonly Root[]): Promise<Offer> {
     this.transports.check(endpoint);
-    const connection = this.line({ server: serverId, endpoint, autoReconnect: true, changed: () => undefined });
+    const connection = this.line({ server: serverId, endpoint, roots, autoReconnect: true, changed: () => undefined });
     try {
       return await connection.offer();
     } finally {
@@ -178,6 +180,6 @@ function isSameAddress(one: Addressed, other: Addressed): boolean {
   return addressOf(one) === addressOf(other);
 }
 
-function addressOf({ transport, url, program, secrets, autoReconnect }: Addressed): string {
-  return JSON.stringify([transport, url, program, secrets, autoReconnect]);
+function addressOf({ transport, url, program, secrets, autoReconnect, roots }: Addressed): string {
+  return JSON.stringify([transport, url, program, secrets, autoReconnect, roots]);
 }

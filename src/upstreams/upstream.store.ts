@@ -27,8 +27,18 @@ export class UpstreamStore {
   }
 
   /** In order of their ids. */
-  findAll(org: OrgId): Promise<McpServerEntity[]> {
-    return this.servers.find({ where: { orgId: org }, order: { serverId: 'ASC' } });
+  findAll(org: OrgId, tx?: Tx): Promise<McpServerEntity[]> {
+    return this.within(tx).find({ where: { orgId: org }, order: { serverId: 'ASC' } });
+  }
+
+  /** Declared ones that never said what they have. */
+  findUnread(limit: number): Promise<McpServerEntity[]> {
+    return this.servers
+      .createQueryBuilder('server')
+      .where(`server.source = 'config' and server.offer->>'protocolVersion' = ''`)
+      .orderBy('server.id')
+      .take(limit)
+      .getMany();
   }
 
   /** A text that changes whenever a server of the org does; every row counts, for commits come in any order. */

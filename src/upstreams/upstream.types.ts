@@ -59,6 +59,13 @@ const headers = z
   .refine((given) => Object.keys(given).length <= 50, { message: 'must be at most 50' });
 const allowList = z.array(z.string().min(1).max(2_048)).max(1_000);
 
+/** A folder of its caller, as MCP has it (MCP, roots). */
+const Root = z.strictObject({
+  uri: z.string().max(2_048).startsWith('file://', { message: 'must begin with file://' }),
+  name: z.string().max(200).optional(),
+});
+export type Root = z.output<typeof Root>;
+
 const text = z
   .string()
   .max(4_096)
@@ -83,6 +90,7 @@ const parts = {
   autoReconnect: z.boolean().optional(),
   toolAllowList: allowList.optional(),
   resourceAllowList: allowList.optional(),
+  roots: z.array(Root).max(100).optional(),
 };
 type Parts = z.output<z.ZodObject<typeof parts>>;
 
@@ -128,11 +136,15 @@ export const ServerView = z.object({
   autoReconnect: z.boolean(),
   toolAllowList: z.array(z.string()),
   resourceAllowList: z.array(z.string()),
+  roots: z.array(Root),
+  source: z.enum(['api', 'config']),
   /** Of the connection of the process that answers; `disconnected` while it needs none. */
   status: Status,
   /** Why it is `error`. */
   error: z.string().nullable(),
   connectedAt: z.iso.datetime().nullable(),
+  /** How long it took to say that it is there, when it was asked last, in milliseconds. */
+  lastPingMs: z.number().nullable(),
   mcpVersion: z.string(),
   serverName: z.string(),
   serverVersion: z.string(),

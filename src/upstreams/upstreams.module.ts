@@ -1,8 +1,10 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { DeclaredServers } from './declared-servers.service.js';
 import { McpServerEntity } from './mcp-server.entity.js';
 import { UpstreamAdmin } from './upstream-admin.service.js';
 import { StdioCatalogue } from './stdio-catalogue.js';
+import { UnreadServersSweeper } from './unread-servers.sweeper.js';
 import { UpstreamPlaces } from './upstream-places.js';
 import { UpstreamPool } from './upstream-pool.js';
 import { UpstreamTransports } from './upstream-transports.js';
@@ -24,7 +26,9 @@ import { UpstreamsService } from './upstreams.service.js';
     UpstreamAdmin,
     UpstreamPlaces,
     StdioCatalogue,
+    DeclaredServers,
+    UnreadServersSweeper,
   ],
-  exports: [UpstreamsService, UpstreamCalls],
+  exports: [UpstreamsService, UpstreamCalls, DeclaredServers],
 })
 export class UpstreamsModule {}

@@ -1,5 +1,6 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
 import type { OrgId } from '../kernel/ids.js';
 import type { Notice } from '../kernel/notices.js';
 import { VerbBus } from '../kernel/verb-bus.js';
@@ -13,6 +14,8 @@ import { serverOf } from './registered-server.js';
 import type { RegisteredServer } from './registered-server.types.js';
 import { UpstreamPool, type Addressed } from './upstream-pool.js';
 import { UpstreamStore } from './upstream.store.js';
+
+const unreadAtOnce = 50;
 
 /** All MCP servers of an org, for everyone who reads them on every request. */
 export interface ServerSnapshot {
@@ -66,13 +69,24 @@ export class UpstreamsService implements OnModuleInit {
     void this.tidy(orgId);
   }
 
+  /** Asks servers what they have that never said it. */
+  async readUnread(): Promise<void> {
+    try {
+      await Promise.all((await this.store.findUnread(unreadAtOnce)).map((server) => this.sync(server)));
+    } catch (err) {
+      this.log.warn({ err }, 'declared MCP servers are asked later');
+    }
+  }
+
   /** Reads what a server has now, and keeps it. */
   private async sync(server: Addressed): Promise<void> {
     try {
       const offer = await this.pool.to(server).main.offer();
       if (await this.store.keepOffer(server, offer)) this.tellChanged(undefined, server);
     } catch (err) {
-      this.log.warn({ err, server: server.serverId }, 'the changed tools of an MCP server could not be read');
+      // A line that rests after a failure has told of it.
+      const level = RialtoError.from(err).code === 'unavailable' ? 'debug' : 'warn';
+      this.log[level]({ err, server: server.serverId }, 'what an MCP server has could not be read');
     }
   }
 

@@ -60,6 +60,14 @@ withHelm('values that contradict each other', () => {
       /bootstrap names the variable LEGACY_KEY/,
     ],
     [
+      'a variable of a declared MCP server that is not there',
+      [
+        'bootstrap.mcpServers.web.url=https://a.example',
+        'bootstrap.mcpServers.web.headers.authorization=Bearer ${WEB_TOKEN}',
+      ],
+      /bootstrap names the variable WEB_TOKEN/,
+    ],
+    [
       'monitoring without metrics',
       ['monitoring.rules.enabled=true', 'metrics.enabled=false'],
       /monitoring\.rules\.enabled needs metrics\.enabled/,

@@ -96,6 +96,9 @@
 {{- if hasSuffix "Env" $key -}}{{- $needed = append $needed $value -}}{{- end -}}
 {{- end -}}
 {{- end -}}
+{{- range regexFindAll "\\$\\{(env:)?[A-Za-z_][A-Za-z0-9_]*\\}" (.Values.bootstrap.mcpServers | toJson) -1 -}}
+{{- $needed = append $needed (. | trimPrefix "${" | trimPrefix "env:" | trimSuffix "}") -}}
+{{- end -}}
 {{- if not .Values.podDefaults.extraEnvFrom -}}
 {{- range uniq $needed -}}
 {{- if not (hasKey $extra .) -}}

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { declaredServers, mcpServers, type DeclaredServer } from './declared-servers.js';
 
 /** The name of an environment variable; a secret written here by mistake is refused without being repeated. */
 const variable = z.string().regex(/^[A-Za-z_]\w*$/, { message: 'must be the name of an environment variable' });
@@ -130,6 +131,7 @@ export const configFileSchema = z.strictObject({
   policies: policies.default([]),
   orgs: z.array(org).default([]),
   stdioCommands: z.array(stdioCommand).default([]),
+  mcpServers: mcpServers.default({}),
 });
 
 type Declared = z.output<typeof configFileSchema>;
@@ -141,11 +143,13 @@ export type ResolvedCredential =
   | { type: 'apiKey'; header: string; value: string }
   | { type: 'oauth2'; tokenUrl: string; clientId: string; clientSecret: string; scope?: string };
 
-export interface ConfigFile extends Omit<Declared, 'agents'> {
+export interface ConfigFile extends Omit<Declared, 'agents' | 'mcpServers'> {
   /** Outside agents, by URL. */
   agents: (Omit<z.output<typeof registered>, 'credential'> & { credential?: ResolvedCredential })[];
   /** Agents of our own, by name; `apiKey` is what `apiKeyEnv` names. */
   published: (Omit<z.output<typeof published>, 'apiKeyEnv'> & { apiKey?: string })[];
+  /** MCP servers of this file and of `mcp.config.json`. */
+  mcpServers: DeclaredServer[];
 }
 
 /** The value of a static bearer, from the variable that is named for it; none when that is unset or too short to be a key. */
@@ -160,9 +164,10 @@ export function staticBearer(
   return value;
 }
 
-/** Puts the secrets in the places of their names; a variable that is not set is a problem. */
+/** Puts the secrets in the places of their names; a variable that is not set is a problem. @param usual what `mcp.config.json` has. */
 export function resolveSecrets(
   file: Declared,
+  usual: Declared['mcpServers'],
   env: Record<string, string | undefined>,
   problems: string[],
 ): ConfigFile {
@@ -189,6 +194,7 @@ export function resolveSecrets(
       const { credential: declared, ...rest } = agent;
       return [{ ...rest, ...(declared && { credential: resolve(declared) }) }];
     }),
+    mcpServers: declaredServers(file.mcpServers, usual, env, problems),
     published: file.agents.flatMap((agent) => {
       if ('url' in agent) return [];
       const { apiKeyEnv, ...rest } = agent;

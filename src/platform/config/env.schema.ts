@@ -115,7 +115,12 @@ export const environment = {
   RIALTO_CONFIG_FILE: setting(
     z.string().min(1).optional(),
     '`rialto.config.json` if present',
-    'declared agents, policies, orgs and members, reconciled at start',
+    'declared agents, MCP servers, policies, orgs and members, reconciled at start',
+  ),
+  RIALTO_MCP_CONFIG_FILE: setting(
+    z.string().min(1).optional(),
+    '`mcp.config.json` if present',
+    'MCP servers in the form that MCP clients share (`mcpServers`), reconciled at start',
   ),
   RIALTO_AGENTS_DIR: setting(
     z.string().min(1).default('agents'),

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readConfigFile, resolveSecrets, staticBearer, type ConfigFile } from './config-file.js';
+import { readMcpConfig } from './declared-servers.js';
 import { readEnvironment, type Environment } from './env.schema.js';
 import { isProductionRuntime } from './runtime.js';
 
@@ -31,7 +32,8 @@ export class SettingsError extends Error {
 export function loadSettings(env: Record<string, string | undefined>): Settings {
   const production = isProductionRuntime(env);
   const { values, problems } = readEnvironment(env);
-  const configFile = resolveSecrets(readConfigFile(values.RIALTO_CONFIG_FILE, problems), env, problems);
+  const file = readConfigFile(values.RIALTO_CONFIG_FILE, problems);
+  const configFile = resolveSecrets(file, readMcpConfig(values.RIALTO_MCP_CONFIG_FILE, problems), env, problems);
   if (
     production &&
     !values.RIALTO_ENCRYPTION_KEY &&

@@ -19,6 +19,7 @@ import { LeaveRoomInHotRows1763857100000 } from '../../../migrations/17638571000
 import { JudgeByTheDatabaseClock1763857200000 } from '../../../migrations/1763857200000-JudgeByTheDatabaseClock.js';
 import { KeepMcpServers1763857300000 } from '../../../migrations/1763857300000-KeepMcpServers.js';
 import { KnowMcpClients1763857400000 } from '../../../migrations/1763857400000-KnowMcpClients.js';
+import { DeclareMcpServers1763857500000 } from '../../../migrations/1763857500000-DeclareMcpServers.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -41,6 +42,7 @@ export const migrations = [
   JudgeByTheDatabaseClock1763857200000,
   KeepMcpServers1763857300000,
   KnowMcpClients1763857400000,
+  DeclareMcpServers1763857500000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */

@@ -1,0 +1,134 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+const text = z.string();
+const texts = z.array(text);
+const words = z.record(text, text);
+
+/** An MCP server as it is written down: the members that MCP clients share, and ours. `${NAME}` stands for a variable. */
+const members = {
+  command: text.optional(),
+  args: texts.optional(),
+  env: words.optional(),
+  cwd: text.optional(),
+  url: text.optional(),
+  headers: words.optional(),
+  type: text.optional(),
+  transport: text.optional(),
+  name: text.optional(),
+  timeoutMs: z.number().optional(),
+  autoReconnect: z.boolean().optional(),
+  toolAllowList: texts.optional(),
+  resourceAllowList: texts.optional(),
+  roots: z.array(z.strictObject({ uri: text, name: text.optional() })).optional(),
+  disabled: z.boolean().optional(),
+};
+type Written = z.output<z.ZodObject<typeof members>>;
+
+/** `mcpServers` of `rialto.config.json`, by their names. */
+export const mcpServers = z.record(text, z.strictObject(members));
+
+/** `mcp.config.json`: what programs of others write into the same file is theirs. */
+const mcpConfigFile = z.object({
+  mcpServers: z.record(
+    text,
+    z.object({ ...members, timeout: z.number().optional(), httpUrl: text.optional(), serverUrl: text.optional() }),
+  ),
+});
+
+/** An MCP server that the operator has written down. Its shape alone: its values are held to what the API takes. */
+export interface DeclaredServer extends Omit<Written, 'type' | 'disabled'> {
+  readonly id: string;
+  readonly name: string;
+}
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The servers of both files, by ids made of their names. A variable that is not set is a problem, so are two names of one id, and in
+ * `rialto.config.json` a secret that stands there itself.
+ */
+export function declaredServers(
+  ours: z.output<typeof mcpServers>,
+  usual: z.output<typeof mcpServers>,
+  env: Variables,
+  problems: string[],
+): DeclaredServer[] {
+  for (const [name, server] of Object.entries(ours))
+    for (const [word] of openSecrets(server))
+      problems.push(
+        `mcpServers.${name}: ${word} holds a secret: name a variable in its place, such as \${${variableFor(word)}}`,
+      );
+  const servers = new Map<string, DeclaredServer>();
+  for (const [name, { type, disabled, ...server }] of [...Object.entries(ours), ...Object.entries(usual)]) {
+    if (disabled) continue;
+    const id = idOf(name);
+    if (servers.has(id)) problems.push(`two MCP servers are declared as "${id}"`);
+    const filled = filledIn(server, (variable, otherwise) => {
+      const value = env[variable] ?? otherwise;
+      if (value === undefined) problems.push(`${variable} is named by the MCP server "${name}" and is not set`);
+      return value ?? '';
+    });
+    servers.set(id, { name, ...filled, ...(type !== undefined && { transport: type }), id });
+  }
+  return [...servers.values()];
+}
+
+/** Reads the servers of `mcp.config.json`; a default name may be absent, a named one may not. Problems are added to the list. */
+export function readMcpConfig(named: string | undefined, problems: string[]): z.output<typeof mcpServers> {
+  const file = named ?? 'mcp.config.json';
+  if (!existsSync(file)) {
+    if (named) problems.push(`RIALTO_MCP_CONFIG_FILE names ${file}, which does not exist`);
+    return {};
+  }
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    problems.push(`${file} cannot be read as JSON`);
+    return {};
+  }
+  const parsed = mcpConfigFile.safeParse(content);
+  if (!parsed.success) {
+    for (const { path, message } of parsed.error.issues)
+      problems.push(`${file}: ${path.join('.') || 'the file'}: ${message}`);
+    return {};
+  }
+  return Object.fromEntries(
+    Object.entries(parsed.data.mcpServers).map(([name, { timeout, httpUrl, serverUrl, ...server }]) => [
+      name,
+      { timeoutMs: timeout, ...server, url: server.url ?? httpUrl ?? serverUrl },
+    ]),
+  );
+}
+
+/** Lower case, whatever else may not stand in an id as one dash. */
+function idOf(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(/[^a-z0-9_]+|__+/g, '-')
+    .replace(/^[-_]+|[-_]+$/g, '')
+    .slice(0, 32)
+    .replace(/[-_]+$/, '');
+}
+
+/** `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}` in each of its texts. */
+function filledIn<Value>(value: Value, valueOf: (variable: string, otherwise?: string) => string): Value {
+  if (typeof value === 'string')
+    return value.replace(/\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}/g, (_, name: string, otherwise?: string) =>
+      valueOf(name, otherwise),
+    ) as Value;
+  if (Array.isArray(value)) return value.map((item: unknown) => filledIn(item, valueOf)) as Value;
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, filledIn(item, valueOf)])) as Value;
+}
+
+function openSecrets({ env = {}, headers = {} }: Written): [string, string][] {
+  return Object.entries({ ...env, ...headers }).filter(
+    ([name, value]) => /authorization|cookie|token|secret|passw|api.?key/i.test(name) && !value.includes('${'),
+  );
+}
+
+function variableFor(word: string): string {
+  return word.toUpperCase().replace(/\W+/g, '_');
+}

@@ -1,0 +1,123 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Inject, Injectable } from '@nestjs/common';
+import { RialtoError } from '../kernel/errors.js';
+import { newId, type OrgId } from '../kernel/ids.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { TxRunner, type Tx } from '../platform/database/tx.js';
+import { invalidBody } from '../platform/http/request-checks.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import type { McpServerEntity } from './mcp-server.entity.js';
+import { columnsOf } from './server-columns.js';
+import { endpointFrom, UpstreamPlaces, type Endpoint } from './upstream-places.js';
+import { UpstreamStore } from './upstream.store.js';
+import { RegisterServer, type Offer } from './upstream.types.js';
+import { UpstreamsService } from './upstreams.service.js';
+
+/** Of a server that nobody has asked yet. */
+const nothingYet: Offer = {
+  protocolVersion: '',
+  serverInfo: {},
+  capabilities: {},
+  tools: [],
+  resources: [],
+  templates: [],
+  prompts: [],
+};
+
+/**
+ * MCP servers of `rialto.config.json` and `mcp.config.json`: made when absent, changed when they differ, removed when no longer declared.
+ * They are there whether or not they can be reached, and asked what they have as soon as they can be.
+ */
+@Injectable()
+export class DeclaredServers {
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly store: UpstreamStore,
+    private readonly places: UpstreamPlaces,
+    private readonly upstreams: UpstreamsService,
+    private readonly txs: TxRunner,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** Idempotent: the same files give the same rows however often, and in how many processes at once, they are read. */
+  async reconcile(org: OrgId): Promise<void> {
+    const declared = new Map(this.settings.configFile.mcpServers.map((server) => [server.id, server]));
+    await this.locked(org, async (tx) => {
+      const rows = await this.store.findAll(org, tx);
+      for (const row of rows.filter(({ source, serverId }) => source === 'config' && !declared.has(serverId))) {
+        await this.store.delete(tx, row.id);
+        this.upstreams.tellChanged(tx, row);
+      }
+    });
+    for (const [id, server] of declared) {
+      try {
+        const wanted = accepted(server);
+        await this.locked(org, (tx) => this.align(tx, org, { ...wanted, id }));
+      } catch (error) {
+        const known = RialtoError.from(error);
+        if (known.code === 'internal') throw known;
+        this.log.error({ server: id, code: known.code }, `a declared MCP server was left out: ${known.message}`);
+      }
+    }
+    void this.upstreams.readUnread();
+  }
+
+  private locked(org: OrgId, work: (tx: Tx) => Promise<void>): Promise<void> {
+    return this.txs.run(async (tx) => {
+      await this.store.lock(tx, org);
+      await work(tx);
+    });
+  }
+
+  /** Under the lock. Throws `slug_taken` for the id of one that was registered, and what the store throws. */
+  private async align(tx: Tx, org: OrgId, wanted: RegisterServer & { readonly id: string }): Promise<void> {
+    const { id: serverId } = wanted;
+    const columns = columnsOf(wanted);
+    const endpoint = declaredEndpoint(wanted);
+    const row = await this.store.find(org, serverId, tx);
+    if (row?.source === 'api')
+      throw new RialtoError('slug_taken', { message: 'an MCP server of this id was registered before' });
+    if (!row) {
+      const place = { id: newId(), orgId: org };
+      const server = {
+        ...place,
+        serverId,
+        name: wanted.name ?? serverId,
+        source: 'config' as const,
+        offer: nothingYet,
+      };
+      const stored = await this.store.insert(tx, { ...server, ...columns, ...this.places.columnsOf(place, endpoint) });
+      return this.upstreams.tellChanged(tx, stored);
+    }
+    const moved = !isDeepStrictEqual(this.held(row), endpoint) && this.places.columnsOf(row, endpoint);
+    const other = { name: wanted.name ?? serverId, ...columns };
+    if (!moved && isDeepStrictEqual(pick(row, other), other)) return;
+    const stored = await this.store.update(tx, row, { ...other, ...(moved && { ...moved, offer: nothingYet }) });
+    this.upstreams.tellChanged(tx, stored);
+  }
+
+  /** Where it is by its row; undefined when that does not open, so that it is sealed anew. */
+  private held(row: McpServerEntity): Endpoint | undefined {
+    try {
+      return this.places.endpointOf(row);
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** Throws `invalid_params` for what the API would refuse as well. */
+function accepted(server: object): RegisterServer {
+  const checked = RegisterServer.safeParse(server);
+  if (!checked.success) throw invalidBody(checked.error.issues);
+  return checked.data;
+}
+
+function declaredEndpoint(wanted: RegisterServer): Endpoint {
+  const endpoint = endpointFrom(wanted);
+  return endpoint.transport === 'stdio' ? { ...endpoint, isDeclared: true } : endpoint;
+}
+
+function pick<Wanted extends object>(row: McpServerEntity, wanted: Wanted): object {
+  return Object.fromEntries(Object.keys(wanted).map((key) => [key, row[key as keyof McpServerEntity]]));
+}

@@ -1,0 +1,18 @@
+import type { McpServerEntity } from './mcp-server.entity.js';
+import type { RegisterServer } from './upstream.types.js';
+
+/** AE-23. */
+const defaultTimeoutMs = 300_000;
+
+type Columns = Pick<McpServerEntity, 'timeoutMs' | 'autoReconnect' | 'toolAllowList' | 'resourceAllowList' | 'roots'>;
+
+/** How a server is used, as it is kept; what is not said is as usual. */
+export function columnsOf(given: RegisterServer): Columns {
+  return {
+    timeoutMs: given.timeoutMs ?? defaultTimeoutMs,
+    autoReconnect: given.autoReconnect ?? true,
+    toolAllowList: given.toolAllowList ?? [],
+    resourceAllowList: given.resourceAllowList ?? [],
+    roots: given.roots ?? [],
+  };
+}

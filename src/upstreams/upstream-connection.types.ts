@@ -1,0 +1,35 @@
+import type { Transport } from '@modelcontextprotocol/client';
+import type { Peer } from '../kernel/peer.js';
+import type { Root } from './upstream.types.js';
+
+export interface ConnectionOptions {
+  /** What it is called in errors. */
+  readonly server: string;
+  readonly transport: () => Promise<Transport>;
+  /** False: after a failure nobody connects again until somebody asks for it. */
+  readonly autoReconnect: boolean;
+  /** Its lists changed, as it says. */
+  readonly changed: () => void;
+  /** `legacy`: without asking whether it speaks the 2026-07-28 revision. */
+  readonly era?: 'auto' | 'legacy';
+  /** The one client whose calls it serves: it may be asked what it declared. On a line of all nobody is asked anything. */
+  readonly owner?: Pick<Peer, 'capabilities'>;
+  /** What it is told when it asks for roots; none: whatever its caller has. */
+  readonly roots?: readonly Root[];
+  /** A watched resource changed; present for a line that is to hear of changes at all. */
+  readonly updated?: (uri: string) => void;
+  readonly times?: ConnectionTimes;
+}
+
+export interface ConnectionTimes {
+  readonly connectMs: number;
+  /** After so many failures in a row. */
+  readonly pauseMs: (failures: number) => number;
+}
+
+export interface CallOptions {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+  /** Who may be asked and told things meanwhile. */
+  readonly peer?: Peer;
+}

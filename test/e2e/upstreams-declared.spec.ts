@@ -1,0 +1,137 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { TestUpstream } from '../support/upstream.js';
+
+jest.setTimeout(60_000);
+const script = join(process.cwd(), 'test', 'support', 'stdio-upstream.mjs');
+
+describe('MCP servers that the operator has written down', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'rialto-mcp-config-'));
+  const ours = join(folder, 'rialto.config.json');
+  const usual = join(folder, 'mcp.config.json');
+  const web: TestUpstream[] = [];
+  const lives: TestGateway[] = [];
+  let gateway: TestGateway | undefined;
+  afterEach(async () => {
+    for (const life of lives.splice(0).reverse()) await life.close();
+    gateway = undefined;
+    await Promise.all(web.splice(0).map((one) => one.close()));
+  });
+
+  /** Started anew on the same database when there is a gateway. */
+  async function start(files: { ours?: object; usual?: object }, env: Record<string, string> = {}) {
+    writeFileSync(ours, JSON.stringify({ mcpServers: files.ours ?? {} }));
+    writeFileSync(usual, JSON.stringify({ mcpServers: files.usual ?? {} }));
+    const before = gateway;
+    await before?.gateway.close();
+    gateway = await startTestGateway({ RIALTO_CONFIG_FILE: ours, RIALTO_MCP_CONFIG_FILE: usual, ...env }, before);
+    lives.push(gateway);
+    return gateway;
+  }
+  async function upstream() {
+    const one = await TestUpstream.start();
+    web.push(one);
+    return one;
+  }
+  const names = async (): Promise<string[]> =>
+    (await gateway!.rpc('tools/list')).result.tools.map(({ name }: { name: string }) => name);
+  const servers = async () => (await gateway!.call('GET', '/api/mcp/servers')).body.items;
+  const listed = (name: string) => eventually(names, (all) => all.includes(name), 10_000);
+
+  it('AE-01 AE-19 AE-58 the usual file and ours give servers, whose secrets are those of the variables that they name', async () => {
+    const one = await upstream();
+    const usualServer = {
+      command: process.execPath,
+      args: [script],
+      env: { TOKEN: '${A_TOKEN}', MODE: '${MODE:-calm}' },
+    };
+    await start(
+      {
+        usual: {
+          'My Program': { ...usualServer, timeout: 7_000, autoApprove: ['echo'] },
+          off: { command: 'x', disabled: true },
+        },
+        ours: { web: { url: one.url, headers: { authorization: 'Bearer ${A_TOKEN}' }, toolAllowList: ['echo'] } },
+      },
+      { A_TOKEN: 'canary-declared-0123' },
+    );
+    await listed('my-program__environment');
+    await listed('web__echo');
+    const { result } = await gateway!.rpc('tools/call', { name: 'my-program__environment', arguments: {} });
+    expect(JSON.parse(result.content[0].text).env).toMatchObject({ TOKEN: 'canary-declared-0123', MODE: 'calm' });
+    expect(one.seen.every(({ authorization }) => authorization === 'Bearer canary-declared-0123')).toBe(true);
+    const all = await eventually(servers, ([, { lastPingMs }]) => lastPingMs !== null);
+    expect(all[1].lastPingMs).toBeGreaterThanOrEqual(0);
+    expect(all).toEqual([
+      expect.objectContaining({
+        id: 'my-program',
+        name: 'My Program',
+        source: 'config',
+        timeoutMs: 7_000,
+        env: ['TOKEN', 'MODE'],
+      }),
+      expect.objectContaining({
+        id: 'web',
+        source: 'config',
+        status: 'ready',
+        headers: ['authorization'],
+        toolAllowList: ['echo'],
+      }),
+    ]);
+    const rows = await gateway!.sql('select * from mcp_servers');
+    expect(JSON.stringify([all, rows, gateway!.log])).not.toContain('canary-declared');
+  });
+
+  it('a start follows the files: what differs is changed, what is not there any more is gone, what was registered stays', async () => {
+    const [one, other, registered] = [await upstream(), await upstream(), await upstream()];
+    other.add('second', () => ({ content: [] }));
+    await start({ ours: { one: { url: one.url }, two: { url: one.url, name: 'Two' } } });
+    await listed('two__echo');
+    await gateway!.call('POST', '/api/mcp/servers', { id: 'api', url: registered.url });
+    const before = await servers();
+    await start({ ours: { one: { url: one.url }, two: { url: one.url, name: 'Two' } } });
+    expect((await servers()).map(({ updatedAt }: any) => updatedAt)).toEqual(
+      before.map(({ updatedAt }: any) => updatedAt),
+    );
+    await start({ ours: { two: { url: other.url, name: 'Other' }, api: { url: one.url } } });
+    await listed('two__second');
+    expect((await servers()).map(({ id, name, source }: any) => [id, name, source])).toEqual([
+      ['api', expect.anything(), 'api'],
+      ['two', 'Other', 'config'],
+    ]);
+    expect(gateway!.log.join()).toContain('an MCP server of this id was registered before');
+  });
+
+  it('AE-50 one that cannot be reached delays nobody, and has its tools as soon as it can be', async () => {
+    const [late, ready] = [await upstream(), await upstream()];
+    await late.down();
+    await start({ ours: { late: { url: late.url }, ready: { url: ready.url } } });
+    await listed('ready__echo');
+    const [{ counts }] = await servers();
+    expect([counts.tools, await names()]).toEqual([0, expect.not.arrayContaining(['late__echo'])]);
+    await late.listen();
+    await eventually(names, (all) => all.includes('late__echo'), 30_000);
+  });
+
+  it('a program of the operator needs no entry of the catalogue, and nobody puts another in its place', async () => {
+    await start({ usual: { own: { command: process.execPath, args: [script] } } });
+    await listed('own__echo');
+    const change = (to: object) => gateway!.call('PATCH', '/api/mcp/servers/own', to);
+    expect(await change({ command: '/bin/cat' })).toMatchObject({ status: 409, body: { code: 'conflict' } });
+    expect(await change({ timeoutMs: 5_000 })).toMatchObject({
+      status: 200,
+      body: { timeoutMs: 5_000, command: process.execPath },
+    });
+  });
+
+  it('AE-65 AE-12 roots that are written down answer a server at once, without asking its caller', async () => {
+    const roots = [{ uri: 'file:///srv/data', name: 'data' }];
+    await start({ usual: { own: { command: process.execPath, args: [script], roots } } });
+    await listed('own__ask');
+    const { result } = await gateway!.rpc('tools/call', { name: 'own__ask', arguments: { method: 'roots/list' } });
+    expect(JSON.parse(result.content[0].text).result).toEqual({ roots });
+  });
+});
