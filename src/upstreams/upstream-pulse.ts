@@ -3,7 +3,7 @@ import { systemClock } from '../kernel/clock.js';
 import { anything } from './anything.js';
 import { upstreamError } from './upstream-error.js';
 
-const firstMs = 1_000;
+const soonMs = 1_000;
 const everyMs = 30_000;
 /** AE-67. */
 const answerMs = 5_000;
@@ -27,7 +27,7 @@ export class UpstreamPulse {
 
   opened(client: Client): void {
     this.client = client;
-    this.beatIn(firstMs);
+    this.beatIn(soonMs);
   }
 
   closed(): void {
@@ -44,7 +44,8 @@ export class UpstreamPulse {
     const { client } = this;
     const { isBusy, onSilence } = this.options;
     if (!client) return;
-    const thrown = isBusy() ? undefined : await this.ask(client);
+    if (isBusy()) return this.beatIn(soonMs);
+    const thrown = await this.ask(client);
     if (this.client !== client) return;
     if (thrown !== undefined && !isBusy()) onSilence(client, thrown);
     else this.beatIn(everyMs);
