@@ -24,7 +24,9 @@ import { McpSubscriptionStore } from './mcp-subscription.store.js';
 import { ResourceWatches } from './resource-watches.js';
 import { PeerQuestions } from './peer-questions.js';
 import { RunningCalls } from './running-calls.js';
+import { ToolDesk } from './tool-desk.service.js';
 import { ToolSet } from './tool-set.js';
+import { ToolsController } from './tools.controller.js';
 import { ToolsService } from './tools.service.js';
 import { TasksModule } from '../tasks/tasks.module.js';
 import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
@@ -109,7 +111,9 @@ class McpSessionSweeper implements Sweeper {
 /** Room 13: MCP clients come in; each agent skill, and each tool of an MCP server, is a tool; resources and prompts are those of MCP servers. */
 @Module({
   imports: [A2AClientModule, ContinuationsModule, PolicyModule, RegistryModule, TasksModule, UpstreamsModule],
+  controllers: [ToolsController],
   providers: [
+    ToolDesk,
     McpDoor,
     McpDispatch,
     LegacyMcp,

@@ -146,7 +146,7 @@ function serverAt(path: string): Record<string, string> | undefined {
 
 /** No session is called like what is administered beside them. */
 function sessionOf(path: string): Record<string, string> | undefined {
-  const match = /^\/api\/mcp\/(?!servers\/?$)([\w-]{1,100})\/?$/.exec(path);
+  const match = /^\/api\/mcp\/(?!(?:servers|tools)\/?$)([\w-]{1,100})\/?$/.exec(path);
   return match ? { sessionId: match[1]! } : undefined;
 }
 

@@ -26,8 +26,12 @@ export class CallersAtWork {
 
   constructor(private readonly options: CallersOptions) {}
 
+  get count(): number {
+    return this.callers.length;
+  }
+
   get isIdle(): boolean {
-    return this.callers.length === 0;
+    return this.count === 0;
   }
 
   async during<Result>(caller: Peer | undefined, call: () => Promise<Result>): Promise<Result> {

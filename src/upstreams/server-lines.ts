@@ -33,6 +33,11 @@ export class ServerLines {
     return 1 + this.own.size;
   }
 
+  /** Calls that they have at work. */
+  get load(): number {
+    return [...this.own.values()].reduce((sum, { load }) => sum + load, this.main.load);
+  }
+
   /** For how long nobody used any of them, in milliseconds; 0 while somebody does. */
   get idleMs(): number {
     return Math.min(this.main.idleMs, ...[...this.own.values()].map(({ idleMs }) => idleMs));

@@ -96,6 +96,11 @@ export class UpstreamConnection {
     return this.client && this.since;
   }
 
+  /** Calls that it has at work. */
+  get load(): number {
+    return this.callers.count;
+  }
+
   /** How long it took to say that it is there, when it was asked last, in milliseconds; undefined before. */
   get lastPingMs(): number | undefined {
     return this.pulse.lastMs;

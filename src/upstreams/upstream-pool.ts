@@ -4,6 +4,7 @@ import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import { ServerLines, type LineMaker } from './server-lines.js';
 import type { Offer, Root } from './upstream.types.js';
+import type { Load } from './tool-choice.js';
 import { UpstreamConnection } from './upstream-connection.js';
 import type { ConnectionOptions } from './upstream-connection.types.js';
 import { UpstreamPlaces, type Endpoint, type Place } from './upstream-places.js';
@@ -94,6 +95,12 @@ export class UpstreamPool implements OnApplicationShutdown {
   lineTo(server: Addressed): UpstreamConnection | undefined {
     const known = this.known.get(server.id);
     return known && isSameAddress(known.server, server) ? known.lines.main : undefined;
+  }
+
+  /** What this process has at work there. */
+  loadOf(server: Addressed): Load {
+    const lines = this.known.get(server.id)?.lines;
+    return { isResting: lines?.main.status === 'error', calls: lines?.load ?? 0 };
   }
 
   /**

@@ -42,6 +42,10 @@ export type OfferedResource = JsonObject & { readonly uri: string };
 export type OfferedTemplate = JsonObject & { readonly uriTemplate: string };
 export type OfferedPrompt = JsonObject & { readonly name: string };
 
+/** How one of several servers that have a tool of the same name is chosen (AE-72, AE-73). */
+export const strategies = ['first', 'round-robin', 'least-loaded'] as const;
+export type Strategy = (typeof strategies)[number];
+
 /** The first part of each tool's name; no `__`, for that ends it. */
 const ServerId = z.string().regex(/^(?!.*__)[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, {
   message: 'must be lower-case letters, digits, - or _, at most 32, without __',

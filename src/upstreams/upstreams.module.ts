@@ -10,6 +10,7 @@ import { UpstreamPool } from './upstream-pool.js';
 import { UpstreamTransports } from './upstream-transports.js';
 import { UpstreamStore } from './upstream.store.js';
 import { UpstreamCalls } from './upstream-calls.service.js';
+import { UpstreamTools } from './upstream-tools.service.js';
 import { UpstreamsController } from './upstreams.controller.js';
 import { UpstreamsService } from './upstreams.service.js';
 
@@ -23,12 +24,13 @@ import { UpstreamsService } from './upstreams.service.js';
     UpstreamStore,
     UpstreamsService,
     UpstreamCalls,
+    UpstreamTools,
     UpstreamAdmin,
     UpstreamPlaces,
     StdioCatalogue,
     DeclaredServers,
     UnreadServersSweeper,
   ],
-  exports: [UpstreamsService, UpstreamCalls, DeclaredServers],
+  exports: [UpstreamsService, UpstreamCalls, UpstreamTools, DeclaredServers],
 })
 export class UpstreamsModule {}

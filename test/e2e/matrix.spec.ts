@@ -248,6 +248,12 @@ describe('abuse 12: every operation for every role', () => {
     'PATCH /api/mcp/servers/{id}': { cells: changesOwn(200), body: () => ({ name: 'Other' }), before: aServer },
     'POST /api/mcp/servers/{id}/refresh': { cells: changesOwn(200), before: aServer },
     'DELETE /api/mcp/servers/{id}': { cells: changesOwn(204), before: aServer },
+    'GET /api/mcp/tools': { cells: lists },
+    'POST /api/mcp/tools/call': {
+      cells: [401, 404, 403, 200, 200],
+      body: () => ({ name: 'matrix__echo', arguments: { text: 'x' } }),
+      before: aServer,
+    },
     'GET /api/policies': { cells: lists },
     'POST /api/policies': {
       cells: makes(201),

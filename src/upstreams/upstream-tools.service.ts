@@ -1,0 +1,58 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import type { JsonObject } from '../kernel/json.js';
+import type { UpstreamTool } from './registered-server.types.js';
+import { choose } from './tool-choice.js';
+import { UpstreamCalls } from './upstream-calls.service.js';
+import { UpstreamPool } from './upstream-pool.js';
+import type { Strategy } from './upstream.types.js';
+import { UpstreamsService } from './upstreams.service.js';
+
+export interface ToolWish {
+  /** As its servers know it, or `<serverId>__<tool>`. */
+  readonly tool: string;
+  readonly args: JsonObject;
+  readonly strategy?: Strategy;
+}
+
+/** What one of the servers answered. */
+export interface ChosenAnswer {
+  readonly target: UpstreamTool;
+  readonly result: JsonObject;
+}
+
+/** Tools of MCP servers by what they are called, whichever server has them. */
+@Injectable()
+export class UpstreamTools {
+  /** Of this process, which sees its own calls. */
+  private turn = 0;
+
+  constructor(
+    private readonly upstreams: UpstreamsService,
+    private readonly calls: UpstreamCalls,
+    private readonly pool: UpstreamPool,
+  ) {}
+
+  /** Those that the caller may discover, in order of the ids of their servers (AE-74). */
+  async find(ctx: CallContext, name: string): Promise<UpstreamTool[]> {
+    const { servers } = await this.upstreams.snapshot(ctx.org.id);
+    const having = servers.flatMap(({ tools }) =>
+      tools.filter(({ tool, canonical }) => tool.name === name || canonical === name),
+    );
+    const shown = await Promise.all(having.map(({ server }) => this.upstreams.mayDiscover(ctx, server.row.serverId)));
+    return having.filter((_, index) => shown[index]);
+  }
+
+  /** Throws `not_found` when no server has it, and as UpstreamCalls.call does. */
+  async call(ctx: CallContext, { tool, args, strategy = 'first' }: ToolWish): Promise<ChosenAnswer> {
+    const targets = await this.find(ctx, tool);
+    if (targets.length === 0)
+      throw new RialtoError('not_found', { message: `No server found for tool: ${tool.slice(0, 200)}` });
+    const loads = targets.map(({ server }) => this.pool.loadOf(server.row));
+    const target = targets[choose(loads, strategy, this.turn++)]!;
+    const { canonical, server } = target;
+    const result = await this.calls.call(ctx, { target, canonical, serverId: server.row.serverId, args });
+    return { target, result };
+  }
+}
