@@ -16,6 +16,7 @@ export const orgTables: readonly OrgTable[] = [
       { table: 'mcp_subscriptions', column: 'session_id' },
     ],
   },
+  { table: 'mcp_held_answers' },
   { table: 'mcp_servers', kind: 'mcp-server', withheld: ['secrets'], withoutQuery: ['url'] },
   { table: 'policy_versions', kind: 'policy-version' },
   { table: 'policies', kind: 'policy' },

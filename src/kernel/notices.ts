@@ -21,6 +21,8 @@ export const notices = {
   'mcp.session-ended': z.object({ orgId: z.string(), sessionId: z.string() }),
   'mcp.subscribed': z.object({ orgId: z.string(), sessionId: z.string() }),
   'mcp.answered': z.object({ orgId: z.string(), questionId: z.string() }),
+  'mcp.held-answered': z.object({ callId: z.string() }),
+  'mcp.held-settled': z.object({ letterId: z.string() }),
   'mcp.call-cancelled': z.object({
     orgId: z.string(),
     sessionId: z.string(),

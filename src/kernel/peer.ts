@@ -8,6 +8,8 @@ export interface Peer {
   readonly era: 'legacy' | 'modern';
   /** Whether it can be asked things, or hears what servers log: calls of others are kept apart from its own then. */
   readonly wantsAlone: boolean;
+  /** No later call has its key: what was opened for it may serve another that can be asked for the same. */
+  readonly isPassing?: boolean;
   /** What it declared that it can be asked for: `sampling`, `elicitation`, `roots`. */
   readonly capabilities: JsonObject;
   /** From which level on it wants to hear what a server logs; undefined while it did not say. */

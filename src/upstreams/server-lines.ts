@@ -43,10 +43,16 @@ export class ServerLines {
     return Math.min(this.main.idleMs, ...[...this.own.values()].map(({ idleMs }) => idleMs));
   }
 
+  /** Whether the server speaks the 2025 era with us. Throws as UpstreamConnection.request does. */
+  async isOfOldEra(options: CallOptions): Promise<boolean> {
+    await this.main.ready(options);
+    return this.main.era === 'legacy';
+  }
+
   /** Throws as UpstreamConnection.request does. */
   async request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
     const line = this.ownOf(options.peer);
-    if (!line) return this.main.request(method, params, options);
+    if (!line || options.peer!.isPassing) return (line ?? this.main).request(method, params, options);
     try {
       await line.ready(options);
       this.speaksLegacy = true;
@@ -76,12 +82,18 @@ export class ServerLines {
    */
   private ownOf(peer: Peer | undefined): UpstreamConnection | undefined {
     if (peer?.era !== 'legacy' || !peer.wantsAlone || this.speaksLegacy === false) return undefined;
-    const known = this.own.get(peer.key);
+    const known = peer.isPassing ? this.idleLike(peer) : this.own.get(peer.key);
     if (known) return known;
     if (!this.hasRoom()) return undefined;
     const line = this.maker.make(peer);
-    this.own.set(peer.key, line);
+    this.own.set(peer.isPassing ? `${kindOf(peer)} ${peer.key}` : peer.key, line);
     return line;
+  }
+
+  /** One that served a passing client of the same kind, and serves nobody now. */
+  private idleLike(peer: Peer): UpstreamConnection | undefined {
+    for (const [key, line] of this.own) if (line.load === 0 && key.startsWith(`${kindOf(peer)} `)) return line;
+    return undefined;
   }
 
   private hasRoom(): boolean {
@@ -93,6 +105,11 @@ export class ServerLines {
     void this.own.get(key)?.close();
     this.own.delete(key);
   }
+}
+
+/** Clients whose lines are alike. */
+function kindOf({ capabilities, logLevel }: Peer): string {
+  return JSON.stringify([capabilities, logLevel]);
 }
 
 /** The server understood, and will not: no failure of the line. */

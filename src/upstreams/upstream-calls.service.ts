@@ -4,15 +4,19 @@ import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
 import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
+import { HeldCalls, type HeldRequest } from './held-calls.service.js';
 import { asksFirst, questionsOf } from './peer-talk.js';
 import { mayRead, ownerOfUri } from './registered-server.js';
 import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
+import type { ServerLines } from './server-lines.js';
 import { UpstreamPool } from './upstream-pool.js';
 import { resultOf, type ResultKind } from './upstream-result.js';
 
 /** How often a server may ask its caller during one call, and how much it may tell, in characters; what is beyond is not handed on. */
 const mostQuestions = 100;
 const mostTold = 10_485_760;
+/** Until a line tells which era its server is of. */
+const openMs = 30_000;
 
 /** What is asked for by its canonical name; a name that means nothing is decided all the same, so that a denied one answers alike. */
 interface Asked {
@@ -37,6 +41,7 @@ export class UpstreamCalls {
   constructor(
     private readonly pool: UpstreamPool,
     private readonly verbs: VerbBus,
+    private readonly held: HeldCalls,
   ) {}
 
   /** Throws `denied`, `not_found` for a name that means nothing, and what UpstreamConnection.request throws. */
@@ -114,19 +119,38 @@ export class UpstreamCalls {
   ): Promise<JsonObject> {
     return this.verbs.around(decided, async () => {
       if (!server) throw new RialtoError('not_found', { message: `no such ${kind}` });
-      const { row } = server;
-      const { signal } = decided.ctx;
-      const peer = this.decidedPeer(decided.ctx, row.serverId);
-      const answer = await this.pool.to(row).request(method, params, { timeoutMs: row.timeoutMs, signal, peer });
+      const { ctx } = decided;
+      const { serverId, timeoutMs } = server.row;
+      const lines = this.pool.to(server.row);
+      const run = (peer: Peer | undefined, signal: AbortSignal | undefined): Promise<JsonObject> =>
+        lines.request(method, params, { timeoutMs, signal, peer: this.decidedPeer(ctx, serverId, peer) });
+      const held = ctx.peer?.era === 'modern' && (await this.hold(lines, { ctx, peer: ctx.peer, method, params }, run));
+      const answer = held || (await run(ctx.peer, ctx.signal));
       if (!asksFirst(answer)) return resultOf(answer, kind);
-      await this.decideQuestions(decided.ctx, row.serverId, answer);
+      if (!held) await this.decideQuestions(ctx, serverId, answer);
       return answer;
     });
   }
 
+  /** A call whose server may ask what its caller can only be asked by a result; undefined where that is not so. Throws `invalid_params` for a state of no call. */
+  private async hold(
+    lines: ServerLines,
+    request: HeldRequest,
+    run: (peer: Peer, signal: AbortSignal) => Promise<JsonObject>,
+  ): Promise<JsonObject | undefined> {
+    const { peer, ctx } = request;
+    const resumed = await this.held.resume(request);
+    if (resumed || Object.keys(peer.capabilities).length === 0) return resumed;
+    if (!(await lines.isOfOldEra({ timeoutMs: openMs, signal: ctx.signal }))) return undefined;
+    if (peer.answers?.requestState !== undefined)
+      throw new RialtoError('invalid_params', {
+        message: 'params.requestState is of no call that waits for an answer',
+      });
+    return this.held.begin(request, run);
+  }
+
   /** What the server asks of its caller is decided as a call of its tool of that name, and remembered like one. */
-  private decidedPeer(ctx: CallContext, serverId: string): Peer | undefined {
-    const { peer } = ctx;
+  private decidedPeer(ctx: CallContext, serverId: string, peer: Peer | undefined): Peer | undefined {
     if (!peer) return undefined;
     const left = { questions: mostQuestions, told: mostTold };
     const ask: Peer['ask'] = (method, params, signal) => {

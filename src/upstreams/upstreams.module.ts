@@ -1,6 +1,9 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { DeclaredServers } from './declared-servers.service.js';
+import { HeldAnswerStore } from './held-answer.store.js';
+import { HeldAnswersSweeper } from './held-answers.sweeper.js';
+import { HeldCalls } from './held-calls.service.js';
 import { McpServerEntity } from './mcp-server.entity.js';
 import { UpstreamAdmin } from './upstream-admin.service.js';
 import { StdioCatalogue } from './stdio-catalogue.js';
@@ -23,6 +26,9 @@ import { UpstreamsService } from './upstreams.service.js';
     UpstreamPool,
     UpstreamStore,
     UpstreamsService,
+    HeldCalls,
+    HeldAnswerStore,
+    HeldAnswersSweeper,
     UpstreamCalls,
     UpstreamTools,
     UpstreamAdmin,
