@@ -90,7 +90,7 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
       for (const prompt of ['one', 'two'])
         asked.push(
           await server!.request(
-            { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1, prompt } } as never,
+            { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1, prompt } },
             anything as never,
           ),
         );
@@ -125,7 +125,7 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
       const texts: string[] = [];
       for (const prompt of ['one', 'two']) {
         const answer: any = await server!.request(
-          { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1, prompt } } as never,
+          { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1, prompt } },
           anything as never,
         );
         texts.push(answer.content.text);
