@@ -23,6 +23,7 @@ import { OwnAgentTools } from './own-agent-tools.js';
 import { McpSubscriptionStore } from './mcp-subscription.store.js';
 import { ResourceWatches } from './resource-watches.js';
 import { PeerQuestions } from './peer-questions.js';
+import { ResourceMetadataDoor } from './resource-metadata.door.js';
 import { RunningCalls } from './running-calls.js';
 import { ToolDesk } from './tool-desk.service.js';
 import { ToolSet } from './tool-set.js';
@@ -114,6 +115,7 @@ class McpSessionSweeper implements Sweeper {
   controllers: [ToolsController],
   providers: [
     ToolDesk,
+    ResourceMetadataDoor,
     McpDoor,
     McpDispatch,
     LegacyMcp,
@@ -142,10 +144,11 @@ export class McpBridgeModule implements OnModuleInit, BeforeApplicationShutdown 
     private readonly front: FrontDoor,
     private readonly door: McpDoor,
     private readonly modern: McpModern,
+    private readonly metadata: ResourceMetadataDoor,
   ) {}
 
   onModuleInit(): void {
-    for (const route of this.door.routes()) this.front.add(route);
+    for (const route of [...this.door.routes(), ...this.metadata.routes()]) this.front.add(route);
   }
 
   /** Before the server closes: it waits for every answer that is still open. */

@@ -17,6 +17,7 @@ import { eraOf } from './era.js';
 import { faceOf, gatewayFace, type Face } from './face.js';
 import { LegacyMcp } from './mcp-legacy.js';
 import type { McpExchange } from './mcp-dispatch.js';
+import { ResourceMetadataDoor } from './resource-metadata.door.js';
 import { McpModern } from './mcp-modern.js';
 import type { ListOptions } from './tools.service.js';
 
@@ -33,6 +34,7 @@ export class McpDoor {
     private readonly legacy: LegacyMcp,
     private readonly modern: McpModern,
     private readonly upstreams: UpstreamsService,
+    private readonly metadata: ResourceMetadataDoor,
   ) {
     const publicHost = settings.RIALTO_PUBLIC_URL ? new URL(settings.RIALTO_PUBLIC_URL).hostname : undefined;
     this.reachable = { loopback: isLoopback(settings.HOST) || settings.HOST === 'localhost', publicHost };
@@ -83,7 +85,7 @@ export class McpDoor {
       if (request.method === 'POST') await this.post(exchange, request, response, session);
       else await this.legacy.handleSession(exchange, request, response, session);
     } catch (error) {
-      refuse(request, response, RialtoError.from(error));
+      refuse(request, response, RialtoError.from(error), this.metadata.challenge(target.path.replace(/\/$/, '')));
     }
   }
 
@@ -151,11 +153,11 @@ function sessionOf(path: string): Record<string, string> | undefined {
 }
 
 /** Ends a request that never reached the protocol: an HTTP status, and a JSON-RPC error for clients that read the body. */
-function refuse(request: DoorRequest, response: DoorResponse, error: RialtoError): void {
+function refuse(request: DoorRequest, response: DoorResponse, error: RialtoError, challenge: string): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
   const { message, data } = mcpError(error);
   const status = problemStatus[error.code];
-  if (status === 401) response.setHeader('WWW-Authenticate', 'Bearer realm="rialto"');
+  if (status === 401) response.setHeader('WWW-Authenticate', challenge);
   if (typeof data.retryAfterSeconds === 'number') response.setHeader('Retry-After', String(data.retryAfterSeconds));
   if (status === 413) response.setHeader('Connection', 'close');
   const code = errorCodes[error.code].public && status < 500 && status !== 400 ? -32_000 : mcpError(error).code;

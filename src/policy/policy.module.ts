@@ -5,6 +5,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuditModule } from '../audit/audit.module.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { PublicUrl } from '../platform/http/public-url.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { HealthService } from '../platform/telemetry/health.service.js';
 import { AuthGuard } from './auth/auth.guard.js';
@@ -69,9 +70,9 @@ import { PolicyStore } from './policy.store.js';
     OrgPurgeSweeper,
     {
       provide: TokenVerifier,
-      useFactory: (settings: Settings, store: CredentialStore, safeFetch: SafeFetch) =>
-        new TokenVerifier(settings, store, safeFetch),
-      inject: [SETTINGS, CredentialStore, SafeFetch],
+      useFactory: (settings: Settings, store: CredentialStore, safeFetch: SafeFetch, publicUrl: PublicUrl) =>
+        new TokenVerifier(settings, store, safeFetch, publicUrl),
+      inject: [SETTINGS, CredentialStore, SafeFetch, PublicUrl],
     },
     { provide: APP_GUARD, useClass: AuthGuard },
   ],

@@ -288,6 +288,29 @@ describe('an outside identity provider', () => {
     expect(await statusOf(await outside({}, { kid: 'k2' }))).toBe(401);
   });
 
+  it('an MCP client without a token learns of it, and a token for the MCP door is good', async () => {
+    const door = `${gateway.url}/mcp`;
+    const call = (path: string, init?: RequestInit) => fetch(`${gateway.url}${path}`, init);
+    for (const path of ['/mcp', '/mcp/servers/files']) {
+      const refused = await call(path, { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } });
+      const where = /resource_metadata="([^"]+)"/.exec(refused.headers.get('www-authenticate') ?? '')?.[1];
+      expect([refused.status, where]).toEqual([401, `${gateway.url}/.well-known/oauth-protected-resource${path}`]);
+      const document = await fetch(where!);
+      expect(await document.json()).toEqual({
+        resource: door,
+        authorization_servers: ['https://idp.example'],
+        bearer_methods_supported: ['header'],
+        resource_name: 'Rialto',
+      });
+      expect(document.headers.get('access-control-allow-origin')).toBe('*');
+    }
+    expect((await call('/.well-known/oauth-protected-resource')).status).toBe(200);
+    expect((await call('/.well-known/oauth-protected-resource/api')).status).toBe(404);
+    expect(await statusOf(await outside({ aud: door }))).toBe(200);
+    expect(await statusOf(await outside({ aud: [door, 'other'] }))).toBe(401);
+    expect(await statusOf(await outside({ aud: `${door}/other` }))).toBe(401);
+  });
+
   it('AN-50 its issuer cannot be claimed under our secret, nor its public key used as one', async () => {
     const payload = { ...claims, iss: 'https://idp.example' };
     expect(await statusOf(forge({ alg: 'HS256', kid: 'k1' }, payload))).toBe(401);

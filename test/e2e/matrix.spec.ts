@@ -26,7 +26,7 @@ describe('abuse 12: every operation for every role', () => {
   const ids: Record<string, string> = {};
 
   beforeAll(async () => {
-    gateway = await startTestGateway();
+    gateway = await startTestGateway({ RIALTO_JWKS: 'default=https://idp.example|https://idp.example/jwks.json' });
     [agent, spare] = [await startStubAgent({ name: 'matrix' }), await startStubAgent({ name: 'spare' })];
     busy = await startStubAgent({ name: 'busy', behaviour: never });
     upstream = await TestUpstream.start();
@@ -169,6 +169,9 @@ describe('abuse 12: every operation for every role', () => {
     ...open('/.well-known/agent-card.json'),
     ...open('/.well-known/agent.json'),
     ...open('/.well-known/jwks.json'),
+    ...open('/.well-known/oauth-protected-resource'),
+    ...open('/.well-known/oauth-protected-resource/mcp'),
+    ...open('/.well-known/oauth-protected-resource/mcp/servers/{id}'),
     ...open('/a2a/agents'),
     ...open('/a2a/agents/{name}/.well-known/agent-card.json'),
     ...open('/a2a/agents/{name}/.well-known/agent.json'),

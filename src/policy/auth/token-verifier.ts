@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createRemoteJWKSet, customFetch, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
 import { systemClock } from '../../kernel/clock.js';
+import type { PublicUrl } from '../../platform/http/public-url.js';
 import type { SafeFetch } from '../../platform/http/safe-fetch.js';
 import type { Settings } from '../../platform/config/settings.js';
 import { peekJwt } from './bearer.js';
@@ -54,6 +55,7 @@ export class TokenVerifier {
     >,
     private readonly store: CredentialStore,
     safeFetch: SafeFetch,
+    private readonly publicUrl: PublicUrl,
   ) {
     this.outside = settings.RIALTO_JWKS.map((entry) => {
       const [orgSlug, rest = ''] = splitOnce(entry, '=');
@@ -120,10 +122,16 @@ export class TokenVerifier {
       exp - iat <= maxLifetimeSeconds &&
       (issuer ? iss === issuer : iss === undefined ? lenient : this.settings.RIALTO_JWT_ISSUERS.includes(iss)) &&
       (audiences.length > 0 || (lenient && aud === undefined)) &&
-      audiences.every((audience) => this.settings.RIALTO_JWT_AUDIENCE.includes(audience));
+      audiences.every((audience) => this.isOurs(audience, issuer !== undefined));
     if (!sound) throw new TokenRefused('claims', org);
     if (claimsAnotherOrg(payload, org)) throw new TokenRefused('tenant_mismatch', org, sub);
     return { org, sub, jti: typeof jti === 'string' ? jti : undefined, exp };
+  }
+
+  /** An MCP client asks its provider for a token for the address of the MCP door (RFC 8707; MCP, authorization). */
+  private isOurs(audience: string, isOutside: boolean): boolean {
+    const { RIALTO_JWT_AUDIENCE: names } = this.settings;
+    return names.includes(audience) || (isOutside && audience === `${this.publicUrl.base}/mcp`);
   }
 }
 
