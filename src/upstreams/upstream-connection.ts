@@ -1,4 +1,4 @@
-import type { Client, Notification } from '@modelcontextprotocol/client';
+import type { Client, Notification, Transport } from '@modelcontextprotocol/client';
 import { systemClock } from '../kernel/clock.js';
 import { patienceOf, unless } from '../kernel/patience.js';
 import { RialtoError } from '../kernel/errors.js';
@@ -273,7 +273,10 @@ export class UpstreamConnection {
     const { connectMs } = this.times;
     const patience = patienceOf(connectMs, []);
     try {
-      const connecting = this.options.transport().then((line) => client.connect(line, { timeout: connectMs }));
+      const connecting = this.options.transport().then(async (line) => {
+        await client.connect(line, { timeout: connectMs });
+        keepOrder(line);
+      });
       // One that comes too late is nobody's.
       const isLate = (): unknown => patience.signal.aborted && client.close().catch(() => undefined);
       void connecting.then(isLate, () => undefined);
@@ -383,6 +386,15 @@ export class UpstreamConnection {
     const { server } = this.options;
     return new RialtoError('unavailable', { message: 'the MCP server was taken away', data: { server }, cause });
   }
+}
+
+/** The SDK reads notices a step later than results: the last progress before a result would find nobody. */
+function keepOrder(line: Transport): void {
+  const deliver = line.onmessage;
+  line.onmessage = (message, extra) => {
+    if ('method' in message) deliver?.(message, extra);
+    else setImmediate(() => deliver?.(message, extra));
+  };
 }
 
 const tooSlow = 'the MCP server did not answer in time';
