@@ -12,6 +12,9 @@ import { AgentQuestions } from './agent-questions.js';
 
 const mostWatched = 100;
 const mostAtWork = 64;
+/** Of one server in a minute: each push is remembered. */
+const mostSaid = 600;
+const minuteMs = 60_000;
 const resourceUpdated = 'notifications/resources/updated';
 
 /** What a socket tells of itself while it is open. */
@@ -32,6 +35,7 @@ export class AgentSocket implements ListeningAgent {
     (id) => this.push({ method: 'notifications/cancelled', params: { requestId: id } }),
   );
   private readonly watched = new Map<string, () => void>();
+  private said = { since: systemClock.elapsed(), counts: new Map<string, number>() };
   /** Each with what ends it: whoever serves it may never leave the signal. */
   private readonly work = new Map<Promise<void>, AbortController>();
 
@@ -67,7 +71,7 @@ export class AgentSocket implements ListeningAgent {
       !(typeof params.uri === 'string' && this.watched.has(keyOf(serverRow, params.uri)))
     )
       return;
-    this.push({ server_id: server.serverId, method, params });
+    this.pushSaid(server.serverId, method, params);
   }
 
   subscribe(server: RegisteredServer, uri: string): void {
@@ -108,8 +112,17 @@ export class AgentSocket implements ListeningAgent {
       wantsAlone: Object.keys(this.capabilities).length > 0,
       capabilities: this.capabilities,
       ask: (...question) => this.questions.ask(...question),
-      tell: (method, params, server) => this.push({ server_id: server ?? null, method, params }),
+      tell: (method, params, server = '') => this.pushSaid(server, method, params),
     };
+  }
+
+  /** What a server says beyond its measure is lost. */
+  private pushSaid(serverId: string, method: string, params: JsonObject): void {
+    const now = systemClock.elapsed();
+    if (now - this.said.since > minuteMs) this.said = { since: now, counts: new Map() };
+    const count = (this.said.counts.get(serverId) ?? 0) + 1;
+    this.said.counts.set(serverId, count);
+    if (count <= mostSaid) this.push({ server_id: serverId, method, params });
   }
 
   private send(type: string, payload: JsonObject): string {
