@@ -49,7 +49,7 @@ export default ts.config(
   },
   {
     files: ['src/**/*.ts'],
-    ignores: ['src/platform/http/safe-{fetch,connect,socket}.ts', 'src/**/*.spec.ts'],
+    ignores: ['src/platform/http/{safe-{fetch,connect,socket},socket-door}.ts', 'src/**/*.spec.ts'],
     rules: {
       'no-restricted-globals': ['error', { name: 'fetch', message: outboundMessage }],
       '@typescript-eslint/no-restricted-imports': [

@@ -1,5 +1,6 @@
 import { Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
 import { A2AClientModule } from './a2a-client/a2a-client.module.js';
+import { A2eModule } from './a2e/a2e.module.js';
 import { A2AServerModule } from './a2a-server/a2a-server.module.js';
 import { AuditModule } from './audit/audit.module.js';
 import { ContinuationsModule } from './continuations/continuations.module.js';
@@ -33,6 +34,7 @@ export class AppModule implements OnModuleInit {
         ContinuationsModule,
         A2AServerModule,
         McpBridgeModule,
+        A2eModule,
       ],
     };
   }

@@ -17,6 +17,7 @@ import type { DoorRequest } from './platform/http/http.types.js';
 import { listening } from './platform/http/listening.js';
 import { PublicUrl } from './platform/http/public-url.js';
 import { drainOf } from './platform/http/server-drain.js';
+import { SocketDoor } from './platform/http/socket-door.js';
 import { mountOpenApi } from './platform/http/openapi.js';
 import { ProblemFilter } from './platform/http/problem.filter.js';
 import { invalidBody, rejectUnsafePaths, securityHeaders } from './platform/http/request-checks.js';
@@ -187,15 +188,14 @@ async function isKnown(app: NestExpressApplication, request: DoorRequest): Promi
   return app.get(ExecutionTokens).taskOf(request) !== undefined || app.get(AuthService).knows(request);
 }
 
-/** Nest's own server with the front door as its one listener; Nest still closes it. */
+/** Nest's own server with the front door as its one listener, and WebSockets beside it; Nest still closes it. */
 function frontedServer(app: NestExpressApplication, settings: Settings): Server {
   const server = app.getHttpServer();
   const express = server.listeners('request')[0] as RequestListener;
   server.removeAllListeners('request');
-  server.on(
-    'request',
-    app.get(FrontDoor).front(express, (path) => settings.RIALTO_ROLE !== 'worker' || workerPaths.has(path)),
-  );
+  const isOpen = (path: string): boolean => settings.RIALTO_ROLE !== 'worker' || workerPaths.has(path);
+  server.on('request', app.get(FrontDoor).front(express, isOpen));
+  app.get(SocketDoor).guard(server, isOpen);
   // Node looks for slow requests this often only, by default each half minute (abuse case 34).
   Object.assign(server, { connectionsCheckingInterval: 3_000 });
   server.headersTimeout = 10_000;

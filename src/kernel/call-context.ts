@@ -19,7 +19,7 @@ export interface Principal {
   readonly groups: readonly string[];
 }
 
-export type Surface = 'mcp' | 'a2a' | 'rest' | 'system';
+export type Surface = 'mcp' | 'a2a' | 'a2e' | 'rest' | 'system';
 
 /** W3C trace context of a call (traceparent: version-traceId-spanId-flags). */
 export interface TraceContext {

@@ -18,8 +18,8 @@ export interface Peer {
   readonly progressToken?: string | number;
   /** Its answers to the questions of the result before: `inputResponses` and `requestState`. */
   readonly answers?: JsonObject;
-  /** Asks its client, and throws what the client answers in place of a result. */
-  ask(method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject>;
-  /** A notification; lost when nobody listens. */
-  tell(method: string, params: JsonObject): void;
+  /** Asks its client on behalf of an MCP server, and throws what the client answers in place of a result. */
+  ask(method: string, params: JsonObject, signal?: AbortSignal, server?: string): Promise<JsonObject>;
+  /** A notification of an MCP server; lost when nobody listens. */
+  tell(method: string, params: JsonObject, server?: string): void;
 }

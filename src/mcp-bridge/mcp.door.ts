@@ -6,7 +6,7 @@ import { whenGone } from '../platform/http/caller-gone.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
 import { isAllowedOrigin, type Reachable } from '../platform/http/origin-check.js';
 import { problemStatus } from '../platform/http/problem.js';
-import { isLoopback } from '../policy/auth/auth.service.js';
+import { reachableAt } from '../policy/auth/auth.service.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { ContextService } from '../policy/auth/context.service.js';
 import { mcpError } from '../protocol/mcp/errors.js';
@@ -36,8 +36,7 @@ export class McpDoor {
     private readonly upstreams: UpstreamsService,
     private readonly metadata: ResourceMetadataDoor,
   ) {
-    const publicHost = settings.RIALTO_PUBLIC_URL ? new URL(settings.RIALTO_PUBLIC_URL).hostname : undefined;
-    this.reachable = { loopback: isLoopback(settings.HOST) || settings.HOST === 'localhost', publicHost };
+    this.reachable = reachableAt(settings);
   }
 
   /** The rows of the front door's table. */

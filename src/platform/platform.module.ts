@@ -28,6 +28,7 @@ import { parseTrustProxy } from './http/client-address.js';
 import { Cursors } from './http/cursor.js';
 import { FrontDoor } from './http/front-door.js';
 import { PublicUrl } from './http/public-url.js';
+import { SocketDoor } from './http/socket-door.js';
 import { SafeFetch } from './http/safe-fetch.js';
 import { SseStreams } from './http/sse-streams.js';
 import { JobsModule } from './jobs/jobs.module.js';
@@ -67,6 +68,7 @@ const exported = [
   SafeFetch,
   PublicUrl,
   FrontDoor,
+  SocketDoor,
   HttpWatch,
   SseStreams,
   VerbBus,
@@ -135,6 +137,14 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
           provide: FrontDoor,
           useFactory: (watch: HttpWatch) =>
             new FrontDoor(watch, (err, { requestId }) => log.error({ err, requestId }, 'a request failed')),
+          inject: [HttpWatch],
+        },
+        {
+          provide: SocketDoor,
+          useFactory: (watch: HttpWatch) =>
+            new SocketDoor(watch, settings.RIALTO_MAX_BODY_BYTES, (err, { requestId }) =>
+              log.error({ err, requestId }, 'a WebSocket could not be opened'),
+            ),
           inject: [HttpWatch],
         },
         {

@@ -6,9 +6,6 @@ import type { Root } from './upstream.types.js';
 /** Of a server, open at once. */
 const maxQuestions = 200;
 
-/** What it says while it serves a call is for whoever called. */
-const toldToPeers = new Set(['notifications/message', 'notifications/elicitation/complete']);
-
 export interface CallersOptions {
   /** The one client whose calls the line serves; on a line of all nobody is asked anything. */
   readonly owner?: Pick<Peer, 'capabilities'>;
@@ -59,7 +56,7 @@ export class CallersAtWork {
 
   told(method: string, params: JsonObject): void {
     const { hearer } = this;
-    if (hearer && toldToPeers.has(method)) tellPeer(hearer, method, params);
+    if (hearer) tellPeer(hearer, method, params);
   }
 
   /** Whom it means that says something without naming a call: the owner of the line, or who alone waits for a stateless answer. */

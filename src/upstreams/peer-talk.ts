@@ -82,9 +82,12 @@ function canAnswer({ capabilities }: Peer, capability: string, params: JsonObjec
   return capability !== 'elicitation' || params.mode !== 'url' || isJsonObject(declared.url);
 }
 
-/** Hands on what a server says, unless it is a log message less weighty than its hearer wants. */
+/** What MCP has servers say of a line or its lists, which is not for whoever calls just now. */
+const ofTheLine = /^notifications\/(?:cancelled|progress|initialized|(?:tools|resources|prompts)\/.*)$/;
+
+/** Hands on what a server says while it serves a call, unless it is a log message less weighty than its hearer wants. */
 export function tellPeer(peer: Peer, method: string, params: JsonObject): void {
-  if (method === 'notifications/message' && !isWanted(peer, params.level)) return;
+  if (ofTheLine.test(method) || (method === 'notifications/message' && !isWanted(peer, params.level))) return;
   peer.tell(method, params);
 }
 

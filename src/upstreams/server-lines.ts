@@ -65,6 +65,12 @@ export class ServerLines {
     return line.request(method, params, options);
   }
 
+  /** By the line of its client where it has one. Throws as UpstreamConnection.notify does. */
+  notify(method: string, params: JsonObject, options: CallOptions): Promise<void> {
+    const line = this.own.get(options.peer?.key ?? '') ?? this.main;
+    return line.notify(method, params, options);
+  }
+
   /** Closes lines of single clients that nobody used for a while. True when there was any. */
   reapOwn(afterMs = idleOwnMs): boolean {
     const idle = [...this.own].filter(([, line]) => line.idleMs > afterMs);

@@ -83,6 +83,30 @@ export class UpstreamCalls {
     this.pool.onUpdated(({ orgId, serverId }, uri) => tell(orgId, serverId, uri));
   }
 
+  /** @param tell is told of whatever servers say on the lines of all, by the id of their row. */
+  onHeard(tell: (orgId: string, server: string, method: string, params: JsonObject) => void): void {
+    this.pool.onHeard(({ orgId, id }, method, params) => tell(orgId, id, method, params));
+  }
+
+  /** Lets the line that hears what a server says be idle, once `ready` opened it, until what it returns is called. */
+  attend({ row }: RegisteredServer): () => void {
+    return this.pool.attend(row);
+  }
+
+  /** Opens the line to a server, unless it is open. Throws as `call` does. */
+  ready({ row }: RegisteredServer, signal?: AbortSignal): Promise<void> {
+    return this.pool.to(row).main.ready({ timeoutMs: row.timeoutMs, signal });
+  }
+
+  /** Says something to a server, decided as a call of its tool of that name; no answer is waited for. Throws as `call` does. */
+  notify(ctx: CallContext, { row }: RegisteredServer, method: string, params: JsonObject): Promise<void> {
+    const { timeoutMs, serverId } = row;
+    const { peer, signal } = ctx;
+    return this.verbs.around(asking(ctx, serverId, method), () =>
+      this.pool.to(row).notify(method, params, { timeoutMs, peer, signal }),
+    );
+  }
+
   /** Throws as `call` does. */
   prompt(ctx: CallContext, { target, ...asked }: PromptCall, args: JsonObject | undefined): Promise<JsonObject> {
     const decided = decidedOn(ctx, 'mcp_prompt', 'Prompt', asked, args);
@@ -156,11 +180,11 @@ export class UpstreamCalls {
     const ask: Peer['ask'] = (method, params, signal) => {
       if (--left.questions < 0)
         return Promise.reject(new RialtoError('rate_limited', { message: `a call may ask ${mostQuestions} times` }));
-      return this.verbs.around(asking(ctx, serverId, method), () => peer.ask(method, params, signal));
+      return this.verbs.around(asking(ctx, serverId, method), () => peer.ask(method, params, signal, serverId));
     };
     const tell: Peer['tell'] = (method, params) => {
       left.told -= JSON.stringify(params).length;
-      if (left.told >= 0) peer.tell(method, params);
+      if (left.told >= 0) peer.tell(method, params, serverId);
     };
     return { ...peer, ask, tell };
   }

@@ -63,7 +63,7 @@ export class UpstreamConnection {
   private readonly times: ConnectionTimes;
 
   constructor(private readonly options: ConnectionOptions) {
-    const { server, owner, roots = [], updated, times = usualTimes } = options;
+    const { server, owner, roots = [], heard, times = usualTimes } = options;
     this.times = times;
     this.roots = roots;
     this.callers = new CallersAtWork({
@@ -77,7 +77,7 @@ export class UpstreamConnection {
       isBusy: () => !this.callers.isIdle,
       onSilence: (client, thrown) => void this.silent(client, thrown),
     });
-    if (updated) this.ears = new UpstreamEars();
+    if (heard) this.ears = new UpstreamEars();
   }
 
   get status(): UpstreamStatus {
@@ -148,6 +148,12 @@ export class UpstreamConnection {
     } finally {
       this.usedAt = systemClock.elapsed();
     }
+  }
+
+  /** Says something and waits for no answer. Throws as `request` does. */
+  async notify(method: string, params: JsonObject, { timeoutMs, signal }: CallOptions): Promise<void> {
+    const client = await this.openWithin(timeoutMs, signal);
+    await client.notification({ method, params }).catch((thrown: unknown) => Promise.reject(this.failed(thrown)));
   }
 
   /** Tells of the changes of a resource from now on, and whenever it is open. */
@@ -347,8 +353,7 @@ export class UpstreamConnection {
 
   private heard({ method, params = {} }: Notification): void {
     this.callers.told(method, params as JsonObject);
-    if (method === 'notifications/resources/updated' && typeof params.uri === 'string')
-      this.options.updated?.(params.uri);
+    this.options.heard?.(method, params as JsonObject);
     if (listChanges.has(method)) this.lookSoon(settleMs);
   }
 

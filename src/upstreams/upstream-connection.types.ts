@@ -1,4 +1,5 @@
 import type { Transport } from '@modelcontextprotocol/client';
+import type { JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
 import type { Root } from './upstream.types.js';
 
@@ -16,8 +17,8 @@ export interface ConnectionOptions {
   readonly owner?: Pick<Peer, 'capabilities'>;
   /** What it is told when it asks for roots; none: whatever its caller has. */
   readonly roots?: readonly Root[];
-  /** A watched resource changed; present for a line that is to hear of changes at all. */
-  readonly updated?: (uri: string) => void;
+  /** Whatever the server says; present for a line that is to hear of changes at all. */
+  readonly heard?: (method: string, params: JsonObject) => void;
   readonly times?: ConnectionTimes;
 }
 

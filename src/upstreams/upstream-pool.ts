@@ -1,4 +1,5 @@
 import { RialtoError } from '../kernel/errors.js';
+import type { JsonObject } from '../kernel/json.js';
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
@@ -33,6 +34,9 @@ export class UpstreamPool implements OnApplicationShutdown {
   private readonly watched = new Map<string, Map<string, number>>();
   private tellChanged: (server: Addressed) => void = () => undefined;
   private tellUpdated: (server: Addressed, uri: string) => void = () => undefined;
+  private tellHeard: (server: Addressed, method: string, params: JsonObject) => void = () => undefined;
+  /** By row, how many want its line kept open. */
+  private readonly attended = new Map<string, number>();
 
   constructor(
     private readonly transports: UpstreamTransports,
@@ -48,6 +52,11 @@ export class UpstreamPool implements OnApplicationShutdown {
   /** Who is told that a watched resource changed. */
   onUpdated(tell: (server: Addressed, uri: string) => void): void {
     this.tellUpdated = tell;
+  }
+
+  /** Who is told of whatever servers say on the lines of all. */
+  onHeard(tell: (server: Addressed, method: string, params: JsonObject) => void): void {
+    this.tellHeard = tell;
   }
 
   /** The lines to a server; others when its address is another. */
@@ -66,7 +75,7 @@ export class UpstreamPool implements OnApplicationShutdown {
         roots,
         ...(owner
           ? { owner, era: 'legacy', changed: () => undefined }
-          : { changed: () => this.tellChanged(server), updated: (uri: string) => this.updated(server, uri) }),
+          : { changed: () => this.tellChanged(server), heard: (...said) => this.heard(server, ...said) }),
       });
     const mayMake = (): boolean => server.transport !== 'stdio' || this.programsOf(server.orgId) < programsPerOrg;
     const lines = new ServerLines({ make, mayMake });
@@ -88,6 +97,16 @@ export class UpstreamPool implements OnApplicationShutdown {
       uris.delete(uri);
       if (uris.size === 0) this.watched.delete(server.id);
       this.known.get(server.id)?.lines.main.unwatch(uri);
+    };
+  }
+
+  /** Lets nobody end the line of all for its idleness, until what it returns is called. */
+  attend({ id }: Addressed): () => void {
+    this.attended.set(id, (this.attended.get(id) ?? 0) + 1);
+    return () => {
+      const left = this.attended.get(id)! - 1;
+      if (left > 0) this.attended.set(id, left);
+      else this.attended.delete(id);
     };
   }
 
@@ -140,9 +159,13 @@ export class UpstreamPool implements OnApplicationShutdown {
     await Promise.all(all.map(({ lines }) => lines.close()));
   }
 
-  /** Whatever nobody watches is nobody's to hear of. */
-  private updated(server: Addressed, uri: string): void {
-    if (this.watched.get(server.id)?.has(uri)) this.tellUpdated(server, uri);
+  /** A resource that nobody watches is nobody's to hear of. */
+  private heard(server: Addressed, method: string, params: JsonObject): void {
+    if (method === 'notifications/resources/updated') {
+      if (typeof params.uri !== 'string' || !this.watched.get(server.id)?.has(params.uri)) return;
+      this.tellUpdated(server, params.uri);
+    }
+    this.tellHeard(server, method, params);
   }
 
   private line({ endpoint, ...options }: LineOptions): UpstreamConnection {
@@ -174,7 +197,7 @@ export class UpstreamPool implements OnApplicationShutdown {
   private reap(): void {
     for (const [id, { server, lines }] of this.known) {
       lines.reapOwn();
-      if (lines.idleMs < idleMs) continue;
+      if (lines.idleMs < idleMs || this.attended.has(id)) continue;
       this.log.debug({ server: server.serverId }, 'the line to an MCP server is let go: nobody uses it');
       this.drop(id);
     }

@@ -37,6 +37,6 @@ import { UpstreamsService } from './upstreams.service.js';
     DeclaredServers,
     UnreadServersSweeper,
   ],
-  exports: [UpstreamsService, UpstreamCalls, UpstreamTools, DeclaredServers],
+  exports: [UpstreamsService, UpstreamCalls, UpstreamTools, UpstreamAdmin, DeclaredServers],
 })
 export class UpstreamsModule {}

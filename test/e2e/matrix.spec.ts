@@ -149,6 +149,7 @@ describe('abuse 12: every operation for every role', () => {
     'POST /mcp/servers/{id}': { cells: readsOwn, body: ping, before: aServer },
     'GET /mcp/servers/{id}': { cells: [401, 404, 405, 405, 405], before: aServer },
     'DELETE /mcp/servers/{id}': { cells: [401, 404, 405, 405, 405], before: aServer },
+    'POST /a2e': { cells: lists, body: () => ({ type: 'mcp/server/list/req', id: 'm' }) },
     'POST /api/mcp/{sessionId}': { cells: [401, 404, 404, 404, 200], body: ping, before: aSession },
     'GET /api/mcp/{sessionId}': { cells: [401, 404, 404, 404, 200], before: aSession },
     'DELETE /api/mcp/{sessionId}': { cells: [401, 404, 404, 404, 204], before: aSession },

@@ -45,6 +45,7 @@ export const rooms = [
   'continuations',
   'a2a-server',
   'mcp-bridge',
+  'a2e',
 ] as const;
 
 const libraries = 3;

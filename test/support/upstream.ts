@@ -38,6 +38,8 @@ export class TestUpstream {
   readonly seen: IncomingMessage['headers'][] = [];
   readonly httpMethods: string[] = [];
   readonly calls: { name: string; args: unknown }[] = [];
+  /** Notifications that it has no use for. */
+  readonly told: { method: string; params?: any }[] = [];
   private readonly sessions = new Map<string, { server: LegacyServer; handle: Handle }>();
   private readonly modern = createMcpHandler(() => this.modernServer(), { legacy: 'reject' });
   private readonly http = createServer((request, response) => void this.serve(request, response));
@@ -63,6 +65,11 @@ export class TestUpstream {
     return `${this.kind === 'websocket' ? 'ws' : 'http'}://127.0.0.1:${this.port}/mcp`;
   }
 
+  /** WebSockets that are open. */
+  get connections(): number {
+    return this.sockets.clients.size;
+  }
+
   add(name: string, answer: Answer, more: Record<string, unknown> = {}): void {
     const inputSchema = { type: 'object', properties: { text: { type: 'string' } } };
     this.tools.set(name, { tool: { name, inputSchema, ...more }, answer });
@@ -80,6 +87,12 @@ export class TestUpstream {
     this.modern.notify.resourceUpdated(uri);
     const updated = { method: 'notifications/resources/updated' as const, params: { uri } };
     await Promise.all([...this.sessions.values()].map(({ server }) => server.notification(updated)));
+  }
+
+  /** Says something of its own to whoever is connected. */
+  async say(method: string, params: object): Promise<void> {
+    const notification = { method, params } as never;
+    await Promise.all([...this.sessions.values()].map(({ server }) => server.notification(notification)));
   }
 
   /** As after a restart: it knows none of its sessions any more. */
@@ -151,9 +164,13 @@ export class TestUpstream {
       close: () => Promise.resolve(client.close()),
     };
     client.on('message', (data: Buffer) => transport.onmessage?.(JSON.parse(data.toString()) as JSONRPCMessage));
-    client.once('close', () => transport.onclose?.());
+    const id = randomUUID();
+    client.once('close', () => {
+      this.sessions.delete(id);
+      transport.onclose?.();
+    });
     const server = this.legacyServer();
-    this.sessions.set(randomUUID(), { server, handle: () => Promise.resolve() });
+    this.sessions.set(id, { server, handle: () => Promise.resolve() });
     await server.connect(transport);
   }
 
@@ -162,6 +179,7 @@ export class TestUpstream {
       { name: 'upstream', version: '1.2.3' },
       { capabilities: { tools: { listChanged: true }, ...this.capabilities } },
     );
+    server.fallbackNotificationHandler = (said) => Promise.resolve(void this.told.push(said as never));
     server.fallbackRequestHandler = async ({ method, params }) => {
       const answer = this.methods.get(method);
       if (!answer) throw new McpError(-32601, 'Method not found');

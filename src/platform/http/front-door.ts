@@ -32,7 +32,7 @@ export class FrontDoor {
       const request = incoming as DoorRequest;
       request.requestId = requestIdOf(request.headers['x-request-id']);
       response.setHeader('X-Request-Id', request.requestId);
-      const target = split(request.url ?? '/');
+      const target = targetOf(request.url ?? '/');
       if (!open(target.path)) return sendProblem(request, response, 'not_found');
       for (const route of this.routes) {
         const params = route.match(target.path);
@@ -67,7 +67,7 @@ export function requestIdOf(given: unknown): string {
   return typeof given === 'string' && requestIdShape.test(given) ? given : newId();
 }
 
-function split(url: string): Target {
+export function targetOf(url: string): Target {
   const mark = url.indexOf('?');
   return mark < 0
     ? { path: url, query: new URLSearchParams() }

@@ -5,7 +5,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import type { OrgRef, Principal } from '../../kernel/call-context.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { Notices } from '../../platform/bus/notices.js';
-import { isAllowedOrigin } from '../../platform/http/origin-check.js';
+import { isAllowedOrigin, type Reachable } from '../../platform/http/origin-check.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { bearerOf } from './bearer.js';
 import { CredentialStore } from './credential.store.js';
@@ -173,8 +173,14 @@ function sha256(text: string): Buffer {
   return hash('sha256', text, 'buffer');
 }
 
+/** From where pages of browsers may talk to this process. */
+export function reachableAt({ HOST, RIALTO_PUBLIC_URL }: Pick<Settings, 'HOST' | 'RIALTO_PUBLIC_URL'>): Reachable {
+  const publicHost = RIALTO_PUBLIC_URL ? new URL(RIALTO_PUBLIC_URL).hostname : undefined;
+  return { loopback: isLoopback(HOST) || HOST === 'localhost', publicHost };
+}
+
 /** Judged by the socket, never by a header. */
-export function isLoopback(address: string | undefined): boolean {
+function isLoopback(address: string | undefined): boolean {
   return (
     address !== undefined && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'))
   );

@@ -1,0 +1,112 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import type { JsonObject } from '../kernel/json.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { readText, requireJson } from '../platform/http/body.js';
+import { whenGone } from '../platform/http/caller-gone.js';
+import type { DoorRequest, DoorResponse, HotRoute } from '../platform/http/http.types.js';
+import type { SocketRoute } from '../platform/http/socket-door.js';
+import { isAllowedOrigin } from '../platform/http/origin-check.js';
+import { sendProblem } from '../platform/http/problem.js';
+import { reachableAt } from '../policy/auth/auth.service.js';
+import { ContextService } from '../policy/auth/context.service.js';
+import { parseJson } from '../protocol/jsonrpc.js';
+import { AgentSockets, capabilitiesOf } from './agent-sockets.js';
+import { MessageDispatcher } from './message-dispatcher.js';
+
+const mostAtOnce = 20;
+
+/** `/a2e`: by POST one message and its reply, or several, carried out one after the other; or a WebSocket. */
+@Injectable()
+export class A2eDoor {
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly contexts: ContextService,
+    private readonly messages: MessageDispatcher,
+    private readonly sockets: AgentSockets,
+  ) {}
+
+  route(): HotRoute {
+    return {
+      template: '/a2e',
+      methods: ['POST'],
+      summary: 'A2E messages of the MCP bridge; a WebSocket at the same path has pushes and questions as well',
+      match: isA2ePath,
+      handle: (request, response) => this.handle(request, response),
+    };
+  }
+
+  socketRoute(): SocketRoute {
+    return {
+      template: '/a2e',
+      match: (path) => isA2ePath(path) !== undefined,
+      accept: async (request, { query }) => {
+        this.sockets.requireOpen();
+        const ctx = await this.open(request);
+        const admit = (): void => this.contexts.admit(ctx);
+        return (socket) => this.sockets.open(ctx, socket, capabilitiesOf(query), admit);
+      },
+    };
+  }
+
+  /** Throws `denied` for an Origin or Host that may not call, and as ContextService.open does. */
+  private async open(request: DoorRequest, signal?: AbortSignal): Promise<CallContext> {
+    if (!isAllowedOrigin(request.headers, reachableAt(this.settings)))
+      throw new RialtoError('denied', { message: 'this Origin or Host may not call the gateway' });
+    return this.contexts.open(request, 'a2e', signal);
+  }
+
+  private async handle(request: DoorRequest, response: DoorResponse): Promise<void> {
+    try {
+      const ctx = await this.open(request, whenGone(response)());
+      requireJson(request);
+      const parsed = parseJson(await readText(request, this.settings.RIALTO_MAX_BODY_BYTES));
+      if (!parsed.ok) throw new RialtoError('invalid_params', { message: parsed.reason });
+      const { value } = parsed;
+      send(response, Array.isArray(value) ? await this.answerAll(ctx, value) : await this.messages.answer(ctx, value));
+    } catch (thrown) {
+      const error = RialtoError.from(thrown);
+      if (response.headersSent || response.destroyed) return void response.destroy();
+      if (error.code === 'too_large') response.setHeader('Connection', 'close');
+      sendProblem(request, response, error.code, error);
+    }
+  }
+
+  private async answerAll(ctx: CallContext, values: readonly unknown[]): Promise<JsonObject[]> {
+    if (values.length === 0 || values.length > mostAtOnce)
+      throw new RialtoError('invalid_params', { message: `a request holds 1 to ${mostAtOnce} messages` });
+    const replies: JsonObject[] = [];
+    for (const [index, value] of values.entries()) {
+      const refused = index > 0 ? refusedBy(() => this.contexts.admit(ctx)) : undefined;
+      replies.push(refused ? this.messages.turnAway(value, refused) : await this.messages.answer(ctx, value));
+    }
+    return replies;
+  }
+}
+
+function isA2ePath(path: string): Record<string, string> | undefined {
+  return path === '/a2e' || path === '/a2e/' ? {} : undefined;
+}
+
+/** What a check throws; undefined when it passes. */
+function refusedBy(check: () => void): RialtoError | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (thrown) {
+    return RialtoError.from(thrown);
+  }
+}
+
+function send(response: DoorResponse, body: JsonObject | JsonObject[]): void {
+  if (response.destroyed) return;
+  const text = JSON.stringify(body);
+  response
+    .writeHead(200, {
+      'Content-Type': 'application/json',
+      'Cache-Control': 'no-store',
+      'Content-Length': Buffer.byteLength(text),
+    })
+    .end(text);
+}

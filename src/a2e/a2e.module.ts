@@ -1,0 +1,43 @@
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { AuditModule } from '../audit/audit.module.js';
+import { FrontDoor } from '../platform/http/front-door.js';
+import { SocketDoor } from '../platform/http/socket-door.js';
+import { PolicyModule } from '../policy/policy.module.js';
+import { UpstreamsModule } from '../upstreams/upstreams.module.js';
+import { A2eDoor } from './a2e.door.js';
+import { AgentSockets } from './agent-sockets.js';
+import { FeatureMessages } from './feature-messages.js';
+import { McpPlugin } from './mcp-plugin.js';
+import { MessageAudit } from './message-audit.js';
+import { MessageDispatcher } from './message-dispatcher.js';
+import { ServerMessages } from './server-messages.js';
+import { ServersInSight } from './servers-in-sight.js';
+import { ToolMessages } from './tool-messages.js';
+
+/** Room 14: agents that speak A2E come in; what MCP servers have is theirs by message. */
+@Module({
+  imports: [AuditModule, PolicyModule, UpstreamsModule],
+  providers: [
+    A2eDoor,
+    AgentSockets,
+    MessageDispatcher,
+    MessageAudit,
+    McpPlugin,
+    ServerMessages,
+    FeatureMessages,
+    ToolMessages,
+    ServersInSight,
+  ],
+})
+export class A2eModule implements OnModuleInit {
+  constructor(
+    private readonly front: FrontDoor,
+    private readonly sockets: SocketDoor,
+    private readonly door: A2eDoor,
+  ) {}
+
+  onModuleInit(): void {
+    this.front.add(this.door.route());
+    this.sockets.add(this.door.socketRoute());
+  }
+}

@@ -1,0 +1,78 @@
+import { EventEmitter } from 'node:events';
+import type { CallContext } from '../kernel/call-context.js';
+import type { HeldSocket } from '../platform/http/held-socket.js';
+import type { RegisteredServer } from '../upstreams/registered-server.types.js';
+import { AgentSocket } from './agent-socket.js';
+
+/** A socket that keeps what is written to it. */
+class Kept extends EventEmitter {
+  readonly written: { method?: string; server_id?: string }[] = [];
+  write(text: string): void {
+    this.written.push(JSON.parse(text) as { method?: string });
+  }
+}
+
+const server = (id: string) => ({ row: { id, serverId: `s-${id}` } }) as RegisteredServer;
+
+describe('an agent on its socket', () => {
+  const connected = () => {
+    const socket = new Kept();
+    const released: string[] = [];
+    const agent = new AgentSocket(
+      {} as CallContext,
+      socket as unknown as HeldSocket,
+      {},
+      {
+        sent: () => undefined,
+        watch: (_server, uri) => () => void released.push(uri),
+      },
+    );
+    agent.servers.set('a', { serverId: 's-a' });
+    agent.servers.set('b', { serverId: 's-b' });
+    return { agent, socket, released };
+  };
+
+  it('hears a server that says too much up to its measure, and others all the same', () => {
+    const { agent, socket } = connected();
+    for (let count = 0; count < 700; count++) agent.hear('a', 'notifications/loud', {});
+    agent.hear('b', 'notifications/quiet', {});
+    agent.hear('unseen', 'notifications/quiet', {});
+    expect(socket.written.filter(({ server_id }) => server_id === 's-a')).toHaveLength(600);
+    expect(socket.written.at(-1)).toMatchObject({ server_id: 's-b', method: 'notifications/quiet' });
+  });
+
+  it('has so many messages at work, and watches so much', async () => {
+    const { agent, released } = connected();
+    let end = (): void => undefined;
+    const until = new Promise<void>((resolve) => (end = resolve));
+    const signals: AbortSignal[] = [];
+    for (let count = 0; count < 64; count++)
+      agent.take((ctx) => {
+        signals.push(ctx.signal!);
+        return until;
+      });
+    expect(() => agent.take(() => until)).toThrow('64 messages');
+    end();
+    await until;
+    await new Promise(setImmediate);
+    expect(() => agent.take(() => until)).not.toThrow();
+    for (let count = 0; count < 100; count++) agent.subscribe(server('a'), `a://${count}`);
+    agent.subscribe(server('a'), 'a://1');
+    expect(() => agent.subscribe(server('a'), 'a://more')).toThrow('100 resources');
+    agent.unsubscribe(server('a'), 'a://1');
+    expect(released).toEqual(['a://1']);
+    expect(new Set(signals).size).toBe(64);
+  });
+
+  it('ends its work, and whatever it watches, when it leaves', () => {
+    const { agent, socket, released } = connected();
+    let signal: AbortSignal | undefined;
+    agent.take((ctx) => {
+      signal = ctx.signal;
+      return new Promise(() => {});
+    });
+    agent.subscribe(server('a'), 'a://x');
+    socket.emit('close');
+    expect([signal!.aborted, released, agent.servers.size]).toEqual([true, ['a://x'], 0]);
+  });
+});

@@ -1,0 +1,172 @@
+import { Inject, Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
+import type { WebSocket } from 'ws';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import type { JsonObject } from '../kernel/json.js';
+import type { Notice } from '../kernel/notices.js';
+import { OnNotice } from '../platform/bus/on-notice.decorator.js';
+import { HeldSocket } from '../platform/http/held-socket.js';
+import { SseStreams } from '../platform/http/sse-streams.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { isAnswer, readMessage } from '../protocol/a2e/messages.js';
+import { parseJson } from '../protocol/jsonrpc.js';
+import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
+import { AgentSocket } from './agent-socket.js';
+import { MessageAudit } from './message-audit.js';
+import { MessageDispatcher } from './message-dispatcher.js';
+import { ServersInSight } from './servers-in-sight.js';
+
+/** How long messages that are being answered may take while the process stops. */
+const drainMs = 25_000;
+/** Between a server and its client, or for whoever called it: no news. */
+const notForAll = new Set(['message', 'progress', 'cancelled', 'initialized', 'elicitation/complete'].map(noticeOf));
+
+/** The agents that hold a WebSocket to this process: served, told what MCP servers say, and let go when it stops. */
+@Injectable()
+export class AgentSockets implements BeforeApplicationShutdown {
+  private readonly agents = new Set<AgentSocket>();
+  private isLeaving = false;
+
+  constructor(
+    private readonly messages: MessageDispatcher,
+    private readonly servers: ServersInSight,
+    private readonly calls: UpstreamCalls,
+    private readonly standing: SseStreams,
+    private readonly audit: MessageAudit,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {
+    calls.onHeard((org, server, method, params) => this.heard(org, server, method, params));
+  }
+
+  /** Throws `unavailable` while the process stops. */
+  requireOpen(): void {
+    if (this.isLeaving) throw new RialtoError('unavailable', { message: 'the gateway is stopping' });
+  }
+
+  /** @param admit charges one message, and throws for one too many. */
+  open(ctx: CallContext, socket: WebSocket, capabilities: JsonObject, admit: () => void): void {
+    const held = new HeldSocket(socket);
+    try {
+      this.standing.hold(ctx, held, { beats: false });
+    } catch (thrown) {
+      return void held.close(1_013, RialtoError.from(thrown).message);
+    }
+    const agent = new AgentSocket(ctx, held, capabilities, {
+      sent: ({ type, id }) => this.remember(agent, type, id),
+      watch: (server, uri) => this.calls.watch(server, uri),
+    });
+    this.agents.add(agent);
+    held.once('close', () => this.agents.delete(agent));
+    socket.on('message', (data: Buffer, isBinary: boolean) => this.take(agent, isBinary ? undefined : data, admit));
+    void this.align(agent);
+  }
+
+  /** Its tools are others, it is new, or gone: agents hear of it, and look again. */
+  @OnNotice('upstream.changed')
+  serversChanged({ orgId, serverId }: Notice<'upstream.changed'>): void {
+    for (const agent of this.of(orgId)) void this.tellChanged(agent, serverId);
+  }
+
+  /** Who sees which servers may be another. */
+  @OnNotice('policy.changed')
+  policyChanged({ orgId }: Notice<'policy.changed'>): void {
+    for (const agent of this.of(orgId)) void this.align(agent);
+  }
+
+  /** Before the server closes, which waits for every socket. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.isLeaving = true;
+    const late = new AbortController();
+    const patience = new Promise((resolve) => late.signal.addEventListener('abort', resolve));
+    const timer = setTimeout(() => late.abort(), drainMs);
+    await Promise.all([...this.agents].map((agent) => agent.leave(patience)));
+    clearTimeout(timer);
+  }
+
+  private take(agent: AgentSocket, data: Buffer | undefined, admit: () => void): void {
+    const parsed = data && parseJson(data.toString('utf8'));
+    const value: unknown = parsed?.ok ? parsed.value : undefined;
+    try {
+      this.requireOpen();
+      admit();
+      agent.take((ctx) => this.serve(agent, ctx, value));
+    } catch (thrown) {
+      agent.reply(this.messages.turnAway(value, RialtoError.from(thrown)));
+    }
+  }
+
+  private async serve(agent: AgentSocket, ctx: CallContext, value: unknown): Promise<void> {
+    const parsed = readMessage(value);
+    if (parsed.ok && isAnswer(parsed.message)) {
+      const { spelling: type, id, reqId, ok } = parsed.message;
+      if (agent.answered(parsed.message)) {
+        const error = ok ? undefined : refusalIn(parsed.message.error);
+        return this.audit.remember(ctx, [{ type, direction: 'in', id, reqId, error }]).catch(this.unrecorded);
+      }
+    }
+    agent.reply(await this.messages.answer(ctx, value, agent));
+  }
+
+  private async tellChanged(agent: AgentSocket, server: string): Promise<void> {
+    const before = agent.servers.get(server);
+    await this.align(agent);
+    const { serverId } = agent.servers.get(server) ?? before ?? {};
+    if (serverId !== undefined) agent.push({ server_id: serverId, method: noticeOf('servers/changed'), params: {} });
+  }
+
+  private heard(org: string, server: string, method: string, params: JsonObject): void {
+    if (notForAll.has(method)) return;
+    for (const agent of this.of(org)) agent.hear(server, method, params);
+  }
+
+  /** Hears of the servers that the agent may discover, and of no others; a program is not kept running for that. */
+  private async align(agent: AgentSocket): Promise<void> {
+    try {
+      const seen = new Map((await this.servers.all(agent.ctx)).map((server) => [server.row.id, server]));
+      if (!this.agents.has(agent)) return;
+      for (const [id, { leave }] of agent.servers) {
+        if (seen.has(id)) continue;
+        leave?.();
+        agent.servers.delete(id);
+      }
+      for (const [id, server] of seen) {
+        const { serverId, transport } = server.row;
+        const known = agent.servers.get(id);
+        const leave = known?.leave ?? (transport === 'stdio' ? undefined : this.calls.attend(server));
+        agent.servers.set(id, { serverId, leave });
+        if (leave) void this.calls.ready(server).catch(() => undefined);
+      }
+    } catch (err) {
+      this.log.warn({ err }, 'what an agent hears of could not be looked up');
+    }
+  }
+
+  private of(org: string): AgentSocket[] {
+    return [...this.agents].filter(({ ctx }) => ctx.org.id === org);
+  }
+
+  private remember({ ctx }: AgentSocket, type: string, id: string): void {
+    void this.audit.remember(ctx, [{ type, direction: 'out', id }]).catch(this.unrecorded);
+  }
+
+  private readonly unrecorded = (err: unknown): void => {
+    this.log.error({ err }, 'a message could not be recorded');
+  };
+}
+
+function noticeOf(name: string): string {
+  return `notifications/${name}`;
+}
+
+/** The code that an agent refuses with. */
+function refusalIn({ code }: JsonObject): string {
+  return typeof code === 'string' && /^mcp_[a-z_]{1,40}$/.test(code) ? code : 'mcp_sampling_refused';
+}
+
+/** What an agent says that it can be asked for: `?capabilities=sampling,roots`, or nothing of it; both where it does not say. */
+export function capabilitiesOf(query: URLSearchParams): JsonObject {
+  const named = query.get('capabilities')?.split(',');
+  const all = { sampling: {}, roots: {} };
+  if (!named) return all;
+  return Object.fromEntries(Object.entries(all).filter(([name]) => named.includes(name)));
+}

@@ -1,0 +1,272 @@
+import type { JsonObject } from '../kernel/json.js';
+import { parseAllowList } from '../platform/http/address.js';
+import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { httpOf } from '../platform/http/safe-socket.js';
+import { pushType, questionTypes, type A2eMessage } from '../protocol/a2e/messages.js';
+import { newMessage, PostChannel, SocketChannel, type Channel, type SocketHearer } from './client-channels.js';
+import { A2EClientError } from './client-errors.js';
+import { noServerFor, requireStrategy, ToolIndex } from './client-tool-index.js';
+import type {
+  A2EClientOptions,
+  Answerer,
+  PromptInfo,
+  Push,
+  RequestOptions,
+  ResourceInfo,
+  ServerConfig,
+  ServerInfo,
+  ToolApi,
+  ToolInfo,
+  ToolReply,
+} from './client-options.js';
+
+export { A2EClientError } from './client-errors.js';
+export type * from './client-options.js';
+
+/** AE-75. */
+const rpcMs = 10_000;
+const registerMs = 20_000;
+/** The gateway ends a call before, at the timeout of its server. */
+const callMs = 3_600_000;
+
+/** How to call a tool. */
+export interface CallToolOptions extends RequestOptions {
+  /** Of several servers that have it: `first` (default), `round-robin` or `least-loaded`. */
+  strategy?: string;
+  /** The one server to call. */
+  serverId?: string;
+}
+
+/**
+ * A client for the MCP servers of a Rialto gateway, over a WebSocket or by POST alone. Each method rejects with `A2EClientError`.
+ *
+ * ```ts
+ * import { A2EClient } from 'rialto/a2e';
+ *
+ * const client = new A2EClient('https://gateway.example.com', { token });
+ * client.onPush(({ server_id, method }) => console.log(server_id, method));
+ * await client.registerServer({ server_id: 'files', url: 'https://files.example.com/mcp' });
+ * console.log((await client.callTool('read_file', { path: '/etc/motd' })).text);
+ * client.close();
+ * ```
+ */
+export class A2EClient {
+  private readonly channel: Channel;
+  private readonly out: SafeFetch;
+  private readonly index = new ToolIndex();
+  private isIndexed = false;
+  private readonly pushListeners = new Set<(push: Push) => void>();
+  private readonly closeListeners = new Set<() => void>();
+  private readonly answerers = new Map<string, Answerer>();
+  private readonly watched = new Set<string>();
+
+  /** @param url of the gateway; nothing is sent to any other. Throws `a2e_invalid` for what is no URL of HTTP or a WebSocket. */
+  constructor(
+    url: string,
+    private readonly options: A2EClientOptions,
+  ) {
+    if (!URL.canParse(httpOf(url)) || !/^https?:/i.test(httpOf(url)))
+      throw new A2EClientError('a2e_invalid', 'the address of the gateway is no URL');
+    const base = new URL(httpOf(url));
+    this.out = new SafeFetch({ allow: parseAllowList(base.origin), httpsOnly: false });
+    const gate = { url: doorOf(base), token: options.token, out: this.out };
+    this.channel = options.transport === 'post' ? new PostChannel(gate) : new SocketChannel(gate, this.hearer());
+  }
+
+  /** Those that the caller may see; `status` leaves the others out. */
+  async listServers(query: { status?: ServerInfo['status'] } = {}, options?: RequestOptions): Promise<ServerInfo[]> {
+    const { servers } = await this.request('mcp/server/list/req', { ...query }, options);
+    if (query.status === undefined) this.fillIndex(servers as unknown as ServerInfo[]);
+    return servers as unknown as ServerInfo[];
+  }
+
+  /** Connects and keeps it; waits 20 s by default. */
+  async registerServer(config: ServerConfig, options?: RequestOptions): Promise<ServerInfo> {
+    this.isIndexed = false;
+    const payload = { ...config } as unknown as JsonObject;
+    const { server } = await this.request('mcp/server/register/req', payload, { timeoutMs: registerMs, ...options });
+    return server as unknown as ServerInfo;
+  }
+
+  async unregisterServer(serverId: string, options?: RequestOptions): Promise<void> {
+    this.isIndexed = false;
+    await this.request('mcp/server/unregister/req', { server_id: serverId }, options);
+  }
+
+  /** With descriptions and schemas, as a model wants them. */
+  async listTools(serverId: string, options?: RequestOptions): Promise<ToolInfo[]> {
+    const wish = { server_id: serverId, include_tools: true };
+    const { servers } = await this.request('mcp/server/list/req', wish, options);
+    return (servers as unknown as { tools: ToolInfo[] }[])[0]?.tools ?? [];
+  }
+
+  /** The ids of the servers that have it; none for a tool that nobody has. */
+  async findTool(name: string, options?: RequestOptions): Promise<string[]> {
+    if (!this.isIndexed || this.index.serversWith(name).length === 0) await this.listServers({}, options);
+    return this.index.serversWith(name);
+  }
+
+  /**
+   * By the tool's own name, or the whole one. With a `toolApi` that calls the tool at the chosen server, in place of the gateway. Rejects with
+   * `mcp_tool_not_found`, "No server found for tool", and `a2e_invalid` for a strategy that there is none of.
+   */
+  callTool(name: string, args?: JsonObject, options?: CallToolOptions): Promise<ToolReply>;
+  callTool<Result>(
+    name: string,
+    args: JsonObject,
+    options: CallToolOptions & { toolApi: ToolApi<Result> },
+  ): Promise<Result>;
+  async callTool(
+    name: string,
+    args: JsonObject = {},
+    { strategy = 'first', serverId, toolApi, ...options }: CallToolOptions & { toolApi?: ToolApi<unknown> } = {},
+  ): Promise<unknown> {
+    const known = requireStrategy(strategy);
+    if (serverId !== undefined && !toolApi)
+      return this.request('mcp/call_tool', { tool: name, arguments: args, server_id: serverId }, patient(options));
+    if ((await this.findTool(name, options)).length === 0) throw noServerFor(name);
+    if (toolApi) return this.index.at(name, known, ({ toolName }) => toolApi.callTool(toolName, args));
+    return this.request('mcp/call_tool', { tool: name, arguments: args, strategy: known }, patient(options));
+  }
+
+  async listResources(serverId?: string, options?: RequestOptions): Promise<ResourceInfo[]> {
+    const { resources } = await this.request('mcp/resource/list/req', ofServer(serverId), options);
+    return resources as unknown as ResourceInfo[];
+  }
+
+  /** Each content with `text`, or `blob` in base64. */
+  async readResource(uri: string, serverId?: string, options?: RequestOptions): Promise<JsonObject[]> {
+    const { contents } = await this.request(
+      'mcp/resource/read/req',
+      { uri, ...ofServer(serverId) },
+      { timeoutMs: 30_000, ...options },
+    );
+    return contents as JsonObject[];
+  }
+
+  /** Has its changes pushed, also after a lost connection. Rejects with `mcp_capability_missing` by POST alone. */
+  async subscribeResource(uri: string, options?: RequestOptions): Promise<void> {
+    await this.request('mcp/resource/subscribe/req', { uri }, options);
+    this.watched.add(uri);
+  }
+
+  async listPrompts(serverId?: string, options?: RequestOptions): Promise<PromptInfo[]> {
+    const { prompts } = await this.request('mcp/prompt/list/req', ofServer(serverId), options);
+    return prompts as unknown as PromptInfo[];
+  }
+
+  /** Filled in with its arguments. */
+  async getPrompt(
+    name: string,
+    args: Record<string, string> = {},
+    { serverId, ...options }: RequestOptions & { serverId?: string } = {},
+  ): Promise<{ description: string | null; messages: JsonObject[] }> {
+    const wish = { name, arguments: args, ...ofServer(serverId) };
+    const reply = await this.request('mcp/prompt/get/req', wish, { timeoutMs: 30_000, ...options });
+    return { description: reply.description as string | null, messages: reply.messages as JsonObject[] };
+  }
+
+  /** Says something to a server, `notifications/…`. Resolves when it left: no reply is awaited. */
+  notify(serverId: string, method: string, params: JsonObject = {}): Promise<void> {
+    const message = newMessage(pushType, { server_id: serverId, method, params });
+    return this.channel.send(message, { timeoutMs: this.options.timeoutMs ?? rpcMs });
+  }
+
+  /** Hears what servers say, and what changes. Returns how to stop. */
+  onPush(listener: (push: Push) => void): () => void {
+    this.pushListeners.add(listener);
+    return () => void this.pushListeners.delete(listener);
+  }
+
+  /** Hears of a connection that was lost; the next request opens another. Returns how to stop. */
+  onClose(listener: () => void): () => void {
+    this.closeListeners.add(listener);
+    return () => void this.closeListeners.delete(listener);
+  }
+
+  /** Samples a model for servers; said before the first request, for the gateway is told when the connection opens. */
+  onSampling(answer: Answerer): void {
+    this.answerers.set(questionTypes['sampling/createMessage'], answer);
+  }
+
+  /** Tells servers its roots, as `{ roots: [{ uri, name }] }`; said before the first request. */
+  onRoots(answer: Answerer): void {
+    this.answerers.set(questionTypes['roots/list'], answer);
+  }
+
+  /** Opens the connection, so that pushes come without a request before. */
+  async connect(options?: RequestOptions): Promise<void> {
+    await this.listServers({}, options);
+  }
+
+  async close(): Promise<void> {
+    this.channel.close();
+    await this.out.close();
+  }
+
+  private request(type: string, payload: JsonObject, options: RequestOptions = {}): Promise<JsonObject> {
+    return this.channel.request(type, payload, { timeoutMs: this.options.timeoutMs ?? rpcMs, ...options });
+  }
+
+  private fillIndex(servers: ServerInfo[]): void {
+    this.index.fill(servers);
+    // Without pushes nobody would say that it is old.
+    this.isIndexed = this.options.transport !== 'post';
+  }
+
+  private hearer(): SocketHearer {
+    return {
+      query: () => `?capabilities=${this.capabilities().join(',')}`,
+      heard: (message) => this.heard(message),
+      opened: () => this.resubscribe(),
+      closed: () => {
+        this.isIndexed = false;
+        for (const listener of this.closeListeners) listener();
+      },
+    };
+  }
+
+  private capabilities(): string[] {
+    const named = { sampling: questionTypes['sampling/createMessage'], roots: questionTypes['roots/list'] };
+    return Object.entries(named).flatMap(([name, type]) => (this.answerers.has(type) ? [name] : []));
+  }
+
+  private resubscribe(): void {
+    for (const uri of this.watched) void this.subscribeResource(uri).catch(() => undefined);
+  }
+
+  private heard(message: A2eMessage): void {
+    if (message.type !== pushType) return void this.answer(message).catch(() => undefined);
+    const push = message.payload as unknown as Push;
+    if (push.method === 'notifications/servers/changed') this.isIndexed = false;
+    for (const listener of this.pushListeners) listener(push);
+  }
+
+  private async answer({ type, id, payload }: A2eMessage): Promise<void> {
+    const answerType = type.replace(/req$/, 'resp');
+    const send = (body: JsonObject): Promise<void> =>
+      this.channel.send(newMessage(answerType, { req_id: id, ...body }), { timeoutMs: rpcMs });
+    const answerer = this.answerers.get(type);
+    try {
+      if (!answerer) throw new Error('the agent answers no such questions');
+      await send({ ok: true, result: await answerer(payload as unknown as Parameters<Answerer>[0]) });
+    } catch (thrown) {
+      const message = thrown instanceof Error ? thrown.message : 'the agent refused';
+      await send({ ok: false, error: { code: 'mcp_sampling_refused', message, retryable: false } });
+    }
+  }
+}
+
+function ofServer(serverId: string | undefined): JsonObject {
+  return serverId === undefined ? {} : { server_id: serverId };
+}
+
+function patient(options: RequestOptions): RequestOptions {
+  return { timeoutMs: callMs, ...options };
+}
+
+/** A base, or the door itself. */
+function doorOf({ origin, pathname }: URL): string {
+  const base = pathname.replace(/\/+$/, '');
+  return `${origin}${base.endsWith('/a2e') ? base : `${base}/a2e`}`;
+}

@@ -1,0 +1,102 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import type { Json, JsonObject } from '../kernel/json.js';
+import { A2eRefusal } from '../protocol/a2e/errors.js';
+import { contentShape, promptShape, resourceShape } from '../protocol/a2e/shapes.js';
+import { upstreamName } from '../protocol/mcp/tool-names.js';
+import { UpstreamCalls, type PromptCall } from '../upstreams/upstream-calls.service.js';
+import type { RegisteredServer } from '../upstreams/registered-server.types.js';
+import { optionalObject, requireText, type A2eCall } from './a2e-call.js';
+import { inTime } from './in-time.js';
+import { ServersInSight } from './servers-in-sight.js';
+
+/** How long a resource or a prompt may take, if its server has no shorter time (AE-67). */
+const featureMs = 30_000;
+
+/** Messages about the resources and prompts of MCP servers. */
+@Injectable()
+export class FeatureMessages {
+  constructor(
+    private readonly servers: ServersInSight,
+    private readonly calls: UpstreamCalls,
+  ) {}
+
+  /** As they are kept: no server is asked. Throws as ServersInSight.named does. */
+  async listResources({ ctx, payload }: A2eCall): Promise<JsonObject> {
+    const servers = await this.listed(ctx, payload, 'resources');
+    return {
+      resources: servers.flatMap(({ row, resources }) => resources.map((one) => resourceShape(row.serverId, one))),
+    };
+  }
+
+  /** Throws as UpstreamCalls.read does, and as ServersInSight.named. */
+  async readResource({ ctx, payload }: A2eCall): Promise<JsonObject> {
+    const uri = requireText(payload, 'uri');
+    const candidates = await this.candidates(ctx, payload);
+    const { contents } = await inTime(ctx, featureMs, (within) => this.calls.read(within, candidates, uri));
+    return { uri, contents: (contents as Json[]).map(contentShape) };
+  }
+
+  /** `subscribe: false` ends it. Throws as UpstreamCalls.watched does, and `mcp_capability_missing` for one who sent a POST. */
+  async subscribe({ ctx, payload, agent }: A2eCall): Promise<JsonObject> {
+    const uri = requireText(payload, 'uri');
+    if (!agent)
+      throw new A2eRefusal('mcp_capability_missing', 'changes are pushed on a WebSocket alone: open one at /a2e');
+    const server = await this.calls.watched(ctx, await this.candidates(ctx, payload), uri);
+    const subscribed = payload.subscribe !== false;
+    if (subscribed) agent.subscribe(server, uri);
+    else agent.unsubscribe(server, uri);
+    return { uri, server_id: server.row.serverId, subscribed };
+  }
+
+  /** As they are kept: no server is asked. Throws as ServersInSight.named does. */
+  async listPrompts({ ctx, payload }: A2eCall): Promise<JsonObject> {
+    const servers = await this.listed(ctx, payload, 'prompts');
+    return {
+      prompts: servers.flatMap(({ row, prompts }) =>
+        prompts.map(({ canonical, prompt }) => promptShape(row.serverId, canonical, prompt)),
+      ),
+    };
+  }
+
+  /** Throws as UpstreamCalls.prompt does, and as ServersInSight.named. */
+  async getPrompt({ ctx, payload }: A2eCall): Promise<JsonObject> {
+    const name = requireText(payload, 'name');
+    const args = optionalObject(payload, 'arguments');
+    const asked = await this.promptAsked(ctx, payload, name);
+    const { description = null, messages } = await inTime(ctx, featureMs, (within) =>
+      this.calls.prompt(within, asked, args),
+    );
+    return { name, server_id: asked.serverId, description, messages: messages! };
+  }
+
+  private async listed(
+    ctx: CallContext,
+    payload: JsonObject,
+    capability: 'resources' | 'prompts',
+  ): Promise<readonly RegisteredServer[]> {
+    const only = await this.servers.named(ctx, payload, capability);
+    return only ? [only] : this.servers.all(ctx);
+  }
+
+  /** Whoever may have a resource; the reading of it is decided, not who is asked. */
+  private async candidates(ctx: CallContext, payload: JsonObject): Promise<readonly RegisteredServer[]> {
+    const only = await this.servers.named(ctx, payload, 'resources');
+    return only ? [only] : this.servers.known(ctx);
+  }
+
+  /** By its server's own name, of several servers with it the first by its id (AE-53), or by the name that policies know. */
+  private async promptAsked(ctx: CallContext, payload: JsonObject, name: string): Promise<PromptCall> {
+    const only = await this.servers.named(ctx, payload, 'prompts');
+    const prompts = (only ? [only] : await this.servers.all(ctx)).flatMap((server) => server.prompts);
+    const target =
+      prompts.find(({ canonical }) => canonical === name) ?? prompts.find(({ prompt }) => prompt.name === name);
+    const serverId = target?.server.row.serverId ?? only?.row.serverId ?? serverOf(name);
+    return { target, serverId, canonical: target?.canonical ?? (only ? upstreamName(serverId, name) : name) };
+  }
+}
+
+/** `<serverId>__<prompt>`. */
+function serverOf(name: string): string {
+  return name.slice(0, Math.max(0, name.indexOf('__')));
+}

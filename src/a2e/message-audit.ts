@@ -1,0 +1,53 @@
+import { Injectable } from '@nestjs/common';
+import { AuditService } from '../audit/audit.service.js';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { storableText, type JsonObject } from '../kernel/json.js';
+import { RowWriter } from '../platform/database/row-writer.js';
+
+/** A message as the audit remembers it: that it was, and how it ended; nothing of its payload. */
+export interface AuditedMessage {
+  readonly type: string;
+  readonly direction: 'in' | 'out';
+  readonly id: string;
+  /** Present for a reply, or an answer. */
+  readonly reqId?: string;
+  /** The code that it ended with; absent when it went well. */
+  readonly error?: string;
+}
+
+const longest = 256;
+
+/** Remembers each message of agents and to them, beside the acts that they cause (AE-70). */
+@Injectable()
+export class MessageAudit {
+  constructor(
+    private readonly audit: AuditService,
+    private readonly writer: RowWriter,
+  ) {}
+
+  /** All of them or none. Throws `unavailable` when they cannot be recorded. */
+  async remember(ctx: CallContext, messages: readonly AuditedMessage[]): Promise<void> {
+    const { org, principal, requestId, surface } = ctx;
+    const { kind, id, role } = principal;
+    const caller = { principal: { kind, id: storableText(id, longest), role }, requestId, surface };
+    try {
+      await this.writer.write(
+        messages.flatMap((message) => this.audit.rowsOf(org.id, 'a2e.message', { ...caller, ...factsOf(message) })),
+      );
+    } catch (cause) {
+      throw new RialtoError('unavailable', { message: 'the message could not be recorded', cause });
+    }
+  }
+}
+
+function factsOf({ type, direction, id, reqId, error }: AuditedMessage): JsonObject {
+  return {
+    verb: storableText(type, longest),
+    direction,
+    messageId: storableText(id, longest),
+    ...(reqId !== undefined && { inReplyTo: storableText(reqId, longest) }),
+    outcome: error === undefined ? 'completed' : error === 'mcp_denied' ? 'denied' : 'failed',
+    ...(error !== undefined && { error }),
+  };
+}

@@ -1,0 +1,67 @@
+import { RialtoError } from '../kernel/errors.js';
+import type { Json, JsonObject } from '../kernel/json.js';
+import { invalidBody } from '../platform/http/request-checks.js';
+import { containsUnstorable } from '../protocol/jsonrpc.js';
+import { RegisterServer } from '../upstreams/upstream.types.js';
+import { invalidMember, optionalObject } from './a2e-call.js';
+
+/** Members of a registration, and what they are called behind the door. */
+const members = {
+  server_id: 'id',
+  name: 'name',
+  transport: 'transport',
+  cmd: 'command',
+  args: 'args',
+  cwd: 'cwd',
+  env: 'env',
+  url: 'url',
+  headers: 'headers',
+  timeout: 'timeoutMs',
+  auto_reconnect: 'autoReconnect',
+  tool_allow_list: 'toolAllowList',
+  resource_allow_list: 'resourceAllowList',
+  roots: 'roots',
+} as const;
+
+const wireNames = new Map<string, string>(Object.entries(members).map(([wire, inner]) => [inner, wire]));
+
+/**
+ * The registration that a payload asks for (AE-16…AE-23): its members at the top or in a `config`, `cmd` a text or a list that
+ * begins with the program, `timeout` in seconds, what is null or empty as if it were absent. Throws `invalid_params`.
+ */
+export function registrationOf(payload: JsonObject): RegisterServer {
+  if (containsUnstorable(payload))
+    throw new RialtoError('invalid_params', { message: 'text must not contain NUL characters or lone surrogates' });
+  const given: JsonObject = { ...optionalObject(payload, 'config'), ...payload };
+  const known = Object.entries(members).flatMap(([wire, inner]) => {
+    const value = given[wire];
+    return value === undefined || isEmpty(value) ? [] : [[inner, value] as const];
+  });
+  const parsed = RegisterServer.safeParse(inHouse(Object.fromEntries(known)));
+  if (parsed.success) return parsed.data;
+  throw invalidBody(parsed.error.issues.map((issue) => ({ ...issue, path: asSent(issue.path) })));
+}
+
+function inHouse({ command, args, transport, timeoutMs, ...others }: JsonObject): JsonObject {
+  if (args !== undefined && !Array.isArray(args)) throw invalidMember('args', 'is a list');
+  const [program, ...first] = Array.isArray(command) ? command : command === undefined ? [] : [command];
+  const all = [...first, ...(args ?? [])];
+  if (timeoutMs !== undefined && typeof timeoutMs !== 'number')
+    throw invalidMember('timeout', 'is a number of seconds');
+  return {
+    ...others,
+    ...(program !== undefined && { command: program }),
+    ...(all.length > 0 && { args: all }),
+    ...(transport !== undefined && { transport: typeof transport === 'string' ? transport.toLowerCase() : transport }),
+    ...(timeoutMs !== undefined && { timeoutMs: Math.round(timeoutMs * 1_000) }),
+  };
+}
+
+/** Callers whose language has a default for each member send them all. */
+function isEmpty(value: Json): boolean {
+  return value === null || value === '' || (typeof value === 'object' && Object.keys(value).length === 0);
+}
+
+function asSent(path: readonly PropertyKey[]): PropertyKey[] {
+  return path.map((part, index) => (index === 0 ? (wireNames.get(String(part)) ?? part) : part));
+}

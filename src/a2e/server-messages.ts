@@ -1,0 +1,86 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import type { JsonObject } from '../kernel/json.js';
+import { serverInfo, toolShape } from '../protocol/a2e/shapes.js';
+import { UpstreamAdmin } from '../upstreams/upstream-admin.service.js';
+import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
+import { ServerQuery, type ServerView } from '../upstreams/upstream.types.js';
+import { invalidMember, optionalObject, optionalText, requireText, type A2eCall } from './a2e-call.js';
+import { registrationOf } from './registration.js';
+import { ServersInSight } from './servers-in-sight.js';
+
+const Status = ServerQuery.shape.status;
+const pageSize = 200;
+/** What the gateway tells a server of its own line. */
+const ofTheLine = new Set(['initialized', 'cancelled', 'progress'].map((name) => `notifications/${name}`));
+
+/** Messages about MCP servers themselves. */
+@Injectable()
+export class ServerMessages {
+  constructor(
+    private readonly admin: UpstreamAdmin,
+    private readonly calls: UpstreamCalls,
+    private readonly servers: ServersInSight,
+  ) {}
+
+  /** Throws as UpstreamAdmin.register does, and `invalid_params`. */
+  async register({ ctx, payload }: A2eCall): Promise<JsonObject> {
+    const { id } = await this.admin.register(ctx, registrationOf(payload));
+    const server = await this.servers.one(ctx, id);
+    // Agents expect a server that they registered to be connected; one that is not is told as it is.
+    await this.calls.ready(server, ctx.signal).catch(() => undefined);
+    return { server_id: id, server: serverInfo(await this.admin.get(ctx, id)) };
+  }
+
+  /** Those that the caller may discover; of a `status`, or the one of a `server_id`. Throws `invalid_params`. */
+  async list({ ctx, payload }: A2eCall): Promise<JsonObject> {
+    const status = Status.safeParse(payload.status ?? undefined);
+    if (!status.success) throw invalidMember('status', 'is connecting, ready, error or disconnected');
+    const only = optionalText(payload, 'server_id');
+    const views = only === undefined ? await this.all(ctx, status.data) : [await this.admin.get(ctx, only)];
+    const infos = views.map(serverInfo);
+    return { servers: payload.include_tools === true ? await this.withTools(ctx, infos) : infos };
+  }
+
+  /** Says something to a server, which answers nothing (AE-38). Throws as UpstreamCalls.notify does. */
+  async notify({ ctx, payload }: A2eCall): Promise<JsonObject> {
+    const server = await this.servers.one(ctx, requireText(payload, 'server_id'));
+    const method = requireText(payload, 'method');
+    if (!/^notifications\/./.test(method) || ofTheLine.has(method))
+      throw invalidMember('method', 'is that of a notification which the gateway does not send itself');
+    await this.calls.notify(ctx, server, method, optionalObject(payload, 'params') ?? {});
+    return { server_id: server.row.serverId };
+  }
+
+  /** The roots that are configured for a server; of one without any each caller is asked for its own. */
+  async listRoots({ ctx, payload }: A2eCall): Promise<JsonObject> {
+    const { roots } = await this.admin.get(ctx, requireText(payload, 'server_id'));
+    return { roots: roots.map((root) => ({ ...root })) };
+  }
+
+  /** Throws `not_found`. */
+  async unregister({ ctx, payload }: A2eCall): Promise<JsonObject> {
+    const id = requireText(payload, 'server_id');
+    await this.admin.unregister(ctx, id);
+    return { server_id: id };
+  }
+
+  private async all(ctx: CallContext, status: ServerQuery['status']): Promise<ServerView[]> {
+    const found: ServerView[] = [];
+    let cursor: string | undefined;
+    do {
+      const { items, nextCursor } = await this.admin.list(ctx, { limit: pageSize, status, cursor });
+      found.push(...items);
+      cursor = nextCursor ?? undefined;
+    } while (cursor !== undefined);
+    return found;
+  }
+
+  private async withTools(ctx: CallContext, infos: ReturnType<typeof serverInfo>[]): Promise<JsonObject[]> {
+    const known = new Map((await this.servers.known(ctx)).map((server) => [server.row.serverId, server]));
+    return infos.map((info) => {
+      const tools = known.get(info.server_id)?.tools ?? [];
+      return { ...info, tools: tools.map(({ canonical, tool }) => toolShape(canonical, tool)) };
+    });
+  }
+}
