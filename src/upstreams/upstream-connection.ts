@@ -1,4 +1,4 @@
-import type { Client, Notification, Transport } from '@modelcontextprotocol/client';
+import type { Client, Notification } from '@modelcontextprotocol/client';
 import { systemClock } from '../kernel/clock.js';
 import { patienceOf, unless } from '../kernel/patience.js';
 import { RialtoError } from '../kernel/errors.js';
@@ -7,6 +7,7 @@ import { VERSION } from '../platform/telemetry/version.js';
 import { pauseAfter } from './backoff.js';
 import { anything } from './anything.js';
 import { CallersAtWork } from './callers-at-work.js';
+import { keepOrder } from './message-order.js';
 import { readOffers } from './offer.js';
 import { capabilitiesOf, envelopeOf, inRounds, isMoreTalkative, offering, tellProgress } from './peer-talk.js';
 import { UpstreamEars } from './upstream-ears.js';
@@ -391,15 +392,6 @@ export class UpstreamConnection {
     const { server } = this.options;
     return new RialtoError('unavailable', { message: 'the MCP server was taken away', data: { server }, cause });
   }
-}
-
-/** The SDK reads notices a step later than results: the last progress before a result would find nobody. */
-function keepOrder(line: Transport): void {
-  const deliver = line.onmessage;
-  line.onmessage = (message, extra) => {
-    if ('method' in message) deliver?.(message, extra);
-    else setImmediate(() => deliver?.(message, extra));
-  };
 }
 
 const tooSlow = 'the MCP server did not answer in time';

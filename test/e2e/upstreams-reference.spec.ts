@@ -49,7 +49,11 @@ describe('the reference servers', () => {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     children.push(child);
-    await once(child.stderr, 'data');
+    await eventually(
+      () => fetch(`http://127.0.0.1:${port}`).then(Boolean, () => false),
+      (isUp) => isUp,
+      20_000,
+    );
     return kind === 'sse'
       ? { url: `http://127.0.0.1:${port}/sse`, transport: 'sse' }
       : { url: `http://127.0.0.1:${port}/mcp` };
