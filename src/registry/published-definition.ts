@@ -3,6 +3,7 @@ import type { PublishedSkill } from '../protocol/a2a/published-card.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 import type { Definition, PublishedAbout, PublishedAgent } from './published.types.js';
 import type { ChangePublished } from './publishing.types.js';
+import { skillsOfTools, type ServersOfOrg } from './tool-servers.service.js';
 
 const usualModes = { input: ['text/plain', 'application/json', '*/*'], output: ['text/plain', 'application/json'] };
 
@@ -79,9 +80,24 @@ function skillOf({
   return { ...(skill as PublishedSkill), name, description: skill.description || name, tags };
 }
 
+/** What an agent is made of besides its row. */
+export interface Surroundings {
+  readonly org: OrgRef;
+  /** What the deployment says of unencrypted messages. */
+  readonly acceptsCleartext: boolean;
+  readonly servers: ServersOfOrg;
+  /** When it was looked at. */
+  readonly at: Date;
+}
+
 /** The agent as doors know it, with what is usual in the places of what was not said. Pure. */
-export function agentOf(row: PublishedAgentEntity, org: OrgRef, acceptsCleartext: boolean): PublishedAgent {
+export function agentOf(
+  row: PublishedAgentEntity,
+  { org, acceptsCleartext, servers, at }: Surroundings,
+): PublishedAgent {
   const { skills, inputModes, outputModes, ...about } = row.card;
+  const revision = `${row.id}.${row.revision}`;
+  const ofTools = skills.length > 0 ? undefined : skillsOfTools(row.executor, servers);
   return {
     ...about,
     id: row.id,
@@ -95,11 +111,11 @@ export function agentOf(row: PublishedAgentEntity, org: OrgRef, acceptsCleartext
     acceptCleartext: row.acceptCleartext ?? acceptsCleartext,
     publishToCard: row.publishToCard,
     history: row.history,
-    skills: skills.length > 0 ? skills : [chatWith(row)],
+    skills: ofTools ?? (skills.length > 0 ? skills : [chatWith(row)]),
     inputModes: inputModes.length > 0 ? inputModes : usualModes.input,
     outputModes: outputModes.length > 0 ? outputModes : usualModes.output,
-    updatedAt: row.updatedAt,
-    revision: `${row.id}.${row.revision}`,
+    updatedAt: ofTools ? at : row.updatedAt,
+    revision: ofTools ? `${revision}.${servers.version}` : revision,
   };
 }
 

@@ -9,6 +9,7 @@ export type ExecutorConfig =
   | { readonly kind: 'remote'; readonly agentId: string; readonly skillId?: string }
   | { readonly kind: 'http'; readonly url: string }
   | { readonly kind: 'mailbox' }
+  | { readonly kind: 'mcp-tool'; readonly serverId: string; readonly tool?: string }
   | { readonly kind: 'conformance' };
 
 /** Who declared an agent of ours; only those of the API are changed over the API. */

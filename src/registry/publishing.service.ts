@@ -5,7 +5,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { newId, type AgentId } from '../kernel/ids.js';
 import type { Tx } from '../platform/database/tx.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
-import { Vault } from '../platform/secrets/vault.js';
+import { ExecutorSecrets } from './executor-secrets.service.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 import { PublishedAgentStore } from './published-agent.store.js';
 import { definitionOf } from './published-definition.js';
@@ -35,7 +35,7 @@ export class PublishingService {
     private readonly checks: PublishedChecks,
     private readonly views: PublishedViews,
     private readonly acts: RegistryActs,
-    private readonly vault: Vault,
+    private readonly secrets: ExecutorSecrets,
     private readonly cursors: Cursors,
   ) {}
 
@@ -59,10 +59,11 @@ export class PublishingService {
       const scope = `published:${ctx.org.id}`;
       const [after] = query.cursor ? this.cursors.decode(scope, query.cursor, 1) : [];
       const rows = await this.store.findPage(ctx.org.id, query, after);
+      const views = await this.views.ofAll(rows, ctx.org);
       return pageOf(
         rows,
         query.limit,
-        (row) => this.views.of(row, ctx.org),
+        (row) => views.get(row.id)!,
         (row) => this.cursors.encode(scope, [row.name]),
       );
     });
@@ -166,10 +167,11 @@ export class PublishingService {
   }
 
   /** For http in the form of Standard Webhooks, 32 bytes in base64; for a mailbox with the id of its agent, so that it is found by it. */
-  private newSecret({ id, orgId }: Pick<PublishedAgentEntity, 'id' | 'orgId'>, { kind }: WithSecret) {
+  private newSecret(place: Pick<PublishedAgentEntity, 'id' | 'orgId'>, { kind }: WithSecret) {
     const bytes = randomBytes(32);
-    const secret = kind === 'http' ? `whsec_${bytes.toString('base64')}` : `mbx_${id}_${bytes.toString('base64url')}`;
-    return { secret, executorSecret: this.vault.seal(secret, { table: 'published_agents', row: id, org: orgId }) };
+    const secret =
+      kind === 'http' ? `whsec_${bytes.toString('base64')}` : `mbx_${place.id}_${bytes.toString('base64url')}`;
+    return { secret, executorSecret: this.secrets.seal(place, secret) };
   }
 
   private async known(ctx: CallContext, idOrName: string, tx?: Tx): Promise<PublishedAgentEntity> {
@@ -188,8 +190,8 @@ export class PublishingService {
     });
   }
 
-  private answer(ctx: CallContext, { row, secret }: Written): NewPublishedView {
-    return { ...this.views.of(row, ctx.org), ...(secret !== undefined && { secret }) };
+  private async answer(ctx: CallContext, { row, secret }: Written): Promise<NewPublishedView> {
+    return { ...(await this.views.of(row, ctx.org)), ...(secret !== undefined && { secret }) };
   }
 }
 

@@ -74,6 +74,11 @@ const Executor = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('remote'), agentId: text(200).min(1), skillId: text(256).min(1).optional() }),
   z.strictObject({ kind: z.literal('http'), url: text(2_048).min(1) }),
   z.strictObject({ kind: z.literal('mailbox') }),
+  z.strictObject({
+    kind: z.literal('mcp-tool'),
+    serverId: text(32).min(1),
+    tool: text(256).min(1).optional(),
+  }),
 ]);
 
 const parts = {

@@ -69,7 +69,7 @@ export const a2e = {
   'AE-65': done('seed', 'configured roots answer at once'),
   'AE-66': done('src', 'unknown requests of a server are refused'),
   'AE-67': planned('src', 'upstream MCP servers and A2E', 'call and ping time out with their codes'),
-  'AE-68': planned('src', 'upstream MCP servers and A2E', 'results keep text, images and failure'),
+  'AE-68': done('src', 'results keep text, images and failure'),
   'AE-69': planned('seed', 'upstream MCP servers and A2E', 'messages are dispatched by type'),
   'AE-70': planned('src', 'upstream MCP servers and A2E', 'every message is audited'),
   'AE-71': planned('seed', 'upstream MCP servers and A2E', 'the client of the reference works'),

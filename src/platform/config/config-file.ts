@@ -49,6 +49,7 @@ const executor = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('remote'), agentId: z.string(), skillId: z.string().optional() }),
   z.strictObject({ kind: z.literal('http'), url: z.string() }),
   z.strictObject({ kind: z.literal('mailbox') }),
+  z.strictObject({ kind: z.literal('mcp-tool'), serverId: z.string(), tool: z.string().optional() }),
 ]);
 const extension = z.strictObject({
   uri: z.string(),
