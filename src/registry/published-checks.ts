@@ -5,10 +5,8 @@ import { PublicUrl } from '../platform/http/public-url.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { AgentStore } from './agent.store.js';
 import { calledOf } from './published-names.js';
-import type { ChangePublished } from './publishing.types.js';
+import type { ChangePublished, GivenExecutor as Executor } from './publishing.types.js';
 import { ToolServers } from './tool-servers.service.js';
-
-type Executor = NonNullable<ChangePublished['executor']>;
 
 /** What an agent of ours has to agree with outside itself. */
 @Injectable()
@@ -42,7 +40,7 @@ export class PublishedChecks {
 
   /** A registered agent is kept by its id: its slug may be another's later. */
   private async executorOf(org: OrgRef, executor: Executor): Promise<Executor> {
-    if (executor.kind === 'http') this.safeFetch.check(executor.url);
+    if (executor.kind === 'http' || executor.kind === 'llm') this.safeFetch.check(executor.url);
     if (executor.kind === 'mcp-tool') await this.requireTool(org, executor);
     if (executor.kind !== 'remote') return executor;
     const agent = await this.agents.find(org.id, executor.agentId);

@@ -32,7 +32,7 @@ export class PublishedViews {
       name: row.name,
       handle: row.handle,
       description: row.description,
-      executor: row.executor,
+      executor: { ...row.executor },
       a2a_enabled: row.enabled,
       a2a_accept_cleartext: agent.acceptCleartext,
       publishToCard: row.publishToCard,

@@ -8,11 +8,11 @@ import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { ExecutorSecrets } from './executor-secrets.service.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 import { PublishedAgentStore } from './published-agent.store.js';
-import { definitionOf } from './published-definition.js';
+import { apiKeyOf, definitionOf } from './published-definition.js';
 import { PublishedChecks } from './published-checks.js';
 import { PublishedViews } from './published-views.js';
 import { RegistryActs } from './registry-acts.js';
-import type { Definition, ExecutorConfig, PublishedSource } from './published.types.js';
+import type { Definition, ExecutorConfig, LlmConfig, PublishedSource } from './published.types.js';
 import type {
   ChangePublished,
   NewPublishedView,
@@ -25,6 +25,13 @@ interface Written {
   readonly row: PublishedAgentEntity;
   /** Made by this change. */
   readonly secret?: string;
+}
+
+/** What an agent is to be; its key apart, for nobody who has the rest may see it. */
+export interface Wanted {
+  readonly definition: Definition;
+  /** Of a model: null for none, undefined to keep what there is. */
+  readonly apiKey?: string | null;
 }
 
 /** Administration of agents of our own. */
@@ -48,7 +55,7 @@ export class PublishingService {
       () => this.checks.admitted(ctx.org, input),
       async (tx, admitted) => {
         await this.store.lock(tx, ctx.org.id);
-        return this.insert(tx, ctx.org, definitionOf(admitted), 'api');
+        return this.insert(tx, ctx.org, 'api', { definition: definitionOf(admitted), apiKey: apiKeyOf(admitted) });
       },
     );
     return this.answer(ctx, written);
@@ -89,7 +96,7 @@ export class PublishingService {
         await this.store.lock(tx, ctx.org.id);
         // What another admin changed meanwhile stays: this change goes on top of the row as it is now.
         const row = await this.ofApi(ctx, idOrName, tx);
-        return this.update(tx, row, definitionOf(admitted, row));
+        return this.update(tx, row, { definition: definitionOf(admitted, row), apiKey: apiKeyOf(admitted) });
       },
     );
     return this.answer(ctx, written);
@@ -128,17 +135,17 @@ export class PublishingService {
   }
 
   /** Under the lock of the org. */
-  async insert(tx: Tx, org: OrgRef, definition: Definition, source: PublishedSource): Promise<Written> {
+  async insert(tx: Tx, org: OrgRef, source: PublishedSource, { definition, apiKey }: Wanted): Promise<Written> {
     const place = { id: newId<AgentId>(), orgId: org.id };
-    const { secret, executorSecret } = this.secretFor(place, definition);
+    const { secret, executorSecret } = this.secretFor(place, { definition, apiKey });
     const row = await this.store.insert(tx, { ...place, ...definition, source, executorSecret });
     this.tellChanged(tx, row);
     return { row, secret };
   }
 
   /** Under the lock of the org; an archived one is back. */
-  async update(tx: Tx, before: PublishedAgentEntity, definition: Definition): Promise<Written> {
-    const { secret, executorSecret } = this.secretFor(before, definition, before);
+  async update(tx: Tx, before: PublishedAgentEntity, { definition, apiKey }: Wanted): Promise<Written> {
+    const { secret, executorSecret } = this.secretFor(before, { definition, apiKey }, before);
     const row = await this.store.update(tx, before.id, { ...definition, executorSecret, archivedAt: null });
     this.tellChanged(tx, row);
     return { row, secret };
@@ -158,12 +165,36 @@ export class PublishingService {
   /** An executor keeps the secret it has; one of another kind gets its own, if its kind has any. */
   private secretFor(
     place: Pick<PublishedAgentEntity, 'id' | 'orgId'>,
-    { executor }: Definition,
+    { definition: { executor }, apiKey }: Wanted,
     before?: PublishedAgentEntity,
   ): { secret?: string; executorSecret: string | null } {
+    if (executor.kind === 'llm') return { executorSecret: this.keyFor(place, executor, apiKey, before) };
     if (!hasSecret(executor)) return { executorSecret: null };
     const known = before?.executor.kind === executor.kind ? before.executorSecret : null;
     return known ? { executorSecret: known } : this.newSecret(place, executor);
+  }
+
+  /** A key is for the origin that it was given for. Throws `unprocessable` for a new one without a word of its key. */
+  private keyFor(
+    place: Pick<PublishedAgentEntity, 'id' | 'orgId'>,
+    executor: LlmConfig,
+    apiKey: string | null | undefined,
+    before?: PublishedAgentEntity,
+  ): string | null {
+    if (apiKey !== undefined) return apiKey === null ? null : this.secrets.seal(place, apiKey);
+    if (before?.executor.kind !== 'llm' || before.executorSecret === null) return null;
+    if (new URL(before.executor.url).origin === new URL(executor.url).origin) return before.executorSecret;
+    throw new RialtoError('unprocessable', {
+      message: 'executor.apiKey: the key that is known was given for another address',
+      hint: 'give the key of this address, or null for none',
+      violations: [{ field: 'executor.apiKey', description: 'is required with another address' }],
+    });
+  }
+
+  /** Whether a model has this key, or none. */
+  hasKey(row: PublishedAgentEntity, apiKey: string | null | undefined): boolean {
+    if (row.executor.kind !== 'llm' || row.executorSecret === null) return !apiKey;
+    return this.secrets.open(row, row.executorSecret).reveal() === apiKey;
   }
 
   /** For http in the form of Standard Webhooks, 32 bytes in base64; for a mailbox with the id of its agent, so that it is found by it. */

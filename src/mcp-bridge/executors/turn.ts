@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { dispatchedSkill } from '../../registry/own-routing.service.js';
 import type { TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 
-export const working: TaskUpdate = { status: { state: 'TASK_STATE_WORKING' } };
+export const working = { status: { state: 'TASK_STATE_WORKING' } } as const satisfies TaskUpdate;
 
 /** Which of the messages of its caller a run of a task answers, counted from 0. */
 export function turnOf({ task, message }: Pick<TaskRun, 'task' | 'message'>): number {
