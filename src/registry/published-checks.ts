@@ -57,7 +57,8 @@ export class PublishedChecks {
   ): Promise<void> {
     const known = (await this.servers.of(id)).tools.get(serverId);
     if (!known) throw refused('executor.serverId', `there is no MCP server "${serverId}" in this org`);
-    if (tool !== undefined && !known.some(({ name }) => name === tool))
+    // A server that is declared may not have been reached yet.
+    if (tool !== undefined && known.length > 0 && !known.some(({ name }) => name === tool))
       throw refused('executor.tool', `the MCP server "${serverId}" has no tool "${tool}"`);
   }
 }

@@ -282,11 +282,22 @@ describe('a tool that asks before it answers', () => {
     });
   });
 
-  it('is refused by the tool itself where the server asks in the middle of a call', async () => {
+  it('may ask in the middle of its call, as servers of the 2025 era do', async () => {
     const send = await worker('legacy');
     const parts = [{ data: { message: 'who?' } }];
-    const task = await send('', { metadata: { skillId: 'test_elicitation' }, parts });
-    expect(task.status.state).toBe('TASK_STATE_FAILED');
+    const asked = await send('', { metadata: { skillId: 'test_elicitation' }, parts });
+    expect(asked.status).toMatchObject({
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      message: { parts: [{ text: 'who?' }], metadata: { requestedSchema: { type: 'object' } } },
+    });
+    const { id: taskId } = asked;
+    const vague = await send('Ada', { taskId });
+    expect(vague.status).toMatchObject({
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      message: { parts: [{ text: expect.stringContaining('data part') }] },
+    });
+    const done = await send('', { taskId, parts: [{ data: { username: 'ada', email: 'a@b.c' } }] });
+    expect(done.artifacts[0].parts[0].text).toContain('"username":"ada"');
   });
 });
 
