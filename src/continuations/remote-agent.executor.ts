@@ -6,7 +6,7 @@ import { isJsonObject, storableText, type Json, type JsonObject } from '../kerne
 import { keptJson } from '../platform/secrets/kept-json.js';
 import type { StreamResponse } from '../protocol/a2a/model.js';
 import { canonicalName } from '../protocol/mcp/tool-names.js';
-import { dispatchMember } from '../registry/own-routing.service.js';
+import { dispatchedSkill } from '../registry/own-routing.service.js';
 import type { ExecutorConfig } from '../registry/published.types.js';
 import { RegistryService } from '../registry/registry.service.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
@@ -110,8 +110,8 @@ export class RemoteAgentExecutor implements TaskExecutor {
     const { byId, bySlug } = await this.registry.snapshot(run.agent.org.id);
     const agent = byId.get(agentId) ?? bySlug.get(agentId);
     if (!agent) throw new RialtoError('not_found', { message: 'the agent behind this one is no longer registered' });
-    const dispatch = dispatchOf(run.task.metadata);
-    const skill = skillOf(agent, run.message.metadata?.skillId ?? dispatch?.skillId, skillId);
+    const dispatched = dispatchedSkill(run.task.metadata);
+    const skill = skillOf(agent, run.message.metadata?.skillId ?? dispatched, skillId);
     return {
       agent,
       skillId: skill,
@@ -120,7 +120,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
       timeoutMs: agent.row.timeoutMs ?? callTimeoutMs,
       signal: run.signal,
       args: argsOf(run),
-      ...(dispatch && {
+      ...(dispatched !== undefined && {
         dispatch: {
           workType: `transparent:${storableText(skill, 200)}`,
           input: keptJson(run.message.parts as unknown as Json),
@@ -136,12 +136,6 @@ function argsOf({ agent, task }: Pick<TaskRun, 'agent' | 'task'>): JsonObject | 
   const isAdopted = agent.id === (agent.executor as RemoteConfig).agentId;
   const args = isAdopted ? task.history[0]?.parts[0]?.data : undefined;
   return isJsonObject(args) ? args : undefined;
-}
-
-/** What was decided of a task whose caller named no agent. */
-function dispatchOf(metadata: JsonObject | undefined): JsonObject | undefined {
-  const decided = metadata?.[dispatchMember];
-  return isJsonObject(decided) ? decided : undefined;
 }
 
 /** The skill that the caller, or the choice of the agent, names if the remote has it, else the configured one, else its first. */

@@ -2,6 +2,10 @@ import { Injectable, Module, type BeforeApplicationShutdown, type OnModuleInit }
 import { A2AClientModule } from '../a2a-client/a2a-client.module.js';
 import { ContinuationsModule } from '../continuations/continuations.module.js';
 import { McpTasks } from './mcp-tasks.service.js';
+import { LlmExecutor } from './executors/llm.executor.js';
+import { LlmTools } from './executors/llm-tools.js';
+import { ModelClient } from './executors/model-client.js';
+import { McpToolExecutor } from './executors/mcp-tool.executor.js';
 import { ServerFeatures } from './server-features.js';
 import { ServerTools } from './server-tools.js';
 import { ToolCatalogues } from './tool-catalogues.js';
@@ -29,6 +33,7 @@ import { ToolDesk } from './tool-desk.service.js';
 import { ToolSet } from './tool-set.js';
 import { ToolsController } from './tools.controller.js';
 import { ToolsService } from './tools.service.js';
+import { TaskExecutors } from '../tasks/task-executors.service.js';
 import { TasksModule } from '../tasks/tasks.module.js';
 import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
 import { UpstreamsModule } from '../upstreams/upstreams.module.js';
@@ -109,7 +114,25 @@ class McpSessionSweeper implements Sweeper {
   }
 }
 
-/** Room 13: MCP clients come in; each agent skill, and each tool of an MCP server, is a tool; resources and prompts are those of MCP servers. */
+/** Takes up the work of agents of ours that tools and models do. */
+@Injectable()
+class AgentExecutors implements OnModuleInit {
+  constructor(
+    private readonly executors: TaskExecutors,
+    private readonly tool: McpToolExecutor,
+    private readonly llm: LlmExecutor,
+  ) {}
+
+  onModuleInit(): void {
+    this.executors.add(this.tool);
+    this.executors.add(this.llm);
+  }
+}
+
+/**
+ * Room 13: MCP clients come in; each agent skill, and each tool of an MCP server, is a tool; resources
+ * and prompts are those of MCP servers. Agents of ours whose work tools or models do.
+ */
 @Module({
   imports: [A2AClientModule, ContinuationsModule, PolicyModule, RegistryModule, TasksModule, UpstreamsModule],
   controllers: [ToolsController],
@@ -135,6 +158,11 @@ class McpSessionSweeper implements Sweeper {
     ServerFeatures,
     ServerTools,
     ToolCatalogues,
+    McpToolExecutor,
+    AgentExecutors,
+    LlmExecutor,
+    LlmTools,
+    ModelClient,
     McpListener,
     McpSessionSweeper,
   ],

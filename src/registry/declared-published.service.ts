@@ -9,9 +9,9 @@ import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { conformanceAgent } from './conformance-agent.js';
 import { PublishedAgentStore } from './published-agent.store.js';
 import { PublishedChecks } from './published-checks.js';
-import { definitionOf } from './published-definition.js';
+import { apiKeyOf, definitionOf } from './published-definition.js';
 import type { Definition, PublishedSource } from './published.types.js';
-import { PublishingService } from './publishing.service.js';
+import { PublishingService, type Wanted } from './publishing.service.js';
 import { PublishAgent } from './publishing.types.js';
 
 /** An agent that a file or a folder declares: its members, not yet checked, or why they cannot be read. */
@@ -42,17 +42,18 @@ export class DeclaredPublished {
     const { configFile, RIALTO_CONFORMANCE_AGENT: profile } = this.settings;
     const declared = configFile.published.map(({ apiKey: _secret, ...members }) => ({ name: members.name, members }));
     await this.declare(org, 'config', declared);
-    await this.align(org, 'conformance', profile ? [conformanceAgent(profile)] : [], []);
+    await this.align(org, 'conformance', profile ? [{ definition: conformanceAgent(profile) }] : [], []);
   }
 
   /** Makes the agents of one source be those that are declared; a bad declaration is logged and leaves its agent as it was. */
   async declare(org: OrgRef, source: PublishedSource, declared: readonly Declared[]): Promise<void> {
-    const wanted = new Map<string, Definition>();
+    const wanted = new Map<string, Wanted>();
     const bad: Refused[] = [];
     for (const agent of declared) {
       try {
         if (wanted.has(agent.name)) throw new RialtoError('slug_taken', { message: 'another one has this name' });
-        wanted.set(agent.name, definitionOf(await this.checks.admitted(org, accepted(agent))));
+        const given = await this.checks.admitted(org, accepted(agent));
+        wanted.set(agent.name, { definition: definitionOf(given), apiKey: apiKeyOf(given) ?? null });
       } catch (error) {
         bad.push([agent.name, refusal(error)]);
       }
@@ -60,33 +61,30 @@ export class DeclaredPublished {
     await this.align(org, source, [...wanted.values()], bad);
   }
 
-  private async align(
-    org: OrgRef,
-    source: PublishedSource,
-    wanted: readonly Definition[],
-    bad: Refused[],
-  ): Promise<void> {
-    const kept = new Set([...wanted.map(({ name }) => name), ...bad.map(([name]) => name)]);
+  private async align(org: OrgRef, source: PublishedSource, wanted: readonly Wanted[], bad: Refused[]): Promise<void> {
+    const kept = new Set([...wanted.map(({ definition: { name } }) => name), ...bad.map(([name]) => name)]);
     await this.txs.run(async (tx) => {
       await this.store.lock(tx, org.id);
       const rows = (await this.store.findAll(org.id, tx)).filter((row) => row.source === source);
       for (const row of rows) if (!kept.has(row.name)) await this.publishing.archiveRow(tx, row);
-      for (const definition of wanted) {
+      for (const one of wanted) {
         try {
-          await this.put(tx, org, source, definition);
+          await this.put(tx, org, source, one);
         } catch (error) {
-          bad.push([definition.name, refusal(error)]);
+          bad.push([one.definition.name, refusal(error)]);
         }
       }
     });
     this.complain(source, bad);
   }
 
-  private async put(tx: Tx, org: OrgRef, source: PublishedSource, definition: Definition): Promise<void> {
+  private async put(tx: Tx, org: OrgRef, source: PublishedSource, wanted: Wanted): Promise<void> {
+    const { definition, apiKey } = wanted;
     const known = await this.store.find(org.id, definition.name, tx);
     const row = known?.source === source ? known : await this.store.findArchived(tx, org.id, definition.name, source);
-    if (!row) await this.publishing.insert(tx, org, definition, source);
-    else if (row.archivedAt || !isSame(row, definition)) await this.publishing.update(tx, row, definition);
+    if (!row) await this.publishing.insert(tx, org, source, wanted);
+    else if (row.archivedAt || !isSame(row, definition) || !this.publishing.hasKey(row, apiKey))
+      await this.publishing.update(tx, row, wanted);
   }
 
   /** Logs what is wrong and was not at the last look. */

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { OrgId } from '../kernel/ids.js';
-import type { JsonObject } from '../kernel/json.js';
+import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import { DispatchStore, type AgentRecord } from './dispatch.store.js';
 import type { PublishedAgent } from './published.types.js';
 import { RegistryService, type AgentSnapshot } from './registry.service.js';
@@ -12,6 +12,12 @@ import { weigh } from './routing/weight.js';
 
 /** The member of a task's metadata that says which agent was chosen for it, and why. */
 export const dispatchMember = 'rialto/dispatch';
+
+/** The skill that the metadata of a task, whose caller named no agent, says was chosen. */
+export function dispatchedSkill(metadata: JsonObject | undefined): string | undefined {
+  const decided = metadata?.[dispatchMember];
+  return isJsonObject(decided) && typeof decided.skillId === 'string' ? decided.skillId : undefined;
+}
 
 /** An agent of ours that may be chosen, or why not. */
 export interface OwnCandidate {

@@ -5,9 +5,8 @@ import { PublicUrl } from '../platform/http/public-url.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { AgentStore } from './agent.store.js';
 import { calledOf } from './published-names.js';
-import type { ChangePublished } from './publishing.types.js';
-
-type Executor = NonNullable<ChangePublished['executor']>;
+import type { ChangePublished, GivenExecutor as Executor } from './publishing.types.js';
+import { ToolServers } from './tool-servers.service.js';
 
 /** What an agent of ours has to agree with outside itself. */
 @Injectable()
@@ -16,9 +15,13 @@ export class PublishedChecks {
     private readonly agents: AgentStore,
     private readonly safeFetch: SafeFetch,
     private readonly publicUrl: PublicUrl,
+    private readonly servers: ToolServers,
   ) {}
 
-  /** What was given, as it is stored. Throws `invalid_params` for an unknown agent, `url_not_allowed` as registration does. */
+  /**
+   * What was given, as it is stored. Throws `invalid_params` for an unknown agent, `unprocessable` for an unknown MCP server or tool,
+   * `url_not_allowed` as registration does.
+   */
   async admitted<Given extends ChangePublished>(org: OrgRef, given: Given): Promise<Given> {
     const { handle, executor } = given;
     return {
@@ -37,7 +40,8 @@ export class PublishedChecks {
 
   /** A registered agent is kept by its id: its slug may be another's later. */
   private async executorOf(org: OrgRef, executor: Executor): Promise<Executor> {
-    if (executor.kind === 'http') this.safeFetch.check(executor.url);
+    if (executor.kind === 'http' || executor.kind === 'llm') this.safeFetch.check(executor.url);
+    if (executor.kind === 'mcp-tool') await this.requireTool(org, executor);
     if (executor.kind !== 'remote') return executor;
     const agent = await this.agents.find(org.id, executor.agentId);
     if (agent) return { ...executor, agentId: agent.id };
@@ -46,4 +50,23 @@ export class PublishedChecks {
       violations: [{ field: 'executor.agentId', description: 'names no registered agent of this org' }],
     });
   }
+
+  private async requireTool(
+    { id }: OrgRef,
+    { serverId, tool }: Extract<Executor, { kind: 'mcp-tool' }>,
+  ): Promise<void> {
+    const known = (await this.servers.of(id)).tools.get(serverId);
+    if (!known) throw refused('executor.serverId', `there is no MCP server "${serverId}" in this org`);
+    // A server that is declared may not have been reached yet.
+    if (tool !== undefined && known.length > 0 && !known.some(({ name }) => name === tool))
+      throw refused('executor.tool', `the MCP server "${serverId}" has no tool "${tool}"`);
+  }
+}
+
+function refused(field: string, description: string): RialtoError {
+  return new RialtoError('unprocessable', {
+    message: `${field}: ${description}`,
+    hint: 'GET /api/mcp/servers lists the MCP servers and their tools',
+    violations: [{ field, description }],
+  });
 }

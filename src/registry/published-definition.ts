@@ -1,8 +1,9 @@
 import type { OrgRef } from '../kernel/call-context.js';
 import type { PublishedSkill } from '../protocol/a2a/published-card.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
-import type { Definition, PublishedAbout, PublishedAgent } from './published.types.js';
-import type { ChangePublished } from './publishing.types.js';
+import type { Definition, ExecutorConfig, PublishedAbout, PublishedAgent } from './published.types.js';
+import type { ChangePublished, GivenExecutor } from './publishing.types.js';
+import { skillsOfTools, type ServersOfOrg } from './tool-servers.service.js';
 
 const usualModes = { input: ['text/plain', 'application/json', '*/*'], output: ['text/plain', 'application/json'] };
 
@@ -35,13 +36,25 @@ export function definitionOf(given: ChangePublished, before: Definition = blank)
     name: given.name ?? before.name,
     handle: given.handle === undefined ? before.handle : given.handle,
     description: given.description ?? before.description,
-    executor: given.executor ?? before.executor,
+    executor: given.executor ? withoutKey(given.executor) : before.executor,
     enabled: given.a2a_enabled ?? before.enabled,
     acceptCleartext: given.a2a_accept_cleartext === undefined ? before.acceptCleartext : given.a2a_accept_cleartext,
     publishToCard: given.publishToCard ?? given.trust?.publish_to_a2a ?? before.publishToCard,
     history: given.history ?? before.history,
     card: aboutOf(given, before.card),
   };
+}
+
+/** As it is stored: its key is a secret. */
+function withoutKey(executor: GivenExecutor): ExecutorConfig {
+  if (executor.kind !== 'llm') return executor;
+  const { apiKey: _, ...config } = executor;
+  return config;
+}
+
+/** The key that was given with an executor; null to have none, undefined to keep what there is. */
+export function apiKeyOf({ executor }: Pick<ChangePublished, 'executor'>): string | null | undefined {
+  return executor?.kind === 'llm' ? executor.apiKey : undefined;
 }
 
 function aboutOf(given: ChangePublished, before: PublishedAbout): PublishedAbout {
@@ -79,9 +92,24 @@ function skillOf({
   return { ...(skill as PublishedSkill), name, description: skill.description || name, tags };
 }
 
+/** What an agent is made of besides its row. */
+export interface Surroundings {
+  readonly org: OrgRef;
+  /** What the deployment says of unencrypted messages. */
+  readonly acceptsCleartext: boolean;
+  readonly servers: ServersOfOrg;
+  /** When it was looked at. */
+  readonly at: Date;
+}
+
 /** The agent as doors know it, with what is usual in the places of what was not said. Pure. */
-export function agentOf(row: PublishedAgentEntity, org: OrgRef, acceptsCleartext: boolean): PublishedAgent {
+export function agentOf(
+  row: PublishedAgentEntity,
+  { org, acceptsCleartext, servers, at }: Surroundings,
+): PublishedAgent {
   const { skills, inputModes, outputModes, ...about } = row.card;
+  const revision = `${row.id}.${row.revision}`;
+  const ofTools = skills.length > 0 ? undefined : skillsOfTools(row.executor, servers);
   return {
     ...about,
     id: row.id,
@@ -95,11 +123,11 @@ export function agentOf(row: PublishedAgentEntity, org: OrgRef, acceptsCleartext
     acceptCleartext: row.acceptCleartext ?? acceptsCleartext,
     publishToCard: row.publishToCard,
     history: row.history,
-    skills: skills.length > 0 ? skills : [chatWith(row)],
+    skills: ofTools ?? (skills.length > 0 ? skills : [chatWith(row)]),
     inputModes: inputModes.length > 0 ? inputModes : usualModes.input,
     outputModes: outputModes.length > 0 ? outputModes : usualModes.output,
-    updatedAt: row.updatedAt,
-    revision: `${row.id}.${row.revision}`,
+    updatedAt: ofTools ? at : row.updatedAt,
+    revision: ofTools ? `${revision}.${servers.version}` : revision,
   };
 }
 

@@ -1,28 +1,38 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { OrgRef } from '../kernel/call-context.js';
-import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 import { PublishedCards } from './published-cards.js';
-import { agentOf } from './published-definition.js';
+import { PublishedLoader } from './published-loader.js';
+import type { PublishedAgent } from './published.types.js';
 import type { PublishedView } from './publishing.types.js';
 
 /** Agents of our own as the API shows them. */
 @Injectable()
 export class PublishedViews {
   constructor(
-    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly loader: PublishedLoader,
     private readonly cards: PublishedCards,
   ) {}
 
-  of(row: PublishedAgentEntity, org: OrgRef): PublishedView {
-    const agent = agentOf(row, org, this.settings.RIALTO_A2A_ACCEPT_CLEARTEXT);
+  async of(row: PublishedAgentEntity, org: OrgRef): Promise<PublishedView> {
+    const [agent] = await this.loader.agentsOf([row], org);
+    return this.view(row, agent!);
+  }
+
+  /** By their ids. */
+  async ofAll(rows: readonly PublishedAgentEntity[], org: OrgRef): Promise<Map<string, PublishedView>> {
+    const agents = await this.loader.agentsOf(rows, org);
+    return new Map(rows.map((row, index) => [row.id, this.view(row, agents[index]!)]));
+  }
+
+  private view(row: PublishedAgentEntity, agent: PublishedAgent): PublishedView {
     return {
       id: row.id,
       orgId: row.orgId,
       name: row.name,
       handle: row.handle,
       description: row.description,
-      executor: row.executor,
+      executor: { ...row.executor },
       a2a_enabled: row.enabled,
       a2a_accept_cleartext: agent.acceptCleartext,
       publishToCard: row.publishToCard,
@@ -40,7 +50,7 @@ export class PublishedViews {
       protocolVersions: [...agent.versions],
       history: row.history,
       source: row.source,
-      urls: this.cards.urlsOf({ name: row.name, handle: row.handle, org }),
+      urls: this.cards.urlsOf({ name: row.name, handle: row.handle, org: agent.org }),
       createdAt: row.createdAt.toISOString(),
       updatedAt: row.updatedAt.toISOString(),
     };

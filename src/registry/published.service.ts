@@ -6,13 +6,12 @@ import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
 import { PublicUrl } from '../platform/http/public-url.js';
-import { Vault, type Secret } from '../platform/secrets/vault.js';
 import { defaultOrg } from '../policy/auth/auth.service.js';
 import { OrgDirectory } from '../policy/auth/org-directory.service.js';
 import type { BuiltCard } from './card-cache.js';
 import { PublishedAgentStore } from './published-agent.store.js';
 import { PublishedCards, type CardWish } from './published-cards.js';
-import { agentOf } from './published-definition.js';
+import { PublishedLoader } from './published-loader.js';
 import { byWord, calledOf, type Called } from './published-names.js';
 import type { PublishedAgent } from './published.types.js';
 
@@ -33,7 +32,7 @@ export interface PublishedSnapshot {
 @Injectable()
 export class PublishedService {
   private readonly snapshots = new SnapshotCache<PublishedSnapshot>({
-    probe: (org) => this.store.version(org),
+    probe: (org) => this.loader.version(org),
     load: (org, version) => this.load(org as OrgId, version),
   });
   /** Whose an agent is never changes. */
@@ -44,10 +43,10 @@ export class PublishedService {
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly store: PublishedAgentStore,
+    private readonly loader: PublishedLoader,
     private readonly orgs: OrgDirectory,
     private readonly cards: PublishedCards,
     private readonly publicUrl: PublicUrl,
-    private readonly vault: Vault,
   ) {}
 
   snapshot(org: OrgId): Promise<PublishedSnapshot> {
@@ -82,12 +81,6 @@ export class PublishedService {
         ? agents.find(({ executor, enabled }) => enabled && executor.kind === 'conformance')
         : undefined;
     return conformance ?? (entry.defaultAgent === null ? undefined : words.get(entry.defaultAgent));
-  }
-
-  /** What an `http` executor signs its calls with (`whsec_…`), and a `mailbox` is opened by (`mbx_…`); undefined for others. */
-  async secretOf(id: AgentId): Promise<Secret | undefined> {
-    const found = await this.store.sealedSecret(id);
-    return found && this.vault.open(found.sealed, { table: 'published_agents', row: id, org: found.orgId });
   }
 
   /** The static bearer that opens the doors of this agent alone: `apiKeyEnv` of its declaration (AN-95, AN-96). */
@@ -134,6 +127,12 @@ export class PublishedService {
     this.snapshots.expire(orgId);
   }
 
+  /** The skills of some agents are the tools of an MCP server. */
+  @OnNotice('upstream.changed')
+  serverChanged({ orgId }: Notice<'upstream.changed'>): void {
+    this.snapshots.expire(orgId);
+  }
+
   private peek({ word, host, whole }: Called, org?: OrgRef): PublishedAgent | null | undefined {
     const named = host === undefined ? null : this.orgs.peek(host);
     if (named === undefined) return undefined;
@@ -165,9 +164,7 @@ export class PublishedService {
   }
 
   private async load(id: OrgId, version: string): Promise<PublishedSnapshot> {
-    const [org, rows] = await Promise.all([this.orgs.byId(id), this.store.findAll(id)]);
-    const acceptsCleartext = this.settings.RIALTO_A2A_ACCEPT_CLEARTEXT;
-    const agents = org ? rows.map((row) => agentOf(row, org, acceptsCleartext)) : [];
+    const agents = await this.loader.load(id);
     for (const agent of agents) this.orgOf.set(agent.id, id);
     return {
       version,

@@ -9,7 +9,25 @@ export type ExecutorConfig =
   | { readonly kind: 'remote'; readonly agentId: string; readonly skillId?: string }
   | { readonly kind: 'http'; readonly url: string }
   | { readonly kind: 'mailbox' }
+  | { readonly kind: 'mcp-tool'; readonly serverId: string; readonly tool?: string }
+  | LlmConfig
   | { readonly kind: 'conformance' };
+
+/** A model behind an OpenAI-compatible endpoint; its key, if it has one, is the sealed secret of the agent. */
+export interface LlmConfig {
+  readonly kind: 'llm';
+  /** What `/chat/completions` is added to. */
+  readonly url: string;
+  readonly model: string;
+  readonly system?: string;
+  /** Names of the org's tools, or patterns with `*`; none when absent. */
+  readonly tools?: readonly string[];
+  /** For each message: how often the model is asked, how long in all, and how much it may say. */
+  readonly maxSteps?: number;
+  readonly maxSeconds?: number;
+  readonly maxTokens?: number;
+  readonly temperature?: number;
+}
 
 /** Who declared an agent of ours; only those of the API are changed over the API. */
 export type PublishedSource = 'api' | 'config' | 'folder' | 'conformance';

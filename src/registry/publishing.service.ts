@@ -5,14 +5,14 @@ import { RialtoError } from '../kernel/errors.js';
 import { newId, type AgentId } from '../kernel/ids.js';
 import type { Tx } from '../platform/database/tx.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
-import { Vault } from '../platform/secrets/vault.js';
+import { ExecutorSecrets } from './executor-secrets.service.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 import { PublishedAgentStore } from './published-agent.store.js';
-import { definitionOf } from './published-definition.js';
+import { apiKeyOf, definitionOf } from './published-definition.js';
 import { PublishedChecks } from './published-checks.js';
 import { PublishedViews } from './published-views.js';
 import { RegistryActs } from './registry-acts.js';
-import type { Definition, ExecutorConfig, PublishedSource } from './published.types.js';
+import type { Definition, ExecutorConfig, LlmConfig, PublishedSource } from './published.types.js';
 import type {
   ChangePublished,
   NewPublishedView,
@@ -27,6 +27,13 @@ interface Written {
   readonly secret?: string;
 }
 
+/** What an agent is to be; its key apart, for nobody who has the rest may see it. */
+export interface Wanted {
+  readonly definition: Definition;
+  /** Of a model: null for none, undefined to keep what there is. */
+  readonly apiKey?: string | null;
+}
+
 /** Administration of agents of our own. */
 @Injectable()
 export class PublishingService {
@@ -35,7 +42,7 @@ export class PublishingService {
     private readonly checks: PublishedChecks,
     private readonly views: PublishedViews,
     private readonly acts: RegistryActs,
-    private readonly vault: Vault,
+    private readonly secrets: ExecutorSecrets,
     private readonly cursors: Cursors,
   ) {}
 
@@ -48,7 +55,7 @@ export class PublishingService {
       () => this.checks.admitted(ctx.org, input),
       async (tx, admitted) => {
         await this.store.lock(tx, ctx.org.id);
-        return this.insert(tx, ctx.org, definitionOf(admitted), 'api');
+        return this.insert(tx, ctx.org, 'api', { definition: definitionOf(admitted), apiKey: apiKeyOf(admitted) });
       },
     );
     return this.answer(ctx, written);
@@ -59,10 +66,11 @@ export class PublishingService {
       const scope = `published:${ctx.org.id}`;
       const [after] = query.cursor ? this.cursors.decode(scope, query.cursor, 1) : [];
       const rows = await this.store.findPage(ctx.org.id, query, after);
+      const views = await this.views.ofAll(rows, ctx.org);
       return pageOf(
         rows,
         query.limit,
-        (row) => this.views.of(row, ctx.org),
+        (row) => views.get(row.id)!,
         (row) => this.cursors.encode(scope, [row.name]),
       );
     });
@@ -88,7 +96,7 @@ export class PublishingService {
         await this.store.lock(tx, ctx.org.id);
         // What another admin changed meanwhile stays: this change goes on top of the row as it is now.
         const row = await this.ofApi(ctx, idOrName, tx);
-        return this.update(tx, row, definitionOf(admitted, row));
+        return this.update(tx, row, { definition: definitionOf(admitted, row), apiKey: apiKeyOf(admitted) });
       },
     );
     return this.answer(ctx, written);
@@ -127,17 +135,17 @@ export class PublishingService {
   }
 
   /** Under the lock of the org. */
-  async insert(tx: Tx, org: OrgRef, definition: Definition, source: PublishedSource): Promise<Written> {
+  async insert(tx: Tx, org: OrgRef, source: PublishedSource, { definition, apiKey }: Wanted): Promise<Written> {
     const place = { id: newId<AgentId>(), orgId: org.id };
-    const { secret, executorSecret } = this.secretFor(place, definition);
+    const { secret, executorSecret } = this.secretFor(place, { definition, apiKey });
     const row = await this.store.insert(tx, { ...place, ...definition, source, executorSecret });
     this.tellChanged(tx, row);
     return { row, secret };
   }
 
   /** Under the lock of the org; an archived one is back. */
-  async update(tx: Tx, before: PublishedAgentEntity, definition: Definition): Promise<Written> {
-    const { secret, executorSecret } = this.secretFor(before, definition, before);
+  async update(tx: Tx, before: PublishedAgentEntity, { definition, apiKey }: Wanted): Promise<Written> {
+    const { secret, executorSecret } = this.secretFor(before, { definition, apiKey }, before);
     const row = await this.store.update(tx, before.id, { ...definition, executorSecret, archivedAt: null });
     this.tellChanged(tx, row);
     return { row, secret };
@@ -157,19 +165,44 @@ export class PublishingService {
   /** An executor keeps the secret it has; one of another kind gets its own, if its kind has any. */
   private secretFor(
     place: Pick<PublishedAgentEntity, 'id' | 'orgId'>,
-    { executor }: Definition,
+    { definition: { executor }, apiKey }: Wanted,
     before?: PublishedAgentEntity,
   ): { secret?: string; executorSecret: string | null } {
+    if (executor.kind === 'llm') return { executorSecret: this.keyFor(place, executor, apiKey, before) };
     if (!hasSecret(executor)) return { executorSecret: null };
     const known = before?.executor.kind === executor.kind ? before.executorSecret : null;
     return known ? { executorSecret: known } : this.newSecret(place, executor);
   }
 
+  /** A key is for the origin that it was given for. Throws `unprocessable` for a new one without a word of its key. */
+  private keyFor(
+    place: Pick<PublishedAgentEntity, 'id' | 'orgId'>,
+    executor: LlmConfig,
+    apiKey: string | null | undefined,
+    before?: PublishedAgentEntity,
+  ): string | null {
+    if (apiKey !== undefined) return apiKey === null ? null : this.secrets.seal(place, apiKey);
+    if (before?.executor.kind !== 'llm' || before.executorSecret === null) return null;
+    if (new URL(before.executor.url).origin === new URL(executor.url).origin) return before.executorSecret;
+    throw new RialtoError('unprocessable', {
+      message: 'executor.apiKey: the key that is known was given for another address',
+      hint: 'give the key of this address, or null for none',
+      violations: [{ field: 'executor.apiKey', description: 'is required with another address' }],
+    });
+  }
+
+  /** Whether a model has this key, or none. */
+  hasKey(row: PublishedAgentEntity, apiKey: string | null | undefined): boolean {
+    if (row.executor.kind !== 'llm' || row.executorSecret === null) return !apiKey;
+    return this.secrets.open(row, row.executorSecret).reveal() === apiKey;
+  }
+
   /** For http in the form of Standard Webhooks, 32 bytes in base64; for a mailbox with the id of its agent, so that it is found by it. */
-  private newSecret({ id, orgId }: Pick<PublishedAgentEntity, 'id' | 'orgId'>, { kind }: WithSecret) {
+  private newSecret(place: Pick<PublishedAgentEntity, 'id' | 'orgId'>, { kind }: WithSecret) {
     const bytes = randomBytes(32);
-    const secret = kind === 'http' ? `whsec_${bytes.toString('base64')}` : `mbx_${id}_${bytes.toString('base64url')}`;
-    return { secret, executorSecret: this.vault.seal(secret, { table: 'published_agents', row: id, org: orgId }) };
+    const secret =
+      kind === 'http' ? `whsec_${bytes.toString('base64')}` : `mbx_${place.id}_${bytes.toString('base64url')}`;
+    return { secret, executorSecret: this.secrets.seal(place, secret) };
   }
 
   private async known(ctx: CallContext, idOrName: string, tx?: Tx): Promise<PublishedAgentEntity> {
@@ -188,8 +221,8 @@ export class PublishingService {
     });
   }
 
-  private answer(ctx: CallContext, { row, secret }: Written): NewPublishedView {
-    return { ...this.views.of(row, ctx.org), ...(secret !== undefined && { secret }) };
+  private async answer(ctx: CallContext, { row, secret }: Written): Promise<NewPublishedView> {
+    return { ...(await this.views.of(row, ctx.org)), ...(secret !== undefined && { secret }) };
   }
 }
 

@@ -74,7 +74,29 @@ const Executor = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('remote'), agentId: text(200).min(1), skillId: text(256).min(1).optional() }),
   z.strictObject({ kind: z.literal('http'), url: text(2_048).min(1) }),
   z.strictObject({ kind: z.literal('mailbox') }),
+  z.strictObject({
+    kind: z.literal('mcp-tool'),
+    serverId: text(32).min(1),
+    tool: text(256).min(1).optional(),
+  }),
+  z.strictObject({
+    kind: z.literal('llm'),
+    url: text(2_048).min(1),
+    model: text(256).min(1),
+    /** Sealed, and never shown; null takes it away. */
+    apiKey: text(4_096)
+      .regex(/^[\x21-\x7e]+$/, { message: 'must be visible ASCII characters' })
+      .nullable()
+      .optional(),
+    system: text(100_000).optional(),
+    tools: texts(100, 256).optional(),
+    maxSteps: z.number().int().min(1).max(50).optional(),
+    maxSeconds: z.number().int().min(1).max(3_600).optional(),
+    maxTokens: z.number().int().min(1).max(1_000_000).optional(),
+    temperature: z.number().min(0).max(2).optional(),
+  }),
 ]);
+export type GivenExecutor = z.output<typeof Executor>;
 
 const parts = {
   skills: Skills.optional(),

@@ -21,6 +21,7 @@ import { Declarations } from './declarations.service.js';
 import { DispatchLogController } from './dispatch-log.controller.js';
 import { DispatchLogService } from './dispatch-log.service.js';
 import { DispatchStore } from './dispatch.store.js';
+import { ExecutorSecrets } from './executor-secrets.service.js';
 import { DeclaredPublished } from './declared-published.service.js';
 import { DeclaredAgents } from './declared-agents.service.js';
 import { OwnRouting } from './own-routing.service.js';
@@ -29,12 +30,14 @@ import { PublishedAgentStore } from './published-agent.store.js';
 import { PublishedCards } from './published-cards.js';
 import { PublishedChecks } from './published-checks.js';
 import { PublishedController } from './published.controller.js';
+import { PublishedLoader } from './published-loader.js';
 import { PublishedViews } from './published-views.js';
 import { PublishedService } from './published.service.js';
 import { PublishingService } from './publishing.service.js';
 import { RegistryController } from './registry.controller.js';
 import { RegistryActs } from './registry-acts.js';
 import { AgentStats } from './agent-stats.service.js';
+import { ToolServers } from './tool-servers.service.js';
 import { TaskAgents } from './task-agents.service.js';
 import { RegistryService } from './registry.service.js';
 import { RoutingService } from './routing.service.js';
@@ -67,6 +70,9 @@ import { RoutingService } from './routing.service.js';
     PublishingService,
     PublishedAgentStore,
     PublishedChecks,
+    PublishedLoader,
+    ExecutorSecrets,
+    ToolServers,
     PublishedViews,
     PublishedCards,
     CardSigner,
@@ -84,6 +90,8 @@ import { RoutingService } from './routing.service.js';
     OwnRouting,
     TaskAgents,
     AgentStats,
+    ExecutorSecrets,
+    ToolServers,
   ],
 })
 export class RegistryModule implements OnModuleInit {

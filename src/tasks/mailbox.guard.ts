@@ -6,6 +6,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { isUuid, type AgentId } from '../kernel/ids.js';
 import type { DoorRequest } from '../platform/http/http.types.js';
 import { ContextService } from '../policy/auth/context.service.js';
+import { ExecutorSecrets } from '../registry/executor-secrets.service.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { workerFor } from './task-verbs.js';
@@ -24,6 +25,7 @@ const shape = /^Bearer (mbx_([0-9a-f-]{36})_[A-Za-z0-9_-]{43})$/i;
 export class MailboxGuard implements CanActivate {
   constructor(
     private readonly published: PublishedService,
+    private readonly secrets: ExecutorSecrets,
     private readonly contexts: ContextService,
   ) {}
 
@@ -40,7 +42,7 @@ export class MailboxGuard implements CanActivate {
     const [, given, id = ''] = (second === undefined && shape.exec(header)) || [];
     if (given === undefined || !isUuid(id)) return undefined;
     const agent = await this.published.byId(id as AgentId);
-    const secret = agent?.executor.kind === 'mailbox' ? await this.published.secretOf(agent.id) : undefined;
+    const secret = agent?.executor.kind === 'mailbox' ? await this.secrets.of(agent.id) : undefined;
     return secret && isSame(given, secret.reveal()) ? agent : undefined;
   }
 }

@@ -1,5 +1,7 @@
+import { isJsonObject } from '../kernel/json.js';
 import { upstreamName } from '../protocol/mcp/tool-names.js';
 import { matchesTemplate, templateStart } from '../protocol/mcp/uri-template.js';
+import type { SkillTool } from '../registry/tool-servers.service.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
 
@@ -18,6 +20,16 @@ export function serverOf(row: McpServerEntity): RegisteredServer {
       server.tools.push({ server, tool, canonical: canonical(tool.name) });
   for (const prompt of offer.prompts) server.prompts.push({ server, prompt, canonical: canonical(prompt.name) });
   return server;
+}
+
+/** Its tools as the skills of an agent of ours. */
+export function skillToolsOf({ tools }: RegisteredServer): SkillTool[] {
+  return tools.map(({ tool: { name, title, description, inputSchema } }) => ({
+    name,
+    ...(typeof title === 'string' && { title }),
+    ...(typeof description === 'string' && { description }),
+    inputSchema: isJsonObject(inputSchema) ? inputSchema : { type: 'object' },
+  }));
 }
 
 /** Whether an allow list lets a URI through, or a template: each of its entries is one or the other (AE-22). */

@@ -1,11 +1,14 @@
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { RegistryModule } from '../registry/registry.module.js';
+import { ToolServers } from '../registry/tool-servers.service.js';
 import { DeclaredServers } from './declared-servers.service.js';
 import { HeldAnswerStore } from './held-answer.store.js';
 import { HeldAnswersSweeper } from './held-answers.sweeper.js';
 import { HeldCalls } from './held-calls.service.js';
 import { McpServerEntity } from './mcp-server.entity.js';
 import { UpstreamAdmin } from './upstream-admin.service.js';
+import { skillToolsOf } from './registered-server.js';
 import { StdioCatalogue } from './stdio-catalogue.js';
 import { UnreadServersSweeper } from './unread-servers.sweeper.js';
 import { UpstreamPlaces } from './upstream-places.js';
@@ -19,7 +22,7 @@ import { UpstreamsService } from './upstreams.service.js';
 
 /** Room 9: MCP servers outside, whose tools, resources and prompts are those of an org. */
 @Module({
-  imports: [TypeOrmModule.forFeature([McpServerEntity])],
+  imports: [RegistryModule, TypeOrmModule.forFeature([McpServerEntity])],
   controllers: [UpstreamsController],
   providers: [
     UpstreamTransports,
@@ -39,4 +42,16 @@ import { UpstreamsService } from './upstreams.service.js';
   ],
   exports: [UpstreamsService, UpstreamCalls, UpstreamTools, UpstreamAdmin, DeclaredServers],
 })
-export class UpstreamsModule {}
+export class UpstreamsModule implements OnModuleInit {
+  constructor(
+    private readonly servers: ToolServers,
+    private readonly upstreams: UpstreamsService,
+  ) {}
+
+  onModuleInit(): void {
+    this.servers.from(async (org) => {
+      const { version, servers } = await this.upstreams.snapshot(org);
+      return { version, tools: new Map(servers.map((server) => [server.row.serverId, skillToolsOf(server)])) };
+    });
+  }
+}

@@ -38,7 +38,7 @@ describe('docs/publish-an-agent.md', () => {
     const folder = mkdtempSync(join(tmpdir(), 'rialto-docs-'));
     const dataDir = join(folder, '.rialto');
     const agent = await startWeatherAgent();
-    const [service, hook] = [await freePort(), await freePort()];
+    const [service, hook, model] = [await freePort(), await freePort(), await freePort()];
     let addresses: [string, string][] = [];
     const here = (text: string) => addresses.reduce((all, [from, to]) => all.replaceAll(from, to), text);
     const blocks = blocksOf(readFileSync(page, 'utf8'));
@@ -58,6 +58,7 @@ describe('docs/publish-an-agent.md', () => {
       ['http://127.0.0.1:4101', agent.url],
       ['4200', String(service)],
       ['4300', String(hook)],
+      ['4400', String(model)],
     ];
     for (const { kind, file, text } of blocks) if (kind === 'file') writeFileSync(join(folder, file), here(text));
 

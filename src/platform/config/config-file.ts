@@ -49,6 +49,19 @@ const executor = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('remote'), agentId: z.string(), skillId: z.string().optional() }),
   z.strictObject({ kind: z.literal('http'), url: z.string() }),
   z.strictObject({ kind: z.literal('mailbox') }),
+  z.strictObject({ kind: z.literal('mcp-tool'), serverId: z.string(), tool: z.string().optional() }),
+  z.strictObject({
+    kind: z.literal('llm'),
+    url: z.string(),
+    model: z.string(),
+    apiKeyEnv: variable.optional(),
+    system: z.string().optional(),
+    tools: z.array(z.string()).optional(),
+    maxSteps: z.number().optional(),
+    maxSeconds: z.number().optional(),
+    maxTokens: z.number().optional(),
+    temperature: z.number().optional(),
+  }),
 ]);
 const extension = z.strictObject({
   uri: z.string(),
@@ -135,6 +148,8 @@ export const configFileSchema = z.strictObject({
 });
 
 type Declared = z.output<typeof configFileSchema>;
+type DeclaredExecutor = z.output<typeof executor>;
+type DeclaredModel = Extract<DeclaredExecutor, { kind: 'llm' }>;
 type DeclaredCredential = z.output<typeof credential>;
 
 /** A credential with its secret read from the variable that the file names. */
@@ -147,7 +162,10 @@ export interface ConfigFile extends Omit<Declared, 'agents' | 'mcpServers'> {
   /** Outside agents, by URL. */
   agents: (Omit<z.output<typeof registered>, 'credential'> & { credential?: ResolvedCredential })[];
   /** Agents of our own, by name; `apiKey` is what `apiKeyEnv` names. */
-  published: (Omit<z.output<typeof published>, 'apiKeyEnv'> & { apiKey?: string })[];
+  published: (Omit<z.output<typeof published>, 'apiKeyEnv' | 'executor'> & {
+    apiKey?: string;
+    executor?: DeclaredExecutor | (Omit<DeclaredModel, 'apiKeyEnv'> & { apiKey?: string });
+  })[];
   /** MCP servers of this file and of `mcp.config.json`. */
   mcpServers: DeclaredServer[];
 }
@@ -187,6 +205,11 @@ export function resolveSecrets(
       }
     }
   };
+  const keyed = (declared: DeclaredExecutor) => {
+    if (declared.kind !== 'llm') return declared;
+    const { apiKeyEnv: name, ...model } = declared;
+    return { ...model, ...(name !== undefined && { apiKey: read(name) }) };
+  };
   return {
     ...file,
     agents: file.agents.flatMap((agent) => {
@@ -197,8 +220,14 @@ export function resolveSecrets(
     mcpServers: declaredServers(file.mcpServers, usual, env, problems),
     published: file.agents.flatMap((agent) => {
       if ('url' in agent) return [];
-      const { apiKeyEnv, ...rest } = agent;
-      return [{ ...rest, ...(apiKeyEnv !== undefined && { apiKey: staticBearer(apiKeyEnv, env, problems) }) }];
+      const { apiKeyEnv, executor: declared, ...rest } = agent;
+      return [
+        {
+          ...rest,
+          ...(declared && { executor: keyed(declared) }),
+          ...(apiKeyEnv !== undefined && { apiKey: staticBearer(apiKeyEnv, env, problems) }),
+        },
+      ];
     }),
   };
 }

@@ -6,7 +6,7 @@ import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { SafeFetch, type SafeResponse } from '../../platform/http/safe-fetch.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { signatureHeaders } from '../../protocol/webhook-signature.js';
-import { PublishedService } from '../../registry/published.service.js';
+import { ExecutorSecrets } from '../../registry/executor-secrets.service.js';
 import type { ExecutorConfig, PublishedAgent } from '../../registry/published.types.js';
 import { pauseAfter } from './http-retry.js';
 
@@ -35,7 +35,7 @@ export interface Call {
 export class HttpCalls {
   constructor(
     private readonly safeFetch: SafeFetch,
-    private readonly published: PublishedService,
+    private readonly secrets: ExecutorSecrets,
     @Inject(SETTINGS) private readonly settings: Settings,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -59,7 +59,7 @@ export class HttpCalls {
 
   /** One try. */
   async post({ id: agentId, executor }: PublishedAgent, { id, body, signal }: Call): Promise<SafeResponse> {
-    const secret = await this.published.secretOf(agentId);
+    const secret = await this.secrets.of(agentId);
     if (!secret) throw new RialtoError('internal', { message: 'the agent has no secret to sign with' });
     return this.safeFetch.request({
       method: 'POST',

@@ -1,0 +1,48 @@
+import type { Message } from '../../protocol/a2a/model.js';
+import { limitsOf, opening, questionOf, requestOf, saidBefore, tokensOf } from './llm-talk.js';
+
+const config = { kind: 'llm', url: 'http://a/v1', model: 'm' } as const;
+const said = (text: string, role: Message['role'] = 'ROLE_USER'): Message => ({
+  messageId: 'm',
+  role,
+  parts: [{ text }],
+});
+
+describe('what a model is told', () => {
+  it('is who it is, what was said before, and what is said now', () => {
+    expect(opening({ ...config, system: 'Be kind.' }, [said('hi'), said('hello', 'ROLE_AGENT')])).toEqual([
+      { role: 'system', content: 'Be kind.' },
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'hello' },
+    ]);
+    expect(opening(config, [])).toEqual([]);
+    expect(saidBefore({}, said('go'))).toEqual([{ role: 'user', content: 'go' }]);
+  });
+
+  it('is the answer to its question', () => {
+    const before = { role: 'assistant', content: null } as const;
+    const memo = { said: [before], asked: { turn: 0, callId: 'x', text: 'which?' } };
+    expect(saidBefore(memo, said('this'))).toEqual([before, { role: 'tool', tool_call_id: 'x', content: 'this' }]);
+  });
+
+  it('has the limits of the agent, or the usual ones, and always a way to ask', () => {
+    expect(limitsOf(config)).toEqual({ maxSteps: 8, maxSeconds: 120, maxTokens: 4_096 });
+    const request = requestOf({ ...config, temperature: 0 }, [], [], 10);
+    expect(request).toMatchObject({ model: 'm', stream: true, max_tokens: 10, temperature: 0 });
+    expect(request.tools).toMatchObject([{ function: { name: 'ask_user' } }]);
+    expect(requestOf(config, [], [], 10)).not.toHaveProperty('temperature');
+  });
+});
+
+describe('what a model says', () => {
+  it('costs what the server counts, or what it is long', () => {
+    expect(tokensOf({ text: 'x', calls: [], tokens: 40 })).toBe(40);
+    expect(tokensOf({ text: 'four', calls: [{ id: 'i', name: 'n', arguments: '{}1' }] })).toBe(2);
+  });
+
+  it('is a question, however badly put', () => {
+    const asked = (text: string) => questionOf({ id: 'x', name: 'ask_user', arguments: text });
+    expect(asked('{"question": "Which?"}')).toBe('Which?');
+    for (const bad of ['{}', '{"question": 1}', 'Which?', '[]']) expect(asked(bad)).toBe('What else?');
+  });
+});

@@ -1,0 +1,187 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import type { Json } from '../../kernel/json.js';
+import { patienceOf } from '../../kernel/patience.js';
+import type { ChatCall, Completion } from '../../protocol/chat/completion.js';
+import { assistantMessage, toolMessage, type ChatMessage } from '../../protocol/chat/messages.js';
+import type { LlmConfig } from '../../registry/published.types.js';
+import type { TaskExecutor, TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
+import {
+  asks,
+  askUser,
+  limitsOf,
+  opening,
+  questionOf,
+  requestOf,
+  saidBefore,
+  tokensOf,
+  type LlmLimits,
+  type LlmMemo,
+} from './llm-talk.js';
+import { LlmTools, type LlmTool } from './llm-tools.js';
+import { ModelClient } from './model-client.js';
+import { TextChunks } from './text-chunks.js';
+import { outcomeUnknown, turnOf, working } from './turn.js';
+
+/** Of several timers for one moment, any may come first. */
+const timerSlackMs = 50;
+/** Calls that a model may make in one step. */
+const maxCalls = 16;
+/** Of what was said, in characters: a later run reads all of it again. */
+const maxSaid = 1_000_000;
+
+/** One message being answered. */
+interface Turn {
+  readonly run: TaskRun;
+  readonly ctx: CallContext & { readonly signal: AbortSignal };
+  readonly config: LlmConfig;
+  readonly limits: LlmLimits;
+  readonly number: number;
+  readonly until: number;
+  readonly opening: readonly ChatMessage[];
+  readonly tools: ReadonlyMap<string, LlmTool>;
+  /** What was said in the task before this turn, for a run that comes after this one. */
+  readonly memo: LlmMemo;
+  readonly said: ChatMessage[];
+}
+
+/**
+ * The work of an agent of ours done by a model, which may use tools of the org as its caller may, in a bounded loop. A turn whose process was
+ * lost begins anew, unless a tool was called in it that may not be called twice.
+ */
+@Injectable()
+export class LlmExecutor implements TaskExecutor {
+  readonly kind = 'llm';
+  readonly pure = false;
+
+  constructor(
+    private readonly model: ModelClient,
+    private readonly tools: LlmTools,
+  ) {}
+
+  async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
+    if (run.task.state === 'TASK_STATE_SUBMITTED') yield working;
+    const memo = (run.task.memo ?? {}) as LlmMemo;
+    const number = turnOf(run);
+    if (memo.asked?.turn === number) {
+      yield asks(memo.asked.text);
+      return;
+    }
+    if (memo.risked?.turn === number) throw outcomeUnknown(memo.risked.tool);
+    const config = run.agent.executor as LlmConfig;
+    const limits = limitsOf(config);
+    const until = systemClock.elapsed() + limits.maxSeconds * 1_000;
+    const patience = patienceOf(limits.maxSeconds * 1_000, [run.signal]);
+    try {
+      const ctx = { ...run.ctx, signal: patience.signal };
+      const [tools, earlier] = await Promise.all([this.tools.matching(ctx, config.tools), run.earlier()]);
+      const said = saidBefore(memo, run.message);
+      yield* this.turn({
+        run,
+        ctx,
+        config,
+        limits,
+        number,
+        until,
+        opening: opening(config, earlier),
+        tools,
+        memo,
+        said,
+      });
+    } catch (error) {
+      const isOver = patience.signal.aborted || systemClock.elapsed() >= until - timerSlackMs;
+      throw isOver && !run.signal.aborted ? reached('maxSeconds', limits, error) : error;
+    } finally {
+      patience.end();
+    }
+  }
+
+  private async *turn(turn: Turn): AsyncGenerator<TaskUpdate, void> {
+    const { limits, said } = turn;
+    let tokens = 0;
+    for (let step = 1; step <= limits.maxSteps; step++) {
+      const completion = yield* this.speak(turn, limits.maxTokens - tokens);
+      const { text, calls } = completion;
+      tokens += tokensOf(completion);
+      if (calls.length === 0) {
+        yield { status: { state: 'TASK_STATE_COMPLETED', message: { parts: [{ text }] } } };
+        return;
+      }
+      if (tokens >= limits.maxTokens) throw reached('maxTokens', limits);
+      said.push(assistantMessage(completion));
+      const asked = yield* this.act(turn, step, calls);
+      if (!asked) continue;
+      if (JSON.stringify(said).length > maxSaid)
+        throw new RialtoError('too_large', { message: 'the conversation is too long to be gone on with' });
+      yield { memo: { said, asked } as unknown as Json };
+      yield asks(asked.text);
+      return;
+    }
+    throw reached('maxSteps', limits);
+  }
+
+  /** What the model says next, told as it says it. Throws for what is neither an answer nor a call. */
+  private async *speak(turn: Turn, maxTokens: number): AsyncGenerator<TaskUpdate, Completion> {
+    const { run, ctx, config, limits, until, tools } = turn;
+    const request = requestOf(config, [...turn.opening, ...turn.said], tools.values(), maxTokens);
+    const speech = this.model.complete({ agent: run.agent, request, until, signal: ctx.signal });
+    const chunks = new TextChunks(systemClock);
+    let next = await speech.next();
+    for (; next.done !== true; next = await speech.next()) {
+      const update = chunks.add(next.value);
+      if (update) yield update;
+    }
+    const completion = next.value;
+    const rest = chunks.end(completion.calls.length === 0);
+    if (rest) yield rest;
+    if (completion.finish === 'length') throw reached('maxTokens', limits);
+    if (completion.finish === 'content_filter')
+      throw new RialtoError('remote_error', { message: 'the model server withheld the answer (content_filter)' });
+    if (completion.calls.length === 0 && completion.text === '')
+      throw new RialtoError('remote_invalid_response', { message: 'the model said nothing' });
+    return completion;
+  }
+
+  /** Makes the calls of one step, in their order; a question comes after them. */
+  private async *act(
+    turn: Turn,
+    step: number,
+    calls: readonly ChatCall[],
+  ): AsyncGenerator<TaskUpdate, LlmMemo['asked'] | undefined> {
+    const { said, number } = turn;
+    const question = calls.find(({ name }) => name === askUser.name);
+    for (const [index, call] of calls.entries()) {
+      if (call === question) continue;
+      const refusal = refusalOf(turn, call, index);
+      if (refusal !== undefined) {
+        said.push(toolMessage(call.id, refusal));
+        continue;
+      }
+      if (!turn.tools.get(call.name)!.mayRepeat)
+        yield { memo: { ...turn.memo, risked: { turn: number, tool: call.name } } as unknown as Json };
+      yield { ...working, metadata: { step, tool: call.name } };
+      said.push(toolMessage(call.id, await this.tools.call(turn.ctx, call)));
+    }
+    return question && { turn: number, callId: question.id, text: questionOf(question) };
+  }
+}
+
+/** Why a call is not made, in words for the model. */
+function refusalOf({ tools }: Turn, { name }: ChatCall, index: number): string | undefined {
+  if (index >= maxCalls) return `Error: at most ${maxCalls} calls at once`;
+  if (name === askUser.name) return 'Error: ask one question at a time';
+  return tools.has(name) ? undefined : 'Error: there is no such tool';
+}
+
+const codes: Record<keyof LlmLimits, ErrorCode> = {
+  maxSteps: 'unprocessable',
+  maxSeconds: 'remote_timeout',
+  maxTokens: 'too_large',
+};
+
+function reached(limit: keyof LlmLimits, limits: LlmLimits, cause?: unknown): RialtoError {
+  const message = `the limit of this agent is reached: ${limit} is ${limits[limit]}`;
+  return new RialtoError(codes[limit], { message, data: { limit }, cause });
+}

@@ -1,0 +1,165 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Inject, Injectable } from '@nestjs/common';
+import { systemClock } from '../../kernel/clock.js';
+import { errorCodes, RialtoError } from '../../kernel/errors.js';
+import type { JsonObject } from '../../kernel/json.js';
+import { SafeFetch, type SafeStream } from '../../platform/http/safe-fetch.js';
+import type { Secret } from '../../platform/secrets/vault.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { completionOf, CompletionReader, type Completion } from '../../protocol/chat/completion.js';
+import { parseJson } from '../../protocol/json-text.js';
+import { SseParser } from '../../protocol/sse.js';
+import { ExecutorSecrets } from '../../registry/executor-secrets.service.js';
+import type { LlmConfig, PublishedAgent } from '../../registry/published.types.js';
+import { lessDemanding, pauseBefore } from './model-retry.js';
+
+const maxBytes = 16_777_216;
+const maxRefusal = 65_536;
+
+const texts = {
+  remote_transport: 'the model server could not be reached, or broke off',
+  remote_timeout: 'the model server did not answer in time',
+  remote_invalid_response: 'the answer of the model server could not be read',
+  url_not_allowed: 'the address of the model server may not be called',
+} as const;
+
+export interface ModelCall {
+  readonly agent: PublishedAgent;
+  /** The body, with everything that one could wish for; what the server does not know is left out. */
+  readonly request: JsonObject;
+  /** When the time is over, as Clock.elapsed counts. */
+  readonly until: number;
+  readonly signal: AbortSignal;
+}
+
+/** Asks models behind OpenAI-compatible endpoints. What a server says of a refusal is for the log alone: it may quote the key. */
+@Injectable()
+export class ModelClient {
+  constructor(
+    private readonly safeFetch: SafeFetch,
+    private readonly secrets: ExecutorSecrets,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /**
+   * Yields what the model says as it says it, and returns all of it. Tries again while nothing was said and there is time. Throws
+   * `rate_limited`, `remote_error` with its status, `remote_transport`, `remote_timeout`, `remote_invalid_response`, `url_not_allowed`.
+   */
+  async *complete(call: ModelCall): AsyncGenerator<string, Completion> {
+    const key = await this.secrets.of(call.agent.id);
+    let { request } = call;
+    for (let attempt = 1; ;) {
+      const answer = await this.post(call, request, key).catch((error: unknown) => inWords(error));
+      if (!(answer instanceof RialtoError) && answer.status >= 200 && answer.status < 300) return yield* spoken(answer);
+      const { status, said } = answer instanceof RialtoError ? {} : await this.refused(call, answer, key);
+      const easier = status === undefined ? undefined : lessDemanding(request, status, said ?? '');
+      if (easier) {
+        request = easier;
+        continue;
+      }
+      const retryAfter = answer instanceof RialtoError ? undefined : answer.headers['retry-after'];
+      const leftMs = call.until - systemClock.elapsed();
+      const mayPass = !(answer instanceof RialtoError) || answer.code === 'remote_transport';
+      const pause = pauseBefore(attempt++, { status, retryAfter }, { now: systemClock.now(), leftMs });
+      if (pause === undefined || !mayPass) throw answer instanceof RialtoError ? answer : refusal(answer.status);
+      await sleep(pause, undefined, { signal: call.signal });
+    }
+  }
+
+  private post({ agent, until, signal }: ModelCall, request: JsonObject, key: Secret | undefined) {
+    return this.safeFetch.stream({
+      method: 'POST',
+      url: endpointOf(agent.executor as LlmConfig),
+      headers: {
+        'Content-Type': 'application/json',
+        Accept: 'text/event-stream, application/json',
+        'User-Agent': 'rialto',
+        ...(key && { Authorization: `Bearer ${key.reveal()}` }),
+      },
+      body: JSON.stringify(request),
+      deadlineMs: Math.max(1, until - systemClock.elapsed()),
+      maxBytes,
+      signal,
+    });
+  }
+
+  private async refused({ agent }: ModelCall, answer: SafeStream, key: Secret | undefined) {
+    const { status } = answer;
+    const text = await textOf(answer, maxRefusal).catch(() => '');
+    const said = key ? text.replaceAll(key.reveal(), '[redacted]') : text;
+    // Servers quote parts of a key that they do not know.
+    const shown = status === 401 || status === 403 ? {} : { said: said.slice(0, 500) };
+    this.log.warn({ agent: agent.name, status, ...shown }, 'a model server refused a request');
+    return { status, said };
+  }
+}
+
+/** Reads what is there: a stream of chunks, or the whole answer of a server that does not stream. */
+async function* spoken(answer: SafeStream): AsyncGenerator<string, Completion> {
+  try {
+    if (/^text\/event-stream\b/i.test(answer.headers['content-type'] ?? '')) return yield* streamed(answer);
+    const completion = completionOf(parsed(await textOf(answer, maxBytes)));
+    yield completion.text;
+    return completion;
+  } catch (error) {
+    throw inWords(error);
+  }
+}
+
+async function* streamed({ body }: SafeStream): AsyncGenerator<string, Completion> {
+  const reader = new CompletionReader();
+  const parser = new SseParser();
+  try {
+    for await (const bytes of body)
+      for (const { data } of parser.push(bytes)) {
+        if (data.trim() === '[DONE]') return reader.completion();
+        const text = reader.take(parsed(data));
+        if (text !== '') yield text;
+      }
+  } finally {
+    body.destroy();
+  }
+  if (!reader.isFinished) throw new RialtoError('remote_transport');
+  return reader.completion();
+}
+
+function parsed(text: string) {
+  const found = parseJson(text);
+  if (!found.ok) throw new RialtoError('remote_invalid_response');
+  return found.value;
+}
+
+async function textOf({ body }: SafeStream, most: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > most) break;
+  }
+  body.destroy();
+  return Buffer.concat(chunks).toString('utf8').slice(0, most);
+}
+
+/** Keeps a query, which some servers have their version in. */
+function endpointOf({ url }: LlmConfig): string {
+  const endpoint = new URL(url);
+  endpoint.pathname = `${endpoint.pathname.replace(/\/+$/, '')}/chat/completions`;
+  return endpoint.href;
+}
+
+/** A failure in words for the caller of the agent, who is told neither address nor cause; what has words of its own keeps them. */
+function inWords(error: unknown): RialtoError {
+  const known = RialtoError.from(error);
+  const isSaid = known.message !== errorCodes[known.code].title && known.code !== 'url_not_allowed';
+  if (!(known.code in texts) || isSaid) return known;
+  return new RialtoError(known.code, { message: texts[known.code as keyof typeof texts], cause: error });
+}
+
+function refusal(status: number): RialtoError {
+  const data = { upstreamStatus: status };
+  if (status === 429)
+    return new RialtoError('rate_limited', { message: 'the model server takes no more for now', data });
+  const more = status === 401 || status === 403 ? ': it refuses the key of this agent' : '';
+  return new RialtoError('remote_error', { message: `the model server answered ${status}${more}`, data });
+}

@@ -1,0 +1,47 @@
+import { canonicalJson } from '../../kernel/canonical-json.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import type { Part } from '../../protocol/a2a/model.js';
+import { parseJson } from '../../protocol/json-text.js';
+
+/**
+ * The result of a tool (MCP server/tools, 2025-11-25) as the parts of an artifact, in its order: text, images and audio as bytes, linked
+ * resources as addresses, embedded ones as text or bytes, and `structuredContent` last, as data. A text that only repeats that as JSON, for
+ * older clients, is left out; content of an unknown kind is kept as data. Pure.
+ */
+export function partsOf({ content, structuredContent }: JsonObject): Part[] {
+  const blocks = Array.isArray(content) ? content.filter(isJsonObject) : [];
+  if (structuredContent === undefined) return blocks.map(partOf);
+  const shown = blocks.filter((block) => !repeats(block, structuredContent));
+  return [...shown.map(partOf), { data: structuredContent }];
+}
+
+/** What a result says in words, e.g. of why a tool failed. */
+export function wordsOf({ content }: JsonObject): string {
+  const blocks = Array.isArray(content) ? content.filter(isJsonObject) : [];
+  return blocks.flatMap(({ type, text }) => (type === 'text' && typeof text === 'string' ? [text] : [])).join('\n');
+}
+
+function partOf(block: JsonObject): Part {
+  const { type, text, data, mimeType, uri, name, resource } = block;
+  const mediaType = typeof mimeType === 'string' ? { mediaType: mimeType } : {};
+  if (type === 'text' && typeof text === 'string') return { text };
+  if ((type === 'image' || type === 'audio') && typeof data === 'string') return { raw: data, ...mediaType };
+  if (type === 'resource_link' && typeof uri === 'string')
+    return { url: uri, ...(typeof name === 'string' && { filename: name }), ...mediaType };
+  return (type === 'resource' && isJsonObject(resource) && embedded(resource)) || { data: block };
+}
+
+function embedded({ uri, text, blob, mimeType }: JsonObject): Part | undefined {
+  const about = {
+    ...(typeof mimeType === 'string' && { mediaType: mimeType }),
+    ...(typeof uri === 'string' && { metadata: { uri } }),
+  };
+  if (typeof text === 'string') return { text, ...about };
+  return typeof blob === 'string' ? { raw: blob, ...about } : undefined;
+}
+
+function repeats({ type, text }: JsonObject, structured: Json): boolean {
+  if (type !== 'text' || typeof text !== 'string') return false;
+  const parsed = parseJson(text);
+  return parsed.ok && canonicalJson(parsed.value) === canonicalJson(structured);
+}

@@ -1,0 +1,40 @@
+import type { Message } from '../../protocol/a2a/model.js';
+import { answersIn, asking, questionIn } from './tool-question.js';
+
+const call = { tool: 'book', args: { room: 1 }, turn: 0 };
+const requestedSchema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+const form = { method: 'elicitation/create', params: { message: 'For whom?', requestedSchema } };
+const asked = { ...call, name: 'who', text: 'For whom?', schema: requestedSchema, requestState: 's' };
+const said = (text: string): Message => ({ messageId: 'm', role: 'ROLE_USER', parts: [{ text }] });
+
+describe('what a tool asks before it answers', () => {
+  it('is one form', () => {
+    expect(questionIn({ inputRequests: { who: form }, requestState: 's' }, call)).toEqual(asked);
+    expect(asking(asked, 'not so')).toEqual({
+      status: {
+        state: 'TASK_STATE_INPUT_REQUIRED',
+        message: { parts: [{ text: 'For whom?\n\n(not so)' }], metadata: { kind: 'form', requestedSchema } },
+      },
+    });
+  });
+
+  it('may be nothing: the call is only put off', () => {
+    expect(questionIn({ requestState: 's' }, call)).toBeUndefined();
+  });
+
+  it.each([
+    ['several', { one: form, two: form }, /several/],
+    ['a sample', { one: { method: 'sampling/createMessage', params: {} } }, /sample of a model/],
+    ['roots', { one: { method: 'roots/list' } }, /roots/],
+    ['a page', { one: { method: 'elicitation/create', params: { mode: 'url', url: 'https://a' } } }, /page/],
+  ])('is nothing that nobody can answer: %s', (_what, inputRequests, why) => {
+    expect(() => questionIn({ inputRequests }, call)).toThrow(why);
+  });
+
+  it('is answered with the form filled in, or by a refusal', () => {
+    const answer = (response: object) => ({ answers: { inputResponses: { who: response }, requestState: 's' } });
+    expect(answersIn(said('Ada'), asked)).toEqual(answer({ action: 'accept', content: { name: 'Ada' } }));
+    expect(answersIn(said('{"action": "decline"}'), asked)).toEqual(answer({ action: 'decline' }));
+    expect(answersIn(said(''), asked)).toEqual({ wrong: expect.any(String) });
+  });
+});

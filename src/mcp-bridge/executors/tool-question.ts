@@ -1,0 +1,72 @@
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import type { Message } from '../../protocol/a2a/model.js';
+import type { TaskUpdate } from '../../tasks/executor.port.js';
+import { argumentsIn } from './message-arguments.js';
+
+/** What a tool wants to know before it answers, and all that is needed to call it again with the answer. */
+export interface AskedByTool {
+  readonly tool: string;
+  readonly args: JsonObject;
+  /** The turn that it ended: a later message is the answer. */
+  readonly turn: number;
+  /** By which the server knows its question. */
+  readonly name: string;
+  readonly text: string;
+  readonly schema: JsonObject;
+  /** The server's own, handed back as it is. */
+  readonly requestState?: Json;
+}
+
+/** What a result that asks first (MCP 2026-07-28, multi round-trip requests) asks for: nothing, or one form. */
+export function questionIn(
+  { inputRequests = {}, requestState }: JsonObject,
+  { tool, args, turn }: Pick<AskedByTool, 'tool' | 'args' | 'turn'>,
+): AskedByTool | undefined {
+  const questions = isJsonObject(inputRequests) ? Object.entries(inputRequests) : [];
+  const [first, second] = questions;
+  if (!first) return undefined;
+  const [name, question] = first;
+  const { method, params } = question as { method?: Json; params?: Json };
+  const form = isJsonObject(params) ? params : {};
+  if (second) throw unanswerable('several things at once');
+  if (method !== 'elicitation/create') throw unanswerable(method === 'roots/list' ? 'roots' : 'a sample of a model');
+  if (form.mode === 'url' || !isJsonObject(form.requestedSchema)) throw unanswerable('a visit to a page');
+  const text = typeof form.message === 'string' && form.message !== '' ? form.message : 'The tool wants to know more.';
+  return {
+    tool,
+    args,
+    turn,
+    name,
+    text,
+    schema: form.requestedSchema,
+    ...(requestState !== undefined && { requestState }),
+  };
+}
+
+/** The question as the state of its task: a form, whose schema is in the metadata. @param wrong with the answer before. */
+export function asking({ text, schema }: AskedByTool, wrong?: string): TaskUpdate {
+  const words = wrong === undefined ? text : `${text}\n\n(${wrong})`;
+  const message = { parts: [{ text: words }], metadata: { kind: 'form', requestedSchema: schema } };
+  return { status: { state: 'TASK_STATE_INPUT_REQUIRED', message } };
+}
+
+/** The answers that go with the next call; why there are none in the message otherwise. `{"action": "decline"}` is an answer as well. */
+export function answersIn(
+  message: Message,
+  { name, schema, requestState }: AskedByTool,
+):
+  | { readonly answers: JsonObject; readonly wrong?: undefined }
+  | { readonly answers?: undefined; readonly wrong: string } {
+  const found = argumentsIn(message, schema);
+  if (!found.ok) return { wrong: found.reason };
+  const { action } = found.args;
+  const isRefusal = (action === 'decline' || action === 'cancel') && Object.keys(found.args).length === 1;
+  const response: JsonObject = isRefusal ? { action } : { action: 'accept', content: found.args };
+  return { answers: { inputResponses: { [name]: response }, ...(requestState !== undefined && { requestState }) } };
+}
+
+function unanswerable(what: string): RialtoError {
+  const message = `the tool asks for ${what}; whoever sends a message to an agent can only be asked to fill in a form`;
+  return new RialtoError('unsupported_operation', { message });
+}

@@ -1,0 +1,114 @@
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+
+/*
+ * Answers of OpenAI-compatible servers (POST /chat/completions), whole or as a stream of chunks. Each server leaves out what it likes:
+ * what is not there is nothing, and only what makes no sense at all is refused.
+ */
+
+/** A call of a function, as the model wants it. */
+export interface ChatCall {
+  readonly id: string;
+  readonly name: string;
+  /** JSON text, if the model keeps to what it was told. */
+  readonly arguments: string;
+}
+
+/** What the model said in one go. */
+export interface Completion {
+  readonly text: string;
+  readonly calls: readonly ChatCall[];
+  /** `stop`, `tool_calls`, `length`, `content_filter` or a word of the server's own. */
+  readonly finish?: string;
+  /** What it cost the model to say it, where the server counts. */
+  readonly tokens?: number;
+}
+
+const maxCalls = 64;
+
+/** Puts the chunks of a stream together. */
+export class CompletionReader {
+  private text = '';
+  private finish?: string;
+  private tokens?: number;
+  private readonly calls: { index?: number; id: string; name: string; arguments: string }[] = [];
+
+  /** Whether the model said why it ended: without that, the stream broke off. */
+  get isFinished(): boolean {
+    return this.finish !== undefined;
+  }
+
+  /** The text that a chunk adds. Throws `remote_invalid_response` for what is no chunk, `remote_error` for an error of the server. */
+  take(chunk: Json): string {
+    const { delta, finish } = readChoice(chunk, 'delta');
+    this.finish = finish ?? this.finish;
+    this.tokens = tokensIn(chunk) ?? this.tokens;
+    for (const call of listIn(delta.tool_calls)) this.takeCall(call);
+    const text = typeof delta.content === 'string' ? delta.content : '';
+    this.text += text;
+    return text;
+  }
+
+  completion(): Completion {
+    const { text, finish, tokens } = this;
+    const calls = this.calls.map(({ index: _, ...call }, position) => ({ ...call, id: call.id || `call_${position}` }));
+    return storable({ text, calls, finish, tokens });
+  }
+
+  /** Pieces of one call have its number; without numbers, each piece with a name begins another. */
+  private takeCall({ index, id, function: called }: JsonObject): void {
+    const { name = '', arguments: args = '' } = isJsonObject(called) ? called : {};
+    const numbered = typeof index === 'number' ? this.calls.find((one) => one.index === index) : undefined;
+    const known = numbered ?? (typeof index === 'number' || name !== '' ? undefined : this.calls.at(-1));
+    const call = known ?? { ...(typeof index === 'number' && { index }), id: '', name: '', arguments: '' };
+    if (!known && this.calls.push(call) > maxCalls) throw noCompletion('asks for too much at once');
+    if (typeof id === 'string' && call.id === '') call.id = id;
+    if (typeof name === 'string' && call.name === '') call.name = name;
+    call.arguments += typeof args === 'string' ? args : JSON.stringify(args);
+  }
+}
+
+/** A whole answer. Throws as CompletionReader.take does. */
+export function completionOf(answer: Json): Completion {
+  const reader = new CompletionReader();
+  const { delta: message, finish = 'stop' } = readChoice(answer, 'message');
+  const numbered = listIn(message.tool_calls).map((call, index) => ({ ...call, index }));
+  const delta: JsonObject = { ...message, tool_calls: numbered };
+  reader.take({ ...(answer as JsonObject), choices: [{ delta, finish_reason: finish }] });
+  return reader.completion();
+}
+
+/** A chunk without a choice tells of other things, e.g. what all of it cost. */
+function readChoice(answer: Json, member: 'delta' | 'message'): { delta: JsonObject; finish?: string } {
+  if (!isJsonObject(answer)) throw noCompletion('is no object');
+  if (isJsonObject(answer.error) || typeof answer.error === 'string')
+    throw new RialtoError('remote_error', { message: 'the model server broke off with an error' });
+  if (!Array.isArray(answer.choices)) throw noCompletion('has no choices');
+  const [choice] = answer.choices;
+  if (choice === undefined && member === 'delta') return { delta: {} };
+  if (!isJsonObject(choice)) throw noCompletion('has no choice');
+  const { [member]: delta, finish_reason: finish } = choice;
+  return { delta: isJsonObject(delta) ? delta : {}, ...(typeof finish === 'string' && finish !== '' && { finish }) };
+}
+
+function tokensIn(chunk: Json): number | undefined {
+  const usage = isJsonObject(chunk) && isJsonObject(chunk.usage) ? chunk.usage : {};
+  return typeof usage.completion_tokens === 'number' ? usage.completion_tokens : undefined;
+}
+
+function listIn(value: Json | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
+
+function storable({ text, calls, ...rest }: Completion): Completion {
+  const clean = (words: string): string => words.toWellFormed().replaceAll('\u0000', '\uFFFD');
+  return {
+    ...rest,
+    text: clean(text),
+    calls: calls.map(({ id, name, arguments: args }) => ({ id: clean(id), name: clean(name), arguments: clean(args) })),
+  };
+}
+
+function noCompletion(what: string): RialtoError {
+  return new RialtoError('remote_invalid_response', { message: `the answer of the model server ${what}` });
+}
