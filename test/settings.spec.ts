@@ -290,12 +290,20 @@ describe('the configuration file', () => {
       {
         id: 'web',
         name: 'web',
+        isAgent: false,
         transport: 'http',
         url: 'https://a.example/mcp',
         headers: { authorization: 'Bearer tok-1' },
       },
-      { id: 'git-hub-mcp', name: 'Git Hub__MCP', command: 'npx', args: ['-y', 'tok-1'], timeoutMs: 5_000 },
-      { id: 'gemini', name: 'gemini', url: 'https://b.example' },
+      {
+        id: 'git-hub-mcp',
+        name: 'Git Hub__MCP',
+        isAgent: true,
+        command: 'npx',
+        args: ['-y', 'tok-1'],
+        timeoutMs: 5_000,
+      },
+      { id: 'gemini', name: 'gemini', isAgent: true, url: 'https://b.example' },
     ]);
     expect(problemsOf({ ...env, A_TOKEN: undefined })).toEqual([
       'A_TOKEN is named by the MCP server "web" and is not set',

@@ -37,11 +37,13 @@ export class DeclaredPublished {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Agents of `rialto.config.json`, and the conformance agent while it is asked for. Idempotent. */
+  /** Agents of `rialto.config.json`, one for each server of `mcp.config.json`, and the conformance agent while it is asked for. Idempotent. */
   async reconcile(org: OrgRef): Promise<void> {
     const { configFile, RIALTO_CONFORMANCE_AGENT: profile } = this.settings;
     const declared = configFile.published.map(({ apiKey: _secret, ...members }) => ({ name: members.name, members }));
-    await this.declare(org, 'config', declared);
+    const names = new Set(declared.map(({ name }) => name));
+    const servers = configFile.mcpServers.filter(({ id, isAgent }) => isAgent && !names.has(id)).map(agentOf);
+    await this.declare(org, 'config', [...declared, ...servers]);
     await this.align(org, 'conformance', profile ? [{ definition: conformanceAgent(profile) }] : [], []);
   }
 
@@ -102,6 +104,13 @@ function refusal(error: unknown): RialtoError {
   const known = RialtoError.from(error);
   if (known.code === 'internal') throw error;
   return known;
+}
+
+/** Whose skills are the tools of a server, on the card that anyone may read (AN-97). */
+function agentOf({ id, name }: Settings['configFile']['mcpServers'][number]): Declared {
+  const description = `The tools of the MCP server ${name}.`;
+  const executor = { kind: 'mcp-tool', serverId: id };
+  return { name: id, members: { name: id, description, executor, publishToCard: true } };
 }
 
 /** Throws `invalid_params` for what the API would refuse as well. Being declared is being enabled. */

@@ -51,7 +51,8 @@ export class DeclaredServers {
     });
     for (const [id, server] of declared) {
       try {
-        const wanted = accepted(server);
+        const { isAgent: _card, ...members } = server;
+        const wanted = accepted(members);
         await this.locked(org, (tx) => this.align(tx, org, { ...wanted, id }));
       } catch (error) {
         const known = RialtoError.from(error);

@@ -85,6 +85,27 @@ describe('MCP servers that the operator has written down', () => {
     expect(JSON.stringify([all, rows, gateway!.log])).not.toContain('canary-declared');
   });
 
+  it('AN-97 the tools of the usual file are skills on the card that anyone may read, and can be asked for there', async () => {
+    await start({ usual: { own: { command: process.execPath, args: [script] } }, ours: {} });
+    await listed('own__echo');
+    const card = async () => (await fetch(`${gateway!.url}/.well-known/agent-card.json`)).json() as Promise<any>;
+    const { skills } = await eventually(card, (one) => one.skills.length > 5);
+    expect(skills.map(({ id }: { id: string }) => id)).toEqual(
+      expect.arrayContaining([expect.stringContaining('echo')]),
+    );
+    const message = { messageId: 'm1', role: 'user', parts: [{ data: { text: 'hi' } }], metadata: { skillId: 'echo' } };
+    const sent = await gateway!.call(
+      'POST',
+      '/a2a/agents/own/message:send',
+      { message: { ...message, role: 'ROLE_USER' } },
+      undefined,
+      { 'A2A-Version': '1.0' },
+    );
+    expect(JSON.stringify(sent.body)).toContain('"hi"');
+    await start({ usual: {} });
+    expect((await card()).skills).toEqual([]);
+  });
+
   it('a start follows the files: what differs is changed, what is not there any more is gone, what was registered stays', async () => {
     const [one, other, registered] = [await upstream(), await upstream(), await upstream()];
     other.add('second', () => ({ content: [] }));

@@ -98,7 +98,7 @@ export const agentNative = {
   'AN-94': done('seed', 'the bell is rung before the answer leaves'),
   'AN-95': done('seed', 'a static key is enough for agent doors'),
   'AN-96': done('seed', 'a declared agent is live after start'),
-  'AN-97': planned('seed', 'upstream MCP servers and A2E', 'operator servers from mcp.config.json become skills'),
+  'AN-97': done('seed', 'operator servers from mcp.config.json become skills'),
   'AN-98': done('seed', "a task's status holds the answer"),
   'AN-99': done('seed', 'calls are signed for the user'),
   'AN-100': done('seed', 'the continuation route is bound to its row'),

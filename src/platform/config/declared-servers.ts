@@ -40,6 +40,8 @@ const mcpConfigFile = z.object({
 export interface DeclaredServer extends Omit<Written, 'type' | 'disabled'> {
   readonly id: string;
   readonly name: string;
+  /** It is in `mcp.config.json`, whose tools are skills as well (AN-97). */
+  readonly isAgent: boolean;
 }
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -60,7 +62,11 @@ export function declaredServers(
         `mcpServers.${name}: ${word} holds a secret: name a variable in its place, such as \${${variableFor(word)}}`,
       );
   const servers = new Map<string, DeclaredServer>();
-  for (const [name, { type, disabled, ...server }] of [...Object.entries(ours), ...Object.entries(usual)]) {
+  const all = [ours, usual].flatMap((file) =>
+    Object.entries(file).map(([name, server]) => ({ name, server, isAgent: file === usual })),
+  );
+  for (const { name, server: written, isAgent } of all) {
+    const { type, disabled, ...server } = written;
     if (disabled) continue;
     const id = idOf(name);
     if (servers.has(id)) problems.push(`two MCP servers are declared as "${id}"`);
@@ -69,7 +75,7 @@ export function declaredServers(
       if (value === undefined) problems.push(`${variable} is named by the MCP server "${name}" and is not set`);
       return value ?? '';
     });
-    servers.set(id, { name, ...filled, ...(type !== undefined && { transport: type }), id });
+    servers.set(id, { name, isAgent, ...filled, ...(type !== undefined && { transport: type }), id });
   }
   return [...servers.values()];
 }
