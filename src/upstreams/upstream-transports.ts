@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FetchLike, Transport } from '@modelcontextprotocol/client';
 import { Inject, Injectable } from '@nestjs/common';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
@@ -10,6 +11,8 @@ import { WebSocketTransport } from './websocket.transport.js';
 type WebEndpoint = Exclude<Endpoint, { transport: 'stdio' }>;
 
 const maxAnswer = { deadlineMs: 3_600_000, maxBytes: 10_485_760 };
+/** How long calls wait for the standing stream: a server that has none says so at once. */
+const standingMs = 1_000;
 /** A standing stream carries notices; it is opened again when it ends. */
 const maxStream = { deadlineMs: 86_400_000, maxBytes: 268_435_456 };
 const reconnectionOptions = {
@@ -52,7 +55,7 @@ export class UpstreamTransports {
     const at = new URL(url);
     const out = this.wayOut(at.origin, headers);
     if (transport === 'sse') return new SSEClientTransport(at, { fetch: out });
-    return new StreamableHTTPClientTransport(at, { fetch: out, reconnectionOptions });
+    return new StreamableHTTPClientTransport(at, { fetch: behindStanding(out), reconnectionOptions });
   }
 
   /** Headers go to the origin they were given for alone (abuse case 18). */
@@ -62,4 +65,21 @@ export class UpstreamTransports {
     const asking = this.safeFetch.asFetch({ ...maxAnswer, headers });
     return (input, init) => (init?.method === 'POST' ? asking : standing)(input, init);
   }
+}
+
+/**
+ * Many servers ask on the standing stream of their session what they want to know, and what they ask before it is there is lost: calls wait for
+ * it, a little.
+ */
+export function behindStanding(out: FetchLike): FetchLike {
+  let standing: Promise<unknown> | undefined;
+  return async (input, init) => {
+    if (init?.method === 'GET' && !standing) {
+      const answer = out(input, init);
+      standing = Promise.race([answer.catch(() => undefined), sleep(standingMs, undefined, { ref: false })]);
+      return answer;
+    }
+    if (init?.method === 'POST') await standing;
+    return out(input, init);
+  };
 }
