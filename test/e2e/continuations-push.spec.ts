@@ -193,7 +193,8 @@ describe('remote work whose agent pushes', () => {
     for (const forged of [
       mixed.toString('base64url'),
       stranger.issue({ taskId, orgId }),
-      `${token!.slice(0, -2)}${token!.endsWith('A') ? 'BA' : 'AA'}`,
+      `${token!.slice(0, -2)}${token!.at(-2) === 'A' ? 'B' : 'A'}${token!.at(-1)}`,
+      `${token!.slice(0, -1)}${token!.endsWith('B') ? 'C' : 'B'}`,
       `${token!.startsWith('A') ? 'B' : 'A'}${token!.slice(1)}`,
       token!.slice(0, -1),
       taskId,
