@@ -23,6 +23,7 @@ import { ContinuationEntity } from './continuations/continuation.entity.js';
 import { ThreadAnswerEntity } from './continuations/thread-answer.entity.js';
 import { RemotePushEntity } from './continuations/remote-push.entity.js';
 import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity } from './tasks/task.entity.js';
+import { ToolCallsEntity } from './policy/tool-calls.entity.js';
 import { HeldAnswerEntity } from './upstreams/held-answer.entity.js';
 import { McpServerEntity } from './upstreams/mcp-server.entity.js';
 import { WebhookAttemptEntity, WebhookDeliveryEntity } from './webhooks/delivery.entity.js';
@@ -62,6 +63,7 @@ export const entities = [
   McpServerEntity,
   McpAnswerEntity,
   HeldAnswerEntity,
+  ToolCallsEntity,
   McpSessionEntity,
   McpSubscriptionEntity,
 ];

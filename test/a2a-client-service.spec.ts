@@ -1,3 +1,4 @@
+import type { ToolLimits } from '../src/policy/tool-limits.service.js';
 import { A2AClientService, type SkillCall } from '../src/a2a-client/a2a-client.service.js';
 import { RemoteAgents } from '../src/a2a-client/remote-agents.js';
 import { RemoteCredentials } from '../src/a2a-client/remote-credentials.js';
@@ -43,7 +44,8 @@ function room(verbs = createInMemoryVerbBus()) {
   const seal = new LineageSeal(Buffer.alloc(32));
   const delegation = new Delegation(seal, { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: 600_000 });
   const agents = new RemoteAgents(sealed, new RemoteCredentials(fetch), new Tracing(), recheck, delegation);
-  const service = new A2AClientService(verbs, agents, new BridgeTransport(fetch), sdk, fetch);
+  const unlimited = { admit: () => Promise.resolve() } as unknown as ToolLimits;
+  const service = new A2AClientService(verbs, agents, new BridgeTransport(fetch), sdk, fetch, unlimited);
   return { service, verbs, events, rechecked };
 }
 

@@ -6,6 +6,7 @@ import type { JsonObject } from '../kernel/json.js';
 import { VerbBus, type Act, type DispatchFacts, type VerbCall } from '../kernel/verb-bus.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { keptJson } from '../platform/secrets/kept-json.js';
+import { ToolLimits } from '../policy/tool-limits.service.js';
 import { toolOutput, type BridgeReply } from '../protocol/a2a/bridge-call.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
@@ -72,6 +73,7 @@ export class A2AClientService {
     private readonly bridge: BridgeTransport,
     private readonly sdk: SdkTransport,
     private readonly safeFetch: SafeFetch,
+    private readonly limits: ToolLimits,
   ) {}
 
   /** Throws `url_not_allowed` when one of these is an address that nothing may be posted to; asked before somebody is chosen. */
@@ -92,6 +94,7 @@ export class A2AClientService {
     const { agent, skillId, args, sessionId } = call;
     const { row, card } = agent;
     return this.act(ctx, call, 'a2a_invoke', args, async (hop, act) => {
+      await this.limits.admit(ctx, call.verb);
       const { keeper } = this;
       const admission = await keeper?.admit(ctx, call);
       const watch: Watch | undefined =

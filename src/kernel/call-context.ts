@@ -37,6 +37,15 @@ export interface Lineage {
   readonly deadlineAt?: number;
 }
 
+/** What is left of how often something may be called. */
+export interface CallLimit {
+  /** Calls a minute. */
+  readonly limit: number;
+  readonly remaining: number;
+  /** Until all of them are there again. */
+  readonly secondsLeft: number;
+}
+
 /** Everything a service may know of the call it serves; the first argument of every act. */
 export interface CallContext {
   readonly org: OrgRef;
@@ -53,6 +62,8 @@ export interface CallContext {
   readonly trace?: TraceContext;
   /** Aborts when the caller goes away or cancels. */
   readonly signal?: AbortSignal;
+  /** Present where the answer can say what is left of a limit. */
+  readonly tellLimit?: (limit: CallLimit) => void;
   /** Present while the caller's client may be asked and told things. */
   readonly peer?: Peer;
 }

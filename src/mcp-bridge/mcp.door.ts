@@ -4,6 +4,7 @@ import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { readText, requireJson } from '../platform/http/body.js';
 import { whenGone } from '../platform/http/caller-gone.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
+import { limitHeaders } from '../platform/http/limit-headers.js';
 import { isAllowedOrigin, type Reachable } from '../platform/http/origin-check.js';
 import { problemStatus } from '../platform/http/problem.js';
 import { reachableAt } from '../policy/auth/auth.service.js';
@@ -78,7 +79,7 @@ export class McpDoor {
     try {
       if (!isAllowedOrigin(request.headers, this.reachable))
         throw new RialtoError('denied', { message: 'this Origin or Host may not call the gateway' });
-      const ctx = await this.contexts.open(request, 'mcp');
+      const ctx = { ...(await this.contexts.open(request, 'mcp')), tellLimit: limitHeaders(response) };
       const options = { ...listOptions(target.query), ...(only !== undefined && { only }) };
       const exchange: McpExchange = { ctx, options, face: await this.faceFor(ctx, only) };
       if (request.method === 'POST') await this.post(exchange, request, response, session);

@@ -32,6 +32,8 @@ import { PolicyDecider } from './policy-decider.js';
 import { PolicyEntity, PolicyVersionEntity } from './policy.entity.js';
 import { PolicyService } from './policy.service.js';
 import { PolicyStore } from './policy.store.js';
+import { ToolCallsStore } from './tool-calls.store.js';
+import { ToolLimits } from './tool-limits.service.js';
 
 /** Room 5: who is calling, what they may do, and how often. */
 @Module({
@@ -60,6 +62,8 @@ import { PolicyStore } from './policy.store.js';
     TokenRefusals,
     ContextService,
     LimitsService,
+    ToolLimits,
+    ToolCallsStore,
     OperatorGate,
     CredentialStore,
     Bootstrap,
@@ -76,7 +80,7 @@ import { PolicyStore } from './policy.store.js';
     },
     { provide: APP_GUARD, useClass: AuthGuard },
   ],
-  exports: [PolicyService, AuthService, ContextService, OrgService, OrgDirectory, OrgData, Bootstrap],
+  exports: [ToolLimits, PolicyService, AuthService, ContextService, OrgService, OrgDirectory, OrgData, Bootstrap],
 })
 export class PolicyModule implements OnModuleInit {
   constructor(

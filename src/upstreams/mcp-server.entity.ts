@@ -53,6 +53,10 @@ export class McpServerEntity {
   @Column('boolean', { name: 'auto_reconnect' })
   autoReconnect: boolean;
 
+  /** How often each caller may call each of its tools; null: as the deployment says. */
+  @Column('integer', { name: 'calls_per_minute', nullable: true })
+  callsPerMinute: number | null;
+
   /** Names as the server has them; empty: all (AE-21, AE-23). */
   @Column('jsonb', { name: 'tool_allow_list' })
   toolAllowList: string[];

@@ -4,7 +4,10 @@ import type { RegisterServer } from './upstream.types.js';
 /** AE-23. */
 const defaultTimeoutMs = 300_000;
 
-type Columns = Pick<McpServerEntity, 'timeoutMs' | 'autoReconnect' | 'toolAllowList' | 'resourceAllowList' | 'roots'>;
+type Columns = Pick<
+  McpServerEntity,
+  'timeoutMs' | 'autoReconnect' | 'toolAllowList' | 'resourceAllowList' | 'roots' | 'callsPerMinute'
+>;
 
 /** How a server is used, as it is kept; what is not said is as usual. */
 export function columnsOf(given: RegisterServer): Columns {
@@ -14,5 +17,6 @@ export function columnsOf(given: RegisterServer): Columns {
     toolAllowList: given.toolAllowList ?? [],
     resourceAllowList: given.resourceAllowList ?? [],
     roots: given.roots ?? [],
+    callsPerMinute: given.callsPerMinute ?? null,
   };
 }

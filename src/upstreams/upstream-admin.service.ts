@@ -80,7 +80,7 @@ export class UpstreamAdmin {
 
   /** Throws as `register` does, `not_found`, and `conflict` for another place of a server that the operator has written down. */
   async change(ctx: CallContext, serverId: string, input: ChangeServer): Promise<ServerView> {
-    const { name, timeoutMs, autoReconnect, toolAllowList, resourceAllowList, roots } = input;
+    const { name, timeoutMs, autoReconnect, toolAllowList, resourceAllowList, roots, callsPerMinute } = input;
     const changed = await this.acts.prepareAndWrite(
       ctx,
       'mcp.server.change',
@@ -95,7 +95,8 @@ export class UpstreamAdmin {
       },
       async (tx, { row, moved }) => {
         const place = moved && { ...this.places.columnsOf(row, moved.endpoint), offer: moved.offer };
-        const change = { name, timeoutMs, autoReconnect, toolAllowList, resourceAllowList, roots, ...place };
+        const use = { timeoutMs, autoReconnect, toolAllowList, resourceAllowList, roots, callsPerMinute };
+        const change = { name, ...use, ...place };
         const stored = await this.store.update(tx, row, change);
         this.upstreams.tellChanged(tx, stored);
         return stored;
@@ -163,6 +164,7 @@ export class UpstreamAdmin {
       toolAllowList: row.toolAllowList,
       resourceAllowList: row.resourceAllowList,
       roots: row.roots,
+      callsPerMinute: row.callsPerMinute,
       source: row.source,
       status: line?.status ?? 'disconnected',
       error: line?.error?.message ?? null,

@@ -5,6 +5,7 @@ import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
 import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
 import { HeldCalls, type HeldRequest } from './held-calls.service.js';
+import { ToolLimits } from '../policy/tool-limits.service.js';
 import { asksFirst, questionsOf } from './peer-talk.js';
 import { mayRead, ownerOfUri } from './registered-server.js';
 import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
@@ -42,6 +43,7 @@ export class UpstreamCalls {
     private readonly pool: UpstreamPool,
     private readonly verbs: VerbBus,
     private readonly held: HeldCalls,
+    private readonly limits: ToolLimits,
   ) {}
 
   /** Throws `denied`, `not_found` for a name that means nothing, and what UpstreamConnection.request throws. */
@@ -71,6 +73,11 @@ export class UpstreamCalls {
       const message = `the MCP server "${server.row.serverId}" does not tell of changes of its resources`;
       return Promise.reject(new RialtoError('unprocessable', { message }));
     });
+  }
+
+  /** Whether `watched` would still name this server; neither recorded nor told. */
+  mayWatch(ctx: CallContext, server: RegisteredServer, uri: string): Promise<boolean> {
+    return allowing(server, uri) ? this.verbs.permits(reading(ctx, server, uri)) : Promise.resolve(false);
   }
 
   /** Hears of the changes of a resource of a server that `watched` named, until what it returns is called. */
@@ -148,8 +155,11 @@ export class UpstreamCalls {
       const lines = this.pool.to(server.row);
       const run = (peer: Peer | undefined, signal: AbortSignal | undefined): Promise<JsonObject> =>
         lines.request(method, params, { timeoutMs, signal, peer: this.decidedPeer(ctx, serverId, peer) });
-      const held = ctx.peer?.era === 'modern' && (await this.hold(lines, { ctx, peer: ctx.peer, method, params }, run));
-      const answer = held || (await run(ctx.peer, ctx.signal));
+      const request = ctx.peer?.era === 'modern' ? { ctx, peer: ctx.peer, method, params } : undefined;
+      let held = request && (await this.held.resume(request));
+      if (!held && kind === 'tool') await this.limits.admit(ctx, decided.verb, server.row.callsPerMinute);
+      held ??= request && (await this.hold(lines, request, run));
+      const answer = held ?? (await run(ctx.peer, ctx.signal));
       if (!asksFirst(answer)) return resultOf(answer, kind);
       if (!held) await this.decideQuestions(ctx, serverId, answer);
       return answer;
@@ -163,8 +173,7 @@ export class UpstreamCalls {
     run: (peer: Peer, signal: AbortSignal) => Promise<JsonObject>,
   ): Promise<JsonObject | undefined> {
     const { peer, ctx } = request;
-    const resumed = await this.held.resume(request);
-    if (resumed || Object.keys(peer.capabilities).length === 0) return resumed;
+    if (Object.keys(peer.capabilities).length === 0) return undefined;
     if (!(await lines.isOfOldEra({ timeoutMs: openMs, signal: ctx.signal }))) return undefined;
     if (peer.answers?.requestState !== undefined)
       throw new RialtoError('invalid_params', {

@@ -95,6 +95,7 @@ const parts = {
   toolAllowList: allowList.optional(),
   resourceAllowList: allowList.optional(),
   roots: z.array(Root).max(100).optional(),
+  callsPerMinute: z.number().int().min(1).max(1_000_000).nullable().optional(),
 };
 type Parts = z.output<z.ZodObject<typeof parts>>;
 
@@ -141,6 +142,8 @@ export const ServerView = z.object({
   toolAllowList: z.array(z.string()),
   resourceAllowList: z.array(z.string()),
   roots: z.array(Root),
+  /** Of one caller and one tool; null: as the deployment says. */
+  callsPerMinute: z.int().nullable(),
   source: z.enum(['api', 'config']),
   /** Of the connection of the process that answers; `disconnected` while it needs none. */
   status: Status,

@@ -1,5 +1,6 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { ToolServers } from '../registry/tool-servers.service.js';
 import { DeclaredServers } from './declared-servers.service.js';
@@ -22,7 +23,7 @@ import { UpstreamsService } from './upstreams.service.js';
 
 /** Room 9: MCP servers outside, whose tools, resources and prompts are those of an org. */
 @Module({
-  imports: [RegistryModule, TypeOrmModule.forFeature([McpServerEntity])],
+  imports: [PolicyModule, RegistryModule, TypeOrmModule.forFeature([McpServerEntity])],
   controllers: [UpstreamsController],
   providers: [
     UpstreamTransports,

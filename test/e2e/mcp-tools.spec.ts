@@ -112,6 +112,40 @@ describe('tools for those who speak no MCP', () => {
     expect(answers).not.toContain('cello');
   });
 
+  it('each caller may call each tool so often, whichever process it asks, and is told what is left', async () => {
+    await gateway.call('PATCH', '/api/mcp/servers/delta', { callsPerMinute: 3 });
+    const beside = await startTestGateway({}, gateway);
+    try {
+      // A minute that ends in between would give three calls more.
+      if (new Date().getSeconds() > 50) await new Promise((done) => setTimeout(done, 11_000));
+      const ask = (at: TestGateway, token?: string) =>
+        at.call('POST', '/api/mcp/tools/call', { name: 'delta__echo', arguments: { text: 'x' } }, token);
+      const left = async (at: TestGateway) => (await ask(at)).headers.get('ratelimit-remaining');
+      await beside.call('GET', '/api/mcp/servers/delta');
+      expect([await left(gateway), await left(beside), await left(gateway)]).toEqual(['2', '1', '0']);
+      const refused = await ask(beside);
+      expect([refused.status, refused.body.code, refused.headers.get('ratelimit-limit')]).toEqual([
+        429,
+        'rate_limited',
+        '3',
+      ]);
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      const params = { name: 'delta__echo', arguments: { text: 'x' } };
+      const answer = await gateway.rpc('tools/call', params);
+      expect(answer.error.data).toMatchObject({
+        code: 'rate_limited',
+        limit: 3,
+        retryAfterSeconds: expect.any(Number),
+      });
+      expect((await ask(gateway, await gateway.tokenOf('default', 'bob'))).status).toBe(200);
+      expect((await gateway.rpc('tools/call', { ...params, name: 'delta__who' })).result.content[0].text).toBe('delta');
+    } finally {
+      await beside.close();
+      await gateway.call('PATCH', '/api/mcp/servers/delta', { callsPerMinute: null });
+    }
+    expect((await call({ name: 'delta__echo', arguments: { text: 'x' } })).headers.get('ratelimit-limit')).toBeNull();
+  });
+
   it('a result that says that it failed is an answer', async () => {
     servers[2]!.add('fail', () => ({ content: [{ type: 'text', text: 'no' }], isError: true }));
     await gateway.call('POST', '/api/mcp/servers/delta/refresh');

@@ -31,6 +31,7 @@ RIALTO_TRUST_PROXY: {{ .trustProxy | quote }}
 RIALTO_MAX_BODY_BYTES: {{ int64 .maxBodyBytes | quote }}
 RIALTO_RATE_LIMIT_PRINCIPAL: {{ int64 .rateLimit.principal | quote }}
 RIALTO_RATE_LIMIT_ORG: {{ int64 .rateLimit.org | quote }}
+RIALTO_RATE_LIMIT_TOOL: {{ int64 .rateLimit.tool | quote }}
 RIALTO_WEBHOOK_MAX_PER_HOST: {{ int64 .webhooks.maxPerHost | quote }}
 RIALTO_WEBHOOK_MAX_PER_ORG: {{ int64 .webhooks.maxPerOrg | quote }}
 RIALTO_TOOL_TIMEOUT_MS: {{ int64 .toolTimeoutMs | quote }}

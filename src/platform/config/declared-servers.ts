@@ -20,6 +20,7 @@ const members = {
   autoReconnect: z.boolean().optional(),
   toolAllowList: texts.optional(),
   resourceAllowList: texts.optional(),
+  callsPerMinute: z.number().optional(),
   roots: z.array(z.strictObject({ uri: text, name: text.optional() })).optional(),
   disabled: z.boolean().optional(),
 };

@@ -150,6 +150,11 @@ export const environment = {
     'requests per minute and principal',
   ),
   RIALTO_RATE_LIMIT_ORG: setting(whole(1, 10_000_000).default(6_000), '`6000`', 'requests per minute and org'),
+  RIALTO_RATE_LIMIT_TOOL: setting(
+    whole(0, 1_000_000).default(0),
+    'none',
+    'calls of one tool per minute and principal, over all processes; an MCP server may have its own (`callsPerMinute`)',
+  ),
   RIALTO_WEBHOOK_MAX_PER_HOST: setting(
     whole(1, 1_000).default(8),
     '`8`',

@@ -20,6 +20,7 @@ import { JudgeByTheDatabaseClock1763857200000 } from '../../../migrations/176385
 import { KeepMcpServers1763857300000 } from '../../../migrations/1763857300000-KeepMcpServers.js';
 import { KnowMcpClients1763857400000 } from '../../../migrations/1763857400000-KnowMcpClients.js';
 import { DeclareMcpServers1763857500000 } from '../../../migrations/1763857500000-DeclareMcpServers.js';
+import { CountToolCalls1763857600000 } from '../../../migrations/1763857600000-CountToolCalls.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -43,6 +44,7 @@ export const migrations = [
   KeepMcpServers1763857300000,
   KnowMcpClients1763857400000,
   DeclareMcpServers1763857500000,
+  CountToolCalls1763857600000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */

@@ -1,0 +1,46 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
+import { RialtoError } from '../kernel/errors.js';
+import { storableText } from '../kernel/json.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
+import { Metrics } from '../platform/telemetry/metrics.js';
+import { ToolCallsStore } from './tool-calls.store.js';
+
+const longest = 300;
+
+/** How often each caller may call each tool, over all processes. Nothing is counted where nothing is limited. */
+@Injectable()
+@Sweeps('tool.calls')
+export class ToolLimits implements Sweeper {
+  readonly everyMs = 600_000;
+
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly store: ToolCallsStore,
+    private readonly metrics: Metrics,
+  ) {}
+
+  /**
+   * Charges one call, and tells the caller what is left. @param perMinute of this tool; absent: what the deployment says. Throws
+   * `rate_limited` with the seconds to wait.
+   */
+  async admit(ctx: CallContext, tool: string, perMinute?: number | null): Promise<void> {
+    const limit = perMinute ?? this.settings.RIALTO_RATE_LIMIT_TOOL;
+    if (limit === 0) return;
+    const { org, principal } = ctx;
+    const caller = storableText(`${principal.kind}:${principal.id}`, longest);
+    const { calls, secondsLeft } = await this.store.count(org.id, caller, storableText(tool, longest));
+    ctx.tellLimit?.({ limit, remaining: Math.max(0, limit - calls), secondsLeft });
+    if (calls <= limit) return;
+    this.metrics.limited.inc({ scope: 'tool' });
+    throw new RialtoError('rate_limited', {
+      message: `this tool may be called ${limit} times a minute`,
+      data: { retryAfterSeconds: secondsLeft, limit },
+    });
+  }
+
+  sweep(): Promise<void> {
+    return this.store.dropOld();
+  }
+}
