@@ -34,7 +34,7 @@ export class AgentSocket implements ListeningAgent {
     (type, payload) => this.send(type, payload),
     (id) => this.push({ method: 'notifications/cancelled', params: { requestId: id } }),
   );
-  private readonly watched = new Map<string, () => void>();
+  private readonly watched = new Map<string, { server: RegisteredServer; uri: string; release: () => void }>();
   private said = { since: systemClock.elapsed(), counts: new Map<string, number>() };
   /** Each with what ends it: whoever serves it may never leave the signal. */
   private readonly work = new Map<Promise<void>, AbortController>();
@@ -79,14 +79,23 @@ export class AgentSocket implements ListeningAgent {
     if (this.watched.has(key)) return;
     if (this.watched.size >= mostWatched)
       throw new RialtoError('rate_limited', { message: `an agent may watch ${mostWatched} resources` });
-    this.watched.set(key, this.events.watch(server, uri));
+    this.watched.set(key, { server, uri, release: this.events.watch(server, uri) });
     if (!this.servers.has(server.row.id)) this.servers.set(server.row.id, { serverId: server.row.serverId });
   }
 
   unsubscribe(server: RegisteredServer, uri: string): void {
     const key = keyOf(server.row.id, uri);
-    this.watched.get(key)?.();
+    this.watched.get(key)?.release();
     this.watched.delete(key);
+  }
+
+  /** Ends the watches that may not be any more. */
+  async recheck(may: (server: RegisteredServer, uri: string) => Promise<boolean>): Promise<void> {
+    for (const [key, { server, uri, release }] of [...this.watched]) {
+      if (await may(server, uri)) continue;
+      release();
+      this.watched.delete(key);
+    }
   }
 
   /** Runs the work on one message, so that nobody closes the socket before its reply. Throws `rate_limited` for one too many at once. */
@@ -136,7 +145,7 @@ export class AgentSocket implements ListeningAgent {
   private closed(): void {
     for (const over of this.work.values()) over.abort();
     this.questions.close();
-    for (const release of this.watched.values()) release();
+    for (const { release } of this.watched.values()) release();
     for (const { leave } of this.servers.values()) leave?.();
     this.watched.clear();
     this.servers.clear();

@@ -136,6 +136,10 @@ export class AgentSockets implements BeforeApplicationShutdown {
         agent.servers.set(id, { serverId, leave });
         if (leave) void this.calls.ready(server).catch(() => undefined);
       }
+      await agent.recheck(async ({ row }, uri) => {
+        const server = seen.get(row.id);
+        return server !== undefined && (await this.calls.mayWatch(agent.ctx, server, uri));
+      });
     } catch (err) {
       this.log.warn({ err }, 'what an agent hears of could not be looked up');
     }

@@ -59,7 +59,9 @@ export class McpModern {
   async serve(exchange: McpExchange, request: DoorRequest, response: DoorResponse, body: unknown): Promise<void> {
     if (isJsonObject(body) && body.method === 'subscriptions/listen') {
       this.streams.hold(exchange.ctx, response);
-      const release = await this.watches.listen(exchange.ctx, exchange.options, watchedIn(body));
+      const release = await this.watches.listen(exchange.ctx, exchange.options, watchedIn(body), () =>
+        response.destroy(),
+      );
       if (response.destroyed) return release();
       response.once('close', release);
     }

@@ -7,7 +7,7 @@ import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { RegisteredServer } from '../upstreams/registered-server.types.js';
 import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
-import { McpSubscriptionStore } from './mcp-subscription.store.js';
+import { McpSubscriptionStore, type Watched } from './mcp-subscription.store.js';
 import { requireUri, ServerFeatures } from './server-features.js';
 import type { ListOptions } from './tools.service.js';
 
@@ -21,6 +21,14 @@ interface Attended {
   readonly watches: Map<string, () => void>;
 }
 
+/** A stream of the 2026-07-28 revision, and what it named. */
+interface Listener {
+  readonly ctx: CallContext;
+  /** By the row of the server. */
+  readonly named: readonly Watched[];
+  readonly end: () => void;
+}
+
 /**
  * Resources whose changes clients want to hear of. A session of the 2025 era has them as rows; whichever process holds a stream of it
  * watches for it. The 2026-07-28 revision names them when it opens a stream.
@@ -28,6 +36,7 @@ interface Attended {
 @Injectable()
 export class ResourceWatches {
   private readonly attended = new Map<string, Attended>();
+  private readonly listeners = new Set<Listener>();
 
   constructor(
     private readonly features: ServerFeatures,
@@ -70,8 +79,11 @@ export class ResourceWatches {
     };
   }
 
-  /** The resources that a stream of the 2026-07-28 revision names, until what it returns is called. Throws as `subscribe` does. */
-  async listen(ctx: CallContext, options: ListOptions, uris: readonly unknown[]): Promise<() => void> {
+  /**
+   * The resources that a stream of the 2026-07-28 revision names, until what it returns is called. Throws as `subscribe` does.
+   * @param end ends the stream, when its caller may not hear of one of them any more.
+   */
+  async listen(ctx: CallContext, options: ListOptions, uris: readonly unknown[], end: () => void): Promise<() => void> {
     if (uris.length > mostAtOnce)
       throw new RialtoError('invalid_params', { message: `a stream may watch ${mostAtOnce} resources` });
     const watches: [RegisteredServer, string][] = [];
@@ -79,9 +91,11 @@ export class ResourceWatches {
       const { uri, servers } = await this.features.asked(ctx, options, { uri: given as string });
       watches.push([await this.calls.watched(ctx, servers, uri), uri]);
     }
+    const listener = { ctx, named: watches.map(([{ row }, uri]) => ({ server: row.id, uri })), end };
     const releases: (() => void)[] = [];
     const release = (): void => {
-      for (const end of releases.splice(0)) end();
+      this.listeners.delete(listener);
+      for (const over of releases.splice(0)) over();
     };
     try {
       for (const [server, uri] of watches) releases.push(this.calls.watch(server, uri));
@@ -89,6 +103,7 @@ export class ResourceWatches {
       release();
       throw error;
     }
+    if (listener.named.length > 0) this.listeners.add(listener);
     return release;
   }
 
@@ -105,6 +120,41 @@ export class ResourceWatches {
     void this.look(sessionId);
   }
 
+  /** Who may read what may be another. */
+  @OnNotice('policy.changed')
+  policyChanged({ orgId }: Notice<'policy.changed'>): void {
+    void this.recheck(orgId);
+  }
+
+  /** Its allow list may be another, or it is gone. */
+  @OnNotice('upstream.changed')
+  serverChanged({ orgId }: Notice<'upstream.changed'>): void {
+    void this.recheck(orgId);
+  }
+
+  private async recheck(org: string): Promise<void> {
+    // Others who are told of the change forget what they knew before.
+    await new Promise(setImmediate);
+    for (const [session, { ctx }] of this.attended) if (ctx.org.id === org) void this.look(session);
+    for (const listener of this.listeners)
+      if (listener.ctx.org.id === org && !(await this.mayHear(listener))) listener.end();
+  }
+
+  /** A check that fails ends no stream: the next one does. */
+  private async mayHear({ ctx, named }: Listener): Promise<boolean> {
+    try {
+      const servers = new Map((await this.features.servers(ctx)).map((server) => [server.row.id, server]));
+      const answers = named.map(async ({ server: id, uri }) => {
+        const server = servers.get(id);
+        return server !== undefined && (await this.calls.mayWatch(ctx, server, uri));
+      });
+      return (await Promise.all(answers)).every(Boolean);
+    } catch (err) {
+      this.log.warn({ err }, 'what a stream may hear of could not be decided');
+      return true;
+    }
+  }
+
   /** Watches what the session's rows say, and nothing else: one look after the other, so that the last one counts. */
   private look(session: string): Promise<void> {
     const known = this.attended.get(session);
@@ -116,13 +166,13 @@ export class ResourceWatches {
     try {
       const rows = await this.store.of(session);
       const servers = new Map((await this.features.servers(known.ctx)).map((server) => [server.row.id, server]));
+      const wanted = new Map<string, { server: RegisteredServer; uri: string }>();
+      for (const { server: id, uri } of rows) {
+        const server = servers.get(id);
+        if (server && (await this.calls.mayWatch(known.ctx, server, uri)))
+          wanted.set(`${server.row.serverId} ${uri}`, { server, uri });
+      }
       if (this.attended.get(session) !== known) return;
-      const wanted = new Map<string, { server: RegisteredServer; uri: string }>(
-        rows.flatMap(({ server: id, uri }) => {
-          const server = servers.get(id);
-          return server ? [[`${server.row.serverId} ${uri}`, { server, uri }] as const] : [];
-        }),
-      );
       for (const [key, release] of known.watches)
         if (!wanted.has(key)) {
           release();

@@ -289,6 +289,13 @@ describe('what MCP servers ask and tell the client that called', () => {
       return one;
     };
 
+    const watchedBy = (legacy: any): unknown[] => {
+      const heard: unknown[] = [];
+      legacy.fallbackNotificationHandler = ({ method, params }: any) =>
+        Promise.resolve(void (method.endsWith('updated') && heard.push(params)));
+      return heard;
+    };
+
     it.each(['sessions', 'modern'] as const)('AE-08 a change at a server that speaks %s is told', async (kind) => {
       const one = await watchable(kind);
       const { client: legacy, standing, close } = await connectLegacySdk(`${gateway.url}/mcp`, gateway.token);
@@ -336,8 +343,26 @@ describe('what MCP servers ask and tell the client that called', () => {
         (all) =>
           all.some(({ method, params }) => method === 'notifications/resources/updated' && params.uri === 'a://x'),
       );
+      const { client: legacy, standing, close } = await connectLegacySdk(`${gateway.url}/mcp`, gateway.token);
+      open.push({ close });
+      await standing;
+      await legacy.subscribeResource({ uri: 'a://x' });
+      const heard = watchedBy(legacy);
+      await eventually(
+        async () => {
+          await one.tellUpdated('a://x');
+          await wait(50);
+          return heard.length;
+        },
+        (count) => count > 0,
+      );
       const text = 'forbid(principal, action == Action::"mcp_read", resource == Resource::"a://x");';
       const { body } = await gateway.call('POST', '/api/policies', { name: 'no reading', text });
+      await wait(500);
+      const before = [told.length, heard.length];
+      await one.tellUpdated('a://x');
+      await wait(300);
+      expect([told.length, heard.length]).toEqual(before);
       await expect(modern.listen({ resourceSubscriptions: ['a://x'] })).rejects.toThrow();
       await gateway.call('DELETE', `/api/policies/${body.id}`);
     });
