@@ -23,6 +23,7 @@ describe('connect', () => {
       'gemini',
       'codex',
       'langgraph',
+      'a2a-sdk',
       'inspector',
     ]);
     expect(() => snippetFor('netscape', url)).toThrow(/give one of claude-code/);
@@ -68,6 +69,13 @@ describe('connect', () => {
     const parsed = JSON.parse(plain.replace(/,(\s*\})/g, '$1')) as unknown;
     const headers = { Authorization: `Bearer ${token}` };
     expect(parsed).toEqual({ rialto: { transport: 'streamable_http', url, headers } });
+  });
+
+  it.each([undefined, token])('the A2A SDK gets a module that runs, with token %s', (given) => {
+    const module = text('a2a-sdk', given);
+    expect(module).toContain('createFromUrl("http://127.0.0.1:3000")');
+    expect(module).toContain(given === undefined ? 'process.env.RIALTO_TOKEN' : `"Bearer ${token}"`);
+    execFileSync(process.execPath, ['--input-type=module', '--check'], { input: module });
   });
 
   it('takes no token that could break out of a snippet', () => {

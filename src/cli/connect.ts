@@ -101,6 +101,23 @@ const recipes: Record<string, Recipe> = {
         '})',
       ].join('\n'),
   },
+  'a2a-sdk': {
+    where: 'an ES module, with the package @a2a-js/sdk: the default agent, or the one that Rialto finds best',
+    snippet: ({ url, token }) =>
+      [
+        "import { ClientFactory, JsonRpcTransportFactory } from '@a2a-js/sdk/client';",
+        '',
+        'const fetchImpl = (input, init = {}) => {',
+        '  const headers = new Headers(init.headers);',
+        token === undefined
+          ? "  headers.set('authorization', `Bearer ${process.env.RIALTO_TOKEN}`);"
+          : `  headers.set('authorization', ${JSON.stringify(bearer(token))});`,
+        '  return fetch(input, { ...init, headers });',
+        '};',
+        'const factory = new ClientFactory({ transports: [new JsonRpcTransportFactory({ fetchImpl })] });',
+        `const client = await factory.createFromUrl(${JSON.stringify(url.replace(/\/mcp$/, ''))});`,
+      ].join('\n'),
+  },
   inspector: {
     where: 'run it in a shell',
     snippet: ({ url, token }) =>
