@@ -1,5 +1,5 @@
-// The long form outside CI: agents and clients of other people, as they are published today, call a published echo agent.
-// `npm run test:peers`; packages go to .cache/peers. Needs a network for the packages, no key of any model.
+// The long form outside CI: agents and clients of other people, as they are published today, call a published echo agent and the tools of an
+// MCP server. `npm run test:peers` (`PEERS=langgraph,gemini` for some); packages go to .cache/peers. Needs a network for the packages, no key of any model.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,18 @@ const peers = [
   { script: 'adk.mjs', packages: ['@google/adk@latest'], what: 'RemoteA2AAgent in a runner' },
   { script: 'ai-provider.mjs', packages: ['a2a-ai-provider@latest', 'ai@6'], what: 'generateText and streamText' },
   { script: 'mastra.mjs', packages: ['@mastra/client-js@latest'], what: 'client and A2AAgent', node: '24' },
+  { script: 'mcp-remote.mjs', packages: ['mcp-remote@latest', '@modelcontextprotocol/sdk@1'], what: 'MCP over stdio' },
+  { script: 'inspector.mjs', packages: ['@modelcontextprotocol/inspector@latest'], what: 'MCP, --cli', node: '24' },
+  { script: 'ai-mcp.mjs', packages: ['@ai-sdk/mcp@latest', 'ai@6'], what: 'MCP tools of generateText' },
+  {
+    script: 'langgraph.mjs',
+    packages: ['@langchain/mcp-adapters@latest', '@langchain/langgraph@latest', '@langchain/core@latest'],
+    what: 'MCP tools in a graph',
+  },
+  { script: 'gemini.mjs', packages: ['@google/gemini-cli@latest'], what: 'gemini mcp list' },
 ];
+/** Some of them, by the beginning of their scripts. */
+const wanted = process.env.PEERS?.split(',');
 
 const dataDir = mkdtempSync(join(tmpdir(), 'rialto-peers-'));
 const gateway = spawn(
@@ -35,9 +46,14 @@ const gateway = spawn(
 let failed = 0;
 try {
   const url = await address();
-  await publishEcho(url);
-  for (const peer of peers) {
-    const line = await visit(peer, url).catch((error) => {
+  const token = readFileSync(join(dataDir, 'token'), 'utf8').trim();
+  await create(url, token, '/api/a2a/published', {
+    ...{ name: 'echo', description: 'Says what it was told.', executor: { kind: 'echo' }, a2a_enabled: true },
+  });
+  const program = join(root, 'test', 'support', 'stdio-upstream.mjs');
+  await create(url, token, '/api/mcp/servers', { id: 'own', command: process.execPath, args: [program] });
+  for (const peer of peers.filter(({ script }) => !wanted || wanted.some((name) => script.startsWith(name)))) {
+    const line = await visit(peer, url, token).catch((error) => {
       failed++;
       return `failed: ${reasonOf(error)}`;
     });
@@ -63,20 +79,17 @@ async function address() {
   throw new Error('the gateway did not start');
 }
 
-async function publishEcho(url) {
-  const token = readFileSync(join(dataDir, 'token'), 'utf8').trim();
-  const answer = await fetch(`${url}/api/a2a/published`, {
+async function create(url, token, path, body) {
+  const answer = await fetch(`${url}${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      ...{ name: 'echo', description: 'Says what it was told.', executor: { kind: 'echo' }, a2a_enabled: true },
-    }),
+    body: JSON.stringify(body),
   });
-  if (answer.status !== 201) throw new Error(`not published: ${await answer.text()}`);
+  if (answer.status !== 201) throw new Error(`${path}: ${await answer.text()}`);
 }
 
 /** Installs a peer into a folder of its own and runs its script there: the last line it prints is what it heard. */
-async function visit({ script, packages, node }, url) {
+async function visit({ script, packages, node }, url, token) {
   const folder = join(cache, script.replace('.mjs', ''));
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n');
@@ -90,7 +103,10 @@ async function visit({ script, packages, node }, url) {
   const { stdout } = await run(command, args, {
     cwd: folder,
     timeout: 120_000,
-    env: { ...process.env, PEER_BASE: url, PEER_AGENT: `${url}/a2a/agents/echo` },
+    env: {
+      ...process.env,
+      ...{ PEER_BASE: url, PEER_AGENT: `${url}/a2a/agents/echo`, PEER_MCP: `${url}/mcp`, PEER_TOKEN: token },
+    },
   });
   const { version } = JSON.parse(
     readFileSync(join(folder, 'node_modules', nameOf(packages[0]), 'package.json'), 'utf8'),
