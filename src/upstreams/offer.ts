@@ -1,5 +1,7 @@
-import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import { RialtoError } from '../kernel/errors.js';
+import { isDeeperThan } from '../protocol/mcp/schema-size.js';
+import { maxNesting } from './upstream-result.js';
 import type { OfferedPrompt, OfferedResource, OfferedTemplate, OfferedTool, Offers } from './upstream.types.js';
 
 const maxPages = 64;
@@ -71,6 +73,7 @@ async function readList<Item>(ask: AskPage, kind: ListKind<Item>): Promise<Item[
     for (const item of listed) {
       const key = isJsonObject(item) ? kind.keyOf(item) : undefined;
       if (key === undefined || items.has(key)) continue;
+      if (isDeeperThan(item, maxNesting)) throw refused(`its ${kind.method} nests deeper than ${maxNesting}`);
       length += JSON.stringify(item).length;
       if (items.size >= maxItems || length > maxLength) {
         if (kind.mayBeCut) return [...items.values()] as Item[];

@@ -1,14 +1,17 @@
 import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import { isDeeperThan } from '../protocol/mcp/schema-size.js';
 
+/** What nests deeper ends nobody's stack. */
+export const maxNesting = 256;
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo';
 
 /**
  * A result as its caller gets it: what the 2026-07-28 revision adds to each (its type, who answers, for how long it may be kept) is
- * between its server and us. Throws `remote_invalid_response` for one without what its kind must have.
+ * between its server and us. Throws `remote_invalid_response` for one without what its kind must have, or that nests too deep.
  */
 export function resultOf(answer: JsonObject, kind: ResultKind): JsonObject {
-  if (!kinds[kind](answer))
+  if (!kinds[kind](answer) || isDeeperThan(answer, maxNesting))
     throw new RialtoError('remote_invalid_response', { message: `the MCP server answered no result of a ${kind}` });
   const { resultType: _type, ttlMs: _ttl, cacheScope: _scope, _meta, ...result } = answer;
   if (!isJsonObject(_meta)) return result;

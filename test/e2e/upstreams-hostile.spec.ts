@@ -1,0 +1,228 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+
+jest.setTimeout(120_000);
+
+type Reply = (id: unknown, response: ServerResponse) => void;
+const json = (response: ServerResponse, body: unknown): void =>
+  void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+const stream = (response: ServerResponse): ServerResponse =>
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+
+/** An MCP server that answers the handshake as it should, and each tool in its own way. */
+async function startHostile(tools: unknown[] | string, calls: Record<string, Reply> = {}) {
+  const http = createServer((request, response) => {
+    if (request.method !== 'POST') return void response.writeHead(405).end();
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString()) as Record<string, any>;
+      if (id === undefined) return void response.writeHead(202).end();
+      const result = (value: unknown): void => json(response, { jsonrpc: '2.0', id, result: value });
+      if (method === 'initialize')
+        return result({
+          protocolVersion: '2025-11-25',
+          capabilities: { tools: {} },
+          serverInfo: { name: 'h', version: '1' },
+        });
+      if (method === 'tools/list') {
+        const text = typeof tools === 'string' ? tools : JSON.stringify(tools);
+        response.writeHead(200, { 'content-type': 'application/json' });
+        return void response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"tools":${text}}}`);
+      }
+      if (method === 'tools/call') return calls[params.name]!(id, response);
+      return json(response, { jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } });
+    });
+  });
+  await new Promise<void>((done) => http.listen(0, '127.0.0.1', done));
+  return {
+    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
+    close: () => {
+      http.closeAllConnections();
+      return new Promise((done) => http.close(done));
+    },
+  };
+}
+
+describe('MCP servers that mean harm', () => {
+  let gateway: TestGateway;
+  const open: { close: () => Promise<unknown> }[] = [];
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+  });
+  afterEach(async () => {
+    const { body } = await gateway.call('GET', '/api/mcp/servers');
+    for (const { id } of body.items) await gateway.call('DELETE', `/api/mcp/servers/${id}`);
+    await Promise.all(open.splice(0).map((one) => one.close()));
+  });
+  afterAll(() => gateway.close());
+
+  const inputSchema = { type: 'object' };
+  const hostile = async (tools: unknown[] | string, calls: Record<string, Reply> = {}, more: object = {}) => {
+    const one = await startHostile(tools, calls);
+    open.push(one);
+    return gateway.call('POST', '/api/mcp/servers', { id: 'bad', url: one.url, ...more });
+  };
+  const call = (name: string) => gateway.rpc('tools/call', { name: `bad__${name}`, arguments: {} });
+  const listed = async (): Promise<any[]> => (await gateway.rpc('tools/list')).result.tools;
+
+  const big = 'x'.repeat(12_000_000);
+  const ways: Record<string, Reply> = {
+    huge: (id, response) => json(response, { jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: big }] } }),
+    hugeEvent: (id, response) =>
+      void stream(response).end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: { content: [], big } })}\n\n`),
+    endless: (_id, response) => {
+      stream(response);
+      const more = (): void => {
+        while (!response.destroyed && response.write(`: ${'x'.repeat(65_536)}\n`));
+        if (!response.destroyed) response.once('drain', more);
+      };
+      more();
+    },
+    endlessNotices: (_id, response) => {
+      stream(response);
+      const notice = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x'.repeat(2_000) } })}\n\n`;
+      const more = (): void => {
+        while (!response.destroyed && response.write(notice));
+        if (!response.destroyed) response.once('drain', more);
+      };
+      more();
+    },
+    wrongId: (_id, response) => json(response, { jsonrpc: '2.0', id: 'another', result: { content: [] } }),
+    nonsense: (_id, response) =>
+      void response.writeHead(200, { 'content-type': 'application/json' }).end('{"jsonrpc": '),
+    page: (_id, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>canary</html>'),
+    deep: (id, response) => {
+      const nested = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(
+        `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"content":[],"structuredContent":{"a":${nested}}}}`,
+      );
+    },
+    noResult: (id, response) => json(response, { jsonrpc: '2.0', id, result: 'ok' }),
+    noContent: (id, response) => json(response, { jsonrpc: '2.0', id, result: { content: 'text' } }),
+    hangUp: (_id, response) => void response.destroy(),
+    silent: () => undefined,
+    fine: (id, response) =>
+      json(response, { jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'fine' }] } }),
+  };
+
+  it('AE-32 whatever it answers, its caller gets a typed error, the others their answers, and nothing is kept', async () => {
+    const names = Object.keys(ways);
+    await hostile(
+      names.map((name) => ({ name, inputSchema })),
+      ways,
+      { timeoutMs: 2_000 },
+    );
+    await call('fine');
+    const before = process.memoryUsage.rss();
+    const bad = names.filter((name) => name !== 'fine');
+    for (const name of bad) {
+      const { error } = await call(name);
+      expect([name, error?.data?.code]).toEqual([
+        name,
+        expect.stringMatching(/^remote_(timeout|transport|invalid_response)$/),
+      ]);
+      await eventually(
+        () => call('fine'),
+        ({ result }) => result?.content[0].text === 'fine',
+        15_000,
+      );
+    }
+    const answers = await Promise.all([...bad, ...Array<string>(20).fill('fine')].map((name) => call(name)));
+    expect(
+      answers.slice(bad.length).filter(({ result, error }) => result ?? error?.data?.code === 'unavailable'),
+    ).toHaveLength(20);
+    expect(process.memoryUsage.rss() - before).toBeLessThan(400 * 1_048_576);
+  });
+
+  it('names that collide, pretend or cannot be told apart are listed once, as its own, or not at all', async () => {
+    const echo = { name: 'echo', description: 'first', inputSchema };
+    const { status } = await hostile([
+      echo,
+      { ...echo, description: 'second' },
+      { name: 'list_agents', inputSchema },
+      { name: 'good__echo', inputSchema },
+      { name: 'x'.repeat(300), inputSchema },
+      { name: '', inputSchema },
+      { name: 7, inputSchema },
+      { name: 'no-schema' },
+      { name: 'list', inputSchema: [] },
+      null,
+      'text',
+    ]);
+    expect(status).toBe(201);
+    const own = (await listed()).filter(({ _meta }) => _meta?.['dev.rialto/tool']?.server === 'bad');
+    expect(own.map(({ name }) => name).sort()).toEqual(['bad__echo', 'bad__good__echo', 'bad__list_agents']);
+    expect(own.find(({ name }) => name === 'bad__echo').description).toBe('[MCP:h] first');
+  });
+
+  it('schemas that are bombs are refused or passed on as they are; none is opened', async () => {
+    const deep = (levels: number): object => {
+      let schema: object = { type: 'object' };
+      for (let level = 0; level < levels; level++) schema = { type: 'object', properties: { a: schema } };
+      return schema;
+    };
+    const circular = { type: 'object', $defs: { a: { $ref: '#/$defs/a' } }, properties: { a: { $ref: '#/$defs/a' } } };
+    const backtracking = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
+    const outside = { type: 'object', properties: { a: { $ref: 'http://169.254.169.254/latest' } } };
+    const answer: Reply = (id, response) => json(response, { jsonrpc: '2.0', id, result: { content: [] } });
+    const tools = { circular, backtracking, outside, deep: deep(100) };
+    await hostile(
+      Object.entries(tools).map(([name, schema]) => ({ name, inputSchema: schema })),
+      Object.fromEntries(Object.keys(tools).map((name) => [name, answer])),
+    );
+    expect(await listed()).toHaveLength(Object.keys(tools).length);
+    for (const name of Object.keys(tools)) {
+      const params = { name: `bad__${name}`, arguments: { a: `${'a'.repeat(50)}!` } };
+      expect((await gateway.rpc('tools/call', params)).result).toEqual({ content: [] });
+    }
+    await gateway.call('DELETE', '/api/mcp/servers/bad');
+    const levels = 20_000;
+    const nested = `${'{"type":"object","properties":{"a":'.repeat(levels)}{}${'}}'.repeat(levels)}`;
+    const bomb = await hostile(`[{"name":"bomb","inputSchema":${nested}}]`);
+    expect(bomb.status).toBeGreaterThanOrEqual(400);
+    expect(bomb.body.code).not.toBe('internal');
+    const wide = await hostile([{ name: 'wide', inputSchema: { type: 'object', description: big } }]);
+    expect([wide.status, wide.body.code]).toEqual([502, expect.stringMatching(/^remote_/)]);
+  });
+
+  it('AE-44 two hundred programs that were killed leave no process behind', async () => {
+    const script = join(process.cwd(), 'test', 'support', 'stdio-upstream.mjs');
+    const mark = `leak-${process.pid}-${Date.now()}`;
+    const alive = (): number[] =>
+      readdirSync('/proc')
+        .filter((name) => /^\d+$/.test(name))
+        .map(Number)
+        .filter((pid) => {
+          try {
+            return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(mark);
+          } catch {
+            return false;
+          }
+        });
+    const place = { id: 'own', command: process.execPath, args: [script, mark] };
+    expect((await gateway.call('POST', '/api/mcp/servers', place)).status).toBe(201);
+    for (let kill = 0; kill < 200; kill++) {
+      expect((await gateway.call('POST', '/api/mcp/servers/own/refresh')).status).toBe(200);
+      for (const pid of alive()) process.kill(pid, 'SIGKILL');
+    }
+    await eventually(
+      () => gateway.rpc('tools/call', { name: 'own__echo', arguments: { text: 'back' } }),
+      ({ result }) => result?.content[0].text === 'back',
+      20_000,
+    );
+    // One, with what starts it.
+    expect(alive().length).toBeLessThanOrEqual(2);
+    await gateway.call('DELETE', '/api/mcp/servers/own');
+    await eventually(
+      () => Promise.resolve(alive()),
+      (pids) => pids.length === 0,
+      10_000,
+    );
+  });
+});
