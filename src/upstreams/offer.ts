@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
+import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isDeeperThan } from '../protocol/mcp/schema-size.js';
 import { maxNesting } from './upstream-result.js';
