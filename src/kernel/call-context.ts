@@ -19,6 +19,11 @@ export interface Principal {
   readonly groups: readonly string[];
 }
 
+/** A principal as one text: a key of what is its own. */
+export function callerOf({ kind, id }: Pick<Principal, 'kind' | 'id'>): string {
+  return `${kind}:${id}`;
+}
+
 export type Surface = 'mcp' | 'a2a' | 'a2e' | 'rest' | 'system';
 
 /** W3C trace context of a call (traceparent: version-traceId-spanId-flags). */
@@ -66,4 +71,9 @@ export interface CallContext {
   readonly tellLimit?: (limit: CallLimit) => void;
   /** Present while the caller's client may be asked and told things. */
   readonly peer?: Peer;
+}
+
+/** @param caller one of `callerOf`; absent: everybody. */
+export function isOf({ principal }: CallContext, caller: string | undefined): boolean {
+  return caller === undefined || callerOf(principal) === caller;
 }

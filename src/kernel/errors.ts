@@ -9,6 +9,7 @@ export const errorCodes = {
   unauthenticated: { title: 'Authentication required', retryable: false, public: true },
   auth_not_configured: { title: 'Authentication is not configured', retryable: false, public: true },
   denied: { title: 'Denied by policy', retryable: false, public: true },
+  tool_changed: { title: 'The tool changed and waits for approval', retryable: false, public: true },
   not_found: { title: 'Not found', retryable: false, public: true },
   method_not_allowed: { title: 'Method not allowed', retryable: false, public: true },
   conflict: { title: 'Conflict', retryable: false, public: true },
@@ -23,6 +24,8 @@ export const errorCodes = {
   slug_taken: { title: 'Slug already taken', retryable: false, public: true },
   no_agent: { title: 'No agent can take this work', retryable: false, public: true },
   policy_invalid: { title: 'Policy is not valid', retryable: false, public: true },
+  credential_required: { title: 'A credential of your own is needed', retryable: false, public: true },
+  credential_refused: { title: 'Your credential was refused', retryable: false, public: true },
   // A2A (v1.0 section 3.3.2)
   task_not_found: { title: 'Task not found', retryable: false, public: true },
   task_not_cancelable: { title: 'Task cannot be canceled', retryable: false, public: true },
@@ -34,15 +37,15 @@ export const errorCodes = {
   version_not_supported: { title: 'Protocol version not supported', retryable: false, public: true },
   method_not_found: { title: 'Method not found', retryable: false, public: true },
   // the remote agent (RE-24…RE-29)
-  remote_timeout: { title: 'The remote agent did not answer in time', retryable: true, public: true },
-  remote_transport: { title: 'The remote agent could not be reached', retryable: true, public: true },
+  remote_timeout: { title: 'The remote side did not answer in time', retryable: true, public: true },
+  remote_transport: { title: 'The remote side could not be reached', retryable: true, public: true },
   remote_invalid_response: {
-    title: 'The remote agent answered something else than A2A',
+    title: 'The remote side answered something else than its protocol',
     retryable: false,
     public: true,
   },
   remote_task_failed: { title: 'The remote agent failed the task', retryable: false, public: true },
-  remote_error: { title: 'The remote agent answered with an error', retryable: false, public: true },
+  remote_error: { title: 'The remote side answered with an error', retryable: false, public: true },
   canceled: { title: 'Canceled by the caller', retryable: false, public: true },
   // ourselves
   poisoned: { title: 'Its processes died while working on it', retryable: false, public: true },

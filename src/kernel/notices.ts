@@ -18,6 +18,8 @@ export const notices = {
   'continuation.rung': z.object({ taskId: z.string() }),
   'mailbox.filled': z.object({ agentId: z.string() }),
   'upstream.changed': z.object({ orgId: z.string(), serverId: z.string() }),
+  'upstream.credential-changed': z.object({ orgId: z.string(), serverId: z.string(), caller: z.string() }),
+  'upstream.offer-changed': z.object({ orgId: z.string(), serverId: z.string(), caller: z.string() }),
   'mcp.session-ended': z.object({ orgId: z.string(), sessionId: z.string() }),
   'mcp.subscribed': z.object({ orgId: z.string(), sessionId: z.string() }),
   'mcp.answered': z.object({ orgId: z.string(), questionId: z.string() }),

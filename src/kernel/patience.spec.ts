@@ -1,4 +1,5 @@
-import { patienceOf } from './patience.js';
+import { getEventListeners } from 'node:events';
+import { patienceOf, unless } from './patience.js';
 
 const after = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -22,5 +23,16 @@ describe('patience', () => {
     gone.abort();
     await after(20);
     expect(signal.aborted).toBe(false);
+  });
+});
+
+describe('unless', () => {
+  it('hears of the signal only as long as the work goes on', async () => {
+    const { signal } = new AbortController();
+    const late = (): Error => new Error('late');
+    expect(await unless(signal, Promise.resolve(1), late)).toBe(1);
+    await expect(unless(signal, Promise.reject(new Error('broken')), late)).rejects.toThrow('broken');
+    await after(0);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 });

@@ -26,6 +26,7 @@ export function unless<Result>(signal: AbortSignal, work: Promise<Result>, late:
     const giveUp = (): void => reject(late());
     if (signal.aborted) giveUp();
     else signal.addEventListener('abort', giveUp, { once: true });
-    work.then(resolve, reject);
+    const settled = (): void => signal.removeEventListener('abort', giveUp);
+    void work.then(resolve, reject).finally(settled);
   });
 }

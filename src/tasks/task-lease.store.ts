@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { TaskId } from '../kernel/ids.js';
 import { GroupCommit } from '../platform/database/group-commit.js';
+import { textByKey, timeByKey } from '../platform/database/by-key.js';
 import { Pg } from '../platform/database/pg.js';
 import { isGone, Presence } from '../platform/database/presence.js';
 import { everybody } from './open-tasks.js';
@@ -21,6 +22,7 @@ const isFree = (self: string): string =>
 /** Since when a task is in its state, by the clock of the database. */
 export const lastsSince = 'coalesce(t.status_since, t.created_at)';
 const isDue = `t.next_at <= now() and t.status_state in ('submitted', 'working')`;
+const isDueByKey = `${timeByKey('t.next_at')} <= now() and ${textByKey('t.status_state')} in ('submitted', 'working')`;
 
 /** Orgs with open tasks, each by one step along the index. */
 const openOrgs = `with recursive step as (
@@ -86,7 +88,7 @@ export class TaskLeases {
       `update a2a_tasks t set lease_owner = $2, lease_until = now() + ${leaseMs} * interval '1 millisecond', lease_epoch = t.lease_epoch + 1,
          crashes = t.crashes + (case when t.lease_until is null or t.lease_owner = $2 then 0 else 1 end), updated_at = now()
        from (select b.id, b.lease_until, b.lease_owner from a2a_tasks b where b.id = any($1::uuid[]) for update skip locked) before
-       where t.id = before.id and ${isDue} and ${isFree('$2')} and t.org_id <> all($3::uuid[])
+       where t.id = before.id and ${isDueByKey} and ${isFree('$2')} and t.org_id <> all($3::uuid[])
          and (t.lease_owner is distinct from $2 or t.id <> all($4::uuid[]))
        returning ${taskColumns}, t.crashes, before.lease_until is not null and before.lease_owner is distinct from $2 as taken_over`,
       [
@@ -144,7 +146,7 @@ export class TaskLeases {
   async hurry(id: TaskId): Promise<void> {
     await this.pg.rows(
       'task-hurry',
-      `update a2a_tasks t set next_at = now() where t.id = $1 and t.status_state in ('submitted', 'working') and t.next_at > now() and ${isFree('$2')}`,
+      `update a2a_tasks t set next_at = now() where t.id = $1 and ${textByKey('t.status_state')} in ('submitted', 'working') and ${timeByKey('t.next_at', '-infinity')} > now() and ${isFree('$2')}`,
       [id, this.presence.id],
     );
   }
@@ -153,7 +155,7 @@ export class TaskLeases {
   async isWaiting(id: TaskId): Promise<boolean> {
     const rows = await this.pg.rows(
       'task-waiting',
-      `select from a2a_tasks t where t.id = $1 and ${isDue} and ${isFree('$2')}`,
+      `select from a2a_tasks t where t.id = $1 and ${isDueByKey} and ${isFree('$2')}`,
       [id, this.presence.id],
     );
     return rows.length > 0;

@@ -191,7 +191,7 @@ export function failure(error: unknown): Extract<TaskUpdate, { status: unknown }
   const text = errorCodes[known.code].public ? storableText(known.message, 1_000) : 'the agent failed';
   const { code } = known;
   // What rules forbid was not tried and found wanting (abuse case 17).
-  const state = code === 'denied' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
+  const state = code === 'denied' || code === 'tool_changed' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
   return { status: { state, message: { parts: [{ text }], metadata: { errorCode: code } } } };
 }
 

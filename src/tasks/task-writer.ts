@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { textByKey } from '../platform/database/by-key.js';
 import { GroupCommit } from '../platform/database/group-commit.js';
 import { Pg } from '../platform/database/pg.js';
 import { preparedName, rowExpressions, type RowChange } from '../platform/database/row-writer.js';
@@ -201,7 +202,7 @@ function updateTasks(rows: string): string {
       artifacts json, folded_seq integer, seq integer, memo json, lease_owner integer, lease_epoch integer, lease_ms integer, due_ms integer,
       from_seq integer, from_epoch integer, keyed boolean, restated boolean)
     where t.id = r.id and r.from_seq > 0 and t.seq = r.from_seq and t.lease_epoch = r.from_epoch
-      and t.status_state in ('submitted', 'working', 'input-required', 'auth-required')
+      and ${textByKey('t.status_state')} in ('submitted', 'working', 'input-required', 'auth-required')
     returning t.id, t.org_id`;
 }
 

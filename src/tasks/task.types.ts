@@ -1,8 +1,9 @@
 import type { Lineage, Principal } from '../kernel/call-context.js';
 import type { AgentId, OrgId, TaskId } from '../kernel/ids.js';
-import type { Json, JsonObject } from '../kernel/json.js';
+import { errorCodes, RialtoError, type ErrorCode } from '../kernel/errors.js';
+import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import type { Artifact, Message, StreamResponse, Task } from '../protocol/a2a/model.js';
-import { terminalStates, type TaskState } from '../protocol/a2a/states.js';
+import { terminalStates, wordOf, type TaskState } from '../protocol/a2a/states.js';
 
 /** A task as it is stored, in the words of the model. A value: a change makes a new one (task.lifecycle.ts). */
 export interface StoredTask {
@@ -43,6 +44,20 @@ export function ownerOf({ kind, id }: Pick<Principal, 'kind' | 'id'>): string {
 
 export function isEnded({ state }: Pick<StoredTask, 'state'>): boolean {
   return terminalStates.has(state);
+}
+
+/** What the end of a task means that did not end well: with the error of whoever worked on it, where that one gave one. */
+export function failureOf({ id: taskId, state, statusMessage }: StoredTask): RialtoError {
+  const { errorCode: told, relayed } = statusMessage?.metadata ?? {};
+  const code = typeof told === 'string' && Object.hasOwn(errorCodes, told) ? (told as ErrorCode) : 'remote_task_failed';
+  const message = wordsOf(statusMessage) || undefined;
+  if (isJsonObject(relayed)) return new RialtoError('remote_error', { message, data: { taskId, relayed } });
+  return new RialtoError(code, { message, data: { taskId, state: wordOf(state) } });
+}
+
+/** What a message says in words. */
+export function wordsOf(message: Message | undefined): string {
+  return (message?.parts ?? []).flatMap(({ text }) => text ?? []).join('\n');
 }
 
 /** The task as callers see it: at most `historyLength` of the newest messages, none of them the member for 0 (v1.0 section 3.2.4). */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
 import type { JsonObject } from '../../kernel/json.js';
-import { VerbBus } from '../../kernel/verb-bus.js';
+import { VerbBus, type VerbCall } from '../../kernel/verb-bus.js';
 import { TxRunner, type Tx } from '../database/tx.js';
 import { Ledger } from './ledger.js';
 
@@ -27,17 +27,24 @@ export class AdminActs {
     prepare: () => Promise<Prepared>,
     work: (tx: Tx, prepared: Prepared) => Promise<Result>,
   ): Promise<Result> {
-    return this.verbs.around(
-      { ctx, verb, action: 'admin_write', resource: { type: 'Org', id: ctx.org.slug }, args },
-      async (act) => {
-        const prepared = await prepare();
-        return this.txs.run(async (tx) => {
-          const result = await work(tx, prepared);
-          await this.ledger.completeIn(tx, act);
-          return result;
-        });
-      },
-    );
+    const resource = { type: 'Org', id: ctx.org.slug } as const;
+    return this.perform({ ctx, verb, action: 'admin_write', resource, args }, prepare, work);
+  }
+
+  /** The same for what callers administer of their own: decided on something else than the org. */
+  perform<Prepared, Result>(
+    call: VerbCall,
+    prepare: () => Promise<Prepared>,
+    work: (tx: Tx, prepared: Prepared) => Promise<Result>,
+  ): Promise<Result> {
+    return this.verbs.around(call, async (act) => {
+      const prepared = await prepare();
+      return this.txs.run(async (tx) => {
+        const result = await work(tx, prepared);
+        await this.ledger.completeIn(tx, act);
+        return result;
+      });
+    });
   }
 
   read<Result>(ctx: CallContext, verb: string, work: () => Promise<Result>): Promise<Result> {

@@ -1,7 +1,7 @@
 import type { RialtoError } from '../../kernel/errors.js';
 import { systemClock } from '../../kernel/clock.js';
 import type { Act, ActEnd, VerbLedger } from '../../kernel/verb-bus.js';
-import { writeRows, type RowChange, type RowWriter } from '../database/row-writer.js';
+import { writeRowsIn, type RowChange, type RowWriter } from '../database/row-writer.js';
 import type { Tx } from '../database/tx.js';
 import type { Metrics } from '../telemetry/metrics.js';
 
@@ -36,8 +36,7 @@ export class Ledger implements VerbLedger {
   /** Records the success of an act inside the transaction of its own work: both are committed or neither. */
   async completeIn(tx: Tx, act: Act): Promise<void> {
     const { rows, done } = this.completion(act);
-    const client = { query: ({ text, values }: { text: string; values: unknown[] }) => tx.manager.query(text, values) };
-    if (rows.length > 0) await writeRows(client as never, rows);
+    await writeRowsIn(tx, rows);
     act.recorded = true;
     tx.afterCommit(done);
   }

@@ -20,7 +20,10 @@ const members = {
   autoReconnect: z.boolean().optional(),
   toolAllowList: texts.optional(),
   resourceAllowList: texts.optional(),
+  userCredentials: text.optional(),
+  userHeaders: texts.optional(),
   callsPerMinute: z.number().optional(),
+  toolChanges: text.optional(),
   roots: z.array(z.strictObject({ uri: text, name: text.optional() })).optional(),
   disabled: z.boolean().optional(),
 };

@@ -21,6 +21,8 @@ import { KeepMcpServers1763857300000 } from '../../../migrations/1763857300000-K
 import { KnowMcpClients1763857400000 } from '../../../migrations/1763857400000-KnowMcpClients.js';
 import { DeclareMcpServers1763857500000 } from '../../../migrations/1763857500000-DeclareMcpServers.js';
 import { CountToolCalls1763857600000 } from '../../../migrations/1763857600000-CountToolCalls.js';
+import { PinToolDefinitions1763857700000 } from '../../../migrations/1763857700000-PinToolDefinitions.js';
+import { KeepUserCredentials1763857800000 } from '../../../migrations/1763857800000-KeepUserCredentials.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -45,6 +47,8 @@ export const migrations = [
   KnowMcpClients1763857400000,
   DeclareMcpServers1763857500000,
   CountToolCalls1763857600000,
+  PinToolDefinitions1763857700000,
+  KeepUserCredentials1763857800000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Pool, PoolClient } from 'pg';
 import { GroupCommit } from './group-commit.js';
+import type { Tx } from './tx.js';
 
 /** How rows of one kind are written: `sql` turns the placeholder of a jsonb array into a data-modifying statement. */
 export interface RowStatement {
@@ -43,6 +44,13 @@ export async function writeRows(client: Queryable, changes: readonly RowChange[]
     text: `with ${expressions.join(', ')} select`,
     values,
   });
+}
+
+/** The same in a transaction of a cold path: committed with the rest of it. */
+export async function writeRowsIn({ manager }: Tx, changes: readonly RowChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  const client = { query: ({ text, values }: { text: string; values: unknown[] }) => manager.query(text, values) };
+  await writeRows(client as never, changes);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
 import { responseHeaders } from './safe-headers.js';
@@ -217,6 +218,8 @@ export class Lifeline {
   ) {
     this.timer = setTimeout(() => this.cut(new RialtoError('remote_timeout')), Math.min(deadlineMs, longestTimerMs));
     for (const signal of signals) {
+      // One line carries many exchanges at once, and each lets go of it in `release`.
+      setMaxListeners(Infinity, signal);
       if (signal.aborted) this.cut(new RialtoError('canceled'));
       else signal.addEventListener('abort', this.onAbort, { once: true });
     }

@@ -140,7 +140,7 @@ describe.each(readers)('SafeFetch.%s: hostile bodies', (name, readBody) => {
   ])('RE-28: %s is remote_transport', async (_title, answer) => {
     const { url, connections } = await raw(answer);
     const error = await failure(readBody(client(), get(url)));
-    expect([error.code, error.message]).toEqual(['remote_transport', 'The remote agent could not be reached']);
+    expect([error.code, error.message]).toEqual(['remote_transport', 'The remote side could not be reached']);
     await closed(connections[0]!);
   });
 

@@ -188,7 +188,7 @@ describe('SafeFetch: where bytes may go', () => {
     for (const { code, message, data, hint } of errors) {
       expect({ code, message, data, hint }).toEqual({
         code: 'remote_transport',
-        message: 'The remote agent could not be reached',
+        message: 'The remote side could not be reached',
       });
     }
     expect(errors[0]?.cause).toHaveProperty('code', 'ECONNREFUSED');

@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { RialtoError } from '../../kernel/errors.js';
 import type { Settings } from '../config/settings.js';
+import { GatheringConnector } from './gathering-connector.js';
 
 /** Queue objects share this pool: each listener keeps one connection of it, so there is room for those and a few queries. */
 const queuePoolSize = 8;
@@ -64,12 +65,12 @@ async function redisBackend(url: string, prefix: string): Promise<QueueBackend> 
     enableReadyCheck: false,
   });
   health.on('error', () => undefined);
+  const way = { url, retryStrategy, Connector: GatheringConnector };
   return {
     kind: 'redis',
     options: {
       connection: {
-        url,
-        retryStrategy,
+        ...way,
         socketTimeout: silenceMs.queue,
         enableOfflineQueue: false,
         commandTimeout: commandMs,
@@ -77,7 +78,7 @@ async function redisBackend(url: string, prefix: string): Promise<QueueBackend> 
       prefix,
     },
     workerOptions: {
-      connection: { url, retryStrategy, socketTimeout: silenceMs.worker, maxRetriesPerRequest: null },
+      connection: { ...way, socketTimeout: silenceMs.worker, maxRetriesPerRequest: null },
       prefix,
     },
     ping: async () => void (await health.ping()),

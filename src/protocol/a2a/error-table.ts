@@ -46,6 +46,7 @@ export const errorRows = {
   unauthenticated: { rpc: 'auth', http: 401, grpc: 'UNAUTHENTICATED' },
   auth_not_configured: { rpc: 'auth', http: 503, grpc: 'UNAVAILABLE' },
   denied: { rpc: 'auth', http: 403, grpc: 'PERMISSION_DENIED' },
+  tool_changed: { rpc: 'auth', http: 403, grpc: 'PERMISSION_DENIED' },
   not_found: { rpc: -32602, http: 404, grpc: 'NOT_FOUND' },
   conflict: { rpc: -32602, http: 409, grpc: 'ABORTED' },
   idempotency_key_reused: { rpc: -32602, http: 409, grpc: 'ALREADY_EXISTS' },
@@ -60,6 +61,8 @@ export const errorRows = {
   card_invalid: { rpc: -32602, http: 400, grpc: 'FAILED_PRECONDITION' },
   no_agent: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
   policy_invalid: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT' },
+  credential_required: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
+  credential_refused: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
   // A2A's own
   task_not_found: { rpc: -32001, http: 404, grpc: 'NOT_FOUND', reason: 'TASK_NOT_FOUND' },
   task_not_cancelable: {

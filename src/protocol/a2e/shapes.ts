@@ -13,13 +13,15 @@ export interface ServerFacts {
   readonly mcpVersion: string;
   readonly serverName: string;
   readonly serverVersion: string;
-  readonly tools: readonly { readonly name: string; readonly toolName: string }[];
-  readonly counts: { readonly tools: number; readonly resources: number; readonly prompts: number };
+  /** With a `quarantine` those that nobody may call. */
+  readonly tools: readonly { readonly name: string; readonly toolName: string; readonly quarantine?: object }[];
+  readonly counts: { readonly resources: number; readonly prompts: number };
 }
 
 /** Server information (AE-58). `connected_at` is in seconds since the epoch, as `ts` is. */
 export function serverInfo(server: ServerFacts): JsonObject & { readonly server_id: string } {
   const { counts, connectedAt } = server;
+  const tools = server.tools.filter(({ quarantine }) => !quarantine);
   return {
     server_id: server.id,
     name: server.name,
@@ -28,13 +30,13 @@ export function serverInfo(server: ServerFacts): JsonObject & { readonly server_
     mcp_version: server.mcpVersion,
     server_name: server.serverName,
     server_version: server.serverVersion,
-    tool_count: counts.tools,
+    tool_count: tools.length,
     resource_count: counts.resources,
     prompt_count: counts.prompts,
     last_ping_ms: server.lastPingMs,
     error: server.error,
     connected_at: connectedAt === null ? null : Date.parse(connectedAt) / 1_000,
-    tools: server.tools.map(({ name, toolName }) => ({ name, tool_name: toolName })),
+    tools: tools.map(({ name, toolName }) => ({ name, tool_name: toolName })),
   };
 }
 

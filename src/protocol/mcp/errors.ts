@@ -14,12 +14,15 @@ const knownCodes: Partial<Record<ErrorCode, { code: number; name?: string }>> = 
   unauthenticated: { code: -32000 },
   auth_not_configured: { code: -32000 },
   denied: { code: -32003, name: 'AuthorizationError' },
+  tool_changed: { code: -32003, name: 'AuthorizationError' },
   remote_timeout: { code: -32201, name: 'RemoteA2ATimeoutError' },
   remote_transport: { code: -32202, name: 'RemoteA2ATransportError' },
   remote_invalid_response: { code: -32203, name: 'RemoteA2AInvalidResponseError' },
   remote_task_failed: { code: -32204, name: 'RemoteA2ATaskFailedError' },
   // The remote understood and refused: the same failure to a caller; data.remoteCode and data.remoteMessage tell it apart.
   remote_error: { code: -32204, name: 'RemoteA2ATaskFailedError' },
+  credential_required: { code: -32205, name: 'UserCredentialRequiredError' },
+  credential_refused: { code: -32206, name: 'UserCredentialRefusedError' },
 };
 
 const callerCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([

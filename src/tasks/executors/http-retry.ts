@@ -1,3 +1,5 @@
+import { retryAfterMs } from '../../kernel/retry-after.js';
+
 /** How a try to reach a service ended: with a status, or without one. */
 export interface TryEnd {
   readonly status?: number;
@@ -14,13 +16,5 @@ const passing = new Set([408, 425, 429]);
 export function pauseAfter(attempt: number, { status, retryAfter }: TryEnd, now: number): number | undefined {
   const pause = pauses[attempt - 1];
   const mayPass = status === undefined || status >= 500 || passing.has(status);
-  return pause === undefined || !mayPass ? undefined : Math.min(askedMs(retryAfter, now) ?? pause, longestAsked);
-}
-
-/** What `Retry-After` asks for: seconds, or a date (RFC 9110 section 10.2.3). */
-function askedMs(text: string | undefined, now: number): number | undefined {
-  if (text === undefined) return undefined;
-  if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text) * 1_000;
-  const date = Date.parse(text);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+  return pause === undefined || !mayPass ? undefined : Math.min(retryAfterMs(retryAfter, now) ?? pause, longestAsked);
 }
