@@ -18,6 +18,7 @@ export const orgTables: readonly OrgTable[] = [
   },
   { table: 'mcp_held_answers' },
   { table: 'tool_calls' },
+  { table: 'mcp_user_credentials', kind: 'user-credential', withheld: ['sealed'] },
   { table: 'mcp_servers', kind: 'mcp-server', withheld: ['secrets'], withoutQuery: ['url'] },
   { table: 'policy_versions', kind: 'policy-version' },
   { table: 'policies', kind: 'policy' },

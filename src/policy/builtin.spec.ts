@@ -48,6 +48,21 @@ it('only an admin writes to the administration, whatever the org permits', () =>
   expect(allowed([permitAll], 'admin_write', 'viewer')).toBe(false);
 });
 
+it('a tool whose definition nobody approved is not called, whatever the org permits', () => {
+  const asked = (quarantined: boolean) =>
+    engine.decide(engine.compile([permitAll]), {
+      principal: { kind: 'user', id: 'bob', role: 'admin', groups: [] },
+      action: 'mcp_call',
+      resource: { type: 'Tool', id: 'files__read' },
+      tool: { quarantined },
+      surface: 'mcp',
+      depth: 0,
+      time: 0,
+    });
+  expect(asked(true)).toMatchObject({ allowed: false, policies: ['rialto:changed-tools-wait'] });
+  expect(asked(false)).toMatchObject({ allowed: true });
+});
+
 it('without any policy an admin administers and sees what there is, everyone of the org reads the administration', () => {
   const permitted = (role: Role): Action[] => all.filter((action) => allowed([], action, role));
   expect(permitted('admin').sort()).toEqual(['a2a_discover', 'admin_read', 'admin_write', 'mcp_discover']);

@@ -1,4 +1,5 @@
 import type { Action } from '../kernel/verbs.js';
+import { changedToolsWait } from './policy.types.js';
 
 /** A policy row as the engine takes it: a name for people and a text of one or more policies. */
 export interface PolicyText {
@@ -22,7 +23,7 @@ const readActions = (viewerActions satisfies readonly Action[]).map((action) => 
 
 /**
  * Guards that are part of every set and cannot be edited: viewers only read, only admins administer, an agent whose changed
- * card nobody approved is not called, and every member of an org may read its administration.
+ * card nobody approved is not called, nor such a tool, and every member of an org may read its administration.
  */
 export const builtinPolicies: readonly PolicyText[] = [
   {
@@ -36,6 +37,10 @@ export const builtinPolicies: readonly PolicyText[] = [
   {
     name: 'rialto:changed-cards-wait',
     text: 'forbid(principal, action == Action::"a2a_invoke", resource) when { resource.agent.quarantined };',
+  },
+  {
+    name: changedToolsWait,
+    text: 'forbid(principal, action == Action::"mcp_call", resource) when { resource.quarantined };',
   },
   {
     name: 'rialto:admins-administer',

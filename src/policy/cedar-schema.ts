@@ -17,7 +17,8 @@ entity Group, McpServer, PublishedAgent, Org;
 entity User, Service, Anonymous in [Group] { role: String };
 entity A2AAgent in [Group] { role: String, agentUrl: String, skills: Set<String>, trustLevel: String, quarantined: Bool };
 entity Skill in [A2AAgent] { agent: A2AAgent };
-entity Tool, Resource, Prompt in [McpServer];
+entity Tool in [McpServer] { quarantined: Bool };
+entity Resource, Prompt in [McpServer];
 // A task lies in the principal that owns it, so "mine" is: resource in principal.
 entity Task in [${principals}] { agent: String, owner: String };
 // The top-level scalar arguments of the call, each a tag; numbers and booleans as their JSON text.

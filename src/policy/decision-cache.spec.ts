@@ -30,6 +30,7 @@ describe('the key', () => {
     ['another parent', { resource: { type: 'Skill', id: 'ops.deploy', parent: 'x' } }],
     ['a new version of the facts', { agent: { trustLevel: 'standard', version: '8' } }],
     ['facts without a version', { agent: { trustLevel: 'trusted' } }],
+    ['a tool in quarantine', { tool: { quarantined: true } }],
     ['a task', { task: { agent: 'x' } }],
   ])('changes with %s', (_, change) => {
     expect(decisionKey(blind, { ...call, ...change })).not.toBe(decisionKey(blind, call));

@@ -30,6 +30,7 @@ export function decisionKey(set: PolicySet, call: PolicyCall): string | undefine
     call.task && !set.reads.singleTasks ? null : call.resource.id,
     call.resource.parent,
     agentVersion(call.agent),
+    call.tool?.quarantined ?? false,
     taskVersion(call.task),
     includes(attributes, 'surface') ? call.surface : null,
     includes(attributes, 'depth') ? call.depth : null,

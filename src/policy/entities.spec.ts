@@ -43,7 +43,8 @@ it('whatever the kernel says, the entities fit the schema', () => {
         fc.string({ unit: 'grapheme' }),
         fc.oneof(fc.string({ unit: 'grapheme' }), fc.integer(), fc.boolean(), fc.constant(null)),
       ),
-      (principal, caller, agent, id, args) => {
+      fc.option(fc.record({ quarantined: fc.boolean() }), { nil: undefined }),
+      (principal, caller, agent, id, args, tool) => {
         for (const { resource: type } of Object.values(actions)) {
           const call: PolicyCall = {
             principal,
@@ -51,6 +52,7 @@ it('whatever the kernel says, the entities fit the schema', () => {
             action: 'a2a_invoke',
             resource: { type, id },
             agent,
+            tool,
             surface: 'a2a',
             depth: 0,
             time: 0,

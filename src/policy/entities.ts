@@ -15,6 +15,12 @@ export interface AgentFacts {
   readonly version?: string;
 }
 
+/** What is known of a tool of an MCP server. */
+export interface ToolFacts {
+  /** Its definition is not the one that was approved. */
+  readonly quarantined: boolean;
+}
+
 /** What a task's row says; `version` as above. */
 export interface TaskFacts {
   /** Name of the published agent it was given to. */
@@ -32,6 +38,8 @@ export interface PolicyCall {
   readonly resource: ResourceRef;
   /** Facts of the agent that is the resource, or whose skill is. */
   readonly agent?: AgentFacts;
+  /** Facts of the tool that is the resource; absent for a name that is no tool's. */
+  readonly tool?: ToolFacts;
   readonly task?: TaskFacts;
   readonly surface: Surface;
   readonly depth: number;
@@ -67,7 +75,7 @@ export function principalEntity(principal: Principal, facts?: AgentFacts): Entit
 }
 
 /** The resource and what it lies in, as entities without a missing attribute (reliability: no attribute may be absent). */
-function resourceEntities(resource: ResourceRef, agent?: AgentFacts, task?: TaskFacts): EntityJson[] {
+function resourceEntities({ resource, agent, tool, task }: PolicyCall): EntityJson[] {
   const uid = { type: resource.type, id: resource.id };
   const parent = parentOf(resource);
   switch (resource.type) {
@@ -79,8 +87,10 @@ function resourceEntities(resource: ResourceRef, agent?: AgentFacts, task?: Task
     }
     case 'Tool':
     case 'Resource':
-    case 'Prompt':
-      return [{ uid, attrs: {}, parents: parent === '' ? [] : [{ type: 'McpServer', id: parent }] }];
+    case 'Prompt': {
+      const attrs: EntityJson['attrs'] = resource.type === 'Tool' ? { quarantined: tool?.quarantined ?? false } : {};
+      return [{ uid, attrs, parents: parent === '' ? [] : [{ type: 'McpServer', id: parent }] }];
+    }
     case 'Task': {
       const attrs = { agent: task?.agent ?? '', owner: task?.owner?.id ?? '' };
       return [{ uid, attrs, parents: task?.owner ? [principalUid(task.owner)] : [] }];
@@ -95,7 +105,7 @@ function resourceEntities(resource: ResourceRef, agent?: AgentFacts, task?: Task
 /** The caller and the resource of one call; an agent that calls itself is one entity. */
 export function entitiesOf(call: PolicyCall): EntityJson[] {
   const self = principalUid(call.principal);
-  const around = resourceEntities(call.resource, call.agent, call.task);
+  const around = resourceEntities(call);
   const others = around.filter(({ uid }) => !('type' in uid && uid.type === self.type && uid.id === self.id));
   const callsItself = others.length < around.length;
   return [principalEntity(call.principal, call.caller ?? (callsItself ? call.agent : undefined)), ...others];

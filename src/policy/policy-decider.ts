@@ -1,16 +1,24 @@
 import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
 import type { Act, Decision } from '../kernel/verb-bus.js';
+import type { ResourceRef } from '../kernel/verbs.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
 import { CedarEngine } from './cedar.js';
 import { DecisionCache, decisionKey } from './decision-cache.js';
-import { parentOf, type AgentFacts, type PolicyCall } from './entities.js';
+import { parentOf, type AgentFacts, type PolicyCall, type ToolFacts } from './entities.js';
 import type { PolicySet } from './policy-set.js';
 import { PolicyStore } from './policy.store.js';
 
 /** Who knows what policies may know of a registered agent; the registry says so at start. */
 export type FactsSource = (orgId: string, slug: string) => AgentFacts | undefined | Promise<AgentFacts | undefined>;
+
+/** The same of a tool of an MCP server as the caller sees it, by its canonical name. */
+export type ToolFactsSource = (
+  ctx: CallContext,
+  tool: string,
+) => ToolFacts | undefined | Promise<ToolFacts | undefined>;
 
 /** Decides acts by the policies of the caller's org, from caches where nothing changed. */
 @Injectable()
@@ -19,6 +27,7 @@ export class PolicyDecider {
   private readonly decisions = new DecisionCache();
   private readonly sets: SnapshotCache<PolicySet>;
   private facts: FactsSource = () => undefined;
+  private toolFacts: ToolFactsSource = () => undefined;
 
   constructor(store: PolicyStore) {
     this.sets = new SnapshotCache<PolicySet>({
@@ -32,6 +41,10 @@ export class PolicyDecider {
     this.facts = source;
   }
 
+  toolFactsFrom(source: ToolFactsSource): void {
+    this.toolFacts = source;
+  }
+
   /** The decider of the verb bus. */
   async decide(act: Act): Promise<Decision> {
     const org = act.ctx.org.id;
@@ -40,8 +53,15 @@ export class PolicyDecider {
     return this.ask(set, call);
   }
 
-  /** Asks a set about a call, without an act. */
+  /** Asks a set about a call, without an act. Who could not call a tool in quarantine anyway is told that, and nothing of the tool. */
   ask(set: PolicySet, call: PolicyCall): Decision {
+    const decision = this.decided(set, call);
+    if (decision.allowed || !call.tool?.quarantined) return decision;
+    const otherwise = this.decided(set, { ...call, tool: undefined });
+    return otherwise.allowed ? decision : otherwise;
+  }
+
+  private decided(set: PolicySet, call: PolicyCall): Decision {
     const key = decisionKey(set, call);
     const known = key === undefined ? undefined : this.decisions.get(key);
     if (known) return known;
@@ -58,6 +78,10 @@ export class PolicyDecider {
     return Promise.resolve(this.facts(org, slug));
   }
 
+  toolFactsOf(ctx: CallContext, resource: ResourceRef): ToolFacts | undefined | Promise<ToolFacts | undefined> {
+    return resource.type === 'Tool' ? this.toolFacts(ctx, resource.id) : undefined;
+  }
+
   @OnNotice('policy.changed')
   forget({ orgId }: { orgId: string }): void {
     this.sets.expire(orgId);
@@ -67,6 +91,7 @@ export class PolicyDecider {
     const slug =
       resource.type === 'A2AAgent' ? resource.id : resource.type === 'Skill' ? parentOf(resource) : undefined;
     const agent = slug === undefined ? undefined : this.facts(ctx.org.id, slug);
+    const tool = this.toolFactsOf(ctx, resource);
     const caller = ctx.principal.kind === 'agent' ? this.facts(ctx.org.id, ctx.principal.id) : undefined;
     return {
       principal: ctx.principal,
@@ -74,6 +99,7 @@ export class PolicyDecider {
       action,
       resource,
       agent: agent instanceof Promise ? await agent : agent,
+      tool: tool instanceof Promise ? await tool : tool,
       task,
       surface: ctx.surface,
       depth: ctx.depth,

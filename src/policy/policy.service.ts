@@ -14,7 +14,7 @@ import { CredentialStore } from './auth/credential.store.js';
 import { developmentPolicy, reservedPrefix, type PolicyText } from './builtin.js';
 import { parseEntityLiteral } from './entity-literal.js';
 import { parentOf, type PolicyCall } from './entities.js';
-import { PolicyDecider, type FactsSource } from './policy-decider.js';
+import { PolicyDecider, type FactsSource, type ToolFactsSource } from './policy-decider.js';
 import type { PolicyEntity } from './policy.entity.js';
 import { PolicyStore } from './policy.store.js';
 import type {
@@ -145,6 +145,10 @@ export class PolicyService {
     this.decider.factsFrom(source);
   }
 
+  toolFactsFrom(source: ToolFactsSource): void {
+    this.decider.toolFactsFrom(source);
+  }
+
   /** The one permit of a fresh development org. */
   async seedDevelopment(tx: Tx, org: OrgId): Promise<void> {
     const now = new Date(systemClock.now());
@@ -263,6 +267,7 @@ export class PolicyService {
       action: action.id as Action,
       resource: ref,
       agent: slug === undefined ? undefined : await this.decider.factsOf(ctx.org.id, slug),
+      tool: await this.decider.toolFactsOf(ctx, ref),
       surface: 'mcp',
       depth: 0,
       time: systemClock.now(),

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import { Name } from '../platform/http/params.js';
 
+/** The guard that holds a tool back whose definition nobody approved. */
+export const changedToolsWait = 'rialto:changed-tools-wait';
+
 const policyText = z.string().min(1).max(131_072);
 const template = z.strictObject({ id: z.string().max(100), inputs: z.record(z.string(), z.unknown()) });
 

@@ -45,8 +45,10 @@ const endInstance: RowStatement = {
 
 const extendInstance: RowStatement = {
   name: 'instance-extend',
-  sql: (rows) => `update a2a_task_instances t set expires_at = greatest(t.expires_at, ${later})
-    from jsonb_to_recordset(${rows}) as r(id uuid, expires_ms double precision) where t.id = r.id and r.expires_ms is not null`,
+  sql: (
+    rows,
+  ) => `update a2a_task_instances t set expires_at = greatest(t.expires_at, ${later}), task_id = coalesce(r.task_id, t.task_id)
+    from jsonb_to_recordset(${rows}) as r(id uuid, expires_ms double precision, task_id text) where t.id = r.id and r.expires_ms is not null`,
 };
 
 // Rows of one agent are summed and agents sorted, so that two batches lock them in the same order.

@@ -59,14 +59,14 @@ export class PublishedChecks {
     if (!known) throw refused('executor.serverId', `there is no MCP server "${serverId}" in this org`);
     // A server that is declared may not have been reached yet.
     if (tool !== undefined && known.length > 0 && !known.some(({ name }) => name === tool))
-      throw refused('executor.tool', `the MCP server "${serverId}" has no tool "${tool}"`);
+      throw refused('executor.tool', `the MCP server "${serverId}" has no tool "${tool}", or it waits for approval`);
   }
 }
 
 function refused(field: string, description: string): RialtoError {
   return new RialtoError('unprocessable', {
     message: `${field}: ${description}`,
-    hint: 'GET /api/mcp/servers lists the MCP servers and their tools',
+    hint: 'GET /api/mcp/servers lists the MCP servers and their tools, and which of them wait',
     violations: [{ field, description }],
   });
 }

@@ -6,56 +6,65 @@ import { PublishedService } from './published.service.js';
 import type { PublishedAgent } from './published.types.js';
 import { RegistryService } from './registry.service.js';
 import type { RegisteredAgent } from './registry.types.js';
+import { ToolServers } from './tool-servers.service.js';
 
 /** Who works on a task. */
 export interface TaskAgent {
   readonly agent: PublishedAgent;
-  /** The task was adopted from a call to a registered agent. */
+  /** The task was adopted from a call to a registered agent, or of a tool of an MCP server. */
   readonly isAdopted: boolean;
 }
 
-/** The agents of tasks: those of ours, and registered ones for the tasks that were adopted from calls to them. */
+/** The agents of tasks: those of ours; registered ones, and MCP servers, for the tasks that were adopted from calls to them. */
 @Injectable()
 export class TaskAgents {
   constructor(
     private readonly published: PublishedService,
     private readonly registry: RegistryService,
     private readonly orgs: OrgDirectory,
+    private readonly servers: ToolServers,
   ) {}
 
-  /** Undefined when the agent is neither published nor registered any more. */
+  /** Undefined when nobody of that id is published or registered any more. */
   async of({ agentId, orgId }: { agentId: AgentId; orgId: OrgId }): Promise<TaskAgent | undefined> {
     const agent = await this.published.byId(agentId);
     if (agent) return { agent, isAdopted: false };
     const [{ byId }, org] = await Promise.all([this.registry.snapshot(orgId), this.orgs.byId(orgId)]);
     const registered = byId.get(agentId);
-    return registered && org && { agent: forAdopted(registered, org), isAdopted: true };
+    if (!org) return undefined;
+    if (registered) return { agent: forAdopted(registered, org), isAdopted: true };
+    const serverId = (await this.servers.of(orgId)).ids.get(agentId);
+    return serverId === undefined ? undefined : { agent: forServer(agentId, serverId, org), isAdopted: true };
   }
 }
 
 /** A registered agent as the agent of a task of ours; no door knows it. */
 export function forAdopted({ row, card }: RegisteredAgent, org: OrgRef): PublishedAgent {
-  return {
-    id: row.id,
-    org,
-    name: row.slug,
-    description: card?.description ?? '',
-    executor: { kind: 'remote', agentId: row.id },
-    source: 'api',
-    enabled: false,
-    acceptCleartext: false,
-    publishToCard: false,
-    skills: [],
-    inputModes: ['*/*'],
-    outputModes: [],
-    streaming: false,
-    pushNotifications: false,
-    extendedCard: false,
-    extensions: [],
-    versions: [],
-    history: 'context',
-    version: card?.version ?? '',
-    updatedAt: row.updatedAt,
-    revision: '',
-  };
+  const { id, slug: name, updatedAt } = row;
+  const executor = { kind: 'remote', agentId: id } as const;
+  const { description = '', version = '' } = card ?? {};
+  return { ...nobodys, id, org, name, executor, description, version, updatedAt };
 }
+
+/** An MCP server as the agent of the tasks that its tools answered with; no door knows it. @param id of its row. */
+export function forServer(id: AgentId, serverId: string, org: OrgRef): PublishedAgent {
+  const executor = { kind: 'mcp-tool', serverId } as const;
+  return { ...nobodys, id, org, name: serverId, executor, description: '', version: '', updatedAt: new Date(0) };
+}
+
+const nobodys = {
+  source: 'api',
+  enabled: false,
+  acceptCleartext: false,
+  publishToCard: false,
+  skills: [],
+  inputModes: ['*/*'],
+  outputModes: [],
+  streaming: false,
+  pushNotifications: false,
+  extendedCard: false,
+  extensions: [],
+  versions: [],
+  history: 'context',
+  revision: '',
+} as const satisfies Partial<PublishedAgent>;

@@ -16,9 +16,11 @@ export interface SkillTool {
 export interface ServersOfOrg {
   readonly version: string;
   readonly tools: ReadonlyMap<string, readonly SkillTool[]>;
+  /** The ids of the servers, by the ids of their rows. */
+  readonly ids: ReadonlyMap<string, string>;
 }
 
-export const noServers: ServersOfOrg = { version: '', tools: new Map() };
+export const noServers: ServersOfOrg = { version: '', tools: new Map(), ids: new Map() };
 
 /** MCP servers, as far as agents of ours are made of them. The room that knows them gives them when it starts. */
 @Injectable()
