@@ -74,10 +74,7 @@ export class DeliveryLogService {
     const known = () => this.known(ctx, id);
     await this.acts.prepareAndWrite(ctx, 'webhook.redeliver', { delivery: id }, known, async (tx, row) => {
       const key = await this.deliveries.redeliver(tx, ctx.org.id, row.id);
-      if (!key)
-        throw new RialtoError('conflict', {
-          message: 'it is on its way already, or its configuration is disabled or deleted',
-        });
+      if (!key) throw new RialtoError('conflict', { message: whyNotAgain(row) });
       tx.afterCommit(() => void this.bell.ring(key));
     });
     return viewOf(await known());
@@ -126,4 +123,12 @@ function viewOf(row: DeliveryRow): DeliveryView {
     createdAt: row.created_at.toISOString(),
     endedAt: row.ended_at?.toISOString() ?? null,
   };
+}
+
+function whyNotAgain({ state, config_state: config, task_id: taskId, config_id: id }: DeliveryRow): string {
+  if (config === null) return 'its configuration is deleted: nothing is posted there any more';
+  if (config === 'disabled')
+    return `its configuration is disabled: POST /api/webhooks/configs/${taskId}/${encodeURIComponent(id)}/activate first`;
+  if (state === 'processing') return 'it is on its way';
+  return 'it is due, or waits for an earlier delivery of its task: redeliver that one';
 }

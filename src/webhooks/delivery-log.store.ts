@@ -58,16 +58,20 @@ const exactly = `to_char(d.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:
 const columns = `d.id, d.task_id, d.config_id, d.seq, ${stateOf} as state, d.attempts, d.earlier_attempts, c.url, c.format, c.state as config_state, c.reason as config_reason, d.body,
   d.next_at, d.last_status, d.last_error, d.created_at, d.ended_at, ${exactly} as at`;
 const withConfig = 'webhook_deliveries d left join push_configs c on c.task_id = d.task_id and c.id = d.config_id';
-const conditions = `d.org_id = $1 and ($2::text is null or ${stateOf} = $2) and ($3::uuid is null or d.task_id = $3) and ($4::text is null or d.config_id = $4)
-  and ($5::timestamptz is null or d.created_at >= $5) and ($6::timestamptz is null or d.created_at < $6)
-  and ${isOfOwner('$7', 'd.task_id')}`;
-/** What is wrong or under way is rare, and found among any number of delivered ones by an index of its own. */
-const shapes = {
-  any: conditions,
-  open: `${conditions} and d.status <> 'delivered'`,
-} as const;
-const shapeOf = ({ state }: DeliveryFilter): keyof typeof shapes =>
-  state === undefined || state === 'delivered' ? 'any' : 'open';
+const conditions = `d.org_id = $1 and ($2::uuid is null or d.task_id = $2) and ($3::text is null or d.config_id = $3)
+  and ($4::timestamptz is null or d.created_at >= $4) and ($5::timestamptz is null or d.created_at < $5)
+  and ${isOfOwner('$6', 'd.task_id')}`;
+const waits = `d.status = 'pending' and (d.lease_until > now()) is not true`;
+/** As `stateOf`, each in words of which the planner knows how many rows they fit: what is wrong or under way has an index of its own. */
+const inState: Record<DeliveryState, string> = {
+  pending: `${waits} and d.attempts <= d.earlier_attempts`,
+  processing: `d.status = 'pending' and d.lease_until > now()`,
+  failed: `${waits} and d.attempts > d.earlier_attempts`,
+  delivered: `d.status = 'delivered'`,
+  dead: `d.status = 'dead'`,
+  skipped: `d.status = 'skipped'`,
+};
+const matching = ({ state }: DeliveryFilter): string => (state ? `${conditions} and ${inState[state]}` : conditions);
 /** Takes its place again as if it were new. A configuration that is disabled or deleted takes nothing. */
 const anew = `update webhook_deliveries d set status = 'pending', next_at = now(), earlier_attempts = d.attempts, ended_at = null,
   lease_owner = null, lease_until = null`;
@@ -75,9 +79,8 @@ const open = `exists (select from push_configs c where c.task_id = d.task_id and
 /** What somebody works on, or is new, is delivered anyway. */
 const mayAgain = `(d.status <> 'pending' or (d.attempts > d.earlier_attempts and (d.lease_until is null or d.lease_until < now())))`;
 
-const valuesOf = (org: OrgId, { state, taskId, configId, from, to, owner }: DeliveryFilter): unknown[] => [
+const valuesOf = (org: OrgId, { taskId, configId, from, to, owner }: DeliveryFilter): unknown[] => [
   org,
-  state ?? null,
   taskId ?? null,
   configId ?? null,
   from ?? null,
@@ -92,11 +95,10 @@ export class DeliveryLogStore {
 
   /** The newest first, one more than `limit` when there are more. @param after `at`, `seq` and `id` of a row. */
   page(org: OrgId, filter: DeliveryFilter, limit: number, after?: readonly string[]): Promise<DeliveryRow[]> {
-    const shape = shapeOf(filter);
     return this.pg.rows<DeliveryRow>(
-      `delivery-page-${shape}`,
-      `select ${columns} from ${withConfig} where ${shapes[shape]} and ($8::timestamptz is null or (d.created_at, d.seq, d.id) < ($8, $9::integer, $10::uuid))
-       order by d.created_at desc, d.seq desc, d.id desc limit $11`,
+      `delivery-page-${filter.state ?? 'any'}`,
+      `select ${columns} from ${withConfig} where ${matching(filter)} and ($7::timestamptz is null or (d.created_at, d.seq, d.id) < ($7, $8::integer, $9::uuid))
+       order by d.created_at desc, d.seq desc, d.id desc limit $10`,
       [...valuesOf(org, filter), ...(after ?? [null, null, null]), limit + 1],
     );
   }
@@ -151,10 +153,15 @@ export class DeliveryLogStore {
     limit: number,
     after?: readonly string[],
   ): Promise<(ConfigKey & { readonly place: readonly string[] })[]> {
+    // Along the index of the org a page costs what it holds; a planner that takes the matching rows for few would sort all that are left, page by page.
+    if (filter.taskId === undefined)
+      await tx.manager.query(
+        `select set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)`,
+      );
     const rows = await tx.manager.query<(ConfigKey & { at: string; seq: number; id: string })[]>(
-      `with chosen as (select d.id from webhook_deliveries d where ${shapes[shapeOf(filter)]} and ${mayAgain} and ${open}
-           and ($8::timestamptz is null or (d.created_at, d.seq, d.id) > ($8, $9::integer, $10::uuid))
-         order by d.created_at, d.seq, d.id limit $11 for update skip locked),
+      `with chosen as (select d.id from webhook_deliveries d where ${matching(filter)} and ${mayAgain} and ${open}
+           and ($7::timestamptz is null or (d.created_at, d.seq, d.id) > ($7, $8::integer, $9::uuid))
+         order by d.created_at, d.seq, d.id limit $10 for update skip locked),
        begun as (${anew} from chosen where d.id = chosen.id returning d.*)
        select d.task_id as "taskId", d.config_id as "configId", ${exactly} as at, d.seq, d.id from begun d order by d.created_at, d.seq, d.id`,
       [...valuesOf(org, filter), ...(after ?? [null, null, null]), limit],

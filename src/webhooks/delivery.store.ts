@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { GroupCommit } from '../platform/database/group-commit.js';
+import { textByKey } from '../platform/database/by-key.js';
 import { Pg } from '../platform/database/pg.js';
 import { isGone, notOurs, Presence } from '../platform/database/presence.js';
 import { preparedName, rowExpressions, type RowChange } from '../platform/database/row-writer.js';
@@ -75,7 +76,7 @@ const letGo = 'lease_owner = null, lease_until = null';
 /** Of a configuration `c`: where its webhooks go and how. Callers replace one while a try is under way. */
 const stampOf = `hashtextextended(row(c.url, c.token, c.authentication, c.format)::text, 0)::text`;
 /** What was taken was taken, though somebody gave it up meanwhile by switching its configuration off and on. */
-const mayEnd = (row: string): string => `${row}status in ('pending', 'dead')`;
+const mayEnd = (row: string): string => `${textByKey(`${row}status`)} in ('pending', 'dead')`;
 
 /** Deliveries: who is due, who works on which, and how tries ended. By the clock of the database. */
 @Injectable()
@@ -125,7 +126,7 @@ export class DeliveryStore {
          where p.task_id = w.task_id and p.config_id = w.config_id and p.status = 'pending' order by p.seq limit 1) h)
        update webhook_deliveries d set attempts = d.attempts + 1, lease_owner = $3, lease_until = ${later(String(leaseMs))}
        from head left join push_configs c on c.task_id = head.task_id and c.id = head.config_id
-       where d.id = head.id and d.status = 'pending' and d.next_at <= now() and ${isFree} and ${notOurs('d', '$3')}
+       where d.id = head.id and ${textByKey('d.status')} = 'pending' and d.next_at <= now() and ${isFree} and ${notOurs('d', '$3')}
        returning d.id as delivery, d.lease_until::text as lease, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.config_id, d.org_id, head.taken_over,
          extract(epoch from now() - d.created_at)::float8 as age_seconds, c.id, c.url, c.token, c.authentication, c.format, c.state, c.reason, ${stampOf} as stamp,
          extract(epoch from now() - case when c.state = 'failing' then c.failing_since end)::float8 * 1000 as failing_ms, ${lastingSecrets('d.org_id')} as secrets`,
@@ -139,7 +140,7 @@ export class DeliveryStore {
     const rows = await this.pg.rows<{ id: string }>(
       'delivery-body',
       `update webhook_deliveries d set body = r.body from unnest($1::uuid[], $2::integer[], $3::text[]) as r(id, attempts, body)
-       where d.id = r.id and r.attempts > 0 and d.attempts = r.attempts and d.status = 'pending' returning d.id`,
+       where d.id = r.id and r.attempts > 0 and d.attempts = r.attempts and ${textByKey('d.status')} = 'pending' returning d.id`,
       [
         kept.map(({ claimed }) => claimed.delivery),
         kept.map(({ claimed }) => claimed.attempts),
@@ -170,7 +171,7 @@ export class DeliveryStore {
       'delivery-put-off',
       `with r as (select * from unnest($1::uuid[], $2::text[], $3::bigint[]) as r(id, lease, ms) where r.ms > 0),
        done as (update webhook_deliveries d set attempts = d.attempts - 1, ${letGo}, next_at = ${later('r.ms')}
-         from r where d.id = r.id and d.lease_until = r.lease::timestamptz and d.status = 'pending'
+         from r where d.id = r.id and d.lease_until = r.lease::timestamptz and ${textByKey('d.status')} = 'pending'
          returning d.id, d.task_id, d.config_id, d.seq, d.next_at),
        others as (update webhook_deliveries d set next_at = done.next_at from done
          where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq)
@@ -218,10 +219,10 @@ export class DeliveryStore {
       `replaced as materialized (select ${stampOf} is distinct from $10 as is from push_configs c
          where c.task_id = $11 and c.id = $12 for update),
        again as (update webhook_deliveries d set ${letGo}, last_status = $4, last_error = $5, body = null, next_at = now() from replaced
-         where replaced.is and d.id = $1 and d.attempts = $2 and d.status = 'pending' returning d.id),
+         where replaced.is and d.id = $1 and d.attempts = $2 and ${textByKey('d.status')} = 'pending' returning d.id),
        done as (update webhook_deliveries set status = $7, ${letGo}, last_status = $4, last_error = $5,
            next_at = ${later('$8::integer')}, ended_at = case when $7 = 'dead' then now() end
-         where id = $1 and attempts = $2 and status = 'pending' and not exists (select from replaced where replaced.is)
+         where id = $1 and attempts = $2 and ${textByKey('status')} = 'pending' and not exists (select from replaced where replaced.is)
          returning task_id, config_id, seq),
        others as (update webhook_deliveries d set status = case when $9::text is null then 'pending' else 'dead' end, next_at = ${later('$8::integer')},
            last_error = coalesce($9, d.last_error), ended_at = case when $9 is not null then now() end
@@ -280,7 +281,7 @@ export class DeliveryStore {
     await this.pg.rows(
       'delivery-drop',
       `with done as (update webhook_deliveries set status = $4, last_error = coalesce($5, last_error), ${letGo}, ended_at = now()
-         where id = $1 and attempts = $2 and status = 'pending' returning task_id, config_id, seq)
+         where id = $1 and attempts = $2 and ${textByKey('status')} = 'pending' returning task_id, config_id, seq)
        update webhook_deliveries d set status = $4, last_error = coalesce($5, d.last_error), ended_at = now() from done
        where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq and d.seq <= $3`,
       [delivery, attempts, until, status, reason],

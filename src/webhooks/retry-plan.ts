@@ -1,3 +1,4 @@
+import { retryAfterMs } from '../kernel/retry-after.js';
 import type { PushFormat } from '../protocol/a2a/operations.js';
 
 /** How a try ended: with a status, or without any. */
@@ -68,13 +69,5 @@ export function verdictOf(
   // A dead channel is left alone for the rest of its run (RY-36).
   if (delay === undefined || isRefused) return isReyn ? { kind: 'closed', reason: 'dead' } : { kind: 'dead' };
   const spread = delay * (1 - jitter + 2 * jitter * chance);
-  return { kind: 'retry', inMs: Math.round(Math.max(spread, Math.min(askedMs(retryAfter, now), 2 * delay))) };
-}
-
-/** What `Retry-After` asks for: seconds, or a date (RFC 9110 section 10.2.3); 0 for anything else. */
-function askedMs(text: string | undefined, now: number): number {
-  if (text === undefined) return 0;
-  if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text) * 1_000;
-  const date = Date.parse(text);
-  return Number.isNaN(date) ? 0 : Math.max(0, date - now);
+  return { kind: 'retry', inMs: Math.round(Math.max(spread, Math.min(retryAfterMs(retryAfter, now) ?? 0, 2 * delay))) };
 }

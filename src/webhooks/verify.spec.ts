@@ -44,4 +44,13 @@ describe('abuse 29: a delivery is believed', () => {
   ])('but not %s', (_, by, headers, text) => {
     expect(() => verifyWebhook(by, headers, text, { now })).toThrow(WebhookVerificationError);
   });
+
+  it.each(['', 'whsec_', '   ', '!!!', 'hello', 'whsec_aGVsbG8=', undefined, null, 7])(
+    'by a secret, and %j is none: anybody could sign with it',
+    (none) => {
+      const forged = signed([`whsec_${Buffer.from('hello').toString('base64')}`]);
+      expect(() => verifyWebhook(none as string, forged, body, { now })).toThrow(TypeError);
+      expect(() => verifyWebhook([secret, none as string], signed(), body, { now })).toThrow(/missing or damaged/);
+    },
+  );
 });

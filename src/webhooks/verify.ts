@@ -21,7 +21,7 @@ type HeaderValues = Readonly<Record<string, string | readonly string[] | undefin
 /**
  * The body of a delivery as JSON, once its signature and age are right. Hand over the bytes as they came: a body that was parsed and written
  * again does not verify. Deliveries of one event share their `webhook-id`, so drop an id that was seen.
- * Throws WebhookVerificationError.
+ * Throws WebhookVerificationError, and TypeError for a secret that is none: anybody can sign with an empty one.
  * @param secret `whsec_…` as `POST /api/webhooks/secrets` showed it; several while you change it.
  */
 export function verifyWebhook(
@@ -30,6 +30,8 @@ export function verifyWebhook(
   body: string | Uint8Array,
   { toleranceSeconds = 300, now = systemClock.now() }: VerifyOptions = {},
 ): unknown {
+  const secrets = [secret].flat();
+  secrets.forEach(requireSecret);
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
     headerOf(headers, name),
   );
@@ -40,11 +42,22 @@ export function verifyWebhook(
     throw new WebhookVerificationError('the raw body is needed, as text or bytes; a parsed one cannot be verified');
   const text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8');
   const content = `${id}.${timestamp}.${text}`;
-  const expected = [secret].flat().map((one) => signatureOf(one, content));
+  const expected = secrets.map((one) => signatureOf(one, content));
   const given = signatures.split(' ');
   if (!expected.some((signature) => given.some((one) => isSame(signature, one))))
     throw new WebhookVerificationError('no signature is right');
   return JSON.parse(text);
+}
+
+/** Half of what ours have; Standard Webhooks wants 24 bytes and more. */
+const leastKeyBytes = 16;
+
+function requireSecret(secret: unknown): void {
+  const key = typeof secret === 'string' ? secret.replace(/^whsec_/, '') : '';
+  if (/^[A-Za-z0-9+/]+={0,2}$/.test(key) && Buffer.from(key, 'base64').length >= leastKeyBytes) return;
+  throw new TypeError(
+    'the secret of webhooks is missing or damaged: it is whsec_ and a key in base64, as it was shown once',
+  );
 }
 
 function headerOf(headers: Headers | HeaderValues, name: string): string | undefined {
