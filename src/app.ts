@@ -31,6 +31,7 @@ import { Bootstrap } from './policy/auth/bootstrap.service.js';
 import { DeclaredOrgs } from './policy/auth/declared-orgs.service.js';
 import { OperatorGate } from './policy/auth/operator-gate.service.js';
 import { DeclaredServers } from './upstreams/declared-servers.service.js';
+import { ServerReader } from './upstreams/server-reader.service.js';
 import { Declarations } from './registry/declarations.service.js';
 import { ExecutionTokens } from './tasks/execution-tokens.service.js';
 
@@ -166,6 +167,7 @@ async function openDoors(
   const { org, tokenFile } = await app.get(Bootstrap).run();
   await app.get(DeclaredOrgs).reconcile();
   await app.get(DeclaredServers).reconcile(org);
+  void app.get(ServerReader).sweep();
   await app.get(Declarations).reconcile({ id: org, slug: defaultOrg });
   const server = frontedServer(app, settings);
   await listening(

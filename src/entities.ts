@@ -26,6 +26,7 @@ import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity } from './tasks/task.
 import { ToolCallsEntity } from './policy/tool-calls.entity.js';
 import { HeldAnswerEntity } from './upstreams/held-answer.entity.js';
 import { McpServerEntity } from './upstreams/mcp-server.entity.js';
+import { UserCredentialEntity } from './upstreams/user-credential.entity.js';
 import { WebhookAttemptEntity, WebhookDeliveryEntity } from './webhooks/delivery.entity.js';
 import { PushConfigEntity } from './webhooks/push-config.entity.js';
 import { WebhookSecretEntity } from './webhooks/webhook-secret.entity.js';
@@ -61,6 +62,7 @@ export const entities = [
   RemotePushEntity,
   ThreadAnswerEntity,
   McpServerEntity,
+  UserCredentialEntity,
   McpAnswerEntity,
   HeldAnswerEntity,
   ToolCallsEntity,

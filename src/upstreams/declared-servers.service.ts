@@ -7,22 +7,12 @@ import { TxRunner, type Tx } from '../platform/database/tx.js';
 import { invalidBody } from '../platform/http/request-checks.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
+import { nothingYet } from './offer.js';
 import { columnsOf } from './server-columns.js';
 import { endpointFrom, UpstreamPlaces, type Endpoint } from './upstream-places.js';
 import { UpstreamStore } from './upstream.store.js';
-import { RegisterServer, type Offer } from './upstream.types.js';
+import { RegisterServer } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
-
-/** Of a server that nobody has asked yet. */
-const nothingYet: Offer = {
-  protocolVersion: '',
-  serverInfo: {},
-  capabilities: {},
-  tools: [],
-  resources: [],
-  templates: [],
-  prompts: [],
-};
 
 /**
  * MCP servers of `rialto.config.json` and `mcp.config.json`: made when absent, changed when they differ, removed when no longer declared.
@@ -60,7 +50,6 @@ export class DeclaredServers {
         this.log.error({ server: id, code: known.code }, `a declared MCP server was left out: ${known.message}`);
       }
     }
-    void this.upstreams.readUnread();
   }
 
   private locked(org: OrgId, work: (tx: Tx) => Promise<void>): Promise<void> {
@@ -93,8 +82,7 @@ export class DeclaredServers {
     const moved = !isDeepStrictEqual(this.held(row), endpoint) && this.places.columnsOf(row, endpoint);
     const other = { name: wanted.name ?? serverId, ...columns };
     if (!moved && isDeepStrictEqual(pick(row, other), other)) return;
-    const stored = await this.store.update(tx, row, { ...other, ...(moved && { ...moved, offer: nothingYet }) });
-    this.upstreams.tellChanged(tx, stored);
+    await this.upstreams.change(tx, row, { ...other, ...(moved && { ...moved, offer: nothingYet }) });
   }
 
   /** Where it is by its row; undefined when that does not open, so that it is sealed anew. */

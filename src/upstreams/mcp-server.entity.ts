@@ -1,6 +1,15 @@
 import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import type { OrgId } from '../kernel/ids.js';
-import type { Offer, Program, Root, UpstreamTransport } from './upstream.types.js';
+import type {
+  Offer,
+  Program,
+  QuarantinedTool,
+  Root,
+  ToolChanges,
+  ToolPin,
+  UpstreamTransport,
+  UserCredentials,
+} from './upstream.types.js';
 
 /** An MCP server that an org has registered. */
 @Entity('mcp_servers')
@@ -8,6 +17,11 @@ import type { Offer, Program, Root, UpstreamTransport } from './upstream.types.j
 @Index('ix_mcp_servers_declared', ['id'], { where: `source = 'config'` })
 @Check('ck_mcp_servers_transport', `transport in ('streamable-http', 'sse', 'websocket', 'stdio')`)
 @Check('ck_mcp_servers_source', `source in ('api', 'config')`)
+@Check('ck_mcp_servers_tool_changes', `tool_changes in ('accept', 'hold-changed', 'hold-all')`)
+@Check(
+  'ck_mcp_servers_per_user',
+  `per_user in ('none', 'optional', 'required') and (per_user = 'none' or transport <> 'stdio')`,
+)
 @Check(
   'ck_mcp_servers_place',
   `(transport = 'stdio') = (program is not null) and (transport = 'stdio') = (url is null)`,
@@ -47,6 +61,13 @@ export class McpServerEntity {
   @Column('jsonb', { name: 'env_names' })
   envNames: string[];
 
+  @Column('text', { name: 'per_user', default: 'none' })
+  userCredentials: UserCredentials;
+
+  /** The headers that a credential of a user is made of. */
+  @Column('jsonb', { name: 'user_headers', default: ['Authorization'] })
+  userHeaders: string[];
+
   @Column('integer', { name: 'timeout_ms' })
   timeoutMs: number;
 
@@ -75,6 +96,16 @@ export class McpServerEntity {
   /** As its bytes came, for schemas are relayed unchanged. */
   @Column('json')
   offer: Offer;
+
+  @Column('text', { name: 'tool_changes', default: 'hold-changed' })
+  toolChanges: ToolChanges;
+
+  /** Also of tools that are gone: one that comes back is known. Empty until a tool differs: what is offered is approved. */
+  @Column('json', { name: 'approved_tools', default: () => "'[]'" })
+  approvedTools: ToolPin[];
+
+  @Column('json', { name: 'quarantined_tools', default: () => "'[]'" })
+  quarantinedTools: QuarantinedTool[];
 
   @Column('integer', { default: 1 })
   revision: number;

@@ -16,4 +16,20 @@ describe('what a server says on a line', () => {
     await new Promise((done) => setTimeout(done, 10));
     expect(read).toEqual(['notifications/progress', 'result', 'result']);
   });
+
+  it('ends nobody when it cannot be read', async () => {
+    const errors: Error[] = [];
+    const broken = new RangeError('Maximum call stack size exceeded');
+    const line = {
+      onmessage: () => {
+        throw broken;
+      },
+      onerror: (error: Error) => errors.push(error),
+    } as unknown as Transport;
+    keepOrder(line);
+    line.onmessage!({ jsonrpc: '2.0', id: 1, result: {} });
+    line.onmessage!({ jsonrpc: '2.0', method: 'notifications/progress', params: {} });
+    await new Promise((done) => setTimeout(done, 10));
+    expect(errors).toEqual([broken, broken]);
+  });
 });

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isDeeperThan } from '../protocol/mcp/schema-size.js';
 import { maxNesting } from './upstream-result.js';
-import type { OfferedPrompt, OfferedResource, OfferedTemplate, OfferedTool, Offers } from './upstream.types.js';
+import type { Offer, OfferedPrompt, OfferedResource, OfferedTemplate, OfferedTool, Offers } from './upstream.types.js';
 
 const maxPages = 64;
 const maxItems = 2_000;
@@ -10,6 +10,17 @@ const maxLength = 1_048_576;
 const maxName = 256;
 const maxUri = 2_048;
 const methodNotFound = -32_601;
+
+/** Of a server that nobody has asked yet. */
+export const nothingYet: Offer = {
+  protocolVersion: '',
+  serverInfo: {},
+  capabilities: {},
+  tools: [],
+  resources: [],
+  templates: [],
+  prompts: [],
+};
 
 /** Asks the server for one page of a list. */
 export type AskPage = (method: string, params: JsonObject) => Promise<JsonObject>;

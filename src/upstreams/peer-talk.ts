@@ -15,6 +15,8 @@ const usualLevel = 'info';
 const maxRounds = 10;
 /** Of one result. */
 const maxQuestions = 100;
+/** Names of questions are kept while there may be answers. */
+const longestName = 1_024;
 
 const refusedCode = -32_000;
 const methodNotFoundCode = -32_601;
@@ -123,7 +125,7 @@ export async function inRounds(
     if (peer?.era === 'modern' && !isKnown) return result;
     const { requestState } = result;
     answers = {
-      inputResponses: await answered(call, questions),
+      inputResponses: await answerQuestions(call, questions),
       ...(requestState !== undefined && { requestState }),
     };
   }
@@ -136,7 +138,8 @@ export async function inRounds(
  */
 export function questionsOf({ inputRequests = {} }: JsonObject): readonly (readonly [string, Question])[] {
   const entries = isJsonObject(inputRequests) ? Object.entries(inputRequests) : undefined;
-  if (!entries || entries.length > maxQuestions || !entries.every(([, question]) => isQuestion(question)))
+  const isOne = ([name, question]: [string, unknown]): boolean => name.length <= longestName && isQuestion(question);
+  if (!entries || entries.length > maxQuestions || !entries.every(isOne))
     throw new RialtoError('remote_invalid_response', { message: 'the MCP server asks what cannot be asked' });
   return entries as unknown as [string, Question][];
 }
@@ -157,8 +160,17 @@ function isQuestion(question: unknown): boolean {
   return Object.hasOwn(askable, question.method) && (question.params === undefined || isJsonObject(question.params));
 }
 
+/** Whether somebody can be asked this, or nobody needs to be. */
+export function isAnswerable(
+  { method, params = {} }: Question,
+  peer: Peer | undefined,
+  roots: readonly Root[],
+): boolean {
+  return rootsAnswer(roots, method) !== undefined || (peer !== undefined && canAnswer(peer, askable[method]!, params));
+}
+
 /** Where one of them is not answered, nobody waits for the others. */
-async function answered(
+export async function answerQuestions(
   { peer, roots, signal }: Round,
   questions: ReturnType<typeof questionsOf>,
 ): Promise<JsonObject> {
@@ -175,9 +187,13 @@ async function answered(
 }
 
 /** What a request of the 2026-07-28 revision says of its caller. */
-export function envelopeOf(peer: Peer | undefined, roots: readonly Root[]): JsonObject {
+export function envelopeOf(
+  peer: Peer | undefined,
+  roots: readonly Root[],
+  capabilities = peer?.capabilities,
+): JsonObject {
   return {
-    [capabilitiesKey]: { ...peer?.capabilities, ...(roots.length > 0 && { roots: {} }) },
+    [capabilitiesKey]: { ...capabilities, ...(roots.length > 0 && { roots: {} }) },
     ...(peer?.logLevel !== undefined && { [logLevelKey]: peer.logLevel }),
   };
 }

@@ -3,10 +3,14 @@ import { upstreamName } from '../protocol/mcp/tool-names.js';
 import { matchesTemplate, templateStart } from '../protocol/mcp/uri-template.js';
 import type { SkillTool } from '../registry/tool-servers.service.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
+import { nothingYet } from './offer.js';
 import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
+import type { Offer } from './upstream.types.js';
 
-export function serverOf(row: McpServerEntity): RegisteredServer {
-  const { offer, toolAllowList } = row;
+/** @param offer what it has for whoever sees it; absent: for all who have given it no credential. */
+export function serverOf(given: McpServerEntity, offer = offeredToAll(given)): RegisteredServer {
+  const row = offer === given.offer ? given : { ...given, offer };
+  const held = new Map(row.quarantinedTools.map(({ name, ...quarantine }) => [name, quarantine]));
   const server: RegisteredServer & { tools: UpstreamTool[]; prompts: UpstreamPrompt[] } = {
     row,
     tools: [],
@@ -16,15 +20,32 @@ export function serverOf(row: McpServerEntity): RegisteredServer {
   };
   const canonical = (name: string): string => upstreamName(row.serverId, name);
   for (const tool of offer.tools)
-    if (toolAllowList.length === 0 || toolAllowList.includes(tool.name))
-      server.tools.push({ server, tool, canonical: canonical(tool.name) });
+    if (letsThrough(row, tool.name))
+      server.tools.push({ server, tool, canonical: canonical(tool.name), quarantine: held.get(tool.name) });
   for (const prompt of offer.prompts) server.prompts.push({ server, prompt, canonical: canonical(prompt.name) });
   return server;
 }
 
+/** Whether a tool is one at all, by the name that its server has for it. */
+export function letsThrough({ toolAllowList: allowed }: Pick<McpServerEntity, 'toolAllowList'>, name: string): boolean {
+  return allowed.length === 0 || allowed.includes(name);
+}
+
+/** A server that knows each user has nothing for others but a word on how to become one. */
+function offeredToAll({ userCredentials, serverId, name, offer }: McpServerEntity): Offer {
+  if (userCredentials !== 'required') return offer;
+  return {
+    ...nothingYet,
+    serverInfo: { name, version: '' },
+    capabilities: { tools: {} },
+    instructions: `This server needs a credential of yours: PUT /api/mcp/servers/${serverId}/credential`,
+  };
+}
+
 /** Its tools as the skills of an agent of ours. */
 export function skillToolsOf({ tools }: RegisteredServer): SkillTool[] {
-  return tools.map(({ tool: { name, title, description, inputSchema } }) => ({
+  const shown = tools.filter(({ quarantine }) => !quarantine);
+  return shown.map(({ tool: { name, title, description, inputSchema } }) => ({
     name,
     ...(typeof title === 'string' && { title }),
     ...(typeof description === 'string' && { description }),

@@ -1,5 +1,5 @@
 import type { McpServerEntity } from './mcp-server.entity.js';
-import type { OfferedPrompt, OfferedResource, OfferedTemplate, OfferedTool } from './upstream.types.js';
+import type { OfferedPrompt, OfferedResource, OfferedTemplate, OfferedTool, Quarantine } from './upstream.types.js';
 
 /** A tool of an MCP server, as it may be called. */
 export interface UpstreamTool {
@@ -8,6 +8,8 @@ export interface UpstreamTool {
   readonly canonical: string;
   /** As its server says it. */
   readonly tool: OfferedTool;
+  /** Present for one that is shown to no client and called for nobody. */
+  readonly quarantine?: Quarantine;
 }
 
 export interface UpstreamPrompt {

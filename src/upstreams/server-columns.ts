@@ -6,17 +6,28 @@ const defaultTimeoutMs = 300_000;
 
 type Columns = Pick<
   McpServerEntity,
-  'timeoutMs' | 'autoReconnect' | 'toolAllowList' | 'resourceAllowList' | 'roots' | 'callsPerMinute'
+  | 'userCredentials'
+  | 'userHeaders'
+  | 'timeoutMs'
+  | 'autoReconnect'
+  | 'toolAllowList'
+  | 'resourceAllowList'
+  | 'roots'
+  | 'callsPerMinute'
+  | 'toolChanges'
 >;
 
 /** How a server is used, as it is kept; what is not said is as usual. */
 export function columnsOf(given: RegisterServer): Columns {
   return {
+    userCredentials: given.userCredentials ?? 'none',
+    userHeaders: given.userHeaders ?? ['Authorization'],
     timeoutMs: given.timeoutMs ?? defaultTimeoutMs,
     autoReconnect: given.autoReconnect ?? true,
     toolAllowList: given.toolAllowList ?? [],
     resourceAllowList: given.resourceAllowList ?? [],
     roots: given.roots ?? [],
     callsPerMinute: given.callsPerMinute ?? null,
+    toolChanges: given.toolChanges ?? 'hold-changed',
   };
 }

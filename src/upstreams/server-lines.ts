@@ -13,6 +13,8 @@ export interface LineMaker {
   make(peer?: Peer): UpstreamConnection;
   /** Whether one line more may be opened just now. */
   mayMake(): boolean;
+  /** Reads what the server has, on the line of all, and keeps it. */
+  read(): Promise<void>;
 }
 
 /**
@@ -24,6 +26,8 @@ export class ServerLines {
   /** By the keys of their clients. */
   private readonly own = new Map<string, UpstreamConnection>();
   private speaksLegacy?: boolean;
+  /** Since when the line of all is connected on which it was read what the server has. */
+  private readSince?: number;
 
   constructor(private readonly maker: LineMaker) {
     this.main = maker.make();
@@ -52,7 +56,8 @@ export class ServerLines {
   /** Throws as UpstreamConnection.request does. */
   async request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
     const line = this.ownOf(options.peer);
-    if (!line || options.peer!.isPassing) return (line ?? this.main).request(method, params, options);
+    if (!line) return this.byMain(method, params, options);
+    if (options.peer!.isPassing) return line.request(method, params, options);
     try {
       await line.ready(options);
       this.speaksLegacy = true;
@@ -60,9 +65,26 @@ export class ServerLines {
       if (this.speaksLegacy || !isRefusal(thrown)) throw thrown;
       this.speaksLegacy = false;
       this.dropOwn(options.peer!.key);
-      return this.main.request(method, params, options);
+      return this.byMain(method, params, options);
     }
     return line.request(method, params, options);
+  }
+
+  /** A server that was connected anew may be another: what it has is read before it is asked to do anything. */
+  private async byMain(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+    const { stillMay } = options;
+    if (!stillMay) return this.main.request(method, params, options);
+    const opened = async (): Promise<void> => {
+      if (this.readSince !== undefined && this.readSince === this.main.connectedAt) return;
+      await this.main.ready(options);
+      const { connectedAt } = this.main;
+      if (this.readSince === connectedAt) return;
+      await this.maker.read();
+      this.readSince = connectedAt;
+      await stillMay();
+    };
+    await opened();
+    return this.main.request(method, params, { ...options, opened });
   }
 
   /** By the line of its client where it has one. Throws as UpstreamConnection.notify does. */

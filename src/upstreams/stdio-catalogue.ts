@@ -16,7 +16,11 @@ export class StdioCatalogue {
   }
 
   /** Throws `unprocessable` for a program that may not be started so. */
-  commandOf({ program, env, isDeclared = false }: Extract<Endpoint, { transport: 'stdio' }>): StdioCommand {
+  commandOf({
+    program,
+    env,
+    isDeclared = false,
+  }: Extract<Endpoint, { transport: 'stdio' }>): Omit<StdioCommand, 'cache'> {
     const { command, args, cwd } = program;
     const entry = this.settings.configFile.stdioCommands.find(({ name }) => name === command);
     if (!entry && (isDeclared || this.mayBeAny)) return { command, args, cwd, env };

@@ -1,7 +1,7 @@
 import { argvOf, environmentOf } from './stdio-command.js';
 
 describe('how a program is started', () => {
-  const command = { command: '/opt/server', args: ['--root', 'a b'], env: { TOKEN: 't' } };
+  const command = { command: '/opt/server', args: ['--root', 'a b'], env: { TOKEN: 't' }, cache: '/cache' };
 
   it('is held by what this machine has', () => {
     const none = { setpriv: false, prlimit: false };
@@ -21,6 +21,8 @@ describe('how a program is started', () => {
       PATH: expect.stringContaining('/usr/bin'),
       HOME: '/home',
       LANG: 'C.UTF-8',
+      XDG_CACHE_HOME: '/cache',
+      npm_config_cache: '/cache/npm',
       TOKEN: 't',
     });
   });

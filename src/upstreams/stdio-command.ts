@@ -1,4 +1,4 @@
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { StdioLimits } from '../platform/config/config-file.js';
 
 /** A program as it is started: nothing of ours is in its environment. */
@@ -8,6 +8,8 @@ export interface StdioCommand {
   readonly env: Readonly<Record<string, string>>;
   /** Absent: a folder of its own, that goes with it. */
   readonly cwd?: string;
+  /** For what it downloads; it stays until the next start. */
+  readonly cache: string;
   readonly limits?: StdioLimits;
 }
 
@@ -25,7 +27,10 @@ const defaultFiles = 1_024;
  * The words that start a program (reliability-security 4.11): it ends with this process even when that is killed, and takes no more than it
  * may. Pure.
  */
-export function argvOf({ command, args, limits }: StdioCommand, { setpriv, prlimit }: Wardens): string[] {
+export function argvOf(
+  { command, args, limits }: Pick<StdioCommand, 'command' | 'args' | 'limits'>,
+  { setpriv, prlimit }: Wardens,
+): string[] {
   const { memoryMb, processes, files = defaultFiles, cpuSeconds, fileMb } = limits ?? {};
   const bounds = [
     ['--core', 0],
@@ -46,6 +51,10 @@ export function argvOf({ command, args, limits }: StdioCommand, { setpriv, prlim
 }
 
 /** All of its environment. @param home its folder. */
-export function environmentOf({ env }: StdioCommand, home: string): Record<string, string> {
-  return { PATH: searchPath, HOME: home, LANG: 'C.UTF-8', ...env };
+export function environmentOf(
+  { env, cache }: Pick<StdioCommand, 'env' | 'cache'>,
+  home: string,
+): Record<string, string> {
+  const caches = { XDG_CACHE_HOME: cache, npm_config_cache: join(cache, 'npm') };
+  return { PATH: searchPath, HOME: home, LANG: 'C.UTF-8', ...caches, ...env };
 }

@@ -6,12 +6,13 @@ import { newId } from '../kernel/ids.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
+import { nothingYet } from './offer.js';
 import { endpointChanged, endpointFrom, UpstreamPlaces, type Endpoint } from './upstream-places.js';
-import { serverOf } from './registered-server.js';
 import { columnsOf } from './server-columns.js';
+import type { ProgramOwner } from './program-caches.js';
 import { UpstreamPool } from './upstream-pool.js';
 import { UpstreamStore } from './upstream.store.js';
-import type { ChangeServer, Offer, RegisterServer, ServerQuery, ServerView } from './upstream.types.js';
+import type { ApproveTools, ChangeServer, Offer, RegisterServer, ServerQuery, ServerView } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
 
 /** Administration of MCP servers. */
@@ -37,7 +38,11 @@ export class UpstreamAdmin {
       ctx,
       'mcp.server.register',
       { server: serverId, at: whereabouts(endpoint) },
-      () => this.pool.probe(serverId, endpoint, input.roots ?? []),
+      async () => {
+        const owner = { orgId: ctx.org.id, serverId };
+        await this.store.requireFree(owner);
+        return this.offerAt(owner, endpoint, columnsOf(input));
+      },
       async (tx, offer) => {
         await this.store.lock(tx, ctx.org.id);
         const place = { id: newId(), orgId: ctx.org.id };
@@ -53,7 +58,7 @@ export class UpstreamAdmin {
         return stored;
       },
     );
-    return this.viewOf(row);
+    return this.viewOf(ctx, row);
   }
 
   /** Those that the caller may discover, in order of their ids. */
@@ -63,7 +68,7 @@ export class UpstreamAdmin {
       const [after] = cursor ? this.cursors.decode(scope, cursor, 1) : [];
       const rows = (await this.store.findAll(ctx.org.id)).filter(({ serverId }) => !after || serverId > after);
       const shown = await Promise.all(rows.map((row) => this.upstreams.mayDiscover(ctx, row.serverId)));
-      const views = rows.filter((_, index) => shown[index]).map((row) => this.viewOf(row));
+      const views = await Promise.all(rows.filter((_, index) => shown[index]).map((row) => this.viewOf(ctx, row)));
       const wanted = views.filter((view) => status === undefined || view.status === status);
       return pageOf(
         wanted.slice(0, limit + 1),
@@ -75,12 +80,14 @@ export class UpstreamAdmin {
   }
 
   get(ctx: CallContext, serverId: string): Promise<ServerView> {
-    return this.acts.read(ctx, 'mcp.server.get', async () => this.viewOf(await this.visible(ctx, serverId)));
+    return this.acts.read(ctx, 'mcp.server.get', async () => this.viewOf(ctx, await this.visible(ctx, serverId)));
   }
 
   /** Throws as `register` does, `not_found`, and `conflict` for another place of a server that the operator has written down. */
   async change(ctx: CallContext, serverId: string, input: ChangeServer): Promise<ServerView> {
-    const { name, timeoutMs, autoReconnect, toolAllowList, resourceAllowList, roots, callsPerMinute } = input;
+    const { name, timeoutMs, autoReconnect, roots, callsPerMinute, toolChanges } = input;
+    const { toolAllowList, resourceAllowList } = input;
+    const users = { userCredentials: input.userCredentials, userHeaders: input.userHeaders };
     const changed = await this.acts.prepareAndWrite(
       ctx,
       'mcp.server.change',
@@ -89,20 +96,21 @@ export class UpstreamAdmin {
         const row = await this.visible(ctx, serverId);
         const known = this.places.endpointOf(row);
         const endpoint = endpointChanged(known, input);
-        if (JSON.stringify(endpoint) === JSON.stringify(known)) return { row };
-        if (row.source === 'config') throw declaredElsewhere();
-        return { row, moved: { endpoint, offer: await this.pool.probe(serverId, endpoint, roots ?? row.roots) } };
+        const isThere = JSON.stringify(endpoint) === JSON.stringify(known);
+        const { userCredentials = row.userCredentials } = users;
+        if (isThere && (row.userCredentials !== 'required' || userCredentials === 'required')) return { row };
+        if (!isThere && row.source === 'config') throw declaredElsewhere();
+        const used = { userCredentials, roots: roots ?? row.roots };
+        return { row, moved: { endpoint, offer: await this.offerAt(row, endpoint, used) } };
       },
       async (tx, { row, moved }) => {
         const place = moved && { ...this.places.columnsOf(row, moved.endpoint), offer: moved.offer };
-        const use = { timeoutMs, autoReconnect, toolAllowList, resourceAllowList, roots, callsPerMinute };
-        const change = { name, ...use, ...place };
-        const stored = await this.store.update(tx, row, change);
-        this.upstreams.tellChanged(tx, stored);
-        return stored;
+        const lists = { toolAllowList, resourceAllowList, toolChanges };
+        const use = { ...users, ...lists, timeoutMs, autoReconnect, roots, callsPerMinute };
+        return this.upstreams.change(tx, row, { name, ...use, ...place });
       },
     );
-    return this.viewOf(changed);
+    return this.viewOf(ctx, changed);
   }
 
   /** Connects anew, whatever happened before, and reads what it has. Throws `not_found`, and as `register` does. */
@@ -114,24 +122,40 @@ export class UpstreamAdmin {
       async () => {
         const row = await this.visible(ctx, serverId);
         this.pool.drop(row.id);
-        return { row, offer: await this.pool.to(row).main.offer() };
+        // What a server has that knows each user is read again for each of them, when they call.
+        return { row, offer: row.userCredentials === 'required' ? row.offer : await this.pool.to(row).main.offer() };
       },
-      async (tx, { row, offer }) => {
-        const stored = await this.store.update(tx, row, { offer });
-        this.upstreams.tellChanged(tx, stored);
-        return stored;
-      },
+      (tx, { row, offer }) => this.upstreams.change(tx, row, { offer }),
     );
-    return this.viewOf(fresh);
+    return this.viewOf(ctx, fresh);
   }
 
-  /** Its tools are gone, and calls that are under way end as `unavailable` (AE-48). Throws `not_found`. */
+  /**
+   * Ends the quarantine of tools, of all or of those that are named. Throws `not_found`, `unprocessable` for a name that the server does not
+   * offer, and `conflict` for a definition that is not the one that was looked at.
+   */
+  async approve(ctx: CallContext, serverId: string, { tools }: ApproveTools): Promise<ServerView> {
+    const approved = await this.acts.prepareAndWrite(
+      ctx,
+      'mcp.server.approve',
+      { server: serverId, ...(tools && { tools: tools.map(({ name }) => name) }) },
+      () => this.visible(ctx, serverId),
+      (tx, row) => this.upstreams.approve(tx, row, tools),
+    );
+    return this.viewOf(ctx, approved);
+  }
+
+  /** Its tools are gone, and calls that are under way end as `unavailable` (AE-48). Throws `not_found`, and `conflict` for one that is declared. */
   unregister(ctx: CallContext, serverId: string): Promise<void> {
     return this.acts.prepareAndWrite(
       ctx,
       'mcp.server.unregister',
       { server: serverId },
-      () => this.visible(ctx, serverId),
+      async () => {
+        const row = await this.visible(ctx, serverId);
+        if (row.source === 'config') throw declaredElsewhere();
+        return row;
+      },
       async (tx, row) => {
         if (!(await this.store.delete(tx, row.id))) throw noSuchServer();
         this.upstreams.tellChanged(tx, row);
@@ -139,16 +163,29 @@ export class UpstreamAdmin {
     );
   }
 
-  private async visible(ctx: CallContext, serverId: string): Promise<McpServerEntity> {
+  /** What a server has for all; nothing where it knows each user. Throws as `register` does. */
+  private async offerAt(
+    owner: ProgramOwner,
+    endpoint: Endpoint,
+    { userCredentials, roots }: Pick<McpServerEntity, 'userCredentials' | 'roots'>,
+  ): Promise<Offer> {
+    if (userCredentials !== 'required') return this.pool.probe(owner, endpoint, roots);
+    this.pool.check(endpoint);
+    return nothingYet;
+  }
+
+  /** Throws `not_found` for what the caller does not see. */
+  async visible(ctx: CallContext, serverId: string): Promise<McpServerEntity> {
     const row = await this.store.find(ctx.org.id, serverId);
     if (!row || !(await this.upstreams.mayDiscover(ctx, serverId))) throw noSuchServer();
     return row;
   }
 
-  private viewOf(row: McpServerEntity): ServerView {
-    const line = this.pool.lineTo(row);
-    const { protocolVersion, serverInfo } = row.offer;
-    const { tools, resources, templates, prompts } = serverOf(row);
+  /** With what it has for the caller. */
+  private async viewOf(ctx: CallContext, row: McpServerEntity): Promise<ServerView> {
+    const { line, server } = await this.upstreams.seen(ctx, row);
+    const { protocolVersion, serverInfo } = server.row.offer;
+    const { tools, resources, templates, prompts } = server;
     return {
       id: row.serverId,
       name: row.name,
@@ -159,12 +196,15 @@ export class UpstreamAdmin {
       cwd: row.program?.cwd ?? null,
       headers: row.headerNames,
       env: row.envNames,
+      userCredentials: row.userCredentials,
+      userHeaders: row.userHeaders,
       timeoutMs: row.timeoutMs,
       autoReconnect: row.autoReconnect,
       toolAllowList: row.toolAllowList,
       resourceAllowList: row.resourceAllowList,
       roots: row.roots,
       callsPerMinute: row.callsPerMinute,
+      toolChanges: row.toolChanges,
       source: row.source,
       status: line?.status ?? 'disconnected',
       error: line?.error?.message ?? null,
@@ -173,7 +213,7 @@ export class UpstreamAdmin {
       mcpVersion: protocolVersion,
       serverName: textOf(serverInfo.name),
       serverVersion: textOf(serverInfo.version),
-      tools: tools.map(({ tool, canonical }) => ({ name: tool.name, toolName: canonical })),
+      tools: tools.map(({ tool, canonical, quarantine }) => ({ name: tool.name, toolName: canonical, quarantine })),
       counts: {
         tools: tools.length,
         resources: resources.length,
@@ -210,7 +250,7 @@ function textOf(value: unknown): string {
 function declaredElsewhere(): RialtoError {
   return new RialtoError('conflict', {
     message: 'this MCP server is declared in a configuration file',
-    hint: 'change its place there; it is read at the start',
+    hint: 'change it there, or take it out; it is read at the start',
   });
 }
 

@@ -5,13 +5,18 @@ import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
 import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
 import { HeldCalls, type HeldRequest } from './held-calls.service.js';
+import { changedToolsWait } from '../policy/policy.types.js';
 import { ToolLimits } from '../policy/tool-limits.service.js';
 import { asksFirst, questionsOf } from './peer-talk.js';
 import { mayRead, ownerOfUri } from './registered-server.js';
 import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
 import type { ServerLines } from './server-lines.js';
+import { UpstreamLines } from './upstream-lines.js';
 import { UpstreamPool } from './upstream-pool.js';
+import { taskIn } from './task-handle.js';
 import { resultOf, type ResultKind } from './upstream-result.js';
+import { mayAnswerByTask, withTasks, type TaskTaker } from './upstream-tasks.types.js';
+import { UpstreamsService } from './upstreams.service.js';
 
 /** How often a server may ask its caller during one call, and how much it may tell, in characters; what is beyond is not handed on. */
 const mostQuestions = 100;
@@ -30,27 +35,56 @@ interface Asked {
 export interface UpstreamCall extends Asked {
   readonly target?: UpstreamTool;
   readonly args: JsonObject;
+  /** Takes a task in place of a result; without one the server is not told that it may answer by a task. */
+  readonly tasks?: TaskTaker;
 }
 
 export interface PromptCall extends Asked {
   readonly target?: UpstreamPrompt;
 }
 
+interface Question {
+  readonly server: RegisteredServer;
+  readonly lines: ServerLines;
+  readonly kind: ResultKind;
+  readonly method: string;
+  readonly params: JsonObject;
+  readonly tasks?: TaskTaker;
+}
+
 /** Tools, resources, prompts and completions of MCP servers: decided first, then answered as their server answers. */
 @Injectable()
 export class UpstreamCalls {
   constructor(
+    private readonly lines: UpstreamLines,
     private readonly pool: UpstreamPool,
+    private readonly upstreams: UpstreamsService,
     private readonly verbs: VerbBus,
     private readonly held: HeldCalls,
     private readonly limits: ToolLimits,
   ) {}
 
-  /** Throws `denied`, `not_found` for a name that means nothing, and what UpstreamConnection.request throws. */
-  call(ctx: CallContext, { target, args, ...asked }: UpstreamCall): Promise<JsonObject> {
+  /**
+   * Throws `denied`, `tool_changed`, `not_found` for a name that means nothing, `credential_required` and `credential_refused` where a
+   * server knows each of its callers, and what UpstreamConnection.request throws.
+   */
+  async call(ctx: CallContext, { target, args, tasks, ...asked }: UpstreamCall): Promise<JsonObject> {
     const decided = decidedOn(ctx, 'mcp_call', 'Tool', asked, args);
     const params = { name: target?.tool.name ?? '', arguments: args };
-    return this.ask(decided, target?.server, 'tool', 'tools/call', params);
+    try {
+      return await this.ask(decided, target?.server, 'tool', 'tools/call', params, tasks);
+    } catch (error) {
+      throw asHeldBack(error, target);
+    }
+  }
+
+  /**
+   * Whether a call that was begun may still be its caller's; neither recorded nor told. That its tool changed since does not end it: it was made
+   * by the definition that was approved.
+   */
+  async mayStillCall(ctx: CallContext, { args, ...asked }: UpstreamCall): Promise<boolean> {
+    const { allowed, policies } = await this.verbs.ask(decidedOn(ctx, 'mcp_call', 'Tool', asked, args));
+    return allowed || policies.includes(changedToolsWait);
   }
 
   /** Asks whoever among `servers` has it, as far as anyone can tell. Throws as `call` does. */
@@ -76,33 +110,38 @@ export class UpstreamCalls {
   }
 
   /** Whether `watched` would still name this server; neither recorded nor told. */
-  mayWatch(ctx: CallContext, server: RegisteredServer, uri: string): Promise<boolean> {
-    return allowing(server, uri) ? this.verbs.permits(reading(ctx, server, uri)) : Promise.resolve(false);
+  async mayWatch(ctx: CallContext, server: RegisteredServer, uri: string): Promise<boolean> {
+    if (!allowing(server, uri) || !(await this.lines.mayUse(ctx, server.row))) return false;
+    return this.verbs.permits(reading(ctx, server, uri));
   }
 
-  /** Hears of the changes of a resource of a server that `watched` named, until what it returns is called. */
-  watch({ row }: RegisteredServer, uri: string): () => void {
-    return this.pool.watch(row, uri);
+  /** Hears of the changes of a resource of a server that `watched` named, until what it returns is called. Throws as `call` does. */
+  watch(ctx: CallContext, { row }: RegisteredServer, uri: string): Promise<() => void> {
+    return this.lines.watch(ctx, row, uri);
   }
 
-  /** @param tell is told of each change of a watched resource. */
-  onUpdated(tell: (orgId: string, serverId: string, uri: string) => void): void {
-    this.pool.onUpdated(({ orgId, serverId }, uri) => tell(orgId, serverId, uri));
+  /** @param tell is told of each change of a watched resource, and whose it is alone: absent, of all. */
+  onUpdated(tell: (orgId: string, serverId: string, uri: string, caller?: string) => void): void {
+    this.pool.onUpdated(({ orgId, serverId }, uri, caller) => tell(orgId, serverId, uri, caller));
   }
 
-  /** @param tell is told of whatever servers say on the lines of all, by the id of their row. */
-  onHeard(tell: (orgId: string, server: string, method: string, params: JsonObject) => void): void {
-    this.pool.onHeard(({ orgId, id }, method, params) => tell(orgId, id, method, params));
+  /** @param tell is told of whatever servers say to all, or to one caller alone, by the id of their row. */
+  onHeard(tell: (orgId: string, server: string, method: string, params: JsonObject, caller?: string) => void): void {
+    this.pool.onHeard(({ orgId, id }, method, params, caller) => tell(orgId, id, method, params, caller));
   }
 
-  /** Lets the line that hears what a server says be idle, once `ready` opened it, until what it returns is called. */
-  attend({ row }: RegisteredServer): () => void {
-    return this.pool.attend(row);
+  /**
+   * Lets the line that hears what a server says be idle, once `ready` opened it, until what it returns is called. Throws
+   * `credential_required`.
+   */
+  attend(ctx: CallContext, { row }: RegisteredServer): Promise<() => void> {
+    return this.lines.attend(ctx, row);
   }
 
-  /** Opens the line to a server, unless it is open. Throws as `call` does. */
-  ready({ row }: RegisteredServer, signal?: AbortSignal): Promise<void> {
-    return this.pool.to(row).main.ready({ timeoutMs: row.timeoutMs, signal });
+  /** Opens the caller's line to a server, unless it is open. Throws as `call` does. */
+  ready(ctx: CallContext, { row }: RegisteredServer): Promise<void> {
+    const { timeoutMs } = row;
+    return this.lines.use(ctx, row, ({ main }) => main.ready({ timeoutMs, signal: ctx.signal }));
   }
 
   /** Says something to a server, decided as a call of its tool of that name; no answer is waited for. Throws as `call` does. */
@@ -110,7 +149,7 @@ export class UpstreamCalls {
     const { timeoutMs, serverId } = row;
     const { peer, signal } = ctx;
     return this.verbs.around(asking(ctx, serverId, method), () =>
-      this.pool.to(row).notify(method, params, { timeoutMs, peer, signal }),
+      this.lines.use(ctx, row, (lines) => lines.notify(method, params, { timeoutMs, peer, signal })),
     );
   }
 
@@ -147,23 +186,54 @@ export class UpstreamCalls {
     kind: ResultKind,
     method: string,
     params: JsonObject,
+    tasks?: TaskTaker,
   ): Promise<JsonObject> {
+    const { ctx, resource } = decided;
     return this.verbs.around(decided, async () => {
-      if (!server) throw new RialtoError('not_found', { message: `no such ${kind}` });
-      const { ctx } = decided;
-      const { serverId, timeoutMs } = server.row;
-      const lines = this.pool.to(server.row);
-      const run = (peer: Peer | undefined, signal: AbortSignal | undefined): Promise<JsonObject> =>
-        lines.request(method, params, { timeoutMs, signal, peer: this.decidedPeer(ctx, serverId, peer) });
-      const request = ctx.peer?.era === 'modern' ? { ctx, peer: ctx.peer, method, params } : undefined;
-      let held = request && (await this.held.resume(request));
-      if (!held && kind === 'tool') await this.limits.admit(ctx, decided.verb, server.row.callsPerMinute);
-      held ??= request && (await this.hold(lines, request, run));
-      const answer = held ?? (await run(ctx.peer, ctx.signal));
-      if (!asksFirst(answer)) return resultOf(answer, kind);
-      if (!held) await this.decideQuestions(ctx, serverId, answer);
-      return answer;
+      if (!server) throw await this.absent(ctx, resource.parent, kind);
+      return this.lines.use(ctx, server.row, (lines) =>
+        this.asked(decided, { server, lines, kind, method, params, tasks }),
+      );
     });
+  }
+
+  /** What is nothing to most may be something to those whom its server knows. Throws `credential_required` for a caller it does not. */
+  private async absent(ctx: CallContext, serverId: string | undefined, kind: ResultKind): Promise<RialtoError> {
+    const { servers } = await this.upstreams.snapshotFor(ctx);
+    const server = servers.find(({ row }) => row.serverId === serverId);
+    if (server) await this.lines.requireUse(ctx, server.row);
+    return new RialtoError('not_found', { message: `no such ${kind}` });
+  }
+
+  private async asked(
+    decided: VerbCall,
+    { server, lines, kind, method, params, tasks }: Question,
+  ): Promise<JsonObject> {
+    const { ctx } = decided;
+    const { serverId, timeoutMs } = server.row;
+    const taker = tasks && mayAnswerByTask(server) ? tasks : undefined;
+    taker?.admit();
+    const capabilities = taker && withTasks(ctx.peer?.capabilities);
+    const stillMay = kind === 'tool' ? () => this.requireStill(decided) : undefined;
+    const run = (peer: Peer | undefined, signal: AbortSignal | undefined): Promise<JsonObject> => {
+      const asked = { timeoutMs, signal, peer: this.decidedPeer(ctx, serverId, peer), capabilities, stillMay };
+      return lines.request(method, params, asked);
+    };
+    const request = ctx.peer?.era === 'modern' ? { ctx, peer: ctx.peer, method, params } : undefined;
+    let held = request && (await this.held.resume(request));
+    if (!held && kind === 'tool') await this.limits.admit(ctx, decided.verb, server.row.callsPerMinute);
+    held ??= request && (await this.hold(lines, request, run));
+    const answer = held ?? (await run(ctx.peer, ctx.signal));
+    const task = taker && taskIn(answer);
+    if (task) return taker.take(task);
+    if (!asksFirst(answer)) return resultOf(answer, kind);
+    if (!held) await this.decideQuestions(ctx, serverId, answer);
+    return answer;
+  }
+
+  /** Throws `tool_changed` when what was decided on is something else by now. */
+  private async requireStill(decided: VerbCall): Promise<void> {
+    if (!(await this.verbs.permits(decided))) throw heldBack({ verb: decided.verb });
   }
 
   /** A call whose server may ask what its caller can only be asked by a result; undefined where that is not so. Throws `invalid_params` for a state of no call. */
@@ -183,7 +253,7 @@ export class UpstreamCalls {
   }
 
   /** What the server asks of its caller is decided as a call of its tool of that name, and remembered like one. */
-  private decidedPeer(ctx: CallContext, serverId: string, peer: Peer | undefined): Peer | undefined {
+  decidedPeer(ctx: CallContext, serverId: string, peer: Peer | undefined): Peer | undefined {
     if (!peer) return undefined;
     const left = { questions: mostQuestions, told: mostTold };
     const ask: Peer['ask'] = (method, params, signal) => {
@@ -198,7 +268,8 @@ export class UpstreamCalls {
     return { ...peer, ask, tell };
   }
 
-  private async decideQuestions(ctx: CallContext, serverId: string, result: JsonObject): Promise<void> {
+  /** What a server asks its caller by a result, or by a task: each method as a call of its tool of that name. Throws `denied`. */
+  async decideQuestions(ctx: CallContext, serverId: string, result: JsonObject): Promise<void> {
     for (const method of new Set(questionsOf(result).map(([, question]) => question.method)))
       await this.verbs.around(asking(ctx, serverId, method), () => Promise.resolve());
   }
@@ -217,6 +288,22 @@ function decidedOn(
   args?: JsonObject,
 ): VerbCall {
   return { ctx, verb: canonical, action, resource: { type, id: canonical, parent: serverId }, legacyAlias, args };
+}
+
+/** A call that nothing but the changed definition of its tool stands against has a meaning of its own. */
+function asHeldBack(thrown: unknown, target: UpstreamTool | undefined): unknown {
+  if (!(thrown instanceof RialtoError) || thrown.code !== 'denied') return thrown;
+  if (!(thrown.data?.policies as string[] | undefined)?.includes(changedToolsWait)) return thrown;
+  return heldBack({ ...thrown.data, ...target?.quarantine }, thrown);
+}
+
+function heldBack(data: JsonObject, cause?: unknown): RialtoError {
+  return new RialtoError('tool_changed', {
+    message: 'the MCP server changed the definition of this tool, which waits for approval',
+    hint: 'GET /api/mcp/tools?quarantined=true shows it; an admin approves it with POST /api/mcp/servers/{id}/approve, a user who has a credential there by giving it anew',
+    data,
+    cause,
+  });
 }
 
 function reading(ctx: CallContext, server: RegisteredServer | undefined, uri: string): VerbCall {

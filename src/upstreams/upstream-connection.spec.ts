@@ -71,6 +71,17 @@ describe('a line to an MCP server', () => {
     await Promise.all(open.splice(0).map((one) => one.close()));
   });
 
+  it('is idle since the last call, whatever was looked for since then', async () => {
+    const one = connection();
+    await ask(one);
+    await wait(30);
+    await one.offer().catch(() => undefined);
+    const looked = one.idleMs;
+    expect(looked).toBeGreaterThanOrEqual(29);
+    await ask(one);
+    expect(one.idleMs).toBeLessThan(looked);
+  });
+
   it('is opened by the first that needs it, for all that do', async () => {
     const one = connection();
     expect([one.status, one.connectedAt]).toEqual(['disconnected', undefined]);

@@ -123,12 +123,12 @@ export class UpstreamConnection {
     const client = await this.open();
     const capabilities = client.getServerCapabilities() ?? {};
     const until = systemClock.elapsed() + offerMs;
-    const ask = (method: string, params: JsonObject) =>
-      this.request(
-        method,
-        { ...params, ...(this.era === 'modern' && { _meta: offering }) },
-        { timeoutMs: Math.max(1, until - systemClock.elapsed()) },
-      );
+    // What only we want to know keeps no line from being idle.
+    const ask = (method: string, params: JsonObject) => {
+      const asked = { ...params, ...(this.era === 'modern' && { _meta: offering }) };
+      const options = { timeoutMs: Math.max(1, until - systemClock.elapsed()) };
+      return this.callers.during(undefined, () => this.ask(method, asked, options));
+    };
     const instructions = client.getInstructions();
     return {
       protocolVersion: client.getNegotiatedProtocolVersion() ?? '',
@@ -200,17 +200,18 @@ export class UpstreamConnection {
       if (this.era === 'modern' || !isSessionGone(thrown)) throw this.failed(thrown);
     }
     if (this.client === client) await this.letGo();
+    await options.opened?.();
     return this.send(await this.openWithin(timeoutMs, signal), method, params, options).catch((thrown: unknown) => {
       throw this.failed(thrown);
     });
   }
 
   private async send(client: Client, method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
-    const { timeoutMs, peer, signal } = options;
+    const { timeoutMs, peer, signal, capabilities } = options;
     await this.wishLevel(client, peer?.logLevel, timeoutMs);
     const meta =
       this.era === 'modern'
-        ? { _meta: { ...envelopeOf(peer, this.roots), ...(params._meta as JsonObject) } }
+        ? { _meta: { ...envelopeOf(peer, this.roots, capabilities), ...(params._meta as JsonObject) } }
         : undefined;
     const result = await inRounds({ peer, roots: this.roots, signal }, async (answers) => {
       const answer = await client.request({ method, params: { ...params, ...answers, ...meta } }, anything, {

@@ -33,4 +33,10 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Who may be asked and told things meanwhile. */
   readonly peer?: Peer;
+  /** What a request of the 2026-07-28 revision declares; absent: what `peer` can be asked for. */
+  readonly capabilities?: JsonObject;
+  /** Asked once more before it is said on a connection whose server was not asked yet what it has; throws what keeps it from being said. */
+  readonly stillMay?: () => Promise<void>;
+  /** Between a connection that was opened for it anew and what is said on that; throws what keeps it from being said. */
+  readonly opened?: () => Promise<void>;
 }

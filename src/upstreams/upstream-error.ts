@@ -23,6 +23,9 @@ export function upstreamError(thrown: unknown, server: string): RialtoError {
       ...about,
       message: `the MCP server answered HTTP ${status}`,
       data: { server, upstreamStatus: status },
+      ...(status === 401 && {
+        hint: 'a server that wants a credential has it in `headers`, or of each user by `userCredentials`',
+      }),
     });
   if (code === 'REQUEST_TIMEOUT')
     return new RialtoError('remote_timeout', { ...about, message: 'the MCP server did not answer in time' });

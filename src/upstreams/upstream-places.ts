@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
-import { Vault } from '../platform/secrets/vault.js';
+import { Vault, type SealedAt } from '../platform/secrets/vault.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import type { ChangeServer, Program, RegisterServer, UpstreamTransport } from './upstream.types.js';
 
@@ -15,6 +15,15 @@ type Owner = Pick<McpServerEntity, 'id' | 'orgId'>;
 /** The columns that say where a server is. */
 export type Place = Pick<McpServerEntity, 'transport' | 'url' | 'program' | 'secrets'>;
 type Kept = Owner & Place & Pick<McpServerEntity, 'source'>;
+
+/** By what one caller is known to a server. */
+export interface UserCredential {
+  readonly id: string;
+  /** Kind and id of a principal. */
+  readonly caller: string;
+  readonly origin: string;
+  readonly sealed: string;
+}
 
 /** Places of MCP servers: what is secret of them is sealed on the way in, and opened when a line is opened. */
 @Injectable()
@@ -31,12 +40,27 @@ export class UpstreamPlaces {
     return { transport, url, program: null, secrets, headerNames: namesOf(headers), envNames: [] };
   }
 
-  endpointOf(server: Kept): Endpoint {
+  /** @param user whose headers go with it: they take the place of those of the same name. */
+  endpointOf(server: Kept, user?: UserCredential): Endpoint {
+    const endpoint = this.sharedEndpointOf(server);
+    return user ? withHeaders(endpoint, this.openWords(user.sealed, placeOfUser(server, user))) : endpoint;
+  }
+
+  /** The headers of a user, sealed: they open for that user, server and origin alone. */
+  sealUser(server: Owner, user: Omit<UserCredential, 'id' | 'sealed'>, headers: Words): string {
+    return this.vault.seal(JSON.stringify(headers), placeOfUser(server, user));
+  }
+
+  private sharedEndpointOf(server: Kept): Endpoint {
     const { transport, url, program, secrets, source } = server;
-    const words = secrets === null ? {} : (JSON.parse(this.vault.open(secrets, placeOf(server)).reveal()) as Words);
+    const words = secrets === null ? {} : this.openWords(secrets, placeOf(server));
     return transport === 'stdio'
       ? { transport, program: program!, env: words, isDeclared: source === 'config' }
       : { transport, url: url!, headers: words };
+  }
+
+  private openWords(sealed: string, place: SealedAt): Words {
+    return JSON.parse(this.vault.open(sealed, place).reveal()) as Words;
   }
 
   private seal(owner: Owner, words: Words): string | null {
@@ -62,6 +86,7 @@ export function endpointFrom({
 /** What is given instead of what was. Throws `invalid_params` for an address in place of a program, or a program in place of an address. */
 export function endpointChanged(known: Endpoint, given: ChangeServer): Endpoint {
   const { command, args, cwd, env, url, headers, transport } = given;
+  if (known.transport === 'stdio') refuseUsers(given);
   const words = known.transport === 'stdio' ? { url, headers } : { command, args, cwd, env };
   const field = Object.entries(words).find(([, value]) => value !== undefined)?.[0];
   const isOther = transport !== undefined && (transport === 'stdio') !== (known.transport === 'stdio');
@@ -80,6 +105,13 @@ export function endpointChanged(known: Endpoint, given: ChangeServer): Endpoint 
     url: at,
     headers: headers ?? known.headers,
   };
+}
+
+/** A program runs for all its callers. */
+function refuseUsers(given: ChangeServer): void {
+  const field = (['userCredentials', 'userHeaders'] as const).find((name) => given[name] !== undefined);
+  if (field === undefined) return;
+  throw new RialtoError('invalid_params', { violations: [{ field, description: 'is not for a program' }] });
 }
 
 /** A move within HTTP, or within WebSocket, stays what it is. */
@@ -107,6 +139,18 @@ function namesOf(words: Words): string[] {
   return Object.keys(words);
 }
 
-function placeOf({ id, orgId }: Owner) {
+function placeOf({ id, orgId }: Owner): SealedAt {
   return { table: 'mcp_servers', row: id, org: orgId };
+}
+
+function placeOfUser({ id, orgId }: Owner, { caller, origin }: Pick<UserCredential, 'caller' | 'origin'>): SealedAt {
+  return { table: 'mcp_user_credentials', row: `${id} ${origin} ${caller}`, org: orgId };
+}
+
+/** With the headers of a user in place of those of the same name, however that is written; a program has none. */
+export function withHeaders(endpoint: Endpoint, headers: Words): Endpoint {
+  if (endpoint.transport === 'stdio') return endpoint;
+  const own = new Set(namesOf(headers).map((name) => name.toLowerCase()));
+  const shared = Object.entries(endpoint.headers).filter(([name]) => !own.has(name.toLowerCase()));
+  return { ...endpoint, headers: { ...Object.fromEntries(shared), ...headers } };
 }

@@ -3,39 +3,53 @@ import type { JsonObject } from '../kernel/json.js';
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
+import type { ProgramOwner } from './program-caches.js';
 import { ServerLines, type LineMaker } from './server-lines.js';
 import type { Offer, Root } from './upstream.types.js';
 import type { Load } from './tool-choice.js';
 import { UpstreamConnection } from './upstream-connection.js';
 import type { ConnectionOptions } from './upstream-connection.types.js';
-import { UpstreamPlaces, type Endpoint, type Place } from './upstream-places.js';
+import { UpstreamPlaces, withHeaders, type Endpoint, type Place, type UserCredential } from './upstream-places.js';
 import { UpstreamTransports } from './upstream-transports.js';
 
 const idleMs = 600_000;
 /** Programs of one org in one process (reliability-security 4.11). */
 const programsPerOrg = 5;
+/** Lines to servers as single users of one org, in one process. */
+const usersPerOrg = 200;
 const reapMs = 30_000;
 
 /** A row, as far as a line to its server depends on it. */
 export type Addressed = Place &
-  Pick<McpServerEntity, 'id' | 'orgId' | 'serverId' | 'autoReconnect' | 'roots' | 'source'>;
+  Pick<
+    McpServerEntity,
+    'id' | 'orgId' | 'serverId' | 'autoReconnect' | 'roots' | 'source' | 'userCredentials' | 'userHeaders'
+  >;
+
+/** Whoever hears something on lines of a user: absent for lines of all. */
+type Caller = string | undefined;
 
 interface Known {
   readonly server: Addressed;
+  /** Whose lines they are; absent: everybody's. */
+  readonly user?: UserCredential;
   readonly lines: ServerLines;
 }
 
-/** The lines of this process to MCP servers: of each row its own, so that orgs share none; those that nobody uses are let go. */
+/**
+ * The lines of this process to MCP servers: of each row its own, so that orgs share none, and of each user who has a credential; those
+ * that nobody uses are let go.
+ */
 @Injectable()
 export class UpstreamPool implements OnApplicationShutdown {
   private readonly known = new Map<string, Known>();
   private readonly reaper = setInterval(() => this.reap(), reapMs).unref();
-  /** By row, how many want to hear of each of its resources. */
+  /** By the key of lines, how many want to hear of each resource. */
   private readonly watched = new Map<string, Map<string, number>>();
-  private tellChanged: (server: Addressed) => void = () => undefined;
-  private tellUpdated: (server: Addressed, uri: string) => void = () => undefined;
-  private tellHeard: (server: Addressed, method: string, params: JsonObject) => void = () => undefined;
-  /** By row, how many want its line kept open. */
+  private tellChanged: (server: Addressed, user?: UserCredential) => Promise<void> = () => Promise.resolve();
+  private tellUpdated: (server: Addressed, uri: string, caller: Caller) => void = () => undefined;
+  private tellHeard: (server: Addressed, method: string, params: JsonObject, caller: Caller) => void = () => undefined;
+  /** By the key of lines, how many want them kept open. */
   private readonly attended = new Map<string, number>();
 
   constructor(
@@ -44,81 +58,91 @@ export class UpstreamPool implements OnApplicationShutdown {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Who is told that a server has other tools now. */
-  onChanged(tell: (server: Addressed) => void): void {
+  /** Who is told that a server has other tools now, for one user or for all. */
+  onChanged(tell: typeof this.tellChanged): void {
     this.tellChanged = tell;
   }
 
   /** Who is told that a watched resource changed. */
-  onUpdated(tell: (server: Addressed, uri: string) => void): void {
+  onUpdated(tell: typeof this.tellUpdated): void {
     this.tellUpdated = tell;
   }
 
-  /** Who is told of whatever servers say on the lines of all. */
-  onHeard(tell: (server: Addressed, method: string, params: JsonObject) => void): void {
+  /** Who is told of whatever servers say on lines of all, and on those of single users with the caller. */
+  onHeard(tell: typeof this.tellHeard): void {
     this.tellHeard = tell;
   }
 
-  /** The lines to a server; others when its address is another. */
-  to(server: Addressed): ServerLines {
-    const known = this.known.get(server.id);
-    if (known && isSameAddress(known.server, server)) return known.lines;
-    if (known) this.drop(server.id);
+  /**
+   * The lines to a server, of all or of one user; others when its address or the credential is another. Throws `unavailable` where there
+   * is no room for one more.
+   */
+  to(server: Addressed, user?: UserCredential): ServerLines {
+    const key = keyOf(server, user);
+    const known = this.known.get(key);
+    if (known && isSame(known, server, user)) return known.lines;
+    if (known) void this.end(key);
     if (server.transport === 'stdio') this.makeRoom(server.orgId);
-    const endpoint = this.places.endpointOf(server);
-    const { serverId, autoReconnect, roots } = server;
+    if (user) this.makeRoomForUser(server.orgId);
+    const endpoint = this.places.endpointOf(server, user);
+    const { autoReconnect, roots } = server;
     const make: LineMaker['make'] = (owner) =>
       this.line({
-        server: serverId,
+        of: server,
         endpoint,
         autoReconnect,
         roots,
         ...(owner
           ? { owner, era: 'legacy', changed: () => undefined }
-          : { changed: () => this.tellChanged(server), heard: (...said) => this.heard(server, ...said) }),
+          : {
+              changed: () => void this.tellChanged(server, user),
+              heard: (...said) => this.heard(server, user, ...said),
+            }),
       });
     const mayMake = (): boolean => server.transport !== 'stdio' || this.programsOf(server.orgId) < programsPerOrg;
-    const lines = new ServerLines({ make, mayMake });
-    this.known.set(server.id, { server, lines });
-    for (const uri of this.watched.get(server.id)?.keys() ?? []) lines.main.watch(uri);
+    const lines = new ServerLines({ make, mayMake, read: () => this.tellChanged(server, user) });
+    this.known.set(key, { server, user, lines });
+    for (const uri of this.watched.get(key)?.keys() ?? []) lines.main.watch(uri);
     return lines;
   }
 
   /** Keeps a line open that tells of the changes of a resource, until what it returns is called. Throws as `to` does. */
-  watch(server: Addressed, uri: string): () => void {
-    const { main } = this.to(server);
-    const uris = this.watched.get(server.id) ?? new Map<string, number>();
-    this.watched.set(server.id, uris);
+  watch(server: Addressed, uri: string, user?: UserCredential): () => void {
+    const { main } = this.to(server, user);
+    const key = keyOf(server, user);
+    const uris = this.watched.get(key) ?? new Map<string, number>();
+    this.watched.set(key, uris);
     uris.set(uri, (uris.get(uri) ?? 0) + 1);
     if (uris.get(uri) === 1) main.watch(uri);
     return () => {
       const left = uris.get(uri)! - 1;
       if (left > 0) return void uris.set(uri, left);
       uris.delete(uri);
-      if (uris.size === 0) this.watched.delete(server.id);
-      this.known.get(server.id)?.lines.main.unwatch(uri);
+      if (uris.size === 0) this.watched.delete(key);
+      this.known.get(key)?.lines.main.unwatch(uri);
     };
   }
 
-  /** Lets nobody end the line of all for its idleness, until what it returns is called. */
-  attend({ id }: Addressed): () => void {
-    this.attended.set(id, (this.attended.get(id) ?? 0) + 1);
+  /** Lets nobody end the line of all, or of a user, for its idleness, until what it returns is called. */
+  attend(server: Addressed, user?: UserCredential): () => void {
+    const key = keyOf(server, user);
+    this.attended.set(key, (this.attended.get(key) ?? 0) + 1);
     return () => {
-      const left = this.attended.get(id)! - 1;
-      if (left > 0) this.attended.set(id, left);
-      else this.attended.delete(id);
+      const left = this.attended.get(key)! - 1;
+      if (left > 0) this.attended.set(key, left);
+      else this.attended.delete(key);
     };
   }
 
-  /** The line that there is, of all calls. */
-  lineTo(server: Addressed): UpstreamConnection | undefined {
-    const known = this.known.get(server.id);
-    return known && isSameAddress(known.server, server) ? known.lines.main : undefined;
+  /** The line that there is, of all calls or of those of one user. */
+  lineTo(server: Addressed, user?: UserCredential): UpstreamConnection | undefined {
+    const known = this.known.get(keyOf(server, user));
+    return known && isSame(known, server, user) ? known.lines.main : undefined;
   }
 
   /** What this process has at work there. */
-  loadOf(server: Addressed): Load {
-    const lines = this.known.get(server.id)?.lines;
+  loadOf(server: Addressed, user?: UserCredential): Load {
+    const lines = this.known.get(keyOf(server, user))?.lines;
     return { isResting: lines?.main.status === 'error', calls: lines?.load ?? 0 };
   }
 
@@ -126,9 +150,9 @@ export class UpstreamPool implements OnApplicationShutdown {
    * What a server offers that may be no row yet; leaves no line behind. Throws as UpstreamTransports.check and UpstreamConnection.request
    * do.
    */
-  async probe(serverId: string, endpoint: Endpoint, roots: readonly Root[]): Promise<Offer> {
+  async probe(of: ProgramOwner, endpoint: Endpoint, roots: readonly Root[]): Promise<Offer> {
     this.transports.check(endpoint);
-    const connection = this.line({ server: serverId, endpoint, roots, autoReconnect: true, changed: () => undefined });
+    const connection = this.line({ of, endpoint, roots, autoReconnect: true, changed: () => undefined });
     try {
       return await connection.offer();
     } finally {
@@ -136,19 +160,39 @@ export class UpstreamPool implements OnApplicationShutdown {
     }
   }
 
+  /** What a server offers a user who sends these headers. Throws as `probe` does. */
+  probeAs(server: Addressed, headers: Readonly<Record<string, string>>): Promise<Offer> {
+    return this.probe(server, withHeaders(this.places.endpointOf(server), headers), server.roots);
+  }
+
+  /** Throws `url_not_allowed` or `unprocessable` for a place that no line may lead to. */
+  check(endpoint: Endpoint): void {
+    this.transports.check(endpoint);
+  }
+
   /** Ends the lines of an org whose server is gone, or elsewhere. */
   keepOnly(org: string, servers: ReadonlyMap<string, Addressed>): void {
-    for (const [id, known] of this.known) {
-      const server = servers.get(id);
-      if (known.server.orgId === org && !(server && isSameAddress(known.server, server))) this.drop(id);
+    for (const [key, known] of this.known) {
+      const server = servers.get(known.server.id);
+      if (known.server.orgId !== org || (server && isSame(known, server, known.user))) continue;
+      const ended = this.end(key);
+      if (!server) void ended.then(() => this.transports.forget(known.server));
     }
   }
 
-  /** Ends the lines to a server; the next call opens another, whatever happened before. */
+  /** Ends the lines to a server, of all and of every user; the next call opens another, whatever happened before. */
   drop(id: string): void {
-    const known = this.known.get(id);
-    this.known.delete(id);
-    void known?.lines.close();
+    for (const [key, { server }] of this.known) if (server.id === id) void this.end(key);
+  }
+
+  /** Ends the lines of one user to a server. */
+  dropUser(id: string, caller: string): void {
+    void this.end(keyOf({ id }, { caller }));
+  }
+
+  /** The credentials that have lines here. */
+  users(): { readonly server: Addressed; readonly user: UserCredential }[] {
+    return [...this.known.values()].flatMap(({ server, user }) => (user ? [{ server, user }] : []));
   }
 
   /** Calls that are under way were answered before. */
@@ -160,16 +204,23 @@ export class UpstreamPool implements OnApplicationShutdown {
   }
 
   /** A resource that nobody watches is nobody's to hear of. */
-  private heard(server: Addressed, method: string, params: JsonObject): void {
+  private heard(server: Addressed, user: UserCredential | undefined, method: string, params: JsonObject): void {
     if (method === 'notifications/resources/updated') {
-      if (typeof params.uri !== 'string' || !this.watched.get(server.id)?.has(params.uri)) return;
-      this.tellUpdated(server, params.uri);
+      if (typeof params.uri !== 'string' || !this.watched.get(keyOf(server, user))?.has(params.uri)) return;
+      this.tellUpdated(server, params.uri, user?.caller);
     }
-    this.tellHeard(server, method, params);
+    this.tellHeard(server, method, params, user?.caller);
   }
 
-  private line({ endpoint, ...options }: LineOptions): UpstreamConnection {
-    return new UpstreamConnection({ ...options, transport: () => this.transports.open(endpoint, options.server) });
+  private async end(key: string): Promise<void> {
+    const known = this.known.get(key);
+    this.known.delete(key);
+    await known?.lines.close();
+  }
+
+  private line({ of, endpoint, ...options }: LineOptions): UpstreamConnection {
+    const transport = () => this.transports.open(endpoint, of);
+    return new UpstreamConnection({ ...options, server: of.serverId, transport });
   }
 
   /** Ends the program that was used longest ago. Throws `unavailable` when all of the org are at work. */
@@ -177,13 +228,22 @@ export class UpstreamPool implements OnApplicationShutdown {
     if (this.programsOf(org) < programsPerOrg) return;
     const programs = this.ofPrograms(org);
     if (programs.some(({ lines }) => lines.reapOwn(0))) return;
-    const idlest = programs.reduce((one, other) => (other.lines.idleMs > one.lines.idleMs ? other : one));
-    if (idlest.lines.idleMs === 0)
-      throw new RialtoError('unavailable', {
-        message: `the org has ${programsPerOrg} MCP servers at work that are programs`,
-        data: { retryAfterSeconds: 5 },
-      });
-    this.drop(idlest.server.id);
+    this.endIdlest(programs, `the org has ${programsPerOrg} MCP servers at work that are programs`);
+  }
+
+  /** The same for lines of users. Those that somebody wants kept open are not idle. */
+  private makeRoomForUser(org: string): void {
+    const users = [...this.known.values()].filter(({ server, user }) => user && server.orgId === org);
+    if (users.length < usersPerOrg) return;
+    const free = users.filter(({ server, user }) => !this.attended.has(keyOf(server, user)));
+    this.endIdlest(free, `${usersPerOrg} users of the org have lines of their own at work`);
+  }
+
+  private endIdlest(among: readonly Known[], message: string): void {
+    const idlest = among.toSorted((one, other) => other.lines.idleMs - one.lines.idleMs)[0];
+    if (!idlest || idlest.lines.idleMs === 0)
+      throw new RialtoError('unavailable', { message, data: { retryAfterSeconds: 5 } });
+    void this.end(keyOf(idlest.server, idlest.user));
   }
 
   private programsOf(org: string): number {
@@ -195,21 +255,37 @@ export class UpstreamPool implements OnApplicationShutdown {
   }
 
   private reap(): void {
-    for (const [id, { server, lines }] of this.known) {
+    for (const [key, { server, lines }] of this.known) {
       lines.reapOwn();
-      if (lines.idleMs < idleMs || this.attended.has(id)) continue;
+      if (lines.idleMs < idleMs || this.attended.has(key)) continue;
       this.log.debug({ server: server.serverId }, 'the line to an MCP server is let go: nobody uses it');
-      this.drop(id);
+      void this.end(key);
     }
   }
 }
 
-type LineOptions = Omit<ConnectionOptions, 'transport'> & { readonly endpoint: Endpoint };
+type LineOptions = Omit<ConnectionOptions, 'server' | 'transport'> & {
+  readonly of: ProgramOwner;
+  readonly endpoint: Endpoint;
+};
 
-function isSameAddress(one: Addressed, other: Addressed): boolean {
-  return addressOf(one) === addressOf(other);
+function keyOf({ id }: Pick<Addressed, 'id'>, user?: Pick<UserCredential, 'caller'>): string {
+  return user ? `${id} ${user.caller}` : id;
 }
 
-function addressOf({ transport, url, program, secrets, autoReconnect, roots }: Addressed): string {
-  return JSON.stringify([transport, url, program, secrets, autoReconnect, roots]);
+function isSame(known: Known, server: Addressed, user: UserCredential | undefined): boolean {
+  return known.user?.id === user?.id && addressOf(known.server) === addressOf(server);
+}
+
+/** Each call asks for it, of the same few objects. */
+const addresses = new WeakMap<Addressed, string>();
+
+function addressOf(server: Addressed): string {
+  const known = addresses.get(server);
+  if (known !== undefined) return known;
+  const { transport, url, program, secrets, autoReconnect, roots, userCredentials, userHeaders } = server;
+  const parts = [transport, url, program, secrets, autoReconnect, roots, userCredentials, userHeaders];
+  const address = JSON.stringify(parts);
+  addresses.set(server, address);
+  return address;
 }

@@ -1,5 +1,6 @@
 import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import { tasksExtension } from '../protocol/mcp/server-task.js';
 import { isDeeperThan } from '../protocol/mcp/schema-size.js';
 
 /** What nests deeper ends nobody's stack. */
@@ -22,7 +23,8 @@ export function resultOf(answer: JsonObject, kind: ResultKind): JsonObject {
 export type ResultKind = keyof typeof kinds;
 
 const kinds = {
-  tool: ({ content }: JsonObject): boolean => Array.isArray(content),
+  // A task that nobody takes is none.
+  tool: (answer: JsonObject): boolean => Array.isArray(answer.content) && !Object.hasOwn(answer, tasksExtension),
   resource: ({ contents }: JsonObject): boolean => Array.isArray(contents),
   prompt: ({ messages }: JsonObject): boolean => Array.isArray(messages),
   completion: ({ completion }: JsonObject): boolean => isJsonObject(completion) && Array.isArray(completion.values),

@@ -5,7 +5,8 @@ import type { JsonObject } from '../kernel/json.js';
 import type { UpstreamTool } from './registered-server.types.js';
 import { choose } from './tool-choice.js';
 import { UpstreamCalls } from './upstream-calls.service.js';
-import { UpstreamPool } from './upstream-pool.js';
+import { UpstreamLines } from './upstream-lines.js';
+import type { TaskTaker } from './upstream-tasks.types.js';
 import type { Strategy } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
 
@@ -14,6 +15,8 @@ export interface ToolWish {
   readonly tool: string;
   readonly args: JsonObject;
   readonly strategy?: Strategy;
+  /** Who takes a task in place of a result, once it is known whose tool is called. */
+  readonly tasksOf?: (call: { target: UpstreamTool; canonical: string; args: JsonObject }) => TaskTaker;
 }
 
 /** What one of the servers answered. */
@@ -31,12 +34,12 @@ export class UpstreamTools {
   constructor(
     private readonly upstreams: UpstreamsService,
     private readonly calls: UpstreamCalls,
-    private readonly pool: UpstreamPool,
+    private readonly lines: UpstreamLines,
   ) {}
 
   /** Those that the caller may discover, in order of the ids of their servers (AE-74). */
   async find(ctx: CallContext, name: string): Promise<UpstreamTool[]> {
-    const { servers } = await this.upstreams.snapshot(ctx.org.id);
+    const { servers } = await this.upstreams.snapshotFor(ctx);
     const having = servers.flatMap(({ tools }) =>
       tools.filter(({ tool, canonical }) => tool.name === name || canonical === name),
     );
@@ -45,14 +48,17 @@ export class UpstreamTools {
   }
 
   /** Throws `not_found` when no server has it, and as UpstreamCalls.call does. */
-  async call(ctx: CallContext, { tool, args, strategy = 'first' }: ToolWish): Promise<ChosenAnswer> {
-    const targets = await this.find(ctx, tool);
+  async call(ctx: CallContext, { tool, args, strategy = 'first', tasksOf }: ToolWish): Promise<ChosenAnswer> {
+    const having = await this.find(ctx, tool);
+    const usable = having.filter(({ quarantine }) => !quarantine);
+    const targets = usable.length > 0 ? usable : having;
     if (targets.length === 0)
       throw new RialtoError('not_found', { message: `No server found for tool: ${tool.slice(0, 200)}` });
-    const loads = targets.map(({ server }) => this.pool.loadOf(server.row));
+    const loads = await Promise.all(targets.map(({ server }) => this.lines.loadOf(ctx, server.row)));
     const target = targets[choose(loads, strategy, this.turn++)]!;
     const { canonical, server } = target;
-    const result = await this.calls.call(ctx, { target, canonical, serverId: server.row.serverId, args });
+    const tasks = tasksOf?.({ target, canonical, args });
+    const result = await this.calls.call(ctx, { target, canonical, serverId: server.row.serverId, args, tasks });
     return { target, result };
   }
 }

@@ -3,6 +3,7 @@ import type { FetchLike, Transport } from '@modelcontextprotocol/client';
 import { Inject, Injectable } from '@nestjs/common';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { ProgramCaches, type ProgramOwner } from './program-caches.js';
 import { StdioTransport } from './stdio.transport.js';
 import { StdioCatalogue } from './stdio-catalogue.js';
 import type { Endpoint } from './upstream-places.js';
@@ -28,6 +29,7 @@ export class UpstreamTransports {
   constructor(
     private readonly safeFetch: SafeFetch,
     private readonly programs: StdioCatalogue,
+    private readonly caches: ProgramCaches,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -38,11 +40,17 @@ export class UpstreamTransports {
   }
 
   /** Throws as `check` does: what may be called or started may change. */
-  async open(endpoint: Endpoint, server: string): Promise<Transport> {
+  async open(endpoint: Endpoint, owner: ProgramOwner): Promise<Transport> {
     if (endpoint.transport === 'websocket') return this.webSocket(endpoint);
     if (endpoint.transport !== 'stdio') return this.web(endpoint);
-    const note = (line: string): void => this.log.info({ server, line }, 'an MCP server says');
-    return new StdioTransport(this.programs.commandOf(endpoint), this.programs.wardens, note);
+    const note = (line: string): void => this.log.info({ server: owner.serverId, line }, 'an MCP server says');
+    const command = { ...this.programs.commandOf(endpoint), cache: this.caches.folderOf(owner) };
+    return new StdioTransport(command, this.programs.wardens, note);
+  }
+
+  /** Of a server that is gone: what its program downloaded goes too. */
+  forget(owner: ProgramOwner): Promise<void> {
+    return this.caches.drop(owner);
   }
 
   private webSocket({ url, headers }: WebEndpoint): Transport {

@@ -6,7 +6,6 @@ import type { OrgId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
 import type { Tx } from '../platform/database/tx.js';
 import { McpServerEntity } from './mcp-server.entity.js';
-import type { Offer } from './upstream.types.js';
 
 const changeLock = 7_262_917;
 /** Each is a line of every process that calls its tools. */
@@ -35,7 +34,7 @@ export class UpstreamStore {
   findUnread(limit: number): Promise<McpServerEntity[]> {
     return this.servers
       .createQueryBuilder('server')
-      .where(`server.source = 'config' and server.offer->>'protocolVersion' = ''`)
+      .where(`server.source = 'config' and server.per_user <> 'required' and server.offer->>'protocolVersion' = ''`)
       .orderBy('server.id')
       .take(limit)
       .getMany();
@@ -57,14 +56,27 @@ export class UpstreamStore {
     await tx.manager.query('select pg_advisory_xact_lock($1, hashtext($2))', [changeLock, org]);
   }
 
+  /** The row as it is now, under the lock. Throws `not_found`. */
+  async locked(tx: Tx, { id, orgId }: Pick<McpServerEntity, 'id' | 'orgId'>): Promise<McpServerEntity> {
+    await this.lock(tx, orgId);
+    const row = await this.within(tx).findOneBy({ id });
+    if (row) return row;
+    throw new RialtoError('not_found', { message: 'no such MCP server' });
+  }
+
+  /** Throws `slug_taken`. */
+  async requireFree({ orgId, serverId }: Partial<McpServerEntity>, servers = this.servers): Promise<void> {
+    if (!(await servers.existsBy({ orgId, serverId }))) return;
+    throw new RialtoError('slug_taken', {
+      message: `an MCP server of this org is called "${serverId}" already`,
+      hint: 'choose another id, or delete the other server',
+    });
+  }
+
   /** Under the lock. Throws `slug_taken`, or `unprocessable` when the org has as many as it may have. */
   async insert(tx: Tx, server: Partial<McpServerEntity>): Promise<McpServerEntity> {
     const servers = this.within(tx);
-    if (await servers.existsBy({ orgId: server.orgId, serverId: server.serverId }))
-      throw new RialtoError('slug_taken', {
-        message: `an MCP server of this org is called "${server.serverId}" already`,
-        hint: 'choose another id, or delete the other server',
-      });
+    await this.requireFree(server, servers);
     if ((await servers.countBy({ orgId: server.orgId })) >= maxPerOrg)
       throw new RialtoError('unprocessable', { message: `an org may have ${maxPerOrg} MCP servers` });
     await this.requireRoom(tx, server);
@@ -89,22 +101,6 @@ export class UpstreamStore {
 
   async delete(tx: Tx, id: string): Promise<boolean> {
     return (await this.within(tx).delete({ id })).affected === 1;
-  }
-
-  /** What it has now, unless it is elsewhere since somebody asked it. */
-  async keepOffer(
-    { id, url, program }: Pick<McpServerEntity, 'id' | 'url' | 'program'>,
-    offer: Offer,
-  ): Promise<boolean> {
-    const rows = await this.pg.rows(
-      'mcp-server-offer',
-      `update mcp_servers set offer = $4::json, revision = revision + 1
-       where id = $1 and url is not distinct from $2 and program is not distinct from $3::jsonb and offer::text <> $4::json::text
-         and octet_length($4::json::text) + (select coalesce(sum(octet_length(o.offer::text)), 0) from mcp_servers o
-           where o.org_id = mcp_servers.org_id and o.id <> mcp_servers.id) <= $5 returning id`,
-      [id, url, program && JSON.stringify(program), JSON.stringify(offer), maxOfferBytes],
-    );
-    return rows.length > 0;
   }
 
   private async requireRoom(

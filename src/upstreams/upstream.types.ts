@@ -13,6 +13,10 @@ const otherNames = new Map<unknown, UpstreamTransport>([
 ]);
 const Transport = z.preprocess((given) => otherNames.get(given) ?? given, z.enum(upstreamTransports));
 
+/** Whether its callers have credentials of their own: where they are required, no call goes without one. */
+export const userCredentials = ['none', 'optional', 'required'] as const;
+export type UserCredentials = (typeof userCredentials)[number];
+
 /** What is started for a `stdio` server: an entry of the operator's catalogue, or where any may be, a path. */
 export interface Program {
   readonly command: string;
@@ -46,6 +50,21 @@ export type OfferedPrompt = JsonObject & { readonly name: string };
 export const strategies = ['first', 'round-robin', 'least-loaded'] as const;
 export type Strategy = (typeof strategies)[number];
 
+/** What becomes of tools that are not what was approved: `hold-changed` holds back those whose definition changed, `hold-all` new ones as well. */
+export const toolChanges = ['accept', 'hold-changed', 'hold-all'] as const;
+export type ToolChanges = (typeof toolChanges)[number];
+
+/** The definition of a tool that may be used, by its hash. */
+export interface ToolPin {
+  readonly name: string;
+  readonly hash: string;
+}
+
+/** Why a tool is held back: since when (ISO 8601) it is not what was approved; null where nothing of that name was. */
+export const Quarantine = z.object({ since: z.iso.datetime(), hash: z.string(), approvedHash: z.string().nullable() });
+export type Quarantine = z.output<typeof Quarantine>;
+export type QuarantinedTool = ToolPin & Quarantine;
+
 /** The first part of each tool's name; no `__`, for that ends it. */
 const ServerId = z.string().regex(/^(?!.*__)[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, {
   message: 'must be lower-case letters, digits, - or _, at most 32, without __',
@@ -55,12 +74,19 @@ const reservedHeaders = new Set([
   ...framingHeaders,
   ...['accept', 'last-event-id', 'mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name'],
 ]);
+const OwnHeader = HeaderName.refine((name) => !reservedHeaders.has(name.toLowerCase()), {
+  message: 'is a reserved header',
+});
 const headers = z
-  .record(
-    HeaderName.refine((name) => !reservedHeaders.has(name.toLowerCase()), { message: 'is a reserved header' }),
-    HeaderValue,
-  )
+  .record(OwnHeader, HeaderValue)
   .refine((given) => Object.keys(given).length <= 50, { message: 'must be at most 50' });
+const userHeaders = z
+  .array(OwnHeader)
+  .min(1)
+  .max(10)
+  .refine((names) => new Set(names.map((name) => name.toLowerCase())).size === names.length, {
+    message: 'must name each header once',
+  });
 const allowList = z.array(z.string().min(1).max(2_048)).max(1_000);
 
 /** A folder of its caller, as MCP has it (MCP, roots). */
@@ -78,7 +104,8 @@ const env = z
   .record(z.string().regex(/^[A-Za-z_]\w{0,127}$/, { message: 'is no name of a variable' }), text.max(8_192))
   .refine((given) => Object.keys(given).length <= 50, { message: 'must be at most 50' });
 
-const web = { url: z.string().min(1).max(2_048).optional(), headers: headers.optional() };
+const ofUsers = { userCredentials: z.enum(userCredentials).optional(), userHeaders: userHeaders.optional() };
+const web = { url: z.string().min(1).max(2_048).optional(), headers: headers.optional(), ...ofUsers };
 const program = {
   command: text.min(1).optional(),
   args: z.array(text).max(100).optional(),
@@ -96,6 +123,7 @@ const parts = {
   resourceAllowList: allowList.optional(),
   roots: z.array(Root).max(100).optional(),
   callsPerMinute: z.number().int().min(1).max(1_000_000).nullable().optional(),
+  toolChanges: z.enum(toolChanges).optional(),
 };
 type Parts = z.output<z.ZodObject<typeof parts>>;
 
@@ -121,6 +149,20 @@ export type RegisterServer = z.output<typeof RegisterServer>;
 export const ChangeServer = z.strictObject(parts);
 export type ChangeServer = z.output<typeof ChangeServer>;
 
+/**
+ * `POST /api/mcp/servers/{id}/approve`: the tools whose present definitions are approved, by the names that the server has for them; without
+ * any all. A `hash` says which definition was looked at.
+ */
+export const ApproveTools = z
+  .strictObject({
+    tools: z
+      .array(z.strictObject({ name: z.string().min(1).max(256), hash: z.string().max(64).optional() }))
+      .max(2_000)
+      .optional(),
+  })
+  .prefault({});
+export type ApproveTools = z.output<typeof ApproveTools>;
+
 const Status = z.enum(['connecting', 'ready', 'error', 'disconnected']);
 export type UpstreamStatus = z.output<typeof Status>;
 
@@ -137,6 +179,8 @@ export const ServerView = z.object({
   /** Their names alone. */
   headers: z.array(z.string()),
   env: z.array(z.string()),
+  userCredentials: z.enum(userCredentials),
+  userHeaders: z.array(z.string()),
   timeoutMs: z.number(),
   autoReconnect: z.boolean(),
   toolAllowList: z.array(z.string()),
@@ -144,6 +188,7 @@ export const ServerView = z.object({
   roots: z.array(Root),
   /** Of one caller and one tool; null: as the deployment says. */
   callsPerMinute: z.int().nullable(),
+  toolChanges: z.enum(toolChanges),
   source: z.enum(['api', 'config']),
   /** Of the connection of the process that answers; `disconnected` while it needs none. */
   status: Status,
@@ -155,8 +200,8 @@ export const ServerView = z.object({
   mcpVersion: z.string(),
   serverName: z.string(),
   serverVersion: z.string(),
-  /** By the names that policies know. */
-  tools: z.array(z.object({ name: z.string(), toolName: z.string() })),
+  /** By the names that policies know; one in quarantine is neither listed to clients nor called. */
+  tools: z.array(z.object({ name: z.string(), toolName: z.string(), quarantine: Quarantine.optional() })),
   /** How much of each its allow lists let through. */
   counts: z.object({ tools: z.int(), resources: z.int(), resourceTemplates: z.int(), prompts: z.int() }),
   createdAt: z.iso.datetime(),

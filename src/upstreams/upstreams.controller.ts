@@ -5,7 +5,7 @@ import { Ctx } from '../platform/http/ctx.decorator.js';
 import { pageSchema } from '../platform/http/page.js';
 import { IdParam } from '../platform/http/params.js';
 import { UpstreamAdmin } from './upstream-admin.service.js';
-import { ChangeServer, RegisterServer, ServerQuery, ServerView } from './upstream.types.js';
+import { ApproveTools, ChangeServer, RegisterServer, ServerQuery, ServerView } from './upstream.types.js';
 
 @ApiTags('MCP servers')
 @ApiBearerAuth()
@@ -51,6 +51,20 @@ export class UpstreamsController {
   @ApiResponse({ status: 200, standardSchema: ServerView })
   refresh(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.servers.refresh(ctx, id);
+  }
+
+  @Post(':id/approve')
+  @HttpCode(200)
+  @ApiOperation({
+    summary: 'Approve the present definitions of tools in quarantine: of all, or of those that are named',
+  })
+  @ApiResponse({ status: 200, standardSchema: ServerView })
+  approve(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Body({ schema: ApproveTools }) body: ApproveTools,
+  ) {
+    return this.servers.approve(ctx, id, body);
   }
 
   @Delete(':id')

@@ -1,6 +1,8 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuditModule } from '../audit/audit.module.js';
 import { PolicyModule } from '../policy/policy.module.js';
+import { PolicyService } from '../policy/policy.service.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { ToolServers } from '../registry/tool-servers.service.js';
 import { DeclaredServers } from './declared-servers.service.js';
@@ -10,49 +12,83 @@ import { HeldCalls } from './held-calls.service.js';
 import { McpServerEntity } from './mcp-server.entity.js';
 import { UpstreamAdmin } from './upstream-admin.service.js';
 import { skillToolsOf } from './registered-server.js';
+import { ProgramCaches } from './program-caches.js';
+import { ServerOffers } from './server-offers.js';
 import { StdioCatalogue } from './stdio-catalogue.js';
-import { UnreadServersSweeper } from './unread-servers.sweeper.js';
+import { ServerReader } from './server-reader.service.js';
 import { UpstreamPlaces } from './upstream-places.js';
 import { UpstreamPool } from './upstream-pool.js';
 import { UpstreamTransports } from './upstream-transports.js';
 import { UpstreamStore } from './upstream.store.js';
 import { UpstreamCalls } from './upstream-calls.service.js';
+import { UpstreamTasks } from './upstream-tasks.service.js';
 import { UpstreamTools } from './upstream-tools.service.js';
+import { UserCredentialAdmin } from './user-credential-admin.service.js';
+import { UserCredentialEntity } from './user-credential.entity.js';
+import { UserCredentialStore } from './user-credential.store.js';
+import { UserCredentialsController } from './user-credentials.controller.js';
+import { UserCredentials } from './user-credentials.service.js';
+import { UpstreamLines } from './upstream-lines.js';
 import { UpstreamsController } from './upstreams.controller.js';
-import { UpstreamsService } from './upstreams.service.js';
+import { UpstreamsService, type ServerSnapshot } from './upstreams.service.js';
 
 /** Room 9: MCP servers outside, whose tools, resources and prompts are those of an org. */
 @Module({
-  imports: [PolicyModule, RegistryModule, TypeOrmModule.forFeature([McpServerEntity])],
-  controllers: [UpstreamsController],
+  imports: [
+    AuditModule,
+    PolicyModule,
+    RegistryModule,
+    TypeOrmModule.forFeature([McpServerEntity, UserCredentialEntity]),
+  ],
+  controllers: [UpstreamsController, UserCredentialsController],
   providers: [
+    ProgramCaches,
     UpstreamTransports,
     UpstreamPool,
     UpstreamStore,
+    ServerOffers,
     UpstreamsService,
     HeldCalls,
     HeldAnswerStore,
     HeldAnswersSweeper,
     UpstreamCalls,
+    UpstreamTasks,
     UpstreamTools,
+    UpstreamLines,
+    UserCredentialStore,
+    UserCredentials,
+    UserCredentialAdmin,
     UpstreamAdmin,
     UpstreamPlaces,
     StdioCatalogue,
     DeclaredServers,
-    UnreadServersSweeper,
+    ServerReader,
   ],
-  exports: [UpstreamsService, UpstreamCalls, UpstreamTools, UpstreamAdmin, DeclaredServers],
+  exports: [UpstreamsService, UpstreamCalls, UpstreamTasks, UpstreamTools, UpstreamAdmin, DeclaredServers],
 })
 export class UpstreamsModule implements OnModuleInit {
   constructor(
     private readonly servers: ToolServers,
+    private readonly policy: PolicyService,
     private readonly upstreams: UpstreamsService,
   ) {}
 
   onModuleInit(): void {
+    this.policy.toolFactsFrom((ctx, tool) => {
+      const known = this.upstreams.peekFor(ctx);
+      return known ? factsOf(known, tool) : this.upstreams.snapshotFor(ctx).then((servers) => factsOf(servers, tool));
+    });
     this.servers.from(async (org) => {
       const { version, servers } = await this.upstreams.snapshot(org);
-      return { version, tools: new Map(servers.map((server) => [server.row.serverId, skillToolsOf(server)])) };
+      return {
+        version,
+        tools: new Map(servers.map((server) => [server.row.serverId, skillToolsOf(server)])),
+        ids: new Map(servers.map(({ row }) => [row.id, row.serverId])),
+      };
     });
   }
+}
+
+function factsOf({ quarantined }: ServerSnapshot, tool: string) {
+  return { quarantined: quarantined.has(tool) };
 }

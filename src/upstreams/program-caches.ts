@@ -1,0 +1,41 @@
+import { mkdirSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+
+/** An MCP server that is a program, as its org calls it. */
+export interface ProgramOwner {
+  readonly orgId: string;
+  readonly serverId: string;
+}
+
+/**
+ * Folders for what programs download (`npx`, `uvx`): they stay from one start to the next for as long as this process lives. Each server of
+ * an org has its own, so that none puts there what another runs.
+ */
+@Injectable()
+export class ProgramCaches implements OnApplicationShutdown {
+  private root?: string;
+
+  folderOf({ orgId, serverId }: ProgramOwner): string {
+    this.root ??= mkdtempSync(join(tmpdir(), 'rialto-mcp-caches-'));
+    const folder = join(this.root, orgId, serverId);
+    mkdirSync(folder, { recursive: true });
+    return folder;
+  }
+
+  /** Of a server that is gone. */
+  async drop({ orgId, serverId }: ProgramOwner): Promise<void> {
+    if (this.root !== undefined) await removed(join(this.root, orgId, serverId));
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    if (this.root !== undefined) await removed(this.root);
+  }
+}
+
+/** A program that was killed just now may write still; what it leaves is the operating system's to tidy. */
+function removed(folder: string): Promise<void> {
+  return rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
+}
