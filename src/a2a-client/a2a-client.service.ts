@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
-import { newId, type ActId } from '../kernel/ids.js';
+import { newId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import { VerbBus, type Act, type DispatchFacts, type VerbCall } from '../kernel/verb-bus.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
@@ -10,53 +10,19 @@ import { ToolLimits } from '../policy/tool-limits.service.js';
 import { toolOutput, type BridgeReply } from '../protocol/a2a/bridge-call.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
-import type { Thread } from './dispatch.types.js';
 import { Deadline } from './deadline.js';
 import { bridgeEndpoint, chooseEndpoints, isNotHere, speaksJsonRpc, withCustomaryPaths } from './endpoint-choice.js';
 import { withPushAddress } from './push-address.js';
 import { RemoteAgents, type OpenHop } from './remote-agents.js';
 import type { SendReply } from './send-reply.js';
+import type { MessageCall, RemoteCall, SkillCall } from './remote-call.types.js';
 import type { RemoteTaskKeeper } from './remote-task-keeper.port.js';
 import { BridgeTransport } from './transports/bridge.transport.js';
 import type { Watch } from './transports/remote-wait.js';
 import { sendAsSkillCall } from './transports/sdk-skill-call.js';
-import { SdkTransport, type SdkHop, type SendParams } from './transports/sdk.transport.js';
+import { SdkTransport, type SdkHop } from './transports/sdk.transport.js';
 
 export type { SendReply } from './send-reply.js';
-export type { SendParams } from './transports/sdk.transport.js';
-
-/** Who is asked on whose behalf, and how long it may take. */
-export interface RemoteCall {
-  readonly agent: RegisteredAgent;
-  readonly skillId: string;
-  /** The canonical name of the skill. */
-  readonly verb: string;
-  readonly legacyAlias?: string;
-  readonly sessionId: string;
-  /** From now to the last byte, the decision included. */
-  readonly timeoutMs: number;
-  readonly signal?: AbortSignal;
-  /** The id of the act, where its caller has to know it beforehand. */
-  readonly id?: ActId;
-  readonly dispatch?: DispatchFacts;
-  /** The arguments that rules see, at the call and at each later look at its task. */
-  readonly args?: JsonObject;
-}
-
-/** A message as it is sent. */
-export interface MessageCall extends RemoteCall {
-  readonly params: SendParams;
-  /** Where the agent may push what becomes of its task. */
-  readonly pushUrl?: string;
-}
-
-export interface SkillCall extends RemoteCall {
-  readonly args: JsonObject;
-  /** Is told what becomes of its task, if there is one. */
-  readonly webhookUrl?: string;
-  /** Gets the answer, when the caller did not. */
-  readonly thread?: Thread;
-}
 
 /**
  * The one way out to remote A2A agents. Each method wraps itself in the verb, so that no caller can forget the decision; the

@@ -14,7 +14,8 @@ import { canonicalName } from '../protocol/mcp/tool-names.js';
 import { compileToolSchema } from '../protocol/mcp/tool-schema.js';
 import { RegistryService } from '../registry/registry.service.js';
 import { RoutingService, type WorkWish } from '../registry/routing.service.js';
-import { A2AClientService, type SkillCall } from './a2a-client.service.js';
+import { A2AClientService } from './a2a-client.service.js';
+import type { SkillCall } from './remote-call.types.js';
 import { DispatchStep, InvokeStep, type DispatchAnswer, type DispatchExplanation } from './dispatch.types.js';
 import { fillTemplates } from './step-templates.js';
 

@@ -1,5 +1,5 @@
 import { RialtoError } from '../kernel/errors.js';
-import { mayRepeat, nextTryAfter, retryAfterMs, type RemoteOperation } from './retry-plan.js';
+import { mayRepeat, nextTryAfter, type RemoteOperation } from './retry-plan.js';
 
 const read: RemoteOperation = { kind: 'read' };
 const now = Date.parse('2026-01-01T00:00:00Z');
@@ -41,11 +41,5 @@ describe('the retry plan', () => {
     for (const part of parts) expect(mayRepeat({ ...whole, ...part })).toBe(false);
     expect(mayRepeat({ kind: 'write' })).toBe(false);
     expect(mayRepeat(read)).toBe(true);
-  });
-
-  it('reads Retry-After in both forms', () => {
-    expect(retryAfterMs('Wed, 31 Dec 2025 23:59:00 GMT', now)).toBe(0);
-    expect(retryAfterMs('1.5', now)).toBeUndefined();
-    expect(retryAfterMs(undefined, now)).toBeUndefined();
   });
 });

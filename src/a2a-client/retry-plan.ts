@@ -1,4 +1,5 @@
 import type { RialtoError } from '../kernel/errors.js';
+import { retryAfterMs } from '../kernel/retry-after.js';
 
 /** What is asked of a remote agent, as far as asking twice matters. */
 export type RemoteOperation =
@@ -40,12 +41,4 @@ export function nextTryAfter(
   if (asked !== undefined && asked > longestRetryAfterMs) return undefined;
   const delay = asked ?? Math.min(capMs, baseMs * 2 ** (tries - 1));
   return delay < leftMs ? delay : undefined;
-}
-
-/** `Retry-After` in milliseconds: seconds or an HTTP date (RFC 9110 section 10.2.3); undefined when it is neither. */
-export function retryAfterMs(header: unknown, now: number): number | undefined {
-  if (typeof header !== 'string') return undefined;
-  if (/^\d{1,9}$/.test(header)) return Number(header) * 1_000;
-  const date = /^[A-Za-z]{3},/.test(header) ? Date.parse(header) : NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }

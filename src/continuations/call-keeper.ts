@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { SkillCall } from '../a2a-client/a2a-client.service.js';
+import type { SkillCall } from '../a2a-client/remote-call.types.js';
 import {
   waitUntilSettled,
   type Admission,
@@ -12,6 +12,7 @@ import type { CallContext } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId, type TaskId } from '../kernel/ids.js';
+import { retryAfterMs } from '../kernel/retry-after.js';
 import type { Act } from '../kernel/verb-bus.js';
 import type { BridgeReply } from '../protocol/a2a/bridge-call.js';
 import type { Message } from '../protocol/a2a/model.js';
@@ -29,6 +30,7 @@ import { ContinuationUpdates } from './continuation-updates.js';
 import { PushTokens } from './push-tokens.js';
 import { RemoteFollower } from './remote-follower.js';
 import { firstOutwardId, type RemoteMemo } from './remote-message.js';
+import { calleeOf } from './remote.js';
 import { RemoteMirror } from './remote-mirror.js';
 import { lettingGo, ThreadAnswerStore } from './thread-answer.store.js';
 
@@ -74,7 +76,7 @@ export class CallKeeper implements RemoteTaskKeeper {
     const { taskId: id } = call;
     const { followed, row } = this.updates.open(
       { ctx, task: { id, orgId: ctx.org.id, principal: ctx.principal } },
-      call,
+      calleeOf(call.agent),
       first.taskId,
       act.id,
     );
@@ -124,8 +126,10 @@ export class CallKeeper implements RemoteTaskKeeper {
       const own = { ...call, signal: run.signal };
       const handedOver = { ...followed, actId };
       yield { memo: run.task.memo!, rows: [this.updates.stillActive(handedOver), ...thread] };
-      const following = { run, call: own, followed: handedOver, mirror: new RemoteMirror(run) };
-      return yield* this.follower.follow(following, waitMs);
+      const remote = this.follower.agentOf(own);
+      const following = { run, remote, followed: handedOver, mirror: new RemoteMirror(run) };
+      const rest = retryAfterMs(waited.error.data?.retryAfter, systemClock.now());
+      return yield* this.follower.follow(following, waitMs, { polls, retryAfterMs: rest });
     }
     if (waited.kind !== 'settled') {
       yield withRows(this.failed(call, followed, waited.error, polls), thread);
@@ -137,15 +141,15 @@ export class CallKeeper implements RemoteTaskKeeper {
       isEmpty = false;
       yield { artifact, lastChunk: true };
     }
-    yield withRows(this.updates.told(endOf(reply), call, followed, { polls, isEmpty }), thread);
+    yield withRows(this.updates.told(endOf(reply), calleeOf(call.agent), followed, { polls, isEmpty }), thread);
   }
 
   private failed(call: SkillCall, followed: Followed, error: RialtoError, polls: number): TaskUpdate {
     const { code, data, message } = error;
     if (code === 'canceled') return this.updates.canceled(followed, { polls });
-    if (code !== 'remote_task_failed') return this.updates.failed(call, followed, { polls }, error);
+    if (code !== 'remote_task_failed') return this.updates.failed(calleeOf(call.agent), followed, { polls }, error);
     const status = { state: stateOf(String(data?.state)), message: { parts: [{ text: message }] } };
-    return this.updates.told({ status }, call, followed, { polls, isEmpty: false });
+    return this.updates.told({ status }, calleeOf(call.agent), followed, { polls, isEmpty: false });
   }
 
   private answer(act: Act, task: Adopted['task'], waited: Waited | undefined): BridgeReply {

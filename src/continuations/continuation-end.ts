@@ -7,7 +7,8 @@ type StatusUpdate = Extract<TaskUpdate, { status: unknown }>;
 
 /** Which end it is, for whoever reads it. */
 export interface EndFacts extends Omit<FailureIds, 'code'> {
-  readonly agent: string;
+  /** For people, e.g. `agent weather`. */
+  readonly who: string;
   /** Neither artifacts nor words came before. */
   readonly isEmpty: boolean;
 }
@@ -20,11 +21,11 @@ export function endTold(update: StatusUpdate | { readonly reply: Said }, facts: 
   if ('reply' in update) return endTold({ status: { state: 'TASK_STATE_COMPLETED', message: update.reply } }, facts);
   const { state, message } = update.status;
   if (state === 'TASK_STATE_FAILED' || state === 'TASK_STATE_REJECTED') {
-    const words = textOf(message?.parts ?? []) || `The agent ${facts.agent} failed its task.`;
+    const words = textOf(message?.parts ?? []) || `The ${facts.who} failed its task.`;
     return { status: { state, message: failureSaid(words, 'remote_task_failed', facts, message) } };
   }
   const isSilent = state === 'TASK_STATE_COMPLETED' && facts.isEmpty && (message?.parts ?? []).length === 0;
-  return isSilent ? { status: { state, message: { parts: [{ text: emptyText(facts.agent) }] } } } : update;
+  return isSilent ? { status: { state, message: { parts: [{ text: emptyText(facts.who) }] } } } : update;
 }
 
 /** The words of a failure, without secrets, and its ids, also for programs. */

@@ -83,15 +83,15 @@ describe('what is told', () => {
   const ids = { code: 'remote_timeout', requestId: 'r-1', continuationId: 'c-1', taskId: 't-1' };
 
   it('AN-66 names the agent and the limit', () => {
-    expect(lateText('weather', 'time', budget)).toBe(
+    expect(lateText('agent weather', 'time', budget)).toBe(
       'The agent weather did not respond in time: it was still working after 10 minutes of remote work.',
     );
-    expect(lateText('weather', 'attempts', budget)).toContain('after 6 attempts');
-    expect(lateText('weather', 'time', { ...budget, maxRemoteWorkMs: 1_500 })).toContain('2 seconds');
+    expect(lateText('agent weather', 'attempts', budget)).toContain('after 6 attempts');
+    expect(lateText('agent weather', 'time', { ...budget, maxRemoteWorkMs: 1_500 })).toContain('2 seconds');
   });
 
   it('AN-72 says that nothing came', () => {
-    expect(emptyText('weather')).toBe('The agent weather finished its task without an answer.');
+    expect(emptyText('agent weather')).toBe('The agent weather finished its task without an answer.');
   });
 
   it('AN-73 keeps all ids and cuts the words at 500 characters', () => {

@@ -65,19 +65,20 @@ const passing: ReadonlySet<unknown> = new Set([401, 408, 425, 429, 500, 502, 503
 export function isPassing(error: unknown): boolean {
   const { code, data, message } = RialtoError.from(error);
   if (code === 'remote_timeout' || code === 'unavailable') return true;
-  if (code === 'remote_transport') return data?.httpStatus === undefined || passing.has(data.httpStatus);
+  const status = data?.httpStatus ?? data?.upstreamStatus;
+  if (code === 'remote_transport') return status === undefined || passing.has(status);
   return code === 'remote_error' && /invalid or expired a2a token/i.test(`${message} ${String(data?.remoteMessage)}`);
 }
 
 /** What a user is told when the remote did not come to an end in time (AN-66). */
-export function lateText(agent: string, why: 'time' | 'attempts', { maxRemoteWorkMs, maxAttempts }: Budget): string {
+export function lateText(who: string, why: 'time' | 'attempts', { maxRemoteWorkMs, maxAttempts }: Budget): string {
   const limit = why === 'time' ? `${durationOf(maxRemoteWorkMs)} of remote work` : `${maxAttempts} attempts`;
-  return `The agent ${agent} did not respond in time: it was still working after ${limit}.`;
+  return `The ${who} did not respond in time: it was still working after ${limit}.`;
 }
 
-/** What a user is told when an agent ended well and said nothing (AN-72). */
-export function emptyText(agent: string): string {
-  return `The agent ${agent} finished its task without an answer.`;
+/** What a user is told when a remote ended well and said nothing (AN-72). */
+export function emptyText(who: string): string {
+  return `The ${who} finished its task without an answer.`;
 }
 
 const longestText = 500;

@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { RemoteCall } from '../a2a-client/a2a-client.service.js';
 import type { CallContext } from '../kernel/call-context.js';
 import type { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
@@ -14,6 +13,7 @@ import type { StoredTask } from '../tasks/task.types.js';
 import { endTold, failureSaid, type EndFacts } from './continuation-end.js';
 import { lateText, type Budget } from './continuation-plan.js';
 import { moving, opening, type Followed } from './continuation.store.js';
+import type { Callee } from './remote.js';
 
 const longestError = 500;
 
@@ -29,7 +29,6 @@ export interface Seen {
   readonly lastError?: string;
 }
 
-type Callee = Pick<RemoteCall, 'agent'>;
 type End = Parameters<typeof endTold>[0];
 
 /** What happens to a continuation, as updates of its task: each with the row that is committed with it. */
@@ -38,11 +37,14 @@ export class ContinuationUpdates {
   readonly budget: Budget;
   /** How long the process that sent the message follows the remote task itself, in milliseconds. */
   readonly firstWaitMs: number;
+  /** How long one look may take, in milliseconds. */
+  readonly lookMs: number;
 
   constructor(
     private readonly stats: AgentStats,
     @Inject(SETTINGS) settings: Settings,
   ) {
+    this.lookMs = settings.A2A_CONTINUATION_POLL_TIMEOUT_MS;
     this.firstWaitMs = settings.A2A_CONTINUATION_PRECLAIM_WAIT_MS;
     this.budget = {
       maxRemoteWorkMs: settings.A2A_CONTINUATION_MAX_REMOTE_WORK_MS,
@@ -54,7 +56,7 @@ export class ContinuationUpdates {
   }
 
   /** A new continuation and its row, for the commit that remembers the remote task. @param actId the act that its end is counted with. */
-  open({ ctx, task }: Opener, { agent }: Callee, remoteTaskId: string, actId: string | null = null) {
+  open({ ctx, task }: Opener, callee: Callee, remoteTaskId: string, actId: string | null = null) {
     const { maxRemoteWorkMs: leftMs } = this.budget;
     const { requestId } = ctx;
     const followed: Followed = {
@@ -71,9 +73,9 @@ export class ContinuationUpdates {
       id: followed.id,
       task_id: task.id,
       org_id: task.orgId,
-      agent_id: agent.row.id,
-      agent_slug: agent.row.slug,
-      agent_url: agent.row.url,
+      agent_id: callee.id,
+      agent_slug: callee.slug,
+      agent_url: callee.url,
       remote_task_id: remoteTaskId,
       principal: task.principal,
       request_id: requestId,
@@ -107,7 +109,7 @@ export class ContinuationUpdates {
 
   /** Still under way at its limit. */
   late(callee: Callee, followed: Followed, { polls, lastError }: Seen, why: 'time' | 'attempts'): TaskUpdate {
-    const words = lateText(callee.agent.row.slug, why, this.budget);
+    const words = lateText(callee.title, why, this.budget);
     return this.failure(callee, followed, { polls, lastError: lastError ?? words }, words, 'remote_timeout');
   }
 
@@ -135,11 +137,10 @@ export class ContinuationUpdates {
   }
 
   /** The end of a continuation; of one whose act was handed over, also the end of the call. @param code of a failure. */
-  private closing({ agent }: Callee, followed: Followed, to: Parameters<typeof moving>[1], code?: string): RowChange[] {
+  private closing(callee: Callee, followed: Followed, to: Parameters<typeof moving>[1], code?: string): RowChange[] {
     const { actId, taskId, ageMs: durationMs } = followed;
     if (actId === null) return [moving(followed, to)];
-    const { id: agentId, orgId } = agent.row;
-    const { costPerTask } = agent.card ?? {};
+    const { id: agentId, orgId, costPerTask } = callee;
     const outcome = code === undefined ? 'completed' : 'failed';
     const error = code === undefined ? undefined : { code };
     const ended = this.stats.ended({ actId, orgId, agentId, costPerTask, outcome, durationMs, error, taskId });
@@ -157,6 +158,6 @@ function withTask(taskId: string, { statement, row }: RowChange): RowChange {
   return { statement, row: { ...row, task_id: taskId } };
 }
 
-function factsOf({ agent }: Callee, { id, requestId, remoteTaskId }: Followed): Omit<EndFacts, 'isEmpty'> {
-  return { agent: agent.row.slug, requestId, continuationId: id, taskId: remoteTaskId };
+function factsOf({ title: who }: Callee, { id, requestId, remoteTaskId }: Followed): Omit<EndFacts, 'isEmpty'> {
+  return { who, requestId, continuationId: id, taskId: remoteTaskId };
 }

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Principal } from '../kernel/call-context.js';
 import type { AgentId, OrgId, TaskId } from '../kernel/ids.js';
+import { noTimeByKey } from '../platform/database/by-key.js';
 import { Pg } from '../platform/database/pg.js';
 import type { RowChange, RowStatement } from '../platform/database/row-writer.js';
 import type { ContinuationStatus } from './continuation.entity.js';
@@ -68,7 +69,7 @@ const move: RowStatement = {
   ) => `update a2a_continuations c set status = r.status, polls = c.polls + r.polls, last_error = coalesce(r.last_error, c.last_error),
       next_at = now() + r.due_ms * interval '1 millisecond', ended_at = case when r.due_ms is null then now() end, updated_at = now()
     from jsonb_to_recordset(${rows}) as r(id uuid, status text, polls integer, last_error text, due_ms bigint)
-    where c.id = r.id and c.ended_at is null`,
+    where c.id = r.id and ${noTimeByKey('c.ended_at')}`,
 };
 
 // Whoever made the call ends it, unless it is handed over or its process is killed: then it is open still, or given up as abandoned.
@@ -101,7 +102,7 @@ export class ContinuationStore {
       'continuation-take-up',
       `with called as (delete from remote_pushes where task_id = $1 returning task_id)
        update a2a_continuations c set status = 'processing', attempts = attempts + 1 - (select count(*) from called), next_at = null, updated_at = now()
-       where task_id = $1 and remote_task_id = $2 and ended_at is null
+       where task_id = $1 and remote_task_id = $2 and ${noTimeByKey('ended_at')}
        returning id, task_id as "taskId", remote_task_id as "remoteTaskId", request_id as "requestId", ${openAct} as "actId", attempts,
          (extract(epoch from deadline_at - now()) * 1000)::float8 as "leftMs", (extract(epoch from now() - created_at) * 1000)::float8 as "ageMs"`,
       [taskId, remoteTaskId],
@@ -127,7 +128,7 @@ export class ContinuationStore {
     await this.pg.rows(
       'continuation-close',
       `update a2a_continuations set status = $3, last_error = coalesce($4, last_error), next_at = null, ended_at = now(), updated_at = now()
-       where task_id = $1 and remote_task_id = $2 and ended_at is null`,
+       where task_id = $1 and remote_task_id = $2 and ${noTimeByKey('ended_at')}`,
       [taskId, remoteTaskId, status, lastError ?? null],
     );
   }

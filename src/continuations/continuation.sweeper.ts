@@ -1,14 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { A2AClientService } from '../a2a-client/a2a-client.service.js';
 import { RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import { OrgDirectory } from '../policy/auth/org-directory.service.js';
-import { canonicalName } from '../protocol/mcp/tool-names.js';
-import { RegistryService } from '../registry/registry.service.js';
 import { isPassing } from './continuation-plan.js';
 import { ContinuationStore, type Orphan } from './continuation.store.js';
+import { RemoteEnds } from './remote-ends.js';
 
 /** As agent-native has them (AN-76). */
 const perSweep = 200;
@@ -23,9 +20,7 @@ export class ContinuationSweeper implements Sweeper {
 
   constructor(
     private readonly store: ContinuationStore,
-    private readonly client: A2AClientService,
-    private readonly registry: RegistryService,
-    private readonly orgs: OrgDirectory,
+    private readonly ends: RemoteEnds,
     @Inject(SETTINGS) private readonly settings: Settings,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -38,23 +33,12 @@ export class ContinuationSweeper implements Sweeper {
   private async finish(orphan: Orphan): Promise<void> {
     const { id, taskId, remoteTaskId, attempts } = orphan;
     try {
-      await this.tellToStop(orphan);
+      await this.ends.tellToStop(orphan);
     } catch (err) {
       if (isPassing(err) && attempts < this.settings.A2A_CONTINUATION_MAX_ATTEMPTS) return;
       this.log.info({ err, continuationId: id, taskId }, 'a remote task was not canceled');
       return this.store.close(taskId, remoteTaskId, 'failed', RialtoError.from(err).code);
     }
     await this.store.close(taskId, remoteTaskId, 'completed');
-  }
-
-  private async tellToStop({ orgId, agentId, id, taskId, remoteTaskId, principal }: Orphan): Promise<void> {
-    const [{ byId }, org] = await Promise.all([this.registry.snapshot(orgId), this.orgs.byId(orgId)]);
-    const agent = byId.get(agentId);
-    if (!agent || !org) return;
-    const ctx = { org, principal, surface: 'system', requestId: id, depth: 0 } as const;
-    const skillId = agent.card?.skills[0]?.id ?? 'chat';
-    const verb = canonicalName(agent.row.slug, skillId);
-    const timeoutMs = this.settings.A2A_CONTINUATION_POLL_TIMEOUT_MS;
-    await this.client.cancel(ctx, { agent, skillId, verb, sessionId: taskId, taskId: remoteTaskId, timeoutMs });
   }
 }

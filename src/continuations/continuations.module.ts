@@ -5,6 +5,7 @@ import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { TaskExecutors } from '../tasks/task-executors.service.js';
 import { TasksModule } from '../tasks/tasks.module.js';
+import { UpstreamsModule } from '../upstreams/upstreams.module.js';
 import { WebhooksModule } from '../webhooks/webhooks.module.js';
 import { CallKeeper } from './call-keeper.js';
 import { ContinuationListStore } from './continuation-list.store.js';
@@ -20,9 +21,10 @@ import { PushDoor } from './push-door.service.js';
 import { PushSweeper } from './push.sweeper.js';
 import { PushTokens } from './push-tokens.js';
 import { RemoteAgentExecutor } from './remote-agent.executor.js';
+import { RemoteEnds } from './remote-ends.js';
 import { RemoteFollower } from './remote-follower.js';
 import { RemotePushStore } from './remote-push.store.js';
-
+import { ToolTasks } from './tool-tasks.service.js';
 import { ThreadAnswerStore } from './thread-answer.store.js';
 import { ThreadDeliverer } from './thread-deliverer.js';
 import { ThreadPost } from './thread-post.js';
@@ -30,7 +32,7 @@ import { ThreadSweeper } from './thread.sweeper.js';
 
 /** Room 11: remote work that outlives one call. */
 @Module({
-  imports: [PolicyModule, RegistryModule, TasksModule, A2AClientModule, WebhooksModule],
+  imports: [PolicyModule, RegistryModule, TasksModule, A2AClientModule, UpstreamsModule, WebhooksModule],
   controllers: [ContinuationController, PushController],
   providers: [
     ContinuationStore,
@@ -39,6 +41,7 @@ import { ThreadSweeper } from './thread.sweeper.js';
     ContinuationSweeper,
     ContinuationRetentionSweeper,
     ContinuationUpdates,
+    RemoteEnds,
     RemoteFollower,
     RemoteAgentExecutor,
     CallKeeper,
@@ -47,12 +50,13 @@ import { ThreadSweeper } from './thread.sweeper.js';
     PushSweeper,
     PushTokens,
     RemotePushStore,
+    ToolTasks,
     ThreadAnswerStore,
     ThreadDeliverer,
     ThreadPost,
     ThreadSweeper,
   ],
-  exports: [ContinuationService],
+  exports: [ContinuationService, ToolTasks],
 })
 export class ContinuationsModule implements OnModuleInit {
   constructor(

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { A2AClientService, type MessageCall, type RemoteCall } from '../a2a-client/a2a-client.service.js';
+import { A2AClientService } from '../a2a-client/a2a-client.service.js';
+import type { MessageCall, RemoteCall } from '../a2a-client/remote-call.types.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId, type ActId } from '../kernel/ids.js';
 import { isJsonObject, storableText, type Json, type JsonObject } from '../kernel/json.js';
@@ -45,7 +46,8 @@ export class RemoteAgentExecutor implements TaskExecutor {
   async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
     const call = await this.callOf(run);
     const memo = memoOf(run);
-    if (memo?.messageId === outwardId(run)) return yield* this.follower.takeUp(run, call, memo);
+    if (memo?.messageId === outwardId(run))
+      return yield* this.follower.takeUp(run, this.follower.agentOf(call), memo.taskId, { ...memo });
     yield* this.send(run, call, memo);
   }
 
@@ -64,6 +66,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
 
   private async *send(run: TaskRun, call: RemoteCall, memo: RemoteMemo | undefined): AsyncGenerator<TaskUpdate, void> {
     const mirror = new RemoteMirror(run);
+    const remote = this.follower.agentOf(call);
     const params = { message: outward(run, call.skillId, memo), configuration: { returnImmediately: true } };
     const pushUrl = this.pushes.urlFor(call.agent, { taskId: run.task.id, orgId: run.task.orgId });
     const { messageId } = params.message;
@@ -73,7 +76,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
       const update = { memo: { ...handle, messageId } };
       const state = event && stateAfter({ body: event });
       if (state && isSettled(state)) return update;
-      const opened = this.updates.open(run, call, handle.taskId, id);
+      const opened = this.updates.open(run, remote.callee, handle.taskId, id);
       followed = { ...opened.followed, actId: null }; // this process ends its call itself; the row is for whoever comes after it
       return { ...update, rows: [opened.row] };
     };
@@ -86,7 +89,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
           yield remember(handle, event);
         }
         for (const update of mirror.updates(event))
-          yield followed && !('artifact' in update) ? this.updates.direct(update, call, followed) : update;
+          yield followed && !('artifact' in update) ? this.updates.direct(update, remote.callee, followed) : update;
         if (mirror.isSettled) return;
       }
     } catch (error) {
@@ -95,7 +98,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
     }
     if (!followed && memo) yield remember(memo);
     if (!followed) throw new RialtoError('remote_invalid_response', { message: 'the remote agent named no task' });
-    yield* this.follower.follow({ run, call, followed, mirror }, this.updates.firstWaitMs);
+    yield* this.follower.follow({ run, remote, followed, mirror }, this.updates.firstWaitMs);
   }
 
   /** As a stream where the agent has one; it may be as long as the work. */

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { Thread } from '../a2a-client/dispatch.types.js';
 import { newId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
+import { noTimeByKey } from '../platform/database/by-key.js';
 import { isUniqueViolation, Pg } from '../platform/database/pg.js';
 import { isGone, notOurs, Presence } from '../platform/database/presence.js';
 import type { RowChange, RowStatement } from '../platform/database/row-writer.js';
@@ -51,14 +52,16 @@ const origin = `substring(a.url from '^[^:]+://[^/?#]+')`;
 const isFree = `(a.lease_until is null or a.lease_until < now() or ${isGone('a.lease_owner')})`;
 const hasOwner = `exists (select from thread_answers o where o.org_id = a.org_id and o.thread_key = a.thread_key and o.owns_progress)`;
 /** The end of its task, or of its caller's wait without one, waits for no pause; news of a task are for whoever keeps the thread's progress message. */
-const isDue = `a.ended_at is null and ${isFree} and case
+const mayBeDue = `${isFree} and case
     when a.status in ('delivering', 'received') then a.next_at <= now()
     when t.id is null or t.status_state not in ('submitted', 'working') then true
     when a.status <> 'waiting' or a.next_at > now() then false
     when a.owns_progress then t.seq > a.seq
     else not ${hasOwner} end`;
+const isDue = `a.ended_at is null and ${mayBeDue}`;
+const isDueByKey = `${noTimeByKey('a.ended_at')} and ${mayBeDue}`;
 const withTasks = 'thread_answers a left join a2a_tasks t on t.id = a.task_id';
-const ours = 'where id = $1 and lease_epoch = $2 and ended_at is null';
+const ours = `where id = $1 and lease_epoch = $2 and ${noTimeByKey('ended_at')}`;
 const released = 'lease_owner = null, lease_until = null';
 const ended = `token = null, payload = null, owns_progress = false, ended_at = now(), ${released}`;
 
@@ -111,7 +114,7 @@ export class ThreadAnswerStore {
     const [row] = await this.pg.rows<ClaimedAnswer & Record<string, unknown>>(
       'thread-claim',
       `update thread_answers c set lease_owner = $2, lease_until = now() + ${leaseMs} * interval '1 millisecond', lease_epoch = c.lease_epoch + 1
-       from (select a.id from ${withTasks} where a.id = $1 and ${isDue} and ${notOurs('a', '$2')} for update of a skip locked) due where c.id = due.id
+       from (select a.id from ${withTasks} where a.id = $1 and ${isDueByKey} and ${notOurs('a', '$2')} for update of a skip locked) due where c.id = due.id
        returning c.id, c.org_id, c.task_id, c.url, c.thread_id, c.token, c.payload, c.owns_progress, c.attempts, c.receipt, c.lease_epoch`,
       [id, this.presence.id],
     );
