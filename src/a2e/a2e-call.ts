@@ -9,7 +9,7 @@ const maxText = 2_048;
 /** An agent that stays connected: it can be told of changes. */
 export interface ListeningAgent {
   /** Has it told of the changes of a resource. Throws `rate_limited` beyond what one agent may watch. */
-  subscribe(server: RegisteredServer, uri: string): void;
+  subscribe(server: RegisteredServer, uri: string): Promise<void>;
   /** Ending what there is none of is no error. */
   unsubscribe(server: RegisteredServer, uri: string): void;
 }

@@ -24,7 +24,7 @@ describe('an agent on its socket', () => {
       {},
       {
         sent: () => undefined,
-        watch: (_server, uri) => () => void released.push(uri),
+        watch: (_server, uri) => Promise.resolve(() => void released.push(uri)),
       },
     );
     agent.servers.set('a', { serverId: 's-a' });
@@ -56,23 +56,35 @@ describe('an agent on its socket', () => {
     await until;
     await new Promise(setImmediate);
     expect(() => agent.take(() => until)).not.toThrow();
-    for (let count = 0; count < 100; count++) agent.subscribe(server('a'), `a://${count}`);
-    agent.subscribe(server('a'), 'a://1');
-    expect(() => agent.subscribe(server('a'), 'a://more')).toThrow('100 resources');
+    for (let count = 0; count < 100; count++) await agent.subscribe(server('a'), `a://${count}`);
+    await agent.subscribe(server('a'), 'a://1');
+    await expect(agent.subscribe(server('a'), 'a://more')).rejects.toThrow('100 resources');
     agent.unsubscribe(server('a'), 'a://1');
     expect(released).toEqual(['a://1']);
     expect(new Set(signals).size).toBe(64);
   });
 
-  it('ends its work, and whatever it watches, when it leaves', () => {
+  it('ends its work, and whatever it watches, when it leaves', async () => {
     const { agent, socket, released } = connected();
     let signal: AbortSignal | undefined;
     agent.take((ctx) => {
       signal = ctx.signal;
       return new Promise(() => {});
     });
-    agent.subscribe(server('a'), 'a://x');
+    await agent.subscribe(server('a'), 'a://x');
+    const late = agent.subscribe(server('a'), 'a://late');
     socket.emit('close');
-    expect([signal!.aborted, released, agent.servers.size]).toEqual([true, ['a://x'], 0]);
+    await late;
+    expect([signal!.aborted, released, agent.servers.size]).toEqual([true, ['a://x', 'a://late'], 0]);
+  });
+
+  it('watches by its other line when a server knows it anew, and no more what it may not', async () => {
+    const { agent, released } = connected();
+    for (const uri of ['a://kept', 'a://gone']) await agent.subscribe(server('a'), uri);
+    await agent.subscribe(server('b'), 'b://other');
+    await agent.recheck((_server, uri) => Promise.resolve(uri !== 'a://gone'), 'a');
+    expect(released).toEqual(['a://kept', 'a://gone']);
+    agent.unsubscribe(server('a'), 'a://kept');
+    expect(released).toEqual(['a://kept', 'a://gone', 'a://kept']);
   });
 });

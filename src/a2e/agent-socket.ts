@@ -22,7 +22,7 @@ export interface SocketEvents {
   /** A message left that answers nothing: a push, or a question. */
   readonly sent: (message: SentMessage) => void;
   /** Hears of the changes of a resource, until what it returns is called. */
-  readonly watch: (server: RegisteredServer, uri: string) => () => void;
+  readonly watch: (server: RegisteredServer, uri: string) => Promise<() => void>;
 }
 
 /** An agent on its WebSocket: one that can be pushed to and asked. */
@@ -74,13 +74,14 @@ export class AgentSocket implements ListeningAgent {
     this.pushSaid(server.serverId, method, params);
   }
 
-  subscribe(server: RegisteredServer, uri: string): void {
+  async subscribe(server: RegisteredServer, uri: string): Promise<void> {
     const key = keyOf(server.row.id, uri);
     if (this.watched.has(key)) return;
     if (this.watched.size >= mostWatched)
       throw new RialtoError('rate_limited', { message: `an agent may watch ${mostWatched} resources` });
-    this.watched.set(key, { server, uri, release: this.events.watch(server, uri) });
-    if (!this.servers.has(server.row.id)) this.servers.set(server.row.id, { serverId: server.row.serverId });
+    await this.watch(key, server, uri);
+    if (this.watched.has(key) && !this.servers.has(server.row.id))
+      this.servers.set(server.row.id, { serverId: server.row.serverId });
   }
 
   unsubscribe(server: RegisteredServer, uri: string): void {
@@ -89,12 +90,14 @@ export class AgentSocket implements ListeningAgent {
     this.watched.delete(key);
   }
 
-  /** Ends the watches that may not be any more. */
-  async recheck(may: (server: RegisteredServer, uri: string) => Promise<boolean>): Promise<void> {
+  /** Ends the watches that may not be any more. @param moved a server whose other watches go by another line now. */
+  async recheck(may: (server: RegisteredServer, uri: string) => Promise<boolean>, moved?: string): Promise<void> {
     for (const [key, { server, uri, release }] of [...this.watched]) {
-      if (await may(server, uri)) continue;
+      const mayGoOn = await may(server, uri);
+      if (mayGoOn && server.row.id !== moved) continue;
       release();
       this.watched.delete(key);
+      if (mayGoOn) await this.watch(key, server, uri).catch(() => undefined);
     }
   }
 
@@ -123,6 +126,20 @@ export class AgentSocket implements ListeningAgent {
       ask: (...question) => this.questions.ask(...question),
       tell: (method, params, server = '') => this.pushSaid(server, method, params),
     };
+  }
+
+  /** Its place is taken at once; one that was given up meanwhile is released. Throws as the watching does. */
+  private async watch(key: string, server: RegisteredServer, uri: string): Promise<void> {
+    const watched = { server, uri, release: (): void => undefined };
+    this.watched.set(key, watched);
+    try {
+      const release = await this.events.watch(server, uri);
+      if (this.watched.get(key) !== watched) return release();
+      watched.release = release;
+    } catch (thrown) {
+      if (this.watched.get(key) === watched) this.watched.delete(key);
+      throw thrown;
+    }
   }
 
   /** What a server says beyond its measure is lost. */

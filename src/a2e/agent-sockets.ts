@@ -1,6 +1,6 @@
 import { Inject, Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import type { WebSocket } from 'ws';
-import type { CallContext } from '../kernel/call-context.js';
+import { isOf, type CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
 import type { Notice } from '../kernel/notices.js';
@@ -10,6 +10,7 @@ import { SseStreams } from '../platform/http/sse-streams.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { isAnswer, readMessage } from '../protocol/a2e/messages.js';
 import { parseJson } from '../protocol/jsonrpc.js';
+import type { RegisteredServer } from '../upstreams/registered-server.types.js';
 import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
 import { AgentSocket } from './agent-socket.js';
 import { MessageAudit } from './message-audit.js';
@@ -25,6 +26,8 @@ const notForAll = new Set(['message', 'progress', 'cancelled', 'initialized', 'e
 @Injectable()
 export class AgentSockets implements BeforeApplicationShutdown {
   private readonly agents = new Set<AgentSocket>();
+  /** What each agent hears of is looked up once at a time. */
+  private readonly turns = new WeakMap<AgentSocket, Promise<void>>();
   private isLeaving = false;
 
   constructor(
@@ -35,7 +38,9 @@ export class AgentSockets implements BeforeApplicationShutdown {
     private readonly audit: MessageAudit,
     @Inject(LOGGER) private readonly log: Logger,
   ) {
-    calls.onHeard((org, server, method, params) => this.heard(org, server, method, params));
+    calls.onHeard((org, server, method, params, caller) => {
+      if (!notForAll.has(method)) for (const agent of this.of(org, caller)) agent.hear(server, method, params);
+    });
   }
 
   /** Throws `unavailable` while the process stops. */
@@ -53,7 +58,7 @@ export class AgentSockets implements BeforeApplicationShutdown {
     }
     const agent = new AgentSocket(ctx, held, capabilities, {
       sent: ({ type, id }) => this.remember(agent, type, id),
-      watch: (server, uri) => this.calls.watch(server, uri),
+      watch: (server, uri) => this.calls.watch(ctx, server, uri),
     });
     this.agents.add(agent);
     held.once('close', () => this.agents.delete(agent));
@@ -65,6 +70,17 @@ export class AgentSockets implements BeforeApplicationShutdown {
   @OnNotice('upstream.changed')
   serversChanged({ orgId, serverId }: Notice<'upstream.changed'>): void {
     for (const agent of this.of(orgId)) void this.tellChanged(agent, serverId);
+  }
+
+  /** Another line is the agent's now, or none. */
+  @OnNotice('upstream.credential-changed')
+  credentialChanged({ orgId, serverId, caller }: Notice<'upstream.credential-changed'>): void {
+    for (const agent of this.of(orgId, caller)) void this.tellChanged(agent, serverId, true);
+  }
+
+  @OnNotice('upstream.offer-changed')
+  offerChanged({ orgId, serverId, caller }: Notice<'upstream.offer-changed'>): void {
+    for (const agent of this.of(orgId, caller)) void this.tellChanged(agent, serverId);
   }
 
   /** Who sees which servers may be another. */
@@ -107,46 +123,63 @@ export class AgentSockets implements BeforeApplicationShutdown {
     agent.reply(await this.messages.answer(ctx, value, agent));
   }
 
-  private async tellChanged(agent: AgentSocket, server: string): Promise<void> {
+  private async tellChanged(agent: AgentSocket, server: string, isMoved = false): Promise<void> {
     const before = agent.servers.get(server);
-    await this.align(agent);
+    // Others who are told of the change forget what they knew before.
+    await new Promise(setImmediate);
+    await this.align(agent, isMoved ? server : undefined);
     const { serverId } = agent.servers.get(server) ?? before ?? {};
     if (serverId !== undefined) agent.push({ server_id: serverId, method: noticeOf('servers/changed'), params: {} });
   }
 
-  private heard(org: string, server: string, method: string, params: JsonObject): void {
-    if (notForAll.has(method)) return;
-    for (const agent of this.of(org)) agent.hear(server, method, params);
+  /**
+   * Hears of the servers that the agent may discover, and of no others; a program is not kept running for that, and nobody listens for an
+   * agent that the server does not know. @param moved a server that it hears by another line now.
+   */
+  private align(agent: AgentSocket, moved?: string): Promise<void> {
+    const turn = (this.turns.get(agent) ?? Promise.resolve()).then(() => this.alignNow(agent, moved));
+    this.turns.set(agent, turn);
+    return turn;
   }
 
-  /** Hears of the servers that the agent may discover, and of no others; a program is not kept running for that. */
-  private async align(agent: AgentSocket): Promise<void> {
+  private async alignNow(agent: AgentSocket, moved?: string): Promise<void> {
     try {
       const seen = new Map((await this.servers.all(agent.ctx)).map((server) => [server.row.id, server]));
       if (!this.agents.has(agent)) return;
       for (const [id, { leave }] of agent.servers) {
-        if (seen.has(id)) continue;
+        if (seen.has(id) && id !== moved) continue;
         leave?.();
         agent.servers.delete(id);
       }
       for (const [id, server] of seen) {
         const { serverId, transport } = server.row;
         const known = agent.servers.get(id);
-        const leave = known?.leave ?? (transport === 'stdio' ? undefined : this.calls.attend(server));
+        const leave = known?.leave ?? (transport === 'stdio' ? undefined : await this.attend(agent, server));
+        if (!this.agents.has(agent)) return leave?.();
         agent.servers.set(id, { serverId, leave });
-        if (leave) void this.calls.ready(server).catch(() => undefined);
+        if (leave) void this.calls.ready(agent.ctx, server).catch(() => undefined);
       }
       await agent.recheck(async ({ row }, uri) => {
         const server = seen.get(row.id);
         return server !== undefined && (await this.calls.mayWatch(agent.ctx, server, uri));
-      });
+      }, moved);
     } catch (err) {
       this.log.warn({ err }, 'what an agent hears of could not be looked up');
     }
   }
 
-  private of(org: string): AgentSocket[] {
-    return [...this.agents].filter(({ ctx }) => ctx.org.id === org);
+  private async attend({ ctx }: AgentSocket, server: RegisteredServer): Promise<(() => void) | undefined> {
+    try {
+      return await this.calls.attend(ctx, server);
+    } catch (thrown) {
+      if (RialtoError.from(thrown).code === 'credential_required') return undefined;
+      throw thrown;
+    }
+  }
+
+  /** @param caller who alone is meant; absent: everybody. */
+  private of(org: string, caller?: string): AgentSocket[] {
+    return [...this.agents].filter(({ ctx }) => ctx.org.id === org && isOf(ctx, caller));
   }
 
   private remember({ ctx }: AgentSocket, type: string, id: string): void {

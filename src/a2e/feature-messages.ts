@@ -44,7 +44,7 @@ export class FeatureMessages {
       throw new A2eRefusal('mcp_capability_missing', 'changes are pushed on a WebSocket alone: open one at /a2e');
     const server = await this.calls.watched(ctx, await this.candidates(ctx, payload), uri);
     const subscribed = payload.subscribe !== false;
-    if (subscribed) agent.subscribe(server, uri);
+    if (subscribed) await agent.subscribe(server, uri);
     else agent.unsubscribe(server, uri);
     return { uri, server_id: server.row.serverId, subscribed };
   }

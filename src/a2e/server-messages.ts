@@ -28,7 +28,7 @@ export class ServerMessages {
     const { id } = await this.admin.register(ctx, registrationOf(payload));
     const server = await this.servers.one(ctx, id);
     // Agents expect a server that they registered to be connected; one that is not is told as it is.
-    await this.calls.ready(server, ctx.signal).catch(() => undefined);
+    await this.calls.ready(ctx, server).catch(() => undefined);
     return { server_id: id, server: serverInfo(await this.admin.get(ctx, id)) };
   }
 
@@ -79,7 +79,7 @@ export class ServerMessages {
   private async withTools(ctx: CallContext, infos: ReturnType<typeof serverInfo>[]): Promise<JsonObject[]> {
     const known = new Map((await this.servers.known(ctx)).map((server) => [server.row.serverId, server]));
     return infos.map((info) => {
-      const tools = known.get(info.server_id)?.tools ?? [];
+      const tools = (known.get(info.server_id)?.tools ?? []).filter(({ quarantine }) => !quarantine);
       return { ...info, tools: tools.map(({ canonical, tool }) => toolShape(canonical, tool)) };
     });
   }

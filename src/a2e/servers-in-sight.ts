@@ -19,8 +19,8 @@ export class ServersInSight {
   }
 
   /** Of the whole org: for what is decided by itself. */
-  async known({ org }: CallContext): Promise<readonly RegisteredServer[]> {
-    return (this.upstreams.peekSnapshot(org.id) ?? (await this.upstreams.snapshot(org.id))).servers;
+  async known(ctx: CallContext): Promise<readonly RegisteredServer[]> {
+    return (this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx))).servers;
   }
 
   /** Throws `mcp_server_not_found`. */

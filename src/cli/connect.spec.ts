@@ -91,6 +91,11 @@ describe('the address of the gateway', () => {
     [{ RIALTO_PUBLIC_URL: 'https://rialto.example.com/' }, 'https://rialto.example.com'],
   ])('%j gives %s', (env, expected) => expect(gatewayUrl(env)).toBe(expected));
 
+  it('has to be given where the gateway takes any free port', () => {
+    expect(() => gatewayUrl({ PORT: '0' })).toThrow(/by --url/);
+    expect(gatewayUrl({ PORT: '0' }, 'http://127.0.0.1:4711')).toBe('http://127.0.0.1:4711');
+  });
+
   it('is no place for quotes', () => {
     expect(() => gatewayUrl({}, 'http://x/"$(id)')).toThrow(/http or https/);
     expect(() => gatewayUrl({}, 'ftp://x')).toThrow(/http or https/);

@@ -148,6 +148,8 @@ export function gatewayUrl(env: Env, given?: string): string {
   const { values, problems } = readEnvironment(env);
   if (problems.length > 0) throw new SettingsError(problems);
   const { HOST: host, PORT, RIALTO_PUBLIC_URL } = values;
+  if (given === undefined && RIALTO_PUBLIC_URL === undefined && PORT === 0)
+    throw new CommandError('PORT is 0, so the gateway takes a free one: give its address by --url');
   const local = host === undefined || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   const url = given ?? RIALTO_PUBLIC_URL ?? `http://${local.includes(':') ? `[${local}]` : local}:${PORT}`;
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol) || /[\s"'`$\\]/.test(url))

@@ -26,6 +26,7 @@ export async function disablePolicy(env: Env, { org, name }: { org: string; name
     await operator.policies.remove(ctx, view.id);
     return view;
   });
+  note(`${name} is out of force in ${org}; to store it again, this is its text:`);
   print(text.trimEnd());
   if (source === 'config') note('the configuration file declares this policy: the next start stores it again');
 }

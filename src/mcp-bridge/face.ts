@@ -1,7 +1,8 @@
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import { VERSION } from '../platform/telemetry/version.js';
+import { tasksExtension } from '../protocol/mcp/server-task.js';
 import type { RegisteredServer } from '../upstreams/registered-server.types.js';
-import { tasksExtension } from './mcp-task.js';
+import { mayAnswerByTask } from '../upstreams/upstream-tasks.types.js';
 
 /** What a door says of itself: its own name and abilities, or those of the one MCP server behind it. */
 export interface Face {
@@ -29,8 +30,8 @@ export const gatewayFace: Face = {
 };
 
 /** A server as it says it is, but for what the gateway does not hand on. */
-export function faceOf({ row }: RegisteredServer): Face {
-  const { serverInfo, capabilities, instructions } = row.offer;
+export function faceOf(server: RegisteredServer): Face {
+  const { serverInfo, capabilities, instructions } = server.row.offer;
   const { resources } = capabilities;
   const watching = isJsonObject(resources) && resources.subscribe === true && { subscribe: true };
   return {
@@ -42,6 +43,7 @@ export function faceOf({ row }: RegisteredServer): Face {
       ...(capabilities.completions && { completions: {} }),
       ...(capabilities.logging && { logging: {} }),
     },
+    ...(mayAnswerByTask(server) && { extensions: { [tasksExtension]: {} } }),
     ...(instructions !== undefined && { instructions }),
   };
 }

@@ -51,10 +51,10 @@ class McpListener implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.calls.onUpdated((org, server, uri) => {
-      for (const session of this.watches.sessionsWatching(org, server, uri))
+    this.calls.onUpdated((org, server, uri, caller) => {
+      for (const session of this.watches.sessionsWatching(org, server, uri, caller))
         this.legacy.streams.tell(session, 'notifications/resources/updated', { uri });
-      this.modern.resourceUpdated(org, uri);
+      this.modern.resourceUpdated(org, uri, caller);
     });
   }
 
@@ -71,6 +71,16 @@ class McpListener implements OnModuleInit {
   @OnNotice('upstream.changed')
   upstreamChanged({ orgId }: Notice<'upstream.changed'>): void {
     this.listsChanged(orgId, allLists);
+  }
+
+  @OnNotice('upstream.credential-changed')
+  credentialChanged({ orgId, caller }: Notice<'upstream.credential-changed'>): void {
+    this.listsChanged(orgId, allLists, caller);
+  }
+
+  @OnNotice('upstream.offer-changed')
+  offerChanged({ orgId, caller }: Notice<'upstream.offer-changed'>): void {
+    this.listsChanged(orgId, allLists, caller);
   }
 
   @OnNotice('policy.changed')
@@ -95,9 +105,10 @@ class McpListener implements OnModuleInit {
     this.legacy.running.cancel(orgId, sessionId, requestId);
   }
 
-  private listsChanged(org: string, lists: readonly ChangingList[]): void {
-    for (const list of lists) this.legacy.streams.notify(org, `notifications/${list}/list_changed`);
-    this.modern.listsChanged(org, lists);
+  /** @param caller whose they are alone; absent: everybody's. */
+  private listsChanged(org: string, lists: readonly ChangingList[], caller?: string): void {
+    for (const list of lists) this.legacy.streams.notify(org, `notifications/${list}/list_changed`, caller);
+    this.modern.listsChanged(org, lists, caller);
   }
 }
 

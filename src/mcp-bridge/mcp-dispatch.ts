@@ -7,7 +7,7 @@ import { errorResponse, jsonRpcCodes, parseRequest, type JsonRpcId, type JsonRpc
 import { methodsOf, type Face } from './face.js';
 import { pageText } from './list-page.js';
 import { ServerFeatures } from './server-features.js';
-import type { ListOptions } from './tools.service.js';
+import type { ListOptions } from './tool-call.types.js';
 import { readToolCall } from './tools.service.js';
 import { ToolSet } from './tool-set.js';
 

@@ -9,7 +9,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { ProtocolError } from '@modelcontextprotocol/server';
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
+import { callerOf, type CallContext } from '../kernel/call-context.js';
 import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import { z } from 'zod';
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
@@ -36,17 +36,21 @@ const anyParams = z.looseObject({});
 
 interface DoorHandler {
   readonly org: string;
+  /** Whose streams it serves. */
+  readonly caller: string;
   readonly handler: McpHttpHandler;
   readonly serve: ReturnType<typeof toNodeHandler>;
 }
 
 /**
  * The 2026-07-28 revision by the official SDK: discovery, subscriptions, header checks and every refusal. One handler per
- * org and door, so that a change of one org's tools is told to that org's subscribers only.
+ * org and door, and for the streams of each caller one, so that a change is told to those only whom it is for.
  */
 @Injectable()
 export class McpModern {
   private readonly handlers = new Map<string, DoorHandler>();
+  /** Of callers with streams, with how many they have open. */
+  private readonly listening = new Map<string, DoorHandler & { streams: number }>();
 
   constructor(
     private readonly tasks: McpTasks,
@@ -57,7 +61,8 @@ export class McpModern {
 
   /** Throws `rate_limited` for one subscription too many: they count as standing streams do. */
   async serve(exchange: McpExchange, request: DoorRequest, response: DoorResponse, body: unknown): Promise<void> {
-    if (isJsonObject(body) && body.method === 'subscriptions/listen') {
+    const isStream = isJsonObject(body) && body.method === 'subscriptions/listen';
+    if (isStream) {
       this.streams.hold(exchange.ctx, response);
       const release = await this.watches.listen(exchange.ctx, exchange.options, watchedIn(body), () =>
         response.destroy(),
@@ -67,7 +72,8 @@ export class McpModern {
     }
     watchReader(response);
     const auth = { token: '', clientId: exchange.ctx.principal.id, scopes: [], extra: { exchange } };
-    await this.handlerOf(exchange).serve(Object.assign(request, { auth }), response, body);
+    const { serve } = isStream ? this.listenerOf(exchange, response) : this.handlerOf(exchange);
+    await serve(Object.assign(request, { auth }), response, body);
   }
 
   /** `tools/list` and `tools/call` without the SDK, whose server per request costs about a millisecond. */
@@ -78,7 +84,7 @@ export class McpModern {
     const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
     const respond = (relay: RelayProgress): Promise<McpResponse> => {
       const peer = modernPeer(params, (told, more) => reply.notify(told, more), relay);
-      const within = { ...exchange, ctx: { ...exchange.ctx, peer }, takesTasks: takesTasks(params) };
+      const within = { ...exchange, ctx: { ...exchange.ctx, peer }, takesTasks: mayTake(exchange, params) };
       const shape = (asked: string, text: string): string => modernResult(exchange.face, asked, text);
       return this.dispatch.respond(within, { id, method, params }, shape);
     };
@@ -90,33 +96,55 @@ export class McpModern {
     reply.end(text, errorCode === missingCapability ? 400 : 200);
   }
 
-  listsChanged(org: string, lists: readonly ChangingList[]): void {
-    for (const known of this.handlers.values())
-      if (known.org === org) for (const list of lists) known.handler.notify[`${list}Changed`]();
+  /** @param caller whose they are alone; absent: everybody's. */
+  listsChanged(org: string, lists: readonly ChangingList[], caller?: string): void {
+    for (const { notify } of this.told(org, caller)) for (const list of lists) notify[`${list}Changed`]();
   }
 
-  resourceUpdated(org: string, uri: string): void {
-    for (const known of this.handlers.values()) if (known.org === org) known.handler.notify.resourceUpdated(uri);
+  resourceUpdated(org: string, uri: string, caller?: string): void {
+    for (const { notify } of this.told(org, caller)) notify.resourceUpdated(uri);
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.handlers.values()].map(({ handler }) => handler.close()));
+    const all = [...this.handlers.values(), ...this.listening.values()];
+    await Promise.all(all.map(({ handler }) => handler.close()));
+  }
+
+  private told(org: string, caller: string | undefined): McpHttpHandler[] {
+    const listening = [...this.listening.values()].filter((one) => one.org === org);
+    return listening.filter((one) => caller === undefined || one.caller === caller).map(({ handler }) => handler);
+  }
+
+  private listenerOf(exchange: McpExchange, response: DoorResponse): DoorHandler {
+    const { ctx, options } = exchange;
+    const key = `${ctx.org.id} ${options.only ?? ''} ${callerOf(ctx.principal)}`;
+    const known = this.listening.get(key) ?? { ...this.newHandler(ctx), streams: 0 };
+    this.listening.set(key, known);
+    known.streams++;
+    response.once('close', () => {
+      if (--known.streams > 0) return;
+      this.listening.delete(key);
+      known.handler.close().catch(() => undefined);
+    });
+    return known;
   }
 
   private handlerOf({ ctx, options: { only = '' } }: McpExchange): DoorHandler {
-    const org = ctx.org.id;
-    const key = `${org} ${only}`;
+    const key = `${ctx.org.id} ${only}`;
     let known = this.handlers.get(key);
     if (!known) {
-      const handler = createMcpHandler((context) => this.serverFor(context), { legacy: 'reject' });
-      known = { org, handler, serve: toNodeHandler(handler) };
+      known = this.newHandler(ctx);
       this.handlers.set(key, known);
       this.dropOldest();
     }
     return known;
   }
 
-  /** Subscribers of the org that is dropped see their stream end and subscribe again. */
+  private newHandler({ org, principal }: CallContext): DoorHandler {
+    const handler = createMcpHandler((context) => this.serverFor(context), { legacy: 'reject' });
+    return { org: org.id, caller: callerOf(principal), handler, serve: toNodeHandler(handler) };
+  }
+
   private dropOldest(): void {
     if (this.handlers.size <= maxHandlers) return;
     const [key, { handler }] = this.handlers.entries().next().value!;
@@ -141,7 +169,7 @@ export class McpModern {
         try {
           const text = await withHeartbeat(token, progress, (relay) => {
             const ctx = { ...exchange.ctx, signal: mcpReq.signal, peer: modernPeer(given, notify, relay) };
-            const within = { ...exchange, ctx, takesTasks: takesTasks(given) };
+            const within = { ...exchange, ctx, takesTasks: mayTake(exchange, given) };
             return this.dispatch.result(within, { method, params: given });
           });
           return JSON.parse(text!) as never;
@@ -169,6 +197,11 @@ export class McpModern {
         }
       });
   }
+}
+
+/** A client takes tasks where it can ask for them. */
+function mayTake({ face }: McpExchange, params: JsonObject): boolean {
+  return face.extensions !== undefined && takesTasks(params);
 }
 
 /** The resources that a stream of changes is asked to tell of. */

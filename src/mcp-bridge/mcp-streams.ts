@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
+import { isOf, type CallContext } from '../kernel/call-context.js';
 import type { JsonObject } from '../kernel/json.js';
 import { endStream, sseHeaders, SseStreams, writeBounded } from '../platform/http/sse-streams.js';
 import { ResourceWatches } from './resource-watches.js';
 
 interface Stream {
-  readonly org: string;
+  readonly ctx: CallContext;
   readonly session: string;
   readonly response: ServerResponse;
 }
@@ -25,7 +25,7 @@ export class McpStreams {
   open(ctx: CallContext, session: string, response: ServerResponse): void {
     this.standing.hold(ctx, response);
     if (response.destroyed) return;
-    const stream = { org: ctx.org.id, session, response };
+    const stream = { ctx, session, response };
     this.streams.add(stream);
     const leave = this.watches.attend(ctx, session);
     response.once('close', () => {
@@ -41,10 +41,11 @@ export class McpStreams {
     this.standing.hold(ctx, response, { beats: false });
   }
 
-  /** Sends a notification to every stream of an org. */
-  notify(org: string, method: string): void {
+  /** Sends a notification to every stream of an org, or of one caller in it. */
+  notify(org: string, method: string, caller?: string): void {
     const frame = `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', method })}\n\n`;
-    for (const stream of this.streams) if (stream.org === org) writeBounded(stream.response, frame);
+    for (const { ctx, response } of this.streams)
+      if (ctx.org.id === org && isOf(ctx, caller)) writeBounded(response, frame);
   }
 
   /** Sends a notification to the streams of one session. */

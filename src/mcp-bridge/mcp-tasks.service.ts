@@ -11,7 +11,7 @@ import { TaskAgents } from '../registry/task-agents.service.js';
 import { TaskService } from '../tasks/task.service.js';
 import { TaskSubmitService } from '../tasks/task-submit.service.js';
 import { taskView, type StoredTask } from '../tasks/task.types.js';
-import { adoptedResult, answerIn, detailOf, handleOf, questionOf, type TaskHandle } from './mcp-task.js';
+import { adoptedResult, detailOf, handleOf, keptResult, partIn, type CallEnd, type TaskHandle } from './mcp-task.js';
 import { resultOf } from './own-agent-tools.js';
 
 /** Tasks for MCP clients: asked for, answered and canceled by the extension `io.modelcontextprotocol/tasks`. */
@@ -50,19 +50,18 @@ export class McpTasks {
   async update(ctx: CallContext, params: unknown, responses: unknown): Promise<JsonObject> {
     const task = await this.tasks.visible(ctx, undefined, taskIdOf(params));
     if (!isJsonObject(responses)) throw new RialtoError('invalid_params', { message: 'inputResponses is an object' });
-    const question = questionOf(task);
-    if (!Object.hasOwn(responses, question)) return {};
-    const answer = answerIn(responses[question]);
-    if (answer === undefined) return this.cancel(ctx, params);
+    const answer = partIn(task, responses);
+    if (answer === 'none') return {};
+    if (answer === 'declined') return this.cancel(ctx, params);
     const found = await this.agents.of(task);
     if (!found) throw new RialtoError('not_found', { message: 'the agent of this task is gone' });
-    const message = { messageId: newId(), role: 'ROLE_USER' as const, taskId: task.id, parts: [{ text: answer }] };
+    const message = { messageId: newId(), role: 'ROLE_USER' as const, taskId: task.id, parts: [answer] };
     await this.submits.submit(ctx, found.agent, { params: { message }, waits: false });
     return {};
   }
 
   /** What the call gave; undefined while it goes on, for a canceled one, and for one that asks. */
-  private async outcomeOf(task: StoredTask): Promise<{ result: ToolResult } | { error: JsonObject } | undefined> {
+  private async outcomeOf(task: StoredTask): Promise<CallEnd | undefined> {
     if (!terminalStates.has(task.state) || task.state === 'TASK_STATE_CANCELED') return undefined;
     try {
       return { result: await this.resultOf(task) };
@@ -73,9 +72,10 @@ export class McpTasks {
   }
 
   /** As the call would have given it. Throws what the failure of an adopted task means. */
-  async resultOf(task: StoredTask): Promise<ToolResult> {
-    const isAdopted = (await this.agents.of(task))?.isAdopted ?? false;
-    return isAdopted ? adoptedResult(task) : resultOf(taskView(task));
+  async resultOf(task: StoredTask): Promise<ToolResult | JsonObject> {
+    const found = await this.agents.of(task);
+    if (!found?.isAdopted) return resultOf(taskView(task));
+    return found.agent.executor.kind === 'mcp-tool' ? keptResult(task) : adoptedResult(task);
   }
 }
 

@@ -20,7 +20,7 @@ import { LegacyMcp } from './mcp-legacy.js';
 import type { McpExchange } from './mcp-dispatch.js';
 import { ResourceMetadataDoor } from './resource-metadata.door.js';
 import { McpModern } from './mcp-modern.js';
-import type { ListOptions } from './tools.service.js';
+import type { ListOptions } from './tool-call.types.js';
 
 const nameModes = new Set(['portable', 'canonical', 'both']);
 
@@ -92,7 +92,7 @@ export class McpDoor {
   /** Throws `not_found` for a server that the caller does not see. */
   private async faceFor(ctx: CallContext, only: string | undefined): Promise<Face> {
     if (only === undefined) return gatewayFace;
-    const { servers } = this.upstreams.peekSnapshot(ctx.org.id) ?? (await this.upstreams.snapshot(ctx.org.id));
+    const { servers } = this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx));
     const server = servers.find(({ row }) => row.serverId === only);
     if (!server || !(await this.upstreams.mayDiscover(ctx, only)))
       throw new RialtoError('not_found', { message: 'no such MCP server' });

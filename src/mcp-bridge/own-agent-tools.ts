@@ -11,7 +11,7 @@ import type { PublishedAgent } from '../registry/published.types.js';
 import { TaskSendService } from '../tasks/task-send.service.js';
 import { isSettled } from '../tasks/task-stream.service.js';
 import { TaskSubmitService } from '../tasks/task-submit.service.js';
-import type { ToolCall, ToolOutcome } from './tools.service.js';
+import type { ToolCall, ToolOutcome } from './tool-call.types.js';
 
 /** How long a model waits for an agent of ours; the task goes on, and a later call with its `taskId` asks again. */
 const waitMs = 60_000;

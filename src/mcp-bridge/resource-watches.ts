@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
+import { isOf, type CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { Notice } from '../kernel/notices.js';
 import { Notices } from '../platform/bus/notices.js';
@@ -9,7 +9,7 @@ import type { RegisteredServer } from '../upstreams/registered-server.types.js';
 import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
 import { McpSubscriptionStore, type Watched } from './mcp-subscription.store.js';
 import { requireUri, ServerFeatures } from './server-features.js';
-import type { ListOptions } from './tools.service.js';
+import type { ListOptions } from './tool-call.types.js';
 
 const mostAtOnce = 100;
 
@@ -98,7 +98,7 @@ export class ResourceWatches {
       for (const over of releases.splice(0)) over();
     };
     try {
-      for (const [server, uri] of watches) releases.push(this.calls.watch(server, uri));
+      for (const [server, uri] of watches) releases.push(await this.calls.watch(ctx, server, uri));
     } catch (error) {
       release();
       throw error;
@@ -107,11 +107,11 @@ export class ResourceWatches {
     return release;
   }
 
-  /** Sessions with a stream here that watch a resource of a server of their org. */
-  sessionsWatching(org: string, server: string, uri: string): string[] {
+  /** Sessions with a stream here that watch a resource of a server of their org; of one caller alone where that is given. */
+  sessionsWatching(org: string, server: string, uri: string, caller?: string): string[] {
     const key = `${server} ${uri}`;
     return [...this.attended]
-      .filter(([, { ctx, watches }]) => ctx.org.id === org && watches.has(key))
+      .filter(([, { ctx, watches }]) => ctx.org.id === org && isOf(ctx, caller) && watches.has(key))
       .map(([id]) => id);
   }
 
@@ -130,6 +130,19 @@ export class ResourceWatches {
   @OnNotice('upstream.changed')
   serverChanged({ orgId }: Notice<'upstream.changed'>): void {
     void this.recheck(orgId);
+  }
+
+  /** What a caller watches goes by another line now, or by none. */
+  @OnNotice('upstream.credential-changed')
+  credentialChanged({ orgId, serverId, caller }: Notice<'upstream.credential-changed'>): void {
+    for (const [session, { ctx, watches }] of this.attended) {
+      if (ctx.org.id !== orgId || !isOf(ctx, caller)) continue;
+      for (const release of watches.values()) release();
+      watches.clear();
+      void this.look(session);
+    }
+    for (const { ctx, named, end } of this.listeners)
+      if (ctx.org.id === orgId && isOf(ctx, caller) && named.some(({ server }) => server === serverId)) end();
   }
 
   private async recheck(org: string): Promise<void> {
@@ -179,7 +192,11 @@ export class ResourceWatches {
           known.watches.delete(key);
         }
       for (const [key, { server, uri }] of wanted)
-        if (!known.watches.has(key)) known.watches.set(key, this.calls.watch(server, uri));
+        if (!known.watches.has(key)) {
+          const release = await this.calls.watch(known.ctx, server, uri);
+          if (this.attended.get(session) !== known) return release();
+          known.watches.set(key, release);
+        }
     } catch (err) {
       this.log.warn({ err }, 'what a session watches could not be read');
     }

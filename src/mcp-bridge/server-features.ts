@@ -9,7 +9,7 @@ import type { RegisteredServer } from '../upstreams/registered-server.types.js';
 import { UpstreamsService, type ServerSnapshot } from '../upstreams/upstreams.service.js';
 import { PageFiller, type Page } from './list-page.js';
 import { serverOfName } from './server-tools.js';
-import type { ListOptions } from './tools.service.js';
+import type { ListOptions } from './tool-call.types.js';
 
 /** Whose a resource or a prompt is; in the `_meta` of a read, whom to ask. */
 const serverKey = 'dev.rialto/server';
@@ -118,8 +118,8 @@ export class ServerFeatures {
     );
   }
 
-  private async snapshot({ org }: CallContext): Promise<ServerSnapshot> {
-    return this.upstreams.peekSnapshot(org.id) ?? (await this.upstreams.snapshot(org.id));
+  private async snapshot(ctx: CallContext): Promise<ServerSnapshot> {
+    return this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx));
   }
 
   private async catalogue(ctx: CallContext): Promise<FeatureCatalogue> {
@@ -131,17 +131,24 @@ export class ServerFeatures {
 }
 
 function catalogueOf({ servers }: ServerSnapshot): FeatureCatalogue {
-  const all = (of: (server: RegisteredServer) => Feature[]): Feature[] =>
-    servers.flatMap(of).sort((a, b) => (a.position < b.position ? -1 : 1));
-  return {
-    resources: all(({ row, resources }) => resources.map((item) => featureOf(row.serverId, item.uri, item))),
-    resourceTemplates: all(({ row, templates }) =>
-      templates.map((item) => featureOf(row.serverId, item.uriTemplate, item)),
-    ),
-    prompts: all(({ row, prompts }) =>
-      prompts.map(({ canonical, prompt }) => featureOf(row.serverId, canonical, prompt, { name: canonical })),
-    ),
+  const each = servers.map(featuresOf);
+  const all = (list: FeatureList): Feature[] =>
+    each.flatMap((features) => features[list]).sort((a, b) => (a.position < b.position ? -1 : 1));
+  return { resources: all('resources'), resourceTemplates: all('resourceTemplates'), prompts: all('prompts') };
+}
+
+/** Snapshots of one org differ by callers, and share their servers. */
+const featuresByServer = new WeakMap<RegisteredServer, FeatureCatalogue>();
+
+function featuresOf(server: RegisteredServer): FeatureCatalogue {
+  const { row, resources, templates, prompts } = server;
+  const known = featuresByServer.get(server) ?? {
+    resources: resources.map((item) => featureOf(row.serverId, item.uri, item)),
+    resourceTemplates: templates.map((item) => featureOf(row.serverId, item.uriTemplate, item)),
+    prompts: prompts.map(({ canonical, prompt }) => featureOf(row.serverId, canonical, prompt, { name: canonical })),
   };
+  featuresByServer.set(server, known);
+  return known;
 }
 
 function featureOf(server: string, key: string, own: JsonObject, changed?: JsonObject): Feature {

@@ -1,23 +1,33 @@
 import { Injectable } from '@nestjs/common';
+import { ToolTasks, type ToolKeeper } from '../continuations/tool-tasks.service.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
 import { upstreamName } from '../protocol/mcp/tool-names.js';
 import { UpstreamCalls, type UpstreamCall } from '../upstreams/upstream-calls.service.js';
 import type { ToolCatalogue, UpstreamEntry } from './tool-catalogue.js';
-import type { ToolCall } from './tools.service.js';
+import { goingOn } from './mcp-task.js';
+import type { ToolCall, ToolOutcome } from './tool-call.types.js';
 
 /** Calls of the tools of MCP servers: each server says itself which arguments it wants. */
 @Injectable()
 export class ServerTools {
-  constructor(private readonly calls: UpstreamCalls) {}
+  constructor(
+    private readonly calls: UpstreamCalls,
+    private readonly tasks: ToolTasks,
+  ) {}
 
-  /** By either name. Throws `denied`, `not_found`, and what the call throws. */
-  call(ctx: CallContext, entry: UpstreamEntry | undefined, { name, args }: ToolCall): Promise<JsonObject> {
+  /** By either name. Throws `denied`, `not_found`, and what the call throws. @param mayGoOn as a task of ours, which the caller can ask for again. */
+  call(
+    ctx: CallContext,
+    entry: UpstreamEntry | undefined,
+    { name, args }: ToolCall,
+    mayGoOn: boolean,
+  ): Promise<ToolOutcome> {
     const canonical = entry?.canonical ?? name;
     const serverId = entry?.target.server.row.serverId ?? serverOfName(name);
     const legacyAlias = name === canonical ? undefined : name;
-    return this.called(ctx, { target: entry?.target, canonical, serverId, legacyAlias, args }, name);
+    return this.called(ctx, { target: entry?.target, canonical, serverId, legacyAlias, args }, name, mayGoOn);
   }
 
   /** By the name that its server knows it by. Throws as `call` does. */
@@ -26,20 +36,29 @@ export class ServerTools {
     serverId: string,
     byName: ToolCatalogue['byName'],
     { name, args }: ToolCall,
-  ): Promise<JsonObject> {
+    mayGoOn: boolean,
+  ): Promise<ToolOutcome> {
     const canonical = upstreamName(serverId, name);
     const entry = byName.get(canonical);
     const target = entry?.kind === 'upstream' && entry.target.tool.name === name ? entry.target : undefined;
-    return this.called(ctx, { target, canonical, serverId, args }, name);
+    return this.called(ctx, { target, canonical, serverId, args }, name, mayGoOn);
   }
 
-  private async called(ctx: CallContext, call: UpstreamCall, name: string): Promise<JsonObject> {
+  private async called(ctx: CallContext, call: UpstreamCall, name: string, mayGoOn: boolean): Promise<ToolOutcome> {
+    const { target } = call;
+    const keeper = target && mayGoOn ? this.tasks.keeperOf(ctx, { ...call, target }) : undefined;
     try {
-      return await this.calls.call(ctx, call);
+      return outcomeOf(await this.calls.call(ctx, { ...call, tasks: keeper }), keeper);
     } catch (error) {
       throw call.target || RialtoError.from(error).code !== 'not_found' ? asCalled(error, name) : unknownTool(name);
     }
   }
+}
+
+/** What a call came to whose task was kept, if there was one. */
+export function outcomeOf(result: JsonObject, keeper: Pick<ToolKeeper, 'goesOn'> | undefined): ToolOutcome {
+  const task = keeper?.goesOn;
+  return task ? { result: goingOn(task), goesOnAs: task.id } : { result };
 }
 
 /** `<serverId>__<tool>`: a skill has no such name. */
@@ -55,8 +74,9 @@ export function serverOfName(name: string): string {
 /** A denial names the tool as its caller did: a canonical name told for an alias would say that the tool exists. */
 export function asCalled(thrown: unknown, name: string): RialtoError {
   const error = RialtoError.from(thrown);
-  if (error.code !== 'denied') return error;
-  return new RialtoError('denied', { message: error.message, data: { ...error.data, verb: name }, cause: error });
+  const { code, message, hint, data } = error;
+  if (code !== 'denied' && code !== 'tool_changed') return error;
+  return new RialtoError(code, { message, hint, data: { ...data, verb: name }, cause: error });
 }
 
 export function unknownTool(name: string): RialtoError {

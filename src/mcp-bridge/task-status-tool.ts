@@ -5,9 +5,10 @@ import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
 import type { ToolResult } from '../protocol/mcp/tool-result.js';
 import { TaskSendService } from '../tasks/task-send.service.js';
+import { isSettled } from '../tasks/task-stream.service.js';
 import { TaskService } from '../tasks/task.service.js';
 import { McpTasks } from './mcp-tasks.service.js';
-import type { ToolCall } from './tools.service.js';
+import type { ToolCall } from './tool-call.types.js';
 
 const name = 'task_status';
 const waitMs = { usual: 10_000, most: 60_000 };
@@ -55,9 +56,10 @@ export class TaskStatusTool {
   }
 
   /** Throws `invalid_params`, `task_not_found`, `denied`, and what the failure of the task means. */
-  async call(ctx: CallContext, { args }: ToolCall): Promise<ToolResult> {
+  async call(ctx: CallContext, { args }: ToolCall): Promise<ToolResult | JsonObject> {
     const { taskId, wait } = readArguments(args);
     const seen = await this.tasks.get(ctx, undefined, taskId);
+    if (isSettled(seen.state)) return this.mcpTasks.resultOf(seen);
     const { signal } = ctx;
     const task = await this.sends.settledWithin(seen, wait, signal && (() => signal));
     return this.mcpTasks.resultOf(task);

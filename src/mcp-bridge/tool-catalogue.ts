@@ -4,7 +4,7 @@ import { compileToolSchema, listedSchema, type CompiledSchema } from '../protoco
 import type { AgentSnapshot } from '../registry/registry.service.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 import type { ServerSnapshot } from '../upstreams/upstreams.service.js';
-import type { UpstreamTool } from '../upstreams/registered-server.types.js';
+import type { RegisteredServer, UpstreamTool } from '../upstreams/registered-server.types.js';
 
 export type NameMode = 'portable' | 'canonical' | 'both';
 /** `own`: as its MCP server calls it. */
@@ -42,11 +42,23 @@ export interface ToolCatalogue {
 
 const metaKey = 'dev.rialto/tool';
 
-/** Makes the catalogue of an org. Pure. Unreachable agents keep their tools callable, but are not listed (RE-45). */
+/** Catalogues of one org differ by callers, and share what is in several of them. */
+const skillEntries = new WeakMap<RegisteredAgent, readonly SkillEntry[]>();
+const serverEntries = new WeakMap<RegisteredServer, readonly UpstreamEntry[]>();
+
+function onceFor<Key extends object, Value>(known: WeakMap<Key, Value>, key: Key, make: () => Value): Value {
+  const value = known.get(key) ?? make();
+  known.set(key, value);
+  return value;
+}
+
+/** Makes the catalogue of an org. Unreachable agents keep their tools callable, but are not listed (RE-45). */
 export function catalogueOf({ agents }: AgentSnapshot, { servers }: ServerSnapshot): ToolCatalogue {
   const entries: ToolEntry[] = [
-    ...agents.flatMap((agent) => agent.tools.map((names) => skillEntry(agent, names))),
-    ...servers.flatMap(({ tools }) => tools.map(upstreamEntry)),
+    ...agents.flatMap((agent) =>
+      onceFor(skillEntries, agent, () => agent.tools.map((tool) => skillEntry(agent, tool))),
+    ),
+    ...servers.flatMap((server) => onceFor(serverEntries, server, () => server.tools.map(upstreamEntry))),
   ];
   entries.sort((a, b) => (a.canonical < b.canonical ? -1 : 1));
   const byName = new Map(entries.map((entry) => [entry.alias, entry]));
@@ -130,7 +142,8 @@ export function ownerOf(entry: ToolEntry): ToolOwner {
 
 /** True for a tool that is shown, if its owner is. */
 export function isListed(entry: ToolEntry): boolean {
-  return entry.kind !== 'skill' || (entry.agent.row.health !== 'unreachable' && entry.agent.row.quarantinedAt === null);
+  if (entry.kind === 'upstream') return !entry.target.quarantine;
+  return entry.agent.row.health !== 'unreachable' && entry.agent.row.quarantinedAt === null;
 }
 
 /** The JSON texts of an entry under the names that are asked for. */

@@ -4,23 +4,24 @@ import { RegistryService, type AgentSnapshot } from '../registry/registry.servic
 import { UpstreamsService, type ServerSnapshot } from '../upstreams/upstreams.service.js';
 import { catalogueOf, type ToolCatalogue, type ToolOwner } from './tool-catalogue.js';
 
-/** The tools of each org, made once for each state of its agents and MCP servers. */
+/** The tools of each org, made once for each state of its agents and MCP servers; of some servers callers have tools of their own. */
 @Injectable()
 export class ToolCatalogues {
-  private readonly catalogues = new WeakMap<AgentSnapshot, { servers: ServerSnapshot; catalogue: ToolCatalogue }>();
+  private readonly catalogues = new WeakMap<ServerSnapshot, { agents: AgentSnapshot; catalogue: ToolCatalogue }>();
 
   constructor(
     private readonly registry: RegistryService,
     private readonly upstreams: UpstreamsService,
   ) {}
 
-  async of({ org }: CallContext): Promise<ToolCatalogue> {
+  async of(ctx: CallContext): Promise<ToolCatalogue> {
+    const { org } = ctx;
     const agents = this.registry.peekSnapshot(org.id) ?? (await this.registry.snapshot(org.id));
-    const servers = this.upstreams.peekSnapshot(org.id) ?? (await this.upstreams.snapshot(org.id));
-    let known = this.catalogues.get(agents);
-    if (known?.servers !== servers) {
-      known = { servers, catalogue: catalogueOf(agents, servers) };
-      this.catalogues.set(agents, known);
+    const servers = this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx));
+    let known = this.catalogues.get(servers);
+    if (known?.agents !== agents) {
+      known = { agents, catalogue: catalogueOf(agents, servers) };
+      this.catalogues.set(servers, known);
     }
     return known.catalogue;
   }

@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common';
+import { ToolTasks, type KeptCall, type ToolKeeper } from '../continuations/tool-tasks.service.js';
 import type { CallContext } from '../kernel/call-context.js';
 import type { JsonObject } from '../kernel/json.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { UpstreamTools } from '../upstreams/upstream-tools.service.js';
 import { isListed, ownerOf, type ToolEntry } from './tool-catalogue.js';
 import { ToolCatalogues } from './tool-catalogues.js';
+import { outcomeOf } from './server-tools.js';
 import { ToolsService } from './tools.service.js';
 import type { CalledTool, CallTool, ToolQuery, ToolView } from './tools.types.js';
 
@@ -15,6 +17,7 @@ export class ToolDesk {
     private readonly catalogues: ToolCatalogues,
     private readonly tools: ToolsService,
     private readonly servers: UpstreamTools,
+    private readonly tasks: ToolTasks,
     private readonly cursors: Cursors,
   ) {}
 
@@ -26,7 +29,7 @@ export class ToolDesk {
     const shown = new Map<string, Promise<boolean>>();
     const views: ToolView[] = [];
     for (const entry of entries) {
-      if (entry.canonical <= after || !isListed(entry) || !isWanted(entry, wanted)) continue;
+      if (entry.canonical <= after || !isWanted(entry, wanted)) continue;
       const owner = ownerOf(entry);
       const key = `${owner.kind} ${owner.id}`;
       if (!shown.has(key)) shown.set(key, this.catalogues.mayDiscover(ctx, owner));
@@ -48,15 +51,19 @@ export class ToolDesk {
     const { byName } = await this.catalogues.of(ctx);
     const known = byName.get(name);
     if (!known && (await this.servers.find(ctx, name)).length > 0) {
-      const { target, result } = await this.servers.call(ctx, { tool: name, args: args, strategy });
-      return { name: target.canonical, result };
+      let keeper: ToolKeeper | undefined;
+      const tasksOf = (call: KeptCall): ToolKeeper => (keeper = this.tasks.keeperOf(ctx, call));
+      const { target, result } = await this.servers.call(ctx, { tool: name, args: args, strategy, tasksOf });
+      return { name: target.canonical, result: outcomeOf(result, keeper).result as JsonObject };
     }
-    const { result } = await this.tools.call(ctx, { name, args: args });
+    const { result } = await this.tools.call(ctx, { name, args: args }, { mayGoOn: true });
     return { name: known?.canonical ?? name, result: result as JsonObject };
   }
 }
 
-function isWanted(entry: ToolEntry, { name, server, agent, q }: Omit<ToolQuery, 'limit' | 'cursor'>): boolean {
+function isWanted(entry: ToolEntry, { quarantined, ...wanted }: Omit<ToolQuery, 'limit' | 'cursor'>): boolean {
+  if (quarantined === 'true' ? !quarantineOf(entry) : !isListed(entry)) return false;
+  const { name, server, agent, q } = wanted;
   const { kind, id } = ownerOf(entry);
   if (server !== undefined && (kind !== 'server' || id !== server)) return false;
   if (agent !== undefined && (kind !== 'agent' || id !== agent)) return false;
@@ -81,8 +88,13 @@ function viewOf(entry: ToolEntry): ToolView {
     server: kind === 'server' ? id : null,
     agent: kind === 'agent' ? id : null,
     own: ownName(entry),
+    quarantine: quarantineOf(entry),
     tool: toolOf(entry),
   };
+}
+
+function quarantineOf(entry: ToolEntry): ToolView['quarantine'] {
+  return entry.kind === 'upstream' ? entry.target.quarantine : undefined;
 }
 
 function ownName(entry: ToolEntry): string {

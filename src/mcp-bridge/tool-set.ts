@@ -4,8 +4,10 @@ import { OwnAgentTools } from './own-agent-tools.js';
 import { TaskStatusTool } from './task-status-tool.js';
 import type { TaskHandle } from './mcp-task.js';
 import { McpTasks } from './mcp-tasks.service.js';
+import type { Peer } from '../kernel/peer.js';
 import type { Page } from './list-page.js';
-import { ToolsService, type ListOptions, type ToolCall, type ToolOutcome } from './tools.service.js';
+import type { ListOptions, ToolCall, ToolOutcome } from './tool-call.types.js';
+import { ToolsService } from './tools.service.js';
 
 /** All tools of an MCP client: those of agents of our own and of tasks first, then the skills of registered agents and the tools of MCP servers. */
 @Injectable()
@@ -30,11 +32,20 @@ export class ToolSet {
     call: ToolCall,
     { only, takesTasks = false }: { only?: string; takesTasks?: boolean } = {},
   ): Promise<ToolOutcome['result'] | TaskHandle> {
-    if (only !== undefined) return (await this.skills.call(ctx, call, only)).result;
-    if (this.status.has(call.name)) return this.status.call(ctx, call);
-    const { result, goesOnAs } = await (this.own.has(call.name) ? this.own : this.skills).call(ctx, call);
+    const isOfAll = only === undefined;
+    if (isOfAll && this.status.has(call.name)) return this.status.call(ctx, call);
+    const mayGoOn = takesTasks || (isOfAll && !isAskedByResults(ctx.peer));
+    const { result, goesOnAs } =
+      isOfAll && this.own.has(call.name)
+        ? await this.own.call(ctx, call)
+        : await this.skills.call(ctx, call, { only, mayGoOn });
     if (goesOnAs === undefined) return result;
     this.status.offer(ctx);
     return takesTasks ? this.tasks.handle(ctx, goesOnAs) : result;
   }
+}
+
+/** A client that answers questions of servers only in their rounds could not answer those of a task. */
+function isAskedByResults(peer: Peer | undefined): boolean {
+  return peer?.era === 'modern' && Object.keys(peer.capabilities).length > 0;
 }

@@ -10,38 +10,10 @@ import { OrgService } from '../policy/auth/org.service.js';
 import { toolOutput } from '../protocol/a2a/bridge-call.js';
 import { invalidArguments, toolResult, type ToolResult } from '../protocol/mcp/tool-result.js';
 import { PageFiller, type Page, type Position } from './list-page.js';
-import {
-  isListed,
-  ownerOf,
-  textsOf,
-  type ListedNames,
-  type NameMode,
-  type SkillEntry,
-  type ToolEntry,
-} from './tool-catalogue.js';
+import { isListed, ownerOf, textsOf, type ListedNames, type SkillEntry, type ToolEntry } from './tool-catalogue.js';
 import { ToolCatalogues } from './tool-catalogues.js';
+import type { CallOptions, ListOptions, ToolCall, ToolOutcome } from './tool-call.types.js';
 import { asCalled, namesServer, ServerTools, unknownTool } from './server-tools.js';
-
-/** What a request to the MCP door may ask of the list: `?names=`, `?agents=` and `?servers=`; of the two either names whose tools it wants. */
-export interface ListOptions {
-  readonly names?: NameMode;
-  readonly agents?: ReadonlySet<string>;
-  readonly servers?: ReadonlySet<string>;
-  /** The one MCP server there is, by its own names (`/mcp/servers/{id}`). */
-  readonly only?: string;
-}
-
-export interface ToolCall {
-  readonly name: string;
-  readonly args: JsonObject;
-}
-
-/** What a call gave. */
-export interface ToolOutcome {
-  readonly result: ToolResult | JsonObject;
-  /** The task of ours that goes on, when the result is not the end of it. */
-  readonly goesOnAs?: string;
-}
 
 /** The tools of an org for MCP clients: listed by what the caller may discover, called by what it may invoke. */
 @Injectable()
@@ -88,12 +60,12 @@ export class ToolsService {
    * Calls a tool by either name. The decision on its canonical name comes before everything else, so that a name that is
    * denied answers alike whether or not it exists (decisions: MCP). Throws RialtoError; bad arguments are a result.
    */
-  async call(ctx: CallContext, { name, args }: ToolCall, only?: string): Promise<ToolOutcome> {
+  async call(ctx: CallContext, { name, args }: ToolCall, { only, mayGoOn }: CallOptions): Promise<ToolOutcome> {
     const { byName } = await this.catalogues.of(ctx);
-    if (only !== undefined) return { result: await this.servers.callOwn(ctx, only, byName, { name, args }) };
+    if (only !== undefined) return this.servers.callOwn(ctx, only, byName, { name, args }, mayGoOn);
     const entry = byName.get(name);
     if (entry?.kind === 'upstream' || (!entry && namesServer(name)))
-      return { result: await this.servers.call(ctx, entry, { name, args }) };
+      return this.servers.call(ctx, entry, { name, args }, mayGoOn);
     if (!entry)
       return this.verbs.around(invocation(ctx, name, undefined, args), () => Promise.reject(unknownTool(name)));
     const violations = violationsOf(entry, args);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { strategies } from '../upstreams/upstream.types.js';
+import { Quarantine, strategies } from '../upstreams/upstream.types.js';
 
 const Name = z.string().min(1).max(256);
 
@@ -13,6 +13,8 @@ export const ToolView = z.object({
   server: z.string().nullable(),
   agent: z.string().nullable(),
   own: z.string(),
+  /** Present for a tool of an MCP server that is neither listed to clients nor called. */
+  quarantine: Quarantine.optional(),
   /** The definition of MCP, as `tools/list` shows it. */
   tool: z.looseObject({ name: z.string() }),
 });
@@ -25,6 +27,8 @@ export const ToolQuery = z.strictObject({
   agent: Name.optional(),
   /** In its name, title or description. */
   q: z.string().min(1).max(200).optional(),
+  /** `true`: those that wait for approval, in place of the others. */
+  quarantined: z.enum(['true', 'false']).default('false'),
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(1_000).optional(),
 });

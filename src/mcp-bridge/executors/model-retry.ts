@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../kernel/json.js';
+import { retryAfterMs } from '../../kernel/retry-after.js';
 
 const pauses = [500, 2_000, 5_000];
 const passing = new Set([408, 425, 429]);
@@ -21,16 +22,8 @@ export function pauseBefore(
   if (status !== undefined && status < 500 && !passing.has(status)) return undefined;
   const usual = pauses[attempt - 1];
   if (usual === undefined) return undefined;
-  const pause = askedMs(retryAfter, now) ?? usual;
+  const pause = retryAfterMs(retryAfter, now) ?? usual;
   return pause < leftMs ? pause : undefined;
-}
-
-/** What `Retry-After` asks for: seconds, or a date (RFC 9110 section 10.2.3). */
-function askedMs(text: string | undefined, now: number): number | undefined {
-  if (text === undefined) return undefined;
-  if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text) * 1_000;
-  const date = Date.parse(text);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Message } from '../../protocol/a2a/model.js';
-import { answersIn, asking, questionIn } from './tool-question.js';
+import { answersIn, answersTo, asking, askingAll, questionIn } from './tool-question.js';
 
 const call = { tool: 'book', args: { room: 1 }, turn: 0 };
 const requestedSchema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
@@ -36,5 +36,20 @@ describe('what a tool asks before it answers', () => {
     expect(answersIn(said('Ada'), asked)).toEqual(answer({ action: 'accept', content: { name: 'Ada' } }));
     expect(answersIn(said('{"action": "decline"}'), asked)).toEqual(answer({ action: 'decline' }));
     expect(answersIn(said(''), asked)).toEqual({ wrong: expect.any(String) });
+  });
+
+  it('of a task is answered by the message after it: the form, or in the words of MCP', () => {
+    const question: Message = { messageId: 'q', role: 'ROLE_AGENT', ...askingAll({ who: form }) };
+    const answer = (message: Message, before = [said('go'), question]) =>
+      answersTo({ task: { history: [...before, message] } as never, message });
+    expect(question.metadata).toEqual({ kind: 'form', requestedSchema, inputRequests: { who: form } });
+    expect(answer(said('Ada'))).toEqual({ answers: { who: { action: 'accept', content: { name: 'Ada' } } } });
+    const inputResponses = { who: { action: 'cancel' } };
+    expect(answer({ ...said(''), parts: [{ data: { inputResponses } }] })).toEqual({ answers: inputResponses });
+    const { again } = answer(said(''));
+    expect(again).toMatchObject({
+      status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { metadata: question.metadata } },
+    });
+    expect(answer(said('Ada'), [])).toEqual({});
   });
 });

@@ -1,7 +1,8 @@
+import { questionsOf } from '../../continuations/tool-task.types.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import type { Message } from '../../protocol/a2a/model.js';
-import type { TaskUpdate } from '../../tasks/executor.port.js';
+import type { Said, TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 import { argumentsIn } from './message-arguments.js';
 
 /** What a tool wants to know before it answers, and all that is needed to call it again with the answer. */
@@ -45,10 +46,13 @@ export function questionIn(
 }
 
 /** The question as the state of its task: a form, whose schema is in the metadata. @param wrong with the answer before. */
-export function asking({ text, schema }: AskedByTool, wrong?: string): TaskUpdate {
+export function asking(asked: AskedByTool, wrong?: string): TaskUpdate {
+  return { status: { state: 'TASK_STATE_INPUT_REQUIRED', ...formOf(asked, wrong) } };
+}
+
+function formOf({ text, schema }: Pick<AskedByTool, 'text' | 'schema'>, wrong?: string): { message: Said } {
   const words = wrong === undefined ? text : `${text}\n\n(${wrong})`;
-  const message = { parts: [{ text: words }], metadata: { kind: 'form', requestedSchema: schema } };
-  return { status: { state: 'TASK_STATE_INPUT_REQUIRED', message } };
+  return { message: { parts: [{ text: words }], metadata: { kind: 'form', requestedSchema: schema } } };
 }
 
 /** The answers that go with the next call; why there are none in the message otherwise. `{"action": "decline"}` is an answer as well. */
@@ -65,6 +69,33 @@ export function answersIn(
   const response: JsonObject = isRefusal ? { action } : { action: 'accept', content: found.args };
   return { answers: { inputResponses: { [name]: response }, ...(requestState !== undefined && { requestState }) } };
 }
+
+/** The questions of a task of a server as the state of ours: a form, and for callers who speak its protocol as they are. */
+export function askingAll(inputRequests: JsonObject, wrong?: string): Said {
+  const { message } = formOf(questionIn({ inputRequests }, noCall)!, wrong);
+  return { ...message, metadata: { ...message.metadata, inputRequests } };
+}
+
+/**
+ * What the newest message answers to the questions that its task waited with: the form, or as the protocol of the server has it
+ * (`{"inputResponses": {…}}`). `again` for a message that answers nothing.
+ */
+export function answersTo({ task, message }: Pick<TaskRun, 'task' | 'message'>): {
+  readonly answers?: JsonObject;
+  readonly again?: TaskUpdate;
+} {
+  const before = task.history.slice(0, task.history.indexOf(message));
+  const inputRequests = questionsOf(before.findLast((one) => questionsOf(one)));
+  if (!inputRequests) return {};
+  const given = message.parts.find(({ data }) => isJsonObject(data) && isJsonObject(data.inputResponses))?.data;
+  if (isJsonObject(given)) return { answers: given.inputResponses as JsonObject };
+  const found = answersIn(message, questionIn({ inputRequests }, noCall)!);
+  if (found.answers) return { answers: found.answers.inputResponses as JsonObject };
+  return { again: { status: { state: 'TASK_STATE_INPUT_REQUIRED', message: askingAll(inputRequests, found.wrong) } } };
+}
+
+/** A question of a task is answered there: its tool is not called again. */
+const noCall = { tool: '', args: {}, turn: 0 };
 
 function unanswerable(what: string): RialtoError {
   const message = `the tool asks for ${what}; whoever sends a message to an agent can only be asked to fill in a form`;
