@@ -1,5 +1,6 @@
 import type { ToolLimits } from '../src/policy/tool-limits.service.js';
-import { A2AClientService, type SkillCall } from '../src/a2a-client/a2a-client.service.js';
+import { A2AClientService } from '../src/a2a-client/a2a-client.service.js';
+import type { SkillCall } from '../src/a2a-client/remote-call.types.js';
 import { RemoteAgents } from '../src/a2a-client/remote-agents.js';
 import { RemoteCredentials } from '../src/a2a-client/remote-credentials.js';
 import { Delegation } from '../src/a2a-client/delegation.js';

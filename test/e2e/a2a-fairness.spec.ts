@@ -148,7 +148,7 @@ describe('an org with five open tasks', () => {
   beforeAll(async () => {
     gateway = await startTestGateway({ RIALTO_MAX_OPEN_TASKS_PER_ORG: '5' });
     stub = await startStubAgent({ card: 'v03', name: 'remote', capabilities: { streaming: false } });
-    await gateway.call('POST', '/api/a2a/agents', { url: stub.url, slug: 'remote', timeoutMs: 300 });
+    await gateway.call('POST', '/api/a2a/agents', { url: stub.url, slug: 'remote', timeoutMs: 3_000 });
     await publish(gateway);
     await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 3_000 } });
     await publish(gateway, { name: 'asking', executor: { kind: 'echo', ask: 'Really?' } });

@@ -171,7 +171,7 @@ describe('A2E messages by POST', () => {
       for (const method of ['resources/list', 'prompts/list']) slow.methods.set(method, () => new Promise(() => {}));
       const before = Date.now();
       const { resources } = await say('mcp/resource/list/req');
-      expect(Date.now() - before).toBeLessThan(1_000);
+      expect(Date.now() - before).toBeLessThan(10_000);
       expect(resources).toEqual(
         [
           ['a', 'a://x/one'],

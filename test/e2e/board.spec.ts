@@ -78,7 +78,7 @@ describe('Bull Board', () => {
     await ended(id, 'failed');
     const [job] = await board.jobsOf(tasks, 'failed', id);
     expect(job).toMatchObject({
-      failedReason: 'remote_error: The remote agent answered with an error',
+      failedReason: 'remote_error: The remote side answered with an error',
       attempts: 1,
       progress: { state: 'failed' },
     });

@@ -31,7 +31,9 @@ describe('remote work whose agent pushes', () => {
     await closeRemotes();
   });
 
-  const remote = (options: StubAgentOptions = {}, of = gateway) => startRemote(of, never, { ...pushing, ...options });
+  // Its first request may be the first of its gateway too, which takes its time.
+  const remote = (options: StubAgentOptions = {}, of = gateway) =>
+    startRemote(of, never, { ...pushing, timeoutMs: 1_000, ...options });
   const configurationOf = ({ agent }: Remote): any => {
     const { json } = agent.requests.find(({ operation }) => operation === 'send')!;
     return ((json as any).params ?? json).configuration ?? {};

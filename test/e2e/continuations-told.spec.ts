@@ -49,6 +49,13 @@ describe('a step that outlives its call is told to a webhook', () => {
     expect(sink.received).toHaveLength(1);
   });
 
+  it('RE-72 a call that goes on as a task is listed with it while it does', async () => {
+    const remote = await startRemote(gateway, never);
+    const { body } = await post('invoke', invocation(remote));
+    const { items } = (await gateway.call('GET', `/api/a2a/dispatches?agentId=${remote.slug}`)).body;
+    expect(items).toMatchObject([{ status: 'running', taskId: body.taskId }]);
+  });
+
   it('an agent that answers at once has no task, and nothing is posted', async () => {
     const remote = await startRemote(gateway, data({ at: 'once' }));
     const { body } = await post('invoke', invocation(remote, { webhook_url: sink.url }));

@@ -121,6 +121,19 @@ describe('remote work that outlives its call', () => {
     expect(looks(one)).toBe(7);
   }, 60_000);
 
+  it('AN-70 the remote is left alone for as long as it asked its caller for', async () => {
+    const one = await remote(never, { timeoutMs: 1_000 });
+    one.agent.set(
+      sequence((it) => it.send(429, '', { 'retry-after': '2' }), data({ at: 'last' })),
+      'get',
+    );
+    const { taskId } = await one.handed();
+    const { result } = await ask(taskId, undefined, 30_000);
+    expect(result.structuredContent).toEqual({ at: 'last' });
+    const [refused, next] = one.agent.requests.filter(({ operation }) => operation === 'get');
+    expect(next!.at - refused!.at).toBeGreaterThan(1_900);
+  });
+
   it('AN-72 an empty end is told as such', async () => {
     const one = await remote(asyncTask(4, artifacts()));
     const { taskId } = await one.handed();

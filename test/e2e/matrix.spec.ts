@@ -121,6 +121,15 @@ describe('abuse 12: every operation for every role', () => {
     ids.task = (await admin('POST', '/a2a/agents/mailbox', { ...send(), params })).body.result.task.id as string;
   };
   const aServer = () => admin('POST', '/api/mcp/servers', { id: 'matrix', url: upstream.url });
+  const aCredential = async () => {
+    await aServer();
+    await admin('PATCH', '/api/mcp/servers/matrix', { userCredentials: 'optional' });
+    for (const role of ['member', 'admin'] as const)
+      await gateway.call('PUT', '/api/mcp/servers/matrix/credential', credential(), tokens[role]);
+    const { body } = await admin('GET', '/api/mcp/servers/matrix/credentials');
+    ids.credential = body.items[0].id as string;
+  };
+  const credential = () => ({ headers: { Authorization: 'Bearer own' } });
   const ping = () => ({ jsonrpc: '2.0', id: 1, method: 'ping' });
 
   const everyone: Cells = [200, 200, 200, 200, 200];
@@ -251,7 +260,17 @@ describe('abuse 12: every operation for every role', () => {
     'GET /api/mcp/servers/{id}': { cells: readsOwn, before: aServer },
     'PATCH /api/mcp/servers/{id}': { cells: changesOwn(200), body: () => ({ name: 'Other' }), before: aServer },
     'POST /api/mcp/servers/{id}/refresh': { cells: changesOwn(200), before: aServer },
+    'POST /api/mcp/servers/{id}/approve': { cells: changesOwn(200), body: () => ({}), before: aServer },
     'DELETE /api/mcp/servers/{id}': { cells: changesOwn(204), before: aServer },
+    'GET /api/mcp/servers/{id}/credential': { cells: readsOwn, before: aServer },
+    'PUT /api/mcp/servers/{id}/credential': {
+      cells: [401, 404, 403, 200, 200],
+      body: credential,
+      before: aCredential,
+    },
+    'DELETE /api/mcp/servers/{id}/credential': { cells: [401, 404, 403, 204, 204], before: aCredential },
+    'GET /api/mcp/servers/{id}/credentials': { cells: changesOwn(200), before: aServer },
+    'DELETE /api/mcp/servers/{id}/credentials/{credentialId}': { cells: changesOwn(204), before: aCredential },
     'GET /api/mcp/tools': { cells: lists },
     'POST /api/mcp/tools/call': {
       cells: [401, 404, 403, 200, 200],
@@ -319,6 +338,7 @@ describe('abuse 12: every operation for every role', () => {
       slug: 'acme',
       sub: 'm',
       sessionId: ids.session,
+      credentialId: ids.credential,
       token: 'x'.repeat(86),
       taskId: ids.task,
       agent: 'mailbox',

@@ -11,7 +11,7 @@ import { Board } from '../support/board.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { freePort } from '../support/services.js';
-import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
+import { hurry, startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
 describe('the metrics', () => {
   let gateway: TestGateway;
@@ -90,7 +90,7 @@ describe('the metrics', () => {
     sink.script([503, 410]);
     const id = await send('echo', sink.url);
     await becomes('rialto_webhook_attempts_total{outcome="retry"}', (count) => count === 1);
-    await gateway.sql(`update webhook_deliveries set next_at = now() where task_id = $1`, [id]);
+    await hurry(gateway, id);
     await becomes('rialto_webhook_attempts_total{outcome="closed"}', (count) => count === 1);
     await send('echo', sink.url);
     await becomes('rialto_webhook_attempts_total{outcome="delivered"}', (count) => count === delivered + 3);

@@ -50,7 +50,10 @@ describe('everything an org has', () => {
       token,
     );
     const headers = { Authorization: `Bearer canary-header-${slug}` };
-    await gateway.call('POST', '/api/mcp/servers', { id: 'up', url: upstream.url, headers }, token);
+    const userCredentials = 'optional';
+    await gateway.call('POST', '/api/mcp/servers', { id: 'up', url: upstream.url, headers, userCredentials }, token);
+    const own = { headers: { Authorization: `Bearer canary-own-${slug}` } };
+    await gateway.call('PUT', '/api/mcp/servers/up/credential', own, token);
     await publish(gateway, {}, token);
     await publish(gateway, { name: 'svc', executor: { kind: 'http', url: `${sink.url}/svc` } }, token);
     await gateway.call('POST', '/api/keys', { name: 'k' }, token);

@@ -155,4 +155,13 @@ describe('MCP servers that the operator has written down', () => {
     const { result } = await gateway!.rpc('tools/call', { name: 'own__ask', arguments: { method: 'roots/list' } });
     expect(JSON.parse(result.content[0].text).result).toEqual({ roots });
   });
+
+  it('are taken out of their file, not away by the API: nobody puts another in their place', async () => {
+    const one = await upstream();
+    await start({ ours: { web: { url: one.url } } });
+    await listed('web__echo');
+    const { status, body } = await gateway!.call('DELETE', '/api/mcp/servers/web');
+    expect([status, body.code]).toEqual([409, 'conflict']);
+    expect(await names()).toContain('web__echo');
+  });
 });

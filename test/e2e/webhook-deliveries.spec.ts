@@ -5,7 +5,7 @@ import { verifyWebhook } from '../../src/webhooks/verify.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { startWebhookSink, type Received, type WebhookSink } from '../support/webhook-sink.js';
+import { hurry, startWebhookSink, type Received, type WebhookSink } from '../support/webhook-sink.js';
 
 describe('the deliveries of an org', () => {
   let gateway: TestGateway;
@@ -50,9 +50,6 @@ describe('the deliveries of an org', () => {
       return false;
     }
   };
-  /** Everything that waits is due now: time is virtual. */
-  const hurry = () => gateway.sql(`update webhook_deliveries set next_at = now() where status = 'pending'`);
-
   it('RI-43 bear X-Rine-Signature for a configuration that asks for it, and nothing in clear', async () => {
     const mac = (key: string | Buffer, text: string) =>
       `sha256=${createHmac('sha256', key).update(text).digest('hex')}`;
@@ -89,7 +86,8 @@ describe('the deliveries of an org', () => {
     await send();
     const both = (await got(7))[6]!;
     expect([first, second].map(({ secret }) => verifies(secret, both))).toEqual([true, true]);
-    expect(() => verifyWebhook('whsec_AAAA', both.headers, both.text)).toThrow('no signature is right');
+    const other = `whsec_${Buffer.alloc(32, 1).toString('base64')}`;
+    expect(() => verifyWebhook(other, both.headers, both.text)).toThrow('no signature is right');
 
     const { body: known } = await gateway.call('GET', '/api/webhooks/secrets');
     expect(known.items.map(({ id }: any) => id)).toEqual([second.id, first.id]);
@@ -180,7 +178,11 @@ describe('the deliveries of an org', () => {
       nextAttemptAt: expect.any(String),
       endedAt: null,
     });
-    await eventually(hurry, () => sink.received.length >= 4, 15_000);
+    await eventually(
+      () => hurry(gateway),
+      () => sink.received.length >= 4,
+      15_000,
+    );
     await settled(taskId, 'delivered');
     const first = await list(`taskId=${taskId}&limit=2`);
     const second = await list(`taskId=${taskId}&limit=2&cursor=${first.nextCursor}`);
@@ -216,7 +218,11 @@ describe('the deliveries of an org', () => {
   it('that were given up are delivered anew, with the same id and body and the whole schedule', async () => {
     sink.script([500], true);
     const taskId = await send();
-    await eventually(hurry, () => sink.received.length >= 30, 60_000);
+    await eventually(
+      () => hurry(gateway),
+      () => sink.received.length >= 30,
+      60_000,
+    );
     const { items } = await settled(taskId, 'dead');
     expect(items.map(({ attempts }: any) => attempts)).toEqual([10, 10, 10]);
 
@@ -227,7 +233,11 @@ describe('the deliveries of an org', () => {
     expect([again.status, again.body.maxAttempts]).toEqual([200, 20]);
     const [failed] = (await got(before + 1)).slice(before);
     expect([failed!.headers['webhook-id'], failed!.text]).toEqual([oldest.id, sink.received[0]!.text]);
-    await eventually(hurry, () => sink.received.length >= before + 2, 15_000);
+    await eventually(
+      () => hurry(gateway),
+      () => sink.received.length >= before + 2,
+      15_000,
+    );
     const one = () => gateway.call('GET', `/api/webhooks/deliveries/${oldest.id}`);
     await eventually(one, ({ body }) => body.state === 'delivered');
 
@@ -252,7 +262,9 @@ describe('the deliveries of an org', () => {
       15_000,
     );
     const path = `/api/webhooks/deliveries/${dead.items.at(-1).id}/redeliver`;
-    expect((await gateway.call('POST', path)).status).toBe(409);
+    const refused = await gateway.call('POST', path);
+    expect([refused.status, refused.body.detail]).toEqual([409, expect.stringContaining(`/${taskId}/`)]);
+    expect(refused.body.detail).toContain('/activate first');
     expect(sink.received).toHaveLength(1);
   });
 

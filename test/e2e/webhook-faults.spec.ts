@@ -1,7 +1,7 @@
 import { publish, rpc, rpcError, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
+import { hurry, startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
 jest.setTimeout(60_000);
 
@@ -41,7 +41,7 @@ describe('webhooks of processes that come and go', () => {
     );
     await stopped.close();
     sink.script([200], true);
-    await first.sql(`update webhook_deliveries set next_at = now() where status = 'pending'`);
+    await hurry(first);
     await allOver(first, taskId, 3);
     const ids = sink.received.map(({ headers }) => headers['webhook-id']);
     expect(new Set(ids).size).toBe(3);
@@ -103,15 +103,8 @@ describe('webhooks of processes that come and go', () => {
         sink.url,
         String.fromCodePoint(...Array.from({ length: 40 }, (_, n) => 65 + n)),
       );
-      const hurry = setInterval(
-        () =>
-          void first.sql(
-            `update webhook_deliveries set next_at = now() where id in (
-               select id from webhook_deliveries where status = 'pending' order by task_id, config_id, seq for update)`,
-          ),
-        25,
-      );
-      await allOver(first, taskId, 42).finally(() => clearInterval(hurry));
+      const hurrying = setInterval(() => void hurry(first), 25);
+      await allOver(first, taskId, 42).finally(() => clearInterval(hurrying));
       const events = await first.sql('select body from a2a_task_events where task_id = $1 and seq > 1 order by seq', [
         taskId,
       ]);

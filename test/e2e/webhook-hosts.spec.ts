@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.js';
 import { expiredTls } from '../support/expired-tls.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { freePort } from '../support/services.js';
-import { startWebhookSink, type Reply, type WebhookSink } from '../support/webhook-sink.js';
+import { hurry, startWebhookSink, type Reply, type WebhookSink } from '../support/webhook-sink.js';
 
 jest.setTimeout(60_000);
 
@@ -74,7 +74,7 @@ describe('hosts that receive webhooks', () => {
       tasks(3, () => send(gateway, `${slow!.url}/other`, stranger)),
     ]);
     const begun = performance.now();
-    await allDelivered(gateway, [await send(gateway, quick!.url)], 1_500);
+    await allDelivered(gateway, [await send(gateway, quick!.url)]);
     expect(slow!.received.length).toBeLessThan(36);
     const rows = await allDelivered(gateway, many.flat());
     // Sooner than the rows that were put off come due by themselves.
@@ -105,7 +105,11 @@ describe('hosts that receive webhooks', () => {
     expect(untried.length).toBe(30 - slow!.received.length);
     for (const { wait } of untried) expect(wait).toBeLessThan(10);
     expect(await metric('rialto_webhook_breakers_open')).toBe(1);
-    expect((await metric('rialto_webhook_put_off_total{why="down"}')) - before).toBeGreaterThanOrEqual(untried.length);
+    // Those that came while the host was only busy are put off for that first.
+    await eventually(
+      async () => (await metric('rialto_webhook_put_off_total{why="down"}')) - before,
+      (putOff) => putOff >= untried.length,
+    );
     await allDelivered(gateway, [await send(gateway, quick!.url)], 5_000);
 
     const posts = slow!.received.length;
@@ -218,7 +222,7 @@ describe('how receivers answer', () => {
     expect(row.wait).toBeGreaterThan(least);
     expect(row.wait).toBeLessThan(most);
     if (row.state === 'dead') return;
-    await gateway.sql(`update webhook_deliveries set next_at = now() where task_id = $1`, [taskId]);
+    await hurry(gateway, taskId);
     await allDelivered(gateway, [taskId]);
     const ids = sink.received.map(({ headers: sent }) => sent['webhook-id']);
     expect(ids.slice(0, 2)).toEqual([row.id, row.id]);

@@ -1,7 +1,7 @@
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
+import { hurry, startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
 jest.setTimeout(60_000);
 
@@ -56,9 +56,6 @@ describe('the states of push configurations', () => {
     );
     return events.map(({ event }) => [event.type, event.reason]);
   };
-  const hurry = (taskId: string) =>
-    gateway.sql(`update webhook_deliveries set next_at = now() where task_id = $1 and status = 'pending'`, [taskId]);
-
   it('RI-45: are switched off and on, as often as somebody likes; what waited is given up and can be replayed', async () => {
     const taskId = await waiting();
     const id = 'mine / ours?';
@@ -236,7 +233,7 @@ describe('the states of push configurations', () => {
     const failing = await becomes(taskId, 'a', 'failing');
     expect(Date.now() - Date.parse(failing.failingSince)).toBeLessThan(15_000);
     await eventually(
-      () => hurry(taskId),
+      () => hurry(gateway, taskId),
       () => sink.received.length >= 12,
       25_000,
     );
@@ -285,7 +282,7 @@ describe('the states of push configurations', () => {
       );
     await since('a', 121);
     await since('b', 119);
-    await hurry(taskId);
+    await hurry(gateway, taskId);
     const disabled = await becomes(taskId, 'a', 'disabled');
     expect(disabled.reason).toBe('failing');
     await eventually(
@@ -308,7 +305,7 @@ describe('the states of push configurations', () => {
     await turn(taskId, 'a', 'activate');
     const replay = { taskId, configId: 'a', state: 'dead' };
     expect((await gateway.call('POST', '/api/webhooks/deliveries/replay', replay)).body.replayed).toBe(3);
-    await hurry(taskId);
+    await hurry(gateway, taskId);
     await eventually(
       () => rows(taskId),
       (now) => now.every(({ status }) => status === 'delivered'),

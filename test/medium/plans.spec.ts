@@ -1,16 +1,42 @@
 import pg from 'pg';
 import { alongTheKey, chainHead, waitingEvents } from '../../src/audit/audit.sealer.js';
+import { newId, type AgentId, type OrgId, type TaskId } from '../../src/kernel/ids.js';
 import type { Act } from '../../src/kernel/verb-bus.js';
 import { migrateDatabase } from '../../src/platform/database/migrate.js';
 import type { Presence } from '../../src/platform/database/presence.js';
 import type { Pg } from '../../src/platform/database/pg.js';
+import { Metrics } from '../../src/platform/telemetry/metrics.js';
+import { ContinuationStore, moving } from '../../src/continuations/continuation.store.js';
+import { ThreadAnswerStore, type ClaimedAnswer } from '../../src/continuations/thread-answer.store.js';
+import type { Vault } from '../../src/platform/secrets/vault.js';
+import { EventSinks } from '../../src/tasks/event-sinks.service.js';
+import { applyUpdate, openTask, type Step } from '../../src/tasks/task.lifecycle.js';
 import { TaskLeases } from '../../src/tasks/task-lease.store.js';
+import { TaskWriter, type TaskChange } from '../../src/tasks/task-writer.js';
 import type { TaskStore } from '../../src/tasks/task.store.js';
 import { TaskWatchStore } from '../../src/tasks/task-watch.store.js';
 import { agentStatsRecorder } from '../../src/registry/agent-stats.recorder.js';
 import { asAdmin, runPrefix } from '../support/admin.js';
 
 const org = '01890000-0000-7000-8000-000000000001';
+
+const step: Step = { now: Date.now(), newId, maxWeight: 100_000 };
+/** The end of a task of that id. */
+const ended = (id: TaskId): TaskChange => {
+  const principal = { kind: 'user', id: 'o', role: 'member', groups: [] } as const;
+  const whose = {
+    id,
+    orgId: org as OrgId,
+    agentId: org as AgentId,
+    agentName: 'a',
+    contextId: 'c',
+    principal,
+    depth: 0,
+  };
+  const from = openTask(whose, { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] }, step).task;
+  const { task, event } = applyUpdate(from, { status: { state: 'TASK_STATE_COMPLETED' } }, step);
+  return { task, from, events: [event], hold: {} };
+};
 
 /** What a statement costs must not grow with its table, whether or not the planner knows anything of it. */
 describe('plans of hot statements', () => {
@@ -37,6 +63,15 @@ describe('plans of hot statements', () => {
     await client.query(`prepare ${plan} (${type}) as ${statement}`);
     const { rows } = await client.query<Record<string, string>>(`explain execute ${plan}('${value}')`);
     return rows.map((row) => row['QUERY PLAN']).join('\n');
+  };
+
+  /** That a statement goes along this index, and reads next to nothing for nothing. */
+  const expectByKey = async ({ text, values }: { text: string; values: unknown[] }, index: string): Promise<void> => {
+    const { rows } = await client.query<Record<string, string>>(`explain (analyze, costs off) ${text}`, values);
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    expect(plan).toContain(`Index Scan using ${index}`);
+    const removed = [...plan.matchAll(/Rows Removed by (?:Join )?Filter: (\d+)/g)].map(([, count]) => Number(count));
+    expect(Math.max(...removed, 0)).toBeLessThan(100);
   };
 
   it('the end of a call is found by its key while the table is new and empty', async () => {
@@ -76,6 +111,74 @@ describe('plans of hot statements', () => {
     expect(plan).toMatch(/pk_a2a_tasks/);
     expect(plan).toMatch(/pk_a2a_task_events/);
     expect(plan).not.toMatch(/Seq Scan/);
+  });
+
+  it('what is claimed, looked for, hurried and ended is found by its key in a backlog that the planner does not know of', async () => {
+    const { rows } = await client.query<{ id: TaskId }>(
+      `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq, next_at)
+       select gen_random_uuid(), $1::uuid, $1::uuid, 'a', 'c', 'o', '{}', 'submitted', now(), '[]', '[]', 1, 1, now() - interval '1 minute' from generate_series(1, 5000)
+       returning id`,
+      [org],
+    );
+    const asked: { text: string; values: unknown[] }[] = [];
+    const spy = {
+      rows: (_name: string, text: string, values: unknown[]) => (asked.push({ text, values }), Promise.resolve([])),
+    } as unknown as Pg;
+    const leases = new TaskLeases(spy, { id: 1 } as Presence, { fold: () => [] } as unknown as TaskStore);
+    const writer = new TaskWriter(spy, new EventSinks(), new Metrics());
+    const ids = rows.slice(0, 50).map(({ id }) => id);
+    await Promise.all(ids.map((id) => leases.claim(id)));
+    await Promise.allSettled(ids.map((id) => writer.commit(ended(id))));
+    await leases.isWaiting(ids[0]!);
+    await leases.hurry(ids[0]!);
+    for (const one of asked) await expectByKey(one, 'pk_a2a_tasks');
+    await client.query('delete from a2a_tasks where next_at is not null');
+  });
+
+  it('remote work is taken up, moved and closed by its key, however much the planner does not know to be under way', async () => {
+    const follow = (count: number, ended: string) =>
+      client.query<{ id: string; task_id: string }>(
+        `insert into a2a_continuations (id, org_id, task_id, agent_id, agent_slug, agent_url, remote_task_id, principal, request_id, status, deadline_at, ended_at)
+         select gen_random_uuid(), $1::uuid, gen_random_uuid(), $1::uuid, 'a', 'http://x', 'r', '{}', 'q', 'processing', now(), ${ended} from generate_series(1, $2::int)
+         returning id, task_id`,
+        [org, count],
+      );
+    await follow(20_000, 'now()');
+    await client.query('analyze a2a_continuations');
+    const { rows } = await follow(5_000, 'null');
+    const [{ id, task_id: taskId }] = rows as [{ id: string; task_id: string }];
+    const asked: { text: string; values: unknown[] }[] = [];
+    const spy = {
+      rows: (_name: string, text: string, values: unknown[]) => (asked.push({ text, values }), Promise.resolve([])),
+    } as unknown as Pg;
+    const store = new ContinuationStore(spy);
+    await store.takeUp(taskId, 'r');
+    await store.close(taskId, 'r', 'failed');
+    for (const one of asked) await expectByKey(one, 'uq_a2a_continuations_remote');
+    const { statement, row } = moving({ id, taskId: taskId as TaskId }, { status: 'failed', polls: 0 });
+    await expectByKey({ text: statement.sql('$1'), values: [JSON.stringify([row])] }, 'pk_a2a_continuations');
+  });
+
+  it('an answer to a thread is claimed and told of by its key, however many the planner does not know to be open', async () => {
+    const hold = (count: number, ended: string) =>
+      client.query<{ id: string }>(
+        `insert into thread_answers (id, org_id, task_id, url, thread_id, thread_key, ended_at)
+         select gen_random_uuid(), $1, gen_random_uuid(), 'http://x', 't', 'k', ${ended} from generate_series(1, $2::int) returning id`,
+        [org, count],
+      );
+    await hold(20_000, 'now()');
+    await client.query('analyze thread_answers');
+    const { rows } = await hold(5_000, 'null');
+    const asked: { text: string; values: unknown[] }[] = [];
+    const spy = {
+      rows: (_name: string, text: string, values: unknown[]) => (asked.push({ text, values }), Promise.resolve([])),
+    } as unknown as Pg;
+    const store = new ThreadAnswerStore(spy, {} as Vault, { id: 1 } as Presence);
+    const answer = { id: rows[0]!.id, lease_epoch: 0 } as ClaimedAnswer;
+    await store.claim(answer.id);
+    await store.told(answer, 1, 1);
+    await store.putOff(answer, 1, 'x');
+    for (const one of asked) await expectByKey(one, 'pk_thread_answers');
   });
 
   it('abuse 36 due tasks are found org by org, the oldest of each first, and open ones counted, along one index', async () => {

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { OrgId } from '../../src/kernel/ids.js';
 import type { Pg } from '../../src/platform/database/pg.js';
+import type { Tx } from '../../src/platform/database/tx.js';
 import type { Presence } from '../../src/platform/database/presence.js';
 import { DeliveryLogStore } from '../../src/webhooks/delivery-log.store.js';
 import { DeliverySink } from '../../src/webhooks/delivery.sink.js';
@@ -99,6 +100,35 @@ describe('plans of webhook statements', () => {
       expect(await plansOf(end)).not.toMatch(/Seq Scan on (webhook|push)/);
   });
 
+  it('what is claimed, kept and ended is found by its key in a backlog that the planner does not know of', async () => {
+    await pool.query(
+      `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status, next_at)
+      select gen_random_uuid(), $1, gen_random_uuid(), 'b', 1, 'pending', now() - interval '1 minute' from generate_series(1, 5000)`,
+      [none],
+    );
+    const { rows } = await pool.query<{ id: string; task_id: string }>(
+      `select id, task_id from webhook_deliveries where config_id = 'b' limit 50`,
+    );
+    const claimed = rows.map(({ id }) => ({ delivery: id, attempts: 0, lease: '2026-01-01T00:00:00Z' }) as Claimed);
+    const all = <Each>(each: readonly Each[], run: (one: Each) => Promise<unknown>) =>
+      Promise.allSettled(each.map(run));
+    for (const run of [
+      (store: DeliveryStore) => all(rows, ({ task_id: taskId }) => store.claim({ taskId, configId: 'b' })),
+      (store: DeliveryStore) => all(claimed, (one) => store.keepBody(one, '{}')),
+      (store: DeliveryStore) => all(claimed, (one) => store.putOff(one, 5)),
+      (store: DeliveryStore) => all(claimed, (one) => store.delivered(one, { durationMs: 1, status: 200 })),
+      (store: DeliveryStore) => store.failed(claimed[0]!, { durationMs: 1 }, { kind: 'retry', inMs: 5 }, []),
+      (store: DeliveryStore) => store.close(claimed[0]!, 'dead', 'deactivated'),
+    ]) {
+      const plan = await plansOf(run);
+      expect(plan).toMatch(/Index Scan using (pk|uq)_webhook_deliveries/);
+      expect(
+        Math.max(...[...plan.matchAll(/Rows Removed by (?:Join )?Filter: (\d+)/g)].map(([, lost]) => Number(lost)), 0),
+      ).toBeLessThan(100);
+    }
+    await pool.query(`delete from webhook_deliveries where config_id = 'b'`);
+  });
+
   it('configurations of an org are read no more than a page, the newest first', async () => {
     await pool.query('analyze push_configs');
     const page = await plansWith((spy) => new ConfigLogStore(spy).page(none as OrgId, {}, 20));
@@ -123,5 +153,36 @@ describe('plans of webhook statements', () => {
     expect(
       Math.max(...[...dead.matchAll(/Rows Removed by Filter: (\d+)/g)].map(([, rows]) => Number(rows)), 0),
     ).toBeLessThan(20);
+  });
+
+  it('a page of a replay reads no more than a page, though the planner takes what was delivered for little', async () => {
+    const org = '0190aaaa-0000-7000-8000-000000000001';
+    const make = (status: string, count: number) =>
+      pool.query(
+        `with made as (insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status)
+           select gen_random_uuid(), $1, gen_random_uuid(), 'c', 1, $3 from generate_series(1, $2) returning task_id, org_id)
+         insert into push_configs (task_id, id, org_id, url, format) select task_id, 'c', org_id, 'http://x', 'v1' from made`,
+        [org, count, status],
+      );
+    await pool.query('delete from webhook_deliveries');
+    await make('pending', 100);
+    await pool.query('analyze webhook_deliveries');
+    await make('delivered', 5_000);
+    let plan = '';
+    const query = async (text: string, values?: unknown[]): Promise<object[]> => {
+      if (!values) await pool.query(text);
+      else plan = await explained(text, values);
+      return [];
+    };
+    await pool.query('begin');
+    await pool.query('set local plan_cache_mode = auto'); // it is no prepared statement
+    await new DeliveryLogStore({} as Pg).replay(
+      { manager: { query } } as unknown as Tx,
+      org as OrgId,
+      { state: 'delivered' },
+      1_000,
+    );
+    await pool.query('rollback');
+    expect(plan).toMatch(/Index Scan using ix_webhook_deliveries_org on webhook_deliveries d[^\n]*rows=1000/);
   });
 });

@@ -10,7 +10,7 @@ mkdirSync(join(home, '.gemini'));
 const headers = { Authorization: `Bearer ${PEER_TOKEN}` };
 const settings = { mcpServers: { rialto: { httpUrl: PEER_MCP, headers } } };
 writeFileSync(join(home, '.gemini', 'settings.json'), JSON.stringify(settings));
-const { stdout, stderr } = await promisify(execFile)('npx', ['--no-install', 'gemini', 'mcp', 'list'], {
+const { stdout, stderr } = await promisify(execFile)(process.execPath, ['node_modules/.bin/gemini', 'mcp', 'list'], {
   env: { PATH, HOME: home, GEMINI_CLI_TRUST_WORKSPACE: 'true', NO_COLOR: '1' },
 });
 const line = `${stdout}\n${stderr}`.split('\n').find((one) => one.includes('rialto')) ?? '';

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 const { PEER_MCP, PEER_TOKEN } = process.env;
 const inspect = async (...more) => {
   const words = ['--cli', PEER_MCP, '--transport', 'http', '--header', `Authorization: Bearer ${PEER_TOKEN}`, ...more];
-  const { stdout } = await promisify(execFile)('npx', ['--no-install', 'mcp-inspector', ...words]);
+  const { stdout } = await promisify(execFile)(process.execPath, ['node_modules/.bin/mcp-inspector', ...words]);
   return JSON.parse(stdout);
 };
 const { tools } = await inspect('--method', 'tools/list');

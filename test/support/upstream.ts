@@ -6,6 +6,7 @@ import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import { z } from 'zod';
 import { WebSocketServer, type WebSocket } from 'ws';
 import { CallToolRequestSchema, ListToolsRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { toNodeHandler } from '@modelcontextprotocol/node';
@@ -16,6 +17,9 @@ export type UpstreamKind = 'sessions' | 'sse' | 'websocket' | 'modern';
 
 type Tool = Record<string, unknown> & { name: string };
 type Answer = (args: Record<string, unknown>, signal: AbortSignal, server?: LegacyServer) => unknown;
+
+const anyParams = z.looseObject({});
+const declaredKey = 'io.modelcontextprotocol/clientCapabilities';
 
 /** What a tool throws to have its server answer with an error of the protocol. */
 export class Refusal extends Error {
@@ -37,7 +41,9 @@ export class TestUpstream {
   /** The headers of each request. */
   readonly seen: IncomingMessage['headers'][] = [];
   readonly httpMethods: string[] = [];
-  readonly calls: { name: string; args: unknown }[] = [];
+  /** Whom it answers, by the headers; others get a 401. */
+  admits: (headers: IncomingMessage['headers']) => boolean = () => true;
+  readonly calls: { name: string; args: unknown; declared?: any }[] = [];
   /** Notifications that it has no use for. */
   readonly told: { method: string; params?: any }[] = [];
   private readonly sessions = new Map<string, { server: LegacyServer; handle: Handle }>();
@@ -50,6 +56,8 @@ export class TestUpstream {
     if (kind !== 'websocket') return;
     this.http.on('upgrade', (request, socket, head) => {
       this.seen.push(request.headers);
+      if (!this.admits(request.headers))
+        return void socket.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n');
       this.sockets.handleUpgrade(request, socket, head, (client) => void this.serveSocket(client));
     });
   }
@@ -122,6 +130,7 @@ export class TestUpstream {
     this.seen.push(request.headers);
     this.httpMethods.push(request.method!);
     try {
+      if (!this.admits(request.headers)) return void response.writeHead(401).end();
       if (this.kind === 'websocket') return void response.writeHead(426).end();
       if (this.kind === 'modern') await toNodeHandler(this.modern)(request, response);
       else await (this.kind === 'sse' ? this.serveSse(request, response) : this.serveSessions(request, response));
@@ -202,8 +211,9 @@ export class TestUpstream {
       { capabilities: { tools: { listChanged: true }, ...this.capabilities } },
     );
     for (const [method, answer] of this.methods)
-      server.setRequestHandler(method as 'resources/read', ({ params }) => {
-        this.calls.push({ name: method, args: params });
+      server.setRequestHandler(method, { params: anyParams }, (given, { mcpReq: { inputResponses, envelope } }) => {
+        const params = { ...given, ...(inputResponses && { inputResponses }) };
+        this.calls.push({ name: method, args: params, declared: (envelope as any)?.[declaredKey] });
         return this.answered(
           () => answer(params),
           ({ code, message, data }) => ProtocolError.fromError(code, message, data),
@@ -211,7 +221,13 @@ export class TestUpstream {
       });
     server.setRequestHandler('tools/list', () => ({ tools: this.listed() }) as never);
     server.setRequestHandler('tools/call', ({ params }, { mcpReq }) =>
-      this.call(params, mcpReq.signal, ({ code, message, data }) => ProtocolError.fromError(code, message, data)),
+      this.call(
+        params,
+        mcpReq.signal,
+        ({ code, message, data }) => ProtocolError.fromError(code, message, data),
+        undefined,
+        (mcpReq.envelope as any)?.[declaredKey],
+      ),
     );
     return server;
   }
@@ -225,8 +241,9 @@ export class TestUpstream {
     signal: AbortSignal,
     refused: (refusal: Refusal) => Error,
     server?: LegacyServer,
+    declared?: unknown,
   ): Promise<never> {
-    this.calls.push({ name, args });
+    this.calls.push({ name, args, ...(declared !== undefined && { declared }) });
     return this.answered(() => {
       const known = this.tools.get(name);
       if (!known) throw new Refusal(-32602, `no tool ${name}`);

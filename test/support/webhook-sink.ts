@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
+import type { TestGateway } from './gateway.js';
 
 /** How one POST is answered. A number is a status. */
 export type Reply =
@@ -99,4 +100,14 @@ function parsed(text: string): unknown {
   } catch {
     return text;
   }
+}
+
+/** The next try of whatever waits, of all tasks or of one, is due now. The rows are locked as the product locks them: nobody ends in a deadlock. */
+export function hurry({ sql }: Pick<TestGateway, 'sql'>, taskId: string | null = null): Promise<unknown> {
+  return sql(
+    `update webhook_deliveries set next_at = now() where id in (
+       select id from webhook_deliveries where status = 'pending' and ($1::uuid is null or task_id = $1)
+       order by task_id, config_id, seq for update)`,
+    [taskId],
+  );
 }

@@ -16,8 +16,8 @@ export const taskDefects: readonly Defect[] = [
     file: 'tasks/task-lease.store',
     edits: [
       [
-        "where t.id = before.id and ${isDue} and ${isFree('$2')} and",
-        'where t.id = before.id and ${defect(isDue)} and',
+        "where t.id = before.id and ${isDueByKey} and ${isFree('$2')} and",
+        'where t.id = before.id and ${defect(isDueByKey)} and',
       ],
     ],
   },
@@ -98,7 +98,7 @@ export const taskDefects: readonly Defect[] = [
     file: 'tasks/task-writer',
     edits: [
       ['r.from_seq > 0 and t.seq = r.from_seq and t.lease_epoch = r.from_epoch', "${defect('r.from_seq > 0')}"],
-      ["and t.status_state in ('submitted', 'working', 'input-required', 'auth-required')", ''],
+      ["and ${textByKey('t.status_state')} in ('submitted', 'working', 'input-required', 'auth-required')", ''],
       [
         'where r.task_id in (select id from ok) returning',
         'where r.task_id in (select id from ok) on conflict do nothing returning',
