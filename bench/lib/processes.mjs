@@ -45,8 +45,6 @@ export async function startRialto(env = {}) {
       RIALTO_LOG_LEVEL: 'warn',
       RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
       RIALTO_RATE_LIMIT_ORG: '10000000',
-      RIALTO_MAX_OPEN_TASKS_PER_ORG: '1000000',
-      RIALTO_MAX_OPEN_TASKS: '1000000',
       A2A_SECRET: secret,
       ...env,
     },

@@ -4,12 +4,14 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { show, spread } from '../lib/load.mjs';
-import { json, root, start, startRialto } from '../lib/processes.mjs';
+import { cpuMicros, json, root, start, startRialto } from '../lib/processes.mjs';
 import { startPostgres, startRedis } from '../lib/services.mjs';
 
 const rounds = Number(process.env.ROUNDS ?? 5);
 const backends = (process.env.BACKENDS ?? 'redis,postgres').split(',');
-const tasks = 1_000;
+const tasks = 2_000;
+/** Working, the artifact, completed. */
+const perShot = 3 * tasks;
 
 const postgres = await startPostgres();
 const redis = backends.includes('redis') ? await startRedis() : undefined;
@@ -40,25 +42,20 @@ async function measure(backend) {
     await json(`${url}/api/webhooks/secrets`, { token, body: {} });
     const before = await received();
     for (let count = 0; count < tasks; count += 50) await Promise.all(Array.from({ length: 50 }, () => send(rialto)));
-    let perShot = 0;
-    for (let quiet = 0; quiet < 10; quiet++) {
-      const now = (await received()) - before;
-      if (now !== perShot) quiet = 0;
-      perShot = now;
-      await sleep(200);
-    }
+    while ((await received()) - before < perShot) await sleep(100);
     const ours = [];
     const bare = [];
     for (let round = 0; round < rounds; round++) {
       ours.push(await replay(rialto));
       bare.push(noop(backend === 'redis' ? redis.url : 'none', database));
     }
-    const ratios = ours.map((rate, index) => rate / bare[index]);
-    console.log(
-      `\nwebhooks, queue on ${backend}: ${rounds} rounds of about ${perShot} deliveries; median (least to most)`,
-    );
+    const ratios = ours.map(({ rate }, index) => rate / bare[index]);
+    console.log(`\nwebhooks, queue on ${backend}: ${rounds} rounds of ${perShot} deliveries; median (least to most)`);
     console.log(`  delivered to BullMQ's no-op add and process ${show(spread(ratios))}`);
-    console.log(`    Rialto ${show(spread(ours), 0)} a second    no-op ${show(spread(bare), 0)} a second`);
+    const of = (field) => show(spread(ours.map((shot) => shot[field])), 0);
+    console.log(
+      `    Rialto ${of('rate')} a second, ${of('cpu')} µs of CPU each    no-op ${show(spread(bare), 0)} a second`,
+    );
   } finally {
     await rialto.stop();
   }
@@ -73,7 +70,8 @@ function send({ url, token }) {
 }
 
 /** Everything once more, from the request to the last post. */
-async function replay({ url, token }) {
+async function replay({ url, token, pid }) {
+  const cpuBefore = cpuMicros(pid);
   const before = await received();
   const startedAt = performance.now();
   let count = 0;
@@ -87,7 +85,8 @@ async function replay({ url, token }) {
     if (!cursor) break;
   }
   while ((await received()) - before < count) await sleep(10);
-  return count / ((performance.now() - startedAt) / 1_000);
+  const rate = count / ((performance.now() - startedAt) / 1_000);
+  return { rate, cpu: (cpuMicros(pid) - cpuBefore) / count };
 }
 
 function noop(redisUrl, database) {
