@@ -123,44 +123,65 @@ describe('compileToolSchema', () => {
 
   it('abuse 32: both compilations run against a deadline', () => {
     const schema = properties('deadlines', { type: 'string', minLength: 1 });
-    expect(deadlines(() => check(schema, { deadlines: 1 }))).toEqual([250, 25]);
+    expect(deadlines(() => check(schema, { deadlines: 1 }))).toEqual([250, 250]);
     expect(deadlines(() => check(schema, { deadlines: 1 }))).toEqual([]);
   });
 
+  /** A time that stands still until it is moved; whatever runs to its deadline has worked all the while. */
+  const slowTime = () => {
+    const time = { now: 0, worked: 0, elapsed: () => time.now, workedMs: () => (time.worked += 1_000) };
+    return time;
+  };
+
   it('abuse 32: what ran out of time is refused at once for a minute, its other arguments too', () => {
-    let now = 0;
+    const time = slowTime();
     const twice = { properties: { next: { $ref: '#' } }, required: ['next'] };
-    const compiled = compileToolSchema(
-      { type: 'object', title: 'rest', anyOf: [twice, twice] },
-      { now: () => now, elapsed: () => now },
-    );
+    const compiled = compileToolSchema({ type: 'object', title: 'rest', anyOf: [twice, twice] }, time);
     if (!compiled.ok) throw new Error(compiled.reason);
     const late = [{ field: '', description: 'could not be checked in time' }];
     const batch = (): void => {
       for (let call = 0; call < 20; call++) expect(compiled.validate(nested(40 + call))).toEqual(late);
     };
     expect(deadlines(batch)).toEqual([25]);
-    now = 59_999;
+    time.now = 59_999;
     expect(deadlines(batch)).toEqual([]);
-    now = 60_000;
+    time.now = 60_000;
     expect(deadlines(batch)).toEqual([25]);
   });
 
   it('abuse 32: a schema that compiles too slowly is stopped, and refuses until it has rested', () => {
-    let now = 0;
+    const time = slowTime();
     const slow = Object.fromEntries(
       Array.from({ length: 900 }, (_, index) => [`p${index}`, { type: 'string', pattern: `^a{1,9}b${index}$` }]),
     );
-    const clock = { now: () => now, elapsed: () => now };
     const call = (): void => {
-      const compiled = compileToolSchema({ type: 'object', properties: slow }, clock);
+      const compiled = compileToolSchema({ type: 'object', properties: slow }, time);
       expect(compiled.ok && compiled.validate({ p1: 1 })).toMatchObject([
         { description: expect.stringMatching(/in time/) },
       ]);
     };
     expect(deadlines(() => [1, 2, 3].forEach(call))).toEqual([250]);
-    now = 60_000;
+    time.now = 60_000;
     expect(deadlines(call)).toEqual([250]);
+  });
+
+  it('a machine that gives its time to others condemns no schema', () => {
+    const real = Script.prototype.runInContext.bind(new Script('work()'));
+    const run = jest.spyOn(Script.prototype, 'runInContext');
+    const stalled = (): never => {
+      throw Object.assign(new Error('late'), { code: 'ERR_SCRIPT_EXECUTION_TIMEOUT' });
+    };
+    try {
+      run.mockImplementationOnce(stalled).mockImplementationOnce(stalled).mockImplementation(real);
+      const compiled = compileToolSchema(properties('stalled', { type: 'string' }), {
+        elapsed: () => 0,
+        workedMs: () => 0,
+      });
+      expect(compiled.ok && compiled.validate({ stalled: 'x' })).toEqual([]);
+      expect(run).toHaveBeenCalledTimes(3);
+    } finally {
+      run.mockRestore();
+    }
   });
 
   it('reads recursive schemas, which are honest most of the time', () => {
