@@ -3,7 +3,7 @@ import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import { questionsOf, toolResultOf } from '../continuations/tool-task.types.js';
 import type { Part } from '../protocol/a2a/model.js';
 import { decodeBridgeReply, toolOutput } from '../protocol/a2a/bridge-call.js';
-import { dialects } from '../protocol/a2a/dialect.js';
+import { dialects } from '../protocol/a2a/dialects.js';
 import { failedStates, interruptedStates, terminalStates, wordOf, type TaskState } from '../protocol/a2a/states.js';
 import { declaresTasks } from '../protocol/mcp/server-task.js';
 import { toolResult, type ToolResult } from '../protocol/mcp/tool-result.js';

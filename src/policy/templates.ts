@@ -1,4 +1,5 @@
 import type { Violation } from '../kernel/errors.js';
+import { trustLevels } from '../kernel/trust.js';
 import { cedarString, type Parsed } from './entity-literal.js';
 
 /** One input a template asks for; all of them are required. */
@@ -22,7 +23,6 @@ const agent = text('slug of the registered agent');
 const skill = text('id of the skill on its card');
 const group = text('name of the group');
 const server = text('id of the upstream MCP server');
-const trustLevels = ['untrusted', 'standard', 'trusted'];
 const skillOf = (raw: Rendered): string => `Skill::${cedarString(`${raw.agent}.${raw.skill}`)}`;
 const invoke = 'action == Action::"a2a_invoke"';
 const onTasks = ['task_read', 'task_cancel', 'task_subscribe', 'push_configure']
@@ -88,7 +88,7 @@ const catalogue: readonly (PolicyTemplate & { readonly write: Writer })[] = [
     inputs: { trustLevel: { type: 'choice', description: 'the lowest level to call', choices: trustLevels } },
     write: (_, raw) => {
       const enough = trustLevels
-        .slice(trustLevels.indexOf(raw.trustLevel ?? ''))
+        .slice(trustLevels.findIndex((level) => level === raw.trustLevel))
         .map(cedarString)
         .join(', ');
       return `forbid(principal, ${invoke}, resource) unless { [${enough}].contains(resource.agent.trustLevel) };`;

@@ -2,7 +2,7 @@ import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColu
 import type { AgentId, OrgId } from '../kernel/ids.js';
 import type { CardChange } from '../protocol/a2a/card.js';
 import type { Health } from './health.js';
-import type { TrustLevel } from './registry.types.js';
+import type { TrustLevel } from '../kernel/trust.js';
 
 /** An outside agent that an org registered, with its card as it was sent. */
 @Entity('agent_cards')

@@ -1,11 +1,9 @@
 import { z } from 'zod';
+import { trustLevels } from '../kernel/trust.js';
 import { framingHeaders, HeaderName, HeaderValue, Name } from '../platform/http/params.js';
 import type { NormalisedCard } from '../protocol/a2a/card.js';
 import type { AgentEntity } from './agent.entity.js';
 import { healths } from './health.js';
-
-const trustLevels = ['untrusted', 'standard', 'trusted'] as const;
-export type TrustLevel = (typeof trustLevels)[number];
 
 const reservedHeaders = new Set([...framingHeaders, 'a2a-version', 'traceparent']);
 

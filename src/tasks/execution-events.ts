@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { dialects } from '../protocol/a2a/dialect.js';
+import { dialects } from '../protocol/a2a/dialects.js';
 import type { Part } from '../protocol/a2a/model.js';
 
 /** What may be in one report. */

@@ -1,4 +1,4 @@
-import { dialects } from '../protocol/a2a/dialect.js';
+import { dialects } from '../protocol/a2a/dialects.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
 import type { PushFormat } from '../protocol/a2a/operations.js';
 import { runEvent } from '../protocol/a2a/run-event.js';

@@ -7,49 +7,18 @@ import { BufferedExchange, Lifeline, StreamedExchange, type Exchange } from './s
 import { requestHeaders } from './safe-headers.js';
 import { codingsOf, inflated } from './safe-inflate.js';
 import { nextHop, type Hop } from './safe-redirect.js';
+import type { SafeRequest, SafeResponse, SafeStream } from './safe-request.js';
 import { httpOf, openSafeSocket, type SafeSocketOptions } from './safe-socket.js';
 import { webFetch, type FetchLimits } from './safe-web-fetch.js';
 
 export type { OutboundPolicy } from './safe-connect.js';
+export type { SafeRequest, SafeResponse, SafeStream } from './safe-request.js';
 export type { FetchLimits } from './safe-web-fetch.js';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 type Method = (typeof methods)[number];
 
 const maxOrigins = 512;
-
-/** One outbound request. `deadlineMs` bounds all of it: waiting, connecting, every redirect and the body's last byte. */
-export interface SafeRequest {
-  method: string;
-  url: string;
-  headers?: Record<string, string>;
-  body?: string | Uint8Array;
-  deadlineMs: number;
-  /** Cap on the body, on the wire and inflated. */
-  maxBytes: number;
-  signal?: AbortSignal | readonly AbortSignal[];
-  /** Of what must not be done twice: who takes it, for counting. */
-  purpose?: 'agent' | 'service' | 'webhook';
-  /** GET and HEAD only; 0 by default: a 3xx is returned as it is, as is the last one when hops run out. */
-  redirects?: number;
-}
-
-export interface SafeResponse {
-  status: number;
-  /** Lower-case names; repeated headers joined by `, `. */
-  headers: Record<string, string>;
-  body: Buffer;
-  /** The URL that answered, after redirects. */
-  url: string;
-}
-
-export interface SafeStream {
-  status: number;
-  headers: Record<string, string>;
-  /** Throws a RialtoError when it breaks off; `destroy()` ends a body that nobody will read. */
-  body: AsyncIterable<Buffer> & { destroy(): void };
-  url: string;
-}
 
 function methodOf(request: SafeRequest): Method {
   const method = methods.find((known) => known === request.method);

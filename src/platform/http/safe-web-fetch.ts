@@ -1,5 +1,5 @@
 import { RialtoError } from '../../kernel/errors.js';
-import type { SafeFetch, SafeRequest, SafeStream } from './safe-fetch.js';
+import type { SafeRequest, SafeStream } from './safe-request.js';
 
 /** What an SDK's requests are held to. `headers` runs per request, just before it leaves, and wins over the SDK's own. */
 export interface FetchLimits {
@@ -9,6 +9,13 @@ export interface FetchLimits {
   purpose?: SafeRequest['purpose'];
   /** Is told the URL, so a credential can be kept to the origin it was given for (abuse 18). */
   headers?: (url: URL) => Promise<Record<string, string>> | Record<string, string>;
+}
+
+/** What the safe client can that `fetch` needs. */
+interface Client {
+  /** Throws `url_not_allowed`. */
+  check(url: string): unknown;
+  stream(request: SafeRequest): Promise<SafeStream>;
 }
 
 type Fetch = typeof globalThis.fetch;
@@ -108,7 +115,7 @@ function webResponse(answer: SafeStream, signal: AbortSignal | undefined): Respo
 }
 
 /** The safe client in the shape of `fetch`: streaming body, byte cap and total deadline, a 3xx returned as it is. */
-export function webFetch(client: SafeFetch, limits: FetchLimits): Fetch {
+export function webFetch(client: Client, limits: FetchLimits): Fetch {
   return async (input, init) => {
     const { url, method, headers, body, signal } = await outgoing(input, init);
     const signals = [limits.signal, signal].filter((each) => each !== undefined);

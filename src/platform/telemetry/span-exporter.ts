@@ -1,14 +1,8 @@
-import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags, type Attributes } from '@opentelemetry/api';
+import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import type { TraceContext } from '../../kernel/call-context.js';
-import type { Span } from './tracing.js';
-
-export interface SpanExporter {
-  start(name: string, parent: TraceContext | undefined, attributes: Attributes): Span;
-  close(): Promise<void>;
-}
+import type { SpanExporter } from './span.js';
 
 /** Spans to a collector in batches (OTLP over HTTP); the endpoint is the operator's own. */
 export function openSpanExporter(endpoint: string): SpanExporter {

@@ -1,13 +1,7 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { TraceContext } from '../../kernel/call-context.js';
 import { randomHex } from '../../kernel/ids.js';
-import type { SpanExporter } from './span-exporter.js';
-
-/** A span of ours: its id goes out with `traceparent`, whether or not spans are exported. */
-export interface Span {
-  readonly spanId: string;
-  end(error?: { code: string }): void;
-}
+import type { Span, SpanExporter } from './span.js';
 
 /** Spans by hand at the few places that matter; exported over OTLP when an endpoint is set. */
 export class Tracing {

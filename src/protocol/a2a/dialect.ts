@@ -1,8 +1,6 @@
 import type { Json, JsonObject } from '../../kernel/json.js';
 import type { A2aVersion, Message, StreamResponse, Task } from './model.js';
 import type { Decoded, Operation, OperationName, PushConfig, TaskPage } from './operations.js';
-import { v03 } from './v03/dialect.js';
-import { v1 } from './v1/dialect.js';
 
 /*
  * A dialect is how one version of A2A is written in JSON-RPC: pure functions between its words and the canonical ones. Services see
@@ -60,5 +58,3 @@ export interface Dialect {
   /** The `result` of one frame of a JSON-RPC stream, and the body of a push notification. */
   encodeEvent(event: StreamResponse): Json;
 }
-
-export const dialects = { '1.0': v1, '0.3': v03 } as const satisfies Record<A2aVersion, Dialect>;

@@ -5,7 +5,7 @@ import { A2AService } from '@a2a-js/sdk/server/grpc';
 import { RialtoError } from '../../kernel/errors.js';
 import { structOf } from '../protobuf/values.js';
 import { WireWriter } from '../protobuf/wire.js';
-import { dialects } from './dialect.js';
+import { dialects } from './dialects.js';
 import { grpcStatus } from './errors.js';
 import { grpcMethods, statusBytes, type GrpcMethod } from './grpc.js';
 import type { A2aVersion, AgentCard, Message, Part, Task } from './model.js';

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kernel/json.js';
 import type { BridgeReply, RemoteParts } from './bridge-reply.js';
-import { dialects } from './dialect.js';
+import { dialects } from './dialects.js';
 import type { Artifact, Part } from './model.js';
 
 /** Parts as a remote spelled them, v1.0 or older, as those of the model; one of a kind that nobody knows is kept as data. */
