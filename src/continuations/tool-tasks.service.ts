@@ -57,14 +57,14 @@ export class ToolTasks {
   ) {}
 
   /**
-   * Keeps the task of a call while its caller waits, as long as a call of its server may take: gives the result as the server gives it, or none
-   * with a task of ours that goes on, or waits for its caller. A caller that leaves ends it.
+   * Keeps the task of a call while its caller waits, for so many milliseconds and no longer than a call of its server may take: gives the
+   * result as the server gives it, or none with a task of ours that goes on, or waits for its caller. A caller that leaves meanwhile ends it.
    */
-  keeperOf(ctx: CallContext, call: KeptCall): ToolKeeper {
+  keeperOf(ctx: CallContext, call: KeptCall, waitMs: number): ToolKeeper {
     const keeper: { -readonly [Name in keyof ToolKeeper]: ToolKeeper[Name] } = {
       admit: () => this.adoption.requireRoom(ctx),
       take: async (first) => {
-        const task = await this.keep(ctx, call, first);
+        const task = await this.keep(ctx, call, first, waitMs);
         if (terminalStates.has(task.state)) return toolResultOf(task);
         keeper.goesOn = task;
         return {};
@@ -112,11 +112,11 @@ export class ToolTasks {
     await this.store.close(ours.id, task.taskId, 'completed');
   }
 
-  private async keep(ctx: CallContext, call: KeptCall, first: ServerTask): Promise<StoredTask> {
+  private async keep(ctx: CallContext, call: KeptCall, first: ServerTask, waitMs: number): Promise<StoredTask> {
     const { org, principal, signal } = ctx;
     const { id: server, serverId, timeoutMs } = call.target.server.row;
     const task = taskOf(call, first, ctx.peer?.capabilities);
-    const patience = patienceOf(timeoutMs, [signal]);
+    const patience = patienceOf(Math.min(timeoutMs, waitMs), [signal]);
     const remote = this.remoteOf(task, org.id, { view: unchanged, first, waiting: { ctx, signal: patience.signal } });
     const id = newId<TaskId>();
     const { followed, row } = this.updates.open(

@@ -17,17 +17,17 @@ export class ServerTools {
     private readonly tasks: ToolTasks,
   ) {}
 
-  /** By either name. Throws `denied`, `not_found`, and what the call throws. @param mayGoOn as a task of ours, which the caller can ask for again. */
+  /** By either name. Throws `denied`, `not_found`, and what the call throws. @param goesOnAfterMs as in CallOptions. */
   call(
     ctx: CallContext,
     entry: UpstreamEntry | undefined,
     { name, args }: ToolCall,
-    mayGoOn: boolean,
+    goesOnAfterMs: number | undefined,
   ): Promise<ToolOutcome> {
     const canonical = entry?.canonical ?? name;
     const serverId = entry?.target.server.row.serverId ?? serverOfName(name);
     const legacyAlias = name === canonical ? undefined : name;
-    return this.called(ctx, { target: entry?.target, canonical, serverId, legacyAlias, args }, name, mayGoOn);
+    return this.called(ctx, { target: entry?.target, canonical, serverId, legacyAlias, args }, name, goesOnAfterMs);
   }
 
   /** By the name that its server knows it by. Throws as `call` does. */
@@ -36,17 +36,23 @@ export class ServerTools {
     serverId: string,
     byName: ToolCatalogue['byName'],
     { name, args }: ToolCall,
-    mayGoOn: boolean,
+    goesOnAfterMs: number | undefined,
   ): Promise<ToolOutcome> {
     const canonical = upstreamName(serverId, name);
     const entry = byName.get(canonical);
     const target = entry?.kind === 'upstream' && entry.target.tool.name === name ? entry.target : undefined;
-    return this.called(ctx, { target, canonical, serverId, args }, name, mayGoOn);
+    return this.called(ctx, { target, canonical, serverId, args }, name, goesOnAfterMs);
   }
 
-  private async called(ctx: CallContext, call: UpstreamCall, name: string, mayGoOn: boolean): Promise<ToolOutcome> {
+  private async called(
+    ctx: CallContext,
+    call: UpstreamCall,
+    name: string,
+    goesOnAfterMs: number | undefined,
+  ): Promise<ToolOutcome> {
     const { target } = call;
-    const keeper = target && mayGoOn ? this.tasks.keeperOf(ctx, { ...call, target }) : undefined;
+    const mayGoOn = target && goesOnAfterMs !== undefined;
+    const keeper = mayGoOn ? this.tasks.keeperOf(ctx, { ...call, target }, goesOnAfterMs) : undefined;
     try {
       return outcomeOf(await this.calls.call(ctx, { ...call, tasks: keeper }), keeper);
     } catch (error) {

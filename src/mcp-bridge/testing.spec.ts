@@ -1,7 +1,8 @@
 import { Client } from '@modelcontextprotocol/client';
 import { InMemoryTransport, McpServer } from '@modelcontextprotocol/server';
 import { startStubAgent, type StubAgent } from '../../test/support/stub-agent.js';
-import { data, slow } from '../../test/support/stub-behaviours.js';
+import { data } from '../../test/support/stub-behaviours.js';
+import { hang } from '../../test/support/stub-hostile.js';
 import {
   buildA2ASkillTool,
   createInMemoryVerbBus,
@@ -102,13 +103,13 @@ describe('rialto/testing', () => {
     });
     afterEach(() => stub.close());
 
-    async function connected() {
+    async function connected(timeoutMs: number) {
       const server = new McpServer({ name: 'test', version: '1' });
       const agents = [
         { agentRow: { ...agentRow, agentUrl: stub.url }, card: { name: 'Vercel Ops', skills: [{ id: 'deploy' }] } },
       ];
       const register = () =>
-        registerA2AAgentsAsMcpTools(server, { agents, verbBus: createInMemoryVerbBus(), timeoutMs: 500 });
+        registerA2AAgentsAsMcpTools(server, { agents, verbBus: createInMemoryVerbBus(), timeoutMs });
       const first = register();
       const [near, far] = InMemoryTransport.createLinkedPair();
       await server.connect(near);
@@ -119,7 +120,7 @@ describe('rialto/testing', () => {
 
     it('RE-88, RE-44 skips by name the second time, and calls through', async () => {
       stub.set(data({ ok: true }));
-      const { client, register, first } = await connected();
+      const { client, register, first } = await connected(20_000);
       expect(first).toEqual({ registered: ['vercel_ops.deploy', 'a2a_vercel_ops_deploy'], skipped: [] });
       expect(register()).toEqual({ registered: [], skipped: ['vercel_ops.deploy', 'a2a_vercel_ops_deploy'] });
       const { tools } = await client.listTools();
@@ -130,8 +131,8 @@ describe('rialto/testing', () => {
     });
 
     it('RE-88 fails at timeoutMs', async () => {
-      stub.set(slow(20_000, data({})));
-      const { client } = await connected();
+      stub.set(hang);
+      const { client } = await connected(500);
       const started = performance.now();
       const failed = await client.callTool({ name: 'vercel_ops.deploy', arguments: {} }).then(
         (result) => result.isError === true,
@@ -139,7 +140,6 @@ describe('rialto/testing', () => {
       );
       expect(failed).toBe(true);
       expect(performance.now() - started).toBeGreaterThanOrEqual(490);
-      expect(performance.now() - started).toBeLessThan(10_000);
     });
   });
 });

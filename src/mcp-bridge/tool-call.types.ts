@@ -19,9 +19,14 @@ export interface ToolCall {
 export interface CallOptions {
   /** The one MCP server there is. */
   readonly only?: string;
-  /** A call of the tool of an MCP server may go on as a task of ours: its caller can ask for that again. */
-  readonly mayGoOn: boolean;
+  /** After so many milliseconds a call that its MCP server has a task for goes on as a task of ours. Absent: its caller could not ask for that. */
+  readonly goesOnAfterMs?: number;
 }
+
+/** Who takes a task in place of a result has it soon: it is durable, where a connection is not. */
+export const soonMs = 1_000;
+/** The official SDKs give up a request after a minute: who would ask with `task_status` hears of the task before. */
+export const beforeCallersLeaveMs = 50_000;
 
 /** What a call gave. */
 export interface ToolOutcome {

@@ -7,6 +7,7 @@ import { UpstreamTools } from '../upstreams/upstream-tools.service.js';
 import { isListed, ownerOf, type ToolEntry } from './tool-catalogue.js';
 import { ToolCatalogues } from './tool-catalogues.js';
 import { outcomeOf } from './server-tools.js';
+import { beforeCallersLeaveMs } from './tool-call.types.js';
 import { ToolsService } from './tools.service.js';
 import type { CalledTool, CallTool, ToolQuery, ToolView } from './tools.types.js';
 
@@ -52,11 +53,11 @@ export class ToolDesk {
     const known = byName.get(name);
     if (!known && (await this.servers.find(ctx, name)).length > 0) {
       let keeper: ToolKeeper | undefined;
-      const tasksOf = (call: KeptCall): ToolKeeper => (keeper = this.tasks.keeperOf(ctx, call));
+      const tasksOf = (call: KeptCall): ToolKeeper => (keeper = this.tasks.keeperOf(ctx, call, beforeCallersLeaveMs));
       const { target, result } = await this.servers.call(ctx, { tool: name, args: args, strategy, tasksOf });
       return { name: target.canonical, result: outcomeOf(result, keeper).result as JsonObject };
     }
-    const { result } = await this.tools.call(ctx, { name, args: args }, { mayGoOn: true });
+    const { result } = await this.tools.call(ctx, { name, args: args }, { goesOnAfterMs: beforeCallersLeaveMs });
     return { name: known?.canonical ?? name, result: result as JsonObject };
   }
 }

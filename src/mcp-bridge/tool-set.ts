@@ -6,7 +6,7 @@ import type { TaskHandle } from './mcp-task.js';
 import { McpTasks } from './mcp-tasks.service.js';
 import type { Peer } from '../kernel/peer.js';
 import type { Page } from './list-page.js';
-import type { ListOptions, ToolCall, ToolOutcome } from './tool-call.types.js';
+import { beforeCallersLeaveMs, soonMs, type ListOptions, type ToolCall, type ToolOutcome } from './tool-call.types.js';
 import { ToolsService } from './tools.service.js';
 
 /** All tools of an MCP client: those of agents of our own and of tasks first, then the skills of registered agents and the tools of MCP servers. */
@@ -34,11 +34,12 @@ export class ToolSet {
   ): Promise<ToolOutcome['result'] | TaskHandle> {
     const isOfAll = only === undefined;
     if (isOfAll && this.status.has(call.name)) return this.status.call(ctx, call);
-    const mayGoOn = takesTasks || (isOfAll && !isAskedByResults(ctx.peer));
+    const mayGoOn = isOfAll && !isAskedByResults(ctx.peer);
+    const goesOnAfterMs = takesTasks ? soonMs : mayGoOn ? beforeCallersLeaveMs : undefined;
     const { result, goesOnAs } =
       isOfAll && this.own.has(call.name)
         ? await this.own.call(ctx, call)
-        : await this.skills.call(ctx, call, { only, mayGoOn });
+        : await this.skills.call(ctx, call, { only, goesOnAfterMs });
     if (goesOnAs === undefined) return result;
     this.status.offer(ctx);
     return takesTasks ? this.tasks.handle(ctx, goesOnAs) : result;

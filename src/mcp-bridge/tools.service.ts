@@ -60,12 +60,12 @@ export class ToolsService {
    * Calls a tool by either name. The decision on its canonical name comes before everything else, so that a name that is
    * denied answers alike whether or not it exists (decisions: MCP). Throws RialtoError; bad arguments are a result.
    */
-  async call(ctx: CallContext, { name, args }: ToolCall, { only, mayGoOn }: CallOptions): Promise<ToolOutcome> {
+  async call(ctx: CallContext, { name, args }: ToolCall, { only, goesOnAfterMs }: CallOptions): Promise<ToolOutcome> {
     const { byName } = await this.catalogues.of(ctx);
-    if (only !== undefined) return this.servers.callOwn(ctx, only, byName, { name, args }, mayGoOn);
+    if (only !== undefined) return this.servers.callOwn(ctx, only, byName, { name, args }, goesOnAfterMs);
     const entry = byName.get(name);
     if (entry?.kind === 'upstream' || (!entry && namesServer(name)))
-      return this.servers.call(ctx, entry, { name, args }, mayGoOn);
+      return this.servers.call(ctx, entry, { name, args }, goesOnAfterMs);
     if (!entry)
       return this.verbs.around(invocation(ctx, name, undefined, args), () => Promise.reject(unknownTool(name)));
     const violations = violationsOf(entry, args);

@@ -105,6 +105,16 @@ describe('a tool that answers with a task of its server', () => {
     expect(server.calls).toHaveLength(4);
   });
 
+  it('who takes tasks has one soon, however long the server may take, and may leave', async () => {
+    await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 600_000 });
+    const before = server.cancels.length;
+    const mine = await begin();
+    server.look = () => done;
+    expect(await seen(mine)).toMatchObject({ status: 'completed', result });
+    expect(server.cancels).toHaveLength(before);
+    await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 400 });
+  });
+
   it('a result that says it is an error is one, and the task is completed', async () => {
     const failed = { content: [{ type: 'text', text: 'no paper' }], isError: true };
     server.look = after(1, { status: 'completed', result: failed });
