@@ -17,6 +17,8 @@ import { HeldCall, type Round } from './held-call.js';
 const lookMs = 1_000;
 /** For how long the outcome of a call is kept that came while its caller was away. */
 const keptMs = 300_000;
+/** Outcomes that are kept at once: each may be as large as a result may be. */
+const mostKept = 100;
 
 /** A call as its caller makes it, again with each answer. */
 export interface HeldRequest {
@@ -30,6 +32,8 @@ export interface HeldRequest {
 @Injectable()
 export class HeldCalls implements OnApplicationShutdown {
   private readonly held = new Map<string, HeldCall>();
+  /** Those that are over, which nobody has read yet, the oldest first. */
+  private readonly unread = new Set<string>();
   /** Letters that are worked on. */
   private readonly served = new Set<string>();
   /** By letter, who waits for what it comes to. */
@@ -51,7 +55,7 @@ export class HeldCalls implements OnApplicationShutdown {
   async begin(request: HeldRequest, run: ConstructorParameters<typeof HeldCall>[1]): Promise<JsonObject> {
     const call = new HeldCall(request.peer, run);
     this.held.set(call.id, call);
-    void call.ended.then(() => setTimeout(() => this.held.delete(call.id), keptMs).unref());
+    void call.ended.then(this.keeperOf(call.id));
     const round = await this.round(call, request);
     if ('questions' in round) this.listen(call);
     return this.answerOf(request, { id: call.id, holder: this.presence.id }, round);
@@ -84,12 +88,28 @@ export class HeldCalls implements OnApplicationShutdown {
     this.waiting.get(letterId)?.();
   }
 
+  /** Whoever waits for the outcome reads it before a timer is over; of the call it knows the id alone, or results would stay. */
+  private keeperOf(id: string): () => void {
+    const keep = (): void => {
+      if (!this.held.has(id)) return;
+      this.unread.add(id);
+      if (this.unread.size > mostKept) this.forget(this.unread.values().next().value!);
+      setTimeout(() => this.forget(id), keptMs).unref();
+    };
+    return () => void setImmediate(keep);
+  }
+
+  private forget(id: string): void {
+    this.held.delete(id);
+    this.unread.delete(id);
+  }
+
   private async round(call: HeldCall, { ctx, peer }: HeldRequest): Promise<Round> {
     const round = await call.next(peer, ctx.signal).catch((error: unknown) => {
-      this.held.delete(call.id);
+      this.forget(call.id);
       throw error;
     });
-    if ('result' in round) this.held.delete(call.id);
+    if ('result' in round) this.forget(call.id);
     return round;
   }
 
@@ -115,7 +135,7 @@ export class HeldCalls implements OnApplicationShutdown {
     const call = this.held.get(callId);
     call?.answer(answers);
     const outcome = call ? await call.next(nobody, undefined).then(asJson, errorJson) : errorJson(lost());
-    if (!('questions' in outcome)) this.held.delete(callId);
+    if (!('questions' in outcome)) this.forget(callId);
     await this.mail.settle(letterId, outcome);
     this.notices.tell(undefined, 'mcp.held-settled', { letterId });
   }

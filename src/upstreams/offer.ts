@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import { isJsonObject, storableText, type JsonObject } from '../kernel/json.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isDeeperThan } from '../protocol/mcp/schema-size.js';
 import { maxNesting } from './upstream-result.js';
@@ -109,7 +109,7 @@ function emptyWhereUnknown({ member, mayBeUnknown }: ListKind<unknown>): (thrown
 }
 
 function textUpTo(max: number, value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' && value.length <= max ? value : undefined;
+  return typeof value === 'string' && value !== '' && storableText(value, max) === value ? value : undefined;
 }
 
 function refused(message: string): RialtoError {

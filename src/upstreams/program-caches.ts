@@ -35,7 +35,7 @@ export class ProgramCaches implements OnApplicationShutdown {
   }
 }
 
-/** A program that was killed just now may write still; what it leaves is the operating system's to tidy. */
-function removed(folder: string): Promise<void> {
+/** A program that was killed just now may write still, or left what we may not touch: that is the operating system's to tidy. */
+export function removed(folder: string): Promise<void> {
   return rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
 }

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,6 +9,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject } from '../kernel/json.js';
 import { parseJson } from '../protocol/jsonrpc.js';
 import { LineSplitter } from './line-splitter.js';
+import { removed } from './program-caches.js';
 import { argvOf, environmentOf, type StdioCommand, type Wardens } from './stdio-command.js';
 
 const maxLine = 1_048_576;
@@ -29,6 +30,7 @@ export class StdioTransport implements Transport {
   private child?: ChildProcessWithoutNullStreams;
   private home?: string;
   private ending?: Promise<void>;
+  private tidied = Promise.resolve();
 
   constructor(
     private readonly command: StdioCommand,
@@ -74,7 +76,10 @@ export class StdioTransport implements Transport {
 
   private async end(): Promise<void> {
     const { child } = this;
-    if (!child || child.pid === undefined) return this.over();
+    if (!child || child.pid === undefined) {
+      this.over();
+      return this.tidied;
+    }
     const gone = isOver(child) ? Promise.resolve() : once(child, 'exit').then(() => undefined);
     child.stdin.end();
     if (!(await within(gone, politeMs))) {
@@ -84,6 +89,7 @@ export class StdioTransport implements Transport {
     this.signal('SIGKILL');
     await within(gone, sternMs);
     this.over();
+    await this.tidied;
   }
 
   private read(child: ChildProcessWithoutNullStreams): void {
@@ -134,10 +140,11 @@ export class StdioTransport implements Transport {
 
   /** Once. What it started may be there still, though it is gone itself. */
   private over(): void {
-    if (this.home === undefined) return;
-    this.signal('SIGKILL');
-    rmSync(this.home, { recursive: true, force: true });
+    const { home } = this;
+    if (home === undefined) return;
     this.home = undefined;
+    this.signal('SIGKILL');
+    this.tidied = removed(home);
     this.onclose?.();
   }
 }

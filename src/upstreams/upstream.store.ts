@@ -6,6 +6,7 @@ import type { OrgId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
 import type { Tx } from '../platform/database/tx.js';
 import { McpServerEntity } from './mcp-server.entity.js';
+import { nothingYet } from './offer.js';
 
 const changeLock = 7_262_917;
 /** Each is a line of every process that calls its tools. */
@@ -34,7 +35,9 @@ export class UpstreamStore {
   findUnread(limit: number): Promise<McpServerEntity[]> {
     return this.servers
       .createQueryBuilder('server')
-      .where(`server.source = 'config' and server.per_user <> 'required' and server.offer->>'protocolVersion' = ''`)
+      // As a text: looked into, one offer with a letter that PostgreSQL has no place for would end the search for all.
+      .where(`server.source = 'config' and server.per_user <> 'required' and server.offer::text = :nothingYet`)
+      .setParameters({ nothingYet: JSON.stringify(nothingYet) })
       .orderBy('server.id')
       .take(limit)
       .getMany();

@@ -85,6 +85,16 @@ describe('MCP servers that the operator has written down', () => {
     expect(JSON.stringify([all, rows, gateway!.log])).not.toContain('canary-declared');
   });
 
+  it('one that says what no row of ours can hold keeps nobody from reading the others', async () => {
+    const [bad, good] = [await upstream(), await upstream()];
+    bad.add('odd', () => ({ content: [] }), { description: 'a letter\u0000of none' });
+    await good.down();
+    await start({ ours: { bad: { url: bad.url }, good: { url: good.url } } });
+    await listed('bad__odd');
+    await good.listen();
+    await listed('good__echo');
+  });
+
   it('AN-97 the tools of the usual file are skills on the card that anyone may read, and can be asked for there', async () => {
     await start({ usual: { own: { command: process.execPath, args: [script] } }, ours: {} });
     await listed('own__echo');

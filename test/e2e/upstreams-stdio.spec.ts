@@ -71,6 +71,14 @@ describe('MCP servers that are programs', () => {
     expect(JSON.stringify(await gateway.sql('select * from mcp_servers'))).not.toContain('canary-env');
   });
 
+  it('one that leaves somebody who goes on writing in its folder ends like any other', async () => {
+    await register();
+    expect(await said('haunt')).toBe('haunted');
+    expect((await gateway.call('DELETE', '/api/mcp/servers/own')).status).toBe(204);
+    expect((await register()).status).toBe(201);
+    expect(await said('echo', { text: 'still here' })).toBe('still here');
+  });
+
   it('has a folder for what it downloads that stays from start to start, is of no other server, and goes with it', async () => {
     await register();
     await register({ id: 'other' });
@@ -173,11 +181,21 @@ describe('MCP servers that are programs', () => {
         return (await response.json()) as any;
       };
       await register();
-      const { pid } = JSON.parse((await rpc('own__environment')).result.content[0].text);
+      const { pid, cwd } = JSON.parse((await rpc('own__environment')).result.content[0].text);
       expect(isAlive(pid)).toBe(true);
       const napping = rpc('own__nap').catch(() => undefined);
-      await wait(200);
+      await eventually(
+        () => existsSync(join(cwd, 'napping')),
+        (does) => does,
+      );
       other.child.kill(signal);
+      if (signal === 'SIGTERM') {
+        await eventually(
+          () => fetch(`${at.url}/livez`).catch(() => undefined),
+          (answer) => answer === undefined,
+        );
+        writeFileSync(join(cwd, 'woken'), '');
+      }
       expect((await napping)?.result.content[0].text).toBe(signal === 'SIGTERM' ? 'rested' : undefined);
       expect((await other.ended).code).toBe(signal === 'SIGTERM' ? 0 : null);
       await gone(pid);
