@@ -2,6 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { Inject, Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { StdioCommand, Wardens } from './stdio-command.js';
 import type { Endpoint } from './upstream-places.js';
 
@@ -11,8 +12,14 @@ export class StdioCatalogue {
   readonly wardens: Wardens = { setpriv: isThere('/usr/bin/setpriv'), prlimit: isThere('/usr/bin/prlimit') };
   private readonly mayBeAny: boolean;
 
-  constructor(@Inject(SETTINGS) private readonly settings: Settings) {
-    this.mayBeAny = !settings.production || settings.RIALTO_STDIO_COMMANDS === 'any';
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    @Inject(LOGGER) log: Logger,
+  ) {
+    const isAny = settings.RIALTO_STDIO_COMMANDS === 'any';
+    this.mayBeAny = !settings.production || isAny;
+    if (settings.production && isAny)
+      log.warn('RIALTO_STDIO_COMMANDS=any: admins of every org start programs that can read what this gateway can');
   }
 
   /** Throws `unprocessable` for a program that may not be started so. */
