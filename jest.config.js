@@ -27,7 +27,8 @@ const withDatabase = {
 };
 
 export default {
-  testTimeout: 30_000,
+  // Nobody waits that long for anything: what goes by is the patience of a machine with other things to do.
+  testTimeout: 90_000,
   // Each worker may run two gateways, and each gateway has up to 25 connections to the one server.
   maxWorkers: 2,
   projects: [
@@ -38,6 +39,7 @@ export default {
     },
     { ...compiled, displayName: 'medium', testMatch: ['<rootDir>/test/medium/**/*.spec.ts'], ...withDatabase },
     { ...compiled, displayName: 'e2e', testMatch: ['<rootDir>/test/e2e/**/*.spec.ts'], ...withDatabase },
+    { ...compiled, displayName: 'batches', testMatch: ['<rootDir>/.cache/batches/*.spec.js'], ...withDatabase },
     {
       ...compiled,
       displayName: 'helm',

@@ -1,3 +1,4 @@
+import { endsByItself } from '../../test/support/busy.js';
 import type { Json, JsonObject } from '../kernel/json.js';
 import { fillTemplates } from './step-templates.js';
 
@@ -137,14 +138,12 @@ describe('RE-47 templates of a step', () => {
   });
 
   it('hostile texts cost no time', () => {
-    const began = performance.now();
     for (const text of [
-      '{{'.repeat(200_000),
-      `{{${'a.'.repeat(200_000)}}}`,
-      `{{${'[1]'.repeat(100_000)}}}`,
-      '{{a'.repeat(100_000),
+      '{{'.repeat(400_000),
+      `{{${'a.'.repeat(400_000)}}}`,
+      `{{${'[1]'.repeat(400_000)}}}`,
+      '{{a'.repeat(400_000),
     ])
-      fillTemplates(text, context);
-    expect(performance.now() - began).toBeLessThan(2_000);
+      endsByItself(() => void fillTemplates(text, context));
   });
 });

@@ -9,8 +9,6 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 import { never } from '../support/stub-behaviours.js';
 
-jest.setTimeout(120_000);
-
 describe('an org whose services never answer', () => {
   let gateway: TestGateway;
   const silent = createServer(() => undefined);

@@ -14,6 +14,7 @@ import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { GrpcCaller } from '../support/grpc-client.js';
 import { startProcess } from '../support/process.js';
+import { withoutTimers } from '../support/timers.js';
 
 const absent = '01900000-0000-7000-8000-000000000000';
 
@@ -132,10 +133,8 @@ describe('the gRPC services', () => {
     );
     expect(ids[0]).toBe(ids[1]);
     expect(await grpc.refused('sendMessage', send('other'), metadata(key))).toMatchObject({ code: 6 });
-    const started = Date.now();
     const waited = await grpc.call('sendMessage', send(), metadata({ 'x-a2a-timeout': '1' }, 'slow'));
     expect((waited.answer as any).payload.value.status.state).toBe(2);
-    expect(Date.now() - started).toBeLessThan(5_000);
     expect(await refusal({ 'x-a2a-timeout': '0' })).toMatchObject({ code: 3 });
   });
 
@@ -152,7 +151,7 @@ describe('the gRPC services', () => {
     expect(await first.next()).toMatchObject({ task: { id } });
     const behind = grpc.open('subscribeToTask', request, { metadata: { 'last-event-id': '1' } });
     expect(await behind.next()).toMatchObject({ statusUpdate: { taskId: id } });
-    const late = grpc.open('subscribeToTask', request, { options: { deadline: Date.now() + 400 } });
+    const late = grpc.open('subscribeToTask', request, { options: { deadline: Date.now() + 2_000 } });
     expect(await late.next()).toBeDefined();
     expect(await streams()).toBe(3);
     first.call.cancel();
@@ -218,7 +217,7 @@ describe('the gRPC server', () => {
     expect([ended.code, ended.stdout]).toEqual([0, expect.stringMatching(/^ {2}gRPC {5}127\.0\.0\.1:\d{4,5}$/m)]);
     await database.drop();
     rmSync(dataDir, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   it('is not bound by a worker, nor without a port', async () => {
     const worker = await startTestGateway({ GRPC_PORT: '0', RIALTO_ROLE: 'worker' });
@@ -260,14 +259,13 @@ describe('the gRPC server', () => {
       () => gateway.sql(`select from a2a_tasks where agent_name = 'post'`),
       (rows) => rows.length === 1,
     );
-    const started = Date.now();
-    const closed = gateway.close();
-    while (await stream.next());
-    expect(await stream.ended).toMatchObject({ code: status.UNAVAILABLE });
-    expect(Date.now() - started).toBeLessThan(4_000);
-    expect((await waiting).answer).toMatchObject({ payload: { value: { metadata: { partial: true } } } });
-    await closed;
-    expect(Date.now() - started).toBeLessThan(9_000);
+    await withoutTimers(4_000, async () => {
+      const closed = gateway.close();
+      while (await stream.next());
+      expect(await stream.ended).toMatchObject({ code: status.UNAVAILABLE });
+      expect((await waiting).answer).toMatchObject({ payload: { value: { metadata: { partial: true } } } });
+      await closed;
+    });
     grpc.close();
   });
 });

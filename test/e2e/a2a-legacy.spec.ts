@@ -12,7 +12,7 @@ describe('older callers', () => {
     gateway = await startTestGateway();
     await publish(gateway);
     await publish(gateway, { name: 'asks', executor: { kind: 'echo', ask: 'Which colour?' } });
-    await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 60_000 } });
+    await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });
     await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 500, chunks: 2 } });
     await gateway.call('PATCH', '/api/orgs/default', { defaultAgent: 'echo' });
   });

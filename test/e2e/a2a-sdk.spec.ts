@@ -33,7 +33,7 @@ describe('RI-01: the official client', () => {
       const agents: [string, object][] = [
         ['echo', { handle: `kofi${suffix}`, extendedCard: true, defaultInputModes: ['text/plain', 'application/*'] }],
         ['slow', { executor: { kind: 'echo', delayMs: 600, chunks: 3 } }],
-        ['asleep', { executor: { kind: 'echo', delayMs: 60_000 } }],
+        ['asleep', { executor: { kind: 'echo', delayMs: 600_000 } }],
         ['asks', { executor: { kind: 'echo', ask: 'Which colour?' } }],
       ];
       for (const [name, more] of agents) await publish(first, { name: `${name}${suffix}`, protocolVersions, ...more });

@@ -9,8 +9,9 @@ describe('tasks of a published agent', () => {
     gateway = await startTestGateway();
     await publish(gateway);
     await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 600, chunks: 3 } });
+    await publish(gateway, { name: 'slower', executor: { kind: 'echo', delayMs: 4_000, chunks: 3 } });
     await publish(gateway, { name: 'asks', executor: { kind: 'echo', ask: 'Which colour?' } });
-    await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 60_000 } });
+    await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });
   });
 
   afterAll(() => gateway.close());
@@ -175,10 +176,10 @@ describe('tasks of a published agent', () => {
       gateway,
       'SendStreamingMessage',
       { message: userMessage('a b c d e f') },
-      { agent: 'slow' },
+      { agent: 'slower' },
     );
     const { id } = (await stream.next())!.data.result.task;
-    const subscriber = await rpcStream(gateway, 'SubscribeToTask', { id }, { agent: 'slow' });
+    const subscriber = await rpcStream(gateway, 'SubscribeToTask', { id }, { agent: 'slower' });
     const snapshot = await subscriber.next();
     expect(snapshot!.data.result.task.id).toBe(id);
     const [rest, same] = await Promise.all([stream.rest(), subscriber.rest()]);
@@ -187,9 +188,9 @@ describe('tasks of a published agent', () => {
       gateway,
       'SubscribeToTask',
       { id },
-      { agent: 'slow', headers: { 'Last-Event-ID': '2' } },
+      { agent: 'slower', headers: { 'Last-Event-ID': '2' } },
     );
     expect((await late.rest()).map((frame) => frame.id)).toEqual([3, 4, 5, 6]);
-    expect((await rpcError(gateway, 'SubscribeToTask', { id }, { agent: 'slow' })).code).toBe(-32004);
+    expect((await rpcError(gateway, 'SubscribeToTask', { id }, { agent: 'slower' })).code).toBe(-32004);
   });
 });

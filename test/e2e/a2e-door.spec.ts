@@ -4,8 +4,6 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { library } from '../support/library.js';
 import { TestUpstream } from '../support/upstream.js';
 
-jest.setTimeout(60_000);
-
 describe('the A2E door', () => {
   let gateway: TestGateway;
   const open: TestUpstream[] = [];

@@ -8,8 +8,6 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startFixture } from '../support/mcp-fixture.js';
 import { TestUpstream, type UpstreamKind } from '../support/upstream.js';
 
-jest.setTimeout(60_000);
-
 const paris = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
 const anything = z.looseObject({});
 
@@ -123,16 +121,19 @@ describe('A2E on a WebSocket', () => {
     });
 
     it('a question is withdrawn when its call ends, and an answer to none is refused', async () => {
+      const one = await agent();
       await registered(
-        await started('websocket', (one) =>
-          one.add('leave', async (_args, _signal, server) => {
+        await started('websocket', (upstream) =>
+          upstream.add('leave', async (_args, _signal, server) => {
             void (server as any).request({ method: 'roots/list' }, anything).catch(() => undefined);
-            await new Promise((resolve) => setTimeout(resolve, 300));
+            await eventually(
+              () => one.asked,
+              ({ length }) => length > 0,
+            );
             return { content: [] };
           }),
         ),
       );
-      const one = await agent();
       await one.say('mcp/call_tool', { tool: 'own__leave' });
       const [push] = await pushed(one, 'notifications/cancelled');
       expect(push!.params.requestId).toBe(one.asked[0]!.id);

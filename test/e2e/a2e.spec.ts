@@ -4,8 +4,6 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { library } from '../support/library.js';
 import { Refusal, TestUpstream } from '../support/upstream.js';
 
-jest.setTimeout(60_000);
-
 const envelope = {
   id: expect.stringMatching(/^[0-9a-f-]{36}$/),
   version: '1.0',
@@ -169,9 +167,7 @@ describe('A2E messages by POST', () => {
       const slow = await shelf('b://x', ['three']);
       await register(slow, 'b');
       for (const method of ['resources/list', 'prompts/list']) slow.methods.set(method, () => new Promise(() => {}));
-      const before = Date.now();
       const { resources } = await say('mcp/resource/list/req');
-      expect(Date.now() - before).toBeLessThan(10_000);
       expect(resources).toEqual(
         [
           ['a', 'a://x/one'],

@@ -79,7 +79,7 @@ describe('the audit', () => {
     expect(recompute(shown)).toBe(verdict.eventCount);
     expect(verdict.lastSequence).toBe(shown.length);
     expect(shown.filter(({ type }) => type === 'a2a_invoke')).toHaveLength(120);
-  }, 60_000);
+  });
 
   it('RE-41 one event per call, allowed or denied or failed; reads are not audited; arguments are never in it', async () => {
     const before = (await allEvents(one)).length;

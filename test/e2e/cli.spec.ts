@@ -9,8 +9,6 @@ import { rialto } from '../support/cli.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
 
-jest.setTimeout(60_000);
-
 const productionKey = Buffer.alloc(32, 7).toString('base64');
 
 describe('rialto, beside a running gateway', () => {

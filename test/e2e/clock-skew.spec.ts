@@ -7,7 +7,6 @@ import type { GatewayProcess } from '../support/process.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
-jest.setTimeout(120_000);
 const skewMs = 600_000;
 const lifetimeMs = 300_000;
 const refreshSeconds = 300;

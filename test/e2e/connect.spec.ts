@@ -3,8 +3,6 @@ import { promisify } from 'node:util';
 import { snippetFor } from '../../src/cli/connect.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
-jest.setTimeout(60_000);
-
 /** What `rialto connect` prints, run as it is. */
 describe('a client that is connected by its snippet', () => {
   let gateway: TestGateway;

@@ -5,8 +5,6 @@ import type { GatewayProcess } from '../support/process.js';
 import { closeRemotes, continuationOf, quick, startRemote } from '../support/remote-work.js';
 import { data } from '../support/stub-behaviours.js';
 
-jest.setTimeout(60_000);
-
 describe('the call of a process that is killed', () => {
   let home: TestGateway;
   beforeAll(async () => {

@@ -5,8 +5,6 @@ import { closeRemotes, quick, startRemote, type Remote } from '../support/remote
 import { asyncTask, text } from '../support/stub-behaviours.js';
 import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
-jest.setTimeout(60_000);
-
 describe('a conversation thread, when processes are killed', () => {
   let home: TestGateway;
   let sink: WebhookSink;
@@ -46,7 +44,7 @@ describe('a conversation thread, when processes are killed', () => {
     );
 
   it('AN-75 kill -9 between send and receipt: it is sent again with the same mark, and not once more', async () => {
-    const remote = await startRemote(home, asyncTask(6, text('the answer')), { capabilities: { streaming: false } });
+    const remote = await startRemote(home, asyncTask(30, text('the answer')), { capabilities: { streaming: false } });
     sink.script(['hang'], true);
     const { body: answer } = await home.call('POST', '/api/a2a/invoke', body(remote));
     expect(answer.output).toMatchObject({ state: 'working' });

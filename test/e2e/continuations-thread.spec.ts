@@ -53,7 +53,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     'AN-75 what %s began is told once, with a mark, and then nothing of it is kept',
     async (step) => {
       const skills = [{ id: 'work', tags: [`threaded-${step}`] }];
-      const remote = await startRemote(gateway, asyncTask(8, text(`by ${step}`)), { skills });
+      const remote = await startRemote(gateway, asyncTask(30, text(`by ${step}`)), { skills });
       sink.script([{ status: 201, body: '{"id":"message-7"}' }], true);
       const templated = { ...thread, id: '{{to}}' };
       const wanted =
@@ -92,7 +92,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
   );
 
   it('AN-75 once there is a receipt it is never sent again, whatever dies behind it', async () => {
-    const remote = await startRemote(gateway, asyncTask(8, data({ n: 7 })));
+    const remote = await startRemote(gateway, asyncTask(30, data({ n: 7 })));
     await gateway.sql(
       `create function dies() returns trigger language plpgsql as $$ begin raise exception 'dies'; end $$`,
     );
@@ -189,7 +189,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
   });
 
   it('is told of failures and cancels, too', async () => {
-    const failing = await startRemote(gateway, asyncTask(8, failed('no luck with Bearer abcdefghijklmnop')));
+    const failing = await startRemote(gateway, asyncTask(30, failed('no luck with Bearer abcdefghijklmnop')));
     const { taskId } = await invoke(failing);
     const [told] = await arrived(answers);
     expect(told!.body).toMatchObject({
@@ -242,7 +242,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     expect(gateway.log.join('\n')).not.toContain(token);
     const { body } = await gateway.call('GET', `/api/a2a/continuations?taskId=${tried}`);
     expect(body.items[0].thread).toEqual({ status: 'dead', attempts: 7, lastError: 'exhausted: status_500' });
-  }, 40_000);
+  });
 
   it.each([
     ['invoke', { url: 'http://169.254.169.254/t' }, 422, 'url_not_allowed'],

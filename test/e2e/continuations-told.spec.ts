@@ -26,7 +26,7 @@ describe('a step that outlives its call is told to a webhook', () => {
     );
 
   it.each(['invoke', 'dispatch'] as const)('RI-40 the end of what %s began, in the words of runs', async (step) => {
-    const remote = await startRemote(gateway, asyncTask(8, text(`by ${step}`)), {
+    const remote = await startRemote(gateway, asyncTask(30, text(`by ${step}`)), {
       skills: [{ id: 'work', tags: [step] }],
     });
     const url = `${sink.url}/${step}?run={{run}}`;

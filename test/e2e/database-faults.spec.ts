@@ -3,8 +3,6 @@ import { eventually } from '../support/eventually.js';
 import { startFaultyDatabase, type FaultyDatabase } from '../support/faulty-database.js';
 import type { TestGateway } from '../support/gateway.js';
 
-jest.setTimeout(180_000);
-
 /** A server of its own whose line breaks, falls silent, or that may not write: what was answered is the truth (F22, F24, F25). */
 describe('a database that fails', () => {
   let database: FaultyDatabase;

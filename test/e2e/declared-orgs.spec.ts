@@ -3,8 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { signToken, startTestGateway, type TestGateway } from '../support/gateway.js';
 
-jest.setTimeout(60_000);
-
 describe('orgs of the configuration file', () => {
   const root = mkdtempSync(join(tmpdir(), 'rialto-declared-'));
   const file = join(root, 'rialto.config.json');

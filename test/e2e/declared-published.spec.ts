@@ -5,8 +5,6 @@ import { PublishedService } from '../../src/registry/published.service.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
-jest.setTimeout(60_000);
-
 const wellKnown = '/.well-known/agent-card.json';
 const root = mkdtempSync(join(tmpdir(), 'rialto-declared-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -5,8 +5,6 @@ import { join } from 'node:path';
 import { ended, startEntry } from '../support/cli.js';
 import { processesBelow } from '../support/process.js';
 
-jest.setTimeout(120_000);
-
 const readme = join(process.cwd(), 'README.md');
 const marked = /<!-- demo -->\n```text\n([\s\S]*?)\n```\n<!-- \/demo -->/;
 

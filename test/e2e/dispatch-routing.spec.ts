@@ -103,7 +103,7 @@ describe('routing: who is chosen', () => {
       for (const { chosen } of await Promise.all(eight)) if (chosen === 'good') good++;
     }
     expect(good).toBeGreaterThan(800);
-  }, 60_000);
+  });
 
   it('RE-72 an outcome of a dispatch is learnt', async () => {
     const learner = await agent('learner', 'learning');
@@ -187,7 +187,7 @@ describe('routing: who is chosen', () => {
       for (const { body } of refused)
         expect(body.excluded).toContainEqual({ agent: 'left', reason: 'it has 10 calls running, 10 are the most' });
       expect((await explained('rush')).candidates[0]).toMatchObject({ active: 0, successes: 10 });
-    }, 60_000);
+    });
 
     it('a place of a process that was killed is given back when its time is over', async () => {
       await agent('haunted', 'ghosts');

@@ -9,8 +9,6 @@ import { bareEnv } from '../support/cli.js';
 import { blocksOf, shows } from '../support/docs.js';
 import { startTestGateway } from '../support/gateway.js';
 
-jest.setTimeout(120_000);
-
 const root = process.cwd();
 const page = join(root, 'docs', 'publish-an-agent.md');
 const mark = '@@ next block @@';

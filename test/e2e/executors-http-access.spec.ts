@@ -49,7 +49,7 @@ describe('a service reports', () => {
   });
 
   it('and takes no report on work that is done here', async () => {
-    await publish(gateway, { name: 'sleeper', executor: { kind: 'echo', delayMs: 60_000 } });
+    await publish(gateway, { name: 'sleeper', executor: { kind: 'echo', delayMs: 600_000 } });
     const configuration = { returnImmediately: true };
     const { task } = await rpc(
       gateway,

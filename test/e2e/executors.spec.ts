@@ -11,8 +11,6 @@ import { startProcess } from '../support/process.js';
 import { startScenarioAgent } from '../support/scenario-agent.js';
 import { freePort } from '../support/services.js';
 
-jest.setTimeout(60_000);
-
 type Scenario = 'plain' | 'stream' | 'ask' | 'fail' | 'wait' | 'file' | 'long';
 
 /** An executor with whoever does its work, the same to all tests below. */

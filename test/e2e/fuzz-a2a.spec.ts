@@ -68,7 +68,7 @@ beforeAll(async () => {
     tasks: await Promise.all(Array.from({ length: slots }, (_, index) => freshTask(index))),
     urls: ['http://127.0.0.1:9/hook', `${target.url}/a2a/agents/echo`],
   };
-}, 120_000);
+});
 
 afterAll(async () => {
   await target.stop();

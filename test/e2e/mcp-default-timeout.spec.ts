@@ -11,7 +11,7 @@ describe('the timeout when nobody says another', () => {
       card: 'v03',
       name: 'Slow',
       skills: [{ id: 'work' }],
-      behaviour: slow(35_000, data({ late: true })),
+      behaviour: slow(33_000, data({ late: true })),
     });
     await gateway.call('POST', '/api/a2a/agents', { url: agent.url });
   });
@@ -20,12 +20,10 @@ describe('the timeout when nobody says another', () => {
     await gateway.close();
   });
 
-  it('RE-25 ends a call after 30 s', async () => {
+  it('RE-25 ends a call after 30 s, before an answer that comes at 33 s', async () => {
     const started = performance.now();
     const { error } = await gateway.rpc('tools/call', { name: 'slow.work', arguments: {} });
     expect(error.code).toBe(-32201);
-    const seconds = (performance.now() - started) / 1_000;
-    expect(seconds).toBeGreaterThanOrEqual(29.9);
-    expect(seconds).toBeLessThan(33);
-  }, 60_000);
+    expect((performance.now() - started) / 1_000).toBeGreaterThanOrEqual(29.9);
+  });
 });

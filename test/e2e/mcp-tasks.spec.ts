@@ -22,7 +22,7 @@ describe('MCP tasks', () => {
       A2A_CONTINUATION_RESCHEDULE_MS: '50',
     });
     agent = await startStubAgent({ card: 'v03', name: 'Slow', capabilities: { streaming: false } });
-    await gateway.call('POST', '/api/a2a/agents', { url: agent.url, timeoutMs: 300 });
+    await gateway.call('POST', '/api/a2a/agents', { url: agent.url, timeoutMs: 2_000 });
   });
   afterAll(async () => {
     await gateway.close();

@@ -4,8 +4,6 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startFixture } from '../support/mcp-fixture.js';
 import { Refusal, TestUpstream, type UpstreamKind } from '../support/upstream.js';
 
-jest.setTimeout(120_000);
-
 const text = (words: string) => ({ content: [{ type: 'text', text: words }] });
 const never = () => new Promise(() => undefined);
 const schemaOf = (...required: string[]) => ({
@@ -160,7 +158,7 @@ describe('an agent whose work is done by a tool of an MCP server', () => {
         message: { metadata: { errorCode: 'remote_transport' } },
       });
     await one.close();
-  }, 10_000);
+  });
 
   it('is decided as a call of the tool by whoever sent the message', async () => {
     const forbid = `forbid(principal == User::"eve", action == Action::"mcp_call", resource == Tool::"office__shout")

@@ -2,8 +2,6 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 import { TestUpstream } from '../support/upstream.js';
 
-jest.setTimeout(60_000);
-
 describe('tools for those who speak no MCP', () => {
   let gateway: TestGateway;
   let agent: StubAgent;

@@ -21,7 +21,7 @@ describe('the metrics', () => {
     gateway = await startTestGateway({ METRICS_PORT: String(await freePort()) });
     sink = await startWebhookSink();
     await publish(gateway);
-    await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 60_000 } });
+    await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });
   });
   afterAll(async () => {
     await sink.close();

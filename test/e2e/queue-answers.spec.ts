@@ -6,7 +6,6 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import type { GatewayProcess } from '../support/process.js';
 import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
-jest.setTimeout(120_000);
 const configuration = { returnImmediately: true };
 
 /** Processes that answer and are gone, on one database: what they said is kept by those who come after. */

@@ -12,7 +12,6 @@ import { isInstalled, startRedis, type PrivateRedis } from '../support/services.
 
 const tasks = 'task-execution';
 const queued = 'bull-traps';
-jest.setTimeout(90_000);
 
 /** A machine without redis-server has nothing to hold against it; where the suites run on Redis, there is one. */
 const { RIALTO_TEST_REDIS_URL: runsOnRedis } = process.env;

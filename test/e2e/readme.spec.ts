@@ -7,8 +7,6 @@ import { startWeatherAgent } from '../../src/demo/agents/weather-agent.js';
 import { bareEnv } from '../support/cli.js';
 import { startTestGateway, testSecret } from '../support/gateway.js';
 
-jest.setTimeout(60_000);
-
 const root = process.cwd();
 /** Shell blocks behind a comment `run`; what follows the colon must be part of what the block prints. */
 const blocks = [

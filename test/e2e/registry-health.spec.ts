@@ -64,7 +64,7 @@ describe('the health of agents', () => {
       (names) => names.includes('walker.work'),
     );
     await gateway.call('DELETE', `${path}/walker`);
-  }, 90_000);
+  });
 
   it('backs off from an agent that is gone, twice as long each time', async () => {
     const agent = await stub({ name: 'Gone' });
@@ -87,7 +87,7 @@ describe('the health of agents', () => {
     for (const [index, least] of [0.5, 2.2, 5].entries()) expect(waits[index]).toBeGreaterThan(least);
     expect(waits[2]).toBeLessThan(10);
     await gateway.call('DELETE', `${path}/${id}`);
-  }, 60_000);
+  });
 
   it('asks with the ETag it has, and a 304 keeps the agent seen and its rows unchanged', async () => {
     const agent = await stub({ name: 'Tagged' });
@@ -101,7 +101,7 @@ describe('the health of agents', () => {
     expect(later).toMatchObject({ health: 'healthy', updatedAt });
     expect((await gateway.call('GET', `${path}/${id}/changes`)).body.items).toEqual([]);
     await gateway.call('DELETE', `${path}/${id}`);
-  }, 40_000);
+  });
 
   it('RE-59 abuse 19: notices a changed card by itself, keeps the difference, and lists the new skill', async () => {
     const agent = await stub({ name: 'Rug', skills: [{ id: 'a', description: 'Reads.' }, { id: 'b' }] });
@@ -133,7 +133,7 @@ describe('the health of agents', () => {
     expect(kept).toHaveLength(50);
     expect(JSON.stringify(kept[0]).length).toBeLessThan(4_000);
     await gateway.call('DELETE', `${path}/${id}`);
-  }, 40_000);
+  });
 });
 
 describe('refetch', () => {
@@ -208,7 +208,7 @@ describe('agents of rialto.config.json', () => {
         (names) => names.join() === 'declared.work',
       );
     });
-  }, 60_000);
+  });
 
   it('are added, changed and removed as the file says, and left alone when it says the same', async () => {
     const [one, two] = [await stub({ name: 'One' }), await stub({ name: 'Two' })];
@@ -235,7 +235,7 @@ describe('agents of rialto.config.json', () => {
       expect(again.log.join('')).toContain('a declared agent was left out');
     });
     await restarted([], async () => expect(await list()).toEqual([]));
-  }, 90_000);
+  });
 
   it('are made once by processes that start at the same time', async () => {
     const agent = await stub({ name: 'Once' });
@@ -245,5 +245,5 @@ describe('agents of rialto.config.json', () => {
     expect(await list()).toMatchObject([{ slug: 'once' }]);
     expect(all.flatMap(({ log }) => log).join('')).not.toContain('left out');
     await Promise.all(all.map((each) => each.close()));
-  }, 60_000);
+  });
 });

@@ -6,14 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Client } from 'pg';
+import { eventually } from '../support/eventually.js';
 import { testSecret } from '../support/gateway.js';
 import { keepPostgres, type KeptPostgres } from '../support/keeper.js';
 import { processesBelow, startProcess, type Ended, type GatewayProcess } from '../support/process.js';
 import { freePort } from '../support/services.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 import { data, slow } from '../support/stub-behaviours.js';
-
-jest.setTimeout(90_000);
 
 const encryptionKey = randomBytes(32).toString('base64');
 const folders: string[] = [];
@@ -203,14 +202,19 @@ describe('a process on the embedded database', () => {
     const first = start(env);
     const url = await first.ready;
     const token = readFileSync(join(env.RIALTO_DATA_DIR, 'token'), 'utf8').trim();
-    const executor = { kind: 'echo', delayMs: 60_000 };
+    const executor = { kind: 'echo', delayMs: 600_000 };
     await postJson(`${url}/api/a2a/published`, token, { name: 'slow', description: 'x', executor, a2a_enabled: true });
     const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
     const sent = postJson(`${url}/a2a/agents/slow/message:send`, token, { message }).catch(() => undefined);
-    await wait(500);
+    const headers = { authorization: `Bearer ${token}` };
+    await eventually(
+      async () => (await fetch(`${url}/api/a2a/tasks`, { headers })).text(),
+      (tasks) => tasks.includes('"working"'),
+    );
     first.child.kill('SIGINT');
     first.child.kill('SIGINT'); // a terminal and npm send the same one twice
-    await wait(1_500);
+    await first.said('waiting for running tasks');
+    await wait(100);
     expect(first.child.exitCode).toBeNull();
     first.child.kill('SIGINT');
     expect(await first.ended).toMatchObject({
@@ -241,7 +245,7 @@ describe('a process on the embedded database', () => {
     ]);
 
     first.child.kill('SIGINT');
-    expect(await first.ended).toMatchObject({ code: 0, stderr: ['SIGINT: draining'] });
+    expectStopped(await first.ended, 'SIGINT');
     expect(processesBelow(dataDir)).toEqual([]);
     expect(readFileSync(join(dataDir, 'token'), 'utf8').trim()).toBe(token);
 
@@ -253,9 +257,16 @@ describe('a process on the embedded database', () => {
     const third = start(env);
     await expectKept(await third.ready, token);
     third.child.kill('SIGTERM');
-    expect(await third.ended).toMatchObject({ code: 0, stderr: ['SIGTERM: draining'] });
+    expectStopped(await third.ended, 'SIGTERM');
     expect(processesBelow(dataDir)).toEqual([]);
   });
+
+  /** It also says that it waits where the machine takes a second to stop it. */
+  function expectStopped({ code, stderr }: Ended, signal: string): void {
+    const [first, ...others] = stderr;
+    expect([code, first]).toEqual([0, `${signal}: draining`]);
+    expect(others.filter((line) => !line.startsWith('waiting for running tasks'))).toEqual([]);
+  }
 
   async function expectKept(url: string, token: string): Promise<void> {
     const response = await fetch(`${url}/api/orgs/kept`, { headers: { authorization: `Bearer ${token}` } });

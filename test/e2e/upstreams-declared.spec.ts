@@ -5,7 +5,6 @@ import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { TestUpstream } from '../support/upstream.js';
 
-jest.setTimeout(60_000);
 const script = join(process.cwd(), 'test', 'support', 'stdio-upstream.mjs');
 
 describe('MCP servers that the operator has written down', () => {

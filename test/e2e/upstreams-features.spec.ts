@@ -4,8 +4,6 @@ import { connectLegacySdk, connectSdk } from '../support/mcp-clients.js';
 import { library } from '../support/library.js';
 import { TestUpstream } from '../support/upstream.js';
 
-jest.setTimeout(60_000);
-
 describe('resources and prompts of MCP servers', () => {
   let gateway: TestGateway;
   const open: TestUpstream[] = [];

@@ -5,8 +5,6 @@ import { join } from 'node:path';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
-jest.setTimeout(120_000);
-
 type Reply = (id: unknown, response: ServerResponse) => void;
 const json = (response: ServerResponse, body: unknown): void =>
   void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));

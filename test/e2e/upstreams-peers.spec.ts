@@ -7,8 +7,6 @@ import { connectLegacySdk, modernRequest } from '../support/mcp-clients.js';
 import { startFixture } from '../support/mcp-fixture.js';
 import { TestUpstream } from '../support/upstream.js';
 
-jest.setTimeout(60_000);
-
 const anything = z.looseObject({});
 const everything = { sampling: {}, elicitation: { form: {} }, roots: {} };
 interface Options {

@@ -8,8 +8,6 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
-jest.setTimeout(60_000);
-
 const script = (server: string): string =>
   join(process.cwd(), 'node_modules', '@modelcontextprotocol', server, 'dist', 'index.js');
 const said = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };

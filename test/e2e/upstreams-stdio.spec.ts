@@ -5,7 +5,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
-jest.setTimeout(60_000);
 const script = join(process.cwd(), 'test', 'support', 'stdio-upstream.mjs');
 
 describe('MCP servers that are programs', () => {

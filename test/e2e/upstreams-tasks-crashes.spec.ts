@@ -5,8 +5,6 @@ import { modernRequest } from '../support/mcp-clients.js';
 import { askAgain, continuationOf, quick } from '../support/remote-work.js';
 import { done, result, TaskUpstream } from '../support/task-upstream.js';
 
-jest.setTimeout(60_000);
-
 describe('a task of a server whose process here is killed', () => {
   let home: TestGateway;
   let server: TaskUpstream;

@@ -5,8 +5,6 @@ import { modernRequest } from '../support/mcp-clients.js';
 import { continuationOf, quick } from '../support/remote-work.js';
 import { done, result, takingTasks, TaskUpstream, type Look } from '../support/task-upstream.js';
 
-jest.setTimeout(60_000);
-
 const form = {
   method: 'elicitation/create',
   params: { mode: 'form', message: 'Password?', requestedSchema: { type: 'object', properties: {} } },
@@ -19,7 +17,7 @@ describe('tasks of a server that means harm', () => {
   beforeAll(async () => {
     gateway = await startTestGateway(quick);
     server = await TaskUpstream.start();
-    await gateway.call('POST', '/api/mcp/servers', { id: 'far', url: server.url, timeoutMs: 400 });
+    await gateway.call('POST', '/api/mcp/servers', { id: 'far', url: server.url, timeoutMs: 2_000 });
     await publish(gateway, { name: 'worker', executor: { kind: 'mcp-tool', serverId: 'far', tool: 'work' } });
   });
   afterAll(async () => {

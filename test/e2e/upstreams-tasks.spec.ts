@@ -6,8 +6,6 @@ import { modernRequest } from '../support/mcp-clients.js';
 import { askAgain, continuationOf, quick } from '../support/remote-work.js';
 import { done, extension, result, takingTasks, TaskUpstream, type Look } from '../support/task-upstream.js';
 
-jest.setTimeout(60_000);
-
 const form = (name: string) => ({
   method: 'elicitation/create',
   params: {
@@ -25,7 +23,7 @@ describe('a tool that answers with a task of its server', () => {
   beforeAll(async () => {
     gateway = await startTestGateway(quick);
     server = await TaskUpstream.start();
-    const { status } = await gateway.call('POST', '/api/mcp/servers', { id: 'far', url: server.url, timeoutMs: 400 });
+    const { status } = await gateway.call('POST', '/api/mcp/servers', { id: 'far', url: server.url, timeoutMs: 2_000 });
     expect(status).toBe(201);
     await publish(gateway, { name: 'worker', executor: { kind: 'mcp-tool', serverId: 'far', tool: 'work' } });
   });
@@ -112,7 +110,7 @@ describe('a tool that answers with a task of its server', () => {
     server.look = () => done;
     expect(await seen(mine)).toMatchObject({ status: 'completed', result });
     expect(server.cancels).toHaveLength(before);
-    await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 400 });
+    await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 2_000 });
   });
 
   it('a result that says it is an error is one, and the task is completed', async () => {
@@ -202,7 +200,7 @@ describe('a tool that answers with a task of its server', () => {
       ([found]) => found?.status === 'completed',
     );
     expect((await viewOf(row.task_id)).state).toBe('canceled');
-    await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 400 });
+    await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 2_000 });
   });
 
   it('what the server asks is asked of the client, and its answer goes back as it is', async () => {
@@ -251,7 +249,7 @@ describe('a tool that answers with a task of its server', () => {
     expect(server.calls[0]!.declared).toMatchObject({ elicitation: { form: {} }, extensions: { [extension]: {} } });
     expect(server.updates[0].inputResponses).toMatchObject({ 'printer-1': { content: { printer: 'lp2' } } });
     await client.close();
-    await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 400 });
+    await gateway.call('PATCH', '/api/mcp/servers/far', { timeoutMs: 2_000 });
   });
 
   it('is not declared for a client that could not be asked, and a task that nobody takes is refused', async () => {

@@ -104,10 +104,11 @@ describe('push configurations', () => {
         const taskId = await waiting();
         await create(taskId, { id: 'a' });
         sink.script([reply]);
-        sink.delay(700);
+        const release = sink.hold();
         await answer(taskId);
         await posted(1);
         await create(taskId, { id: 'a', url: `${fresh.url}/new` });
+        release();
         await quiet(taskId);
         const ended = await gateway.sql('select status from webhook_deliveries where task_id = $1', [taskId]);
         expect(ended).toEqual(Array(3).fill({ status: 'delivered' }));

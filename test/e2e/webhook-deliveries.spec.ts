@@ -251,7 +251,7 @@ describe('the deliveries of an org', () => {
         .map(({ id }: any) => id),
     );
     expect((await gateway.call('POST', '/api/webhooks/deliveries/replay', {})).status).toBe(400);
-  }, 120_000);
+  });
 
   it('to who is gone are not delivered anew', async () => {
     sink.script([410]);

@@ -3,8 +3,6 @@ import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { hurry, startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
-jest.setTimeout(60_000);
-
 const stateOf = ({ body }: { body: any }): string | undefined => body.statusUpdate?.status.state;
 const deliveries = (gateway: TestGateway, taskId: string) =>
   gateway.sql('select status, attempts, last_error from webhook_deliveries where task_id = $1 order by seq', [taskId]);

@@ -5,8 +5,6 @@ import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
-jest.setTimeout(60_000);
-
 const hour = 3_600;
 /** Seconds from a try that failed to the next. */
 const slots = [5, 300, 1_800, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour];

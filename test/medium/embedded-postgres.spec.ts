@@ -135,7 +135,7 @@ describe('embedded PostgreSQL', () => {
     } finally {
       await Promise.all(owners.map((owner) => owner.stop()));
     }
-  }, 60_000);
+  });
 
   it('loses nothing committed when its owner is killed: the orphan is stopped and a new server started', async () => {
     useMadeFolder();

@@ -4,6 +4,7 @@ import { Deadline } from '../../src/a2a-client/deadline.js';
 import { bridgeEndpoint, type Endpoint } from '../../src/a2a-client/endpoint-choice.js';
 import type { HopHeaders } from '../../src/a2a-client/remote-hop.js';
 import { BridgeTransport } from '../../src/a2a-client/transports/bridge.transport.js';
+import type { Watch } from '../../src/a2a-client/transports/remote-wait.js';
 import { normaliseCard } from '../../src/protocol/a2a/card.js';
 import { toolOutput } from '../../src/protocol/a2a/bridge-call.js';
 import { client, closeAll, failure } from './outbound.js';
@@ -36,6 +37,7 @@ export interface BridgeCallOptions {
   headers?: HopHeaders;
   endpoint?: Endpoint;
   transport?: BridgeTransport;
+  watch?: Watch;
 }
 
 type Callee = { url: string; card: object };
@@ -52,7 +54,7 @@ export async function call(agent: Callee, options: BridgeCallOptions = {}) {
   const transport = options.transport ?? new BridgeTransport(client());
   const endpoint = options.endpoint ?? endpointOf(agent);
   const hop = { endpoint, headers, deadline: new Deadline(timeoutMs), signals: signal ? [signal] : [] };
-  return transport.call(hop, { skillId, args, sessionId: `a2a-x-${skillId}-s`, baseUrl: agent.url });
+  return transport.call(hop, { skillId, args, sessionId: `a2a-x-${skillId}-s`, baseUrl: agent.url }, options.watch);
 }
 
 export const output = async (agent: Callee, options?: BridgeCallOptions) => toolOutput(await call(agent, options));

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readlinkSync } from 'node:fs';
 import { entryArgs } from './entry.js';
+import { eventually } from './eventually.js';
 
 export interface Ended {
   readonly code: number | null;
@@ -16,6 +17,8 @@ export interface GatewayProcess {
   /** The address of the ready line. Rejects with what it wrote when it ends instead. */
   readonly ready: Promise<string>;
   readonly ended: Promise<Ended>;
+  /** Resolves once it has written this to standard error. */
+  said(text: string): Promise<unknown>;
 }
 
 export interface ProcessOptions {
@@ -51,7 +54,12 @@ export function startProcess(
     void ended.then((end) => reject(new Error(`it ended: ${JSON.stringify(end)}`)));
   });
   ready.catch(() => undefined);
-  return { child, ready, ended };
+  const said = (text: string): Promise<unknown> =>
+    eventually(
+      () => stderr,
+      (all) => all.includes(text),
+    );
+  return { child, ready, ended, said };
 }
 
 /** Processes that work in this folder or below it: what a killed or stopped gateway left running. Linux only. */

@@ -29,7 +29,7 @@ const open: StubAgent[] = [];
 export async function startRemote(
   gateway: TestGateway,
   behaviour: Behaviour,
-  { timeoutMs = 300, ...options }: StubAgentOptions & { timeoutMs?: number } = {},
+  { timeoutMs = 1_000, ...options }: StubAgentOptions & { timeoutMs?: number } = {},
 ): Promise<Remote> {
   const slug = `remote_${(count += 1)}`;
   const agent = await startStubAgent({ card: 'v03', name: `Remote ${count}`, behaviour, ...options });

@@ -36,6 +36,8 @@ export interface WebhookSink {
   connections(): number;
   /** Waits so long before each answer. */
   delay(ms: number): void;
+  /** Answers no post that comes from now on until what is returned is called. */
+  hold(): () => void;
   close(): Promise<void>;
 }
 
@@ -45,12 +47,14 @@ export async function startWebhookSink(): Promise<WebhookSink> {
   let replies: Reply[] = [];
   let usual: Reply = 200;
   let [open, most, delayMs] = [0, 0, 0];
+  let held: Promise<void> | undefined;
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     most = Math.max(most, ++open);
     response.once('close', () => open--);
     const text = await textOf(request);
     received.push({ path: request.url ?? '', headers: request.headers, text, body: parsed(text), at: Date.now() });
+    await held;
     if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
     send(response, replies.shift() ?? usual);
   };
@@ -69,6 +73,14 @@ export async function startWebhookSink(): Promise<WebhookSink> {
     mostAtOnce: () => most,
     connections: () => sockets.size,
     delay: (ms) => void (delayMs = ms),
+    hold: () => {
+      let release = (): void => undefined;
+      held = new Promise((resolve) => (release = resolve));
+      return () => {
+        held = undefined;
+        release();
+      };
+    },
     close: () => {
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => server.close(() => resolve()));
