@@ -11,8 +11,15 @@ import { blocksOf, shows } from './support/docs.js';
 const folder = join(__dirname, '..', 'docs');
 const file = join(folder, 'publish-an-agent.md');
 const marked = /<!-- errors -->\n[\s\S]*<!-- \/errors -->/;
-/** Meanings that only the management API has. */
-const elsewhere: readonly ErrorCode[] = ['slug_taken', 'card_invalid', 'policy_invalid', 'unprocessable', 'no_agent'];
+/** Meanings that only the management API has, or MCP. */
+const elsewhere: readonly ErrorCode[] = [
+  'slug_taken',
+  'card_invalid',
+  'policy_invalid',
+  'unprocessable',
+  'no_agent',
+  'header_mismatch',
+];
 
 function rowOf(code: ErrorCode): string {
   const row: ErrorRow = errorRows[code];

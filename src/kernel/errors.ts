@@ -24,6 +24,7 @@ export const errorCodes = {
   slug_taken: { title: 'Slug already taken', retryable: false, public: true },
   no_agent: { title: 'No agent can take this work', retryable: false, public: true },
   policy_invalid: { title: 'Policy is not valid', retryable: false, public: true },
+  header_mismatch: { title: 'The headers and the body disagree', retryable: false, public: true },
   credential_required: { title: 'A credential of your own is needed', retryable: false, public: true },
   credential_refused: { title: 'Your credential was refused', retryable: false, public: true },
   // A2A (v1.0 section 3.3.2)

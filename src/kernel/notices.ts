@@ -21,6 +21,7 @@ export const notices = {
   'upstream.credential-changed': z.object({ orgId: z.string(), serverId: z.string(), caller: z.string() }),
   'upstream.offer-changed': z.object({ orgId: z.string(), serverId: z.string(), caller: z.string() }),
   'mcp.session-ended': z.object({ orgId: z.string(), sessionId: z.string() }),
+  'mcp.roots-changed': z.object({ orgId: z.string(), sessionId: z.string() }),
   'mcp.subscribed': z.object({ orgId: z.string(), sessionId: z.string() }),
   'mcp.answered': z.object({ orgId: z.string(), questionId: z.string() }),
   'mcp.held-answered': z.object({ callId: z.string() }),

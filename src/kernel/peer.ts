@@ -16,6 +16,8 @@ export interface Peer {
   readonly logLevel?: string;
   /** By which it wants to hear of progress. */
   readonly progressToken?: string | number;
+  /** The headers of its request, by lower-case names, where its protocol has them agree with the arguments of a call. */
+  readonly headers?: Readonly<Record<string, string | string[] | undefined>>;
   /** Its answers to the questions of the result before: `inputResponses` and `requestState`. */
   readonly answers?: JsonObject;
   /** Asks its client on behalf of an MCP server, and throws what the client answers in place of a result. */

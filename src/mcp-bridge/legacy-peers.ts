@@ -4,6 +4,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
+import { Notices } from '../platform/bus/notices.js';
 import type { McpExchange } from './mcp-dispatch.js';
 import type { McpReply } from './mcp-reply.js';
 import { McpSessionStore, type McpSession } from './mcp-session.store.js';
@@ -25,6 +26,7 @@ export class LegacyPeers {
     private readonly questions: PeerQuestions,
     private readonly sessions: McpSessionStore,
     private readonly watches: ResourceWatches,
+    private readonly notices: Notices,
   ) {}
 
   /** Undefined for a client that reads no streams. */
@@ -60,6 +62,12 @@ export class LegacyPeers {
   /** An answer to something that was asked of the client. */
   answered(ctx: CallContext, session: McpSession, answer: JsonObject): Promise<void> {
     return this.questions.answered(ctx, session.id, answer);
+  }
+
+  /** Servers hear of it on the lines that they have for this client, in whichever process. */
+  rootsChanged({ org }: CallContext, { id, capabilities: { roots } }: McpSession): void {
+    if (isJsonObject(roots) && roots.listChanged === true)
+      this.notices.tell(undefined, 'mcp.roots-changed', { orgId: org.id, sessionId: id });
   }
 
   /** What changes a session itself: its log level, what it watches. Undefined for another method. Throws as ResourceWatches does. */

@@ -100,6 +100,11 @@ class McpListener implements OnModuleInit {
     this.legacy.streams.endSession(sessionId);
   }
 
+  @OnNotice('mcp.roots-changed')
+  rootsChanged({ orgId, sessionId }: Notice<'mcp.roots-changed'>): void {
+    this.calls.rootsChanged(orgId, sessionId);
+  }
+
   @OnNotice('mcp.call-cancelled')
   cancelled({ orgId, sessionId, requestId }: Notice<'mcp.call-cancelled'>): void {
     this.legacy.running.cancel(orgId, sessionId, requestId);

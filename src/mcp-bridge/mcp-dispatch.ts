@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import type { Peer } from '../kernel/peer.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { mcpError } from '../protocol/mcp/errors.js';
 import { errorResponse, jsonRpcCodes, parseRequest, type JsonRpcId, type JsonRpcRequest } from '../protocol/jsonrpc.js';
@@ -24,6 +25,8 @@ export interface McpExchange {
   readonly ctx: CallContext;
   readonly options: ListOptions;
   readonly face: Face;
+  /** Of a request of the 2026-07-28 revision. */
+  readonly headers?: Peer['headers'];
   /** The client takes a task in place of a result that is not there in time (2026-07-28 with the tasks extension). */
   readonly takesTasks?: boolean;
 }

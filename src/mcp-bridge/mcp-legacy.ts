@@ -191,6 +191,7 @@ export class LegacyMcp {
     if (message.kind === 'answer') return this.peers.answered(ctx, session, message.answer);
     if (message.kind !== 'notification') return;
     const { method, params } = message.request;
+    if (method === 'notifications/roots/list_changed') return this.peers.rootsChanged(ctx, session);
     if (method !== 'notifications/cancelled' || !isJsonObject(params)) return;
     const { requestId } = params;
     if (isRequestId(requestId)) this.running.cancelAnywhere(ctx.org.id, session.id, requestId);

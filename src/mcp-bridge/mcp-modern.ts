@@ -26,8 +26,8 @@ import { ResourceWatches } from './resource-watches.js';
 import { watchReader } from './unread-answers.js';
 
 const maxHandlers = 1_000;
-/** Its own HTTP status (specification 2026-07-28, MissingRequiredClientCapabilityError). */
-const missingCapability = -32_021;
+/** With an HTTP status of their own (specification 2026-07-28, HeaderMismatch and MissingRequiredClientCapabilityError). */
+const badRequests: readonly unknown[] = [-32_020, -32_021];
 /** Lists that may change, as the SDK names them. */
 export type ChangingList = 'tools' | 'resources' | 'prompts';
 
@@ -83,7 +83,7 @@ export class McpModern {
     const { progressToken } = params._meta as JsonObject;
     const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
     const respond = (relay: RelayProgress): Promise<McpResponse> => {
-      const peer = modernPeer(params, (told, more) => reply.notify(told, more), relay);
+      const peer = modernPeer(params, exchange.headers, (told, more) => reply.notify(told, more), relay);
       const within = { ...exchange, ctx: { ...exchange.ctx, peer }, takesTasks: mayTake(exchange, params) };
       const shape = (asked: string, text: string): string => modernResult(exchange.face, asked, text);
       return this.dispatch.respond(within, { id, method, params }, shape);
@@ -93,7 +93,7 @@ export class McpModern {
       notify,
       respond,
     );
-    reply.end(text, errorCode === missingCapability ? 400 : 200);
+    reply.end(text, badRequests.includes(errorCode) ? 400 : 200);
   }
 
   /** @param caller whose they are alone; absent: everybody's. */
@@ -168,7 +168,11 @@ export class McpModern {
         const progress = (more: JsonObject): void => notify('notifications/progress', more);
         try {
           const text = await withHeartbeat(token, progress, (relay) => {
-            const ctx = { ...exchange.ctx, signal: mcpReq.signal, peer: modernPeer(given, notify, relay) };
+            const ctx = {
+              ...exchange.ctx,
+              signal: mcpReq.signal,
+              peer: modernPeer(given, exchange.headers, notify, relay),
+            };
             const within = { ...exchange, ctx, takesTasks: mayTake(exchange, given) };
             return this.dispatch.result(within, { method, params: given });
           });

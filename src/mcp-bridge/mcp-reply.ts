@@ -41,7 +41,13 @@ export class McpReply {
 
   /** Sends a message ahead of the answer, as `notify` does. */
   say(message: object): void {
-    if (!this.streams || this.response.destroyed || this.response.writableLength > maxUnread) return;
+    if (
+      !this.streams ||
+      this.response.destroyed ||
+      this.response.writableEnded ||
+      this.response.writableLength > maxUnread
+    )
+      return;
     this.startStream();
     this.frame(JSON.stringify(message));
   }

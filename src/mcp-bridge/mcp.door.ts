@@ -113,7 +113,8 @@ export class McpDoor {
     const era = session === undefined ? eraOf(request.headers, body) : 'legacy';
     if (era !== 'legacy') {
       // In the 2026-07-28 revision the end of the connection is the cancellation.
-      const alive = { ...exchange, ctx: { ...exchange.ctx, signal: whenGone(response)() } };
+      const ctx = { ...exchange.ctx, signal: whenGone(response)() };
+      const alive = { ...exchange, ctx, headers: request.headers };
       if (era === 'hot') return this.modern.serveHot(alive, request, response, body as JsonObject);
       return this.modern.serve(alive, request, response, body);
     }

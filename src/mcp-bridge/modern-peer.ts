@@ -11,6 +11,7 @@ const logLevelKey = 'io.modelcontextprotocol/logLevel';
 /** A client of the 2026-07-28 revision as one request describes it: it is told on the request's stream, and asked by its result. */
 export function modernPeer(
   params: JsonObject,
+  headers: Peer['headers'],
   notify: (method: string, params: JsonObject) => void,
   relay: RelayProgress,
 ): Peer {
@@ -23,6 +24,7 @@ export function modernPeer(
     capabilities: askableOf(capabilities),
     ...(typeof logLevel === 'string' && { logLevel }),
     ...(isToken(progressToken) && { progressToken }),
+    headers,
     answers: answersIn(params),
     ask: () => Promise.reject(new RialtoError('unavailable', { message: 'this client is asked by results alone' })),
     tell: (method, told) => (method === 'notifications/progress' ? relay(told) : notify(method, told)),

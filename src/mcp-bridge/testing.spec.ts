@@ -1,8 +1,7 @@
 import { Client } from '@modelcontextprotocol/client';
 import { InMemoryTransport, McpServer } from '@modelcontextprotocol/server';
 import { startStubAgent, type StubAgent } from '../../test/support/stub-agent.js';
-import { data } from '../../test/support/stub-behaviours.js';
-import { hang } from '../../test/support/stub-hostile.js';
+import { data, slow } from '../../test/support/stub-behaviours.js';
 import {
   buildA2ASkillTool,
   createInMemoryVerbBus,
@@ -131,7 +130,7 @@ describe('rialto/testing', () => {
     });
 
     it('RE-88 fails at timeoutMs', async () => {
-      stub.set(hang);
+      stub.set(slow(10_000, data({}))); // before the limit of whom nobody gave one
       const { client } = await connected(500);
       const started = performance.now();
       const failed = await client.callTool({ name: 'vercel_ops.deploy', arguments: {} }).then(

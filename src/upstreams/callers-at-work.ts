@@ -8,7 +8,7 @@ const maxQuestions = 200;
 
 export interface CallersOptions {
   /** The one client whose calls the line serves; on a line of all nobody is asked anything. */
-  readonly owner?: Pick<Peer, 'capabilities'>;
+  readonly owner?: Pick<Peer, 'capabilities' | 'isPassing'>;
   readonly roots: readonly Root[];
   readonly isModern: () => boolean;
   /** The server asks more at once than anybody could answer. */
@@ -20,6 +20,8 @@ export class CallersAtWork {
   private readonly callers: (Peer | undefined)[] = [];
   private work = new AbortController();
   private questions = 0;
+  /** Questions that wait for a call. */
+  private readonly waiting = new Set<() => void>();
 
   constructor(private readonly options: CallersOptions) {}
 
@@ -33,6 +35,7 @@ export class CallersAtWork {
 
   async during<Result>(caller: Peer | undefined, call: () => Promise<Result>): Promise<Result> {
     this.callers.push(caller);
+    for (const wake of this.waiting) wake();
     try {
       return await call();
     } finally {
@@ -41,14 +44,21 @@ export class CallersAtWork {
     }
   }
 
-  /** Answers a question of the server; it ends with the last call that it may be for. Throws as `askPeer` does. */
+  /**
+   * Answers a question of the server; it ends with the last call that it may be for. That for roots is for none: they are those of the line's one
+   * client, and a server asks as soon as the line is open, or they changed. It goes by the next call, and need not be answered by its end.
+   * Throws as `askPeer` does.
+   */
   async asked(method: string, params: JsonObject, signal: AbortSignal): Promise<JsonObject> {
     const { owner, roots, onFlood } = this.options;
     const known = rootsAnswer(roots, method);
     if (known) return known;
     if (++this.questions > maxQuestions) onFlood();
     try {
-      return await askPeer(owner && this.hearer, method, params, AbortSignal.any([signal, this.work.signal]));
+      const isOfLine = owner && !owner.isPassing && method === 'roots/list';
+      if (isOfLine) await this.call(signal);
+      const until = isOfLine ? signal : AbortSignal.any([signal, this.work.signal]);
+      return await askPeer(owner && this.hearer, method, params, until);
     } finally {
       this.questions--;
     }
@@ -63,6 +73,20 @@ export class CallersAtWork {
   private get hearer(): Peer | undefined {
     if (this.options.owner) return this.callers.at(-1);
     return this.options.isModern() && this.callers.length === 1 ? this.callers[0] : undefined;
+  }
+
+  /** Comes when somebody can be asked, or nobody wants that any more. */
+  private async call(until: AbortSignal): Promise<void> {
+    while (!this.hearer && !until.aborted)
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          this.waiting.delete(wake);
+          until.removeEventListener('abort', wake);
+          resolve();
+        };
+        this.waiting.add(wake);
+        until.addEventListener('abort', wake);
+      });
   }
 
   private rest(): void {

@@ -32,12 +32,8 @@ class Refused extends Error {
   }
 }
 
-/** What we say that our callers can be asked for; who cannot is kept from it by `askPeer`. */
-const relayedCapabilities = {
-  sampling: {},
-  elicitation: { form: {}, url: {} },
-  roots: { listChanged: true },
-} as const;
+/** What we say that our callers can be asked for; who cannot is kept from it by `askPeer`. That roots changed is said on lines of single clients. */
+const relayedCapabilities = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} } as const;
 
 /** What a line declares. @param owner the one client whose calls it serves; absent: everybody's. */
 export function capabilitiesOf(owner: Pick<Peer, 'capabilities'> | undefined, roots: readonly Root[]): JsonObject {

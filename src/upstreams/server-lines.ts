@@ -1,5 +1,6 @@
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
+import { patienceOf, unless } from '../kernel/patience.js';
 import type { Peer } from '../kernel/peer.js';
 import type { UpstreamConnection } from './upstream-connection.js';
 import type { CallOptions } from './upstream-connection.types.js';
@@ -7,14 +8,15 @@ import type { CallOptions } from './upstream-connection.types.js';
 /** Of single clients, besides the one that everybody uses. */
 const mostOwn = 15;
 const idleOwnMs = 60_000;
+const sayMs = 5_000;
 
 export interface LineMaker {
-  /** @param peer the client of the 2025 era whose line it is; absent: everybody's, which tells of changes. */
+  /** @param peer the client of the 2025 era whose line it is; absent: everybody's. */
   make(peer?: Peer): UpstreamConnection;
   /** Whether one line more may be opened just now. */
   mayMake(): boolean;
-  /** Reads what the server has, on the line of all, and keeps it. */
-  read(): Promise<void>;
+  /** Reads what the server has, on the line of all, and keeps it; why that failed, if it did. */
+  read(): Promise<RialtoError | undefined>;
 }
 
 /**
@@ -26,8 +28,8 @@ export class ServerLines {
   /** By the keys of their clients. */
   private readonly own = new Map<string, UpstreamConnection>();
   private speaksLegacy?: boolean;
-  /** Since when the line of all is connected on which it was read what the server has. */
-  private readSince?: number;
+  /** Since when lines are connected that it was read for what the server has. */
+  private readonly readSince = new WeakMap<UpstreamConnection, number>();
 
   constructor(private readonly maker: LineMaker) {
     this.main = maker.make();
@@ -53,11 +55,11 @@ export class ServerLines {
     return this.main.era === 'legacy';
   }
 
-  /** Throws as UpstreamConnection.request does. */
+  /** Throws as UpstreamConnection.request does, and `unavailable` where it cannot be read what the server has by now. */
   async request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
-    const line = this.ownOf(options.peer);
-    if (!line) return this.byMain(method, params, options);
-    if (options.peer!.isPassing) return line.request(method, params, options);
+    const line = this.ownOf(options);
+    if (!line) return this.by(this.main, method, params, options);
+    if (options.peer!.isPassing) return this.by(line, method, params, options);
     try {
       await line.ready(options);
       this.speaksLegacy = true;
@@ -65,32 +67,44 @@ export class ServerLines {
       if (this.speaksLegacy || !isRefusal(thrown)) throw thrown;
       this.speaksLegacy = false;
       this.dropOwn(options.peer!.key);
-      return this.byMain(method, params, options);
+      return this.by(this.main, method, params, options);
     }
-    return line.request(method, params, options);
+    return this.by(line, method, params, options);
+  }
+
+  private by(line: UpstreamConnection, method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+    const { stillMay } = options;
+    const opened = stillMay && (() => this.readAgain(line, options, stillMay));
+    return line.request(method, params, { ...options, opened });
   }
 
   /** A server that was connected anew may be another: what it has is read before it is asked to do anything. */
-  private async byMain(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
-    const { stillMay } = options;
-    if (!stillMay) return this.main.request(method, params, options);
-    const opened = async (): Promise<void> => {
-      if (this.readSince !== undefined && this.readSince === this.main.connectedAt) return;
-      await this.main.ready(options);
-      const { connectedAt } = this.main;
-      if (this.readSince === connectedAt) return;
-      await this.maker.read();
-      this.readSince = connectedAt;
-      await stillMay();
-    };
-    await opened();
-    return this.main.request(method, params, { ...options, opened });
+  private async readAgain(
+    line: UpstreamConnection,
+    { timeoutMs, signal }: CallOptions,
+    stillMay: () => Promise<void>,
+  ): Promise<void> {
+    const { connectedAt } = line;
+    if (connectedAt !== undefined && this.readSince.get(line) === connectedAt) return;
+    const patience = patienceOf(timeoutMs, [signal]);
+    const late = (): RialtoError => new RialtoError(signal?.aborted ? 'canceled' : 'remote_timeout');
+    const failure = await unless(patience.signal, this.maker.read(), late).finally(patience.end);
+    if (failure) throw failure.code === 'unavailable' ? failure : unread(failure);
+    if (connectedAt !== undefined) this.readSince.set(line, connectedAt);
+    await stillMay();
   }
 
   /** By the line of its client where it has one. Throws as UpstreamConnection.notify does. */
   notify(method: string, params: JsonObject, options: CallOptions): Promise<void> {
     const line = this.own.get(options.peer?.key ?? '') ?? this.main;
     return line.notify(method, params, options);
+  }
+
+  /** Says so on the line of a client; one that is opened later says nothing of the time before. */
+  rootsChanged(key: string): void {
+    const line = this.own.get(key);
+    if (line?.status !== 'ready') return;
+    void line.notify('notifications/roots/list_changed', {}, { timeoutMs: sayMs }).catch(() => undefined);
   }
 
   /** Closes lines of single clients that nobody used for a while. True when there was any. */
@@ -108,19 +122,20 @@ export class ServerLines {
    * The line of a client of the 2025 era that can be asked, if its server speaks that too. Without room for one more it shares the one of
    * all, where nothing is asked.
    */
-  private ownOf(peer: Peer | undefined): UpstreamConnection | undefined {
+  private ownOf({ peer, caller }: CallOptions): UpstreamConnection | undefined {
     if (peer?.era !== 'legacy' || !peer.wantsAlone || this.speaksLegacy === false) return undefined;
-    const known = peer.isPassing ? this.idleLike(peer) : this.own.get(peer.key);
+    const kind = peer.isPassing ? `${kindOf(peer, caller)} ` : '';
+    const known = peer.isPassing ? this.idleLike(kind) : this.own.get(peer.key);
     if (known) return known;
     if (!this.hasRoom()) return undefined;
     const line = this.maker.make(peer);
-    this.own.set(peer.isPassing ? `${kindOf(peer)} ${peer.key}` : peer.key, line);
+    this.own.set(`${kind}${peer.key}`, line);
     return line;
   }
 
   /** One that served a passing client of the same kind, and serves nobody now. */
-  private idleLike(peer: Peer): UpstreamConnection | undefined {
-    for (const [key, line] of this.own) if (line.load === 0 && key.startsWith(`${kindOf(peer)} `)) return line;
+  private idleLike(kind: string): UpstreamConnection | undefined {
+    for (const [key, line] of this.own) if (line.load === 0 && key.startsWith(kind)) return line;
     return undefined;
   }
 
@@ -135,9 +150,18 @@ export class ServerLines {
   }
 }
 
-/** Clients whose lines are alike. */
-function kindOf({ capabilities, logLevel }: Peer): string {
-  return JSON.stringify([capabilities, logLevel]);
+/** Clients whose lines are alike: of one caller, for a server may keep with a session what that caller told it. */
+function kindOf({ capabilities, logLevel }: Peer, caller: string | undefined): string {
+  return JSON.stringify([caller, capabilities, logLevel]);
+}
+
+function unread(cause: RialtoError): RialtoError {
+  const message = 'what the MCP server has could not be read, so that nobody knows whether its tools changed';
+  return new RialtoError('unavailable', {
+    message,
+    data: cause.data?.server ? { server: cause.data.server } : undefined,
+    cause,
+  });
 }
 
 /** The server understood, and will not: no failure of the line. */

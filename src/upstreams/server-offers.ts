@@ -2,12 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
 import { AuditService } from '../audit/audit.service.js';
 import { systemClock } from '../kernel/clock.js';
+import { RialtoError } from '../kernel/errors.js';
 import { storableText } from '../kernel/json.js';
 import { writeRowsIn } from '../platform/database/row-writer.js';
 import { TxRunner, type Tx } from '../platform/database/tx.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
-import { approve, judge } from './tool-pins.js';
+import { approve, judge, type Pins } from './tool-pins.js';
 import type { UserCredential } from './upstream-places.js';
 import type { Addressed } from './upstream-pool.js';
 import { UpstreamStore } from './upstream.store.js';
@@ -18,6 +19,15 @@ import { UserCredentialStore } from './user-credential.store.js';
 const maxNamed = 50;
 
 type Place = Pick<McpServerEntity, 'id' | 'orgId'>;
+
+/** What came of a look. */
+export interface Kept {
+  readonly isNew: boolean;
+  /** Than those that are approved: the audit tells of it. */
+  readonly hasOtherTools: boolean;
+}
+
+const nothingNew: Kept = { isNew: false, hasOtherTools: false };
 
 /** Writes what servers have: whoever writes it holds back the tools whose definitions nobody approved, and says so in the same commit. */
 @Injectable()
@@ -32,41 +42,70 @@ export class ServerOffers {
 
   /** The row as it is now. Throws as UpstreamStore.update does. */
   async change(tx: Tx, place: Place, change: Partial<McpServerEntity>): Promise<McpServerEntity> {
+    return (await this.write(tx, place, change)).stored;
+  }
+
+  private async write(tx: Tx, place: Place, change: Partial<McpServerEntity>) {
     const before = await this.store.locked(tx, place);
     const { toolChanges = before.toolChanges, offer = before.offer } = change;
     const { found, ...pins } = judge({ ...before, toolChanges }, offer.tools, now());
     const stored = await this.store.update(tx, before, { ...change, ...pins });
     await this.report(tx, stored, found);
-    return stored;
+    return { stored, found };
   }
 
-  /** What a server has now, unless it is elsewhere since somebody asked it. False when nothing is new. Throws as `change` does. */
-  keep({ id, orgId, url, program }: Addressed, offer: Offer): Promise<boolean> {
+  /** What a server has now, unless it is elsewhere since somebody asked it. Throws as `change` does. */
+  keep({ id, orgId, url, program }: Addressed, offer: Offer): Promise<Kept> {
     return this.txs.run(async (tx) => {
       const row = await this.store.locked(tx, { id, orgId });
-      if (row.url !== url || !isDeepStrictEqual(row.program, program)) return false;
+      if (row.url !== url || !isDeepStrictEqual(row.program, program)) return nothingNew;
       // During an update of the gateway a process of the version before may have written it, and judged nothing.
       const isJudged = judge(row, offer.tools, now()).found.length === 0;
-      if (isJudged && JSON.stringify(row.offer) === JSON.stringify(offer)) return false;
-      await this.change(tx, row, { offer });
-      return true;
+      if (isJudged && JSON.stringify(row.offer) === JSON.stringify(offer)) return nothingNew;
+      const { found } = await this.write(tx, row, { offer });
+      return { isNew: true, hasOtherTools: found.length > 0 };
     });
   }
 
   /**
-   * What a server has now for a user, judged by what it had when the credential was given. False when nothing is new, the credential is
-   * another, or it is more than can be kept.
+   * What a server has now for a user, judged by what it had when the first credential was given; nothing where the credential is
+   * another. Throws `unprocessable` for more than can be kept.
    */
-  keepFor({ id, caller }: UserCredential, offer: Offer): Promise<boolean> {
+  keepFor({ id, caller }: UserCredential, offer: Offer): Promise<Kept> {
     return this.txs.run(async (tx) => {
-      const held = this.users.fits(offer) ? await this.users.locked(tx, id) : undefined;
-      if (!held || JSON.stringify(held.kept.offer) === JSON.stringify(offer)) return false;
+      this.users.requireFit(offer);
+      const held = await this.users.locked(tx, { id });
+      if (!held || JSON.stringify(held.kept.offer) === JSON.stringify(offer)) return nothingNew;
       const { kept, server } = held;
       const { found, ...pins } = judge({ ...server, ...kept }, offer.tools, now());
       await this.users.keepOffer(tx, id, { offer, ...pins });
       await this.report(tx, server, found, { caller });
-      return true;
+      return { isNew: true, hasOtherTools: found.length > 0 };
     });
+  }
+
+  /**
+   * What is approved and what waits for a caller who gives a credential: of the first all that it is offered is approved, of a later one
+   * what was offered before, also when that was taken back meanwhile.
+   */
+  async pinsFor(tx: Tx, whose: { server: string; caller: string }, offer: Offer): Promise<Pins> {
+    const former = await this.users.locked(tx, whose);
+    if (!former) return { approvedTools: [], quarantinedTools: [] };
+    const { kept, server } = former;
+    const { found, ...pins } = judge({ ...server, ...kept }, offer.tools, now());
+    await this.report(tx, server, found, { caller: whose.caller });
+    return pins;
+  }
+
+  /** Of what is offered for one credential: whose it is. Throws as `approve` does. */
+  async approveFor(tx: Tx, place: Place, id: string, wanted: ApproveTools['tools']): Promise<string> {
+    const { kept, server } = (await this.users.locked(tx, { id })) ?? {};
+    if (!kept || server?.id !== place.id) throw new RialtoError('not_found', { message: 'no such credential' });
+    const { approved, ...pins } = approve({ ...server, ...kept }, wanted);
+    const { offer, caller } = kept;
+    if (approved.length > 0) await this.users.keepOffer(tx, id, { offer, ...pins });
+    await this.reportApproved(tx, server, approved, { caller });
+    return caller;
   }
 
   /** Throws as `approve` of the pins does, and `not_found`. */
@@ -74,9 +113,19 @@ export class ServerOffers {
     const row = await this.store.locked(tx, place);
     const { approved, ...pins } = approve(row, wanted);
     if (approved.length === 0) return row;
-    const facts = { server: row.serverId, ...named(approved) };
-    await writeRowsIn(tx, this.audit.rowsOf(row.orgId, 'mcp.tools-approved', facts));
+    await this.reportApproved(tx, row, approved);
     return this.store.update(tx, row, pins);
+  }
+
+  private async reportApproved(
+    tx: Tx,
+    { orgId, serverId }: McpServerEntity,
+    approved: readonly ToolPin[],
+    whose: { caller?: string } = {},
+  ): Promise<void> {
+    if (approved.length === 0) return;
+    const facts = { server: serverId, ...whose, ...named(approved) };
+    await writeRowsIn(tx, this.audit.rowsOf(orgId, 'mcp.tools-approved', facts));
   }
 
   private async report(

@@ -8,7 +8,7 @@ import type { ApproveTools, OfferedTool, QuarantinedTool, ToolPin } from './upst
 /** Twice what a server may offer. None is forgotten to make room: a server could wash its changes through names that it never uses again. */
 const maxPins = 4_000;
 
-type Pins = Pick<McpServerEntity, 'approvedTools' | 'quarantinedTools'>;
+export type Pins = Pick<McpServerEntity, 'approvedTools' | 'quarantinedTools'>;
 type Pinned = Pins & Pick<McpServerEntity, 'offer' | 'toolChanges' | 'toolAllowList'>;
 
 /** A tool that is not what it was: what it was, if it was anything, and whether it is held. */
@@ -42,7 +42,9 @@ export function judge(before: Pinned, tools: readonly OfferedTool[], at: string)
     const isKnown = now.hash === now.approvedHash;
     const wait = waiting.get(now.name);
     const quarantined = !isKnown && !mayPass(now.name);
-    if (!isKnown && !wait && known.size > 0) found.push({ ...now, quarantined });
+    // Names without end are held, and told of no more.
+    const isBeyond = now.approvedHash === null && approved.size >= maxPins;
+    if (!isKnown && !wait && !isBeyond && known.size > 0) found.push({ ...now, quarantined });
     if (!quarantined) approved.set(now.name, now.hash);
     else held.push(wait?.hash === now.hash ? wait : { ...now, since: at });
   }
@@ -76,8 +78,8 @@ export function approve(row: Pinned, wanted: ApproveTools['tools']): Pins & { ap
   };
 }
 
-/** While no pin was written, what was stored is what was approved. */
-function pinsOf({ approvedTools, offer }: Pinned): readonly ToolPin[] {
+/** What is approved: while no pin was written, what was stored. Pure. */
+export function pinsOf({ approvedTools, offer }: Pick<Pinned, 'approvedTools' | 'offer'>): readonly ToolPin[] {
   return approvedTools.length > 0
     ? approvedTools
     : offer.tools.map((tool) => ({ name: tool.name, hash: hashOf(tool) }));

@@ -1,12 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
+import { callerOf, type CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
-import { isJsonObject, type JsonObject } from '../kernel/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
 import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
 import { HeldCalls, type HeldRequest } from './held-calls.service.js';
 import { changedToolsWait } from '../policy/policy.types.js';
 import { ToolLimits } from '../policy/tool-limits.service.js';
+import { headersFor, paramHeadersOf, wrongHeader } from '../protocol/mcp/param-headers.js';
 import { asksFirst, questionsOf } from './peer-talk.js';
 import { mayRead, ownerOfUri } from './registered-server.js';
 import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
@@ -50,6 +51,8 @@ interface Question {
   readonly method: string;
   readonly params: JsonObject;
   readonly tasks?: TaskTaker;
+  /** Of the tool that is called. */
+  readonly inputSchema?: Json;
 }
 
 /** Tools, resources, prompts and completions of MCP servers: decided first, then answered as their server answers. */
@@ -66,13 +69,14 @@ export class UpstreamCalls {
 
   /**
    * Throws `denied`, `tool_changed`, `not_found` for a name that means nothing, `credential_required` and `credential_refused` where a
-   * server knows each of its callers, and what UpstreamConnection.request throws.
+   * server knows each of its callers, `header_mismatch`, and what UpstreamConnection.request throws.
    */
   async call(ctx: CallContext, { target, args, tasks, ...asked }: UpstreamCall): Promise<JsonObject> {
     const decided = decidedOn(ctx, 'mcp_call', 'Tool', asked, args);
     const params = { name: target?.tool.name ?? '', arguments: args };
     try {
-      return await this.ask(decided, target?.server, 'tool', 'tools/call', params, tasks);
+      const more = { tasks, inputSchema: target?.tool.inputSchema };
+      return await this.ask(decided, target?.server, 'tool', 'tools/call', params, more);
     } catch (error) {
       throw asHeldBack(error, target);
     }
@@ -153,6 +157,11 @@ export class UpstreamCalls {
     );
   }
 
+  /** Tells servers, on the lines that they have here for the calls of one client. @param key of that client, as Peer has it. */
+  rootsChanged(orgId: string, key: string): void {
+    this.pool.rootsChanged(orgId, key);
+  }
+
   /** Throws as `call` does. */
   prompt(ctx: CallContext, { target, ...asked }: PromptCall, args: JsonObject | undefined): Promise<JsonObject> {
     const decided = decidedOn(ctx, 'mcp_prompt', 'Prompt', asked, args);
@@ -186,13 +195,13 @@ export class UpstreamCalls {
     kind: ResultKind,
     method: string,
     params: JsonObject,
-    tasks?: TaskTaker,
+    more: Pick<Question, 'tasks' | 'inputSchema'> = {},
   ): Promise<JsonObject> {
     const { ctx, resource } = decided;
     return this.verbs.around(decided, async () => {
       if (!server) throw await this.absent(ctx, resource.parent, kind);
       return this.lines.use(ctx, server.row, (lines) =>
-        this.asked(decided, { server, lines, kind, method, params, tasks }),
+        this.asked(decided, { ...more, server, lines, kind, method, params }),
       );
     });
   }
@@ -207,17 +216,20 @@ export class UpstreamCalls {
 
   private async asked(
     decided: VerbCall,
-    { server, lines, kind, method, params, tasks }: Question,
+    { server, lines, kind, method, params, tasks, inputSchema }: Question,
   ): Promise<JsonObject> {
-    const { ctx } = decided;
+    const { ctx, args = {} } = decided;
     const { serverId, timeoutMs } = server.row;
+    const inHeaders = paramHeadersOf(inputSchema);
+    requireHeaders(ctx.peer, inHeaders, args);
+    const headers = headersFor(inHeaders, args);
     const taker = tasks && mayAnswerByTask(server) ? tasks : undefined;
     taker?.admit();
     const capabilities = taker && withTasks(ctx.peer?.capabilities);
     const stillMay = kind === 'tool' ? () => this.requireStill(decided) : undefined;
     const run = (peer: Peer | undefined, signal: AbortSignal | undefined): Promise<JsonObject> => {
-      const asked = { timeoutMs, signal, peer: this.decidedPeer(ctx, serverId, peer), capabilities, stillMay };
-      return lines.request(method, params, asked);
+      const whose = { peer: this.decidedPeer(ctx, serverId, peer), caller: callerOf(ctx.principal) };
+      return lines.request(method, params, { timeoutMs, signal, ...whose, capabilities, headers, stillMay });
     };
     const request = ctx.peer?.era === 'modern' ? { ctx, peer: ctx.peer, method, params } : undefined;
     let held = request && (await this.held.resume(request));
@@ -297,10 +309,20 @@ function asHeldBack(thrown: unknown, target: UpstreamTool | undefined): unknown 
   return heldBack({ ...thrown.data, ...target?.quarantine }, thrown);
 }
 
+/** Who routed the call by its headers must not have been told something else than the server is. Throws `header_mismatch`. */
+function requireHeaders(peer: Peer | undefined, inHeaders: ReturnType<typeof paramHeadersOf>, args: JsonObject): void {
+  const wrong = peer?.headers && wrongHeader(inHeaders, args, peer.headers);
+  if (wrong)
+    throw new RialtoError('header_mismatch', {
+      message: `the headers and the body of the request disagree: ${wrong.header} ${wrong.problem}`,
+      data: { mismatch: wrong },
+    });
+}
+
 function heldBack(data: JsonObject, cause?: unknown): RialtoError {
   return new RialtoError('tool_changed', {
     message: 'the MCP server changed the definition of this tool, which waits for approval',
-    hint: 'GET /api/mcp/tools?quarantined=true shows it; an admin approves it with POST /api/mcp/servers/{id}/approve, a user who has a credential there by giving it anew',
+    hint: 'GET /api/mcp/tools?quarantined=true shows it; an admin approves it with POST /api/mcp/servers/{id}/approve, and for one user with POST …/{id}/credentials/{credentialId}/approve',
     data,
     cause,
   });

@@ -8,6 +8,9 @@ class Line implements Transport {
   onclose?: () => void;
   onmessage?: (message: JSONRPCMessage) => void;
   readonly heard: string[] = [];
+  /** The server forgot the session: each call is refused as one of the refusals is called. */
+  refusals?: (() => void)[];
+  isClosed = false;
 
   constructor(private readonly isMute = false) {}
 
@@ -18,6 +21,10 @@ class Line implements Transport {
   send(message: JSONRPCMessage): Promise<void> {
     const { id, method } = message as { id?: number; method: string };
     this.heard.push(method);
+    if (this.refusals && method === 'any') {
+      const gone = Object.assign(new Error('no such session'), { status: 404 });
+      return new Promise((_, reject) => this.refusals!.push(() => reject(gone)));
+    }
     const result = {
       protocolVersion: '2025-11-25',
       capabilities: { tools: {} },
@@ -30,6 +37,7 @@ class Line implements Transport {
   }
 
   close(): Promise<void> {
+    this.isClosed = true;
     this.onclose?.();
     return Promise.resolve();
   }
@@ -134,6 +142,24 @@ describe('a line to an MCP server', () => {
     await wait(times.pauseMs() + 100);
     elapsed.mockRestore();
     expect([lines.length, one.status]).toEqual([2, 'ready']);
+  });
+
+  it('sends each call anew that a server refused, for it forgot the session, and loses none to the refusal of another', async () => {
+    const one = connection();
+    await ask(one);
+    const [line] = lines;
+    const refusals = (line!.refusals = []) as (() => void)[];
+    const calls = [ask(one), ask(one), ask(one)];
+    while (refusals.length < calls.length) await wait(1);
+    refusals[0]!();
+    await calls[0];
+    expect([lines.length, line!.isClosed]).toEqual([2, false]);
+    refusals[1]!();
+    await calls[1];
+    const last = calls[2]!.finally(() => expect(line!.isClosed).toBe(true));
+    refusals[2]!();
+    await last;
+    expect(lines.map(({ heard }) => heard.filter((method) => method === 'any').length)).toEqual([4, 3]);
   });
 
   it('is looked over once for all that a server says of its changes', async () => {

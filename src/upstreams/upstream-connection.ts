@@ -7,6 +7,8 @@ import { VERSION } from '../platform/telemetry/version.js';
 import { pauseAfter } from './backoff.js';
 import { anything } from './anything.js';
 import { CallersAtWork } from './callers-at-work.js';
+import { ChangeLooks } from './change-looks.js';
+import { ClientsAtWork } from './clients-at-work.js';
 import { keepOrder } from './message-order.js';
 import { readOffers } from './offer.js';
 import { capabilitiesOf, envelopeOf, inRounds, isMoreTalkative, offering, tellProgress } from './peer-talk.js';
@@ -20,16 +22,8 @@ import type { Offer, Root, UpstreamStatus } from './upstream.types.js';
 const offerMs = 60_000;
 /** Progress keeps a call alive, but not for ever. */
 const longestCallMs = 3_600_000;
-/** A server tells of each of its changes; they are read together. */
-const settleMs = 100;
-/** However often it says so. */
-const betweenLooksMs = 2_000;
 /** For how long a server of the 2025 era is not asked whether it speaks a later revision. */
 const verdictMs = 86_400_000;
-/** By then a new line hears of changes; those of the time before are looked for. */
-const heardMs = 1_000;
-
-const listChanges = new Set(['tools', 'resources', 'prompts'].map((list) => `notifications/${list}/list_changed`));
 
 const usualTimes: ConnectionTimes = {
   connectMs: 20_000,
@@ -46,11 +40,11 @@ export class UpstreamConnection {
   private failures = 0;
   private failure?: RialtoError;
   private waitUntil = 0;
-  private changing?: NodeJS.Timeout;
-  private lookedAt = -Infinity;
   private reopening?: NodeJS.Timeout;
   private isClosed = false;
   private readonly callers: CallersAtWork;
+  private readonly clients = new ClientsAtWork();
+  private readonly looks: ChangeLooks;
   private readonly pulse: UpstreamPulse;
   private readonly roots: readonly Root[];
   /** Until when it is taken for one of the 2025 era, because it was. */
@@ -67,6 +61,7 @@ export class UpstreamConnection {
     const { server, owner, roots = [], heard, times = usualTimes } = options;
     this.times = times;
     this.roots = roots;
+    this.looks = new ChangeLooks(options.changed);
     this.callers = new CallersAtWork({
       owner,
       roots,
@@ -180,34 +175,42 @@ export class UpstreamConnection {
 
   /** Until it is needed again. */
   async letGo(): Promise<void> {
-    clearTimeout(this.changing);
-    this.changing = undefined;
+    const client = this.leave();
+    await this.clients.close(client);
+  }
+
+  /** The client that is nobody's to call any more. */
+  private leave(): Client | undefined {
+    this.looks.stop();
     clearTimeout(this.reopening);
     const { client } = this;
     this.client = undefined;
     this.notListening();
-    await client?.close().catch(() => undefined);
+    return client;
   }
 
   private async ask(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
-    const { timeoutMs, signal } = options;
-    const client = await this.openWithin(timeoutMs, signal);
+    const { signal } = options;
+    const client = await this.openFor(options);
     try {
-      return await this.send(client, method, params, options);
+      return await this.clients.during(client, () => this.send(client, method, params, options));
     } catch (thrown) {
       if (signal?.aborted) throw new RialtoError('canceled', { cause: thrown });
       if (this.isClosed) throw this.gone(thrown);
       if (this.era === 'modern' || !isSessionGone(thrown)) throw this.failed(thrown);
     }
-    if (this.client === client) await this.letGo();
-    await options.opened?.();
-    return this.send(await this.openWithin(timeoutMs, signal), method, params, options).catch((thrown: unknown) => {
-      throw this.failed(thrown);
-    });
+    if (this.client === client) {
+      this.leave();
+      this.clients.setAside(client);
+    }
+    const next = await this.openFor(options);
+    return this.clients
+      .during(next, () => this.send(next, method, params, options))
+      .catch((thrown: unknown) => Promise.reject(this.failed(thrown)));
   }
 
   private async send(client: Client, method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
-    const { timeoutMs, peer, signal, capabilities } = options;
+    const { timeoutMs, peer, signal, capabilities, headers } = options;
     await this.wishLevel(client, peer?.logLevel, timeoutMs);
     const meta =
       this.era === 'modern'
@@ -219,6 +222,7 @@ export class UpstreamConnection {
         resetTimeoutOnProgress: true,
         maxTotalTimeout: Math.max(timeoutMs, longestCallMs),
         signal,
+        headers: this.era === 'modern' ? headers : undefined,
         allowInputRequired: true,
         onprogress: (progress) => tellProgress(peer, progress as unknown as JsonObject),
       });
@@ -237,6 +241,13 @@ export class UpstreamConnection {
     await client
       .request({ method: 'logging/setLevel', params: { level } }, anything, { timeout })
       .catch(() => undefined);
+  }
+
+  /** One that went while it was looked over has a successor. */
+  private async openFor({ timeoutMs, signal, opened }: CallOptions, times = 3): Promise<Client> {
+    const client = await this.openWithin(timeoutMs, signal);
+    await opened?.();
+    return this.client === client || times === 1 ? client : this.openFor({ timeoutMs, signal, opened }, times - 1);
   }
 
   /** Whoever waits for a line waits no longer than for an answer. */
@@ -306,7 +317,7 @@ export class UpstreamConnection {
     this.failures = 0;
     this.failure = undefined;
     if (this.mode === 'auto' && this.era === 'legacy') this.isLegacyUntil = systemClock.elapsed() + verdictMs;
-    this.lookSoon(heardMs);
+    this.looks.opened();
     this.ears?.opened(client);
     this.pulse.opened(client);
     return client;
@@ -356,21 +367,7 @@ export class UpstreamConnection {
   private heard({ method, params = {} }: Notification): void {
     this.callers.told(method, params as JsonObject);
     this.options.heard?.(method, params as JsonObject);
-    if (listChanges.has(method)) this.lookSoon(settleMs);
-  }
-
-  /** What is said before the look is part of it. */
-  private lookSoon(inMs: number): void {
-    if (this.isClosed || this.changing) return;
-    const restMs = this.lookedAt + betweenLooksMs - systemClock.elapsed();
-    this.changing = setTimeout(
-      () => {
-        this.changing = undefined;
-        this.lookedAt = systemClock.elapsed();
-        this.options.changed();
-      },
-      Math.max(inMs, restMs),
-    ).unref();
+    if (!this.isClosed) this.looks.heard(method);
   }
 
   /** What the server says is no failure of the line. */

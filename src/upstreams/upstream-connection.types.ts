@@ -14,7 +14,7 @@ export interface ConnectionOptions {
   /** `legacy`: without asking whether it speaks the 2026-07-28 revision. */
   readonly era?: 'auto' | 'legacy';
   /** The one client whose calls it serves: it may be asked what it declared. On a line of all nobody is asked anything. */
-  readonly owner?: Pick<Peer, 'capabilities'>;
+  readonly owner?: Pick<Peer, 'capabilities' | 'isPassing'>;
   /** What it is told when it asks for roots; none: whatever its caller has. */
   readonly roots?: readonly Root[];
   /** Whatever the server says; present for a line that is to hear of changes at all. */
@@ -33,10 +33,14 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Who may be asked and told things meanwhile. */
   readonly peer?: Peer;
+  /** On whose behalf: kind and id of a principal. */
+  readonly caller?: string;
+  /** What a request of the 2026-07-28 revision has beside the headers of its protocol. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** What a request of the 2026-07-28 revision declares; absent: what `peer` can be asked for. */
   readonly capabilities?: JsonObject;
   /** Asked once more before it is said on a connection whose server was not asked yet what it has; throws what keeps it from being said. */
   readonly stillMay?: () => Promise<void>;
-  /** Between a connection that was opened for it anew and what is said on that; throws what keeps it from being said. */
+  /** Between the connection that it goes by and what is said on that; throws what keeps it from being said. */
   readonly opened?: () => Promise<void>;
 }

@@ -46,7 +46,9 @@ export class UpstreamPool implements OnApplicationShutdown {
   private readonly reaper = setInterval(() => this.reap(), reapMs).unref();
   /** By the key of lines, how many want to hear of each resource. */
   private readonly watched = new Map<string, Map<string, number>>();
-  private tellChanged: (server: Addressed, user?: UserCredential) => Promise<void> = () => Promise.resolve();
+  private tellChanged: (server: Addressed, user?: UserCredential) => void = () => undefined;
+  private read: (server: Addressed, user?: UserCredential) => Promise<RialtoError | undefined> = () =>
+    Promise.resolve(undefined);
   private tellUpdated: (server: Addressed, uri: string, caller: Caller) => void = () => undefined;
   private tellHeard: (server: Addressed, method: string, params: JsonObject, caller: Caller) => void = () => undefined;
   /** By the key of lines, how many want them kept open. */
@@ -58,9 +60,10 @@ export class UpstreamPool implements OnApplicationShutdown {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Who is told that a server has other tools now, for one user or for all. */
-  onChanged(tell: typeof this.tellChanged): void {
+  /** Who is told that a server may have other tools now, for one user or for all; and who reads them at once, and says why that failed. */
+  onChanged(tell: typeof this.tellChanged, read: typeof this.read): void {
     this.tellChanged = tell;
+    this.read = read;
   }
 
   /** Who is told that a watched resource changed. */
@@ -92,15 +95,11 @@ export class UpstreamPool implements OnApplicationShutdown {
         endpoint,
         autoReconnect,
         roots,
-        ...(owner
-          ? { owner, era: 'legacy', changed: () => undefined }
-          : {
-              changed: () => void this.tellChanged(server, user),
-              heard: (...said) => this.heard(server, user, ...said),
-            }),
+        changed: () => this.tellChanged(server, user),
+        ...(owner ? { owner, era: 'legacy' } : { heard: (...said) => this.heard(server, user, ...said) }),
       });
     const mayMake = (): boolean => server.transport !== 'stdio' || this.programsOf(server.orgId) < programsPerOrg;
-    const lines = new ServerLines({ make, mayMake, read: () => this.tellChanged(server, user) });
+    const lines = new ServerLines({ make, mayMake, read: () => this.read(server, user) });
     this.known.set(key, { server, user, lines });
     for (const uri of this.watched.get(key)?.keys() ?? []) lines.main.watch(uri);
     return lines;
@@ -183,6 +182,12 @@ export class UpstreamPool implements OnApplicationShutdown {
   /** Ends the lines to a server, of all and of every user; the next call opens another, whatever happened before. */
   drop(id: string): void {
     for (const [key, { server }] of this.known) if (server.id === id) void this.end(key);
+  }
+
+  /** Those that a configuration gave roots to have no use for those of a client. */
+  rootsChanged(orgId: string, key: string): void {
+    for (const { server, lines } of this.known.values())
+      if (server.orgId === orgId && server.roots.length === 0) lines.rootsChanged(key);
   }
 
   /** Ends the lines of one user to a server. */

@@ -3,6 +3,7 @@ import type { FetchLike, Transport } from '@modelcontextprotocol/client';
 import { Inject, Injectable } from '@nestjs/common';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { AnswerStreams } from './answer-streams.js';
 import { ProgramCaches, type ProgramOwner } from './program-caches.js';
 import { StdioTransport } from './stdio.transport.js';
 import { StdioCatalogue } from './stdio-catalogue.js';
@@ -59,11 +60,20 @@ export class UpstreamTransports {
   }
 
   private async web({ transport, url, headers }: WebEndpoint): Promise<Transport> {
-    const { SSEClientTransport, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+    const sdk = await import('@modelcontextprotocol/client');
     const at = new URL(url);
     const out = this.wayOut(at.origin, headers);
-    if (transport === 'sse') return new SSEClientTransport(at, { fetch: out });
-    return new StreamableHTTPClientTransport(at, { fetch: behindStanding(out), reconnectionOptions });
+    if (transport === 'sse') {
+      const line = new sdk.SSEClientTransport(at, { fetch: out });
+      // Its session ends with its stream, and with that whatever was asked.
+      line.onerror = (error) => void (error instanceof sdk.SseError && line.close());
+      return line;
+    }
+    const answers = new AnswerStreams();
+    const options = { fetch: answers.wayOut(behindStanding(out)), reconnectionOptions };
+    const line = new sdk.StreamableHTTPClientTransport(at, options);
+    answers.watch(line);
+    return line;
   }
 
   /** Headers go to the origin they were given for alone (abuse case 18). */

@@ -33,14 +33,16 @@ export class UpstreamStore {
 
   /** Declared ones that never said what they have. */
   findUnread(limit: number): Promise<McpServerEntity[]> {
-    return this.servers
-      .createQueryBuilder('server')
-      // As a text: looked into, one offer with a letter that PostgreSQL has no place for would end the search for all.
-      .where(`server.source = 'config' and server.per_user <> 'required' and server.offer::text = :nothingYet`)
-      .setParameters({ nothingYet: JSON.stringify(nothingYet) })
-      .orderBy('server.id')
-      .take(limit)
-      .getMany();
+    return (
+      this.servers
+        .createQueryBuilder('server')
+        // As a text: looked into, one offer with a letter that PostgreSQL has no place for would end the search for all.
+        .where(`server.source = 'config' and server.per_user <> 'required' and server.offer::text = :nothingYet`)
+        .setParameters({ nothingYet: JSON.stringify(nothingYet) })
+        .orderBy('server.id')
+        .take(limit)
+        .getMany()
+    );
   }
 
   /** A text that changes whenever a server of the org does; every row counts, for commits come in any order. */

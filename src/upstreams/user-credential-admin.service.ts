@@ -9,8 +9,14 @@ import type { PageQuery } from '../platform/http/params.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import { UpstreamAdmin } from './upstream-admin.service.js';
 import { UpstreamPool } from './upstream-pool.js';
-import type { Offer } from './upstream.types.js';
-import type { GiveCredential, OwnCredentialView, UserCredentialView } from './user-credential.types.js';
+import type { ApproveTools, Offer } from './upstream.types.js';
+import type { UserCredentialEntity } from './user-credential.entity.js';
+import type {
+  GiveCredential,
+  OwnCredentialView,
+  UserCredentialDetails,
+  UserCredentialView,
+} from './user-credential.types.js';
 import { UserCredentialStore } from './user-credential.store.js';
 import { refusalOf, UserCredentials } from './user-credentials.service.js';
 
@@ -67,13 +73,41 @@ export class UserCredentialAdmin {
       const row = await this.servers.visible(ctx, serverId);
       const scope = `mcp-credentials:${row.id}`;
       const [after = ''] = cursor === undefined ? [] : this.cursors.decode(scope, cursor, 1);
-      return pageOf(
-        await this.store.page(row.id, after, limit + 1),
-        limit,
-        ({ id, caller, createdAt }) => ({ id, principal: principalOf(caller), since: createdAt.toISOString() }),
-        ({ caller }) => this.cursors.encode(scope, [caller]),
+      return pageOf(await this.store.page(row.id, after, limit + 1), limit, givenView, ({ caller }) =>
+        this.cursors.encode(scope, [caller]),
       );
     });
+  }
+
+  /** For admins: one, with the present definitions of what waits for its user. Throws `not_found`. */
+  show(ctx: CallContext, serverId: string, id: string): Promise<UserCredentialDetails> {
+    return this.acts.write(ctx, 'mcp.credential.show', { server: serverId, credential: id }, async () =>
+      this.detailsOf(await this.servers.visible(ctx, serverId), id),
+    );
+  }
+
+  /**
+   * For admins: ends the quarantine of tools for the user whose credential it is. Throws `not_found`, and as `approve` of the server's own
+   * does.
+   */
+  async approve(
+    ctx: CallContext,
+    serverId: string,
+    id: string,
+    { tools }: ApproveTools,
+  ): Promise<UserCredentialDetails> {
+    const args = { server: serverId, credential: id, ...(tools && { tools: tools.map(({ name }) => name) }) };
+    const row = await this.acts.prepareAndWrite(
+      ctx,
+      'mcp.credential.approve',
+      args,
+      () => this.servers.visible(ctx, serverId),
+      async (tx, server) => {
+        await this.users.approve(tx, server, knownId(id), tools);
+        return server;
+      },
+    );
+    return this.detailsOf(row, id);
   }
 
   /** For admins. Throws `not_found`, and as `remove` does. */
@@ -82,6 +116,14 @@ export class UserCredentialAdmin {
     const args = { server: serverId, credential: id };
     const act: VerbCall = { ctx, verb: 'mcp.credential.revoke', action: 'admin_write', resource, args };
     return this.removed(ctx, act, serverId, { id });
+  }
+
+  private async detailsOf(row: McpServerEntity, id: string): Promise<UserCredentialDetails> {
+    const kept = await this.store.findOne(row.id, knownId(id));
+    if (!kept) throw noSuchCredential();
+    const tools = new Map(kept.offer.tools.map((tool) => [tool.name, tool]));
+    const quarantine = kept.quarantinedTools.map((held) => ({ ...held, tool: tools.get(held.name) ?? {} }));
+    return { ...givenView(kept), quarantine };
   }
 
   private removed(
@@ -94,8 +136,9 @@ export class UserCredentialAdmin {
       act,
       () => this.servers.visible(ctx, serverId),
       async (tx, row) => {
-        const gone = 'id' in by && !isUuid(by.id) ? undefined : await this.store.delete(tx, row.id, by);
-        if (!gone) throw new RialtoError('not_found', { message: 'no such credential' });
+        if ('id' in by) knownId(by.id);
+        const gone = await this.store.withdraw(tx, row.id, by);
+        if (!gone) throw noSuchCredential();
         this.users.tellChanged(tx, row, gone.caller);
       },
     );
@@ -105,8 +148,8 @@ export class UserCredentialAdmin {
     const offer = await this.pool.probeAs(row, headers).catch((thrown: unknown) => {
       throw refusalOf(thrown, row);
     });
-    if (this.store.fits(offer)) return offer;
-    throw new RialtoError('unprocessable', { message: 'the MCP server offers more than can be kept' });
+    this.store.requireFit(offer);
+    return offer;
   }
 }
 
@@ -140,6 +183,20 @@ function headersOf(
 
 function viewOf({ serverId, userCredentials, userHeaders }: McpServerEntity, since?: Date): OwnCredentialView {
   return { server: serverId, userCredentials, headers: userHeaders, since: since?.toISOString() ?? null };
+}
+
+function givenView({ id, caller, createdAt, quarantinedTools }: UserCredentialEntity): UserCredentialView {
+  return { id, principal: principalOf(caller), since: createdAt.toISOString(), quarantine: quarantinedTools };
+}
+
+/** Throws `not_found` for what is the id of none. */
+function knownId(id: string): string {
+  if (isUuid(id)) return id;
+  throw noSuchCredential();
+}
+
+function noSuchCredential(): RialtoError {
+  return new RialtoError('not_found', { message: 'no such credential' });
 }
 
 /** A kind has no colon. */

@@ -31,6 +31,7 @@ export class UserCredentialEntity {
   @Column('jsonb')
   headers: string[];
 
+  /** Empty: it was taken back. */
   @Column('text')
   sealed: string;
 
@@ -38,7 +39,7 @@ export class UserCredentialEntity {
   @Column('json')
   offer: Offer;
 
-  /** As in the row of the server, of what is offered to this caller: all of it is approved when the credential is given. */
+  /** As in the row of the server, of what is offered to this caller: all of it is approved when the first credential is given. */
   @Column('json', { name: 'approved_tools', default: () => "'[]'" })
   approvedTools: ToolPin[];
 

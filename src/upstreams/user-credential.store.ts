@@ -1,14 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { MoreThan, Repository } from 'typeorm';
+import { MoreThan, Not, Repository } from 'typeorm';
+import { RialtoError } from '../kernel/errors.js';
+import { newId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
 import type { Tx } from '../platform/database/tx.js';
 import { McpServerEntity } from './mcp-server.entity.js';
+import { nothingYet } from './offer.js';
+import { pinsOf } from './tool-pins.js';
 import type { Offer } from './upstream.types.js';
 import { UserCredentialEntity } from './user-credential.entity.js';
 
 /** What a server offers one of its users, in bytes: each process that serves the user has it in memory. */
 const maxOfferBytes = 2_097_152;
+/** Of one that was taken back nothing is left but what its caller may call: it would be approved if that were forgotten. */
+const isThere = { sealed: Not('') };
 
 /** A credential with its offer as the text that tells equal ones. */
 export interface KeptCredential extends Pick<
@@ -51,9 +57,19 @@ export class UserCredentialStore {
     return this.rows.findOneBy({ server, caller });
   }
 
-  /** Of a server, in order of whose they are. */
+  /** One of a server, with what is offered for it. */
+  findOne(server: string, id: string): Promise<UserCredentialEntity | null> {
+    return this.rows.findOneBy({ server, id, ...isThere });
+  }
+
+  /** Of a server, in order of whose they are; without what is offered for them. */
   page(server: string, after: string, limit: number): Promise<UserCredentialEntity[]> {
-    return this.rows.find({ where: { server, caller: MoreThan(after) }, order: { caller: 'ASC' }, take: limit });
+    return this.rows.find({
+      select: { id: true, caller: true, createdAt: true, quarantinedTools: true },
+      where: { server, caller: MoreThan(after), ...isThere },
+      order: { caller: 'ASC' },
+      take: limit,
+    });
   }
 
   /** Those of `ids` that are still there. */
@@ -67,38 +83,47 @@ export class UserCredentialStore {
   }
 
   /** In place of the caller's former one: since when it is there; undefined when the server is gone. */
-  async put(
-    tx: Tx,
-    given: Omit<UserCredentialEntity, 'revision' | 'createdAt' | 'approvedTools' | 'quarantinedTools'>,
-  ): Promise<Date | undefined> {
-    const { id, orgId, server, caller, origin, headers, sealed, offer } = given;
+  async put(tx: Tx, given: Omit<UserCredentialEntity, 'revision' | 'createdAt'>): Promise<Date | undefined> {
+    const { id, orgId, server, caller, origin, headers, sealed, ...offered } = given;
+    const texts = [offered.offer, offered.approvedTools, offered.quarantinedTools].map((each) => JSON.stringify(each));
     const rows = await tx.manager.query<{ created_at: Date }[]>(
-      `insert into mcp_user_credentials (id, org_id, server, caller, origin, headers, sealed, offer)
-       select $1, $2, m.id, $4, $5, $6::jsonb, $7, $8::json from mcp_servers m where m.id = $3 and m.org_id = $2 for share
+      `insert into mcp_user_credentials (id, org_id, server, caller, origin, headers, sealed, offer, approved_tools, quarantined_tools)
+       select $1, $2, m.id, $4, $5, $6::jsonb, $7, $8::json, $9::json, $10::json from mcp_servers m where m.id = $3 and m.org_id = $2 for share
        on conflict (server, caller) do update set id = excluded.id, origin = excluded.origin, headers = excluded.headers,
-         sealed = excluded.sealed, offer = excluded.offer, approved_tools = '[]', quarantined_tools = '[]', revision = 1, created_at = now()
+         sealed = excluded.sealed, offer = excluded.offer, approved_tools = excluded.approved_tools,
+         quarantined_tools = excluded.quarantined_tools, revision = 1, created_at = now()
        returning created_at`,
-      [id, orgId, server, caller, origin, JSON.stringify(headers), sealed, JSON.stringify(offer)],
+      [id, orgId, server, caller, origin, JSON.stringify(headers), sealed, ...texts],
     );
     return rows[0]?.created_at;
   }
 
-  /** One of a server; undefined when there is none. */
-  async delete(
+  /** Takes one of a server back; undefined when there is none. What is approved and what waits for its caller stays known. */
+  async withdraw(
     tx: Tx,
     server: string,
     by: Pick<UserCredentialEntity, 'caller'> | Pick<UserCredentialEntity, 'id'>,
   ): Promise<UserCredentialEntity | undefined> {
     const rows = tx.manager.getRepository(UserCredentialEntity);
-    const known = await rows.findOneBy({ server, ...by });
-    if (!known || (await rows.delete({ id: known.id })).affected !== 1) return undefined;
+    const known = await rows.findOne({ where: { server, ...by, ...isThere }, lock: { mode: 'pessimistic_write' } });
+    if (!known) return undefined;
+    await tx.manager.query(
+      `update mcp_user_credentials set id = $2, headers = '[]', sealed = '', offer = $3::json, approved_tools = $4::json,
+         revision = revision + 1 where id = $1`,
+      [known.id, newId(), JSON.stringify(nothingYet), JSON.stringify(pinsOf(known))],
+    );
     return known;
   }
 
-  /** One that is there, under its lock, with the server that it is for. */
-  async locked(tx: Tx, id: string): Promise<{ kept: UserCredentialEntity; server: McpServerEntity } | undefined> {
+  /** One, by its caller also one that was taken back: under its lock, with the server that it is for. */
+  async locked(
+    tx: Tx,
+    by: Pick<UserCredentialEntity, 'id'> | Pick<UserCredentialEntity, 'server' | 'caller'>,
+  ): Promise<{ kept: UserCredentialEntity; server: McpServerEntity } | undefined> {
+    // Before its rows, as whoever deletes it does.
+    if ('server' in by) await tx.manager.query('select from mcp_servers where id = $1 for share', [by.server]);
     const rows = tx.manager.getRepository(UserCredentialEntity);
-    const kept = await rows.findOne({ where: { id }, lock: { mode: 'pessimistic_write' } });
+    const kept = await rows.findOne({ where: by, lock: { mode: 'pessimistic_write' } });
     const server = kept && (await tx.manager.getRepository(McpServerEntity).findOneBy({ id: kept.server }));
     return kept && server ? { kept, server } : undefined;
   }
@@ -120,8 +145,9 @@ export class UserCredentialStore {
     );
   }
 
-  /** Whether what is offered is little enough to be kept. */
-  fits(offer: Offer): boolean {
-    return Buffer.byteLength(JSON.stringify(offer)) <= maxOfferBytes;
+  /** Throws `unprocessable` for an offer that is too large to be kept. */
+  requireFit(offer: Offer): void {
+    if (Buffer.byteLength(JSON.stringify(offer)) <= maxOfferBytes) return;
+    throw new RialtoError('unprocessable', { message: 'the MCP server offers more than can be kept' });
   }
 }

@@ -1,11 +1,17 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Put, Query } from '@nestjs/common';
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from '@nestjs/common';
 import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { CallContext } from '../kernel/call-context.js';
 import { Ctx } from '../platform/http/ctx.decorator.js';
 import { pageSchema } from '../platform/http/page.js';
 import { IdParam, PageQuery } from '../platform/http/params.js';
 import { UserCredentialAdmin } from './user-credential-admin.service.js';
-import { GiveCredential, OwnCredentialView, UserCredentialView } from './user-credential.types.js';
+import { ApproveTools } from './upstream.types.js';
+import {
+  GiveCredential,
+  OwnCredentialView,
+  UserCredentialDetails,
+  UserCredentialView,
+} from './user-credential.types.js';
 
 @ApiTags('MCP servers')
 @ApiBearerAuth()
@@ -48,6 +54,30 @@ export class UserCredentialsController {
     @Query({ schema: PageQuery }) query: PageQuery,
   ) {
     return this.credentials.list(ctx, id, query);
+  }
+
+  @Get('credentials/:credentialId')
+  @ApiOperation({ summary: 'The one of somebody, with the tools that wait for that user' })
+  @ApiResponse({ status: 200, standardSchema: UserCredentialDetails })
+  show(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Param('credentialId', { schema: IdParam }) credentialId: string,
+  ) {
+    return this.credentials.show(ctx, id, credentialId);
+  }
+
+  @Post('credentials/:credentialId/approve')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Approve the present definitions of tools in quarantine for that user' })
+  @ApiResponse({ status: 200, standardSchema: UserCredentialDetails })
+  approve(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Param('credentialId', { schema: IdParam }) credentialId: string,
+    @Body({ schema: ApproveTools }) body: ApproveTools,
+  ) {
+    return this.credentials.approve(ctx, id, credentialId, body);
   }
 
   @Delete('credentials/:credentialId')

@@ -12,9 +12,10 @@ import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import { serverOf } from './registered-server.js';
 import type { RegisteredServer } from './registered-server.types.js';
-import { UpstreamPool, type Addressed } from './upstream-pool.js';
+import { ServerOffers } from './server-offers.js';
+import { UpstreamPool } from './upstream-pool.js';
 import { UpstreamPlaces, type UserCredential } from './upstream-places.js';
-import type { Offer, QuarantinedTool } from './upstream.types.js';
+import type { ApproveTools, Offer, QuarantinedTool } from './upstream.types.js';
 import { UserCredentialStore, type KeptCredential } from './user-credential.store.js';
 
 /** Notices may be lost. */
@@ -51,7 +52,7 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
     },
   });
   /** Most users of a server are offered the same: that is in memory once, by its hash. */
-  private readonly offers = new Map<string, WeakRef<Offer>>();
+  private readonly texts = new Map<string, WeakRef<Offer>>();
   private readonly servers = new WeakMap<RegisteredServer, WeakMap<object, RegisteredServer>>();
   private readonly looking = setInterval(() => void this.look(), lookMs).unref();
 
@@ -60,6 +61,7 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
     private readonly places: UpstreamPlaces,
     private readonly pool: UpstreamPool,
     private readonly notices: Notices,
+    private readonly offers: ServerOffers,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -99,26 +101,35 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
     const own = fitting(given, server.row);
     if (!own) return server;
     const { offer } = own;
-    const quarantinedTools = server.row.toolChanges === 'accept' ? [] : own.quarantinedTools;
+    const ownHeld = server.row.toolChanges === 'accept' ? [] : own.quarantinedTools;
     const known = this.servers.get(server) ?? new WeakMap<object, RegisteredServer>();
     this.servers.set(server, known);
-    const key = quarantinedTools.length === 0 ? offer : own;
+    const key = ownHeld.length === 0 ? offer : own;
+    // What waits for an admin waits for all, whatever it is for one.
+    const quarantinedTools = [...server.row.quarantinedTools, ...ownHeld];
     const seen = known.get(key) ?? serverOf({ ...server.row, offer, quarantinedTools }, offer);
     known.set(key, seen);
     return seen;
   }
 
   /** A server has something else for a user now. */
-  tellOffer({ orgId, id }: Addressed, { caller }: UserCredential): void {
-    this.notices.tell(undefined, 'upstream.offer-changed', { orgId, serverId: id, caller });
+  tellOffer({ orgId, id }: Pick<Asking, 'orgId' | 'id'>, { caller }: Pick<UserCredential, 'caller'>, tx?: Tx): void {
+    this.notices.tell(tx, 'upstream.offer-changed', { orgId, serverId: id, caller });
   }
 
-  /** In place of the caller's former one: since when. Throws `not_found` when the server is gone. */
+  /** Ends the quarantine of tools for the user whose credential it is. Throws as ServerOffers.approveFor does. */
+  async approve(tx: Tx, server: Asking, id: string, wanted: ApproveTools['tools']): Promise<void> {
+    const caller = await this.offers.approveFor(tx, server, id, wanted);
+    this.tellOffer(server, { caller }, tx);
+  }
+
+  /** In place of the caller's former one, which approves nothing that waits: since when. Throws `not_found` when the server is gone. */
   async put(tx: Tx, server: Asking, { caller, headers, offer }: Given): Promise<Date> {
     const user = { caller, origin: originOf(server) };
     const sealed = this.places.sealUser(server, user, headers);
     const { id, orgId } = server;
-    const kept = { ...user, id: newId(), orgId, server: id, headers: Object.keys(headers), sealed, offer };
+    const pins = await this.offers.pinsFor(tx, { server: id, caller }, offer);
+    const kept = { ...user, id: newId(), orgId, server: id, headers: Object.keys(headers), sealed, offer, ...pins };
     const since = await this.store.put(tx, kept);
     if (!since) throw new RialtoError('not_found', { message: 'no such MCP server' });
     this.tellChanged(tx, server, caller);
@@ -159,11 +170,11 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
 
   private inMemoryOnce(text: string): Offer {
     const hash = createHash('sha256').update(text).digest('base64');
-    const known = this.offers.get(hash)?.deref();
+    const known = this.texts.get(hash)?.deref();
     if (known) return known;
-    for (const [key, offer] of this.offers) if (!offer.deref()) this.offers.delete(key);
+    for (const [key, offer] of this.texts) if (!offer.deref()) this.texts.delete(key);
     const offer = JSON.parse(text) as Offer;
-    this.offers.set(hash, new WeakRef(offer));
+    this.texts.set(hash, new WeakRef(offer));
     return offer;
   }
 }

@@ -19,7 +19,8 @@ describe('workers that die', () => {
     board = new Board(home);
     await publish(home);
     await publish(home, { name: 'short', executor: { kind: 'echo', delayMs: 1_500 } });
-    await publish(home, { name: 'long', executor: { kind: 'echo', delayMs: 600_000 } });
+    // More than a worker that stops has for its tasks: one that took longer would complete it.
+    await publish(home, { name: 'long', executor: { kind: 'echo', delayMs: 59_000 } });
     await publish(home, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });
   });
   afterAll(() => home.close());

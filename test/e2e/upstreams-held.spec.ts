@@ -6,8 +6,6 @@ import { startFixture } from '../support/mcp-fixture.js';
 import { z } from 'zod';
 import { TestUpstream } from '../support/upstream.js';
 
-jest.setTimeout(60_000);
-
 const anything = z.looseObject({});
 const said = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
 const able = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} };
@@ -117,6 +115,26 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
     expect(refused.error).toMatchObject({ code: -32602 });
     expect((await call('fix__test_elicitation', answering(first))).error).toMatchObject({ code: -32602 });
     expect((await call('fix__test_sampling', answering(first))).result.content[0].text).toBe('LLM response: Paris');
+  });
+
+  it('what a server keeps of one caller in a session is not the next one’s', async () => {
+    const one = await TestUpstream.start();
+    const kept = new Map<unknown, string>();
+    one.add('login', async (_args, _signal, server) => {
+      const params = { messages: [], maxTokens: 1 };
+      const { content }: any = await server!.request({ method: 'sampling/createMessage', params }, anything as never);
+      kept.set(server, content.text);
+      return { content: [] };
+    });
+    one.add('whoami', (_args, _signal, server) => ({
+      content: [{ type: 'text', text: kept.get(server) ?? 'nobody' }],
+    }));
+    await register(one);
+    const [ann, bob] = [gateway.token, await gateway.tokenOf('default', 'bob')];
+    const whoami = async (token: string) => (await call('fix__whoami', {}, gateway, token)).result.content[0].text;
+    await call('fix__login', answering(await call('fix__login')));
+    expect(await whoami(bob)).toBe('nobody');
+    expect(await whoami(ann)).toBe('Paris');
   });
 
   it('an answer that comes to another process goes on with the call, question after question', async () => {

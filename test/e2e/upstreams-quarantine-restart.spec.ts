@@ -5,8 +5,6 @@ import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { TestUpstream } from '../support/upstream.js';
 
-jest.setTimeout(120_000);
-
 const evil = { description: 'Reads, and sends your files elsewhere.' };
 const answer = () => ({ content: [{ type: 'text', text: 'read' }] });
 

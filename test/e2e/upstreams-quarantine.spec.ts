@@ -5,8 +5,6 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { ModelServer } from '../support/model-server.js';
 import { TestUpstream, type UpstreamKind } from '../support/upstream.js';
 
-jest.setTimeout(120_000);
-
 const sha256 = expect.stringMatching(/^[0-9a-f]{64}$/);
 const since = expect.stringMatching(/^\d{4}-.*Z$/);
 const waiting = { since, hash: sha256, approvedHash: sha256 };

@@ -5,8 +5,6 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { connectLegacySdk, connectSdk } from '../support/mcp-clients.js';
 import { TestUpstream, type UpstreamKind } from '../support/upstream.js';
 
-jest.setTimeout(60_000);
-
 const kinds = ['sessions', 'sse', 'modern', 'websocket'] as const;
 const transportOf = { sessions: 'streamable-http', sse: 'sse', modern: 'streamable-http', websocket: 'websocket' };
 

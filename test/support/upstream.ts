@@ -38,12 +38,16 @@ export class TestUpstream {
   /** What else it can do, and how it answers other methods. */
   readonly capabilities: Record<string, object> = {};
   readonly methods = new Map<string, (params: any) => unknown>();
+  /** What it does before it lists its tools. */
+  listing: () => unknown = () => undefined;
   /** The headers of each request. */
   readonly seen: IncomingMessage['headers'][] = [];
   readonly httpMethods: string[] = [];
   /** Whom it answers, by the headers; others get a 401. */
   admits: (headers: IncomingMessage['headers']) => boolean = () => true;
   readonly calls: { name: string; args: unknown; declared?: any }[] = [];
+  /** A client of the 2025 era is connected. */
+  initialized: (server: LegacyServer) => unknown = () => undefined;
   /** Notifications that it has no use for. */
   readonly told: { method: string; params?: any }[] = [];
   private readonly sessions = new Map<string, { server: LegacyServer; handle: Handle }>();
@@ -188,6 +192,7 @@ export class TestUpstream {
       { name: 'upstream', version: '1.2.3' },
       { capabilities: { tools: { listChanged: true }, ...this.capabilities } },
     );
+    server.oninitialized = () => void this.initialized(server);
     server.fallbackNotificationHandler = (said) => Promise.resolve(void this.told.push(said as never));
     server.fallbackRequestHandler = async ({ method, params }) => {
       const answer = this.methods.get(method);
@@ -198,7 +203,12 @@ export class TestUpstream {
         ({ code, message, data }) => new McpError(code, message, data),
       );
     };
-    server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: this.listed() as never }));
+    server.setRequestHandler(ListToolsRequestSchema, () =>
+      this.answered(
+        () => this.listed(),
+        ({ code, message, data }) => new McpError(code, message, data),
+      ),
+    );
     server.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) =>
       this.call(params, signal, ({ code, message, data }) => new McpError(code, message, data), server),
     );
@@ -219,7 +229,12 @@ export class TestUpstream {
           ({ code, message, data }) => ProtocolError.fromError(code, message, data),
         );
       });
-    server.setRequestHandler('tools/list', () => ({ tools: this.listed() }) as never);
+    server.setRequestHandler('tools/list', () =>
+      this.answered(
+        () => this.listed(),
+        ({ code, message, data }) => ProtocolError.fromError(code, message, data),
+      ),
+    );
     server.setRequestHandler('tools/call', ({ params }, { mcpReq }) =>
       this.call(
         params,
@@ -232,8 +247,9 @@ export class TestUpstream {
     return server;
   }
 
-  private listed(): Tool[] {
-    return [...this.tools.values()].map(({ tool }) => tool);
+  private async listed(): Promise<{ tools: Tool[] }> {
+    await this.listing();
+    return { tools: [...this.tools.values()].map(({ tool }) => tool) };
   }
 
   private async call(

@@ -22,6 +22,7 @@ export const problemStatus: Record<ErrorCode, number> = {
   slug_taken: 409,
   no_agent: 422,
   policy_invalid: 422,
+  header_mismatch: 400,
   credential_required: 422,
   credential_refused: 422,
   task_not_found: 404,

@@ -61,6 +61,7 @@ export const errorRows = {
   card_invalid: { rpc: -32602, http: 400, grpc: 'FAILED_PRECONDITION' },
   no_agent: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
   policy_invalid: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT' },
+  header_mismatch: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT' },
   credential_required: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
   credential_refused: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
   // A2A's own

@@ -21,6 +21,8 @@ const knownCodes: Partial<Record<ErrorCode, { code: number; name?: string }>> = 
   remote_task_failed: { code: -32204, name: 'RemoteA2ATaskFailedError' },
   // The remote understood and refused: the same failure to a caller; data.remoteCode and data.remoteMessage tell it apart.
   remote_error: { code: -32204, name: 'RemoteA2ATaskFailedError' },
+  // Specification 2026-07-28, HeaderMismatch.
+  header_mismatch: { code: -32020 },
   credential_required: { code: -32205, name: 'UserCredentialRequiredError' },
   credential_refused: { code: -32206, name: 'UserCredentialRefusedError' },
 };

@@ -1,0 +1,99 @@
+import type {
+  FetchLike,
+  JSONRPCMessage,
+  JSONRPCRequest,
+  Transport,
+  TransportSendOptions,
+} from '@modelcontextprotocol/client';
+import { RialtoError } from '../kernel/errors.js';
+
+/** Since the first try: a server that only let go of a connection is back by then. */
+const resumeMs = 5_000;
+
+/** On which the answer to one request is to come. */
+interface AnswerStream {
+  readonly request: JSONRPCRequest['id'];
+  /** The 2026-07-28 revision has no way to go on with a stream (Streamable HTTP, resumability). */
+  readonly mayResume: boolean;
+  /** Whoever waits for the answer is told that there is none. */
+  readonly lose: () => void;
+  lastEvent: string;
+  isLost?: boolean;
+  late?: NodeJS.Timeout;
+}
+
+/**
+ * The streams of one line on which its server answers single requests. The SDK tells nobody of one that ends before the answer, and tries for
+ * ever to go on with one whose events had ids.
+ */
+export class AnswerStreams {
+  /** Whose events have ids. */
+  private readonly resumable = new Set<AnswerStream>();
+
+  /** Lets nobody go on with a stream that is lost. */
+  wayOut(out: FetchLike): FetchLike {
+    return async (input, init) => {
+      const from = init?.method === 'GET' ? new Headers(init.headers).get('last-event-id') : null;
+      const stream = from === null ? undefined : [...this.resumable].find(({ lastEvent }) => lastEvent === from);
+      if (!stream) return out(input, init);
+      // The one refusal that ends the SDK's trying.
+      if (stream.isLost || !stream.mayResume) return new Response(null, { status: 405 });
+      stream.late ??= setTimeout(stream.lose, resumeMs).unref();
+      const answer = await out(input, init);
+      if (answer.ok) stopped(stream);
+      else if (answer.status < 500) stream.lose();
+      return answer;
+    };
+  }
+
+  /** Has each request of a line end with `remote_transport` as soon as its stream did, or cannot be gone on with; it is not sent again. */
+  watch(line: Transport): void {
+    const send = line.send.bind(line);
+    line.send = (message, options) => {
+      if ('method' in message && 'id' in message) return this.ask(send, message, options);
+      this.said(message);
+      return send(message, options);
+    };
+  }
+
+  /** Settles for a request that failed alone: its answer is a message. */
+  private ask(send: Transport['send'], message: JSONRPCRequest, options: TransportSendOptions = {}): Promise<void> {
+    return new Promise((_, reject) => {
+      // An answer that came before the end is read first.
+      const lose = (): void => {
+        stream.isLost = true;
+        stopped(stream);
+        setImmediate(() => reject(new RialtoError('remote_transport', { message: ended })));
+      };
+      // The SDK has a signal for each request of the 2026-07-28 revision, and for no other.
+      const mayResume = options.requestSignal === undefined;
+      const stream: AnswerStream = { request: message.id, mayResume, lose, lastEvent: '' };
+      send(message, {
+        ...options,
+        onresumptiontoken: (event) => {
+          stream.lastEvent = event;
+          this.resumable.add(stream);
+          options.onresumptiontoken?.(event);
+        },
+        onRequestStreamEnd: () => {
+          this.resumable.delete(stream);
+          lose();
+          options.onRequestStreamEnd?.();
+        },
+      }).catch(reject);
+    });
+  }
+
+  /** To an answer that nobody waits for any more nobody goes on. */
+  private said(message: JSONRPCMessage): void {
+    if (!('method' in message) || message.method !== 'notifications/cancelled') return;
+    for (const stream of this.resumable) if (stream.request === message.params?.requestId) stream.isLost = true;
+  }
+}
+
+function stopped(stream: AnswerStream): void {
+  clearTimeout(stream.late);
+  stream.late = undefined;
+}
+
+const ended = 'the MCP server ended the connection before its answer';
