@@ -1,5 +1,5 @@
 // `node scripts/test.mjs [step …]`: sets the checkout up and runs the steps in order, all of them by default; the first that
-// fails ends the run with its exit code. What follows `--` goes to Jest.
+// fails ends the run with its exit code. What follows `--`, and the first word with a dash and all after it, goes to Jest.
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run, seconds, setUp } from './setup.mjs';
@@ -20,8 +20,9 @@ const steps = {
 const groups = { check: ['format', 'lint', 'types', 'knip'], all: Object.keys(steps) };
 
 const given = process.argv.slice(2);
-const cut = given.includes('--') ? given.indexOf('--') : given.length;
-const toJest = given.slice(cut + 1);
+const flags = given.findIndex((word) => word.startsWith('-'));
+const cut = flags === -1 ? given.length : flags;
+const toJest = given.slice(given[cut] === '--' ? cut + 1 : cut);
 const names = (cut === 0 ? ['all'] : given.slice(0, cut)).flatMap((name) => groups[name] ?? [name]);
 const unknown = names.find((name) => !(name in steps));
 if (unknown) {
