@@ -1,5 +1,5 @@
 // `node scripts/test.mjs [step …]`: sets the checkout up and runs the steps in order, all of them by default; the first that
-// fails ends the run with its exit code. What follows `--`, and the first word with a dash and all after it, goes to Jest.
+// fails ends the run with its exit code. Flags, and what follows `--`, go to Jest.
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run, seconds, setUp } from './setup.mjs';

@@ -3,7 +3,7 @@ import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { modernRequest } from '../support/mcp-clients.js';
 import { askAgain, closeRemotes, continuationOf, quick, startRemote, type Remote } from '../support/remote-work.js';
-import { artifacts, asyncTask, data, failed, never, sequence, state, text } from '../support/stub-behaviours.js';
+import { artifacts, asyncTask, data, failed, never, sequence, text } from '../support/stub-behaviours.js';
 import { hang } from '../support/stub-hostile.js';
 
 describe('remote work that outlives its call', () => {
