@@ -313,20 +313,17 @@ describe('two gateways on one database', () => {
       await eventually(
         () => seen('/a2a/kofi/agent.json'),
         ({ body }) => body.description === description,
-        3_000,
       );
     }
     await publish({ name: 'fleeting' });
     await eventually(
       () => seen('/a2a/fleeting/agent.json'),
       ({ status }) => status === 200,
-      3_000,
     );
     await gateway.call('DELETE', '/api/a2a/published/fleeting');
     await eventually(
       () => seen('/a2a/fleeting/agent.json'),
       ({ status }) => status === 404,
-      3_000,
     );
   });
 });

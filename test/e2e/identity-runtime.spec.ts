@@ -9,7 +9,6 @@ import { callAgent } from '../../src/a2a-client/client.js';
 import { systemClock } from '../../src/kernel/clock.js';
 import { loadSettings, SettingsError } from '../../src/platform/config/settings.js';
 import { entryArgs } from '../support/entry.js';
-import { eventually } from '../support/eventually.js';
 import { signToken, startTestGateway, testSecret } from '../support/gateway.js';
 import { startStubAgent } from '../support/stub-agent.js';
 import { text } from '../support/stub-behaviours.js';
@@ -216,8 +215,10 @@ describe('two processes on one database', () => {
   let ahead: number;
   beforeEach(() => {
     ahead = 0;
-    const elapsed = systemClock.elapsed.bind(systemClock);
-    jest.spyOn(systemClock, 'elapsed').mockImplementation(() => elapsed() + ahead);
+    for (const hand of ['now', 'elapsed'] as const) {
+      const read = systemClock[hand].bind(systemClock);
+      jest.spyOn(systemClock, hand).mockImplementation(() => read() + ahead);
+    }
   });
   afterEach(() => void jest.restoreAllMocks());
 

@@ -59,9 +59,7 @@ describe('abuse 12: every operation for every role', () => {
     await admin('DELETE', '/api/policies/fresh');
     ids.policy = (await admin('GET', '/api/policies/matrix')).body.id as string;
   };
-  const aKey = async () => {
-    ids.key = (await admin('POST', '/api/keys', { name: 'k' })).body.id as string;
-  };
+  const aKey = async () => void (ids.key = (await admin('POST', '/api/keys', { name: 'k' })).body.id as string);
   const aMember = () => admin('POST', '/api/orgs/acme/members', { sub: 'm' });
   const anAct = async () => {
     await admin('POST', '/api/keys', { name: 'k' });
@@ -84,8 +82,7 @@ describe('abuse 12: every operation for every role', () => {
   };
   const aMailbox = async () => {
     await admin('POST', '/api/a2a/published', published('mailbox', { kind: 'mailbox' }));
-    const params = { message: message(), configuration: { returnImmediately: true } };
-    await admin('POST', '/a2a/agents/mailbox', { ...send(), params });
+    await admin('POST', '/a2a/agents/mailbox', sendSoon());
   };
   const aLease = async () => {
     await aMailbox();
@@ -99,26 +96,22 @@ describe('abuse 12: every operation for every role', () => {
     const { taskId } = body.result.structuredContent;
     ids.continuation = (await admin('GET', `/api/a2a/continuations?taskId=${taskId}`)).body.items[0].id as string;
   };
-  const aWebhookSecret = async () => {
-    ids.secret = (await admin('POST', '/api/webhooks/secrets', {})).body.id as string;
-  };
-  const aDelivery = async () => {
-    await aMailbox();
-    const taskPushNotificationConfig = { id: 'hook', url: `${agent.url}/hook` };
-    const params = { message: message(), configuration: { returnImmediately: true, taskPushNotificationConfig } };
-    const { body } = await admin('POST', '/a2a/agents/mailbox', { ...send(), params });
-    const taskId = body.result.task.id as string;
-    await admin('POST', `/api/a2a/tasks/${taskId}/cancel`);
-    const gone = { method: 'DeleteTaskPushNotificationConfig', params: { taskId, id: 'hook' } };
-    await admin('POST', '/a2a/agents/mailbox', { ...send(), ...gone });
-    const made = await admin('GET', `/api/webhooks/deliveries?taskId=${taskId}`);
-    ids.delivery = made.body.items[0].id as string;
-  };
+  const aWebhookSecret = async () =>
+    void (ids.secret = (await admin('POST', '/api/webhooks/secrets', {})).body.id as string);
   const aConfig = async () => {
     await aMailbox();
     const taskPushNotificationConfig = { id: 'hook', url: `${agent.url}/hook` };
     const params = { message: message(), configuration: { returnImmediately: true, taskPushNotificationConfig } };
     ids.task = (await admin('POST', '/a2a/agents/mailbox', { ...send(), params })).body.result.task.id as string;
+  };
+  const aDelivery = async () => {
+    await aConfig();
+    const { task: taskId } = ids;
+    await admin('POST', `/api/a2a/tasks/${taskId}/cancel`);
+    const gone = { method: 'DeleteTaskPushNotificationConfig', params: { taskId, id: 'hook' } };
+    await admin('POST', '/a2a/agents/mailbox', { ...send(), ...gone });
+    const made = await admin('GET', `/api/webhooks/deliveries?taskId=${taskId}`);
+    ids.delivery = made.body.items[0].id as string;
   };
   const aServer = () => admin('POST', '/api/mcp/servers', { id: 'matrix', url: upstream.url });
   const aCredential = async () => {
@@ -270,6 +263,12 @@ describe('abuse 12: every operation for every role', () => {
     },
     'DELETE /api/mcp/servers/{id}/credential': { cells: [401, 404, 403, 204, 204], before: aCredential },
     'GET /api/mcp/servers/{id}/credentials': { cells: changesOwn(200), before: aServer },
+    'GET /api/mcp/servers/{id}/credentials/{credentialId}': { cells: changesOwn(200), before: aCredential },
+    'POST /api/mcp/servers/{id}/credentials/{credentialId}/approve': {
+      cells: changesOwn(200),
+      body: () => ({}),
+      before: aCredential,
+    },
     'DELETE /api/mcp/servers/{id}/credentials/{credentialId}': { cells: changesOwn(204), before: aCredential },
     'GET /api/mcp/tools': { cells: lists },
     'POST /api/mcp/tools/call': {

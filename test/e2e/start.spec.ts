@@ -75,6 +75,13 @@ function expectRefusal(end: Ended, lines: readonly (string | RegExp)[]): void {
   expect(end.code).toBe(1);
 }
 
+/** It also says that it waits where the machine takes a second to stop it. */
+function expectStopped({ code, stderr }: Ended, signal: string): void {
+  const [first, ...others] = stderr;
+  expect([code, first]).toEqual([0, `${signal}: draining`]);
+  expect(others.filter((line) => !line.startsWith('waiting for running tasks'))).toEqual([]);
+}
+
 async function sql(url: string, ...statements: string[]): Promise<void> {
   const client = new Client({ connectionString: url });
   await client.connect();
@@ -261,13 +268,6 @@ describe('a process on the embedded database', () => {
     expect(processesBelow(dataDir)).toEqual([]);
   });
 
-  /** It also says that it waits where the machine takes a second to stop it. */
-  function expectStopped({ code, stderr }: Ended, signal: string): void {
-    const [first, ...others] = stderr;
-    expect([code, first]).toEqual([0, `${signal}: draining`]);
-    expect(others.filter((line) => !line.startsWith('waiting for running tasks'))).toEqual([]);
-  }
-
   async function expectKept(url: string, token: string): Promise<void> {
     const response = await fetch(`${url}/api/orgs/kept`, { headers: { authorization: `Bearer ${token}` } });
     expect(await response.json()).toMatchObject({ slug: 'kept' });
@@ -318,6 +318,6 @@ describe('a process on an outside database', () => {
     });
     expect((await fetch(`${await ready}/readyz`)).status).toBe(200);
     child.kill('SIGTERM');
-    expect(await ended).toMatchObject({ code: 0, stderr: ['SIGTERM: draining'] });
+    expectStopped(await ended, 'SIGTERM');
   });
 });

@@ -132,7 +132,6 @@ describe('MCP servers that know each user', () => {
       await eventually(
         () => one.connections,
         (count) => count === 2,
-        1_000,
       );
       const slow = call(ann, other, 'own__slow');
       await started;
@@ -141,7 +140,6 @@ describe('MCP servers that know each user', () => {
       await eventually(
         () => one.connections,
         (count) => count === 2,
-        1_000,
       );
       for (const process of [gateway, other]) {
         expect((await call(ann, process)).error.data.code).toBe('credential_required');
