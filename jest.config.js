@@ -39,7 +39,6 @@ export default {
     },
     { ...compiled, displayName: 'medium', testMatch: ['<rootDir>/test/medium/**/*.spec.ts'], ...withDatabase },
     { ...compiled, displayName: 'e2e', testMatch: ['<rootDir>/test/e2e/**/*.spec.ts'], ...withDatabase },
-    { ...compiled, displayName: 'batches', testMatch: ['<rootDir>/.cache/batches/*.spec.js'], ...withDatabase },
     {
       ...compiled,
       displayName: 'helm',

@@ -1,6 +1,5 @@
 // `node scripts/test.mjs [step …]`: sets the checkout up and runs the steps in order, all of them by default; the first that
 // fails ends the run with its exit code. Flags, and what follows `--`, go to Jest.
-import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run, seconds, setUp } from './setup.mjs';
 
@@ -34,29 +33,9 @@ await setUp();
 for (const name of names) {
   const started = Date.now();
   const isSuite = steps[name][0].includes('jest');
-  const step = name === 'e2e' && toJest.length === 0 ? batches() : steps[name];
-  const args = isSuite ? [...step, ...toJest] : step;
+  const args = isSuite ? [...steps[name], ...toJest] : steps[name];
   const env = isSuite ? { ...process.env, NODE_ENV: 'test', RIALTO_TEST_BUILT: 'yes' } : process.env;
   const code = await run(process.execPath, args, { env });
   process.stderr.write(`${code === 0 ? '✔' : '✘'} ${name} ${seconds(started)}\n`);
   if (code !== 0) process.exit(code);
-}
-
-/**
- * The whole of e2e in a few files: Jest loads everything anew for each file, which costs six seconds of processor time, more than most
- * of these specs take themselves. Each spec keeps its own scope; the largest are dealt out first.
- */
-function batches() {
-  const [from, to] = [join(root, 'test', 'e2e'), join(root, '.cache', 'batches')];
-  const specs = readdirSync(from, { recursive: true }).filter((file) => file.endsWith('.spec.ts'));
-  const size = (file) => statSync(join(from, file)).size;
-  const dealt = Array.from({ length: 14 }, () => []);
-  specs.sort((a, b) => size(b) - size(a)).forEach((file, index) => dealt[index % dealt.length].push(file));
-  rmSync(to, { recursive: true, force: true });
-  mkdirSync(to, { recursive: true });
-  dealt.forEach((files, index) => {
-    const lines = files.map((file) => `describe('${file}', () => void require('../../test/e2e/${file}'));\n`);
-    writeFileSync(join(to, `${String(index + 1).padStart(2, '0')}.spec.js`), lines.join(''));
-  });
-  return suite('batches');
 }

@@ -125,7 +125,9 @@ describe('A2E on a WebSocket', () => {
       await registered(
         await started('websocket', (upstream) =>
           upstream.add('leave', async (_args, _signal, server) => {
-            void (server as any).request({ method: 'roots/list' }, anything).catch(() => undefined);
+            void (server as any)
+              .request({ method: 'sampling/createMessage', params: {} }, anything)
+              .catch(() => undefined);
             await eventually(
               () => one.asked,
               ({ length }) => length > 0,
@@ -137,7 +139,7 @@ describe('A2E on a WebSocket', () => {
       await one.say('mcp/call_tool', { tool: 'own__leave' });
       const [push] = await pushed(one, 'notifications/cancelled');
       expect(push!.params.requestId).toBe(one.asked[0]!.id);
-      expect(await one.say('mcp/roots/list/resp', { req_id: one.asked[0]!.id, roots: [] })).toMatchObject({
+      expect(await one.say('mcp/sampling/resp', { req_id: one.asked[0]!.id, ...paris })).toMatchObject({
         ok: false,
         error: { code: 'mcp_protocol_error' },
       });
