@@ -115,11 +115,17 @@ function parsed(text: string): unknown {
 }
 
 /** The next try of whatever waits, of all tasks or of one, is due now. The rows are locked as the product locks them: nobody ends in a deadlock. */
-export function hurry({ sql }: Pick<TestGateway, 'sql'>, taskId: string | null = null): Promise<unknown> {
-  return sql(
-    `update webhook_deliveries set next_at = now() where id in (
-       select id from webhook_deliveries where status = 'pending' and ($1::uuid is null or task_id = $1)
-       order by task_id, config_id, seq for update)`,
-    [taskId],
-  );
+export async function hurry(gateway: Pick<TestGateway, 'sql'>, taskId: string | null = null): Promise<void> {
+  try {
+    await gateway.sql(
+      `update webhook_deliveries set next_at = now() where id in (
+         select id from webhook_deliveries where status = 'pending' and ($1::uuid is null or task_id = $1)
+         order by task_id, config_id, seq for update)`,
+      [taskId],
+    );
+  } catch (error) {
+    // The gateway locks the same rows meanwhile, and PostgreSQL chose whom to refuse.
+    if ((error as { code?: string }).code !== '40P01') throw error;
+    await hurry(gateway, taskId);
+  }
 }
