@@ -1,5 +1,6 @@
 import type { RequestListener, Server } from 'node:http';
 import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { StandardSchemaValidationPipe } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
@@ -7,6 +8,7 @@ import type { RequestHandler } from 'express';
 import { GrpcServer } from './a2a-server/grpc-server.service.js';
 import { AppModule } from './app.module.js';
 import { entities } from './entities.js';
+import { systemClock } from './kernel/clock.js';
 import { RialtoError } from './kernel/errors.js';
 import { loadSettings, type Settings } from './platform/config/settings.js';
 import { startEmbeddedPostgres } from './platform/database/embedded-postgres.js';
@@ -59,6 +61,9 @@ export interface StartOptions {
 
 /** How long answers that are being written may take while the process stops. */
 const drainMs = 25_000;
+/** For so long a start bears a database that was there and went away, and how often it asks. */
+const startPatienceMs = 30_000;
+const startPauseMs = 500;
 const workerPaths = new Set(['/livez', '/readyz', '/version']);
 
 /** Starts one process in the role its environment names. Throws SettingsError or RialtoError with one clear line per fault. */
@@ -164,11 +169,8 @@ async function openDoors(
   app.useGlobalPipes(new StandardSchemaValidationPipe({ exceptionFactory: invalidBody }));
   app.useGlobalFilters(new ProblemFilter(infra.log));
   await app.init();
-  const { org, tokenFile } = await app.get(Bootstrap).run();
-  await app.get(DeclaredOrgs).reconcile();
-  await app.get(DeclaredServers).reconcile(org);
+  const tokenFile = await patiently(infra.log, () => makeDeclared(app));
   void app.get(ServerReader).sweep();
-  await app.get(Declarations).reconcile({ id: org, slug: defaultOrg });
   const server = frontedServer(app, settings);
   await listening(
     'PORT',
@@ -184,6 +186,30 @@ async function openDoors(
     tokenFile,
   };
 }
+
+/** What must be there before the first call, beside what is there already. Returns the admin token's file. */
+async function makeDeclared(app: NestExpressApplication): Promise<string | undefined> {
+  const { org, tokenFile } = await app.get(Bootstrap).run();
+  await app.get(DeclaredOrgs).reconcile();
+  await app.get(DeclaredServers).reconcile(org);
+  await app.get(Declarations).reconcile({ id: org, slug: defaultOrg });
+  return tokenFile;
+}
+
+/** Does again what may be done twice while the database fails over or a line to it breaks: a start is not lost by that. */
+async function patiently<Result>(log: Logger, work: () => Promise<Result>): Promise<Result> {
+  for (const until = systemClock.elapsed() + startPatienceMs; ; await sleep(startPauseMs)) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isUnavailable(error) || systemClock.elapsed() > until) throw error;
+      log.warn({ err: error.cause ?? error }, 'the database is not available; trying again');
+    }
+  }
+}
+
+const isUnavailable = (error: unknown): error is RialtoError =>
+  error instanceof RialtoError && error.code === 'unavailable';
 
 /** Whose bodies are read: those with a credential, or with the token of a task they work on. */
 async function isKnown(app: NestExpressApplication, request: DoorRequest): Promise<boolean> {

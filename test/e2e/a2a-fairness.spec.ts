@@ -37,7 +37,6 @@ describe('an org whose services never answer', () => {
     const done = await eventually(
       () => rpc(gateway, 'GetTask', { id: task.id }),
       ({ status }) => status.state === 'TASK_STATE_COMPLETED',
-      8_000,
     );
     expect(done.status.state).toBe('TASK_STATE_COMPLETED');
     const working = async (): Promise<number> => {
@@ -100,7 +99,7 @@ describe('an org that sends more than can be done', () => {
       const [{ open }] = await gateway.sql('select count(*)::int as open from a2a_tasks where next_at is not null');
       expect(open).toBeLessThanOrEqual(30);
       await gateway.sql(`update a2a_tasks set status_state = 'completed', next_at = null`);
-      await eventually(flood, ({ status }) => status === 200, 5_000);
+      await eventually(flood, ({ status }) => status === 200);
       await rpc(gateway, 'SendMessage', params());
     } finally {
       await gateway.close();
@@ -128,7 +127,6 @@ describe('an org that sends more than can be done', () => {
       await eventually(
         () => states(gateway, 'echo', 'completed'),
         ({ length }) => length === ids.length,
-        30_000,
       );
       expect((await states(gateway, 'flood', 'completed')).length).toBeLessThan(200);
       bell.mockRestore();
@@ -165,7 +163,7 @@ describe('an org with five open tasks', () => {
   };
   /** Nothing is open, and the gateway has counted so. */
   const none = async () => {
-    await eventually(open, (count) => count === 0, 10_000);
+    await eventually(open, (count) => count === 0);
     await eventually(
       () => send({ agent: 'echo' }),
       ({ status }) => status === 200,

@@ -48,7 +48,6 @@ describe('Bull Board', () => {
     eventually(
       () => stateOf(taskId),
       (now) => now === state,
-      15_000,
     );
   const deliveries = (taskId: string) =>
     gateway.sql(`select status, attempts, next_at from webhook_deliveries where task_id = $1 order by seq`, [taskId]);
@@ -56,7 +55,6 @@ describe('Bull Board', () => {
     eventually(
       () => sink.received.length,
       (now) => now >= count,
-      15_000,
     );
 
   it('shows a task that was done as a completed job, with its way to the end, its lines and its task', async () => {
@@ -113,7 +111,6 @@ describe('Bull Board', () => {
     const [delayed] = await eventually(
       () => board.jobs(hooks, 'delayed'),
       (all) => all.some(({ delay }) => delay > 60_000),
-      15_000,
     );
     expect((await deliveries(id))[0]).toMatchObject({ status: 'pending', attempts: 2 });
 
@@ -135,7 +132,6 @@ describe('Bull Board', () => {
     await eventually(
       () => deliveries(id),
       (rows) => rows.every(({ status }) => status === 'delivered'),
-      15_000,
     );
   });
 

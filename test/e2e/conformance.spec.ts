@@ -362,7 +362,6 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       const posts = await eventually(
         () => sink.received,
         (received) => received.at(-1)?.body.statusUpdate?.status.state === completed,
-        15_000,
       );
       expect(shaped(posts.map(({ body }) => body as object)).every((event) => 'statusUpdate' in event)).toBe(true);
       for (const { path, headers } of posts) {

@@ -41,7 +41,6 @@ describe('the call of a process that is killed', () => {
     await eventually(
       () => continuationOf(home, task.id),
       (row) => row !== undefined,
-      20_000,
     );
     if (how === 'kill') {
       worker.child.kill('SIGKILL');
@@ -51,7 +50,6 @@ describe('the call of a process that is killed', () => {
     await eventually(
       () => home.sql('select status_state as state from a2a_tasks where id = $1', [task.id]),
       ([row]) => row!.state === 'completed',
-      20_000,
     );
     expect((await continuationOf(home, task.id)).attempts).toBeGreaterThan(0);
     return { id: task.id, slug: one.slug };

@@ -26,7 +26,6 @@ describe('remotes that answer what no database holds', () => {
     eventually(
       () => row(id),
       ({ state }) => state !== 'working' && state !== 'submitted',
-      30_000,
     );
 
   /** A task of an agent of ours whose work a remote does. */

@@ -40,7 +40,6 @@ describe('a conversation thread, when processes are killed', () => {
     eventually(
       () => rowOf(remote),
       (row) => row?.status === 'delivered',
-      20_000,
     );
 
   it('AN-75 kill -9 between send and receipt: it is sent again with the same mark, and not once more', async () => {
@@ -50,7 +49,7 @@ describe('a conversation thread, when processes are killed', () => {
     expect(answer.output).toMatchObject({ state: 'working' });
     await home.rpc('tools/call', { name: 'task_status', arguments: { taskId: answer.taskId } });
     const first = await start();
-    await eventually(answers, ({ length }) => length === 1, 20_000);
+    await eventually(answers, ({ length }) => length === 1);
     expect(await rowOf(remote)).toMatchObject({ status: 'delivering', receipt: null, payload: { text: 'the answer' } });
     await kill(first);
     sink.script([]);

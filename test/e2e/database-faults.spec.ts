@@ -43,7 +43,6 @@ describe('a database that fails', () => {
     eventually(
       () => made(text),
       (tasks) => tasks.length >= count && tasks.every(({ state }) => state === 'completed'),
-      30_000,
     );
   const unavailable = ({ status, body }: Awaited<ReturnType<typeof send>>) =>
     expect([status, body.error?.data?.[0]?.reason, body.result]).toEqual([503, 'UNAVAILABLE', undefined]);
@@ -204,7 +203,7 @@ describe('a database that fails', () => {
         ]);
         for (const { status, body: refused } of answers) expect([status, refused.result]).toEqual([503, undefined]);
         expect((await gateway.call('GET', '/livez')).status).toBe(200);
-        const second = await eventually(holder, ({ epoch }) => epoch === 2, 40_000);
+        const second = await eventually(holder, ({ epoch }) => epoch === 2);
         expect(second.owner).not.toBe(first.owner);
         await database.proxy.set('pass');
         const repeats = await eventually(
@@ -213,13 +212,12 @@ describe('a database that fails', () => {
               Array.from({ length: 30 }, (_, index) => send(`${text} ${index}`, { key: `${text}-${index}` })),
             ),
           (all) => all.every(({ status }) => status === 200),
-          30_000,
         );
         for (const [index, { body: again }] of repeats.entries())
           expect(await completed(`${text} ${index}`)).toEqual([
             { id: again.result.task.id, state: 'completed', ends: 1, missing: 0 },
           ]);
-        const end = await eventually(holder, ({ state }) => state === 'completed', 60_000);
+        const end = await eventually(holder, ({ state }) => state === 'completed');
         expect([end.epoch, (await made(text))[0].ends]).toEqual([2, 1]);
       } finally {
         await others.close();
@@ -232,21 +230,20 @@ describe('a database that fails', () => {
           `select a.pid, a.application_name as name, (select count(*)::int from pg_locks l where l.pid = a.pid and l.classid = 7262920) as locks
            from pg_stat_activity a where a.application_name in ('rialto:presence', 'rialto:notices') and a.datname = current_database() order by 2`,
         );
-      const before = await eventually(lines, (now) => now.length === 2 && now[1].locks === 1, 30_000);
+      const before = await eventually(lines, (now) => now.length === 2 && now[1].locks === 1);
       expect(before.map(({ name, locks }) => [name, locks])).toEqual([
         ['rialto:notices', 0],
         ['rialto:presence', 1],
       ]);
       database.proxy.freeze();
       await database.sql('select pg_terminate_backend(pid) from unnest($1::int[]) pid', [before.map(({ pid }) => pid)]);
-      const after = await eventually(lines, (now) => now.length === 2 && now[1].locks === 1, 30_000);
+      const after = await eventually(lines, (now) => now.length === 2 && now[1].locks === 1);
       expect(after.map(({ name }) => name)).toEqual(before.map(({ name }) => name));
       expect(
         (
           await eventually(
             () => send('thawed'),
             ({ status }) => status === 200,
-            30_000,
           )
         ).body.error,
       ).toBeUndefined();

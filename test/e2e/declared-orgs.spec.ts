@@ -1,6 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
+import { bootstrapLock } from '../../src/policy/auth/bootstrap.service.js';
+import { eventually } from '../support/eventually.js';
 import { signToken, startTestGateway, type TestGateway } from '../support/gateway.js';
 
 describe('orgs of the configuration file', () => {
@@ -68,6 +71,24 @@ describe('orgs of the configuration file', () => {
     const all = await Promise.all([start(first), start(first), start(first)]);
     await Promise.all(all.map((one) => one.close()));
     expect(await first.sql(`select slug from orgs where slug = 'globex'`)).toHaveLength(1);
+  });
+
+  it('are made although the line to the database breaks meanwhile', async () => {
+    write({ orgs: [{ slug: 'hooli' }] });
+    const holder = new pg.Client(first.database.url);
+    await holder.connect();
+    await holder.query('select pg_advisory_lock($1)', [bootstrapLock]);
+    const waiting = () =>
+      first.sql(
+        `select pid from pg_locks l join pg_database d on d.oid = l.database
+         where l.locktype = 'advisory' and not l.granted and d.datname = current_database()`,
+      );
+    const starting = start(first);
+    const [{ pid }] = await eventually(waiting, ({ length }) => length === 1);
+    await first.sql('select pg_terminate_backend($1)', [pid]);
+    await eventually(waiting, ([now]) => now !== undefined && now.pid !== pid).finally(() => holder.end());
+    await (await starting).close();
+    expect(await first.sql(`select slug from orgs where slug = 'hooli'`)).toHaveLength(1);
   });
 
   it.each([

@@ -289,7 +289,6 @@ describe('when the gateway is killed in the middle and starts again', () => {
     eventually(
       () => rpc(restarted, 'GetTask', { id }, { agent }),
       ({ status }) => status.state === state,
-      30_000,
     );
 
   it.each(kinds)('the work of %s goes on to its end', async (kind) => {

@@ -38,7 +38,6 @@ describe('the metrics', () => {
     eventually(
       () => value(series),
       (now) => now !== undefined && satisfies(now),
-      15_000,
     );
   const send = async (agent: string, url?: string): Promise<string> => {
     const push = url === undefined ? {} : { taskPushNotificationConfig: { url } };

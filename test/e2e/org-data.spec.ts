@@ -198,7 +198,7 @@ describe('everything an org has', () => {
     const left = async (): Promise<number> => (await rowsOf(id)).a2a_tasks!;
 
     const killed = gateway.beside({ RIALTO_ROLE: 'worker' });
-    await eventually(left, (count) => count < 29_000, 60_000);
+    await eventually(left, (count) => count < 29_000);
     killed.child.kill('SIGKILL');
     await killed.ended;
     const halfway = await left();
@@ -210,7 +210,6 @@ describe('everything an org has', () => {
     await eventually(
       async () => (await purge(), left()),
       (count) => count === 0,
-      60_000,
     );
     const [{ purged_at: early }] = await gateway.sql('select purged_at from orgs where id = $1', [id]);
     expect(early).toBeNull();

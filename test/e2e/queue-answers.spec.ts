@@ -64,7 +64,6 @@ describe('what was answered', () => {
     eventually(
       () => rows(ids),
       (all) => all.length === ids.length && all.every(({ state }) => state === 'completed'),
-      40_000,
     );
   /** Each task's end reached the receiver, under one id however often it came. */
   const allTold = async (ids: readonly string[], round: string) => {
@@ -75,7 +74,6 @@ describe('what was answered', () => {
     await eventually(
       () => new Set(ends().map(({ body }) => body.statusUpdate.taskId as string)),
       ({ size }) => size === ids.length,
-      40_000,
     );
     expect(new Set(ends().map(({ headers }) => headers['webhook-id'])).size).toBe(ids.length);
   };

@@ -46,7 +46,6 @@ describe('workers that die', () => {
     eventually(
       () => row(id),
       (now) => now.epoch >= epoch && now.owner !== null,
-      20_000,
     );
 
   it('AN-78, F9 three of them with one task in hand: it fails for good, and the queue alone never gives up', async () => {
@@ -62,7 +61,6 @@ describe('workers that die', () => {
     const end = await eventually(
       () => row(id),
       ({ state }) => state === 'failed',
-      20_000,
     );
     const parts = [{ text: 'exceeded 3 attempts: whoever worked on it was lost each time' }];
     expect(end).toMatchObject({ crashes: 3, message: { parts, metadata: { errorCode: 'poisoned' } } });
@@ -138,7 +136,6 @@ describe('a worker that asks for no jobs any more', () => {
           return host.workers.get('task.execute')!;
         },
         (worker) => worker !== wedged,
-        40_000,
       );
       const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration });
       await board.jobsOf(tasks, 'completed', task.id);

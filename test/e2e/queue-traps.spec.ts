@@ -96,7 +96,6 @@ onRedis('a Redis that is not to be relied on', () => {
     eventually(
       async () => (await gateway.call('GET', '/readyz', undefined, null)).body.checks.queue.status,
       (status) => status === 'ok',
-      20_000,
     );
 
   const goesThroughTheQueue = () =>
@@ -108,7 +107,6 @@ onRedis('a Redis that is not to be relied on', () => {
         return done.some(({ data }) => data.taskId === id);
       },
       (seen) => seen,
-      60_000,
     );
 
   it.each<[string, Fault, number]>([
@@ -161,7 +159,6 @@ onRedis('a Redis that is not to be relied on', () => {
     await eventually(
       () => admin.zcard(`${queued}:sweeps:repeat`),
       (count) => count > 0,
-      20_000,
     );
   });
 

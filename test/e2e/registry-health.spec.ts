@@ -36,7 +36,6 @@ describe('the health of agents', () => {
     eventually(
       () => agentOf(slug),
       (agent) => agent.health === health,
-      25_000,
     );
 
   it('RE-55 RE-45 RE-46 walks through degraded and unreachable by itself, and back', async () => {
@@ -81,7 +80,6 @@ describe('the health of agents', () => {
         return seen.length;
       },
       (count) => count >= 3,
-      25_000,
     );
     const waits = seen.map(({ wait }) => wait);
     for (const [index, least] of [0.5, 2.2, 5].entries()) expect(waits[index]).toBeGreaterThan(least);
@@ -202,7 +200,7 @@ describe('agents of rialto.config.json', () => {
       expect(['unknown', 'unreachable']).toContain((await list())[0].health);
       expect(await toolNames(gateway)).toEqual([]);
       await agent.up();
-      await eventually(list, ([first]) => first.health === 'healthy', 20_000);
+      await eventually(list, ([first]) => first.health === 'healthy');
       await eventually(
         () => toolNames(gateway),
         (names) => names.join() === 'declared.work',
@@ -219,7 +217,7 @@ describe('agents of rialto.config.json', () => {
     ];
     const rows = () =>
       gateway.sql('select slug, trust_level, timeout_ms, credential, updated_at from agent_cards order by slug');
-    const settled = () => eventually(list, (items) => items.every(({ health }: any) => health === 'healthy'), 20_000);
+    const settled = () => eventually(list, (items) => items.every(({ health }: any) => health === 'healthy'));
     const before = await restarted(both, async () => (await settled(), rows()));
     expect(await list()).toMatchObject([
       { slug: 'one', timeoutMs: 5_000, credential: { type: 'bearer', hint: '…abcd' } },

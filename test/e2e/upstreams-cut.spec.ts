@@ -122,7 +122,6 @@ describe('a connection that is cut in the middle of a call', () => {
       const { result } = await eventually(
         () => gateway.rpc('tools/call', { name: 'cut__echo', arguments: { text: 'back' } }),
         (answer) => answer.result !== undefined,
-        20_000,
       );
       expect(result.content[0].text).toBe('back');
     },

@@ -38,7 +38,7 @@ describe('MCP servers that the operator has written down', () => {
   const names = async (): Promise<string[]> =>
     (await gateway!.rpc('tools/list')).result.tools.map(({ name }: { name: string }) => name);
   const servers = async () => (await gateway!.call('GET', '/api/mcp/servers')).body.items;
-  const listed = (name: string) => eventually(names, (all) => all.includes(name), 10_000);
+  const listed = (name: string) => eventually(names, (all) => all.includes(name));
 
   it('AE-01 AE-19 AE-58 the usual file and ours give servers, whose secrets are those of the variables that they name', async () => {
     const one = await upstream();
@@ -143,7 +143,7 @@ describe('MCP servers that the operator has written down', () => {
     const [{ counts }] = await servers();
     expect([counts.tools, await names()]).toEqual([0, expect.not.arrayContaining(['late__echo'])]);
     await late.listen();
-    await eventually(names, (all) => all.includes('late__echo'), 30_000);
+    await eventually(names, (all) => all.includes('late__echo'));
   });
 
   it('a program of the operator needs no entry of the catalogue, and nobody puts another in its place', async () => {

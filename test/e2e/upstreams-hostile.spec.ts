@@ -128,7 +128,6 @@ describe('MCP servers that mean harm', () => {
       await eventually(
         () => call('fine'),
         ({ result }) => result?.content[0].text === 'fine',
-        15_000,
       );
     }
     const answers = await Promise.all([...bad, ...Array<string>(20).fill('fine')].map((name) => call(name)));
@@ -212,7 +211,6 @@ describe('MCP servers that mean harm', () => {
     await eventually(
       () => gateway.rpc('tools/call', { name: 'own__echo', arguments: { text: 'back' } }),
       ({ result }) => result?.content[0].text === 'back',
-      20_000,
     );
     // One, with what starts it.
     expect(alive().length).toBeLessThanOrEqual(2);
@@ -220,7 +218,6 @@ describe('MCP servers that mean harm', () => {
     await eventually(
       () => Promise.resolve(alive()),
       (pids) => pids.length === 0,
-      10_000,
     );
   });
 });

@@ -50,7 +50,6 @@ describe('the reference servers', () => {
     await eventually(
       () => fetch(`http://127.0.0.1:${port}`).then(Boolean, () => false),
       (isUp) => isUp,
-      20_000,
     );
     return kind === 'sse'
       ? { url: `http://127.0.0.1:${port}/sse`, transport: 'sse' }
@@ -165,7 +164,6 @@ describe('the reference servers', () => {
     await eventually(
       () => Promise.resolve(updated),
       (all) => all.includes(uri),
-      15_000,
     );
   });
 });

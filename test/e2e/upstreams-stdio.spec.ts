@@ -36,7 +36,6 @@ describe('MCP servers that are programs', () => {
     eventually(
       () => isAlive(pid),
       (is) => !is,
-      15_000,
     );
 
   it('AE-16 AE-17 one is started with its own environment, folder and arguments, and nothing of ours', async () => {
@@ -132,7 +131,6 @@ describe('MCP servers that are programs', () => {
     await eventually(
       () => gateway.call('GET', '/api/mcp/servers/own'),
       ({ body }) => body.status === 'ready',
-      10_000,
     );
     const next = await told('environment');
     expect(next.pid).not.toBe(pid);
@@ -147,7 +145,6 @@ describe('MCP servers that are programs', () => {
     await eventually(
       () => call('echo', { text: 'again' }),
       ({ result }) => result?.content[0].text === 'again',
-      10_000,
     );
   });
 

@@ -23,7 +23,6 @@ describe('a task of a server whose process here is killed', () => {
     eventually(
       async () => (await home.call('GET', `/api/a2a/tasks/${id}`)).body,
       ({ state }) => state === 'completed',
-      30_000,
     );
 
   it('is followed by another, and the tool is not called again: from a message', async () => {
@@ -39,7 +38,6 @@ describe('a task of a server whose process here is killed', () => {
     await eventually(
       () => server.newest.looks,
       (looks) => looks > 1,
-      20_000,
     );
     worker.child.kill('SIGKILL');
     await worker.ended;
@@ -65,7 +63,6 @@ describe('a task of a server whose process here is killed', () => {
     await eventually(
       () => server.newest.looks,
       (looks) => server.calls.length > before && looks > 1,
-      20_000,
     );
     front.child.kill('SIGKILL');
     await Promise.all([front.ended, call]);

@@ -249,7 +249,6 @@ describe('MCP servers as tools', () => {
     const { result } = await eventually(
       () => call('one__echo', { text: 'back' }),
       (answer) => answer.result !== undefined,
-      10_000,
     );
     expect(result.content[0].text).toBe('back');
     expect((await server('one')).status).toBe('ready');

@@ -30,7 +30,6 @@ describe('the deliveries of an org', () => {
     eventually(
       () => sink.received,
       (all) => all.length >= count,
-      15_000,
     );
   const list = async (query: string, token?: string) =>
     (await gateway.call('GET', `/api/webhooks/deliveries?${query}`, undefined, token)).body;
@@ -38,7 +37,6 @@ describe('the deliveries of an org', () => {
     eventually(
       () => list(`taskId=${taskId}`),
       ({ items }) => items.length === 3 && items.every((item: any) => item.state === state),
-      15_000,
     );
   const makeSecret = async (graceSeconds?: number) =>
     (await gateway.call('POST', '/api/webhooks/secrets', { graceSeconds })).body;
@@ -181,7 +179,6 @@ describe('the deliveries of an org', () => {
     await eventually(
       () => hurry(gateway),
       () => sink.received.length >= 4,
-      15_000,
     );
     await settled(taskId, 'delivered');
     const first = await list(`taskId=${taskId}&limit=2`);
@@ -221,7 +218,6 @@ describe('the deliveries of an org', () => {
     await eventually(
       () => hurry(gateway),
       () => sink.received.length >= 30,
-      60_000,
     );
     const { items } = await settled(taskId, 'dead');
     expect(items.map(({ attempts }: any) => attempts)).toEqual([10, 10, 10]);
@@ -236,7 +232,6 @@ describe('the deliveries of an org', () => {
     await eventually(
       () => hurry(gateway),
       () => sink.received.length >= before + 2,
-      15_000,
     );
     const one = () => gateway.call('GET', `/api/webhooks/deliveries/${oldest.id}`);
     await eventually(one, ({ body }) => body.state === 'delivered');
@@ -259,7 +254,6 @@ describe('the deliveries of an org', () => {
     const dead = await eventually(
       () => list(`taskId=${taskId}&state=dead`),
       ({ items }) => items.length === 3,
-      15_000,
     );
     const path = `/api/webhooks/deliveries/${dead.items.at(-1).id}/redeliver`;
     const refused = await gateway.call('POST', path);

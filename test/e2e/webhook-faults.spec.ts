@@ -14,7 +14,6 @@ const allOver = (gateway: TestGateway, taskId: string, count: number) =>
   eventually(
     () => deliveries(gateway, taskId),
     (rows) => rows.length >= count && rows.every(({ status }) => status === 'delivered'),
-    20_000,
   );
 
 describe('webhooks of processes that come and go', () => {
@@ -58,7 +57,6 @@ describe('webhooks of processes that come and go', () => {
     await eventually(
       () => sink.received,
       (all) => all.length === 1,
-      20_000,
     );
     await eventually(
       () => rpc(first, 'GetTask', { id: taskId }),
@@ -72,7 +70,6 @@ describe('webhooks of processes that come and go', () => {
       const rows = await eventually(
         () => deliveries(first, taskId),
         (all) => all.length === 3 && all.every(({ status }) => status !== 'pending'),
-        20_000,
       );
       expect(rows.map(({ status, attempts }) => [status, attempts])).toEqual([
         ['delivered', 2],

@@ -53,7 +53,6 @@ describe('a receiver that is down for 75 hours', () => {
           `select from webhook_deliveries where status = 'pending' and (next_at <= now() or lease_until is not null)`,
         ),
       ({ length }) => length === 0,
-      20_000,
     );
   const sweep = () => gateway.gateway.get(WebhookSweeper).sweep();
   /** Time passes until something is due, and it is tried. */

@@ -33,7 +33,6 @@ describe('the states of push configurations', () => {
     eventually(
       () => config(taskId, id),
       (now) => now.state === state,
-      15_000,
     );
   const rows = (taskId: string) =>
     gateway.sql(
@@ -44,7 +43,6 @@ describe('the states of push configurations', () => {
     eventually(
       () => rows(taskId),
       (all) => all.length === count && all.every(({ status }) => status !== 'pending'),
-      15_000,
     );
   /** What the org was told of a configuration, in its order. */
   const told = async (taskId: string): Promise<any[]> => {
@@ -90,7 +88,6 @@ describe('the states of push configurations', () => {
     await eventually(
       () => rows(taskId),
       (all) => all.every(({ status }) => status === 'delivered'),
-      15_000,
     );
     expect(sink.received).toHaveLength(4);
     const acts = await gateway.sql(
@@ -238,7 +235,6 @@ describe('the states of push configurations', () => {
     await eventually(
       () => hurry(gateway, taskId),
       () => sink.received.length >= 12,
-      25_000,
     );
     await over(taskId, 3);
     expect(await told(taskId)).toEqual([
@@ -312,7 +308,6 @@ describe('the states of push configurations', () => {
     await eventually(
       () => rows(taskId),
       (now) => now.every(({ status }) => status === 'delivered'),
-      15_000,
     );
   });
 

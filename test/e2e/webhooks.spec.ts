@@ -36,7 +36,6 @@ describe('webhooks', () => {
     eventually(
       () => sink.received,
       (all) => all.length >= count,
-      15_000,
     );
   const send = async (text: string, agent: string, push: object = {}): Promise<string> => {
     const configuration = {
@@ -56,7 +55,6 @@ describe('webhooks', () => {
     eventually(
       () => deliveries(taskId),
       (rows) => rows.length >= count && rows.every(({ status }) => status !== 'pending'),
-      20_000,
     );
   const hurried = () => hurry(gateway);
 
@@ -104,7 +102,7 @@ describe('webhooks', () => {
     sink.script([503, 503, 200]);
     const taskId = await send('hi', 'echo');
     await got(1);
-    await eventually(hurried, () => sink.received.length >= 5, 25_000);
+    await eventually(hurried, () => sink.received.length >= 5);
     const [first] = await ended(taskId);
     expect(first).toMatchObject({ status: 'delivered', attempts: 3, last_status: 200 });
     const [one, two, three, ...later] = sink.received;
@@ -158,7 +156,7 @@ describe('webhooks', () => {
     sink.script(['break off', { status: 200, body: 'x'.repeat(50_000) }]);
     const taskId = await send('hi', 'echo');
     await got(1);
-    await eventually(hurried, () => sink.received.length >= 4, 25_000);
+    await eventually(hurried, () => sink.received.length >= 4);
     const [first] = await ended(taskId);
     const tries = await gateway.sql(
       'select status, error, reply from webhook_attempts where delivery_id = $1 order by number',
@@ -176,7 +174,7 @@ describe('webhooks', () => {
       sink.script([301, 302, 303, 307, 308].map((status) => ({ status, headers: { location: elsewhere.url } })));
       const taskId = await send('hi', 'echo');
       await got(1);
-      await eventually(hurried, () => sink.received.length >= 8, 25_000);
+      await eventually(hurried, () => sink.received.length >= 8);
       const [first] = await ended(taskId);
       expect(first).toMatchObject({ status: 'delivered', attempts: 6 });
       expect(elsewhere.received).toEqual([]);
@@ -204,7 +202,7 @@ describe('webhooks', () => {
     sink.script(Array<number>(10).fill(500));
     const taskId = await send('hi', 'echo');
     await got(1);
-    await eventually(hurried, () => sink.received.length >= 12, 25_000);
+    await eventually(hurried, () => sink.received.length >= 12);
     const rows = await ended(taskId);
     expect(rows.map(({ status, attempts }) => [status, attempts])).toEqual([
       ['dead', 10],
@@ -222,7 +220,7 @@ describe('webhooks', () => {
     await gateway.sql(`update a2a_task_events set body = '{"artifactUpdate": {}}' where task_id = $1 and seq = 3`, [
       id,
     ]);
-    await eventually(hurried, () => sink.received.length >= 3, 25_000);
+    await eventually(hurried, () => sink.received.length >= 3);
     const rows = await ended(id);
     expect(rows.map(({ status, last_error }) => [status, last_error])).toEqual([
       ['delivered', null],
@@ -248,7 +246,7 @@ describe('webhooks', () => {
     await rpc(gateway, 'tasks/pushNotification/set', { id: task.id, pushNotificationConfig }, { agent: 'asks' });
     await rpc(gateway, 'SendMessage', { message: userMessage('red', { taskId: task.id }) }, { agent: 'asks' });
     await got(1);
-    await eventually(hurried, () => sink.received.length >= 4, 25_000);
+    await eventually(hurried, () => sink.received.length >= 4);
     const bodies = sink.received.slice(1).map(({ body }) => body);
     expect(bodies.map(({ kind, id, status }) => [kind, id, status.state])).toEqual(
       ['working', 'working', 'completed'].map((state) => ['task', task.id, state]),

@@ -17,7 +17,6 @@ export class Board {
     return eventually(
       async () => (await this.jobs(queue, status)).filter(({ data }) => data.taskId === taskId),
       ({ length }) => length >= count,
-      15_000,
     );
   }
 
