@@ -29,8 +29,8 @@ const withDatabase = {
 export default {
   // Nobody waits that long for anything: what goes by is the patience of a machine with other things to do.
   testTimeout: 90_000,
-  // Each worker may run two gateways, and each gateway has up to 25 connections to the one server.
-  maxWorkers: 2,
+  // Half of what they do is waiting. Each may run two gateways of up to 25 connections to one server, mostly half as many.
+  maxWorkers: 3,
   projects: [
     {
       ...compiled,
@@ -39,6 +39,8 @@ export default {
     },
     { ...compiled, displayName: 'medium', testMatch: ['<rootDir>/test/medium/**/*.spec.ts'], ...withDatabase },
     { ...compiled, displayName: 'e2e', testMatch: ['<rootDir>/test/e2e/**/*.spec.ts'], ...withDatabase },
+    // The specs of e2e, many to a file: written by scripts/batches.mjs.
+    { ...compiled, displayName: 'batches', testMatch: ['<rootDir>/.cache/batches/*.spec.js'], ...withDatabase },
     {
       ...compiled,
       displayName: 'helm',

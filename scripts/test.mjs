@@ -1,10 +1,17 @@
 // `node scripts/test.mjs [step …]`: sets the checkout up and runs the steps in order, all of them by default; the first that
 // fails ends the run with its exit code. Flags, and what follows `--`, go to Jest.
 import { join } from 'node:path';
+import { dealBatches } from './batches.mjs';
 import { root, run, seconds, setUp } from './setup.mjs';
 
 const tool = (file, ...args) => [join(root, 'node_modules', file), ...args];
 const suite = (name) => tool('jest/bin/jest.js', '--selectProjects', name, '--passWithNoTests');
+
+const given = process.argv.slice(2);
+const flags = given.findIndex((word) => word.startsWith('-'));
+const cut = flags === -1 ? given.length : flags;
+const toJest = given.slice(given[cut] === '--' ? cut + 1 : cut);
+const isWhole = toJest.length === 0;
 
 const steps = {
   format: tool('prettier/bin/prettier.cjs', '--check', '--log-level=warn', '.'),
@@ -13,15 +20,12 @@ const steps = {
   knip: tool('knip/bin/knip.js'),
   unit: suite('unit'),
   medium: suite('medium'),
-  e2e: suite('e2e'),
+  // Flags choose among specs, so they want each in its own file.
+  e2e: suite(isWhole ? 'batches' : 'e2e'),
   helm: suite('helm'),
 };
 const groups = { check: ['format', 'lint', 'types', 'knip'], all: Object.keys(steps) };
 
-const given = process.argv.slice(2);
-const flags = given.findIndex((word) => word.startsWith('-'));
-const cut = flags === -1 ? given.length : flags;
-const toJest = given.slice(given[cut] === '--' ? cut + 1 : cut);
 const names = (cut === 0 ? ['all'] : given.slice(0, cut)).flatMap((name) => groups[name] ?? [name]);
 const unknown = names.find((name) => !(name in steps));
 if (unknown) {
@@ -30,6 +34,7 @@ if (unknown) {
 }
 
 await setUp();
+if (isWhole) dealBatches('test/e2e');
 for (const name of names) {
   const started = Date.now();
   const isSuite = steps[name][0].includes('jest');
