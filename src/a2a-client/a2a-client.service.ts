@@ -66,14 +66,16 @@ export class A2AClientService {
       const watch: Watch | undefined =
         admission && ((first, ...how) => keeper!.keep(act, { ...call, ...admission }, first, ...how));
       const pushUrl = admission?.pushUrl;
+      // Whoever is told elsewhere does not wait here: an agent that blocks would answer too late, and leave no task to follow.
+      const blocking = admission && (call.webhookUrl !== undefined || call.thread) ? false : undefined;
       const reply = speaksJsonRpc(card)
         ? await this.bridge.call(
             { ...hop, endpoint: bridgeEndpoint(card, row.url) },
-            { skillId, args, sessionId, pushUrl, baseUrl: row.url },
+            { skillId, args, sessionId, pushUrl, blocking, baseUrl: row.url },
             watch,
           )
         : await this.anywhere(agent, hop, (at) =>
-            sendAsSkillCall(this.sdk, at, { skillId, args, messageId: newId(), pushUrl }, watch),
+            sendAsSkillCall(this.sdk, at, { skillId, args, messageId: newId(), pushUrl, blocking }, watch),
           );
       act.answer = answerOf(reply, call.dispatch);
       return reply;

@@ -1,7 +1,8 @@
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { closeRemotes, quick, startRemote, type Remote } from '../support/remote-work.js';
-import { asyncTask, data, never, text } from '../support/stub-behaviours.js';
+import { asyncTask, blocking, data, never, text } from '../support/stub-behaviours.js';
+import type { StubAgentOptions } from '../support/stub-agent.js';
 import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
 describe('a step that outlives its call is told to a webhook', () => {
@@ -47,6 +48,22 @@ describe('a step that outlives its call is told to a webhook', () => {
     );
     expect(log.items.map(({ configId, state }: any) => [configId, state])).toContainEqual(['webhook_url', 'delivered']);
     expect(sink.received).toHaveLength(1);
+  });
+
+  it.each<[string, StubAgentOptions, 'webhook_url' | 'thread']>([
+    ['1.0, a webhook', { card: 'v1' }, 'webhook_url'],
+    ['0.3, a webhook', { card: 'v03' }, 'webhook_url'],
+    ['REST alone, a webhook', { card: 'v1', speaks: ['v1-rest'] }, 'webhook_url'],
+    ['1.0, a thread', { card: 'v1' }, 'thread'],
+  ])('by an agent that blocks for longer than the call unless it is asked not to: %s', async (_name, options, told) => {
+    const remote = await startRemote(gateway, blocking(60_000, text('dug')), { timeoutMs: 500, ...options });
+    const url = `${sink.url}/dug`;
+    const { body } = await post('invoke', invocation(remote, { [told]: told === 'thread' ? { url, id: 't' } : url }));
+    expect(body.output).toMatchObject({ state: 'working' });
+    await eventually(
+      () => sink.received.map((one) => one.body.result ?? one.body.text),
+      (words) => words.includes('dug'),
+    );
   });
 
   it('RE-72 a call that goes on as a task is listed with it while it does', async () => {

@@ -58,6 +58,15 @@ export function asyncTask(polls: number, then: Behaviour): Behaviour {
   };
 }
 
+/** Answers when it is done, after so long; at once, and with its task, where it is asked for that. */
+export function blocking(ms: number, then: Behaviour): Behaviour {
+  return (call) => {
+    const { returnImmediately, blocking: waits } = (call.route.params.configuration ?? {}) as Record<string, unknown>;
+    const mayGoOn = returnImmediately === true || waits === false;
+    return (mayGoOn ? asyncTask(5, then) : slow(ms, then))(call);
+  };
+}
+
 /** Stays `working` at every poll, until it is canceled. */
 export const never: Behaviour = asyncTask(Number.POSITIVE_INFINITY, text('never'));
 

@@ -23,6 +23,8 @@ export interface BridgeSkillCall {
   readonly sessionId: string;
   /** Where the agent may push what becomes of its task. */
   readonly pushUrl?: string;
+  /** False asks the agent for its task at once; absent leaves it to the agent's version. */
+  readonly blocking?: false;
   /** The URL the agent was registered by: where the customary paths begin (AN-30). */
   readonly baseUrl: string;
 }
@@ -75,12 +77,12 @@ export class BridgeTransport {
     }
   }
 
-  private send(hop: RemoteHop, { skillId, args, sessionId, pushUrl }: BridgeSkillCall): Promise<BridgeReply> {
+  private send(hop: RemoteHop, { skillId, args, sessionId, pushUrl, blocking }: BridgeSkillCall): Promise<BridgeReply> {
     const { version, tenant } = hop.endpoint;
     const messageId = newId();
     return withPushAddress(pushUrl, (url) => {
       const requestId = this.nextRequestId();
-      const call = { version, requestId, messageId, skillId, args, sessionId, tenant, pushUrl: url };
+      const call = { version, requestId, messageId, skillId, args, sessionId, tenant, blocking, pushUrl: url };
       return this.post(hop, requestId, encodeBridgeCall(call));
     });
   }

@@ -9,6 +9,15 @@ import type { SdkHop, SdkTransport } from './sdk.transport.js';
 const pace = { firstMs: 250, mostMs: 2_000, random: Math.random };
 const cancelDeadlineMs = 1_000;
 
+/** One call of one skill; members as of BridgeSkillCall. */
+interface SdkSkillCall {
+  readonly skillId: string;
+  readonly args: JsonObject;
+  readonly messageId: string;
+  readonly pushUrl?: string;
+  readonly blocking?: false;
+}
+
 /**
  * A skill call for agents that offer no JSON-RPC: the bridge's message (one data part, `metadata.skillId`) over the SDK, with
  * the same waiting and the same meanings as the bridge's own wire form.
@@ -16,11 +25,12 @@ const cancelDeadlineMs = 1_000;
 export async function sendAsSkillCall(
   sdk: SdkTransport,
   hop: SdkHop,
-  { skillId, args, messageId, pushUrl }: { skillId: string; args: JsonObject; messageId: string; pushUrl?: string },
+  { skillId, args, messageId, pushUrl, blocking }: SdkSkillCall,
   watch: Watch = waitOrCancel,
 ): Promise<BridgeReply> {
   const message = { messageId, role: 'ROLE_USER', parts: [{ data: args }], metadata: { skillId } } as const;
-  const params = { message: { ...message, parts: [...message.parts] } };
+  const configuration = blocking === false ? { returnImmediately: true } : undefined;
+  const params = { message: { ...message, parts: [...message.parts] }, ...(configuration && { configuration }) };
   const reply = asBridgeReply(await withPushAddress(pushUrl, (url) => sdk.send(hop, params, url)));
   if (reply.kind === 'message' || isSettled(reply)) return reply;
   const remote: RemoteTask = {
