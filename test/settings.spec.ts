@@ -335,8 +335,14 @@ describe('the configuration file', () => {
   it('a file of MCP servers that is no JSON, or is named and absent, is a problem', () => {
     const absent = join(folder, 'absent.json');
     expect(problemsOf(development({ RIALTO_MCP_CONFIG_FILE: absent }))).toEqual([expect.stringContaining(absent)]);
-    const torn = configFile('{ "mcpServers": canary');
-    expect(problemsOf(development({ RIALTO_MCP_CONFIG_FILE: torn }))).toEqual([`${torn} cannot be read as JSON`]);
+    const torn = configFile('{\n  "mcpServers": canary');
+    const problems = problemsOf(development({ RIALTO_MCP_CONFIG_FILE: torn }));
+    expect(problems).toEqual([expect.stringMatching(/cannot be read as JSON: (at position|it is not JSON)/)]);
+    expect(problems.join()).not.toContain('canary');
+    const other = configFile({ servers: {} });
+    expect(problemsOf(development({ RIALTO_MCP_CONFIG_FILE: other }))).toEqual([
+      `${other}: mcpServers: an object is required that has each server by its name`,
+    ]);
   });
 
   it('that is a folder is a problem, not a crash', () => {

@@ -20,6 +20,7 @@ export interface Declared {
   readonly members: Readonly<Record<string, unknown>> | RialtoError;
 }
 
+type DeclaredServer = Settings['configFile']['mcpServers'][number];
 type Refused = readonly [agent: string, why: RialtoError];
 
 /** Agents of our own that exist by declaration: made, changed, and archived when no longer declared (AN-96, RY-01). */
@@ -42,8 +43,10 @@ export class DeclaredPublished {
     const { configFile, RIALTO_CONFORMANCE_AGENT: profile } = this.settings;
     const declared = configFile.published.map(({ apiKey: _secret, ...members }) => ({ name: members.name, members }));
     const names = new Set(declared.map(({ name }) => name));
-    const servers = configFile.mcpServers.filter(({ id, isAgent }) => isAgent && !names.has(id)).map(agentOf);
-    await this.declare(org, 'config', [...declared, ...servers]);
+    const there = await this.checks.declaredServers(org);
+    // One that was left out may have the id of another, whose tools nobody meant to publish.
+    const isMeant = ({ id, isAgent }: DeclaredServer): boolean => isAgent && !names.has(id) && there.has(id);
+    await this.declare(org, 'config', [...declared, ...configFile.mcpServers.filter(isMeant).map(agentOf)]);
     await this.align(org, 'conformance', profile ? [{ definition: conformanceAgent(profile) }] : [], []);
   }
 
@@ -107,7 +110,7 @@ function refusal(error: unknown): RialtoError {
 }
 
 /** Whose skills are the tools of a server, on the card that anyone may read (AN-97). */
-function agentOf({ id, name }: Settings['configFile']['mcpServers'][number]): Declared {
+function agentOf({ id, name }: DeclaredServer): Declared {
   const description = `The tools of the MCP server ${name}.`;
   const executor = { kind: 'mcp-tool', serverId: id };
   return { name: id, members: { name: id, description, executor, publishToCard: true } };

@@ -31,6 +31,11 @@ export class PublishedChecks {
     };
   }
 
+  /** The ids of the MCP servers that the operator's files declare. */
+  async declaredServers({ id }: OrgRef): Promise<ReadonlySet<string>> {
+    return (await this.servers.of(id)).declared;
+  }
+
   /** `kofi@here` is `kofi`, where here is the org itself or the host of this gateway. */
   private handleOf(org: OrgRef, handle: string): string {
     const { word, host } = calledOf(handle) ?? {};

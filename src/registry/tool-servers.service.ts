@@ -18,9 +18,11 @@ export interface ServersOfOrg {
   readonly tools: ReadonlyMap<string, readonly SkillTool[]>;
   /** The ids of the servers, by the ids of their rows. */
   readonly ids: ReadonlyMap<string, string>;
+  /** The ids of those that the operator's files declare. */
+  readonly declared: ReadonlySet<string>;
 }
 
-export const noServers: ServersOfOrg = { version: '', tools: new Map(), ids: new Map() };
+export const noServers: ServersOfOrg = { version: '', tools: new Map(), ids: new Map(), declared: new Set() };
 
 /** MCP servers, as far as agents of ours are made of them. The room that knows them gives them when it starts. */
 @Injectable()

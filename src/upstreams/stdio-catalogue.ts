@@ -1,15 +1,14 @@
-import { accessSync, constants } from 'node:fs';
 import { Inject, Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import type { StdioCommand, Wardens } from './stdio-command.js';
+import { isExecutable, type StdioCommand, type Wardens } from './stdio-command.js';
 import type { Endpoint } from './upstream-places.js';
 
 /** Which programs may be started: those that the operator has written down, and where the operator says so any (requirements 1.8). */
 @Injectable()
 export class StdioCatalogue {
-  readonly wardens: Wardens = { setpriv: isThere('/usr/bin/setpriv'), prlimit: isThere('/usr/bin/prlimit') };
+  readonly wardens: Wardens = { setpriv: isExecutable('/usr/bin/setpriv'), prlimit: isExecutable('/usr/bin/prlimit') };
   private readonly mayBeAny: boolean;
 
   constructor(
@@ -45,13 +44,4 @@ export class StdioCatalogue {
 
 function refused(what: string, hint?: string): RialtoError {
   return new RialtoError('unprocessable', { message: `this command ${what}`, hint });
-}
-
-function isThere(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,4 +1,5 @@
-import { argvOf, environmentOf } from './stdio-command.js';
+import { dirname } from 'node:path';
+import { argvOf, environmentOf, isThere } from './stdio-command.js';
 
 describe('how a program is started', () => {
   const command = { command: '/opt/server', args: ['--root', 'a b'], env: { TOKEN: 't' }, cache: '/cache' };
@@ -14,6 +15,15 @@ describe('how a program is started', () => {
       ...['prlimit', '--core=0', '--nofile=1024', '--'],
       ...['/opt/server', '--root', 'a b'],
     ]);
+  });
+
+  it('is looked for where it would be: by its path, in its folder, or among those of its PATH', () => {
+    const [path, cwd] = [`/nowhere:${dirname(process.execPath)}`, dirname(process.execPath)];
+    const there = (word: string, at: Partial<Parameters<typeof isThere>[1]> = {}) =>
+      isThere({ command: word }, { path, cwd, ...at });
+    expect([there('node'), there(process.execPath), there('./node')]).toEqual([true, true, true]);
+    const absent = [there('node', { path: '/nowhere' }), there('node server.js'), there('./node', { cwd: '/' })];
+    expect([...absent, there('/etc'), there('/etc/passwd')]).toEqual([false, false, false, false, false]);
   });
 
   it('has nothing of ours around it', () => {

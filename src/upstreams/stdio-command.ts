@@ -1,4 +1,5 @@
-import { dirname, join } from 'node:path';
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import type { StdioLimits } from '../platform/config/config-file.js';
 
 /** A program as it is started: nothing of ours is in its environment. */
@@ -48,6 +49,23 @@ export function argvOf(
     command,
     ...args,
   ];
+}
+
+/** Whether its program is there to be started: a path of its own, or a name among those of its PATH. */
+export function isThere({ command }: Pick<StdioCommand, 'command'>, at: { path: string; cwd: string }): boolean {
+  if (process.platform === 'win32') return true; // which endings stand for a program is its own affair
+  const folders = command.includes('/') ? [''] : at.path.split(delimiter);
+  return folders.some((folder) => isExecutable(resolve(at.cwd, folder, command)));
+}
+
+/** Whether a file is there that may be run. */
+export function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
 }
 
 /** All of its environment. @param home its folder. */

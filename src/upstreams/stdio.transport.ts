@@ -10,7 +10,7 @@ import { isJsonObject } from '../kernel/json.js';
 import { parseJson } from '../protocol/jsonrpc.js';
 import { LineSplitter } from './line-splitter.js';
 import { removed } from './program-caches.js';
-import { argvOf, environmentOf, type StdioCommand, type Wardens } from './stdio-command.js';
+import { argvOf, environmentOf, isThere, type StdioCommand, type Wardens } from './stdio-command.js';
 
 const maxLine = 1_048_576;
 const maxNote = 500;
@@ -18,6 +18,7 @@ const notesPerSecond = 20;
 /** AE-44. */
 const politeMs = 5_000;
 const sternMs = 2_000;
+const hint = '`command` is a program without its arguments; those stand in `args`';
 
 /**
  * A line to a program of this machine: one JSON-RPC message a line on its standard input and output. It leads a process group of its own,
@@ -41,10 +42,16 @@ export class StdioTransport implements Transport {
   /** Throws `remote_transport` when the program cannot be started. */
   async start(): Promise<void> {
     this.home = mkdtempSync(join(tmpdir(), 'rialto-mcp-'));
+    const cwd = this.command.cwd ?? this.home;
+    const env = environmentOf(this.command, this.home);
+    if (!isThere(this.command, { path: env.PATH ?? '', cwd })) {
+      this.over();
+      throw new RialtoError('remote_transport', { message: `there is no program "${this.command.command}"`, hint });
+    }
     const [program, ...args] = argvOf(this.command, this.wardens);
     const child = spawn(program!, args, {
-      cwd: this.command.cwd ?? this.home,
-      env: environmentOf(this.command, this.home),
+      cwd,
+      env,
       detached: true,
       windowsHide: true,
     });

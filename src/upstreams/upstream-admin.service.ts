@@ -169,7 +169,10 @@ export class UpstreamAdmin {
     endpoint: Endpoint,
     { userCredentials, roots }: Pick<McpServerEntity, 'userCredentials' | 'roots'>,
   ): Promise<Offer> {
-    if (userCredentials !== 'required') return this.pool.probe(owner, endpoint, roots);
+    if (userCredentials !== 'required')
+      return this.pool.probe(owner, endpoint, roots).catch((thrown: unknown) => {
+        throw endpoint.transport === 'stdio' ? whereItSaysWhy(RialtoError.from(thrown)) : thrown;
+      });
     this.pool.check(endpoint);
     return nothingYet;
   }
@@ -252,6 +255,13 @@ function declaredElsewhere(): RialtoError {
     message: 'this MCP server is declared in a configuration file',
     hint: 'change it there, or take it out; it is read at the start',
   });
+}
+
+/** Why a program ends is known to its standard error alone. */
+function whereItSaysWhy({ code, message, hint, violations, data, cause }: RialtoError): RialtoError {
+  const why = 'what the program wrote to standard error is in the log of the gateway (`an MCP server says`)';
+  const isItsOwn = code === 'remote_transport' || code === 'remote_timeout';
+  return new RialtoError(code, { message, hint: hint ?? (isItsOwn ? why : undefined), violations, data, cause });
 }
 
 function noSuchServer(): RialtoError {

@@ -1,4 +1,4 @@
-import { RialtoError } from '../kernel/errors.js';
+import { errorCodes, RialtoError } from '../kernel/errors.js';
 
 /*
  * What the official SDK throws is told apart by its shape, so that nobody loads it for that: an error of the protocol has a number as its
@@ -11,7 +11,7 @@ import { RialtoError } from '../kernel/errors.js';
  */
 export function upstreamError(thrown: unknown, server: string): RialtoError {
   const own = ownError(thrown);
-  if (own) return own;
+  if (own) return withServer(own, server);
   const about = { data: { server }, cause: thrown };
   const { code, status, message, data } = (thrown ?? {}) as Partial<Thrown>;
   if (typeof code === 'number') {
@@ -31,8 +31,24 @@ export function upstreamError(thrown: unknown, server: string): RialtoError {
     return new RialtoError('remote_timeout', { ...about, message: 'the MCP server did not answer in time' });
   if (code === 'INVALID_RESULT' || code === 'UNSUPPORTED_RESULT_TYPE')
     return new RialtoError('remote_invalid_response', { ...about, message: 'the MCP server answered something else' });
-  return new RialtoError('remote_transport', { ...about, message: 'the MCP server could not be reached' });
+  return new RialtoError('remote_transport', { ...about, message: unreachable });
 }
+
+/** What our own way out says of an address names no server. */
+function withServer(own: RialtoError, server: string): RialtoError {
+  const { code, message, hint, violations, data } = own;
+  if (data?.server !== undefined || code === 'canceled') return own;
+  const isBare = code === 'remote_transport' && message === errorCodes.remote_transport.title;
+  return new RialtoError(code, {
+    message: isBare ? unreachable : message,
+    hint,
+    violations,
+    data: { ...data, server },
+    cause: own,
+  });
+}
+
+const unreachable = 'the MCP server could not be reached';
 
 interface Thrown {
   readonly code: number | string;

@@ -84,6 +84,7 @@ export class UpstreamsModule implements OnModuleInit {
         version,
         tools: new Map(servers.map((server) => [server.row.serverId, skillToolsOf(server)])),
         ids: new Map(servers.map(({ row }) => [row.id, row.serverId])),
+        declared: new Set(servers.filter(({ row }) => row.source === 'config').map(({ row }) => row.serverId)),
       };
     });
   }

@@ -115,6 +115,17 @@ describe('MCP servers that the operator has written down', () => {
     expect((await card()).skills).toEqual([]);
   });
 
+  it('AN-97 one that is left out, because another was registered under its name, publishes nothing of that', async () => {
+    const registered = await upstream();
+    await start({});
+    await gateway!.call('POST', '/api/mcp/servers', { id: 'own', url: registered.url });
+    await start({ usual: { own: { command: process.execPath, args: [script] } } });
+    expect(gateway!.log.join('')).toContain('was left out');
+    expect((await gateway!.call('GET', '/api/a2a/published')).body.items).toEqual([]);
+    const card = await fetch(`${gateway!.url}/a2a/agents/own/.well-known/agent-card.json`);
+    expect([card.status, await card.text()]).toEqual([404, expect.not.stringContaining('echo')]);
+  });
+
   it('a start follows the files: what differs is changed, what is not there any more is gone, what was registered stays', async () => {
     const [one, other, registered] = [await upstream(), await upstream(), await upstream()];
     other.add('second', () => ({ content: [] }));

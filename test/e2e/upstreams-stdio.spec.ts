@@ -212,7 +212,21 @@ describe('MCP servers that are programs', () => {
   });
 
   it('what cannot be started is not registered', async () => {
-    expect((await register({ command: '/nowhere/at/all' })).status).toBe(502);
+    const absent = await register({ command: 'node server.js' });
+    expect([absent.status, absent.body]).toEqual([
+      502,
+      expect.objectContaining({
+        detail: 'there is no program "node server.js"',
+        hint: expect.stringContaining('`args`'),
+      }),
+    ]);
+    const ends = await register({ args: ['-e', 'process.exit(3)'] });
+    expect([ends.status, ends.body.hint]).toEqual([502, expect.stringContaining('log of the gateway')]);
+    const web = await gateway.call('POST', '/api/mcp/servers', { id: 'web', url: 'http://127.0.0.1:1/mcp' });
+    expect([web.status, web.body]).toEqual([
+      502,
+      expect.objectContaining({ detail: 'the MCP server could not be reached', server: 'web' }),
+    ]);
     expect((await register({ url: 'http://127.0.0.1:1/mcp' })).status).toBe(400);
     expect((await register({ transport: 'sse' })).status).toBe(400);
     expect((await register({ headers: { X: 'y' } })).status).toBe(400);

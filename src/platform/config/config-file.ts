@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { declaredServers, mcpServers, type DeclaredServer } from './declared-servers.js';
+import { readDeclaredFile } from './json-file.js';
 
 /** The name of an environment variable; a secret written here by mistake is refused without being repeated. */
 const variable = z.string().regex(/^[A-Za-z_]\w*$/, { message: 'must be the name of an environment variable' });
@@ -234,30 +234,16 @@ export function resolveSecrets(
 
 /** Reads the declared file; a default name may be absent, a named one may not. Problems are added to the list. */
 export function readConfigFile(named: string | undefined, problems: string[]): Declared {
-  const file = named ?? 'rialto.config.json';
-  if (!existsSync(file)) {
-    if (named) problems.push(`RIALTO_CONFIG_FILE names ${file}, which does not exist`);
-    return configFileSchema.parse({});
-  }
-  try {
-    const content: unknown = JSON.parse(readFileSync(file, 'utf8'));
-    const parsed = configFileSchema.safeParse(content);
-    if (parsed.success) return parsed.data;
-    problems.push(
-      ...parsed.error.issues
-        .flatMap((issue) => plainly(issue, content))
-        .map(({ path, message }) => `${file}: ${path.join('.') || 'the file'}: ${message}`),
-    );
-  } catch (error) {
-    problems.push(`${file} cannot be read as JSON: ${reasonOf(error as Error)}`);
-  }
+  const read = readDeclaredFile(named, { usual: 'rialto.config.json', variable: 'RIALTO_CONFIG_FILE' }, problems);
+  if (!read) return configFileSchema.parse({});
+  const parsed = configFileSchema.safeParse(read.content);
+  if (parsed.success) return parsed.data;
+  problems.push(
+    ...parsed.error.issues
+      .flatMap((issue) => plainly(issue, read.content))
+      .map(({ path, message }) => `${read.file}: ${path.join('.') || 'the file'}: ${message}`),
+  );
   return configFileSchema.parse({});
-}
-
-/** A parser quotes the text around an error, and that may be a secret: only the place is told. */
-function reasonOf({ name, message }: Error): string {
-  if (name !== 'SyntaxError') return message;
-  return /at position \d+(?: \(line \d+ column \d+\))?/.exec(message)?.[0] ?? 'it is not JSON';
 }
 
 type Issue = z.core.$ZodIssue;

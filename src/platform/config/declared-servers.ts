@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { readDeclaredFile } from './json-file.js';
 
 const text = z.string();
 const texts = z.array(text);
@@ -37,6 +37,7 @@ const mcpConfigFile = z.object({
   mcpServers: z.record(
     text,
     z.object({ ...members, timeout: z.number().optional(), httpUrl: text.optional(), serverUrl: text.optional() }),
+    { error: 'an object is required that has each server by its name' },
   ),
 });
 
@@ -86,22 +87,12 @@ export function declaredServers(
 
 /** Reads the servers of `mcp.config.json`; a default name may be absent, a named one may not. Problems are added to the list. */
 export function readMcpConfig(named: string | undefined, problems: string[]): z.output<typeof mcpServers> {
-  const file = named ?? 'mcp.config.json';
-  if (!existsSync(file)) {
-    if (named) problems.push(`RIALTO_MCP_CONFIG_FILE names ${file}, which does not exist`);
-    return {};
-  }
-  let content: unknown;
-  try {
-    content = JSON.parse(readFileSync(file, 'utf8'));
-  } catch {
-    problems.push(`${file} cannot be read as JSON`);
-    return {};
-  }
-  const parsed = mcpConfigFile.safeParse(content);
+  const read = readDeclaredFile(named, { usual: 'mcp.config.json', variable: 'RIALTO_MCP_CONFIG_FILE' }, problems);
+  if (!read) return {};
+  const parsed = mcpConfigFile.safeParse(read.content);
   if (!parsed.success) {
     for (const { path, message } of parsed.error.issues)
-      problems.push(`${file}: ${path.join('.') || 'the file'}: ${message}`);
+      problems.push(`${read.file}: ${path.join('.') || 'the file'}: ${message}`);
     return {};
   }
   return Object.fromEntries(

@@ -69,7 +69,7 @@ export class AuthService {
     this.refusals.count();
     throw new RialtoError('unauthenticated', {
       message: refusalOf(bearerOf(request)),
-      hint: 'send `Authorization: Bearer <token>`; in development the token lies in .rialto/token',
+      hint: 'send `Authorization: Bearer <token>`; in development it lies in the file that the gateway names when it is ready',
     });
   }
 
