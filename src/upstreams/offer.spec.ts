@@ -1,6 +1,6 @@
 import type { JsonObject } from '../kernel/json.js';
 import { RialtoError } from '../kernel/errors.js';
-import { readOffers } from './offer.js';
+import { completed, nothingYet, readOffers, type AskPage } from './offer.js';
 
 describe('what a server offers', () => {
   const tool = (name: unknown, more: object = {}) => ({ name, inputSchema: { type: 'object' }, ...more });
@@ -64,6 +64,24 @@ describe('what a server offers', () => {
     expect(asked).toEqual(Object.keys(lists));
   });
 
+  it('keeps what was known of lists that the server refuses now, but not of its tools', async () => {
+    const all = { tools: [tool('a')], resources: [], resourceTemplates: [], prompts: [{ name: 'new' }] };
+    const asks =
+      (...refused: string[]): AskPage =>
+      (method) =>
+        refused.includes(method)
+          ? Promise.reject(new RialtoError('remote_error', { data: { relayed: { code: -32_603, message: 'broken' } } }))
+          : Promise.resolve(all as unknown as JsonObject);
+    const capabilities = { tools: {}, resources: {}, prompts: {} };
+    const known = { ...nothingYet, resources: [{ uri: 'a://1' }], prompts: [{ name: 'old' }] };
+    const found = { ...nothingYet, ...(await readOffers(asks('resources/list', 'prompts/list'), capabilities)) };
+    expect(completed(found, known)).toEqual({ ...known, tools: [tool('a')] });
+    expect(JSON.stringify(completed({ ...found, ...(await readOffers(asks(), capabilities)) }, known))).toBe(
+      JSON.stringify({ ...nothingYet, tools: [tool('a')], prompts: [{ name: 'new' }] }),
+    );
+    await expect(readOffers(asks('tools/list'), capabilities)).rejects.toMatchObject({ code: 'remote_error' });
+  });
+
   it('has no templates where the server does not know the method, and the first of too many resources', async () => {
     const relayed = { code: -32_601, message: 'no' };
     const resources = Array.from({ length: 2_001 }, (_, index) => ({ uri: `a://${index}` }));
@@ -72,6 +90,6 @@ describe('what a server offers', () => {
         ? Promise.resolve({ resources })
         : Promise.reject(new RialtoError('remote_error', { data: { relayed } }));
     const offers = await readOffers(ask, { resources: {} });
-    expect([offers.resources.length, offers.templates]).toEqual([2_000, []]);
+    expect([offers.resources!.length, offers.templates]).toEqual([2_000, []]);
   });
 });

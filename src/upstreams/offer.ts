@@ -2,7 +2,15 @@ import { isJsonObject, storableText, type JsonObject } from '../kernel/json.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isDeeperThan } from '../protocol/mcp/schema-size.js';
 import { maxNesting } from './upstream-result.js';
-import type { Offer, OfferedPrompt, OfferedResource, OfferedTemplate, OfferedTool, Offers } from './upstream.types.js';
+import type {
+  FoundOffer,
+  FoundOffers,
+  Offer,
+  OfferedPrompt,
+  OfferedResource,
+  OfferedTemplate,
+  OfferedTool,
+} from './upstream.types.js';
 
 const maxPages = 64;
 const maxItems = 2_000;
@@ -62,15 +70,29 @@ const prompts: ListKind<OfferedPrompt> = {
 
 /**
  * All lists of a server, page by page, as it says them. What is no item of its list is left out, and of two with one name the second.
- * Throws `remote_invalid_response` for a list that is none, does not end, or is too large to keep.
+ * One that the server refuses is absent, but for its tools. Throws `remote_invalid_response` for a list that is none, does not end, or is too large to keep.
  */
-export async function readOffers(ask: AskPage, capabilities: JsonObject): Promise<Offers> {
+export async function readOffers(ask: AskPage, capabilities: JsonObject): Promise<FoundOffers> {
   return {
     tools: capabilities.tools ? await readList(ask, tools) : [],
-    resources: capabilities.resources ? await readList(ask, resources) : [],
-    templates: capabilities.resources ? await readList(ask, templates) : [],
-    prompts: capabilities.prompts ? await readList(ask, prompts) : [],
+    resources: capabilities.resources ? await unlessRefused(readList(ask, resources)) : [],
+    templates: capabilities.resources ? await unlessRefused(readList(ask, templates)) : [],
+    prompts: capabilities.prompts ? await unlessRefused(readList(ask, prompts)) : [],
   };
+}
+
+/** What a look found, with what was known before in the places of the lists that the server would not give. Pure. */
+export function completed(found: FoundOffer, known: Offer): Offer {
+  const { resources = known.resources, templates = known.templates, prompts = known.prompts } = found;
+  return { ...found, resources, templates, prompts };
+}
+
+/** One that fails at its prompts has tools all the same. */
+function unlessRefused<Item>(list: Promise<Item[]>): Promise<Item[] | undefined> {
+  return list.catch((thrown: unknown) => {
+    if (RialtoError.from(thrown).code === 'remote_error') return undefined;
+    throw thrown;
+  });
 }
 
 async function readList<Item>(ask: AskPage, kind: ListKind<Item>): Promise<Item[]> {

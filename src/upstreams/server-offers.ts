@@ -8,11 +8,12 @@ import { writeRowsIn } from '../platform/database/row-writer.js';
 import { TxRunner, type Tx } from '../platform/database/tx.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
+import { completed } from './offer.js';
 import { approve, judge, type Pins } from './tool-pins.js';
 import type { UserCredential } from './upstream-places.js';
 import type { Addressed } from './upstream-pool.js';
 import { UpstreamStore } from './upstream.store.js';
-import type { ApproveTools, Offer, ToolPin } from './upstream.types.js';
+import type { ApproveTools, FoundOffer, Offer, ToolPin } from './upstream.types.js';
 import { UserCredentialStore } from './user-credential.store.js';
 
 /** An event of the audit names so many. */
@@ -55,15 +56,16 @@ export class ServerOffers {
   }
 
   /** What a server has now, unless it is elsewhere since somebody asked it. Throws as `change` does. */
-  keep({ id, orgId, url, program }: Addressed, offer: Offer): Promise<Kept> {
+  keep({ id, orgId, url, program }: Addressed, found: FoundOffer): Promise<Kept> {
     return this.txs.run(async (tx) => {
       const row = await this.store.locked(tx, { id, orgId });
       if (row.url !== url || !isDeepStrictEqual(row.program, program)) return nothingNew;
+      const offer = completed(found, row.offer);
       // During an update of the gateway a process of the version before may have written it, and judged nothing.
       const isJudged = judge(row, offer.tools, now()).found.length === 0;
       if (isJudged && JSON.stringify(row.offer) === JSON.stringify(offer)) return nothingNew;
-      const { found } = await this.write(tx, row, { offer });
-      return { isNew: true, hasOtherTools: found.length > 0 };
+      const { found: others } = await this.write(tx, row, { offer });
+      return { isNew: true, hasOtherTools: others.length > 0 };
     });
   }
 
@@ -71,16 +73,18 @@ export class ServerOffers {
    * What a server has now for a user, judged by what it had when the first credential was given; nothing where the credential is
    * another. Throws `unprocessable` for more than can be kept.
    */
-  keepFor({ id, caller }: UserCredential, offer: Offer): Promise<Kept> {
+  keepFor({ id, caller }: UserCredential, found: FoundOffer): Promise<Kept> {
     return this.txs.run(async (tx) => {
-      this.users.requireFit(offer);
       const held = await this.users.locked(tx, { id });
-      if (!held || JSON.stringify(held.kept.offer) === JSON.stringify(offer)) return nothingNew;
+      if (!held) return nothingNew;
       const { kept, server } = held;
-      const { found, ...pins } = judge({ ...server, ...kept }, offer.tools, now());
+      const offer = completed(found, kept.offer);
+      this.users.requireFit(offer);
+      if (JSON.stringify(kept.offer) === JSON.stringify(offer)) return nothingNew;
+      const { found: others, ...pins } = judge({ ...server, ...kept }, offer.tools, now());
       await this.users.keepOffer(tx, id, { offer, ...pins });
-      await this.report(tx, server, found, { caller });
-      return { isNew: true, hasOtherTools: found.length > 0 };
+      await this.report(tx, server, others, { caller });
+      return { isNew: true, hasOtherTools: others.length > 0 };
     });
   }
 

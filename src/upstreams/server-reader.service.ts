@@ -109,6 +109,8 @@ export class ServerReader implements Sweeper, OnModuleInit {
     try {
       const offer = await this.pool.to(server, user).main.offer();
       const kept = user ? await this.offers.keepFor(user, offer) : await this.offers.keep(server, offer);
+      if (!offer.resources || !offer.templates || !offer.prompts)
+        this.log.warn({ server: server.serverId }, 'an MCP server refused some of its lists; what they had is kept');
       if (kept.hasOtherTools) this.remember(keyOf({ server, user }));
       if (!kept.isNew) return undefined;
       if (user) this.users.tellOffer(server, user);

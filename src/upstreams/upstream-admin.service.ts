@@ -6,7 +6,7 @@ import { newId } from '../kernel/ids.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
-import { nothingYet } from './offer.js';
+import { completed, nothingYet } from './offer.js';
 import { endpointChanged, endpointFrom, UpstreamPlaces, type Endpoint } from './upstream-places.js';
 import { columnsOf } from './server-columns.js';
 import type { ProgramOwner } from './program-caches.js';
@@ -123,7 +123,8 @@ export class UpstreamAdmin {
         const row = await this.visible(ctx, serverId);
         this.pool.drop(row.id);
         // What a server has that knows each user is read again for each of them, when they call.
-        return { row, offer: row.userCredentials === 'required' ? row.offer : await this.pool.to(row).main.offer() };
+        const isReadForAll = row.userCredentials !== 'required';
+        return { row, offer: isReadForAll ? completed(await this.pool.to(row).main.offer(), row.offer) : row.offer };
       },
       (tx, { row, offer }) => this.upstreams.change(tx, row, { offer }),
     );

@@ -16,7 +16,7 @@ import { UpstreamEars } from './upstream-ears.js';
 import type { CallOptions, ConnectionOptions, ConnectionTimes } from './upstream-connection.types.js';
 import { isSessionGone, upstreamError } from './upstream-error.js';
 import { UpstreamPulse } from './upstream-pulse.js';
-import type { Offer, Root, UpstreamStatus } from './upstream.types.js';
+import type { FoundOffer, Root, UpstreamStatus } from './upstream.types.js';
 
 /** All pages of its lists together. */
 const offerMs = 60_000;
@@ -114,7 +114,7 @@ export class UpstreamConnection {
   }
 
   /** What the server says of itself and has. Throws as `request` does. */
-  async offer(): Promise<Offer> {
+  async offer(): Promise<FoundOffer> {
     const client = await this.open();
     const capabilities = client.getServerCapabilities() ?? {};
     const until = systemClock.elapsed() + offerMs;

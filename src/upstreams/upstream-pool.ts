@@ -5,6 +5,7 @@ import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import type { ProgramOwner } from './program-caches.js';
 import { ServerLines, type LineMaker } from './server-lines.js';
+import { completed, nothingYet } from './offer.js';
 import type { Offer, Root } from './upstream.types.js';
 import type { Load } from './tool-choice.js';
 import { UpstreamConnection } from './upstream-connection.js';
@@ -153,7 +154,7 @@ export class UpstreamPool implements OnApplicationShutdown {
     this.transports.check(endpoint);
     const connection = this.line({ of, endpoint, roots, autoReconnect: true, changed: () => undefined });
     try {
-      return await connection.offer();
+      return completed(await connection.offer(), nothingYet);
     } finally {
       await connection.close();
     }

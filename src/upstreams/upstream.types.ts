@@ -40,6 +40,11 @@ export interface Offers {
   readonly prompts: readonly OfferedPrompt[];
 }
 
+/** The lists that a look found. Those that the server will not give just now are absent; a server whose tools nobody can read is of no use. */
+export type FoundOffers = Pick<Offers, 'tools'> & Partial<Offers>;
+/** What a look found. */
+export type FoundOffer = Omit<Offer, keyof Offers> & FoundOffers;
+
 /** Whatever the server says of it. */
 export type OfferedTool = JsonObject & { readonly name: string };
 export type OfferedResource = JsonObject & { readonly uri: string };
