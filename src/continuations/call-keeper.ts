@@ -214,7 +214,7 @@ function withRows(update: TaskUpdate, more: readonly RowChange[]): TaskUpdate {
 }
 
 function messageOf({ args, skillId }: SkillCall, messageId: string): Message {
-  return { messageId, role: 'ROLE_USER', parts: [{ data: args }], metadata: { skillId } };
+  return { messageId, role: 'ROLE_USER', parts: [{ data: storableJson(args) }], metadata: { skillId } };
 }
 
 function endOf(reply: BridgeReply): Parameters<ContinuationUpdates['told']>[0] {

@@ -24,6 +24,10 @@ export function endTold(update: StatusUpdate | { readonly reply: Said }, facts: 
     const words = textOf(message?.parts ?? []) || `The ${facts.who} failed its task.`;
     return { status: { state, message: failureSaid(words, 'remote_task_failed', facts, message) } };
   }
+  if (state === 'TASK_STATE_CANCELED' && message?.metadata?.errorCode !== undefined) {
+    const { errorCode: _itsOwn, ...metadata } = message.metadata;
+    return { ...update, status: { state, message: { ...message, metadata } } };
+  }
   const isSilent = state === 'TASK_STATE_COMPLETED' && facts.isEmpty && (message?.parts ?? []).length === 0;
   return isSilent ? { status: { state, message: { parts: [{ text: emptyText(facts.who) }] } } } : update;
 }

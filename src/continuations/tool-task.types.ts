@@ -1,8 +1,9 @@
+import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import type { Artifact, Message } from '../protocol/a2a/model.js';
 import type { TaskState } from '../protocol/a2a/states.js';
 import type { Said } from '../tasks/executor.port.js';
-import { failureOf, type StoredTask } from '../tasks/task.types.js';
+import { failureOf, wordsOf as textOf, type StoredTask } from '../tasks/task.types.js';
 import type { TaskAtServer } from '../upstreams/upstream-tasks.types.js';
 
 /** What a later run has to know of a task at an MCP server. */
@@ -42,8 +43,18 @@ export const unchanged: ToolTaskView = {
 /** What the call of a kept task would have given. Throws what the failure of the task means. */
 export function toolResultOf(task: StoredTask): JsonObject {
   const result = task.state === 'TASK_STATE_COMPLETED' ? task.artifacts[0]?.parts[0]?.data : undefined;
-  if (!isJsonObject(result)) throw failureOf(task);
+  if (!isJsonObject(result)) throw toolFailureOf(task);
   return result;
+}
+
+/** With the error of its server unchanged: of no other task is it one of the protocol. */
+function toolFailureOf(task: StoredTask): RialtoError {
+  const relayed = task.statusMessage?.metadata?.relayed;
+  if (!isJsonObject(relayed)) return failureOf(task);
+  return new RialtoError('remote_error', {
+    message: textOf(task.statusMessage) || undefined,
+    data: { taskId: task.id, relayed },
+  });
 }
 
 /** The questions of the task of a server that a message asks, as the server has them. */

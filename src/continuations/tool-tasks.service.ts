@@ -6,6 +6,7 @@ import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import { patienceOf, unless } from '../kernel/patience.js';
 import type { Message } from '../protocol/a2a/model.js';
 import { terminalStates } from '../protocol/a2a/states.js';
+import { storableJson } from '../protocol/jsonrpc.js';
 import type { ServerTask } from '../protocol/mcp/server-task.js';
 import { forServer } from '../registry/task-agents.service.js';
 import type { TaskRun, TaskUpdate } from '../tasks/executor.port.js';
@@ -173,7 +174,7 @@ export function toolTaskOf({ memo }: Pick<StoredTask, 'memo'>): ToolTask | undef
 }
 
 function memoOf(task: ToolTask, more: JsonObject): Json {
-  return { ...more, remote: task as unknown as JsonObject };
+  return { ...more, remote: storableJson(task) as unknown as JsonObject };
 }
 
 function taskOf(
@@ -192,5 +193,10 @@ function laterIfPassing(thrown: unknown): never {
 }
 
 function messageOf({ target, args }: KeptCall): Message {
-  return { messageId: newId(), role: 'ROLE_USER', parts: [{ data: args }], metadata: { skillId: target.tool.name } };
+  return {
+    messageId: newId(),
+    role: 'ROLE_USER',
+    parts: [{ data: storableJson(args) }],
+    metadata: { skillId: target.tool.name },
+  };
 }

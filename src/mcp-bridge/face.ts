@@ -35,7 +35,8 @@ export function faceOf(server: RegisteredServer): Face {
   const { resources } = capabilities;
   const watching = isJsonObject(resources) && resources.subscribe === true && { subscribe: true };
   return {
-    serverInfo,
+    // The 2026-07-28 revision asks nobody for a name, clients of the 2025 era refuse a server without.
+    serverInfo: { name: server.row.name, version: 'unknown', ...serverInfo },
     capabilities: {
       ...(capabilities.tools && { tools: changing }),
       ...(resources && { resources: { ...changing, ...watching } }),

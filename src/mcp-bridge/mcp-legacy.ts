@@ -200,7 +200,8 @@ export class LegacyMcp {
 
 /** A request to initialize, not a notification of that name, opens a session; on the URL of a session it only agrees again. */
 function isOpening(body: unknown, bound: string | undefined): body is JsonObject {
-  return bound === undefined && isJsonObject(body) && body.method === 'initialize' && isRequestId(body.id);
+  if (bound !== undefined || !isJsonObject(body)) return false;
+  return body.jsonrpc === '2.0' && body.method === 'initialize' && isRequestId(body.id);
 }
 
 function isRequestId(id: Json | undefined): id is string | number {

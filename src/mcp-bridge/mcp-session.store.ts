@@ -23,6 +23,8 @@ export interface McpClientFacts {
 }
 
 const idleDays = 7;
+/** Of one principal, the latest: a client whose session made room opens another. */
+const mostOfOne = 1_000;
 /** How long a session is believed without its row; the notice of its end comes sooner, unless it is lost. */
 const believedMs = 10_000;
 const maxKnown = 10_000;
@@ -41,7 +43,9 @@ export class McpSessionStore {
     const id = newId();
     await this.pg.rows(
       'mcp-session-open',
-      `insert into mcp_sessions (id, org_id, principal, protocol_version, client, capabilities)
+      `with room as (delete from mcp_sessions where id in (select id from mcp_sessions where org_id = $2 and principal = $3
+         order by last_seen_at desc offset ${mostOfOne - 1} for update skip locked))
+       insert into mcp_sessions (id, org_id, principal, protocol_version, client, capabilities)
        values ($1, $2, $3, $4, $5, $6)`,
       [id, ctx.org.id, ownerOf(ctx), protocolVersion, storableText(client, 200), JSON.stringify(capabilities)],
     );

@@ -41,17 +41,22 @@ export class McpStreams {
     this.standing.hold(ctx, response, { beats: false });
   }
 
-  /** Sends a notification to every stream of an org, or of one caller in it. */
+  /** Sends a notification to every session of an org that has a stream, or of one caller in it. */
   notify(org: string, method: string, caller?: string): void {
-    const frame = `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', method })}\n\n`;
-    for (const { ctx, response } of this.streams)
-      if (ctx.org.id === org && isOf(ctx, caller)) writeBounded(response, frame);
+    this.send({ method }, ({ ctx }) => ctx.org.id === org && isOf(ctx, caller));
   }
 
-  /** Sends a notification to the streams of one session. */
+  /** Sends a notification to one session. */
   tell(session: string, method: string, params: JsonObject): void {
-    const frame = `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', method, params })}\n\n`;
-    for (const stream of this.streams) if (stream.session === session) writeBounded(stream.response, frame);
+    this.send({ method, params }, (stream) => stream.session === session);
+  }
+
+  /** A message goes out on one stream of a session, the newest (specification 2025-11-25, multiple connections). */
+  private send(message: { method: string; params?: JsonObject }, isMeant: (stream: Stream) => boolean): void {
+    const frame = `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
+    const meant = [...this.streams].filter((stream) => isMeant(stream) && !stream.response.destroyed);
+    for (const { response } of new Map(meant.map((stream) => [stream.session, stream])).values())
+      writeBounded(response, frame);
   }
 
   endSession(session: string): void {

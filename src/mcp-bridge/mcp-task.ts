@@ -5,6 +5,7 @@ import type { Part } from '../protocol/a2a/model.js';
 import { decodeBridgeReply, toolOutput } from '../protocol/a2a/bridge-call.js';
 import { dialects } from '../protocol/a2a/dialects.js';
 import { failedStates, interruptedStates, terminalStates, wordOf, type TaskState } from '../protocol/a2a/states.js';
+import { containsUnstorable, unstorable } from '../protocol/jsonrpc.js';
 import { declaresTasks } from '../protocol/mcp/server-task.js';
 import { toolResult, type ToolResult } from '../protocol/mcp/tool-result.js';
 import { failureOf, taskView, wordsOf, type StoredTask } from '../tasks/task.types.js';
@@ -55,6 +56,8 @@ export function detailOf(task: StoredTask, retentionDays: number, outcome: CallE
 
 /** What `tasks/update` says, for the next message of the task; nothing where none of it is about what the task asks. Throws `invalid_params`. */
 export function partIn(task: StoredTask, responses: JsonObject): Part | 'none' | 'declined' {
+  if (containsUnstorable(responses))
+    throw new RialtoError('invalid_params', { message: `inputResponses ${unstorable}` });
   const questions = questionsOf(task.statusMessage);
   if (questions) {
     const inputResponses = Object.fromEntries(

@@ -5,6 +5,7 @@ import { newId } from '../kernel/ids.js';
 import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import type { Message, Part, Task } from '../protocol/a2a/model.js';
 import { interruptedStates, wordOf } from '../protocol/a2a/states.js';
+import { containsUnstorable, unstorable } from '../protocol/jsonrpc.js';
 import { toolResult, type ToolResult } from '../protocol/mcp/tool-result.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
@@ -16,6 +17,7 @@ import type { ToolCall, ToolOutcome } from './tool-call.types.js';
 /** How long a model waits for an agent of ours; the task goes on, and a later call with its `taskId` asks again. */
 const waitMs = 60_000;
 const maxWords = 100_000;
+const maxId = 256;
 
 const listAgents = {
   name: 'list_agents',
@@ -97,7 +99,9 @@ function viewOf({ name, description, skills }: PublishedAgent): JsonObject {
 }
 
 function messageOf(args: JsonObject): Message {
-  const [text, taskId, contextId] = [textOf(args, 'message'), textOf(args, 'taskId'), textOf(args, 'contextId')];
+  const text = textOf(args, 'message');
+  const [taskId, contextId] = [textOf(args, 'taskId', maxId), textOf(args, 'contextId', maxId)];
+  if (containsUnstorable(args)) throw new RialtoError('invalid_params', { message: `the message ${unstorable}` });
   const parts: Part[] = [
     ...(text === undefined ? [] : [{ text }]),
     ...(isJsonObject(args.data) ? [{ data: args.data }] : []),
@@ -112,11 +116,11 @@ function messageOf(args: JsonObject): Message {
   };
 }
 
-function textOf(args: JsonObject, name: string): string | undefined {
+function textOf(args: JsonObject, name: string, most = maxWords): string | undefined {
   const value = args[name];
   if (value === undefined || value === null) return undefined;
-  if (typeof value === 'string' && value.length > 0 && value.length <= maxWords) return value;
-  throw new RialtoError('invalid_params', { message: `${name} is a text of 1 to ${maxWords} characters` });
+  if (typeof value === 'string' && value.length > 0 && value.length <= most) return value;
+  throw new RialtoError('invalid_params', { message: `${name} is a text of 1 to ${most} characters` });
 }
 
 /** What the model reads, and for programs the ids to go on with. A task that failed is an error of the tool. */

@@ -31,6 +31,9 @@ export function parseJson(text: string, { maxDepth = maxJsonDepth }: { maxDepth?
   return { ok: true, value };
 }
 
+/** What is said of such a value. */
+export const unstorable = 'must not contain NUL or lone surrogates';
+
 /** True when some text in the value (a key too) holds a NUL or a lone surrogate, which PostgreSQL cannot store. */
 export function containsUnstorable(value: unknown): boolean {
   return some(value, (item) =>

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 
-export { containsUnstorable, parseJson, storableJson } from './json-text.js';
+export { containsUnstorable, parseJson, storableJson, unstorable } from './json-text.js';
 
 /** An id of a request; null in a response to a request whose id could not be read (JSON-RPC 2.0 section 5). */
 export type JsonRpcId = string | number | null;

@@ -1,7 +1,7 @@
 import type { Lineage, Principal } from '../kernel/call-context.js';
 import type { AgentId, OrgId, TaskId } from '../kernel/ids.js';
 import { errorCodes, RialtoError, type ErrorCode } from '../kernel/errors.js';
-import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
+import type { Json, JsonObject } from '../kernel/json.js';
 import type { Artifact, Message, StreamResponse, Task } from '../protocol/a2a/model.js';
 import { terminalStates, wordOf, type TaskState } from '../protocol/a2a/states.js';
 
@@ -46,13 +46,14 @@ export function isEnded({ state }: Pick<StoredTask, 'state'>): boolean {
   return terminalStates.has(state);
 }
 
-/** What the end of a task means that did not end well: with the error of whoever worked on it, where that one gave one. */
+/** What the end of a task means that did not end well: with the meaning of whoever worked on it, where that one gave one. */
 export function failureOf({ id: taskId, state, statusMessage }: StoredTask): RialtoError {
-  const { errorCode: told, relayed } = statusMessage?.metadata ?? {};
+  const told = statusMessage?.metadata?.errorCode;
   const code = typeof told === 'string' && Object.hasOwn(errorCodes, told) ? (told as ErrorCode) : 'remote_task_failed';
-  const message = wordsOf(statusMessage) || undefined;
-  if (isJsonObject(relayed)) return new RialtoError('remote_error', { message, data: { taskId, relayed } });
-  return new RialtoError(code, { message, data: { taskId, state: wordOf(state) } });
+  return new RialtoError(code, {
+    message: wordsOf(statusMessage) || undefined,
+    data: { taskId, state: wordOf(state) },
+  });
 }
 
 /** What a message says in words. */

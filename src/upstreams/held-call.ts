@@ -51,6 +51,14 @@ export class HeldCall {
     );
   }
 
+  /** Of its result, in characters, once it is over. */
+  weight(): Promise<number> {
+    return this.outcome.then(
+      (result) => JSON.stringify(result).length,
+      () => 0,
+    );
+  }
+
   /** What the call comes to next. Throws what it throws; a caller who leaves meanwhile ends it. */
   async next(caller: Peer, signal: AbortSignal | undefined): Promise<Round> {
     this.caller = caller;

@@ -12,13 +12,12 @@ import { Cursors } from '../platform/http/cursor.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { HeldAnswerStore } from './held-answer.store.js';
 import { HeldCall, type Round } from './held-call.js';
+import { UnreadOutcomes } from './unread-outcomes.js';
 
 /** Notices may be lost. */
 const lookMs = 1_000;
 /** For how long the outcome of a call is kept that came while its caller was away. */
 const keptMs = 300_000;
-/** Outcomes that are kept at once: each may be as large as a result may be. */
-const mostKept = 100;
 
 /** A call as its caller makes it, again with each answer. */
 export interface HeldRequest {
@@ -32,8 +31,8 @@ export interface HeldRequest {
 @Injectable()
 export class HeldCalls implements OnApplicationShutdown {
   private readonly held = new Map<string, HeldCall>();
-  /** Those that are over, which nobody has read yet, the oldest first. */
-  private readonly unread = new Set<string>();
+  /** Those that are over, which nobody has read yet. */
+  private readonly unread = new UnreadOutcomes();
   /** Letters that are worked on. */
   private readonly served = new Set<string>();
   /** By letter, who waits for what it comes to. */
@@ -55,7 +54,7 @@ export class HeldCalls implements OnApplicationShutdown {
   async begin(request: HeldRequest, run: ConstructorParameters<typeof HeldCall>[1]): Promise<JsonObject> {
     const call = new HeldCall(request.peer, run);
     this.held.set(call.id, call);
-    void call.ended.then(this.keeperOf(call.id));
+    void call.ended.then(this.keeperOf(call.id, ownerOf(request)));
     const round = await this.round(call, request);
     if ('questions' in round) this.listen(call);
     return this.answerOf(request, { id: call.id, holder: this.presence.id }, round);
@@ -89,19 +88,19 @@ export class HeldCalls implements OnApplicationShutdown {
   }
 
   /** Whoever waits for the outcome reads it before a timer is over; of the call it knows the id alone, or results would stay. */
-  private keeperOf(id: string): () => void {
-    const keep = (): void => {
-      if (!this.held.has(id)) return;
-      this.unread.add(id);
-      if (this.unread.size > mostKept) this.forget(this.unread.values().next().value!);
+  private keeperOf(id: string, owner: string): () => void {
+    const keep = async (): Promise<void> => {
+      const weight = await this.held.get(id)?.weight();
+      if (weight === undefined || !this.held.has(id)) return;
+      for (const each of this.unread.keep(id, owner, weight)) this.forget(each);
       setTimeout(() => this.forget(id), keptMs).unref();
     };
-    return () => void setImmediate(keep);
+    return () => void setImmediate(() => void keep());
   }
 
   private forget(id: string): void {
     this.held.delete(id);
-    this.unread.delete(id);
+    this.unread.forget(id);
   }
 
   private async round(call: HeldCall, { ctx, peer }: HeldRequest): Promise<Round> {
@@ -197,7 +196,11 @@ function scopeOf({ ctx, method, params }: HeldRequest): string {
   const hash = createHash('sha256')
     .update(JSON.stringify([method, params]))
     .digest('base64url');
-  return `mcp-held ${ctx.org.id} ${ctx.principal.kind} ${ctx.principal.id} ${hash}`;
+  return `mcp-held ${ownerOf({ ctx })} ${hash}`;
+}
+
+function ownerOf({ ctx }: Pick<HeldRequest, 'ctx'>): string {
+  return `${ctx.org.id} ${ctx.principal.kind} ${ctx.principal.id}`;
 }
 
 function lost(): RialtoError {

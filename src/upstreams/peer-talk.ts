@@ -2,7 +2,9 @@ import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
 import { isLogLevel, weightOf } from '../protocol/mcp/log-levels.js';
+import { isDeeperThan } from '../protocol/mcp/schema-size.js';
 import type { Root } from './upstream.types.js';
+import { maxNesting } from './upstream-result.js';
 
 /** What an MCP server may ask of its client, and the capability that has it (MCP, client features). */
 const askable: Readonly<Record<string, string>> = {
@@ -20,6 +22,7 @@ const longestName = 1_024;
 
 const refusedCode = -32_000;
 const methodNotFoundCode = -32_601;
+const missingCapabilityCode = -32_021;
 
 /** An answer that is none, to a question of a server: an error of the protocol. */
 class Refused extends Error {
@@ -116,9 +119,13 @@ export async function inRounds(
   for (let round = 0; round < maxRounds; round++) {
     const result = await send(answers);
     if (!asksFirst(result)) return result;
+    if (isDeeperThan(result, maxNesting)) throw notAsked();
     const questions = questionsOf(result);
     const isKnown = questions.every(([, { method }]) => rootsAnswer(roots, method));
-    if (peer?.era === 'modern' && !isKnown) return result;
+    if (peer?.era === 'modern' && !isKnown) {
+      requireAnswerable(peer, roots, questions);
+      return result;
+    }
     const { requestState } = result;
     answers = {
       inputResponses: await answerQuestions(call, questions),
@@ -135,9 +142,26 @@ export async function inRounds(
 export function questionsOf({ inputRequests = {} }: JsonObject): readonly (readonly [string, Question])[] {
   const entries = isJsonObject(inputRequests) ? Object.entries(inputRequests) : undefined;
   const isOne = ([name, question]: [string, unknown]): boolean => name.length <= longestName && isQuestion(question);
-  if (!entries || entries.length > maxQuestions || !entries.every(isOne))
-    throw new RialtoError('remote_invalid_response', { message: 'the MCP server asks what cannot be asked' });
+  if (!entries || entries.length > maxQuestions || !entries.every(isOne)) throw notAsked();
   return entries as unknown as [string, Question][];
+}
+
+/** Who did not say that it can be asked for something is told what it needs (specification 2026-07-28, MissingRequiredClientCapability). */
+function requireAnswerable(peer: Peer, roots: readonly Root[], questions: ReturnType<typeof questionsOf>): void {
+  const open = questions.map(([, question]) => question).filter((question) => !isAnswerable(question, peer, roots));
+  if (open.length === 0) return;
+  const requiredCapabilities = Object.fromEntries(
+    open.map(({ method, params }) => [askable[method]!, params?.mode === 'url' ? { url: {} } : {}]),
+  );
+  const message = 'Missing required client capability';
+  throw new RialtoError('remote_error', {
+    message,
+    data: { relayed: { code: missingCapabilityCode, message, data: { requiredCapabilities } } },
+  });
+}
+
+function notAsked(): RialtoError {
+  return new RialtoError('remote_invalid_response', { message: 'the MCP server asks what cannot be asked' });
 }
 
 interface Round {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
+import { storableText } from '../kernel/json.js';
 import { newId } from '../kernel/ids.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
@@ -244,7 +245,7 @@ function withoutQuery(url: string): string {
 
 function nameOf({ serverInfo }: Offer): string | undefined {
   const name = textOf(serverInfo.title) || textOf(serverInfo.name);
-  return name.trim() === '' ? undefined : name.trim().slice(0, 200);
+  return name.trim() === '' ? undefined : storableText(name.trim().slice(0, 200));
 }
 
 function textOf(value: unknown): string {

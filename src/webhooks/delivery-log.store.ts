@@ -72,9 +72,12 @@ const inState: Record<DeliveryState, string> = {
   skipped: `d.status = 'skipped'`,
 };
 const matching = ({ state }: DeliveryFilter): string => (state ? `${conditions} and ${inState[state]}` : conditions);
+/** Until when at the latest one of the same configuration is on its way: the next one is not sent beside it. */
+const othersEnd = `(select max(o.lease_until) from webhook_deliveries o where o.task_id = d.task_id and o.config_id = d.config_id
+  and o.status = 'pending' and o.id <> d.id and o.lease_until > now())`;
 /** Takes its place again as if it were new. A configuration that is disabled or deleted takes nothing. */
-const anew = `update webhook_deliveries d set status = 'pending', next_at = now(), earlier_attempts = d.attempts, ended_at = null,
-  lease_owner = null, lease_until = null`;
+const anew = `update webhook_deliveries d set status = 'pending', next_at = coalesce(${othersEnd}, now()),
+  earlier_attempts = d.attempts, ended_at = null, lease_owner = null, lease_until = null`;
 const open = `exists (select from push_configs c where c.task_id = d.task_id and c.id = d.config_id and c.state <> 'disabled')`;
 /** What somebody works on, or is new, is delivered anyway. */
 const mayAgain = `(d.status <> 'pending' or (d.attempts > d.earlier_attempts and (d.lease_until is null or d.lease_until < now())))`;

@@ -4,6 +4,7 @@ import type { Notice } from '../kernel/notices.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import { JobBell } from '../platform/jobs/job-bell.js';
 import type { ConfigKey } from './delivery.store.js';
+import { maxConfigs } from './push-config.store.js';
 
 const maxKnownTasks = 10_000;
 const coalesceMs = 5;
@@ -26,8 +27,15 @@ export class WebhookBell implements OnModuleDestroy {
   know({ taskId, configId }: ConfigKey): void {
     const configs = this.known.get(taskId) ?? new Set();
     this.known.delete(taskId);
+    configs.delete(configId);
     this.known.set(taskId, configs.add(configId));
+    if (configs.size > maxConfigs) configs.delete(configs.values().next().value!);
     if (this.known.size > maxKnownTasks) this.known.delete(this.known.keys().next().value!);
+  }
+
+  /** It is gone: nobody rings for it any more. */
+  forget({ taskId, configId }: ConfigKey): void {
+    this.known.get(taskId)?.delete(configId);
   }
 
   @OnNotice('task.event-appended')

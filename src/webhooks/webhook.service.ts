@@ -151,6 +151,7 @@ export class WebhookService {
   ): Promise<undefined> {
     const task = await this.tasks.visible(ctx, agent, taskId);
     await this.tasks.act(ctx, 'push_configure', task, () => this.configs.remove(task.id, id));
+    if (id !== undefined) this.bell.forget({ taskId: task.id, configId: id });
     return undefined;
   }
 }

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '../support/eventually.js';
 import { connectLegacySdk, connectSdk, modernRequest } from '../support/mcp-clients.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { openEvents, type EventReader } from '../support/mcp-events.js';
@@ -52,6 +54,22 @@ describe('MCP: tools/list_changed', () => {
     const { reader } = await standing(one);
     await change(where === 'its own' ? one : two);
     expect(await reader.next()).toEqual({ jsonrpc: '2.0', method: changed });
+  });
+
+  it('a session with several streams hears of it on one of them', async () => {
+    const { reader: older, session } = await standing(one);
+    const newer = await openEvents(`${one.url}/mcp`, { headers: { ...accept, ...session }, token: one.token });
+    open.push(newer);
+    await change(one);
+    expect(await newer.next()).toEqual({ jsonrpc: '2.0', method: changed });
+    newer.close();
+    await eventually(
+      async () => {
+        await change(one);
+        return Promise.race([older.next(), wait(500)]);
+      },
+      (message) => message !== undefined,
+    );
   });
 
   it('RE-43 a subscriber of the newest revision hears of it, wherever it happened', async () => {

@@ -97,6 +97,27 @@ describe('MCP: sessions', () => {
     await third.close();
   });
 
+  it('are as many of one principal as are of use: the one that was used longest ago makes room', async () => {
+    const carol = await gateway.tokenOf('default', 'carol');
+    const first = await open(gateway, carol);
+    await gateway.sql(
+      `insert into mcp_sessions (id, org_id, principal, protocol_version, last_seen_at)
+       select gen_random_uuid(), org_id, principal, protocol_version, now() - interval '1 second' * n
+       from mcp_sessions, generate_series(1, 1200) n where id = $1`,
+      [first],
+    );
+    await open(gateway, carol);
+    const rows = `select count(*)::int as count, bool_or(m.id = $1) as first from mcp_sessions m
+       where principal = (select principal from mcp_sessions where id = $1)`;
+    expect(await gateway.sql(rows, [first])).toEqual([{ count: 1_000, first: true }]);
+  });
+
+  it('are not opened by what is no message', async () => {
+    const { jsonrpc: _none, ...bare } = hello;
+    const answer = await gateway.call('POST', '/mcp', bare, bob);
+    expect([answer.status, answer.headers.get('mcp-session-id')]).toEqual([400, null]);
+  });
+
   it('an official client ends its session and cannot go on', async () => {
     const agent = await startStubAgent({ name: 'Ends' });
     await gateway.call('POST', '/api/a2a/agents', { url: agent.url });

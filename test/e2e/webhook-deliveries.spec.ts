@@ -212,6 +212,33 @@ describe('the deliveries of an org', () => {
       expect((await gateway.call('GET', `/api/webhooks/deliveries?${query}`)).status).toBe(400);
   });
 
+  it('are not sent anew beside another of their configuration that is on its way', async () => {
+    const taskId = await send();
+    await settled(taskId, 'delivered');
+    const { items } = await list(`taskId=${taskId}`);
+    await gateway.sql(
+      `update webhook_deliveries set status = 'pending', ended_at = null, lease_until = now() + interval '1 hour'
+       where task_id = $1 and seq = (select max(seq) from webhook_deliveries where task_id = $1)`,
+      [taskId],
+    );
+    const oldest = items.at(-1);
+    expect((await gateway.call('POST', `/api/webhooks/deliveries/${oldest.id}/redeliver`)).status).toBe(200);
+    const rows = () =>
+      gateway.sql(
+        `select d.status, d.next_at = o.lease_until as waits from webhook_deliveries d
+         join webhook_deliveries o on o.task_id = d.task_id and o.lease_until is not null where d.id = $1`,
+        [oldest.id],
+      );
+    expect(await rows()).toEqual([{ status: 'pending', waits: true }]);
+    await gateway.sql('update webhook_deliveries set lease_owner = null, lease_until = null where task_id = $1', [
+      taskId,
+    ]);
+    await eventually(
+      () => hurry(gateway),
+      () => sink.received.length >= items.length + 2,
+    );
+  });
+
   it('that were given up are delivered anew, with the same id and body and the whole schedule', async () => {
     sink.script([500], true);
     const taskId = await send();

@@ -23,6 +23,7 @@ import { DeclareMcpServers1763857500000 } from '../../../migrations/176385750000
 import { CountToolCalls1763857600000 } from '../../../migrations/1763857600000-CountToolCalls.js';
 import { PinToolDefinitions1763857700000 } from '../../../migrations/1763857700000-PinToolDefinitions.js';
 import { KeepUserCredentials1763857800000 } from '../../../migrations/1763857800000-KeepUserCredentials.js';
+import { KeepSessionsByOwner1763857900000 } from '../../../migrations/1763857900000-KeepSessionsByOwner.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -49,6 +50,7 @@ export const migrations = [
   CountToolCalls1763857600000,
   PinToolDefinitions1763857700000,
   KeepUserCredentials1763857800000,
+  KeepSessionsByOwner1763857900000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */

@@ -1,6 +1,6 @@
 import type { Violation } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
-import { containsUnstorable, isUnstorable } from '../json-text.js';
+import { containsUnstorable, isUnstorable, unstorable } from '../json-text.js';
 import { member } from './members.js';
 import { timeOf } from './time.js';
 
@@ -151,5 +151,3 @@ export class Fields {
     return this.path === '' ? name : `${this.path}.${name}`;
   }
 }
-
-const unstorable = 'must not contain NUL or lone surrogates';

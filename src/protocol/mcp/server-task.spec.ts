@@ -26,6 +26,8 @@ describe('what a server says of a task', () => {
       {},
       { taskId: 7, status: 'working' },
       { taskId: '', status: 'working' },
+      { taskId: 'a\u0000', status: 'working' },
+      { taskId: '\ud800', status: 'working' },
       { taskId: 't' },
     ] as JsonObject[])
       expect(() => readServerTask(bad)).toThrow('no task');

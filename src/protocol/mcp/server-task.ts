@@ -1,5 +1,5 @@
 import { RialtoError } from '../../kernel/errors.js';
-import { isJsonObject, type JsonObject } from '../../kernel/json.js';
+import { isJsonObject, storableText, type JsonObject } from '../../kernel/json.js';
 
 /*
  * Tasks at MCP servers: the extension `io.modelcontextprotocol/tasks` of the 2026-07-28 revision (ext-tasks, specification/2026-07-28). Pure.
@@ -33,7 +33,7 @@ export function declaresTasks({ extensions }: JsonObject): boolean {
 export function readServerTask(said: JsonObject): ServerTask {
   const { taskId, status, statusMessage, pollIntervalMs, result, error, inputRequests } = said;
   const known = statuses.find((one) => one === status);
-  const isNamed = typeof taskId === 'string' && taskId !== '' && taskId.length <= longestId;
+  const isNamed = typeof taskId === 'string' && taskId !== '' && storableText(taskId, longestId) === taskId;
   if (!known || !isNamed)
     throw new RialtoError('remote_invalid_response', { message: 'the MCP server answered no task' });
   return {
