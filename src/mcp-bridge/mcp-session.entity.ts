@@ -3,6 +3,7 @@ import type { JsonObject } from '../kernel/json.js';
 
 /** A session of an MCP client of the 2025 era. It holds no state but whose it is, so any replica serves it. */
 @Entity('mcp_sessions')
+@Index('ix_mcp_sessions_owner', ['orgId', 'principal', 'lastSeenAt'])
 export class McpSessionEntity {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_mcp_sessions' })
   id: string;

@@ -7,6 +7,7 @@ import type { Behaviour } from '../support/stub-call.js';
 
 describe('remotes that answer what no database holds', () => {
   let gateway: TestGateway;
+  let names = 0;
   beforeAll(async () => {
     gateway = await startTestGateway(quick);
   });
@@ -42,6 +43,12 @@ describe('remotes that answer what no database holds', () => {
     (task: { id: string; contextId: string }): Behaviour =>
     (it) =>
       it.result({ kind: 'task', status: { state: 'working' }, ...task });
+
+  const listening = async (): Promise<string> => {
+    const name = `listening-${(names += 1)}`;
+    await publish(gateway, { name });
+    return name;
+  };
 
   const unsound: [string, { id: string; contextId: string }][] = [
     ['a task id with a NUL', { id: 'a\u0000b', contextId: 'c' }],
@@ -95,6 +102,29 @@ describe('remotes that answer what no database holds', () => {
     const { state, said, crashes } = await ended(id);
     expect([state, crashes, said.metadata.errorCode]).toEqual(['failed', 0, 'remote_error']);
     expect((await continuationOf(gateway, id)).status).toBe('failed');
+  });
+
+  it.each(['a\u0000b', '\ud800'])('a task that goes on is kept with arguments that no row holds: %j', async (word) => {
+    const { agent, slug } = await startRemote(gateway, never, { timeoutMs: 300 });
+    const { result } = await gateway.rpc('tools/call', { name: `${slug}.work`, arguments: { word } });
+    const { taskId, state } = result.structuredContent;
+    expect(state).toBe('working');
+    expect(JSON.stringify(agent.requests[0]!.json)).toContain(JSON.stringify({ word }));
+    const [{ history }] = await gateway.sql('select history from a2a_tasks where id = $1', [taskId]);
+    expect(history[0].parts).toEqual([{ data: { word: word === '\ud800' ? '\ufffd' : 'a\ufffdb' } }]);
+  });
+
+  it.each([
+    { message: 'a\u0000' },
+    { message: 'x', data: { word: '\ud800' } },
+    { message: 'x', contextId: '\u0000' },
+    { message: 'x', contextId: 'c'.repeat(257) },
+  ])('a message of a model that no row holds is refused: %#', async (words) => {
+    const { error } = await gateway.rpc('tools/call', {
+      name: 'send_to_agent',
+      arguments: { agent: await listening(), ...words },
+    });
+    expect(error).toMatchObject({ code: -32_602, data: { code: 'invalid_params' } });
   });
 
   it('what cannot be stored for another reason fails the task, at once', async () => {
