@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { newId } from '../kernel/ids.js';
 
 /** An MCP server that is a program, as its org calls it. */
 export interface ProgramOwner {
@@ -25,9 +26,16 @@ export class ProgramCaches implements OnApplicationShutdown {
     return folder;
   }
 
-  /** Of a server that is gone. */
+  /** Of a server that is gone. Another of its name may begin its own meanwhile. */
   async drop({ orgId, serverId }: ProgramOwner): Promise<void> {
-    if (this.root !== undefined) await removed(join(this.root, orgId, serverId));
+    if (this.root === undefined) return;
+    const gone = join(this.root, `gone-${newId()}`);
+    try {
+      renameSync(join(this.root, orgId, serverId), gone);
+    } catch {
+      return; // there is none
+    }
+    await removed(gone);
   }
 
   async onApplicationShutdown(): Promise<void> {

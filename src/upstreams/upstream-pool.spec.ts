@@ -7,7 +7,12 @@ import type { UpstreamTransports } from './upstream-transports.js';
 const places = { endpointOf: () => ({ transport: 'streamable-http', url: 'http://x', headers: {} }) };
 /** Lines that are being opened until their pool is closed. */
 const opening: (() => void)[] = [];
-const transports = { open: () => new Promise((_resolve, reject) => opening.push(() => reject(new Error('over')))) };
+const forgotten: string[] = [];
+const transports = {
+  check: () => undefined,
+  forget: ({ serverId }: Addressed) => Promise.resolve(void forgotten.push(serverId)),
+  open: () => new Promise((_resolve, reject) => opening.push(() => reject(new Error('over')))),
+};
 
 const server = (id: string, more: Partial<Addressed> = {}) =>
   ({ id, orgId: 'o', serverId: id, transport: 'streamable-http', url: 'http://x', roots: [], ...more }) as Addressed;
@@ -71,6 +76,25 @@ describe('lines to MCP servers', () => {
     expect([one.to(server('a')), one.to(server('a'), user('bob'))]).toEqual([all, bobs]);
     one.drop('a');
     expect(callers(one)).toEqual(['user:ann']);
+  });
+
+  it('leave nothing behind of a server that is gone, but for one that has its name by now, or is asked under it', async () => {
+    const one = pool();
+    const old = (row: string) => server(row, { serverId: 'named' });
+    const goes = async (row: string): Promise<string[]> => {
+      one.to(old(row));
+      one.keepOnly('o', new Map([['next', old('next')]]));
+      for (let turns = 0; turns < 5; turns++) await new Promise((resolve) => setImmediate(resolve));
+      return forgotten.splice(0);
+    };
+    expect(await goes('first')).toEqual(['named']);
+    const asked = one.probe(old('x'), places.endpointOf() as never, []).catch(() => undefined);
+    expect(await goes('second')).toEqual([]);
+    for (const end of opening.splice(0)) end();
+    await asked;
+    expect(await goes('third')).toEqual(['named']);
+    one.to(old('next'));
+    expect(await goes('fourth')).toEqual([]);
   });
 
   it('of users are 200 to an org: the idlest that nobody listens to makes room, where all are at work there is none', () => {

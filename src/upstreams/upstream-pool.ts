@@ -44,6 +44,8 @@ interface Known {
 @Injectable()
 export class UpstreamPool implements OnApplicationShutdown {
   private readonly known = new Map<string, Known>();
+  /** Those that are asked what they have before there is a row of them. */
+  private readonly probed = new Set<ProgramOwner>();
   private readonly reaper = setInterval(() => this.reap(), reapMs).unref();
   /** By the key of lines, how many want to hear of each resource. */
   private readonly watched = new Map<string, Map<string, number>>();
@@ -153,10 +155,13 @@ export class UpstreamPool implements OnApplicationShutdown {
   async probe(of: ProgramOwner, endpoint: Endpoint, roots: readonly Root[]): Promise<Offer> {
     this.transports.check(endpoint);
     const connection = this.line({ of, endpoint, roots, autoReconnect: true, changed: () => undefined });
+    const probed = { ...of };
+    this.probed.add(probed);
     try {
       return completed(await connection.offer(), nothingYet);
     } finally {
       await connection.close();
+      this.probed.delete(probed);
     }
   }
 
@@ -176,7 +181,7 @@ export class UpstreamPool implements OnApplicationShutdown {
       const server = servers.get(known.server.id);
       if (known.server.orgId !== org || (server && isSame(known, server, known.user))) continue;
       const ended = this.end(key);
-      if (!server) void ended.then(() => this.transports.forget(known.server));
+      if (!server) void ended.then(() => this.forget(known.server));
     }
   }
 
@@ -222,6 +227,14 @@ export class UpstreamPool implements OnApplicationShutdown {
     const known = this.known.get(key);
     this.known.delete(key);
     await known?.lines.close();
+  }
+
+  /** What is kept for a server that is gone goes too, but for another that has its name by now. */
+  private async forget(gone: ProgramOwner): Promise<void> {
+    const others = [...this.probed, ...[...this.known.values()].map(({ server }) => server)];
+    const isNamedSo = ({ orgId, serverId }: ProgramOwner): boolean =>
+      orgId === gone.orgId && serverId === gone.serverId;
+    if (!others.some(isNamedSo)) await this.transports.forget(gone);
   }
 
   private line({ of, endpoint, ...options }: LineOptions): UpstreamConnection {
