@@ -72,11 +72,12 @@ const inState: Record<DeliveryState, string> = {
   skipped: `d.status = 'skipped'`,
 };
 const matching = ({ state }: DeliveryFilter): string => (state ? `${conditions} and ${inState[state]}` : conditions);
-/** Until when at the latest one of the same configuration is on its way: the next one is not sent beside it. */
-const othersEnd = `(select max(o.lease_until) from webhook_deliveries o where o.task_id = d.task_id and o.config_id = d.config_id
-  and o.status = 'pending' and o.id <> d.id and o.lease_until > now())`;
+/** Configurations that have one on its way, and until when at the latest: the next one is not sent beside it. */
+const busy = `busy as materialized (select task_id, config_id, max(lease_until) as until from webhook_deliveries
+  where org_id = $1 and status = 'pending' and lease_until > now() group by task_id, config_id)`;
+const free = `coalesce((select b.until from busy b where b.task_id = d.task_id and b.config_id = d.config_id), now())`;
 /** Takes its place again as if it were new. A configuration that is disabled or deleted takes nothing. */
-const anew = `update webhook_deliveries d set status = 'pending', next_at = coalesce(${othersEnd}, now()),
+const anew = `update webhook_deliveries d set status = 'pending', next_at = ${free},
   earlier_attempts = d.attempts, ended_at = null, lease_owner = null, lease_until = null`;
 const open = `exists (select from push_configs c where c.task_id = d.task_id and c.id = d.config_id and c.state <> 'disabled')`;
 /** What somebody works on, or is new, is delivered anyway. */
@@ -142,7 +143,7 @@ export class DeliveryLogStore {
   /** Undefined when it may not begin anew. */
   async redeliver(tx: Tx, org: OrgId, id: string): Promise<ConfigKey | undefined> {
     const [rows] = await tx.manager.query<[ConfigKey[], number]>(
-      `${anew} where d.org_id = $1 and d.id = $2 and ${mayAgain} and ${open} returning d.task_id as "taskId", d.config_id as "configId"`,
+      `with ${busy} ${anew} where d.org_id = $1 and d.id = $2 and ${mayAgain} and ${open} returning d.task_id as "taskId", d.config_id as "configId"`,
       [org, id],
     );
     return rows[0];
@@ -162,7 +163,7 @@ export class DeliveryLogStore {
         `select set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)`,
       );
     const rows = await tx.manager.query<(ConfigKey & { at: string; seq: number; id: string })[]>(
-      `with chosen as (select d.id from webhook_deliveries d where ${matching(filter)} and ${mayAgain} and ${open}
+      `with ${busy}, chosen as (select d.id from webhook_deliveries d where ${matching(filter)} and ${mayAgain} and ${open}
            and ($7::timestamptz is null or (d.created_at, d.seq, d.id) > ($7, $8::integer, $9::uuid))
          order by d.created_at, d.seq, d.id limit $10 for update skip locked),
        begun as (${anew} from chosen where d.id = chosen.id returning d.*)
