@@ -102,9 +102,11 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     const { delivery: id, format, seq } = claimed;
     const config = this.configs.open(claimed);
     const secrets = claimed.secrets.map((sealed) => this.secrets.open(claimed.org_id, sealed));
-    const body = claimed.body ?? (await rendering.bodyOf(format, seq));
+    // Its configuration may have been replaced while somebody had it who is lost: the kept words may be of another format.
+    const kept = claimed.taken_over ? null : claimed.body;
+    const body = kept ?? (await rendering.bodyOf(format, seq));
     if (body === undefined) await this.deliveries.skip(claimed, seq);
-    else if (claimed.body === null && !(await this.deliveries.keepBody(claimed, body))) this.watch.fenced();
+    else if (body !== claimed.body && !(await this.deliveries.keepBody(claimed, body))) this.watch.fenced();
     else return this.post.send(claimed, { id, config, secrets, mediaType: mediaTypeOf(format), body });
     return undefined;
   }

@@ -239,6 +239,26 @@ describe('the deliveries of an org', () => {
     );
   });
 
+  it('that are taken from a process that is lost say what their configuration wants by now', async () => {
+    const taskId = await send();
+    await settled(taskId, 'delivered');
+    await gateway.sql(
+      `update webhook_deliveries set status = 'pending', ended_at = null, next_at = now(), body = 'of another format', lease_until = now() - interval '1 second'
+       where task_id = $1 and seq = (select max(seq) from webhook_deliveries where task_id = $1)`,
+      [taskId],
+    );
+    const [, , last, again] = await eventually(
+      async () => {
+        await hurry(gateway);
+        return sink.received;
+      },
+      ({ length }) => length === 4,
+    );
+    expect([again!.headers['webhook-id'], again!.text]).toEqual([last!.headers['webhook-id'], last!.text]);
+    const [row] = await gateway.sql('select body from webhook_deliveries where id = $1', [last!.headers['webhook-id']]);
+    expect(row.body).toBe(last!.text);
+  });
+
   it('that were given up are delivered anew, with the same id and body and the whole schedule', async () => {
     sink.script([500], true);
     const taskId = await send();
