@@ -10,7 +10,9 @@ const count = 16;
 /** Writes the files that the project `batches` runs, from the specs of a folder. */
 export function dealBatches(folder) {
   const into = join(root, '.cache', 'batches');
-  const specs = readdirSync(join(root, folder)).filter((name) => name.endsWith('.spec.ts'));
+  const specs = readdirSync(join(root, folder), { recursive: true })
+    .filter((name) => name.endsWith('.spec.ts'))
+    .sort();
   rmSync(into, { recursive: true, force: true });
   mkdirSync(into, { recursive: true });
   for (let batch = 0; batch < count; batch++) {

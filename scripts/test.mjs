@@ -34,7 +34,7 @@ if (unknown) {
 }
 
 await setUp();
-if (isWhole) dealBatches('test/e2e');
+if (isWhole && names.includes('e2e')) dealBatches('test/e2e');
 for (const name of names) {
   const started = Date.now();
   const isSuite = steps[name][0].includes('jest');

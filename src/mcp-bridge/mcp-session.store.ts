@@ -44,7 +44,7 @@ export class McpSessionStore {
     await this.pg.rows(
       'mcp-session-open',
       `with room as (delete from mcp_sessions where id in (select id from mcp_sessions where org_id = $2 and principal = $3
-         order by last_seen_at desc offset ${mostOfOne - 1} for update skip locked))
+         order by last_seen_at desc offset ${mostOfOne - 1}))
        insert into mcp_sessions (id, org_id, principal, protocol_version, client, capabilities)
        values ($1, $2, $3, $4, $5, $6)`,
       [id, ctx.org.id, ownerOf(ctx), protocolVersion, storableText(client, 200), JSON.stringify(capabilities)],

@@ -27,6 +27,14 @@ describe('a server that asks first', () => {
     });
   });
 
+  it('names all that is missing, once', async () => {
+    const ask = (params: JsonObject) => ({ method: 'elicitation/create', params });
+    const several = { resultType: 'input_required', inputRequests: { a: ask({ mode: 'url' }), b: ask({}) } };
+    await expect(rounds({}, several)).rejects.toMatchObject({
+      data: { relayed: { data: { requiredCapabilities: { elicitation: { url: {} } } } } },
+    });
+  });
+
   it('with a depth that ends a stack is refused', async () => {
     const deep = JSON.parse(`${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`) as JsonObject;
     const capabilities = { elicitation: { form: {} } };

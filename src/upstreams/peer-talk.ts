@@ -150,9 +150,9 @@ export function questionsOf({ inputRequests = {} }: JsonObject): readonly (reado
 function requireAnswerable(peer: Peer, roots: readonly Root[], questions: ReturnType<typeof questionsOf>): void {
   const open = questions.map(([, question]) => question).filter((question) => !isAnswerable(question, peer, roots));
   if (open.length === 0) return;
-  const requiredCapabilities = Object.fromEntries(
-    open.map(({ method, params }) => [askable[method]!, params?.mode === 'url' ? { url: {} } : {}]),
-  );
+  const requiredCapabilities: Record<string, JsonObject> = {};
+  for (const { method, params } of open)
+    Object.assign((requiredCapabilities[askable[method]!] ??= {}), params?.mode === 'url' && { url: {} });
   const message = 'Missing required client capability';
   throw new RialtoError('remote_error', {
     message,

@@ -48,6 +48,16 @@ describe('tasks of a server that means harm', () => {
       (cancels) => cancels.length > 0,
     );
 
+  it.each(['a\u0000b', '\ud800'])(
+    'arguments that no row holds reach the server as they are, and its task is kept: %j',
+    async (word) => {
+      const { result } = await post('tools/call', { name: 'far__work', arguments: { word }, ...takingTasks });
+      expect(server.calls.at(-1)).toEqual(expect.objectContaining({ args: { word } }));
+      server.look = () => done;
+      expect((await seen(result.taskId)).status).toBe('completed');
+    },
+  );
+
   it('a question that policy forbids is asked of nobody, by whichever door its task goes on', async () => {
     const text = `forbid(principal, action == Action::"mcp_call", resource == Tool::"far__elicitation/create");`;
     const { body: policy } = await gateway.call('POST', '/api/policies', { name: 'asks-nobody', text });

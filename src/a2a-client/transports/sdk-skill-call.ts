@@ -1,7 +1,7 @@
 import { RialtoError } from '../../kernel/errors.js';
-import type { JsonObject } from '../../kernel/json.js';
 import { decodeBridgeReply, type BridgeReply } from '../../protocol/a2a/bridge-call.js';
 import { Deadline } from '../deadline.js';
+import type { BridgeSkillCall } from './bridge.transport.js';
 import { withPushAddress } from '../push-address.js';
 import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-wait.js';
 import type { SdkHop, SdkTransport } from './sdk.transport.js';
@@ -9,14 +9,7 @@ import type { SdkHop, SdkTransport } from './sdk.transport.js';
 const pace = { firstMs: 250, mostMs: 2_000, random: Math.random };
 const cancelDeadlineMs = 1_000;
 
-/** One call of one skill; members as of BridgeSkillCall. */
-interface SdkSkillCall {
-  readonly skillId: string;
-  readonly args: JsonObject;
-  readonly messageId: string;
-  readonly pushUrl?: string;
-  readonly blocking?: false;
-}
+type SdkSkillCall = Pick<BridgeSkillCall, 'skillId' | 'args' | 'pushUrl' | 'blocking'> & { readonly messageId: string };
 
 /**
  * A skill call for agents that offer no JSON-RPC: the bridge's message (one data part, `metadata.skillId`) over the SDK, with
