@@ -20,12 +20,26 @@ function list(values: readonly unknown[]): string {
 
 function members(object: Record<string, unknown>): string {
   let parts = '';
-  // The default order of sort() is the one RFC 8785 section 3.2.3 asks for: UTF-16 code units.
-  for (const key of Object.keys(object).sort()) {
+  for (const key of sorted(Object.keys(object))) {
     const value = object[key];
     if (value !== undefined) parts += `${parts && ','}${text(key)}:${canonicalJson(value)}`;
   }
   return `{${parts}}`;
+}
+
+/**
+ * In the order that RFC 8785 section 3.2.3 asks for: UTF-16 code units, as `<` and sort() compare. Objects are small, and every audited act is
+ * hashed: in place, few keys are in order at a third of what sort() takes.
+ */
+function sorted(keys: string[]): string[] {
+  if (keys.length > 40) return keys.sort();
+  for (let end = 1; end < keys.length; end++) {
+    const key = keys[end]!;
+    let place = end;
+    for (; place > 0 && keys[place - 1]! > key; place--) keys[place] = keys[place - 1]!;
+    keys[place] = key;
+  }
+  return keys;
 }
 
 function number(value: number): string {

@@ -29,8 +29,16 @@ export const gatewayFace: Face = {
     'Each tool calls a skill of a remote A2A agent, or a tool of an MCP server; list_agents and send_to_agent reach the agents of this gateway. A result with a taskId is a task that goes on at the agent.',
 };
 
+const faces = new WeakMap<RegisteredServer, Face>();
+
 /** A server as it says it is, but for what the gateway does not hand on. */
 export function faceOf(server: RegisteredServer): Face {
+  const known = faces.get(server) ?? madeOf(server);
+  faces.set(server, known);
+  return known;
+}
+
+function madeOf(server: RegisteredServer): Face {
   const { serverInfo, capabilities, instructions } = server.row.offer;
   const { resources } = capabilities;
   const watching = isJsonObject(resources) && resources.subscribe === true && { subscribe: true };
@@ -55,10 +63,19 @@ const methods: Readonly<Record<string, readonly string[]>> = {
   prompts: ['prompts/list', 'prompts/get'],
   completions: ['completion/complete'],
 };
+const capabilityOf = new Map(
+  Object.entries(methods).flatMap(([capability, all]) => all.map((method) => [method, capability] as const)),
+);
 
 /** The methods of what a door can do, but for those that only one era has. */
 export function methodsOf({ capabilities }: Face): string[] {
   return Object.keys(capabilities).flatMap((capability) => methods[capability] ?? []);
+}
+
+/** Whether a method is one of `methodsOf`. */
+export function serves({ capabilities }: Face, method: string): boolean {
+  const capability = capabilityOf.get(method);
+  return capability !== undefined && capabilities[capability] !== undefined;
 }
 
 /** What clients of the 2025 era change of their session. */

@@ -5,7 +5,7 @@ import type { Peer } from '../kernel/peer.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { mcpError } from '../protocol/mcp/errors.js';
 import { errorResponse, jsonRpcCodes, parseRequest, type JsonRpcId, type JsonRpcRequest } from '../protocol/jsonrpc.js';
-import { methodsOf, type Face } from './face.js';
+import { serves, type Face } from './face.js';
 import { pageText } from './list-page.js';
 import { ServerFeatures } from './server-features.js';
 import type { ListOptions } from './tool-call.types.js';
@@ -71,11 +71,11 @@ export class McpDispatch {
   respond(
     exchange: McpExchange,
     request: JsonRpcRequest & { id: JsonRpcId },
-    shape: (method: string, text: string) => string = (_method, text) => text,
+    shape?: (method: string, text: string) => string,
   ): Promise<McpResponse> {
     return this.answer(exchange, request, async () => {
       const plain = await this.result(exchange, request);
-      return plain === undefined ? undefined : shape(request.method, plain);
+      return plain === undefined || !shape ? plain : shape(request.method, plain);
     });
   }
 
@@ -109,7 +109,7 @@ export class McpDispatch {
       case 'ping':
         return '{}';
     }
-    if (!methodsOf(face).includes(method)) return undefined;
+    if (!serves(face, method)) return undefined;
     switch (method) {
       case 'tools/call':
         return JSON.stringify(await this.tools.call(ctx, readToolCall(params), { only: options.only, takesTasks }));

@@ -173,16 +173,13 @@ export class LegacyMcp {
     if (!relayedMethods.has(request.method)) return this.dispatch.respond(exchange, request);
     const token = progressTokenOf(request);
     const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
-    const call = (within: McpExchange) =>
+    const call = (signal = exchange.ctx.signal) =>
       withHeartbeat(request.method === 'tools/call' ? token : undefined, notify, (relay) => {
         const peer = this.peers.of(session, reply, token, relay);
-        return this.dispatch.respond({ ...within, ctx: { ...within.ctx, peer } }, request);
+        return this.dispatch.respond({ ...exchange, ctx: { ...exchange.ctx, signal, peer } }, request);
       });
     // Without a session nobody could name the call to cancel it.
-    if (!session) return call(exchange);
-    return this.running.run(exchange.ctx, session.id, request.id, (signal) =>
-      call({ ...exchange, ctx: { ...exchange.ctx, signal } }),
-    );
+    return session ? this.running.run(exchange.ctx, session.id, request.id, call) : call();
   }
 
   /** What a client says without wanting an answer. */

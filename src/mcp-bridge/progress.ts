@@ -12,12 +12,19 @@ export type RelayProgress = (progress: JsonObject) => void;
  * Runs a call and says now and then that it is still going on, when its caller asked to be told: clients give up on silence,
  * and each word resets their clock. What the call itself says of its progress takes the place of that.
  */
-export async function withHeartbeat<Result>(
+export function withHeartbeat<Result>(
   token: Json | undefined,
   notify: (progress: JsonObject) => void,
   work: (relay: RelayProgress) => Promise<Result>,
 ): Promise<Result> {
-  if (typeof token !== 'string' && typeof token !== 'number') return work(() => undefined);
+  return typeof token === 'string' || typeof token === 'number' ? beating(token, notify, work) : work(() => undefined);
+}
+
+async function beating<Result>(
+  token: string | number,
+  notify: (progress: JsonObject) => void,
+  work: (relay: RelayProgress) => Promise<Result>,
+): Promise<Result> {
   let last = 0;
   let isRelayed = false;
   const say = (progress: number, more: JsonObject): void => {

@@ -38,5 +38,5 @@ export class RunningCalls {
 }
 
 function keyOf(org: string, session: string, id: JsonRpcId): string {
-  return JSON.stringify([org, session, id]);
+  return `${org} ${session} ${JSON.stringify(id)}`;
 }

@@ -46,10 +46,12 @@ export class PolicyDecider {
   }
 
   /** The decider of the verb bus. */
-  async decide(act: Act): Promise<Decision> {
+  decide(act: Act): Promise<Decision> | Decision {
     const org = act.ctx.org.id;
-    const set = this.sets.peek(org) ?? (await this.sets.get(org));
-    const call = await this.callOf(act);
+    const set = this.sets.peek(org) ?? this.sets.get(org);
+    const call = this.callOf(act);
+    if (set instanceof Promise || call instanceof Promise)
+      return Promise.all([set, call]).then(([found, known]) => this.ask(found, known));
     return this.ask(set, call);
   }
 
@@ -87,24 +89,21 @@ export class PolicyDecider {
     this.sets.expire(orgId);
   }
 
-  private async callOf({ ctx, action, resource, args, task }: Act): Promise<PolicyCall> {
+  private callOf({ ctx, action, resource, args, task }: Act): Promise<PolicyCall> | PolicyCall {
     const slug =
       resource.type === 'A2AAgent' ? resource.id : resource.type === 'Skill' ? parentOf(resource) : undefined;
     const agent = slug === undefined ? undefined : this.facts(ctx.org.id, slug);
     const tool = this.toolFactsOf(ctx, resource);
     const caller = ctx.principal.kind === 'agent' ? this.facts(ctx.org.id, ctx.principal.id) : undefined;
-    return {
-      principal: ctx.principal,
-      caller: caller instanceof Promise ? await caller : caller,
-      action,
-      resource,
-      agent: agent instanceof Promise ? await agent : agent,
-      tool: tool instanceof Promise ? await tool : tool,
-      task,
-      surface: ctx.surface,
-      depth: ctx.depth,
-      time: systemClock.now(),
-      args,
-    };
+    const { principal, surface, depth } = ctx;
+    const call = { principal, action, resource, task, surface, depth, time: systemClock.now(), args };
+    if (agent instanceof Promise || tool instanceof Promise || caller instanceof Promise)
+      return Promise.all([caller, agent, tool]).then(([asking, asked, named]) => ({
+        ...call,
+        caller: asking,
+        agent: asked,
+        tool: named,
+      }));
+    return { ...call, caller, agent, tool };
   }
 }

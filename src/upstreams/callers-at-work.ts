@@ -18,7 +18,8 @@ export interface CallersOptions {
 /** Whose calls a line serves just now, the latest last; undefined for a caller that is neither asked nor told. */
 export class CallersAtWork {
   private readonly callers: (Peer | undefined)[] = [];
-  private work = new AbortController();
+  /** Of the questions that wait, which end with the last call. */
+  private work?: AbortController;
   private questions = 0;
   /** Questions that wait for a call. */
   private readonly waiting = new Set<() => void>();
@@ -57,6 +58,7 @@ export class CallersAtWork {
     try {
       const isOfLine = owner && !owner.isPassing && method === 'roots/list';
       if (isOfLine) await this.call(signal);
+      this.work ??= new AbortController();
       const until = isOfLine ? signal : AbortSignal.any([signal, this.work.signal]);
       return await askPeer(owner && this.hearer, method, params, until);
     } finally {
@@ -90,7 +92,7 @@ export class CallersAtWork {
   }
 
   private rest(): void {
-    this.work.abort();
-    this.work = new AbortController();
+    this.work?.abort();
+    this.work = undefined;
   }
 }

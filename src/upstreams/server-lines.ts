@@ -56,10 +56,18 @@ export class ServerLines {
   }
 
   /** Throws as UpstreamConnection.request does, and `unavailable` where it cannot be read what the server has by now. */
-  async request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+  request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
     const line = this.ownOf(options);
-    if (!line) return this.by(this.main, method, params, options);
-    if (options.peer!.isPassing) return this.by(line, method, params, options);
+    if (!line || options.peer!.isPassing) return this.by(line ?? this.main, method, params, options);
+    return this.byOwn(line, method, params, options);
+  }
+
+  private async byOwn(
+    line: UpstreamConnection,
+    method: string,
+    params: JsonObject,
+    options: CallOptions,
+  ): Promise<JsonObject> {
     try {
       await line.ready(options);
       this.speaksLegacy = true;
@@ -74,8 +82,12 @@ export class ServerLines {
 
   private by(line: UpstreamConnection, method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
     const { stillMay } = options;
-    const opened = stillMay && (() => this.readAgain(line, options, stillMay));
+    const opened = stillMay && (() => (this.isRead(line) ? undefined : this.readAgain(line, options, stillMay)));
     return line.request(method, params, { ...options, opened });
+  }
+
+  private isRead(line: UpstreamConnection): boolean {
+    return line.connectedAt !== undefined && this.readSince.get(line) === line.connectedAt;
   }
 
   /** A server that was connected anew may be another: what it has is read before it is asked to do anything. */
@@ -85,7 +97,6 @@ export class ServerLines {
     stillMay: () => Promise<void>,
   ): Promise<void> {
     const { connectedAt } = line;
-    if (connectedAt !== undefined && this.readSince.get(line) === connectedAt) return;
     const patience = patienceOf(timeoutMs, [signal]);
     const late = (): RialtoError => new RialtoError(signal?.aborted ? 'canceled' : 'remote_timeout');
     const failure = await unless(patience.signal, this.maker.read(), late).finally(patience.end);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject } from '../kernel/json.js';
@@ -32,6 +32,8 @@ export class StdioTransport implements Transport {
   private home?: string;
   private ending?: Promise<void>;
   private tidied = Promise.resolve();
+  private unsent = '';
+  private sending?: Promise<void>;
 
   constructor(
     private readonly command: StdioCommand,
@@ -69,10 +71,20 @@ export class StdioTransport implements Transport {
     }
   }
 
-  async send(message: JSONRPCMessage): Promise<void> {
+  /** What is said in one turn of the event loop goes out in one write, which costs more than what it carries. */
+  send(message: JSONRPCMessage): Promise<void> {
+    this.unsent += `${JSON.stringify(message)}\n`;
+    this.sending ??= nextTurn().then(() => this.flush());
+    return this.sending;
+  }
+
+  private async flush(): Promise<void> {
+    const { unsent } = this;
     const stdin = this.child?.stdin;
+    this.unsent = '';
+    this.sending = undefined;
     if (!stdin?.writable) throw new RialtoError('remote_transport', { message: 'the program of the MCP server ended' });
-    if (!stdin.write(`${JSON.stringify(message)}\n`)) await Promise.race([once(stdin, 'drain'), once(stdin, 'close')]);
+    if (!stdin.write(unsent)) await Promise.race([once(stdin, 'drain'), once(stdin, 'close')]);
   }
 
   /** Its input ends; then it is told to end, then made to, with whatever it started. */
@@ -88,6 +100,7 @@ export class StdioTransport implements Transport {
       return this.tidied;
     }
     const gone = isOver(child) ? Promise.resolve() : once(child, 'exit').then(() => undefined);
+    await this.sending?.catch(() => undefined);
     child.stdin.end();
     if (!(await within(gone, politeMs))) {
       this.signal('SIGTERM');

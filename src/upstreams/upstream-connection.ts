@@ -211,7 +211,7 @@ export class UpstreamConnection {
 
   private async send(client: Client, method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
     const { timeoutMs, peer, signal, capabilities, headers } = options;
-    await this.wishLevel(client, peer?.logLevel, timeoutMs);
+    if (peer?.logLevel !== undefined) await this.wishLevel(client, peer.logLevel, timeoutMs);
     const meta =
       this.era === 'modern'
         ? { _meta: { ...envelopeOf(peer, this.roots, capabilities), ...(params._meta as JsonObject) } }
@@ -234,8 +234,8 @@ export class UpstreamConnection {
   }
 
   /** A server of the 2025 era logs at one level for all of a line: at the most talkative that any caller wished. */
-  private async wishLevel(client: Client, level: string | undefined, timeout: number): Promise<void> {
-    if (level === undefined || this.era !== 'legacy' || !client.getServerCapabilities()?.logging) return;
+  private async wishLevel(client: Client, level: string, timeout: number): Promise<void> {
+    if (this.era !== 'legacy' || !client.getServerCapabilities()?.logging) return;
     if (!isMoreTalkative(level, this.logLevel)) return;
     this.logLevel = level;
     await client
@@ -245,7 +245,7 @@ export class UpstreamConnection {
 
   /** One that went while it was looked over has a successor. */
   private async openFor({ timeoutMs, signal, opened }: CallOptions, times = 3): Promise<Client> {
-    const client = await this.openWithin(timeoutMs, signal);
+    const client = this.client && !signal?.aborted ? this.client : await this.openWithin(timeoutMs, signal);
     await opened?.();
     return this.client === client || times === 1 ? client : this.openFor({ timeoutMs, signal, opened }, times - 1);
   }

@@ -42,5 +42,5 @@ export interface CallOptions {
   /** Asked once more before it is said on a connection whose server was not asked yet what it has; throws what keeps it from being said. */
   readonly stillMay?: () => Promise<void>;
   /** Between the connection that it goes by and what is said on that; throws what keeps it from being said. */
-  readonly opened?: () => Promise<void>;
+  readonly opened?: () => Promise<void> | undefined;
 }

@@ -20,7 +20,7 @@ export class UpstreamLines {
     server: McpServerEntity,
     work: (lines: ServerLines) => Promise<Result>,
   ): Promise<Result> {
-    const user = await this.users.needed(ctx, server);
+    const user = server.userCredentials === 'none' ? undefined : await this.users.needed(ctx, server);
     if (!user) return work(this.pool.to(server));
     try {
       return await work(this.pool.to(server, user));

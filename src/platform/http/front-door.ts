@@ -4,6 +4,7 @@ import type { HttpWatch } from '../telemetry/http-watch.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from './http.types.js';
 import { sendProblem } from './problem.js';
 
+const none = new URLSearchParams();
 const requestIdShape = /^[\w.:-]{1,128}$/;
 
 /**
@@ -70,6 +71,6 @@ export function requestIdOf(given: unknown): string {
 export function targetOf(url: string): Target {
   const mark = url.indexOf('?');
   return mark < 0
-    ? { path: url, query: new URLSearchParams() }
+    ? { path: url, query: none }
     : { path: url.slice(0, mark), query: new URLSearchParams(url.slice(mark + 1)) };
 }
