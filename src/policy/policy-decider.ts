@@ -96,14 +96,24 @@ export class PolicyDecider {
     const tool = this.toolFactsOf(ctx, resource);
     const caller = ctx.principal.kind === 'agent' ? this.facts(ctx.org.id, ctx.principal.id) : undefined;
     const { principal, surface, depth } = ctx;
-    const call = { principal, action, resource, task, surface, depth, time: systemClock.now(), args };
-    if (agent instanceof Promise || tool instanceof Promise || caller instanceof Promise)
-      return Promise.all([caller, agent, tool]).then(([asking, asked, named]) => ({
-        ...call,
+    const time = systemClock.now();
+    const call = (...[asking, asked, named]: [AgentFacts?, AgentFacts?, ToolFacts?]): PolicyCall => {
+      return {
+        principal,
         caller: asking,
+        action,
+        resource,
         agent: asked,
         tool: named,
-      }));
-    return { ...call, caller, agent, tool };
+        task,
+        surface,
+        depth,
+        time,
+        args,
+      };
+    };
+    if (caller instanceof Promise || agent instanceof Promise || tool instanceof Promise)
+      return Promise.all([caller, agent, tool]).then((known) => call(...known));
+    return call(caller, agent, tool);
   }
 }

@@ -147,18 +147,19 @@ function parsed(text: string): unknown {
   }
 }
 
+/** Payloads that tell everything once, each as long as PostgreSQL takes it. */
 function split(from: string, told: Told[]): string[] {
-  const encode = (part: Told[]): string =>
-    JSON.stringify({ from, told: part.map(({ name, payload }) => [name, payload]) });
-  const unique = [...new Map(told.map((one) => [JSON.stringify(one), one])).values()];
+  const head = `{"from":${JSON.stringify(from)},"told":[`;
   const texts: string[] = [];
-  let part: Told[] = [];
-  for (const one of unique) {
-    if (part.length > 0 && Buffer.byteLength(encode([...part, one])) > maxPayload) {
-      texts.push(encode(part));
-      part = [];
+  let [part, bytes] = ['', 0];
+  for (const one of new Set(told.map(({ name, payload }) => JSON.stringify([name, payload])))) {
+    const more = Buffer.byteLength(one) + 1;
+    if (part !== '' && head.length + bytes + more > maxPayload) {
+      texts.push(`${head}${part}]}`);
+      [part, bytes] = ['', 0];
     }
-    part.push(one);
+    part += part === '' ? one : `,${one}`;
+    bytes += more;
   }
-  return [...texts, encode(part)];
+  return [...texts, `${head}${part}]}`];
 }
