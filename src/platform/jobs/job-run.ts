@@ -37,7 +37,8 @@ const slackMs = 1_000;
 export class QueuedRun implements JobRun {
   readonly byHand: boolean;
   readonly othersFirst: boolean;
-  private written: Promise<unknown> = Promise.resolve();
+  private lines?: Promise<unknown>;
+  private shown?: Promise<unknown>;
 
   constructor(private readonly job: Job) {
     const { delay = 0 } = job.opts;
@@ -48,20 +49,23 @@ export class QueuedRun implements JobRun {
   }
 
   log(line: string): void {
-    this.write(() => this.job.log(line));
+    this.lines = after(this.lines, () => this.job.log(line));
   }
 
   progress(facts: JobFacts): void {
-    this.write(() => this.job.updateProgress(facts));
+    this.shown = after(this.shown, () => this.job.updateProgress(facts));
   }
 
   /** Before the job ends: what was said is there when it shows as finished. */
   async settled(): Promise<void> {
-    const late = new Promise((resolve) => setTimeout(resolve, writingMs).unref());
-    await Promise.race([this.written, late]);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, writingMs)));
+    await Promise.race([Promise.all([this.lines, this.shown]), late]);
+    clearTimeout(timer);
   }
+}
 
-  private write(work: () => Promise<unknown>): void {
-    this.written = this.written.then(work).catch(() => undefined);
-  }
+/** In order, and one that fails keeps none back. */
+function after(before: Promise<unknown> | undefined, work: () => Promise<unknown>): Promise<unknown> {
+  return (before ? before.then(work) : work()).catch(() => undefined);
 }
