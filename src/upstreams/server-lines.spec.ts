@@ -70,3 +70,50 @@ describe('a call on a line that is new', () => {
     expect(said).toEqual(['call']);
   });
 });
+
+describe('lines of single clients', () => {
+  const made: { key: string | undefined; isIdle: boolean; isClosed: boolean }[] = [];
+  const lines = (): ServerLines => {
+    made.length = 0;
+    const make = (peer?: { key: string }) => {
+      const one = { key: peer?.key, isIdle: false, isClosed: false };
+      made.push(one);
+      return {
+        get idleMs() {
+          return one.isIdle ? 1 : 0;
+        },
+        ready: () => Promise.resolve(),
+        request: () => Promise.resolve({ by: one.key ?? 'all' }),
+        close: () => Promise.resolve(void (one.isClosed = true)),
+      } as unknown as UpstreamConnection;
+    };
+    return new ServerLines({ make, mayMake: () => true, read: () => Promise.resolve(undefined) });
+  };
+  const call = async (of: ServerLines, caller: string, key: string) => {
+    const peer = { key, era: 'legacy', wantsAlone: true, capabilities: {} } as unknown as CallOptions['peer'];
+    return (await of.request('call', {}, { timeoutMs: 60_000, peer, caller })).by;
+  };
+  const callAll = (of: ServerLines, caller: string, count: number) =>
+    Promise.all(Array.from({ length: count }, (_, one) => call(of, caller, `${caller}${one}`)));
+
+  it('are at most five of one caller, so that others are asked too', async () => {
+    const some = lines();
+    expect(await callAll(some, 'a', 6)).toEqual(['a0', 'a1', 'a2', 'a3', 'a4', 'all']);
+    expect(await callAll(some, 'b', 1)).toEqual(['b0']);
+  });
+
+  it('are at most fifteen in all', async () => {
+    const some = lines();
+    for (const caller of ['a', 'b', 'c']) await callAll(some, caller, 5);
+    expect(await callAll(some, 'd', 1)).toEqual(['all']);
+  });
+
+  it('make room when they are idle, of the caller who has five those alone', async () => {
+    const some = lines();
+    await callAll(some, 'a', 5);
+    await callAll(some, 'b', 1);
+    for (const one of made) one.isIdle = one.key === 'a3' || one.key === 'b0';
+    expect(await call(some, 'a', 'more')).toBe('more');
+    expect(made.filter(({ isClosed }) => isClosed).map(({ key }) => key)).toEqual(['a3']);
+  });
+});

@@ -7,8 +7,16 @@ import type { CallOptions } from './upstream-connection.types.js';
 
 /** Of single clients, besides the one that everybody uses. */
 const mostOwn = 15;
+/** Of those, of the clients of one caller: nobody keeps the others from being asked. */
+const mostOfOne = 5;
 const idleOwnMs = 60_000;
 const sayMs = 5_000;
+
+interface OwnLine {
+  readonly line: UpstreamConnection;
+  /** Whose client's it is. */
+  readonly caller: string | undefined;
+}
 
 export interface LineMaker {
   /** @param peer the client of the 2025 era whose line it is; absent: everybody's. */
@@ -26,7 +34,7 @@ export interface LineMaker {
 export class ServerLines {
   readonly main: UpstreamConnection;
   /** By the keys of their clients. */
-  private readonly own = new Map<string, UpstreamConnection>();
+  private readonly own = new Map<string, OwnLine>();
   private speaksLegacy?: boolean;
   /** Since when lines are connected that it was read for what the server has. */
   private readonly readSince = new WeakMap<UpstreamConnection, number>();
@@ -41,12 +49,16 @@ export class ServerLines {
 
   /** Calls that they have at work. */
   get load(): number {
-    return [...this.own.values()].reduce((sum, { load }) => sum + load, this.main.load);
+    return this.all.reduce((sum, { load }) => sum + load, 0);
   }
 
   /** For how long nobody used any of them, in milliseconds; 0 while somebody does. */
   get idleMs(): number {
-    return Math.min(this.main.idleMs, ...[...this.own.values()].map(({ idleMs }) => idleMs));
+    return Math.min(...this.all.map(({ idleMs }) => idleMs));
+  }
+
+  private get all(): UpstreamConnection[] {
+    return [this.main, ...[...this.own.values()].map(({ line }) => line)];
   }
 
   /** Whether the server speaks the 2025 era with us. Throws as UpstreamConnection.request does. */
@@ -107,26 +119,27 @@ export class ServerLines {
 
   /** By the line of its client where it has one. Throws as UpstreamConnection.notify does. */
   notify(method: string, params: JsonObject, options: CallOptions): Promise<void> {
-    const line = this.own.get(options.peer?.key ?? '') ?? this.main;
+    const line = this.own.get(options.peer?.key ?? '')?.line ?? this.main;
     return line.notify(method, params, options);
   }
 
   /** Says so on the line of a client; one that is opened later says nothing of the time before. */
   rootsChanged(key: string): void {
-    const line = this.own.get(key);
+    const line = this.own.get(key)?.line;
     if (line?.status !== 'ready') return;
     void line.notify('notifications/roots/list_changed', {}, { timeoutMs: sayMs }).catch(() => undefined);
   }
 
-  /** Closes lines of single clients that nobody used for a while. True when there was any. */
-  reapOwn(afterMs = idleOwnMs): boolean {
-    const idle = [...this.own].filter(([, line]) => line.idleMs > afterMs);
+  /** Closes lines of single clients that nobody used for a while. True when there was any. @param of whose alone; absent: of all. */
+  reapOwn(afterMs = idleOwnMs, of?: string): boolean {
+    const isOf = (own: OwnLine): boolean => of === undefined || own.caller === of;
+    const idle = [...this.own].filter(([, own]) => own.line.idleMs > afterMs && isOf(own));
     for (const [key] of idle) this.dropOwn(key);
     return idle.length > 0;
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.main, ...this.own.values()].map((line) => line.close()));
+    await Promise.all(this.all.map((line) => line.close()));
   }
 
   /**
@@ -136,27 +149,31 @@ export class ServerLines {
   private ownOf({ peer, caller }: CallOptions): UpstreamConnection | undefined {
     if (peer?.era !== 'legacy' || !peer.wantsAlone || this.speaksLegacy === false) return undefined;
     const kind = peer.isPassing ? `${kindOf(peer, caller)} ` : '';
-    const known = peer.isPassing ? this.idleLike(kind) : this.own.get(peer.key);
+    const known = peer.isPassing ? this.idleLike(kind) : this.own.get(peer.key)?.line;
     if (known) return known;
-    if (!this.hasRoom()) return undefined;
+    if (!this.hasRoomFor(caller)) return undefined;
     const line = this.maker.make(peer);
-    this.own.set(`${kind}${peer.key}`, line);
+    this.own.set(`${kind}${peer.key}`, { line, caller });
     return line;
   }
 
   /** One that served a passing client of the same kind, and serves nobody now. */
   private idleLike(kind: string): UpstreamConnection | undefined {
-    for (const [key, line] of this.own) if (line.load === 0 && key.startsWith(kind)) return line;
+    for (const [key, { line }] of this.own) if (line.load === 0 && key.startsWith(kind)) return line;
     return undefined;
   }
 
-  private hasRoom(): boolean {
+  /** Makes room by what is idle: of the caller who has too many, else of everybody. */
+  private hasRoomFor(caller: string | undefined): boolean {
+    const hasFew = (): boolean => [...this.own.values()].filter((own) => own.caller === caller).length < mostOfOne;
     const isFree = (): boolean => this.own.size < mostOwn && this.maker.mayMake();
-    return isFree() || (this.reapOwn(0) && isFree());
+    if (!hasFew()) this.reapOwn(0, caller);
+    if (hasFew() && !isFree()) this.reapOwn(0);
+    return hasFew() && isFree();
   }
 
   private dropOwn(key: string): void {
-    void this.own.get(key)?.close();
+    void this.own.get(key)?.line.close();
     this.own.delete(key);
   }
 }
