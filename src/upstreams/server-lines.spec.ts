@@ -96,9 +96,9 @@ describe('lines of single clients', () => {
   const callAll = (of: ServerLines, caller: string, count: number) =>
     Promise.all(Array.from({ length: count }, (_, one) => call(of, caller, `${caller}${one}`)));
 
-  it('are at most five of one caller, so that others are asked too', async () => {
+  it('are at most ten of one caller, so that others are asked too', async () => {
     const some = lines();
-    expect(await callAll(some, 'a', 6)).toEqual(['a0', 'a1', 'a2', 'a3', 'a4', 'all']);
+    expect(await callAll(some, 'a', 11)).toEqual([...Array.from({ length: 10 }, (_, one) => `a${one}`), 'all']);
     expect(await callAll(some, 'b', 1)).toEqual(['b0']);
   });
 
@@ -108,9 +108,9 @@ describe('lines of single clients', () => {
     expect(await callAll(some, 'd', 1)).toEqual(['all']);
   });
 
-  it('make room when they are idle, of the caller who has five those alone', async () => {
+  it('make room when they are idle, of the caller who has ten those alone', async () => {
     const some = lines();
-    await callAll(some, 'a', 5);
+    await callAll(some, 'a', 10);
     await callAll(some, 'b', 1);
     for (const one of made) one.isIdle = one.key === 'a3' || one.key === 'b0';
     expect(await call(some, 'a', 'more')).toBe('more');

@@ -8,7 +8,7 @@ import type { CallOptions } from './upstream-connection.types.js';
 /** Of single clients, besides the one that everybody uses. */
 const mostOwn = 15;
 /** Of those, of the clients of one caller: nobody keeps the others from being asked. */
-const mostOfOne = 5;
+const mostOfOne = 10;
 const idleOwnMs = 60_000;
 const sayMs = 5_000;
 
