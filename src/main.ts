@@ -20,7 +20,7 @@ async function main(): Promise<void> {
     since = performance.now();
     process.stderr.write(`${signal}: draining\n`);
     const patience = setTimeout(
-      () => process.stderr.write(`waiting for running tasks, at most 25 s; ${signal} again ends it at once\n`),
+      () => process.stderr.write(`waiting for what is under way, at most 25 s; ${signal} again ends it at once\n`),
       insistMs,
     );
     patience.unref();

@@ -79,7 +79,7 @@ function expectRefusal(end: Ended, lines: readonly (string | RegExp)[]): void {
 function expectStopped({ code, stderr }: Ended, signal: string): void {
   const [first, ...others] = stderr;
   expect([code, first]).toEqual([0, `${signal}: draining`]);
-  expect(others.filter((line) => !line.startsWith('waiting for running tasks'))).toEqual([]);
+  expect(others.filter((line) => !line.startsWith('waiting for what is under way'))).toEqual([]);
 }
 
 async function sql(url: string, ...statements: string[]): Promise<void> {
@@ -220,13 +220,13 @@ describe('a process on the embedded database', () => {
     );
     first.child.kill('SIGINT');
     first.child.kill('SIGINT'); // a terminal and npm send the same one twice
-    await first.said('waiting for running tasks');
+    await first.said('waiting for what is under way');
     await wait(100);
     expect(first.child.exitCode).toBeNull();
     first.child.kill('SIGINT');
     expect(await first.ended).toMatchObject({
       code: 1,
-      stderr: ['SIGINT: draining', 'waiting for running tasks, at most 25 s; SIGINT again ends it at once'],
+      stderr: ['SIGINT: draining', 'waiting for what is under way, at most 25 s; SIGINT again ends it at once'],
     });
     await sent;
     const second = start(env);
