@@ -27,7 +27,9 @@ export class BatchGate {
     } catch (thrown) {
       return message.kind === 'notification' ? undefined : { kind: 'invalid', response: failure(id, thrown) };
     }
-    if (message.kind !== 'request' || message.request.method !== 'tools/list') return message;
+    if (message.kind !== 'request') return message;
+    if (message.request.method === 'initialize') return { kind: 'invalid', response: opening(message.request.id) };
+    if (message.request.method !== 'tools/list') return message;
     this.lists += 1;
     return this.lists === 1 ? message : { kind: 'invalid', response: secondList(message.request.id) };
   }
@@ -39,6 +41,11 @@ export class BatchGate {
     this.length += text.length;
     return text;
   }
+}
+
+/** MCP 2025-03-26, lifecycle. */
+function opening(id: JsonRpcId): string {
+  return JSON.stringify(errorResponse(id, jsonRpcCodes.invalidRequest, 'Invalid Request: initialize comes alone'));
 }
 
 function secondList(id: JsonRpcId): string {

@@ -54,7 +54,7 @@ class McpListener implements OnModuleInit {
     this.calls.onUpdated((org, server, uri, caller) => {
       for (const session of this.watches.sessionsWatching(org, server, uri, caller))
         this.legacy.streams.tell(session, 'notifications/resources/updated', { uri });
-      this.modern.resourceUpdated(org, uri, caller);
+      this.modern.resourceUpdated(org, server, uri, caller);
     });
   }
 

@@ -28,6 +28,7 @@ const maxBatch = 20;
 const relayedMethods = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
 const notAcceptable = 'Not Acceptable: a GET accepts text/event-stream';
 const unsupportedVersion = 'Bad Request: unsupported MCP-Protocol-Version';
+const noBatches = 'Bad Request: JSON-RPC batches ended with revision 2025-06-18';
 const sessionHeader = 'mcp-session-id';
 
 /**
@@ -57,7 +58,10 @@ export class LegacyMcp {
       ? await this.open(exchange, request, response, body)
       : await this.sessionOf(exchange, request, bound);
     if (!namesKnownVersion(request)) return reply.end(refusal(unsupportedVersion), 400);
-    if (Array.isArray(body)) return this.batch(exchange, session, reply, body as Json[]);
+    if (Array.isArray(body)) {
+      if (!mayBatch(request, session)) return reply.end(refusal(noBatches), 400);
+      return this.batch(exchange, session, reply, body as Json[]);
+    }
     const message = readMessage(body);
     if (message.kind === 'invalid') return reply.end(message.response, 400);
     if (message.kind === 'request')
@@ -220,6 +224,12 @@ function progressTokenOf({ params }: JsonRpcRequest): Json | undefined {
 function namesKnownVersion(request: DoorRequest): boolean {
   const version = request.headers['mcp-protocol-version'];
   return version === undefined || (typeof version === 'string' && isLegacyVersion(version));
+}
+
+/** Only the revision 2025-03-26 has batches, which is that of whoever names none (MCP Streamable HTTP, protocol version header). */
+function mayBatch({ headers }: DoorRequest, session: McpSession | undefined): boolean {
+  const version = headers['mcp-protocol-version'] ?? session?.protocolVersion;
+  return version === undefined || version < '2025-06-18';
 }
 
 /** The text of what the transport refuses, with the code that the official SDK gives it. */

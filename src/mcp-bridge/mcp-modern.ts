@@ -38,6 +38,8 @@ interface DoorHandler {
   readonly org: string;
   /** Whose streams it serves. */
   readonly caller: string;
+  /** The one server of its door. */
+  readonly only?: string;
   readonly handler: McpHttpHandler;
   readonly serve: ReturnType<typeof toNodeHandler>;
 }
@@ -98,11 +100,13 @@ export class McpModern {
 
   /** @param caller whose they are alone; absent: everybody's. */
   listsChanged(org: string, lists: readonly ChangingList[], caller?: string): void {
-    for (const { notify } of this.told(org, caller)) for (const list of lists) notify[`${list}Changed`]();
+    for (const { handler } of this.told(org, caller)) for (const list of lists) handler.notify[`${list}Changed`]();
   }
 
-  resourceUpdated(org: string, uri: string, caller?: string): void {
-    for (const { notify } of this.told(org, caller)) notify.resourceUpdated(uri);
+  /** Streams that named the resource of this server: others may have named one of the same address of another. */
+  resourceUpdated(org: string, server: string, uri: string, caller?: string): void {
+    for (const listening of this.told(org, caller))
+      if (this.watches.isNamed(listening, server, uri)) listening.handler.notify.resourceUpdated(uri);
   }
 
   async close(): Promise<void> {
@@ -110,15 +114,15 @@ export class McpModern {
     await Promise.all(all.map(({ handler }) => handler.close()));
   }
 
-  private told(org: string, caller: string | undefined): McpHttpHandler[] {
+  private told(org: string, caller: string | undefined): DoorHandler[] {
     const listening = [...this.listening.values()].filter((one) => one.org === org);
-    return listening.filter((one) => caller === undefined || one.caller === caller).map(({ handler }) => handler);
+    return listening.filter((one) => caller === undefined || one.caller === caller);
   }
 
   private listenerOf(exchange: McpExchange, response: DoorResponse): DoorHandler {
     const { ctx, options } = exchange;
     const key = `${ctx.org.id} ${options.only ?? ''} ${callerOf(ctx.principal)}`;
-    const known = this.listening.get(key) ?? { ...this.newHandler(ctx), streams: 0 };
+    const known = this.listening.get(key) ?? { ...this.newHandler(exchange), streams: 0 };
     this.listening.set(key, known);
     known.streams++;
     response.once('close', () => {
@@ -129,20 +133,21 @@ export class McpModern {
     return known;
   }
 
-  private handlerOf({ ctx, options: { only = '' } }: McpExchange): DoorHandler {
-    const key = `${ctx.org.id} ${only}`;
+  private handlerOf(exchange: McpExchange): DoorHandler {
+    const { ctx, options } = exchange;
+    const key = `${ctx.org.id} ${options.only ?? ''}`;
     let known = this.handlers.get(key);
     if (!known) {
-      known = this.newHandler(ctx);
+      known = this.newHandler(exchange);
       this.handlers.set(key, known);
       this.dropOldest();
     }
     return known;
   }
 
-  private newHandler({ org, principal }: CallContext): DoorHandler {
+  private newHandler({ ctx: { org, principal }, options: { only } }: McpExchange): DoorHandler {
     const handler = createMcpHandler((context) => this.serverFor(context), { legacy: 'reject' });
-    return { org: org.id, caller: callerOf(principal), handler, serve: toNodeHandler(handler) };
+    return { org: org.id, caller: callerOf(principal), only, handler, serve: toNodeHandler(handler) };
   }
 
   private dropOldest(): void {

@@ -24,8 +24,10 @@ interface Attended {
 /** A stream of the 2026-07-28 revision, and what it named. */
 interface Listener {
   readonly ctx: CallContext;
-  /** By the row of the server. */
-  readonly named: readonly Watched[];
+  /** The one server of its door. */
+  readonly only?: string;
+  /** By the row of the server, and by what that is called. */
+  readonly named: readonly (Watched & { readonly serverId: string })[];
   readonly end: () => void;
 }
 
@@ -91,7 +93,8 @@ export class ResourceWatches {
       const { uri, servers } = await this.features.asked(ctx, options, { uri: given as string });
       watches.push([await this.calls.watched(ctx, servers, uri), uri]);
     }
-    const listener = { ctx, named: watches.map(([{ row }, uri]) => ({ server: row.id, uri })), end };
+    const named = watches.map(([{ row }, uri]) => ({ server: row.id, serverId: row.serverId, uri }));
+    const listener = { ctx, only: options.only, named, end };
     const releases: (() => void)[] = [];
     const release = (): void => {
       this.listeners.delete(listener);
@@ -113,6 +116,17 @@ export class ResourceWatches {
     return [...this.attended]
       .filter(([, { ctx, watches }]) => ctx.org.id === org && isOf(ctx, caller) && watches.has(key))
       .map(([id]) => id);
+  }
+
+  /** Whether a stream of the 2026-07-28 revision of this caller, at this door, named a resource of a server. */
+  isNamed(of: { org: string; caller: string; only?: string }, server: string, uri: string): boolean {
+    return [...this.listeners].some(
+      ({ ctx, only, named }) =>
+        ctx.org.id === of.org &&
+        isOf(ctx, of.caller) &&
+        only === of.only &&
+        named.some((one) => one.serverId === server && one.uri === uri),
+    );
   }
 
   @OnNotice('mcp.subscribed')

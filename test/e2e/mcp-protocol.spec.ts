@@ -78,6 +78,17 @@ describe('MCP: the protocol at the door', () => {
     expect([quiet.status, quiet.body]).toEqual([202, '']);
   });
 
+  it('a batch holds no initialize, and is refused from the revision 2025-06-18 on', async () => {
+    const pings = [request('ping', {}, 1), { ...(hello('2025-03-26') as object), id: 2 }];
+    const { status, body } = await post(pings, { 'mcp-protocol-version': '2025-03-26' });
+    expect([status, body.map(({ error }: any) => error?.code)]).toEqual([200, [undefined, -32600]]);
+    const named = await post([request('ping')], { 'mcp-protocol-version': '2025-06-18' });
+    expect([named.status, named.body.error.code]).toEqual([400, -32000]);
+    const { headers } = await post(hello('2025-11-25'));
+    const ofSession = await post([request('ping')], { 'mcp-session-id': headers.get('mcp-session-id')! });
+    expect(ofSession.status).toBe(400);
+  });
+
   it.each<[string, unknown, number, number]>([
     ['a body that is no JSON', '{"jsonrpc": ', 400, -32700],
     ['an empty body', '', 400, -32700],

@@ -274,14 +274,14 @@ describe('what MCP servers ask and tell the client that called', () => {
   });
 
   describe('resources that are watched', () => {
-    const watchable = async (kind: 'sessions' | 'modern') => {
+    const watchable = async (kind: 'sessions' | 'modern', id = 'watch') => {
       const one = await TestUpstream.start(kind);
       open.push(one);
       Object.assign(one.capabilities, { resources: { subscribe: true } });
       one.methods.set('resources/list', () => ({ resources: [{ uri: 'a://x', name: 'x' }] }));
       if (kind === 'sessions')
         for (const act of ['subscribe', 'unsubscribe']) one.methods.set(`resources/${act}`, () => ({}));
-      expect((await gateway.call('POST', '/api/mcp/servers', { id: 'watch', url: one.url })).body).toMatchObject({
+      expect((await gateway.call('POST', '/api/mcp/servers', { id, url: one.url })).body).toMatchObject({
         counts: { resources: 1 },
       });
       return one;
@@ -326,6 +326,31 @@ describe('what MCP servers ask and tell the client that called', () => {
       await one.tellUpdated('a://x');
       await wait(300);
       expect(heard.length).toBe(before);
+    });
+
+    it('AE-08 a stream of the 2026-07-28 revision hears nothing of the same address at another server', async () => {
+      const one = await watchable('sessions');
+      const other = await watchable('sessions', 'zz');
+      const door = await client({}, { mode: 'pinned', path: '/mcp/servers/watch' });
+      const all = await client({}, { mode: 'pinned' });
+      const others = await client({}, { mode: 'pinned', path: '/mcp/servers/zz' });
+      for (const { one: modern } of [door, all, others]) await modern.listen({ resourceSubscriptions: ['a://x'] });
+      const updates = ({ told }: typeof all) =>
+        told.filter(({ method }) => method === 'notifications/resources/updated').length;
+      const tell = (server: typeof one, until: typeof all) =>
+        eventually(
+          async () => {
+            await server.tellUpdated('a://x');
+            await wait(50);
+            return updates(until);
+          },
+          (count) => count > 0,
+        );
+      await tell(other, others);
+      await wait(300);
+      expect([updates(door), updates(all)]).toEqual([0, 0]);
+      await tell(one, door);
+      await tell(one, all);
     });
 
     it('AE-08 a stream of the 2026-07-28 revision hears of what it named, if its caller may read it', async () => {
