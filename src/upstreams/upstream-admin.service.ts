@@ -84,7 +84,7 @@ export class UpstreamAdmin {
     return this.acts.read(ctx, 'mcp.server.get', async () => this.viewOf(ctx, await this.visible(ctx, serverId)));
   }
 
-  /** Throws as `register` does, `not_found`, and `conflict` for another place of a server that the operator has written down. */
+  /** Throws as `register` does, `not_found`, and `conflict` for another place or other bounds of a server that the operator has written down. */
   async change(ctx: CallContext, serverId: string, input: ChangeServer): Promise<ServerView> {
     const { name, timeoutMs, autoReconnect, roots, callsPerMinute, toolChanges } = input;
     const { toolAllowList, resourceAllowList } = input;
@@ -98,9 +98,11 @@ export class UpstreamAdmin {
         const known = this.places.endpointOf(row);
         const endpoint = endpointChanged(known, input);
         const isThere = JSON.stringify(endpoint) === JSON.stringify(known);
+        const bounds = [toolAllowList, resourceAllowList, toolChanges, roots, ...Object.values(users)];
+        const isBound = isThere && bounds.every((bound) => bound === undefined);
+        if (!isBound && row.source === 'config') throw declaredElsewhere();
         const { userCredentials = row.userCredentials } = users;
         if (isThere && (row.userCredentials !== 'required' || userCredentials === 'required')) return { row };
-        if (!isThere && row.source === 'config') throw declaredElsewhere();
         const used = { userCredentials, roots: roots ?? row.roots };
         return { row, moved: { endpoint, offer: await this.offerAt(row, endpoint, used) } };
       },

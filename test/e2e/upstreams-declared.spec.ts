@@ -162,6 +162,13 @@ describe('MCP servers that the operator has written down', () => {
     await listed('own__echo');
     const change = (to: object) => gateway!.call('PATCH', '/api/mcp/servers/own', to);
     expect(await change({ command: '/bin/cat' })).toMatchObject({ status: 409, body: { code: 'conflict' } });
+    for (const bound of [
+      { toolAllowList: ['echo'] },
+      { roots: [] },
+      { toolChanges: 'accept' },
+      { resourceAllowList: [] },
+    ])
+      expect((await change(bound)).status).toBe(409);
     expect(await change({ timeoutMs: 5_000 })).toMatchObject({
       status: 200,
       body: { timeoutMs: 5_000, command: process.execPath },
