@@ -54,6 +54,11 @@ describe('a registration by message', () => {
     expect(refused(payload)).toMatchObject({ code: 'invalid_params', violations: [{ field }] });
   });
 
+  it.each([-1, 0.05, 3_601])('is refused with a timeout of %d, in the unit that it was sent in', (timeout) => {
+    const [violation] = refused({ url: 'http://x', timeout }).violations ?? [];
+    expect(violation?.description).toBe('is a number of seconds, from 0.1 to 3600');
+  });
+
   it('is refused with text that cannot be stored', () => {
     expect(refused({ url: 'http://x', name: 'a\0b' }).code).toBe('invalid_params');
   });

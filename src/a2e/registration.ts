@@ -46,8 +46,8 @@ function inHouse({ command, args, transport, timeoutMs, ...others }: JsonObject)
   if (args !== undefined && !Array.isArray(args)) throw invalidMember('args', 'is a list');
   const [program, ...first] = Array.isArray(command) ? command : command === undefined ? [] : [command];
   const all = [...first, ...(args ?? [])];
-  if (timeoutMs !== undefined && typeof timeoutMs !== 'number')
-    throw invalidMember('timeout', 'is a number of seconds');
+  if (timeoutMs !== undefined && !isPatience(timeoutMs))
+    throw invalidMember('timeout', 'is a number of seconds, from 0.1 to 3600');
   return {
     ...others,
     ...(program !== undefined && { command: program }),
@@ -55,6 +55,10 @@ function inHouse({ command, args, transport, timeoutMs, ...others }: JsonObject)
     ...(transport !== undefined && { transport: typeof transport === 'string' ? transport.toLowerCase() : transport }),
     ...(timeoutMs !== undefined && { timeoutMs: Math.round(timeoutMs * 1_000) }),
   };
+}
+
+function isPatience(seconds: Json): seconds is number {
+  return typeof seconds === 'number' && seconds >= 0.1 && seconds <= 3_600;
 }
 
 /** Callers whose language has a default for each member send them all. */
