@@ -28,6 +28,8 @@ export interface SealedConfig {
 type PageRow = SealedConfig & { at: string };
 
 const columns = 'task_id, id, org_id, url, token, authentication, format';
+/** The older versions set a configuration without an id under the id of its task: whoever names none means that one. */
+const unnamedFirst = '(id = task_id::text) desc, created_at, id';
 /** A run's dead channel stays dead for the rest of the run, however often the same address is given (RY-36). */
 const stays = `push_configs.reason = 'dead' and push_configs.url = excluded.url`;
 const upsert = `on conflict (task_id, id) do update set url = excluded.url, token = excluded.token,
@@ -85,11 +87,11 @@ export class PushConfigStore {
     return rows.length === 1;
   }
 
-  /** Without an id the oldest. */
+  /** Without an id the unnamed one, else the oldest. */
   async find(taskId: string, id?: string): Promise<StoredConfig | undefined> {
     const [row] = await this.pg.rows<SealedConfig>(
       'push-config-find',
-      `select ${columns} from push_configs where task_id = $1 and ($2::text is null or id = $2) order by created_at, id limit 1`,
+      `select ${columns} from push_configs where task_id = $1 and ($2::text is null or id = $2) order by ${unnamedFirst} limit 1`,
       [taskId, id ?? null],
     );
     return row && this.open(row);
@@ -119,12 +121,12 @@ export class PushConfigStore {
     return rows.map((row) => ({ config: this.open(row), at: row.at }));
   }
 
-  /** With what was still to be posted to it. Without an id the oldest. */
+  /** With what was still to be posted to it. Without an id the unnamed one, else the oldest. */
   async remove(taskId: string, id?: string): Promise<void> {
     await this.pg.rows(
       'push-config-remove',
       `with gone as (delete from push_configs where task_id = $1 and id = (
-         select id from push_configs where task_id = $1 and ($2::text is null or id = $2) order by created_at, id limit 1) returning id)
+         select id from push_configs where task_id = $1 and ($2::text is null or id = $2) order by ${unnamedFirst} limit 1) returning id)
        update webhook_deliveries d set status = 'skipped', last_error = 'deleted', lease_owner = null, lease_until = null, ended_at = now()
        from gone where d.task_id = $1 and d.config_id = gone.id and d.status = 'pending'`,
       [taskId, id ?? null],

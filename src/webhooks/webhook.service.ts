@@ -102,7 +102,7 @@ export class WebhookService {
     return this.tasks.act(ctx, 'push_configure', task, put, args);
   }
 
-  /** Without an id the oldest. Throws `task_not_found`, for an unknown configuration too (v1.0 section 3.1.8). */
+  /** Without an id the unnamed one, else the oldest. Throws `task_not_found`, for an unknown configuration too (v1.0 section 3.1.8). */
   async get(
     ctx: CallContext,
     agent: PublishedAgent | undefined,
@@ -143,7 +143,7 @@ export class WebhookService {
     });
   }
 
-  /** What was not posted yet is not posted any more. One that is not there is deleted already. */
+  /** Without an id as `get`. What was not posted yet is not posted any more. One that is not there is deleted already. */
   async delete(
     ctx: CallContext,
     agent: PublishedAgent | undefined,

@@ -162,6 +162,20 @@ describe('push configurations', () => {
     expect(sink.received).toEqual([]);
   });
 
+  it('RI-24 RI-25: without an id the older names read and delete the one that they set, not an older one', async () => {
+    const id = await waiting();
+    await create(id, { id: 'a', url: `${sink.url}/a` });
+    const pushNotificationConfig = { url: `${sink.url}/mine` };
+    await asks('tasks/pushNotification/set', { id, pushNotificationConfig });
+    expect(await asks('tasks/pushNotification/get', { id })).toMatchObject({ pushNotificationConfig });
+    await asks('tasks/pushNotification/delete', { id });
+    const left = () => gateway.sql('select id from push_configs where task_id = $1', [id]);
+    expect(await left()).toEqual([{ id: 'a' }]);
+    expect(await asks('tasks/pushNotification/get', { id })).toMatchObject({ pushNotificationConfig: { id: 'a' } });
+    await asks('tasks/pushNotification/delete', { id });
+    expect(await left()).toEqual([]);
+  });
+
   it('RI-25: deleting one stops what was to be posted still; deleting it again is no error', async () => {
     const taskId = await waiting();
     await create(taskId, { id: 'a' });
