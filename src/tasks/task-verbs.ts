@@ -26,6 +26,13 @@ export function onTask(
   };
 }
 
+/** The act of having changes of a task posted that is not made yet. */
+export function configuring(ctx: CallContext, { name }: PublishedAgent): VerbCall {
+  const { kind, id } = ctx.principal;
+  const task = { agent: name, owner: { kind, id } };
+  return { ctx, verb: name, action: 'push_configure', resource: { type: 'Task', id: 'new' }, task };
+}
+
 /** An agent of ours in the lineage of calls. */
 export function placeOf({ id }: Pick<PublishedAgent, 'id'>): string {
   return `published:${id}`;

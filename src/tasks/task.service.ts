@@ -13,7 +13,7 @@ import { TaskListStore, type TaskFilter } from './task-list.store.js';
 import { TaskEnder } from './task-ender.js';
 import { isEnd, TaskStreamService } from './task-stream.service.js';
 import { noSuchTask } from './task-submit.service.js';
-import { maySee, onTask } from './task-verbs.js';
+import { configuring, maySee, onTask } from './task-verbs.js';
 import { isEnded, ownerOf, taskView, type NumberedEvent, type StoredTask } from './task.types.js';
 
 const stuckMs = 10_000;
@@ -127,17 +127,13 @@ export class TaskService {
     return this.verbs.around({ ...onTask(ctx, action, task), args }, work);
   }
 
-  /** Whether this caller may configure notifications of the tasks that it gives to an agent. */
-  mayConfigure(ctx: CallContext, agent: PublishedAgent): Promise<boolean> {
-    const { kind, id } = ctx.principal;
-    const task = { agent: agent.name, owner: { kind, id } };
-    return this.verbs.permits({
-      ctx,
-      verb: agent.name,
-      action: 'push_configure',
-      resource: { type: 'Task', id: 'new' },
-      task,
-    });
+  /**
+   * Throws `denied` when this caller may not configure notifications of the tasks that it gives to an agent. A refusal is an act on record;
+   * what is permitted is told with the message that it comes with.
+   */
+  async requireConfigurable(ctx: CallContext, agent: PublishedAgent): Promise<void> {
+    const call = configuring(ctx, agent);
+    if (!(await this.verbs.permits(call))) await this.verbs.around(call, () => Promise.resolve());
   }
 
   /** Makes a worker look at a task now. False when there is nothing to do: it ended, waits, or is worked on. @param early also when it was put off. */

@@ -48,8 +48,7 @@ export class WebhookService {
   /** For one that comes with a message, before there is a task to ask about. Throws as requirePostable does, and `denied`. */
   async admit(ctx: CallContext, agent: PublishedAgent, config: PushConfig): Promise<void> {
     requirePostable(this.around.safeFetch, config);
-    if (await this.tasks.mayConfigure(ctx, agent)) return;
-    throw new RialtoError('denied', { message: 'you may not have changes of tasks posted' });
+    await this.tasks.requireConfigurable(ctx, agent);
   }
 
   /** The rows of a configuration that is committed with its message. It hears of what comes after that message. */

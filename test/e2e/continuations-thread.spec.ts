@@ -270,6 +270,8 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     const body = { agentCardId: remote.slug, skillId: 'work', thread };
     const answer = await gateway.call('POST', '/api/a2a/invoke', body, mute);
     expect([answer.status, answer.body.code]).toEqual([403, 'denied']);
+    const [denial] = (await gateway.call('GET', '/api/audit/events?type=push_configure')).body.items;
+    expect(denial).toMatchObject({ outcome: 'denied', principal: { id: 'mute' } });
     expect(remote.agent.requests).toEqual([]);
   });
 });

@@ -107,6 +107,11 @@ describe('a step that outlives its call is told to a webhook', () => {
       const answer = await post(step, { ...wanted, webhook_url: sink.url }, mute);
       expect([answer.status, answer.body.code]).toEqual([403, 'denied']);
     }
+    const log = (await gateway.call('GET', '/api/audit/decisions?decision=deny')).body.items;
+    const denials = log.filter(({ action }: any) => action === 'push_configure');
+    expect(denials.map(({ policyIds, outcome }: any) => [policyIds, outcome])).toEqual(
+      Array(2).fill([['mute'], 'denied']),
+    );
     expect(remote.agent.requests).toEqual([]);
     expect(await outcomes(remote)).toEqual([]);
     const calls = await gateway.sql('select status from a2a_task_instances where agent_name = $1', [remote.slug]);

@@ -266,6 +266,19 @@ describe('push configurations', () => {
     expect(error.code).toBe(-32003);
   });
 
+  it('that come with a message and are denied name the policy, and leave a denial on record', async () => {
+    const text = `forbid(principal == User::"mute", action == Action::"push_configure", resource);`;
+    expect((await gateway.call('POST', '/api/policies', { name: 'mute', text })).status).toBe(201);
+    const params = { message: userMessage('x'), configuration: { taskPushNotificationConfig: { url: sink.url } } };
+    const { data } = await refused('SendMessage', params, { token: await gateway.tokenOf('default', 'mute') });
+    expect(JSON.stringify(data)).toContain('mute');
+    await asks('SendMessage', params); // what is permitted is no act of its own
+    const { items } = (await gateway.call('GET', '/api/audit/decisions?decision=deny')).body;
+    expect(items).toMatchObject([{ action: 'push_configure', policyIds: ['mute'], outcome: 'denied' }]);
+    const events = await gateway.sql(`select event from audit_events where event->'resource'->>'id' = 'new'`);
+    expect(events).toHaveLength(1);
+  });
+
   it('abuse 27: are refused when a header could not hold them', async () => {
     const taskId = await waiting();
     const url = sink.url;
