@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { PublicUrl } from '../platform/http/public-url.js';
 import { Vault } from '../platform/secrets/vault.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 
@@ -20,20 +21,21 @@ const idBytes = 16;
 @Injectable()
 export class PushTokens {
   private readonly key: Buffer;
-  private readonly base?: string;
 
   constructor(
     vault: Vault,
-    @Inject(SETTINGS) { RIALTO_PUBLIC_URL: base, production }: Pick<Settings, 'RIALTO_PUBLIC_URL' | 'production'>,
+    private readonly publicUrl: PublicUrl,
+    @Inject(SETTINGS) private readonly settings: Pick<Settings, 'production'>,
   ) {
     this.key = vault.derive('remote-push');
-    if (base !== undefined && (base.startsWith('https:') || !production)) this.base = base.replace(/\/+$/, '');
   }
 
-  /** Where an agent may push; undefined for one that does not, and without a public address, https in production. */
+  /** Where an agent may push; undefined for one that does not, and in production without a public address of https. */
   urlFor({ card }: Pick<RegisteredAgent, 'card'>, key: PushKey): string | undefined {
-    if (this.base === undefined || card?.capabilities.pushNotifications !== true) return undefined;
-    return `${this.base}/api/a2a/pushes/${this.issue(key)}`;
+    if (card?.capabilities.pushNotifications !== true) return undefined;
+    const { base } = this.publicUrl; // asked each time: the port may be known only once it is taken
+    if (this.settings.production && !base.startsWith('https:')) return undefined;
+    return `${base}/api/a2a/pushes/${this.issue(key)}`;
   }
 
   issue({ taskId, orgId }: PushKey): string {

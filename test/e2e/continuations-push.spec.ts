@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { newId } from '../../src/kernel/ids.js';
 import { PushTokens } from '../../src/continuations/push-tokens.js';
+import { PublicUrl } from '../../src/platform/http/public-url.js';
 import { Vault } from '../../src/platform/secrets/vault.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
@@ -19,6 +20,10 @@ const patient = {
   A2A_CONTINUATION_RUN_WAIT_MS: '200',
   A2A_CONTINUATION_POLL_TIMEOUT_MS: '5000',
 };
+const tokensOf = (vault: Vault, RIALTO_PUBLIC_URL: string | undefined, production: boolean) =>
+  new PushTokens(vault, new PublicUrl({ RIALTO_PUBLIC_URL, HOST: '127.0.0.1', PORT: 3000, GRPC_PORT: undefined }), {
+    production,
+  });
 const pushing = { capabilities: { streaming: false, pushNotifications: true } };
 
 describe('remote work whose agent pushes', () => {
@@ -189,7 +194,7 @@ describe('remote work whose agent pushes', () => {
     await Promise.all([putOff(taskId), putOff(otherId)]);
     const [token, otherToken] = [addressOf(one), addressOf(other)].map((path) => path.split('/').at(-1)!);
     const [{ org_id: orgId }] = await gateway.sql('select org_id from a2a_tasks where id = $1', [taskId]);
-    const stranger = new PushTokens(new Vault(randomBytes(32)), { RIALTO_PUBLIC_URL: publicUrl, production: false });
+    const stranger = tokensOf(new Vault(randomBytes(32)), publicUrl, false);
     const mixed = Buffer.from(token!, 'base64url');
     Buffer.from(otherToken!, 'base64url').copy(mixed, 0, 0, 32); // the ids of one with the mark of the other
     for (const forged of [
@@ -254,18 +259,10 @@ describe('remote work whose agent pushes', () => {
     }
   });
 
-  it.each([
-    ['its card does not say that it pushes', patient, { capabilities: { streaming: false } }],
-    ['nobody knows where the gateway is reached', { ...patient, RIALTO_PUBLIC_URL: '' }, pushing],
-  ])('an agent is given no address when %s', async (_why, { RIALTO_PUBLIC_URL, ...settings }, options) => {
-    const own = await startTestGateway({ ...settings, ...(RIALTO_PUBLIC_URL && { RIALTO_PUBLIC_URL }) });
-    try {
-      const one = await remote(options, own);
-      await one.handed();
-      expect(configurationOf(one)).toEqual({});
-    } finally {
-      await own.close();
-    }
+  it('an agent is given no address when its card does not say that it pushes', async () => {
+    const one = await remote({ capabilities: { streaming: false } });
+    await one.handed();
+    expect(configurationOf(one)).toEqual({});
   });
 
   it.each([
@@ -303,15 +300,23 @@ describe('remote work whose agent pushes', () => {
     const vault = new Vault(randomBytes(32));
     const agent = { card: { capabilities: { pushNotifications: true } } } as never;
     const key = { taskId: newId(), orgId: newId() };
-    const urlOf = (RIALTO_PUBLIC_URL: string, production: boolean) =>
-      new PushTokens(vault, { RIALTO_PUBLIC_URL, production }).urlFor(agent, key);
+    const urlOf = (address: string | undefined, production: boolean) =>
+      tokensOf(vault, address, production).urlFor(agent, key);
     expect(urlOf('http://inside:3000', true)).toBeUndefined();
+    expect(urlOf(undefined, true)).toBeUndefined();
     expect(urlOf('http://inside:3000/', false)).toMatch(/^http:\/\/inside:3000\/api\/a2a\/pushes\/[\w-]{86}$/);
     expect(urlOf('https://gateway.example/', true)).toMatch(/^https:\/\/gateway\.example\/api\/a2a\/pushes\//);
-    expect(
-      new PushTokens(vault, { RIALTO_PUBLIC_URL: 'https://x', production: true }).open(
-        urlOf('https://x', true)!.split('/').at(-1)!,
-      ),
-    ).toEqual(key);
+    expect(tokensOf(vault, 'https://x', true).open(urlOf('https://x', true)!.split('/').at(-1)!)).toEqual(key);
+  });
+
+  it('unless it is set, that is the address it listens on, elsewhere than in production', async () => {
+    const plain = await startTestGateway(quick);
+    try {
+      const one = await remote({}, plain);
+      await one.handed();
+      expect(addressOf(one)).toMatch(new RegExp(`^${plain.url}/api/a2a/pushes/[\\w-]{86}$`));
+    } finally {
+      await plain.close();
+    }
   });
 });
