@@ -3,6 +3,7 @@ import {
   afterRun,
   emptyText,
   failureText,
+  isLost,
   isPassing,
   lateText,
   pollPause,
@@ -76,6 +77,18 @@ describe('how a continuation goes on', () => {
     ['canceled', undefined, false],
   ])('AN-70 %s %j passes: %s', (code, data, passes) => {
     expect(isPassing(new RialtoError(code, { data }))).toBe(passes);
+  });
+
+  it.each<[ErrorCode, Record<string, unknown>, boolean]>([
+    ['remote_transport', { httpStatus: 404 }, true],
+    ['remote_transport', { httpStatus: 410 }, true],
+    ['remote_transport', { httpStatus: 403 }, false],
+    ['remote_error', { remoteCode: -32_001, remoteMessage: 'Task not found' }, true],
+    ['remote_error', { remoteCode: -32_001, remoteMessage: 'Invalid or expired A2A token' }, false],
+    ['remote_error', { remoteCode: -32_002 }, false],
+    ['remote_task_failed', { remoteCode: -32_001 }, false],
+  ])('%s %j means that the task is lost: %s', (code, data, lost) => {
+    expect(isLost(new RialtoError(code, { data }))).toBe(lost);
   });
 });
 

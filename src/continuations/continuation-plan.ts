@@ -61,6 +61,9 @@ function putOffMs(attempts: number, { rescheduleMs }: Budget): number {
 /** Statuses of requests that may be made again later: 401 with a token made anew, 508 as agents say that they are busy (AN-70). */
 const passing: ReadonlySet<unknown> = new Set([401, 408, 425, 429, 500, 502, 503, 504, 508]);
 
+/** The JSON-RPC code of an agent that knows no such task. */
+const taskNotFound = -32_001;
+
 /** True when a failed look says nothing about the task: the line, the token or this house were at fault (AN-70). */
 export function isPassing(error: unknown): boolean {
   const { code, data, message } = RialtoError.from(error);
@@ -68,6 +71,18 @@ export function isPassing(error: unknown): boolean {
   const status = data?.httpStatus ?? data?.upstreamStatus;
   if (code === 'remote_transport') return status === undefined || passing.has(status);
   return code === 'remote_error' && /invalid or expired a2a token/i.test(`${message} ${String(data?.remoteMessage)}`);
+}
+
+/** True when a look was answered that there is no such task (A2A v1.0 section 3.3.2), or that nobody is there to ask for it. */
+export function isLost(error: unknown): boolean {
+  const { code, data } = RialtoError.from(error);
+  if (code === 'remote_transport') return data?.httpStatus === 404 || data?.httpStatus === 410;
+  return code === 'remote_error' && data?.remoteCode === taskNotFound && !isPassing(error);
+}
+
+/** What a user is told when the remote has forgotten its task. */
+export function lostText(who: string): string {
+  return `The ${who} no longer knows the task.`;
 }
 
 /** What a user is told when the remote did not come to an end in time (AN-66). */

@@ -11,7 +11,7 @@ import { AgentStats } from '../registry/agent-stats.service.js';
 import type { TaskUpdate } from '../tasks/executor.port.js';
 import type { StoredTask } from '../tasks/task.types.js';
 import { endTold, failureSaid, type EndFacts } from './continuation-end.js';
-import { lateText, type Budget } from './continuation-plan.js';
+import { isLost, lateText, lostText, type Budget } from './continuation-plan.js';
 import { moving, opening, type Followed } from './continuation.store.js';
 import type { Callee } from './remote.js';
 
@@ -115,7 +115,9 @@ export class ContinuationUpdates {
 
   /** A look that says that there is nothing more to look for. */
   failed(callee: Callee, followed: Followed, { polls }: Seen, error: RialtoError): TaskUpdate {
-    return this.failure(callee, followed, { polls, lastError: troubleOf(error) }, error.message, error.code);
+    const seen = { polls, lastError: troubleOf(error) };
+    if (isLost(error)) return this.failure(callee, followed, seen, lostText(callee.title), 'remote_lost');
+    return this.failure(callee, followed, seen, error.message, error.code);
   }
 
   /** Its caller wants it no more. */

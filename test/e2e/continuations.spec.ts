@@ -4,6 +4,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { modernRequest } from '../support/mcp-clients.js';
 import { askAgain, closeRemotes, continuationOf, quick, startRemote, type Remote } from '../support/remote-work.js';
 import { artifacts, asyncTask, data, failed, never, sequence, text } from '../support/stub-behaviours.js';
+import type { Behaviour } from '../support/stub-call.js';
 import { hang } from '../support/stub-hostile.js';
 
 describe('remote work that outlives its call', () => {
@@ -155,15 +156,22 @@ describe('remote work that outlives its call', () => {
     expect(row.status).toBe('completed');
   });
 
-  it('a task that the remote has lost fails at once', async () => {
-    const one = await remote(asyncTask(30, (it) => it.error(-32001, 'Task not found')));
+  it.each<[string, Behaviour]>([
+    ['-32001', (it) => it.error(-32001, 'Task not found')],
+    ['404', (it) => it.json(404, {})],
+    ['410', (it) => it.json(410, {})],
+  ])('a task that the remote has lost fails at once (%s)', async (how, lost) => {
+    const one = await remote(never);
     const { taskId } = await one.handed();
+    one.agent.set(lost, 'get');
     const { error } = await ask(taskId);
-    expect(error).toMatchObject({ code: -32204, message: expect.stringContaining('Task not found') });
+    const words = new RegExp(`^The agent ${one.slug} no longer knows the task\\. \\[code: remote_lost; request: `);
+    expect(error).toMatchObject({ code: -32204, message: expect.stringMatching(words) });
     expect(await rowOf(taskId)).toMatchObject({
       status: 'failed',
-      last_error: expect.stringContaining('Task not found'),
+      last_error: how === '-32001' ? expect.stringContaining('Task not found') : expect.any(String),
     });
+    expect((await taskOf(taskId)).task.status.message.metadata).toMatchObject({ errorCode: 'remote_lost' });
   });
 
   it('AN-74 of many that take it up at once one does', async () => {

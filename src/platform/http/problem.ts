@@ -38,6 +38,7 @@ export const problemStatus: Record<ErrorCode, number> = {
   remote_transport: 502,
   remote_invalid_response: 502,
   remote_task_failed: 502,
+  remote_lost: 502,
   remote_error: 502,
   canceled: 499,
   poisoned: 500,

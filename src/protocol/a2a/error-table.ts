@@ -124,6 +124,7 @@ export const errorRows = {
   remote_timeout: { rpc: -32603, http: 504, grpc: 'DEADLINE_EXCEEDED' },
   remote_transport: { rpc: -32603, http: 502, grpc: 'UNAVAILABLE' },
   remote_task_failed: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
+  remote_lost: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
   remote_error: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
   canceled: { rpc: -32603, http: 499, grpc: 'CANCELLED' },
   poisoned: { rpc: -32603, http: 500, grpc: 'ABORTED' },

@@ -8,6 +8,7 @@ describe('mcpError', () => {
     ['RE-28', 'remote_transport', -32202, 'RemoteA2ATransportError'],
     ['RE-29', 'remote_invalid_response', -32203, 'RemoteA2AInvalidResponseError'],
     ['RE-24', 'remote_task_failed', -32204, 'RemoteA2ATaskFailedError'],
+    ['RE-24', 'remote_lost', -32204, 'RemoteA2ATaskFailedError'],
     ['RE-89', 'remote_error', -32204, 'RemoteA2ATaskFailedError'],
     ['RE-82', 'invalid_params', -32602, undefined],
     ['RE-82', 'not_found', -32602, undefined],

@@ -19,6 +19,7 @@ const knownCodes: Partial<Record<ErrorCode, { code: number; name?: string }>> = 
   remote_transport: { code: -32202, name: 'RemoteA2ATransportError' },
   remote_invalid_response: { code: -32203, name: 'RemoteA2AInvalidResponseError' },
   remote_task_failed: { code: -32204, name: 'RemoteA2ATaskFailedError' },
+  remote_lost: { code: -32204, name: 'RemoteA2ATaskFailedError' },
   // The remote understood and refused: the same failure to a caller; data.remoteCode and data.remoteMessage tell it apart.
   remote_error: { code: -32204, name: 'RemoteA2ATaskFailedError' },
   // Specification 2026-07-28, HeaderMismatch.
