@@ -6,6 +6,13 @@ describe('text that is logged', () => {
     ['got eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.x back', 'got [redacted] back'],
     ['rlt_0123456789, rlt_9876543210', '[redacted], [redacted]'],
     ['postgres://rialto:hunter2@db/x', 'postgres://rialto:[redacted]@db/x'],
+    ['password=hunter2, user=me', 'password=[redacted], user=me'],
+    ['?client_secret=a%20b&api_key=c&page=2', '?client_secret=[redacted]&api_key=[redacted]&page=2'],
+    ['apikey=x api-key=y DB_PASSWORD=z', 'apikey=[redacted] api-key=[redacted] DB_PASSWORD=[redacted]'],
+    ['access_token=a;refresh_token=b;token=c', 'access_token=[redacted];refresh_token=[redacted];token=[redacted]'],
+    [`secret="a b" token='c d' {"m":"token=\\"e f\\""}`, 'secret=[redacted] token=[redacted] {"m":"token=[redacted]"}'],
+    ['tokens=5 pageToken=abc tokenUrl=https://x', 'tokens=5 pageToken=abc tokenUrl=https://x'],
+    ['token=Bearer abc.def-ghi', 'token=[redacted]'],
     ['nothing to hide', 'nothing to hide'],
   ])('%s becomes %s', (text, clean) => {
     expect(redact(text)).toBe(clean);

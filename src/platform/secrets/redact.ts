@@ -6,6 +6,7 @@ const secretText = [
   /()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*()/g,
   /()\brlt_[\w-]{8,}()/g,
   /(\/\/[^/\s:@]*:)[^@\s/]+(@)/g,
+  /((?:password|passwd|secret|api[-_]?key|\b(?:access_|refresh_|id_)?token)=)(?:\\*"[^"\n]*"|\\*'[^'\n]*'|\\*["']?[^\s&;,"'<>]+)()/gi,
 ];
 const maxDepth = 8;
 /** Names that contain a secret word and hold none. */
@@ -21,7 +22,7 @@ const harmless = new Set([
   'hasCredential',
 ]);
 
-/** Text without what looks like a credential: bearer values, JWTs, keys of ours, passwords in URLs. */
+/** Text without what looks like a credential: bearer values, JWTs, keys of ours, passwords in URLs, values whose names say what they are. */
 function redactText(text: string): string {
   return secretText.reduce((clean, pattern) => clean.replace(pattern, '$1[redacted]$2'), text);
 }
