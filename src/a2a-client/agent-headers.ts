@@ -25,6 +25,7 @@ export function ownHeaders(ctx: CallContext, spanId: string, lineage: string): R
 
 /** The headers of one call to a registered agent: ours, and its credential at its own origin alone (abuse 18). */
 export class AgentHeaders implements HopHeaders {
+  readonly sent = new Set<string>();
   private renewals = 0;
 
   constructor(
@@ -38,8 +39,11 @@ export class AgentHeaders implements HopHeaders {
   async of(url: string, limits: HopLimits): Promise<Record<string, string>> {
     const credential = this.open && isSameOrigin(asHttpUrl(url), this.owner.url) ? this.open() : undefined;
     if (credential === undefined) return this.own;
-    const proof = this.credentials.headers(this.owner.id, credential);
-    return { ...(credential.type === 'oauth2' ? await inTime(proof, limits) : await proof), ...this.own };
+    const asked = this.credentials.headers(this.owner.id, credential);
+    const proof = credential.type === 'oauth2' ? await inTime(asked, limits) : await asked;
+    // Whole, and without the scheme before it.
+    for (const value of Object.values(proof)) this.sent.add(value).add(value.split(' ').at(-1)!);
+    return { ...proof, ...this.own };
   }
 
   renew(): boolean {

@@ -12,6 +12,8 @@ export interface HopLimits {
 export interface HopHeaders {
   /** The headers for this URL, names in lower case: a credential only where it belongs (abuse 18). */
   of(url: string, limits: HopLimits): Promise<Record<string, string>>;
+  /** What the headers given so far prove us with: nothing that an agent says back of it goes on to anybody. */
+  readonly sent?: ReadonlySet<string>;
   /** After a 401: true when the next `of` gives another credential, so that one more try makes sense. */
   renew(): boolean;
 }

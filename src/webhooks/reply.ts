@@ -1,11 +1,9 @@
 import { storableText } from '../kernel/json.js';
 import { redact } from '../platform/secrets/redact.js';
+import { formsOf, leastLength, withoutForms } from '../platform/secrets/secret-forms.js';
 
 /** What is kept of a reply. */
 const maxReplyLength = 4_096;
-/** Shorter values are found in any text, and are no secrets. */
-const leastLength = 4;
-const instead = '[redacted]';
 
 /** What was sent with a post and is not to be kept when it is said back. */
 export interface Sent {
@@ -23,9 +21,8 @@ export function keptReply(reply: string, { url, secrets }: Sent, isCut: boolean)
   if (reply === '') return '';
   const plain = secrets.filter((secret): secret is string => secret !== undefined && secret !== '');
   const longer = [...plain, ...queryValues(url)].flatMap(formsOf).filter((form) => form.length >= leastLength);
-  // The longest first: a secret may be a part of another.
-  const forms = [...new Set([...plain, ...longer])].sort((a, b) => b.length - a.length);
-  const clean = forms.reduce((text, form) => text.replaceAll(form, instead), reply);
+  const forms = [...new Set([...plain, ...longer])];
+  const clean = withoutForms(reply, forms);
   const safe = String(redact(isCut ? withoutBegun(clean, forms) : clean));
   return storableText(safe.slice(0, maxReplyLength), maxReplyLength);
 }
@@ -39,31 +36,6 @@ function queryValues(url: string): string[] {
     return [value, ...new URLSearchParams(`v=${value}`).getAll('v')];
   });
 }
-
-function formsOf(secret: string): string[] {
-  const json = jsonOf(secret);
-  const bytes = Buffer.from(secret);
-  const inUrl = encodeURIComponent(secret.toWellFormed());
-  const written = [
-    json,
-    jsonOf(json),
-    json.replaceAll('/', '\\/'),
-    json.replace(/[<>&'+]/g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`),
-    json.replaceAll('\\"', '\\u0022'),
-    inUrl,
-    inUrl.toLowerCase(),
-    new URLSearchParams({ v: secret }).toString().slice(2),
-    htmlOf(secret),
-    bytes.toString('base64').replace(/=+$/, ''),
-    bytes.toString('base64url'),
-  ];
-  return [secret, ...written];
-}
-
-const jsonOf = (text: string): string => JSON.stringify(text).slice(1, -1);
-
-const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-const htmlOf = (text: string): string => text.replace(/[&<>"]/g, (char) => entities[char]!);
 
 /** Without a last part that some form begins with. */
 function withoutBegun(text: string, forms: readonly string[]): string {

@@ -156,6 +156,22 @@ describe('remote work that outlives its call', () => {
     expect(row.status).toBe('completed');
   });
 
+  it('what an agent says back of the credential that it was called with reaches nobody', async () => {
+    const value = 'canary-of-the-agent';
+    const said = `not with ${value}, nor with ${Buffer.from(value).toString('base64url')}`;
+    const one = await remote(asyncTask(30, failed(said)));
+    const credential = { type: 'apiKey', header: 'x-api-key', value };
+    expect((await gateway.call('PATCH', `/api/a2a/agents/${one.slug}`, { credential })).status).toBe(200);
+    const { taskId } = await one.handed();
+    const { error } = await ask(taskId);
+    expect(error.message).toContain('not with [redacted], nor with [redacted]');
+    one.agent.set((it) => it.error(-32000, said));
+    const { error: refused } = await one.call();
+    expect(refused).toMatchObject({ message: 'not with [redacted], nor with [redacted]' });
+    expect(one.agent.requests.at(-1)!.headers['x-api-key']).toBe(value);
+    expect(JSON.stringify([error, refused, await taskOf(taskId), await rowOf(taskId)])).not.toContain(value);
+  });
+
   it.each<[string, Behaviour]>([
     ['-32001', (it) => it.error(-32001, 'Task not found')],
     ['404', (it) => it.json(404, {})],

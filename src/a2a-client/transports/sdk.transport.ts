@@ -15,6 +15,7 @@ import { jsonRpcCodes } from '../../protocol/jsonrpc.js';
 import type { OutboundPolicy, SafeFetch } from '../../platform/http/safe-fetch.js';
 import type { Endpoint } from '../endpoint-choice.js';
 import type { RemoteHop } from '../remote-hop.js';
+import { answerWithout, errorWithout } from '../said-back.js';
 import type { SendReply } from '../send-reply.js';
 import { checkedFetch, type WireRules } from './checked-fetch.js';
 import { GrpcChannels } from './grpc-channels.js';
@@ -115,12 +116,16 @@ export class SdkTransport {
     this.channels.close();
   }
 
-  private async ask<T>(hop: SdkHop, expectsReply: boolean, work: Work<Promise<T>>): Promise<T> {
+  private async ask<T extends object>(hop: SdkHop, expectsReply: boolean, work: Work<Promise<T>>): Promise<T> {
     const life = new CallLife(hop);
     try {
-      return await work(...(await this.open(hop, life, this.limits.maxReplyBytes + mebibyte, expectsReply)));
+      const answer = await work(...(await this.open(hop, life, this.limits.maxReplyBytes + mebibyte, expectsReply)));
+      return answerWithout(answer, hop.headers.sent);
     } catch (error) {
-      throw life.meaning(error, (thrown) => this.meaning(hop, thrown));
+      throw errorWithout(
+        life.meaning(error, (thrown) => this.meaning(hop, thrown)),
+        hop.headers.sent,
+      );
     } finally {
       life.end();
     }
@@ -130,9 +135,12 @@ export class SdkTransport {
     const life = new CallLife(hop);
     try {
       const events = work(...(await this.open(hop, life, this.limits.maxStreamBytes, true)));
-      for await (const event of events) yield eventOf(event);
+      for await (const event of events) yield answerWithout(eventOf(event), hop.headers.sent);
     } catch (error) {
-      throw life.meaning(error, (thrown) => this.meaning(hop, thrown));
+      throw errorWithout(
+        life.meaning(error, (thrown) => this.meaning(hop, thrown)),
+        hop.headers.sent,
+      );
     } finally {
       life.end();
     }
