@@ -48,27 +48,36 @@ export class AnswerStreams {
 
   /** Has each request of a line end with `remote_transport` as soon as its stream did, or cannot be gone on with; it is not sent again. */
   watch(line: Transport): void {
-    const send = line.send.bind(line);
+    const send = Reflect.get(line, 'send');
     line.send = (message, options) => {
-      if ('method' in message && 'id' in message) return this.ask(send, message, options);
+      if ('method' in message && 'id' in message)
+        return this.ask((told, ...sent) => send.apply(telling(line, told), sent), message, options);
       this.said(message);
-      return send(message, options);
+      return send.call(line, message, options);
     };
   }
 
   /** Settles for a request that failed alone: its answer is a message. */
-  private ask(send: Transport['send'], message: JSONRPCRequest, options: TransportSendOptions = {}): Promise<void> {
+  private ask(
+    send: (told: (error: Error) => void, ...sent: Parameters<Transport['send']>) => Promise<void>,
+    message: JSONRPCRequest,
+    options: TransportSendOptions = {},
+  ): Promise<void> {
     return new Promise((_, reject) => {
       // An answer that came before the end is read first.
-      const lose = (): void => {
+      const end = (error: RialtoError): void => {
         stream.isLost = true;
         stopped(stream);
-        setImmediate(() => reject(new RialtoError('remote_transport', { message: ended })));
+        setImmediate(() => reject(error));
+      };
+      const lose = (): void => end(new RialtoError('remote_transport', { message: ended }));
+      const told = (error: Error): void => {
+        if (isOfResponse(error)) end(new RialtoError('remote_invalid_response', { message: noResponse }));
       };
       // The SDK has a signal for each request of the 2026-07-28 revision, and for no other.
       const mayResume = options.requestSignal === undefined;
       const stream: AnswerStream = { request: message.id, mayResume, lose, lastEvent: '' };
-      send(message, {
+      send(told, message, {
         ...options,
         onresumptiontoken: (event) => {
           stream.lastEvent = event;
@@ -91,9 +100,33 @@ export class AnswerStreams {
   }
 }
 
+/** A line whose errors somebody else is told too: those of a stream name no request, and the SDK goes on waiting for its answer. */
+function telling(line: Transport, told: (error: Error) => void): Transport {
+  const onerror = (error: Error): void => {
+    told(error);
+    line.onerror?.(error);
+  };
+  return new Proxy(line, { get: (of, name) => (name === 'onerror' ? onerror : (Reflect.get(of, name) as unknown)) });
+}
+
+/**
+ * Whether the SDK says that what it read is no message, and that was to be a response: for a request, the first of the kinds that it tries,
+ * it lacks the method, but not the id.
+ */
+function isOfResponse(error: Error): boolean {
+  const [issue] = (error as Partial<NoMessage>).issues ?? [];
+  const wrong = issue?.errors?.[0]?.map(({ path }) => path[0]);
+  return wrong !== undefined && wrong.includes('method') && !wrong.includes('id');
+}
+
+interface NoMessage {
+  readonly issues: readonly { readonly errors?: readonly (readonly { readonly path: readonly unknown[] }[])[] }[];
+}
+
 function stopped(stream: AnswerStream): void {
   clearTimeout(stream.late);
   stream.late = undefined;
 }
 
+const noResponse = 'the MCP server answered what is no response';
 const ended = 'the MCP server ended the connection before its answer';

@@ -276,7 +276,7 @@ export class UpstreamConnection {
 
   private async connect(): Promise<Client> {
     // Memory that a gateway without MCP servers does not need.
-    const { Client } = await import('@modelcontextprotocol/client');
+    const { Client, isJSONRPCResponse } = await import('@modelcontextprotocol/client');
     const client = new Client(
       { name: VERSION.name, title: 'Rialto', version: VERSION.version },
       {
@@ -294,7 +294,7 @@ export class UpstreamConnection {
     try {
       const connecting = this.options.transport().then(async (line) => {
         await client.connect(line, { timeout: connectMs });
-        keepOrder(line);
+        keepOrder(line, isJSONRPCResponse);
       });
       // One that comes too late is nobody's.
       const isLate = (): unknown => patience.signal.aborted && client.close().catch(() => undefined);

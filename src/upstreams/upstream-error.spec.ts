@@ -14,6 +14,9 @@ describe('what an MCP server and the SDK throw', () => {
     [new SdkError(SdkErrorCode.UnsupportedResultType, 'odd'), 'remote_invalid_response'],
     [new SdkError(SdkErrorCode.ConnectionClosed, 'gone'), 'remote_transport'],
     [new Error('who knows', { cause: own }), 'url_not_allowed'],
+    [new ProtocolError(-32_603, 'odd', new RialtoError('remote_invalid_response')), 'remote_invalid_response'],
+    [new ProtocolError(-32_603, 'odd', { code: 'remote_invalid_response', name: 'RialtoError' }), 'remote_error'],
+    [Object.assign(new Error('[]'), { name: 'ZodError' }), 'remote_invalid_response'],
     [new TypeError('fetch failed'), 'remote_transport'],
     ['a word', 'remote_transport'],
   ])('%s has its meaning', (thrown, code) => {

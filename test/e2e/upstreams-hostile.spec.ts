@@ -137,6 +137,33 @@ describe('MCP servers that mean harm', () => {
     expect(process.memoryUsage.rss() - before).toBeLessThan(400 * 1_048_576);
   });
 
+  it('AE-32 what is no response ends its call at once, be it a body or on a stream, and another message there does not', async () => {
+    const event = (message: object): string => `data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
+    const answers = { text: { result: 'text' }, nothing: { result: null }, empty: {} };
+    const calls: Record<string, Reply> = {
+      odd: (id, response) => {
+        const more = event({ method: 'notifications/message', params: 'odd' });
+        stream(response).end(`${more}${event({ id, result: { content: [{ type: 'text', text: 'fine' }] } })}`);
+      },
+    };
+    for (const [name, answer] of Object.entries(answers)) {
+      calls[`${name}Body`] = (id, response) => json(response, { jsonrpc: '2.0', id, ...answer });
+      calls[`${name}Event`] = (id, response) => void stream(response).end(event({ id, ...answer }));
+      calls[`${name}Open`] = (id, response) => void stream(response).write(`id: 1\n${event({ id, ...answer })}`);
+    }
+    const names = Object.keys(calls);
+    await hostile(
+      names.map((name) => ({ name, inputSchema })),
+      calls,
+      { timeoutMs: 60_000 },
+    );
+    for (const name of names.filter((one) => one !== 'odd')) {
+      const { error } = await call(name);
+      expect([name, error]).toMatchObject([name, { code: -32_203, data: { code: 'remote_invalid_response' } }]);
+      expect((await call('odd')).result).toEqual({ content: [{ type: 'text', text: 'fine' }] });
+    }
+  });
+
   it('names that collide, pretend or cannot be told apart are listed once, as its own, or not at all', async () => {
     const echo = { name: 'echo', description: 'first', inputSchema };
     const { status } = await hostile([

@@ -109,6 +109,19 @@ describe('MCP servers that are programs', () => {
     expect(existsSync(started)).toBe(false);
   });
 
+  it.each([{ result: 'text' }, { result: null }, {}])(
+    'AE-32 an answer such as %j, which is no response, ends its call at once, and nothing else',
+    async (answer) => {
+      await register({ timeoutMs: 60_000 });
+      const sleeping = call('sleep');
+      const { error } = await call('malformed', answer);
+      expect(error).toMatchObject({ code: -32_203, data: { code: 'remote_invalid_response' } });
+      expect(await said('echo', { text: 'fine' })).toBe('fine');
+      await gateway.call('DELETE', '/api/mcp/servers/own');
+      expect((await sleeping).error.data.code).toBe('unavailable');
+    },
+  );
+
   it('AE-43 lines that come split, merged or between nonsense are read, and what it says on standard error is noted, a little', async () => {
     await register();
     expect(await said('split')).toBe('ä'.repeat(10));

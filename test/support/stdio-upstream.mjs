@@ -12,6 +12,7 @@ const tools = [
   'crash',
   'split',
   'nonsense',
+  'malformed',
   'flood',
   'mutter',
   'nap',
@@ -64,6 +65,8 @@ const calls = {
     process.stdout.write('Loading model…\n{"jsonrpc":"2.0","id":999,"result":{}}\n[1,2\n\n');
     return text('after all');
   },
+  /** Answers with what is no response. */
+  malformed: (answer, id) => say({ id, ...answer }),
   flood: () => void process.stdout.write('x'.repeat(12_000_000)),
   mutter: () => {
     for (let line = 0; line < 500; line++) process.stderr.write(`line ${line} Bearer canary-stderr-0123456789abcdef\n`);
