@@ -1,4 +1,5 @@
 import type { OrgId } from './ids.js';
+import type { JsonObject } from './json.js';
 import type { Peer } from './peer.js';
 
 export const roles = ['viewer', 'member', 'admin'] as const;
@@ -71,6 +72,8 @@ export interface CallContext {
   readonly tellLimit?: (limit: CallLimit) => void;
   /** Present while the caller's client may be asked and told things. */
   readonly peer?: Peer;
+  /** What an MCP client says of its request to whoever serves it at last; no part of what is decided or recorded. */
+  readonly meta?: JsonObject;
 }
 
 /** @param caller one of `callerOf`; absent: everybody. */

@@ -5,6 +5,7 @@ import type { Peer } from '../kernel/peer.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { mcpError } from '../protocol/mcp/errors.js';
 import { errorResponse, jsonRpcCodes, parseRequest, type JsonRpcId, type JsonRpcRequest } from '../protocol/jsonrpc.js';
+import { relayedMeta } from '../protocol/mcp/request-meta.js';
 import { serves, type Face } from './face.js';
 import { pageText } from './list-page.js';
 import { ServerFeatures } from './server-features.js';
@@ -99,7 +100,8 @@ export class McpDispatch {
 
   /** The JSON text of a result; undefined for a method that there is none of. Throws RialtoError. */
   async result(exchange: McpExchange, { method, params }: JsonRpcRequest): Promise<string | undefined> {
-    const { ctx, options, face, takesTasks } = exchange;
+    const { options, face, takesTasks } = exchange;
+    const ctx = { ...exchange.ctx, meta: relayedMeta(params) };
     switch (method) {
       case 'initialize': {
         const protocolVersion = negotiate(isJsonObject(params) ? params.protocolVersion : undefined);

@@ -229,7 +229,8 @@ export class UpstreamCalls {
     const stillMay = kind === 'tool' ? () => this.requireStill(decided) : undefined;
     const run = (peer: Peer | undefined, signal: AbortSignal | undefined): Promise<JsonObject> => {
       const whose = { peer: this.decidedPeer(ctx, serverId, peer), caller: callerOf(ctx.principal) };
-      return lines.request(method, params, { timeoutMs, signal, ...whose, capabilities, headers, stillMay });
+      const { meta } = ctx;
+      return lines.request(method, params, { timeoutMs, signal, ...whose, capabilities, headers, meta, stillMay });
     };
     const request = ctx.peer?.era === 'modern' ? { ctx, peer: ctx.peer, method, params } : undefined;
     let held = request && (await this.held.resume(request));

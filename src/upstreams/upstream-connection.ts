@@ -210,14 +210,13 @@ export class UpstreamConnection {
   }
 
   private async send(client: Client, method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
-    const { timeoutMs, peer, signal, capabilities, headers } = options;
+    const { timeoutMs, peer, signal, capabilities, headers, meta } = options;
     if (peer?.logLevel !== undefined) await this.wishLevel(client, peer.logLevel, timeoutMs);
-    const meta =
-      this.era === 'modern'
-        ? { _meta: { ...envelopeOf(peer, this.roots, capabilities), ...(params._meta as JsonObject) } }
-        : undefined;
+    const envelope = this.era === 'modern' ? envelopeOf(peer, this.roots, capabilities) : undefined;
+    const _meta = { ...meta, ...envelope, ...(params._meta as JsonObject) };
+    const asked = Object.keys(_meta).length > 0 ? { ...params, _meta } : params;
     const result = await inRounds({ peer, roots: this.roots, signal }, async (answers) => {
-      const answer = await client.request({ method, params: { ...params, ...answers, ...meta } }, anything, {
+      const answer = await client.request({ method, params: { ...asked, ...answers } }, anything, {
         timeout: timeoutMs,
         resetTimeoutOnProgress: true,
         maxTotalTimeout: Math.max(timeoutMs, longestCallMs),

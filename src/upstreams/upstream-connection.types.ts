@@ -37,6 +37,8 @@ export interface CallOptions {
   readonly caller?: string;
   /** What a request of the 2026-07-28 revision has beside the headers of its protocol. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** What its caller says of the request to the server. */
+  readonly meta?: JsonObject;
   /** What a request of the 2026-07-28 revision declares; absent: what `peer` can be asked for. */
   readonly capabilities?: JsonObject;
   /** Asked once more before it is said on a connection whose server was not asked yet what it has; throws what keeps it from being said. */

@@ -46,6 +46,8 @@ export class TestUpstream {
   /** Whom it answers, by the headers; others get a 401. */
   admits: (headers: IncomingMessage['headers']) => boolean = () => true;
   readonly calls: { name: string; args: unknown; declared?: any }[] = [];
+  /** The `_meta` of each call of a tool. */
+  readonly metas: unknown[] = [];
   /** A client of the 2025 era is connected. */
   initialized: (server: LegacyServer) => unknown = () => undefined;
   /** Notifications that it has no use for. */
@@ -253,12 +255,13 @@ export class TestUpstream {
   }
 
   private async call(
-    { name, arguments: args = {} }: { name: string; arguments?: Record<string, unknown> },
+    { name, arguments: args = {}, _meta }: { name: string; arguments?: Record<string, unknown>; _meta?: unknown },
     signal: AbortSignal,
     refused: (refusal: Refusal) => Error,
     server?: LegacyServer,
     declared?: unknown,
   ): Promise<never> {
+    this.metas.push(_meta);
     this.calls.push({ name, args, ...(declared !== undefined && { declared }) });
     return this.answered(() => {
       const known = this.tools.get(name);
