@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import type { JsonObject } from '../kernel/json.js';
 import { toolOutcome } from '../protocol/a2e/shapes.js';
-import { upstreamName } from '../protocol/mcp/tool-names.js';
+import { literalName, upstreamName } from '../protocol/mcp/tool-names.js';
 import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
 import type { RegisteredServer } from '../upstreams/registered-server.types.js';
 import { UpstreamTools, type ToolWish } from '../upstreams/upstream-tools.service.js';
@@ -35,8 +35,10 @@ export class ToolMessages {
 
   /** By the name that the server knows it by, or the one that policies do. */
   private async callOf(ctx: CallContext, { row, tools }: RegisteredServer, wish: ToolWish): Promise<JsonObject> {
-    const target = tools.find(({ tool, canonical }) => tool.name === wish.tool || canonical === wish.tool);
     const { serverId } = row;
+    const target =
+      tools.find(({ tool, canonical }) => tool.name === wish.tool || canonical === wish.tool) ??
+      tools.find(({ tool }) => literalName(serverId, tool.name) === wish.tool);
     const canonical = target?.canonical ?? upstreamName(serverId, wish.tool);
     const result = await this.calls.call(ctx, { target, canonical, serverId, args: wish.args });
     return { tool: canonical, server_id: serverId, ...toolOutcome(result) };

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../kernel/json.js';
-import { portableName } from '../protocol/mcp/tool-names.js';
+import { literalName, portableName } from '../protocol/mcp/tool-names.js';
 import { compileToolSchema, listedSchema, type CompiledSchema } from '../protocol/mcp/tool-schema.js';
 import type { AgentSnapshot } from '../registry/registry.service.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
@@ -34,7 +34,7 @@ export interface UpstreamEntry extends Named {
 
 export type ToolEntry = SkillEntry | UpstreamEntry;
 
-/** All tools of an org: looked up by either name, listed in a stable order. */
+/** All tools of an org: looked up by any of their names, listed in a stable order. */
 export interface ToolCatalogue {
   readonly entries: readonly ToolEntry[];
   readonly byName: ReadonlyMap<string, ToolEntry>;
@@ -61,7 +61,12 @@ export function catalogueOf({ agents }: AgentSnapshot, { servers }: ServerSnapsh
     ...servers.flatMap((server) => onceFor(serverEntries, server, () => server.tools.map(upstreamEntry))),
   ];
   entries.sort((a, b) => (a.canonical < b.canonical ? -1 : 1));
-  const byName = new Map(entries.map((entry) => [entry.alias, entry]));
+  // Of what is called alike the later has the name: no spelling hides an alias, and neither a canonical name.
+  const byName = new Map<string, ToolEntry>();
+  for (const entry of entries)
+    if (entry.kind === 'upstream')
+      byName.set(literalName(entry.target.server.row.serverId, entry.target.tool.name), entry);
+  for (const entry of entries) byName.set(entry.alias, entry);
   for (const entry of entries) byName.set(entry.canonical, entry);
   return { entries, byName };
 }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
+import { literalName } from '../protocol/mcp/tool-names.js';
 import type { UpstreamTool } from './registered-server.types.js';
 import { choose } from './tool-choice.js';
 import { UpstreamCalls } from './upstream-calls.service.js';
@@ -40,9 +41,10 @@ export class UpstreamTools {
   /** Those that the caller may discover, in order of the ids of their servers (AE-74). */
   async find(ctx: CallContext, name: string): Promise<UpstreamTool[]> {
     const { servers } = await this.upstreams.snapshotFor(ctx);
-    const having = servers.flatMap(({ tools }) =>
-      tools.filter(({ tool, canonical }) => tool.name === name || canonical === name),
-    );
+    const all = servers.flatMap(({ tools }) => tools);
+    const called = all.filter(({ tool, canonical }) => tool.name === name || canonical === name);
+    const spelled = all.filter(({ server, tool }) => literalName(server.row.serverId, tool.name) === name);
+    const having = called.length > 0 ? called : spelled;
     const shown = await Promise.all(having.map(({ server }) => this.upstreams.mayDiscover(ctx, server.row.serverId)));
     return having.filter((_, index) => shown[index]);
   }

@@ -74,7 +74,12 @@ export function disambiguate<Skill extends NamedSkill>(skills: readonly Skill[])
 
 /** `<serverId>__<tool>`, the name of an upstream MCP tool; foreign characters and length as in `canonicalName`. */
 export function upstreamName(serverId: string, tool: string): string {
-  return legal(`${serverId}__${tool}`, /[^A-Za-z0-9_.-]+/g, maxName);
+  return legal(literalName(serverId, tool), /[^A-Za-z0-9_.-]+/g, maxName);
+}
+
+/** `<serverId>__<tool>` as it is, for callers who put it together themselves: where `upstreamName` changes it, a spelling of that. */
+export function literalName(serverId: string, tool: string): string {
+  return `${serverId}__${tool}`;
 }
 
 /** A name for clients that take only [A-Za-z0-9_-] and 64 characters; the name itself when it fits, else changed, with hash. */
