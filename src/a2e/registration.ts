@@ -23,6 +23,7 @@ const members = {
   roots: 'roots',
 } as const;
 
+const inSeconds = 'is a number of seconds, from 0.1 to 3600';
 const wireNames = new Map<string, string>(Object.entries(members).map(([wire, inner]) => [inner, wire]));
 
 /**
@@ -39,15 +40,17 @@ export function registrationOf(payload: JsonObject): RegisterServer {
   });
   const parsed = RegisterServer.safeParse(inHouse(Object.fromEntries(known)));
   if (parsed.success) return parsed.data;
-  throw invalidBody(parsed.error.issues.map((issue) => ({ ...issue, path: asSent(issue.path) })));
+  const issues = parsed.error.issues.map(({ path, message, ...issue }) => {
+    return { ...issue, path: asSent(path), message: path[0] === 'timeoutMs' ? inSeconds : message };
+  });
+  throw invalidBody(issues);
 }
 
 function inHouse({ command, args, transport, timeoutMs, ...others }: JsonObject): JsonObject {
   if (args !== undefined && !Array.isArray(args)) throw invalidMember('args', 'is a list');
   const [program, ...first] = Array.isArray(command) ? command : command === undefined ? [] : [command];
   const all = [...first, ...(args ?? [])];
-  if (timeoutMs !== undefined && !isPatience(timeoutMs))
-    throw invalidMember('timeout', 'is a number of seconds, from 0.1 to 3600');
+  if (timeoutMs !== undefined && typeof timeoutMs !== 'number') throw invalidMember('timeout', inSeconds);
   return {
     ...others,
     ...(program !== undefined && { command: program }),
@@ -55,10 +58,6 @@ function inHouse({ command, args, transport, timeoutMs, ...others }: JsonObject)
     ...(transport !== undefined && { transport: typeof transport === 'string' ? transport.toLowerCase() : transport }),
     ...(timeoutMs !== undefined && { timeoutMs: Math.round(timeoutMs * 1_000) }),
   };
-}
-
-function isPatience(seconds: Json): seconds is number {
-  return typeof seconds === 'number' && seconds >= 0.1 && seconds <= 3_600;
 }
 
 /** Callers whose language has a default for each member send them all. */
