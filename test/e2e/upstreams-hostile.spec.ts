@@ -246,5 +246,6 @@ describe('MCP servers that mean harm', () => {
       () => Promise.resolve(alive()),
       (pids) => pids.length === 0,
     );
-  });
+    // Two hundred starts of a program take minutes on a machine with much to do.
+  }, 300_000);
 });
