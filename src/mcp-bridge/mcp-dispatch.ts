@@ -101,7 +101,8 @@ export class McpDispatch {
   /** The JSON text of a result; undefined for a method that there is none of. Throws RialtoError. */
   async result(exchange: McpExchange, { method, params }: JsonRpcRequest): Promise<string | undefined> {
     const { options, face, takesTasks } = exchange;
-    const ctx = { ...exchange.ctx, meta: relayedMeta(params) };
+    const meta = relayedMeta(params);
+    const ctx = meta ? { ...exchange.ctx, meta } : exchange.ctx;
     switch (method) {
       case 'initialize': {
         const protocolVersion = negotiate(isJsonObject(params) ? params.protocolVersion : undefined);

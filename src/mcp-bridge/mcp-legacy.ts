@@ -226,7 +226,7 @@ function namesKnownVersion(request: DoorRequest): boolean {
   return version === undefined || (typeof version === 'string' && isLegacyVersion(version));
 }
 
-/** Only the revision 2025-03-26 has batches, which is that of whoever names none (MCP Streamable HTTP, protocol version header). */
+/** Batches ended with 2025-06-18; who names no revision speaks an older one (MCP Streamable HTTP, protocol version header). */
 function mayBatch({ headers }: DoorRequest, session: McpSession | undefined): boolean {
   const version = headers['mcp-protocol-version'] ?? session?.protocolVersion;
   return version === undefined || version < '2025-06-18';

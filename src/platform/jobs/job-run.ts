@@ -59,7 +59,7 @@ export class QueuedRun implements JobRun {
   /** Before the job ends: what was said is there when it shows as finished. */
   async settled(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise((resolve) => (timer = setTimeout(resolve, writingMs)));
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, writingMs).unref()));
     await Promise.race([Promise.all([this.lines, this.shown]), late]);
     clearTimeout(timer);
   }
