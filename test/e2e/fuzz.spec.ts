@@ -77,7 +77,9 @@ async function contents(): Promise<Record<string, string>> {
 function complaint({ method, path, lies }: Shot, answer: SocketAnswer | undefined): string | undefined {
   if (!answer) return lies || method === 'CONNECT' ? undefined : 'no answer';
   const { status, headers, body } = answer;
-  if (status < 200 || status >= 500) return `status ${status}`;
+  // What the probe says of a machine that was held up; that it is ready again is asked at the end.
+  const saysDown = status === 503 && path === '/readyz' && (body === '' || JSON.parse(body).status === 'down');
+  if (status < 200 || (status >= 500 && !saysDown)) return `status ${status}`;
   if (status < 300 && changes.has(method) && !mayBeAccepted.test(path) && !refusedByRpc(path, answer))
     return 'accepted';
   if (/\bat .+\.[jt]s:\d+|node_modules/.test(body)) return 'a stack trace';
@@ -131,6 +133,7 @@ it('abuse 30, 31 and 34, M11: no request of a stranger gets a 5xx, hangs the gat
   await Promise.all(Array.from({ length: lanes }, lane));
 
   expect(findings).toEqual([]);
+  expect((await gateway.call('GET', '/readyz')).body).toMatchObject({ status: 'ok' });
   expect(faults).toEqual([]);
   expect(gateway.log.filter((line) => line.includes('"level":50') || line.includes('"level":"error"'))).toEqual([]);
   expect(({} as { polluted?: unknown }).polluted).toBeUndefined();

@@ -1,0 +1,37 @@
+import { HealthService, type HealthCheck } from './health.service.js';
+
+const named = (name: string, run: HealthCheck['run']): HealthCheck => ({ name, run });
+
+describe('HealthService', () => {
+  it('answers as the worst of its checks does', async () => {
+    const health = new HealthService();
+    health.add(named('fine', () => Promise.resolve({ status: 'ok' })));
+    expect((await health.check()).status).toBe('ok');
+    health.add(named('slow', () => Promise.resolve({ status: 'degraded', detail: 'slow' })));
+    expect((await health.check()).status).toBe('degraded');
+    health.add(named('gone', () => Promise.reject(new Error('a secret of the driver'))));
+    expect(await health.check()).toEqual({
+      status: 'down',
+      checks: {
+        fine: { status: 'ok' },
+        slow: { status: 'degraded', detail: 'slow' },
+        gone: { status: 'down', detail: 'not reachable' },
+      },
+    });
+  });
+
+  it('is down while it stops', async () => {
+    const health = new HealthService();
+    health.drain();
+    expect(await health.check()).toEqual({
+      status: 'down',
+      checks: { process: { status: 'down', detail: 'stopping' } },
+    });
+  });
+
+  it('does not wait for a check that never ends', async () => {
+    const health = new HealthService();
+    health.add(named('database', () => new Promise(() => undefined)));
+    expect((await health.check()).checks.database).toEqual({ status: 'down', detail: 'no answer in time' });
+  });
+});
