@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import { A2AClientService } from '../a2a-client/a2a-client.service.js';
-import { RialtoError } from '../kernel/errors.js';
 import { OrgDirectory } from '../policy/auth/org-directory.service.js';
 import { canonicalName } from '../protocol/mcp/tool-names.js';
 import { RegistryService } from '../registry/registry.service.js';
@@ -19,21 +18,16 @@ export class RemoteEnds {
     private readonly updates: ContinuationUpdates,
   ) {}
 
-  /** Nothing to do where the agent or the MCP server is gone. Throws what the telling throws. */
+  /** Throws `not_found` where the agent or the MCP server is gone, and what the telling throws. */
   async tellToStop({ orgId, agentId, id, taskId, remoteTaskId, principal }: Orphan): Promise<void> {
     const [{ byId }, org] = await Promise.all([this.registry.snapshot(orgId), this.orgs.byId(orgId)]);
     if (!org) return;
     const ctx = { org, principal, surface: 'system', requestId: id, depth: 0 } as const;
     const { lookMs: timeoutMs } = this.updates;
     const agent = byId.get(agentId);
-    if (!agent)
-      return this.tools.cancel(ctx, { server: agentId, taskId: remoteTaskId }, { timeoutMs }).catch(unlessGone);
+    if (!agent) return this.tools.cancel(ctx, { server: agentId, taskId: remoteTaskId }, { timeoutMs });
     const skillId = agent.card?.skills[0]?.id ?? 'chat';
     const verb = canonicalName(agent.row.slug, skillId);
     await this.client.cancel(ctx, { agent, skillId, verb, sessionId: taskId, taskId: remoteTaskId, timeoutMs });
   }
-}
-
-function unlessGone(thrown: unknown): void {
-  if (RialtoError.from(thrown).code !== 'not_found') throw thrown;
 }

@@ -130,7 +130,10 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     const spent = attemptsSpent(claimed);
     if (spent) throw spent;
     const found = await this.agents.of(task);
-    if (!found) throw new RialtoError('not_found', { message: 'the agent is no longer published' });
+    if (!found)
+      throw new RialtoError('not_found', {
+        message: 'the agent of this task is gone: its registration or publication was removed',
+      });
     const { agent, isAdopted } = found;
     const ctx = contextOf(task, agent);
     // Whoever called a registered agent is decided by its executor, before each look.

@@ -69,4 +69,29 @@ describe('rules while remote work goes on', () => {
     },
     60_000,
   );
+
+  it('ends a task whose agent was removed, and says that its remote could not be told', async () => {
+    const one = await startRemote(gateway, never);
+    const { taskId } = (await call(one, {})).result.structuredContent;
+    await gateway.sql(
+      `update a2a_tasks set lease_owner = 7, lease_until = now() + interval '1 hour', lease_epoch = lease_epoch + 1 where id = $1`,
+      [taskId],
+    );
+    expect((await gateway.call('DELETE', `/api/a2a/agents/${one.slug}`)).status).toBe(204);
+    await gateway.sql(`update a2a_tasks set lease_owner = null, lease_until = null, next_at = now() where id = $1`, [
+      taskId,
+    ]);
+    await eventually(
+      () => stateOf(taskId),
+      (state) => state === 'failed',
+    );
+    const { body } = await gateway.call('GET', `/api/a2a/tasks/${taskId}`);
+    expect(JSON.stringify(body)).toMatch(/"the agent of this task is gone: /);
+    const row = await eventually(
+      () => continuationOf(gateway, taskId),
+      ({ ended_at: endedAt }) => endedAt !== null,
+    );
+    expect(row).toMatchObject({ status: 'failed', last_error: 'not_found' });
+    expect(one.agent.requests.filter(({ operation }) => operation === 'cancel')).toHaveLength(0);
+  }, 60_000);
 });
