@@ -63,6 +63,7 @@ interface Kept {
 interface Delivered {
   readonly claimed: Claimed;
   readonly tried: Tried;
+  readonly goesOn: boolean;
 }
 
 interface PutBack {
@@ -75,6 +76,19 @@ const later = (ms: string): string => `now() + ${ms} * interval '1 millisecond'`
 const letGo = 'lease_owner = null, lease_until = null';
 /** Of a configuration `c`: where its webhooks go and how. Callers replace one while a try is under way. */
 const stampOf = `hashtextextended(row(c.url, c.token, c.authentication, c.format)::text, 0)::text`;
+/** The first that is pending of each configuration that is named. @param but which it is not. */
+const headOf = (configs: string, but = ''): string => `select h.* from ${configs} cross join lateral (
+  select id, task_id, config_id, lease_until is not null as taken_over from webhook_deliveries p
+  where p.task_id = ${configs}.task_id and p.config_id = ${configs}.config_id ${but} and p.status = 'pending' order by p.seq limit 1) h`;
+/** Claims what `head` names, where it is due and nobody has it. @param owner the parameter with the presence of this process. */
+const claimHead = (
+  owner: string,
+): string => `update webhook_deliveries d set attempts = d.attempts + 1, lease_owner = ${owner}, lease_until = ${later(String(leaseMs))}
+  from head left join push_configs c on c.task_id = head.task_id and c.id = head.config_id
+  where d.id = head.id and ${textByKey('d.status')} = 'pending' and d.next_at <= now() and ${isFree} and ${notOurs('d', owner)}
+  returning d.id as delivery, d.lease_until::text as lease, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.config_id, d.org_id, head.taken_over,
+    extract(epoch from now() - d.created_at)::float8 as age_seconds, c.id, c.url, c.token, c.authentication, c.format, c.state, c.reason, ${stampOf} as stamp,
+    extract(epoch from now() - case when c.state = 'failing' then c.failing_since end)::float8 * 1000 as failing_ms, ${lastingSecrets('d.org_id')} as secrets`;
 /** What was taken was taken, though somebody gave it up meanwhile by switching its configuration off and on. */
 const mayEnd = (row: string): string => `${textByKey(`${row}status`)} in ('pending', 'dead')`;
 
@@ -86,7 +100,9 @@ export class DeliveryStore {
     keysOf: (key) => [nameOf(key)],
   });
   private readonly bodies = new GroupCommit((kept: Kept[]) => this.keepAll(kept));
-  private readonly ends = new GroupCommit((ended: Delivered[]) => this.endAll(ended));
+  private readonly ends = new GroupCommit((ended: Delivered[]) => this.endAll(ended), {
+    keysOf: ({ claimed }) => [nameOf(keyOf(claimed))],
+  });
   private readonly putBacks = new GroupCommit((back: PutBack[]) => this.putBackAll(back));
 
   constructor(
@@ -104,8 +120,9 @@ export class DeliveryStore {
     return this.bodies.commit({ claimed, body });
   }
 
-  async delivered(claimed: Claimed, tried: Tried): Promise<void> {
-    await this.ends.commit({ claimed, tried });
+  /** The end of a try that went well; in the same breath the next of its configuration is claimed, if that is wanted and one is due. */
+  delivered(claimed: Claimed, tried: Tried, goesOn = false): Promise<Claimed | undefined> {
+    return this.ends.commit({ claimed, tried, goesOn });
   }
 
   /**
@@ -121,19 +138,11 @@ export class DeliveryStore {
     const rows = await this.pg.rows<Claimed>(
       'delivery-claim',
       `with wanted as (select * from unnest($1::uuid[], $2::text[]) as r(task_id, config_id) where r.config_id is not null),
-       head as materialized (select h.* from wanted w cross join lateral (
-         select id, task_id, config_id, lease_until is not null as taken_over from webhook_deliveries p
-         where p.task_id = w.task_id and p.config_id = w.config_id and p.status = 'pending' order by p.seq limit 1) h)
-       update webhook_deliveries d set attempts = d.attempts + 1, lease_owner = $3, lease_until = ${later(String(leaseMs))}
-       from head left join push_configs c on c.task_id = head.task_id and c.id = head.config_id
-       where d.id = head.id and ${textByKey('d.status')} = 'pending' and d.next_at <= now() and ${isFree} and ${notOurs('d', '$3')}
-       returning d.id as delivery, d.lease_until::text as lease, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.config_id, d.org_id, head.taken_over,
-         extract(epoch from now() - d.created_at)::float8 as age_seconds, c.id, c.url, c.token, c.authentication, c.format, c.state, c.reason, ${stampOf} as stamp,
-         extract(epoch from now() - case when c.state = 'failing' then c.failing_since end)::float8 * 1000 as failing_ms, ${lastingSecrets('d.org_id')} as secrets`,
+       head as materialized (${headOf('wanted')})
+       ${claimHead('$3')}`,
       [keys.map(({ taskId }) => taskId), keys.map(({ configId }) => configId), this.presence.id],
     );
-    const found = new Map(rows.map((row) => [nameOf({ taskId: row.task_id, configId: row.config_id }), row]));
-    return keys.map((key) => found.get(nameOf(key)));
+    return inOrderOf(keys, rows);
   }
 
   private async keepAll(kept: readonly Kept[]): Promise<boolean[]> {
@@ -151,19 +160,29 @@ export class DeliveryStore {
     return kept.map(({ claimed }) => done.has(claimed.delivery));
   }
 
-  private async endAll(ended: readonly Delivered[]): Promise<void[]> {
+  private async endAll(ended: readonly Delivered[]): Promise<(Claimed | undefined)[]> {
     const tries = ended.map(({ claimed, tried }) => tryValues(claimed, tried));
-    await this.pg.rows(
+    const rows = await this.pg.rows<Claimed>(
       'delivery-done',
-      `with r as (select * from unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[], $5::text[], $6::text[])
-           as r(id, number, duration_ms, status, error, reply) where r.number > 0),
+      // What is ended here is pending still for whoever looks from within the statement.
+      `with r as (select * from unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::boolean[])
+           as r(id, number, duration_ms, status, error, reply, goes_on) where r.number > 0),
        tried as (insert into webhook_attempts (delivery_id, number, duration_ms, status, error, reply)
-         select id, number, duration_ms, status, error, reply from r on conflict do nothing)
-       update webhook_deliveries d set status = 'delivered', ${letGo}, last_status = r.status, last_error = null, ended_at = now()
-       from r where d.id = r.id and d.attempts = r.number and ${mayEnd('d.')}`,
-      tries[0]!.map((_, column) => tries.map((values) => values[column])),
+         select id, number, duration_ms, status, error, reply from r on conflict do nothing),
+       done as (update webhook_deliveries d set status = 'delivered', ${letGo}, last_status = r.status, last_error = null, ended_at = now()
+         from r where d.id = r.id and d.attempts = r.number and ${mayEnd('d.')} returning d.id, d.task_id, d.config_id, r.goes_on),
+       head as materialized (${headOf('done', 'and p.id <> done.id')} where done.goes_on)
+       ${claimHead('$8')}`,
+      [
+        ...tries[0]!.map((_, column) => tries.map((values) => values[column])),
+        ended.map(({ goesOn }) => goesOn),
+        this.presence.id,
+      ],
     );
-    return ended.map(() => undefined);
+    return inOrderOf(
+      ended.map(({ claimed }) => keyOf(claimed)),
+      rows,
+    );
   }
 
   private async putBackAll(back: readonly PutBack[]): Promise<(string | undefined)[]> {
@@ -327,6 +346,16 @@ const recordTry = `insert into webhook_attempts (delivery_id, number, duration_m
 
 function nameOf({ taskId, configId }: ConfigKey): string {
   return `${taskId} ${configId}`;
+}
+
+function keyOf({ task_id: taskId, config_id: configId }: Claimed): ConfigKey {
+  return { taskId, configId };
+}
+
+/** What was claimed of each configuration. */
+function inOrderOf(keys: readonly ConfigKey[], rows: readonly Claimed[]): (Claimed | undefined)[] {
+  const found = new Map(rows.map((row) => [nameOf(keyOf(row)), row]));
+  return keys.map((key) => found.get(nameOf(key)));
 }
 
 function tryValues({ delivery, attempts }: Claimed, { durationMs, status, error, reply }: Tried): unknown[] {

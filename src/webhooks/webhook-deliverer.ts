@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
+import type { RowChange } from '../platform/database/row-writer.js';
 import { mediaTypeOf } from './body.js';
 import { DeliveryStore, type Claimed, type ConfigKey } from './delivery.store.js';
 import { DeliveryWatch } from './delivery-watch.js';
@@ -71,20 +72,30 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
   private async deliverAll(key: ConfigKey): Promise<Round> {
     const rendering = new Rendering(this.log, key.taskId);
     let delivered = 0;
-    for (let count = 0; count < maxInARow; count++) {
-      const claimed = this.stopping ? undefined : await this.deliveries.claim(key);
+    let claimed = await this.claim(key);
+    for (let left = maxInARow - 1; left >= 0; left--) {
       if (!claimed) return { delivered };
       if (claimed.taken_over) this.watch.takenOver();
-      const ended = await this.deliver(claimed, rendering);
-      if (!ended) continue;
+      const ended: Ended | PutOff | undefined = await this.deliver(claimed, rendering, left > 0);
+      if (!ended) {
+        claimed = left > 0 ? await this.claim(key) : undefined;
+        continue;
+      }
       if ('why' in ended) return { delivered, putOff: ended.why };
       if (ended.verdict.kind !== 'delivered') return { delivered, ...setbackOf(claimed, ended) };
       delivered++;
+      claimed = ended.next;
     }
     return { delivered, againMs: 0 };
   }
 
-  private async deliver(claimed: Claimed, rendering: Rendering): Promise<Ended | PutOff | undefined> {
+  /** The next that is due; none once nothing more is begun. */
+  private async claim(key: ConfigKey): Promise<Claimed | undefined> {
+    return this.stopping ? undefined : this.deliveries.claim(key);
+  }
+
+  /** @param goesOn the next of its configuration is wanted. */
+  private async deliver(claimed: Claimed, rendering: Rendering, goesOn: boolean): Promise<Ended | PutOff | undefined> {
     if (claimed.state === null) return void (await this.deliveries.close(claimed, 'skipped', 'deleted'));
     if (claimed.state === 'disabled')
       return void (await this.deliveries.close(claimed, 'dead', claimed.reason ?? 'disabled'));
@@ -94,7 +105,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
       this.watch.log.warn({ err, taskId, delivery }, 'a webhook could not be prepared');
       return { durationMs: 0, error: RialtoError.from(err).code };
     });
-    return posted && ('why' in posted ? posted : this.settle(claimed, posted));
+    return posted && ('why' in posted ? posted : this.settle(claimed, posted, goesOn));
   }
 
   /** Undefined when nothing is to be posted, or somebody else took over. */
@@ -111,23 +122,33 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     return undefined;
   }
 
-  private async settle(claimed: Claimed, posted: Posted): Promise<Ended> {
+  private async settle(claimed: Claimed, posted: Posted, goesOn: boolean): Promise<Ended> {
     const verdict = verdictOf(claimed.format, claimed.attempts - claimed.earlier_attempts, posted, {
       now: systemClock.now(),
       chance: Math.random(),
       failingMs: claimed.failing_ms ?? 0,
     });
     const told = this.watch.tellingOf(claimed, verdict);
-    const isOfConfig = await this.recorded(async () => {
-      if (verdict.kind !== 'delivered') return this.deliveries.failed(claimed, posted, verdict, told.rows);
-      if (claimed.state === 'failing') await this.deliveries.recovered(claimed, posted, told.rows);
-      else await this.deliveries.delivered(claimed, posted);
-      return true;
-    });
-    if (!isOfConfig) return { posted, verdict: { kind: 'retry', inMs: 0 } };
+    let next: Claimed | undefined;
+    if (verdict.kind === 'delivered')
+      next = await this.recorded(() => this.delivered(claimed, posted, told.rows, goesOn));
+    else if (!(await this.recorded(() => this.deliveries.failed(claimed, posted, verdict, told.rows))))
+      return { posted, verdict: { kind: 'retry', inMs: 0 } };
     this.watch.told(told);
     this.watch.ended(claimed, posted, verdict);
-    return { posted, verdict };
+    return { posted, verdict, next };
+  }
+
+  /** Answers the next that is due. */
+  private async delivered(
+    claimed: Claimed,
+    posted: Posted,
+    told: readonly RowChange[],
+    goesOn: boolean,
+  ): Promise<Claimed | undefined> {
+    if (claimed.state !== 'failing') return this.deliveries.delivered(claimed, posted, goesOn && !this.stopping);
+    await this.deliveries.recovered(claimed, posted, told);
+    return goesOn ? this.claim({ taskId: claimed.task_id, configId: claimed.config_id }) : undefined;
   }
 
   /** What is not recorded is posted once more when the lease is over; so a database that hiccups is asked again. */
@@ -148,6 +169,8 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
 interface Ended {
   readonly posted: Posted;
   readonly verdict: Verdict;
+  /** Claimed already, where this one was delivered and another of its configuration is due. */
+  readonly next?: Claimed;
 }
 
 function setbackOf({ delivery, attempts }: Claimed, { posted, verdict }: Ended): Pick<Round, 'againMs' | 'flaw'> {

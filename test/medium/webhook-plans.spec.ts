@@ -109,14 +109,17 @@ describe('plans of webhook statements', () => {
     const { rows } = await pool.query<{ id: string; task_id: string }>(
       `select id, task_id from webhook_deliveries where config_id = 'b' limit 50`,
     );
-    const claimed = rows.map(({ id }) => ({ delivery: id, attempts: 0, lease: '2026-01-01T00:00:00Z' }) as Claimed);
+    const claimed = rows.map(
+      ({ id, task_id }) =>
+        ({ delivery: id, task_id, config_id: 'b', attempts: 0, lease: '2026-01-01T00:00:00Z' }) as Claimed,
+    );
     const all = <Each>(each: readonly Each[], run: (one: Each) => Promise<unknown>) =>
       Promise.allSettled(each.map(run));
     for (const run of [
       (store: DeliveryStore) => all(rows, ({ task_id: taskId }) => store.claim({ taskId, configId: 'b' })),
       (store: DeliveryStore) => all(claimed, (one) => store.keepBody(one, '{}')),
       (store: DeliveryStore) => all(claimed, (one) => store.putOff(one, 5)),
-      (store: DeliveryStore) => all(claimed, (one) => store.delivered(one, { durationMs: 1, status: 200 })),
+      (store: DeliveryStore) => all(claimed, (one) => store.delivered(one, { durationMs: 1, status: 200 }, true)),
       (store: DeliveryStore) => store.failed(claimed[0]!, { durationMs: 1 }, { kind: 'retry', inMs: 5 }, []),
       (store: DeliveryStore) => store.close(claimed[0]!, 'dead', 'deactivated'),
     ]) {

@@ -30,7 +30,7 @@ export const outwardDefects: readonly Defect[] = [
     file: 'webhooks/delivery.store',
     edits: [
       ["d.lease_until < now() or ${isGone('d.lease_owner')}", "${defect('true')}"],
-      [" and ${notOurs('d', '$3')}", ''],
+      [" and ${notOurs('d', owner)}", ''],
     ],
   },
   {

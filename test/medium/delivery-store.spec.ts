@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import type { Pg } from '../../src/platform/database/pg.js';
+import type { Presence } from '../../src/platform/database/presence.js';
+import { DeliveryStore, type Claimed } from '../../src/webhooks/delivery.store.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+
+describe('deliveries of a configuration, one after the other', () => {
+  let database: TestDatabase;
+  let pool: pg.Pool;
+  let statements: string[];
+  let taskId: string;
+  let key: { taskId: string; configId: string };
+  const tried = { durationMs: 1, status: 200 };
+
+  beforeAll(async () => {
+    database = await createTestDatabase('delivery_store');
+    pool = new pg.Pool({ connectionString: database.url });
+  });
+  afterAll(async () => {
+    await pool.end();
+    await database.drop();
+  });
+  beforeEach(async () => {
+    statements = [];
+    taskId = randomUUID();
+    key = { taskId, configId: 'a' };
+    await pool.query(
+      `insert into push_configs (task_id, id, org_id, url, format) values ($1, 'a', $1, 'http://x', 'v1')`,
+      [taskId],
+    );
+  });
+
+  const storeOf = (id: number): DeliveryStore => {
+    const rows = async (name: string, text: string, values: unknown[]) => {
+      statements.push(name);
+      return (await pool.query(text, values)).rows;
+    };
+    return new DeliveryStore({ rows } as unknown as Pg, { id } as Presence);
+  };
+  /** @param seqs of the events that are to be delivered. */
+  const pending = (...seqs: number[]) =>
+    pool.query(
+      `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status, next_at)
+       select gen_random_uuid(), $1, $1, 'a', n, 'pending', now() from unnest($2::integer[]) n`,
+      [taskId, seqs],
+    );
+  const rowsNow = async () => {
+    const { rows } = await pool.query(
+      'select seq, status, lease_owner, attempts from webhook_deliveries where task_id = $1 order by seq',
+      [taskId],
+    );
+    return rows;
+  };
+
+  it('the end of one claims the next, in one statement each', async () => {
+    const store = storeOf(1);
+    await pending(1, 2, 3);
+    const seen: number[] = [];
+    for (let one = await store.claim(key); one; one = await store.delivered(one, tried, true)) {
+      seen.push(one.seq);
+      expect(one).toMatchObject({ attempts: 1, taken_over: false, state: 'active', url: 'http://x' });
+    }
+    expect(seen).toEqual([1, 2, 3]);
+    expect(statements).toEqual(['delivery-claim', ...Array.from({ length: 3 }, () => 'delivery-done')]);
+    expect(await rowsNow()).toEqual(
+      [1, 2, 3].map((seq) => ({ seq, status: 'delivered', lease_owner: null, attempts: 1 })),
+    );
+  });
+
+  it('the end of one leaves the next alone where nobody wants it', async () => {
+    const store = storeOf(1);
+    await pending(1, 2);
+    expect(await store.delivered((await store.claim(key))!, tried)).toBeUndefined();
+    expect(await rowsNow()).toMatchObject([
+      { status: 'delivered' },
+      { status: 'pending', lease_owner: null, attempts: 0 },
+    ]);
+  });
+
+  it('what is delivered anew meanwhile goes before what comes later', async () => {
+    const store = storeOf(1);
+    await pending(2, 3);
+    const second = (await store.claim(key))!;
+    await pending(1);
+    expect(await store.delivered(second, tried, true)).toMatchObject({ seq: 1 });
+  });
+
+  it('what is not due yet, or is held by somebody who lives, is not claimed', async () => {
+    const store = storeOf(1);
+    await pending(1, 2);
+    const first = (await store.claim(key))!;
+    await pool.query(
+      `update webhook_deliveries set next_at = now() + interval '1 hour' where task_id = $1 and seq = 2`,
+      [taskId],
+    );
+    expect(await store.delivered(first, tried, true)).toBeUndefined();
+    expect(await rowsNow()).toMatchObject([{ status: 'delivered' }, { status: 'pending', attempts: 0 }]);
+  });
+
+  it('whoever lost its claim claims nothing: the next one is that of the new holder', async () => {
+    const store = storeOf(1);
+    await pending(1, 2);
+    const lost = (await store.claim(key))!;
+    await pool.query(`update webhook_deliveries set attempts = attempts + 1 where id = $1`, [lost.delivery]);
+    expect(await store.delivered(lost, tried, true)).toBeUndefined();
+    expect(await rowsNow()).toMatchObject([
+      { status: 'pending' },
+      { status: 'pending', lease_owner: null, attempts: 0 },
+    ]);
+  });
+
+  it('many configurations end and go on together, each with its own', async () => {
+    const store = storeOf(1);
+    const others = Array.from({ length: 20 }, () => randomUUID());
+    await pool.query(
+      `insert into push_configs (task_id, id, org_id, url, format) select t, 'a', t, 'http://x/' || t, 'v1' from unnest($1::uuid[]) t`,
+      [others],
+    );
+    await pool.query(
+      `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status, next_at)
+       select gen_random_uuid(), t, t, 'a', n, 'pending', now() from unnest($1::uuid[]) t, generate_series(1, 2) n`,
+      [others],
+    );
+    const each = (run: (taskId: string) => Promise<Claimed | undefined>) => Promise.all(others.map(run));
+    const first = await each((one) => store.claim({ taskId: one, configId: 'a' }));
+    const second = await Promise.all(first.map((one) => store.delivered(one!, tried, true)));
+    expect(second.map((one) => [one!.task_id, one!.seq, one!.url])).toEqual(
+      others.map((one) => [one, 2, `http://x/${one}`]),
+    );
+    expect(statements.filter((name) => name === 'delivery-done').length).toBeLessThan(20);
+  });
+});
