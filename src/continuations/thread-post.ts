@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, storableText, type JsonObject } from '../kernel/json.js';
-import { beginningOf } from '../platform/http/reply-beginning.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { parseJson } from '../protocol/jsonrpc.js';
 import type { PostEnd } from './thread-plan.js';
@@ -9,8 +8,6 @@ import type { PostEnd } from './thread-plan.js';
 /** As agent-native waits for a platform (AN-69). */
 const timeoutMs = 12_000;
 const maxReplyBytes = 4_096;
-/** A reply may be longer; it is given up then. */
-const maxReadBytes = 1_048_576;
 const longestId = 200;
 
 /** How a post ended. */
@@ -45,13 +42,18 @@ export class ThreadPost {
       'Idempotency-Key': mark,
       ...(token !== undefined && { Authorization: `Bearer ${token}` }),
     };
-    const limits = { deadlineMs: timeoutMs, maxBytes: maxReadBytes, purpose: 'webhook' as const };
-    const answer = await this.safeFetch.stream({ method: 'POST', url, headers, body: JSON.stringify(body), ...limits });
+    const limits = { deadlineMs: timeoutMs, maxBytes: maxReplyBytes, purpose: 'webhook' as const };
+    const answer = await this.safeFetch.beginning({
+      method: 'POST',
+      url,
+      headers,
+      body: JSON.stringify(body),
+      ...limits,
+    });
     const { status } = answer;
-    const { text: reply } = await beginningOf(answer, maxReplyBytes);
     if (status < 200 || status >= 300)
       return { status, error: `status_${status}`, retryAfter: answer.headers['retry-after'] };
-    const messageId = idOf(reply);
+    const messageId = idOf(answer.body.toString());
     // A receiver may say back what it was sent; it is not kept.
     return { status, ...(messageId !== undefined && !says(messageId, token) && { messageId }) };
   }

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
-import { beginningOf } from '../platform/http/reply-beginning.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { rineHeader, rineScheme, signatureHeaders } from '../protocol/webhook-signature.js';
 import type { Tried } from './delivery.store.js';
@@ -12,8 +11,6 @@ import { WebhookTokens } from './webhook-tokens.js';
 const timeoutMs = 10_000;
 /** More than is kept of a reply, so that what it says back of ours is found whole. */
 const maxReplyBytes = 16_384;
-/** A reply may be longer; it is given up then. */
-const maxReadBytes = 1_048_576;
 
 export interface Post {
   readonly id: string;
@@ -45,12 +42,15 @@ export class WebhookPost {
     const { config, body } = post;
     const authorization = await this.authorizationOf(post);
     const headers = headersOf(post, authorization);
-    const limits = { deadlineMs: timeoutMs, maxBytes: maxReadBytes, purpose: 'webhook' as const };
-    const answer = await this.safeFetch.stream({ method: 'POST', url: config.url, headers, body, ...limits });
-    const { status } = answer;
+    const limits = { deadlineMs: timeoutMs, maxBytes: maxReplyBytes, purpose: 'webhook' as const };
+    const answer = await this.safeFetch.beginning({ method: 'POST', url: config.url, headers, body, ...limits });
+    const { status, isCut } = answer;
     const retryAfter = answer.headers['retry-after'];
-    const { text, isCut } = await beginningOf(answer, maxReplyBytes);
-    const reply = keptReply(text, { url: config.url, secrets: [config.token, authorization?.credentials] }, isCut);
+    const reply = keptReply(
+      answer.body.toString(),
+      { url: config.url, secrets: [config.token, authorization?.credentials] },
+      isCut,
+    );
     return {
       status,
       ...(reply !== '' && { reply }),

@@ -137,6 +137,33 @@ export class BufferedExchange extends Exchange {
   }
 }
 
+/** An exchange that keeps the first bytes of the body and ends the socket behind them. */
+export class BeginningExchange extends Exchange {
+  readonly chunks: Buffer[] = [];
+  /** The body went on, or may have. */
+  isCut = false;
+
+  constructor(
+    private left: number,
+    headOnly: boolean,
+  ) {
+    super(Infinity, headOnly);
+  }
+
+  protected took(chunk: Buffer): void {
+    this.chunks.push(chunk.subarray(0, this.left));
+    this.left -= chunk.length;
+    if (this.left > 0) return;
+    this.isCut = true;
+    this.accept();
+    this.fail(new RialtoError('canceled'));
+  }
+
+  protected ended(): void {
+    this.accept();
+  }
+}
+
 /**
  * An exchange whose body is read while it arrives, with the reader's pace as back-pressure. No byte for `idleMs` while
  * the reader waits is `remote_timeout` (abuse 25, 26). Destroying the body ends the socket.

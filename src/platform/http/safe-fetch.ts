@@ -3,16 +3,16 @@ import { Readable } from 'node:stream';
 import { RialtoError } from '../../kernel/errors.js';
 import { checkUrl, parseUrl } from './address.js';
 import { OriginConnections, urlNotAllowed, type OutboundPolicy } from './safe-connect.js';
-import { BufferedExchange, Lifeline, StreamedExchange, type Exchange } from './safe-exchange.js';
+import { BeginningExchange, BufferedExchange, Lifeline, StreamedExchange, type Exchange } from './safe-exchange.js';
 import { requestHeaders } from './safe-headers.js';
 import { codingsOf, inflated } from './safe-inflate.js';
 import { nextHop, type Hop } from './safe-redirect.js';
-import type { SafeRequest, SafeResponse, SafeStream } from './safe-request.js';
+import type { SafeBeginning, SafeRequest, SafeResponse, SafeStream } from './safe-request.js';
 import { httpOf, openSafeSocket, type SafeSocketOptions } from './safe-socket.js';
 import { webFetch, type FetchLimits } from './safe-web-fetch.js';
 
 export type { OutboundPolicy } from './safe-connect.js';
-export type { SafeRequest, SafeResponse, SafeStream } from './safe-request.js';
+export type { SafeBeginning, SafeRequest, SafeResponse, SafeStream } from './safe-request.js';
 export type { FetchLimits } from './safe-web-fetch.js';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
@@ -47,6 +47,30 @@ async function collect(body: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
+function joined(chunks: readonly Buffer[]): Buffer {
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+}
+
+/** @param mayBreakOff the end of what is inflated is not there. */
+async function beginningOf(
+  inflating: AsyncIterable<Buffer>,
+  maxBytes: number,
+  mayBreakOff: boolean,
+): Promise<Pick<SafeBeginning, 'body' | 'isCut'>> {
+  const chunks: Buffer[] = [];
+  let left = maxBytes;
+  try {
+    for await (const chunk of inflating) {
+      chunks.push(chunk.subarray(0, left));
+      left -= chunk.length;
+      if (left <= 0) break;
+    }
+  } catch (error) {
+    if (!mayBreakOff) throw error;
+  }
+  return { body: joined(chunks), isCut: mayBreakOff || left <= 0 };
+}
+
 /**
  * The only way a byte leaves Rialto (section 4.6 of the threat model; AN-39, RE-28, abuse 20 to 27): URL and every
  * address checked, one deadline, capped bytes, keep-alive pools per origin. Errors are `url_not_allowed`,
@@ -77,13 +101,34 @@ export class SafeFetch {
         return {
           status,
           headers: exchange.headers,
-          body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks),
+          body: joined(chunks),
           url,
         };
       }
       const body = await collect(inflated(Readable.from(chunks), codings, request.maxBytes));
       if (lifeline.failure !== undefined) throw lifeline.failure;
       return { status, headers: withoutCoding(exchange), body, url };
+    } finally {
+      lifeline.release();
+    }
+  }
+
+  /**
+   * Sends and reads the first `maxBytes` of the answer; one that goes on is given up with its socket, and is no error. Throws when it
+   * breaks off before: nobody knows then whether what was sent was taken.
+   */
+  async beginning(request: SafeRequest): Promise<SafeBeginning> {
+    const method = methodOf(request);
+    const lifeline = lifelineOf(request);
+    try {
+      const make = (): BeginningExchange => new BeginningExchange(request.maxBytes, method === 'HEAD');
+      const { exchange, url } = await this.follow(request, method, lifeline, make);
+      const { status, chunks, isCut } = exchange;
+      const codings = layersOf(exchange, method);
+      if (codings.length === 0 || chunks.length === 0)
+        return { status, headers: exchange.headers, body: joined(chunks), isCut, url };
+      const kept = await beginningOf(inflated(Readable.from(chunks), codings, Infinity), request.maxBytes, isCut);
+      return { status, headers: withoutCoding(exchange), ...kept, url };
     } finally {
       lifeline.release();
     }

@@ -30,3 +30,9 @@ export interface SafeStream {
   body: AsyncIterable<Buffer> & { destroy(): void };
   url: string;
 }
+
+/** The first bytes of an answer. */
+export interface SafeBeginning extends SafeResponse {
+  /** The body went on, or may have. */
+  isCut: boolean;
+}
