@@ -99,6 +99,7 @@ async function furnish(operator: Caller, slot: Slot, foreign: Remote, service: H
     echo: { kind: 'echo' },
     slow: { kind: 'echo', delayMs: 1_200, chunks: 6 },
     steps: { kind: 'echo', delayMs: 3_000, chunks: 6 },
+    strides: { kind: 'echo', delayMs: 6_000, chunks: 3 },
     long: { kind: 'echo', delayMs: 6_000, chunks: 12 },
     longest: { kind: 'echo', delayMs: 7_500 },
     asks: { kind: 'echo', ask: 'Which colour?' },

@@ -4,6 +4,8 @@ import { times, words, type Scenario } from './scenario.js';
 
 /** Longer than a takeover takes on a busy machine, shorter than a lease. */
 const takeoverMs = 7_000;
+/** Half the time between two events of the agent that strides. */
+const halfStrideMs = 1_000;
 
 /** Scenarios of who works on a task. */
 export const workScenarios: readonly Scenario[] = [
@@ -13,15 +15,16 @@ export const workScenarios: readonly Scenario[] = [
     needsTwo: true,
     play: async ({ scene: { history, rows, callers }, a }) => {
       const sends = times(3).map(() =>
-        callers.alpha.tryToSend(a, { agent: 'steps', payload: words(), wait: true, echoes: true }),
+        callers.alpha.tryToSend(a, { agent: 'strides', payload: words(), wait: true, echoes: true }),
       );
       const running = await eventually(
         () =>
           rows.sql(
-            `select id, lease_owner as owner, lease_epoch as epoch from a2a_tasks where agent_name = 'steps' and seq >= 3 and lease_owner is not null`,
+            `select id, lease_owner as owner, lease_epoch as epoch from a2a_tasks where agent_name = 'strides' and seq >= 3 and lease_owner is not null`,
           ),
         (tasks) => tasks.length === 3,
       );
+      await sleep(halfStrideMs);
       const fault = { kind: 'freeze', what: a.name, at: Date.now(), until: Infinity };
       history.faults.push(fault);
       a.freeze();
@@ -43,6 +46,8 @@ export const workScenarios: readonly Scenario[] = [
         value,
         most: takeoverMs,
       });
+      // It has something to write as soon as it wakes, and whoever took over has not yet.
+      await sleep(Math.max(0, halfStrideMs + 100 - value));
       a.thaw();
       fault.until = Date.now() + 2_000;
       await Promise.all(sends);
