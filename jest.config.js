@@ -29,8 +29,8 @@ const withDatabase = {
 export default {
   // Nobody waits that long for anything: what goes by is the patience of a machine with other things to do.
   testTimeout: 90_000,
-  // Half of what they do is waiting. Each may run two gateways of up to 25 connections, and an outside server may take a hundred.
-  maxWorkers: process.env.RIALTO_TEST_DATABASE_URL ? 2 : 3,
+  // Half of what they do is waiting. Each may run two gateways of up to 25 connections.
+  maxWorkers: Number(process.env.RIALTO_TEST_WORKERS ?? 3),
   projects: [
     {
       ...compiled,

@@ -1,5 +1,5 @@
 // `node scripts/services.mjs [step …]`: runs the suites medium and e2e on a real PostgreSQL and a real Redis: those the
-// environment names, else those that answer on their usual ports, else private ones, installed from Debian when root may.
+// environment names, else ones of its own, installed from Debian when root may, else those that answer on their usual ports.
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -16,11 +16,16 @@ const prefix = `rialto-test-${randomBytes(4).toString('hex')}`;
 await setUp();
 let code = 1;
 try {
-  const database = await findDatabase();
+  const { database, workers } = await findDatabase();
   const redis = await findRedis();
   process.stderr.write(`PostgreSQL ${withoutPassword(database)} · Redis ${withoutPassword(redis)} · keys ${prefix}\n`);
   const steps = process.argv.length > 2 ? process.argv.slice(2) : ['medium', 'e2e'];
-  const services = { RIALTO_TEST_DATABASE_URL: database, RIALTO_TEST_REDIS_URL: redis, RIALTO_TEST_KEY_PREFIX: prefix };
+  const services = {
+    RIALTO_TEST_DATABASE_URL: database,
+    RIALTO_TEST_REDIS_URL: redis,
+    RIALTO_TEST_KEY_PREFIX: prefix,
+    RIALTO_TEST_WORKERS: workers,
+  };
   code = await run(process.execPath, [join(root, 'scripts', 'test.mjs'), ...steps], {
     env: { ...process.env, ...services },
   });
@@ -32,10 +37,13 @@ try {
 }
 process.exit(code);
 
+/** A server that is there already may take a hundred connections, and two workers at a time need most of them. */
 async function findDatabase() {
+  const given = process.env.RIALTO_TEST_DATABASE_URL;
+  if (given) return { database: given, workers: '2' };
   const usual = 'postgres://postgres@127.0.0.1:5432/postgres';
-  if (process.env.RIALTO_TEST_DATABASE_URL) return process.env.RIALTO_TEST_DATABASE_URL;
-  return (await databaseAnswers(usual)) ? usual : startDatabase();
+  if (!postgresPrograms() && (await databaseAnswers(usual))) return { database: usual, workers: '2' };
+  return { database: await startDatabase(), workers: '3' };
 }
 
 async function findRedis() {
