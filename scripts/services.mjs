@@ -1,5 +1,5 @@
 // `node scripts/services.mjs [step …]`: runs the suites medium and e2e on a real PostgreSQL and a real Redis: those the
-// environment names, else ones of its own, installed from Debian when root may, else those that answer on their usual ports.
+// environment names, else a PostgreSQL of its own and what answers on the usual ports, else what root may install from Debian.
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';

@@ -77,14 +77,13 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
       if (!claimed) return { delivered };
       if (claimed.taken_over) this.watch.takenOver();
       const ended: Ended | PutOff | undefined = await this.deliver(claimed, rendering, left > 0);
-      if (!ended) {
-        claimed = left > 0 ? await this.claim(key) : undefined;
-        continue;
+      if (ended) {
+        if ('why' in ended) return { delivered, putOff: ended.why };
+        if (ended.verdict.kind !== 'delivered') return { delivered, ...setbackOf(claimed, ended) };
+        delivered++;
       }
-      if ('why' in ended) return { delivered, putOff: ended.why };
-      if (ended.verdict.kind !== 'delivered') return { delivered, ...setbackOf(claimed, ended) };
-      delivered++;
-      claimed = ended.next;
+      // What came while the end was committed rang for somebody who found this one still under way, so it is asked once more.
+      claimed = ended?.next ?? (left > 0 ? await this.claim(key) : undefined);
     }
     return { delivered, againMs: 0 };
   }
@@ -131,7 +130,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     const told = this.watch.tellingOf(claimed, verdict);
     let next: Claimed | undefined;
     if (verdict.kind === 'delivered')
-      next = await this.recorded(() => this.delivered(claimed, posted, told.rows, goesOn));
+      next = await this.recorded(() => this.delivered(claimed, posted, told.rows, goesOn && !this.stopping));
     else if (!(await this.recorded(() => this.deliveries.failed(claimed, posted, verdict, told.rows))))
       return { posted, verdict: { kind: 'retry', inMs: 0 } };
     this.watch.told(told);
@@ -139,16 +138,16 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     return { posted, verdict, next };
   }
 
-  /** Answers the next that is due. */
+  /** Answers the next that is due, where it came with the end. */
   private async delivered(
     claimed: Claimed,
     posted: Posted,
     told: readonly RowChange[],
     goesOn: boolean,
   ): Promise<Claimed | undefined> {
-    if (claimed.state !== 'failing') return this.deliveries.delivered(claimed, posted, goesOn && !this.stopping);
+    if (claimed.state !== 'failing') return this.deliveries.delivered(claimed, posted, goesOn);
     await this.deliveries.recovered(claimed, posted, told);
-    return goesOn ? this.claim({ taskId: claimed.task_id, configId: claimed.config_id }) : undefined;
+    return undefined;
   }
 
   /** What is not recorded is posted once more when the lease is over; so a database that hiccups is asked again. */
