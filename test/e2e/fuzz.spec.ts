@@ -77,9 +77,7 @@ async function contents(): Promise<Record<string, string>> {
 function complaint({ method, path, lies }: Shot, answer: SocketAnswer | undefined): string | undefined {
   if (!answer) return lies || method === 'CONNECT' ? undefined : 'no answer';
   const { status, headers, body } = answer;
-  // What the probe says of a machine that was held up; that it is ready again is asked at the end.
-  const saysDown = status === 503 && path === '/readyz' && (body === '' || JSON.parse(body).status === 'down');
-  if (status < 200 || (status >= 500 && !saysDown)) return `status ${status}`;
+  if (status < 200 || (status >= 500 && !isHeldUp(path, answer))) return `status ${status}`;
   if (status < 300 && changes.has(method) && !mayBeAccepted.test(path) && !refusedByRpc(path, answer))
     return 'accepted';
   if (/\bat .+\.[jt]s:\d+|node_modules/.test(body)) return 'a stack trace';
@@ -90,6 +88,13 @@ function complaint({ method, path, lies }: Shot, answer: SocketAnswer | undefine
   if (/^(application\/problem\+json|application\/json)/.test(type)) return jsonComplaint(status, body);
   if (status < 400) return undefined;
   return /^\/+(docs|admin\/queues)/i.test(path) ? undefined : `an error as ${type || 'nothing'}`;
+}
+
+/** What the probe says of a machine that stood still for a while, and of nothing else; that it is ready again is asked at the end. */
+function isHeldUp(path: string, { status, body }: SocketAnswer): boolean {
+  if (status !== 503 || path !== '/readyz' || !body.startsWith('{"status":"down"')) return false;
+  const checks: { status: string; detail?: string }[] = Object.values(JSON.parse(body).checks);
+  return checks.every((check) => check.status !== 'down' || check.detail === 'no answer in time');
 }
 
 /** JSON-RPC of A2A says no with a 200 and a code; a notification is dropped without an answer. */
