@@ -11,7 +11,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 COPY migrations ./migrations
-RUN npx tsc -p tsconfig.build.json
+RUN node node_modules/typescript-native/bin/tsc -p tsconfig.build.json
 
 # The embedded database is an optional dependency: a production image must not carry it.
 FROM ${BUILD_IMAGE} AS deps
@@ -19,8 +19,15 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 
+# What keeps programs of MCP servers to their limits and away from the memory of the gateway, with the libraries that the runtime image lacks.
+FROM ${BUILD_IMAGE} AS tools
+WORKDIR /app
+RUN mkdir tools && ldd /usr/bin/setpriv /usr/bin/prlimit /usr/bin/unshare | awk '/=> \// { print $3 }' | sed 's#^/lib/#/usr/lib/#' | grep -v /libc.so | sort -u | xargs cp --parents -t tools /usr/bin/setpriv /usr/bin/prlimit /usr/bin/unshare
+
+FROM ${RUNTIME_IMAGE} AS base
+
 # No shell, no package manager; files belong to root, so the process can change nothing but /tmp.
-FROM ${RUNTIME_IMAGE} AS runtime
+FROM base AS runtime
 LABEL org.opencontainers.image.title="rialto" \
       org.opencontainers.image.description="An agent gateway: agents find, call and answer each other over A2A and MCP." \
       org.opencontainers.image.licenses="Apache-2.0"
@@ -28,6 +35,9 @@ ENV NODE_ENV=production \
     PORT=3000 \
     METRICS_PORT=9464
 WORKDIR /app
+COPY --from=tools /app/tools/ /
+# Linux lets nobody but root read the memory of a process whose program it may run and not read.
+COPY --from=base --chmod=0711 /nodejs/bin/node /nodejs/bin/node
 COPY package.json ./
 COPY --from=deps /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist

@@ -4,6 +4,8 @@ const compiled = {
   testEnvironment: 'node',
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   transformIgnorePatterns: [],
+  // Those have a package.json of the same name as one of ours.
+  modulePathIgnorePatterns: ['<rootDir>/.cache/shipped/', '<rootDir>/.cache/node-versions/'],
   transform: {
     '^.+\\.[cm]?[jt]s$': [
       '@swc/jest',
@@ -29,6 +31,8 @@ const withDatabase = {
 export default {
   // Nobody waits that long for anything: what goes by is the patience of a machine with other things to do.
   testTimeout: 90_000,
+  // What failed is told once more at the end, where it is found.
+  reporters: ['default', ['summary', { summaryThreshold: 0 }]],
   // Half of what they do is waiting. Each may run two gateways of up to 25 connections.
   maxWorkers: Number(process.env.RIALTO_TEST_WORKERS ?? 3),
   projects: [
@@ -39,8 +43,11 @@ export default {
     },
     { ...compiled, displayName: 'medium', testMatch: ['<rootDir>/test/medium/**/*.spec.ts'], ...withDatabase },
     { ...compiled, displayName: 'e2e', testMatch: ['<rootDir>/test/e2e/**/*.spec.ts'], ...withDatabase },
-    // The specs of e2e, many to a file: written by scripts/batches.mjs.
-    { ...compiled, displayName: 'batches', testMatch: ['<rootDir>/.cache/batches/*.spec.js'], ...withDatabase },
+    // The specs of unit and e2e, many to a file: written by scripts/batches.mjs.
+    { ...compiled, displayName: 'unit-batches', testMatch: ['<rootDir>/.cache/batches/unit/*.spec.js'] },
+    { ...compiled, displayName: 'e2e-batches', testMatch: ['<rootDir>/.cache/batches/e2e/*.spec.js'], ...withDatabase },
+    // Against what scripts/shipped.mjs has started.
+    { ...compiled, displayName: 'shipped', testMatch: ['<rootDir>/test/shipped/**/*.spec.ts'] },
     {
       ...compiled,
       displayName: 'helm',

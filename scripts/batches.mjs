@@ -1,26 +1,39 @@
-// A file of Jest loads the whole product anew, in six seconds of processor time: more than most specs run. So they are dealt
-// into a few files that run one after the other what each spec says, in one load.
+// A file of Jest loads the product anew, in seconds of processor time: more than most specs run. So they are dealt into a few
+// files that run one after the other what each spec says, in one load.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { root } from './setup.mjs';
 
-/** Neighbours are often alike in length, so each goes to another file; files enough that the last one is not waited for alone. */
-const count = 16;
+/** The specs of each suite. Neighbours often take equally long, so consecutive specs go to different files. */
+const suites = {
+  unit: { isPart: (path) => /^(?:src\/.*|test\/[^/]*|test\/chaos\/[^/]*)\.spec\.ts$/.test(path), most: 6 },
+  e2e: { isPart: (path) => /^test\/e2e\/.*\.spec\.ts$/.test(path), most: 12 },
+};
+/** A load that few specs share costs more than it saves. */
+const specsOfBatch = 4;
 
-/** Writes the files that the project `batches` runs, from the specs of a folder. */
-export function dealBatches(folder) {
-  const into = join(root, '.cache', 'batches');
-  const specs = readdirSync(join(root, folder), { recursive: true })
-    .filter((name) => name.endsWith('.spec.ts'))
+/** Writes the files of a suite into `.cache/batches`, from all of its specs or from those of these names. */
+export function dealBatches(suite, names) {
+  const { isPart, most } = suites[suite];
+  const all = ['src', 'test']
+    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name)))
+    .filter(isPart)
     .sort();
+  const nameOf = (path) => relative(join('test', suite), path).slice(0, -'.spec.ts'.length);
+  const missing = names?.filter((name) => !all.some((path) => nameOf(path) === name)) ?? [];
+  if (missing.length > 0) throw new Error(`There is no spec ${missing.join(', ')} in ${suite}.`);
+  const specs = all.filter((path) => names?.includes(nameOf(path)) ?? true);
+  const into = join(root, '.cache', 'batches', suite);
   rmSync(into, { recursive: true, force: true });
   mkdirSync(into, { recursive: true });
+  const count = Math.min(most, Math.ceil(specs.length / specsOfBatch));
   for (let batch = 0; batch < count; batch++) {
-    const dealt = specs.filter((_, index) => index % count === batch).map((name) => join(root, folder, name));
-    const lines = dealt.map((file) => {
-      const path = JSON.stringify(relative(into, file));
-      return `describe(${JSON.stringify(relative(root, file))}, () => void require(${path}));\n`;
-    });
+    const lines = specs
+      .filter((_, index) => index % count === batch)
+      .map((path) => {
+        const spec = JSON.stringify(relative(into, join(root, path)));
+        return `describe(${JSON.stringify(path)}, () => void require(${spec}));\n`;
+      });
     writeFileSync(join(into, `${batch}.spec.js`), lines.join(''));
   }
 }

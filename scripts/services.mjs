@@ -1,16 +1,10 @@
-// `node scripts/services.mjs [step …]`: runs the suites medium and e2e on a real PostgreSQL and a real Redis: those the
-// environment names, else a PostgreSQL of its own and what answers on the usual ports, else what root may install from Debian.
-import { execFileSync, spawn } from 'node:child_process';
+// `node scripts/services.mjs [step …]`: runs the suites medium and e2e on a real PostgreSQL and a real Redis, which
+// scripts/real-services.mjs finds or starts.
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { closeServices, dropKeys, findDatabase, findRedis, withoutPassword } from './real-services.mjs';
 import { root, run, setUp } from './setup.mjs';
 
-const cleanups = [];
-const isRoot = process.getuid?.() === 0;
 const prefix = `rialto-test-${randomBytes(4).toString('hex')}`;
 
 await setUp();
@@ -18,7 +12,9 @@ let code = 1;
 try {
   const { database, workers } = await findDatabase();
   const redis = await findRedis();
-  process.stderr.write(`PostgreSQL ${withoutPassword(database)} · Redis ${withoutPassword(redis)} · keys ${prefix}\n`);
+  process.stderr.write(
+    `Node ${process.version} · PostgreSQL ${withoutPassword(database)} · Redis ${withoutPassword(redis)} · keys ${prefix}\n`,
+  );
   const steps = process.argv.length > 2 ? process.argv.slice(2) : ['medium', 'e2e'];
   const services = {
     RIALTO_TEST_DATABASE_URL: database,
@@ -29,178 +25,10 @@ try {
   code = await run(process.execPath, [join(root, 'scripts', 'test.mjs'), ...steps], {
     env: { ...process.env, ...services },
   });
-  await dropKeys(redis);
+  await dropKeys(redis, prefix);
 } catch (error) {
   process.stderr.write(`${error.message}\n`);
 } finally {
-  for (const cleanUp of cleanups.reverse()) await cleanUp();
+  await closeServices();
 }
 process.exit(code);
-
-/** A server that is there already may take a hundred connections, and two workers at a time need most of them. */
-async function findDatabase() {
-  const given = process.env.RIALTO_TEST_DATABASE_URL;
-  if (given) return { database: given, workers: '2' };
-  const usual = 'postgres://postgres@127.0.0.1:5432/postgres';
-  if (!postgresPrograms() && (await databaseAnswers(usual))) return { database: usual, workers: '2' };
-  return { database: await startDatabase(), workers: '3' };
-}
-
-async function findRedis() {
-  const usual = 'redis://127.0.0.1:6379';
-  if (process.env.RIALTO_TEST_REDIS_URL) return process.env.RIALTO_TEST_REDIS_URL;
-  return (await redisAnswers(6379)) ? usual : startRedis();
-}
-
-async function databaseAnswers(connectionString) {
-  const { default: pg } = await import('pg');
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 2000 });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    const { rows } = await client.query('SELECT rolsuper FROM pg_roles WHERE rolname = current_user');
-    return rows[0]?.rolsuper === true;
-  } catch {
-    return false;
-  } finally {
-    await client.end().catch(() => undefined);
-  }
-}
-
-function redisAnswers(port) {
-  return new Promise((done) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'));
-    const end = (answer) => (socket.destroy(), done(answer));
-    socket.setTimeout(2000, () => end(false));
-    socket.once('error', () => end(false));
-    socket.once('data', (data) => end(data.toString().startsWith('+PONG')));
-  });
-}
-
-async function startDatabase() {
-  const programs = postgresPrograms() ?? (install(), postgresPrograms());
-  if (!programs) throw new Error('No PostgreSQL: install it or set RIALTO_TEST_DATABASE_URL.');
-  const folder = temporaryFolder();
-  const data = join(folder, 'data');
-  const account = isRoot ? idOf('postgres') : {};
-  if (isRoot) execFileSync('install', ['-d', '-o', 'postgres', data]);
-  else mkdirSync(data);
-  execFileSync(join(programs, 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C'], {
-    ...account,
-    cwd: '/',
-    stdio: 'ignore',
-  });
-  const port = await freePort();
-  const flags = [
-    '-D',
-    data,
-    '-h',
-    '127.0.0.1',
-    '-p',
-    String(port),
-    '-k',
-    '',
-    '-c',
-    'fsync=off',
-    '-c',
-    'max_connections=300',
-  ];
-  keep(join(programs, 'postgres'), flags, 'SIGINT', account);
-  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  await until(() => databaseAnswers(url), 'PostgreSQL');
-  return url;
-}
-
-async function startRedis() {
-  if (!isInstalled('redis-server')) install();
-  if (!isInstalled('redis-server')) throw new Error('No Redis: install it or set RIALTO_TEST_REDIS_URL.');
-  const port = await freePort();
-  keep(
-    'redis-server',
-    ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', temporaryFolder()],
-    'SIGTERM',
-    {},
-  );
-  await until(() => redisAnswers(port), 'Redis');
-  return `redis://127.0.0.1:${port}`;
-}
-
-function postgresPrograms() {
-  const versions = '/usr/lib/postgresql';
-  if (existsSync(versions)) {
-    const found = readdirSync(versions).filter((version) => existsSync(join(versions, version, 'bin', 'postgres')));
-    if (found.length > 0) return join(versions, found.sort((a, b) => Number(b) - Number(a))[0], 'bin');
-  }
-  return undefined;
-}
-
-function install() {
-  if (!isRoot || !isInstalled('apt-get')) return;
-  process.stderr.write('Installing postgresql and redis-server …\n');
-  const options = {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-  };
-  execFileSync('apt-get', ['update', '-qq'], options);
-  execFileSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'postgresql', 'redis-server'], options);
-}
-
-function idOf(user) {
-  return { uid: Number(execFileSync('id', ['-u', user])), gid: Number(execFileSync('id', ['-g', user])) };
-}
-
-function isInstalled(program) {
-  try {
-    execFileSync(program, ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Runs a server until the end; in a group of its own, so that Ctrl-C ends the tests before it. */
-function keep(command, args, signal, account) {
-  const child = spawn(command, args, { ...account, cwd: '/', stdio: 'ignore', detached: true });
-  const ended = new Promise((done) => child.once('exit', done).once('error', done));
-  cleanups.push(async () => {
-    child.kill(signal);
-    await ended;
-  });
-}
-
-function temporaryFolder() {
-  const folder = mkdtempSync(join(tmpdir(), 'rialto-services-'));
-  chmodSync(folder, 0o755);
-  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-async function freePort() {
-  const server = createServer();
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address();
-  await new Promise((done) => server.close(done));
-  return port;
-}
-
-async function until(answers, name) {
-  for (let tries = 0; tries < 300; tries++) {
-    if (await answers()) return;
-    await sleep(100);
-  }
-  throw new Error(`${name} did not start.`);
-}
-
-async function dropKeys(url) {
-  const { Redis } = await import('ioredis');
-  const client = new Redis(url);
-  for await (const keys of client.scanStream({ match: `${prefix}*`, count: 1000 }))
-    if (keys.length > 0) await client.unlink(keys);
-  client.disconnect();
-}
-
-function withoutPassword(url) {
-  const parsed = new URL(url);
-  parsed.password &&= '…';
-  return parsed.href;
-}

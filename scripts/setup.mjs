@@ -15,6 +15,7 @@ import {
 import { basename, dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { compile } from './shipped-tree.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -46,10 +47,14 @@ export async function setUp() {
   }
 }
 
+// The built program names every version that is not supported. What it cannot do is be built by one that is too old.
 function requireNode() {
+  const { engines } = JSON.parse(readFileSync(path('package.json'), 'utf8'));
   const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major > 20 || (major === 20 && minor >= 19)) return;
-  fail(`Rialto needs Node 20.19 or newer; this is ${process.version}.`);
+  const ranges = [...engines.node.matchAll(/(\d+)\.(\d+)\.\d+/g)].map(([, ...range]) => range.map(Number));
+  const known = ranges.find(([first]) => first === major);
+  if (known ? minor >= known[1] : major > 22) return;
+  fail(`Rialto needs Node ${ranges.map((range) => range.join('.')).join(', ')} or newer; this is ${process.version}.`);
 }
 
 /**
@@ -71,7 +76,15 @@ export function run(command, args, options = {}) {
   });
 }
 
-const hashOf = (...parts) =>
+/** Runs npm to its end: the npm that runs this process, if any, else the one on the PATH. */
+export function runNpm(args, options = {}) {
+  const npm = process.env.npm_execpath;
+  if (npm && /^npm-cli\.c?js$/.test(basename(npm))) return run(process.execPath, [npm, ...args], options);
+  return run('npm', args, { shell: process.platform === 'win32', ...options });
+}
+
+/** SHA-256 of texts and bytes, in hex. */
+export const hashOf = (...parts) =>
   parts.reduce((hash, part) => hash.update(part).update('\0'), createHash('sha256')).digest('hex');
 const readStamp = (file) => (existsSync(file) ? readFileSync(file, 'utf8') : undefined);
 
@@ -116,20 +129,17 @@ async function install() {
     '--no-fund',
     '--loglevel=error',
   ];
-  const npm = process.env.npm_execpath;
-  const ours = npm && /^npm-cli\.c?js$/.test(basename(npm));
   const started = Date.now();
-  const [command, args] = ours ? [process.execPath, [npm, ...flags]] : ['npm', flags];
-  const code = await run(command, args, {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    shell: !ours && process.platform === 'win32',
-  }).catch((error) => fail(`npm is missing: ${error.message}`));
+  const code = await runNpm(flags, { stdio: ['ignore', 'ignore', 'inherit'] }).catch((error) =>
+    fail(`npm is missing: ${error.message}`),
+  );
   if (code !== 0) fail(`npm ci failed (exit code ${code}).`, code);
   writeFileSync(installStamp, installKey());
   say(`Installed in ${seconds(started)}.`);
 }
 
-function filesBelow(folder) {
+/** Every file below a folder, in an order that does not depend on the machine. */
+export function filesBelow(folder) {
   if (!existsSync(folder)) return [];
   return readdirSync(folder, { withFileTypes: true })
     .sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -155,13 +165,7 @@ async function build() {
   const started = Date.now();
   const key = buildKey(); // before: a file saved during the build is built next time
   if (!existsSync(buildStamp)) rmSync(buildInfo, { force: true }); // tsc would trust it and leave a lost dist empty
-  const code = await run(
-    process.execPath,
-    [path('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.build.json'],
-    {
-      stdio: ['ignore', 2, 2],
-    },
-  );
+  const code = await run(process.execPath, compile, { stdio: ['ignore', 2, 2] });
   if (code !== 0) {
     rmSync(buildStamp, { force: true });
     fail(`The build failed (exit code ${code}).`, code);

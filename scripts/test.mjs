@@ -1,11 +1,13 @@
 // `node scripts/test.mjs [step …]`: sets the checkout up and runs the steps in order, all of them by default; the first that
-// fails ends the run with its exit code. Flags, and what follows `--`, go to Jest.
+// fails ends the run with its exit code. Flags, and what follows `--`, go to Jest. `RIALTO_TEST_E2E=wire-streams,a2e` runs those specs of
+// e2e alone.
 import { join } from 'node:path';
 import { dealBatches } from './batches.mjs';
 import { root, run, seconds, setUp } from './setup.mjs';
 
 const tool = (file, ...args) => [join(root, 'node_modules', file), ...args];
-const suite = (name) => tool('jest/bin/jest.js', '--selectProjects', name, '--passWithNoTests');
+// Silent: other people's servers write to the console at every message.
+const suite = (name) => tool('jest/bin/jest.js', '--selectProjects', name, '--passWithNoTests', '--silent');
 
 const given = process.argv.slice(2);
 const flags = given.findIndex((word) => word.startsWith('-'));
@@ -16,12 +18,12 @@ const isWhole = toJest.length === 0;
 const steps = {
   format: tool('prettier/bin/prettier.cjs', '--check', '--log-level=warn', '.'),
   lint: tool('eslint/bin/eslint.js', '--max-warnings=0', '.'),
-  types: tool('typescript/bin/tsc', '--noEmit', '-p', 'tsconfig.json'),
+  types: tool('typescript-native/bin/tsc', '--noEmit', '-p', 'tsconfig.json'),
   knip: tool('knip/bin/knip.js'),
-  unit: suite('unit'),
-  medium: suite('medium'),
   // Flags choose among specs, so they want each in its own file.
-  e2e: suite(isWhole ? 'batches' : 'e2e'),
+  unit: suite(isWhole ? 'unit-batches' : 'unit'),
+  medium: suite('medium'),
+  e2e: suite(isWhole ? 'e2e-batches' : 'e2e'),
   helm: suite('helm'),
 };
 const groups = { check: ['format', 'lint', 'types', 'knip'], all: Object.keys(steps) };
@@ -34,13 +36,14 @@ if (unknown) {
 }
 
 await setUp();
-if (isWhole && names.includes('e2e')) dealBatches('test/e2e');
+if (isWhole && names.includes('unit')) dealBatches('unit');
+if (isWhole && names.includes('e2e')) dealBatches('e2e', process.env.RIALTO_TEST_E2E?.split(','));
 for (const name of names) {
   const started = Date.now();
   const isSuite = steps[name][0].includes('jest');
   const args = isSuite ? [...steps[name], ...toJest] : steps[name];
   const env = isSuite ? { ...process.env, NODE_ENV: 'test', RIALTO_TEST_BUILT: 'yes' } : process.env;
   const code = await run(process.execPath, args, { env });
-  process.stderr.write(`${code === 0 ? '✔' : '✘'} ${name} ${seconds(started)}\n`);
+  process.stderr.write(`${code === 0 ? '✔' : '✘'} ${name} ${seconds(started)} on Node ${process.version}\n`);
   if (code !== 0) process.exit(code);
 }

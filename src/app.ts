@@ -14,11 +14,13 @@ import { loadSettings, type Settings } from './platform/config/settings.js';
 import { startEmbeddedPostgres } from './platform/database/embedded-postgres.js';
 import { checkDatabase, createDataSource, migrateDatabase, schemaState } from './platform/database/migrate.js';
 import { jsonBodies } from './platform/http/body.js';
+import { AnswerBudget } from './platform/http/answer-budget.js';
+import { LargeAnswers } from './platform/http/large-answers.interceptor.js';
 import { FrontDoor } from './platform/http/front-door.js';
+import { FrontServer } from './platform/http/front-server.js';
 import type { DoorRequest } from './platform/http/http.types.js';
 import { listening } from './platform/http/listening.js';
 import { PublicUrl } from './platform/http/public-url.js';
-import { drainOf } from './platform/http/server-drain.js';
 import { SocketDoor } from './platform/http/socket-door.js';
 import { mountOpenApi } from './platform/http/openapi.js';
 import { ProblemFilter } from './platform/http/problem.filter.js';
@@ -149,15 +151,16 @@ async function openDoors(
   stops: Stops,
 ): Promise<{ app: NestExpressApplication; baseUrl: string; tokenFile?: string }> {
   const { settings } = infra;
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.register(infra), {
+  const front = new FrontServer();
+  const app = await NestFactory.create<NestExpressApplication>(AppModule.register(infra), front, {
     bodyParser: false,
     logger: false,
     abortOnError: false,
   });
-  const drain = drainOf(app.getHttpServer(), drainMs);
   stops.push(async () => {
-    const drained = drain();
-    await app.close().finally(drained);
+    const late = setTimeout(() => front.cut(), drainMs);
+    front.beginToClose();
+    await app.close().finally(() => clearTimeout(late));
   });
   app.disable('x-powered-by').disable('etag');
   app.use(securityHeaders, rejectUnsafePaths);
@@ -168,10 +171,11 @@ async function openDoors(
   app.use(jsonBodies(maxBody, (request) => isKnown(app, request)));
   app.useGlobalPipes(new StandardSchemaValidationPipe({ exceptionFactory: invalidBody }));
   app.useGlobalFilters(new ProblemFilter(infra.log));
+  app.useGlobalInterceptors(new LargeAnswers(app.get(AnswerBudget)));
   await app.init();
   const tokenFile = await patiently(infra.log, () => makeDeclared(app));
   void app.get(ServerReader).sweep();
-  const server = frontedServer(app, settings);
+  const server = frontedServer(app, front, settings);
   await listening(
     'PORT',
     settings.PORT,
@@ -213,24 +217,19 @@ const isUnavailable = (error: unknown): error is RialtoError =>
 
 /** Whose bodies are read: those with a credential, or with the token of a task they work on. */
 async function isKnown(app: NestExpressApplication, request: DoorRequest): Promise<boolean> {
-  return app.get(ExecutionTokens).taskOf(request) !== undefined || app.get(AuthService).knows(request);
+  return app.get(ExecutionTokens).scopeOf(request) !== undefined || app.get(AuthService).knows(request);
 }
 
 /** Nest's own server with the front door as its one listener, and WebSockets beside it; Nest still closes it. */
-function frontedServer(app: NestExpressApplication, settings: Settings): Server {
+function frontedServer(app: NestExpressApplication, front: FrontServer, settings: Settings): Server {
   const server = app.getHttpServer();
-  const express = server.listeners('request')[0] as RequestListener;
-  server.removeAllListeners('request');
+  const express: RequestListener = app.getHttpAdapter().getInstance();
+  server.off('request', express);
   const isOpen = (path: string): boolean => settings.RIALTO_ROLE !== 'worker' || workerPaths.has(path);
   server.on('request', app.get(FrontDoor).front(express, isOpen));
-  app.get(SocketDoor).guard(server, isOpen);
-  // Node looks for slow requests this often only, by default each half minute (abuse case 34).
-  Object.assign(server, { connectionsCheckingInterval: 3_000 });
-  server.headersTimeout = 10_000;
-  server.requestTimeout = 30_000;
-  server.keepAliveTimeout = 65_000;
-  server.maxRequestsPerSocket = 10_000;
-  server.maxConnections = 10_000;
+  const sockets = app.get(SocketDoor);
+  sockets.guard(server, front.order, isOpen);
+  front.takesUpgrade = (request) => sockets.takes(request);
   return server;
 }
 

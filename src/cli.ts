@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import './v8-flags.js';
+import './check-node.js';
 import 'reflect-metadata';
 import { explain, note } from './cli/io.js';
 import { createProgram } from './cli/program.js';

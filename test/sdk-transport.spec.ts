@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { Deadline } from '../src/a2a-client/deadline.js';
 import type { Endpoint } from '../src/a2a-client/endpoint-choice.js';
 import { SdkTransport, type SdkHop, type SdkLimits } from '../src/a2a-client/transports/sdk.transport.js';
@@ -127,6 +129,23 @@ describe('gRPC', () => {
     const error = await failure(transport().send(at(`https://${agent.address}`), params));
     expect(error.code).toBe('remote_transport');
     expect(agent.executor.received).toHaveLength(1);
+  });
+
+  it.each(['grpc_proxy', 'https_proxy', 'http_proxy'])('X3.6 dials through no proxy that %s names', async (name) => {
+    const asked: string[] = [];
+    const proxy = createServer((socket) =>
+      socket.on('data', (bytes) => asked.push(bytes.toString()) && socket.destroy()),
+    );
+    await once(proxy.listen(0, '127.0.0.1'), 'listening');
+    process.env[name] = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    try {
+      const agent = closing(await startSdkGrpcAgent());
+      expect(await transport().send(at(agent.address), params)).toHaveProperty('task');
+      expect(asked).toEqual([]);
+    } finally {
+      delete process.env[name];
+      proxy.close();
+    }
   });
 
   it('has the deadline and the errors of the others', async () => {

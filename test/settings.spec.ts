@@ -9,7 +9,7 @@ const folder = mkdtempSync(join(tmpdir(), 'rialto-settings-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const goodSecret = 'kq3-Vt9fB2mZ7xR5wN8pL4sD6gH1jC0yQe';
-const goodKey = Buffer.alloc(32, 7).toString('base64');
+const goodKey = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64');
 type Env = Record<string, string | undefined>;
 
 const development = (env: Env = {}): Env => ({ NODE_ENV: 'development', RIALTO_DATA_DIR: folder, ...env });
@@ -63,7 +63,12 @@ describe('settings', () => {
       RIALTO_A2A_PROFILE: '1.0.1',
       RIALTO_DEV_ANONYMOUS: false,
     });
-    expect(loadSettings(production())).toMatchObject({ production: true, HOST: '0.0.0.0', RIALTO_OUTBOUND_ALLOW: '' });
+    expect(loadSettings(production())).toMatchObject({
+      production: true,
+      HOST: '0.0.0.0',
+      RIALTO_OUTBOUND_ALLOW: '',
+      RIALTO_CARD_CHANGES: 'approve',
+    });
   });
 
   it('reports all problems at once, one line each, and each names its setting', () => {

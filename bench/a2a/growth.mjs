@@ -5,20 +5,29 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { startEmbeddedPostgres } from '../../dist/src/platform/database/embedded-postgres.js';
-import { load, show, spread } from '../lib/load.mjs';
+import { load, warmUp } from '../lib/load.mjs';
 import { json, startRialto } from '../lib/processes.mjs';
+import { drift, of, printHeader, printTable, settings, show, spread } from '../lib/report.mjs';
 
 const [least, ...sizes] = (process.env.SIZES ?? '10000,100000,1000000').split(',').map(Number);
-const rounds = Number(process.env.ROUNDS ?? 5);
-const seconds = Number(process.env.SECONDS_PER_SHOT ?? 3);
+const { rounds, seconds, warmUpSeconds } = settings({ seconds: 3 });
 
+await printHeader('bench/a2a/growth', { rounds, of: `${seconds} s` });
 const houses = [];
 try {
   for (const name of ['small', 'grown']) houses.push(await openHouse(name));
   const [small, grown] = houses;
   await fill(small, least);
-  await report(grown, least);
-  for (const size of sizes) await report(grown, size, small);
+  const rows = [await measure(grown, least)];
+  for (const size of sizes) rows.push(await measure(grown, size, small));
+  const to = `to ${least} tasks`;
+  printTable(
+    [
+      ...['tasks', 'send req/s', to, 'last to first shot', 'get req/s', to, 'last to first shot'],
+      ...['list ms: first page', 'page 21'],
+    ],
+    rows,
+  );
 } finally {
   for (const { stop } of houses) await stop();
 }
@@ -41,7 +50,8 @@ async function openHouse(name) {
     await postgres.stop();
     rmSync(dataDir, { recursive: true, force: true });
   };
-  return { client, url, headers: { authorization: `Bearer ${rialto.token}` }, ask, id: result.task.id, stop };
+  const headers = { authorization: `Bearer ${rialto.token}` };
+  return { name, client, url, pid: rialto.pid, headers, ask, id: result.task.id, stop };
 }
 
 function request(method, params) {
@@ -52,23 +62,28 @@ function message() {
   return { message: { messageId: `m${Math.random()}`, role: 'ROLE_USER', parts: [{ text: 'x'.repeat(500) }] } };
 }
 
-async function report(house, size, reference) {
+/** A row of the table: a gateway at a size, and its rates as ratios to those of the reference. */
+async function measure(house, size, reference) {
   await fill(house, size);
   const paths = {
     send: () => request('SendMessage', message()),
     get: ({ id }) => request('GetTask', { id }),
   };
-  const lines = [];
+  const cells = [];
   for (const [path, body] of Object.entries(paths)) {
-    const shoot = async (at, time = seconds) =>
-      (await load(at.url, { headers: at.headers, body: () => body(at), seconds: time })).rps;
-    const [rates, ratios] = [[], []];
-    for (const at of [house, reference]) if (at) await shoot(at, 2);
+    const shoot = ({ url, pid, headers, id }, forSeconds) =>
+      load(
+        { url, pid, headers, body: () => body({ id }), expect: (text) => text.includes('TASK_STATE_COMPLETED') },
+        { connections: 50, seconds: forSeconds },
+      );
+    const [shots, ratios] = [[], []];
+    for (const at of [house, reference])
+      if (at) await warmUp(`${path}, ${at.name}, ${size} tasks`, () => shoot(at, warmUpSeconds));
     for (let round = 0; round < rounds; round++) {
-      rates.push(await shoot(house));
-      if (reference) ratios.push(rates.at(-1) / (await shoot(reference)));
+      shots.push(await shoot(house, seconds));
+      if (reference) ratios.push(shots.at(-1).rps / (await shoot(reference, seconds)).rps);
     }
-    lines.push(`${path} req/s ${show(spread(rates), 0)}${reference ? `, to ${least} ${show(spread(ratios))}` : ''}`);
+    cells.push(of(shots, 'rps', 0), reference ? show(spread(ratios)) : '', drift(shots));
   }
   const first = await timed(() => house.ask('ListTasks', { pageSize: 50 }));
   let pageToken = '';
@@ -77,7 +92,7 @@ async function report(house, size, reference) {
     pageToken = result.nextPageToken;
   }
   const deep = await timed(() => house.ask('ListTasks', { pageSize: 50, pageToken }));
-  console.log(`${size} tasks\n  ${lines.join('\n  ')}\n  list ms: first page ${show(first)}, page 21 ${show(deep)}`);
+  return [String(size), ...cells, show(first), show(deep)];
 }
 
 async function timed(work) {

@@ -1,12 +1,18 @@
 // Many readers of one task that says nothing: what each costs in memory, and how long one event takes to reach them all.
 import { connect } from 'node:net';
 import { readFileSync } from 'node:fs';
-import { json, startRialto } from '../lib/processes.mjs';
+import { json, startRialto, until } from '../lib/processes.mjs';
+import { printHeader, printTable } from '../lib/report.mjs';
 
 const count = Number(process.env.STREAMS ?? 2_000);
 const perPrincipal = 50;
 const perOrg = 200;
 
+await printHeader('bench/a2a/idle-streams', {
+  rounds: 1,
+  of: `${count} streams`,
+  databaseUrl: process.env.DATABASE_URL,
+});
 const rialto = await startRialto();
 const rss = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${rialto.pid}/status`, 'utf8'))[1]);
 const sockets = [];
@@ -41,10 +47,10 @@ try {
       json(url, { token: tokens[0], body: { jsonrpc: '2.0', id: 1, method: 'CancelTask', params: { id } } }),
     ),
   );
-  while (reached < sockets.length && performance.now() - at < 10_000)
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  console.log(
-    `${sockets.length} idle streams: ${perStream} KiB each (resident); one event of their task reached ${reached} in ${(lastAt - at).toFixed(0)} ms`,
+  await until(`${sockets.length} streams reached`, () => reached >= sockets.length);
+  printTable(
+    ['idle streams', 'KiB each (resident)', 'one event reaches all in ms'],
+    [[String(sockets.length), perStream, (lastAt - at).toFixed(0)]],
   );
 } finally {
   for (const socket of sockets) socket.destroy();

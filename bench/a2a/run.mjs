@@ -1,19 +1,23 @@
 // What a published agent costs against the official SDK's server with the same agent: in its memory, and in its PostgreSQL store.
-// One run, in turn, same load; every task and event of the gateway is committed with synchronous_commit=on.
+// One run, in turn, same load; every task and event of the gateway is committed with synchronous_commit=on. The path `async` is an
+// asynchronous send and the GetTask requests of its client until the task is completed: a client has one open task at a time.
 import { execFileSync } from 'node:child_process';
-import { load, show, spread } from '../lib/load.mjs';
-import { cpuMicros, json, root, start, startRialto } from '../lib/processes.mjs';
+import { join } from 'node:path';
+import { load, warmUp } from '../lib/load.mjs';
+import { json, root, start, startRialto } from '../lib/processes.mjs';
+import { drift, of, printHeader, printServers, printTable, settings, show, spread } from '../lib/report.mjs';
 import { startPostgres } from '../lib/services.mjs';
 
-const rounds = Number(process.env.ROUNDS ?? 5);
-const seconds = Number(process.env.SECONDS_PER_SHOT ?? 4);
+const { rounds, seconds, warmUpSeconds } = settings();
 const only = process.env.ONLY?.split(',');
 const ready = /ready (\S+)/;
 const words = 'x'.repeat(500);
 
+await printHeader('bench/a2a/run', { rounds, of: `${seconds} s` });
 const postgres = await startPostgres();
 const sdkDatabase = await postgres.database('sdk');
-execFileSync('npx', ['a2a-db', 'upgrade', '--url', sdkDatabase], { cwd: root, stdio: 'ignore' });
+const migrate = join(root, 'node_modules', '.bin', 'a2a-db');
+execFileSync(process.execPath, [migrate, 'upgrade', '--url', sdkDatabase], { cwd: root, stdio: 'ignore' });
 const rialto = await startRialto({ DATABASE_URL: await postgres.database('gateway') });
 const memory = await start('bench/a2a/sdk-server.mjs', { ready });
 const stored = await start('bench/a2a/sdk-server.mjs', { ready, args: [sdkDatabase] });
@@ -27,14 +31,14 @@ try {
   };
   await json(`${rialto.url}/api/a2a/published`, { token: rialto.token, body: published });
   const servers = {
-    rialto: {
+    Rialto: {
       url: `${rialto.url}/a2a/agents/echo`,
       card: `${rialto.url}/a2a/agents/echo/.well-known/agent-card.json`,
       pid: rialto.pid,
       headers: { authorization: `Bearer ${rialto.token}` },
     },
-    'sdk memory': server(memory),
-    'sdk postgres': server(stored),
+    'SDK, memory': server(memory),
+    'SDK, PostgreSQL': server(stored),
   };
   let n = 0;
   const request = (method, params) => JSON.stringify({ jsonrpc: '2.0', id: ++n, method, params });
@@ -51,21 +55,39 @@ try {
     stream: { body: () => request('SendStreamingMessage', { message: message() }), expect: completed },
     async: {
       body: () => request('SendMessage', { message: message(), configuration: { returnImmediately: true } }),
-      expect: (text) => text.includes('"result"'),
+      expect: completed,
+      follow: (text) => {
+        const { result } = JSON.parse(text);
+        const task = result?.task ?? result;
+        const isOpen = /SUBMITTED|WORKING/.test(task?.status.state);
+        return isOpen ? request('GetTask', { id: task.id }) : undefined;
+      },
     },
   };
+  const summary = [];
   for (const [path, what] of Object.entries(paths)) {
     if (only && !only.includes(path)) continue;
     const shots = { 50: {}, 1: {} };
-    for (const server of Object.values(servers)) await shoot(server, what, 50, 2);
+    for (const [name, server] of Object.entries(servers))
+      await warmUp(`${name}, ${path}`, () => shoot(server, what, { connections: 50, seconds: warmUpSeconds }));
     for (let round = 0; round < rounds; round++) {
-      for (const connections of path === 'stream' || path === 'send' ? [50, 1] : [50]) {
-        for (const [name, server] of Object.entries(servers))
-          (shots[connections][name] ??= []).push(await shoot(server, what, connections, seconds));
-      }
+      for (const [name, server] of Object.entries(servers))
+        (shots[50][name] ??= []).push(await shoot(server, what, { connections: 50, seconds }));
+      if (path === 'stream' || path === 'send')
+        (shots[1].Rialto ??= []).push(await shoot(servers.Rialto, what, { connections: 1, seconds }));
     }
-    report(path, shots);
+    console.log(`\n${path}, 50 connections`);
+    printServers(shots[50]);
+    summary.push([path, ...summarise(shots)]);
   }
+  console.log('\nall paths');
+  printTable(
+    [
+      ...['path', 'to SDK, memory', 'to SDK, PostgreSQL', 'gateway req/s', 'p50 ms', 'p99 ms', 'CPU µs'],
+      ...['last to first shot', '1 connection: p50 ms', 'first bytes ms'],
+    ],
+    summary,
+  );
 } finally {
   await Promise.all([rialto.stop(), memory.stop(), stored.stop()]);
   await postgres.stop();
@@ -85,31 +107,15 @@ async function post({ url, headers }, body) {
   return response.json();
 }
 
-async function shoot(server, { at = 'url', body, ...what }, connections, duration) {
-  const before = cpuMicros(server.pid);
-  const shot = await load(server[at], {
-    ...what,
-    headers: at === 'card' ? {} : server.headers,
-    body: body && (() => body(server)),
-    connections,
-    seconds: duration,
-  });
-  if (shot.wrong > 0) throw new Error(`${server.url}: ${shot.wrong} wrong answers`);
-  return { ...shot, cpu: (cpuMicros(server.pid) - before) / (shot.rps * duration) };
+function shoot(server, { at = 'url', body, ...what }, shot) {
+  const headers = at === 'card' ? {} : server.headers;
+  return load({ ...what, url: server[at], pid: server.pid, headers, body: body && (() => body(server)) }, shot);
 }
 
-function report(path, shots) {
-  const [ours, ...peers] = Object.keys(shots[50]);
-  const ratio = (peer) => spread(shots[50][ours].map((shot, index) => shot.rps / shots[50][peer][index].rps));
-  console.log(
-    `\n${path}, 50 connections: ${rounds} rounds of ${seconds} s, Node ${process.version}; median (least to most)`,
-  );
-  for (const peer of peers) console.log(`  throughput to ${peer.padEnd(13)} ${show(ratio(peer))}`);
-  for (const name of [ours, ...peers]) {
-    const of = (connections, field) => show(spread(shots[connections][name].map((shot) => shot[field])), 2);
-    const alone = shots[1][name] ? `   1 connection: p50 ms ${of(1, 'p50')}, first bytes ${of(1, 'first50')}` : '';
-    console.log(
-      `  ${name.padEnd(13)} req/s ${show(spread(shots[50][name].map((shot) => shot.rps)), 0).padEnd(24)} p50 ms ${of(50, 'p50').padEnd(22)} p99 ${of(50, 'p99').padEnd(24)} CPU us ${show(spread(shots[50][name].map((shot) => shot.cpu)), 0)}${alone}`,
-    );
-  }
+function summarise({ 50: { Rialto: ours, ...peers }, 1: { Rialto: alone } }) {
+  return [
+    ...Object.values(peers).map((theirs) => show(spread(ours.map(({ rps }, index) => rps / theirs[index].rps)))),
+    ...[of(ours, 'rps', 0), of(ours, 'p50', 1), of(ours, 'p99', 1), of(ours, 'cpu', 0), drift(ours)],
+    ...['p50', 'first50'].map((field) => (alone ? of(alone, field, 2) : '')),
+  ];
 }

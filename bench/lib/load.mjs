@@ -1,35 +1,46 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'undici';
+import { cpuMicros } from './processes.mjs';
+
+/** How long a client waits before it asks for a task that is not completed, in ms; twice as long before each further time. */
+const pollMs = 20;
 
 /**
- * Sends the same request over a number of keep-alive connections for some seconds.
- * Returns requests per second, latency percentiles in ms (`first50`: until the first bytes of the body) and how many answers were
- * not as expected. Works on undici's lowest level, for it shares its cores with the server that it measures.
+ * One shot: sends the same request over a number of keep-alive connections for some seconds. With `follow`, which makes the next
+ * body from an answer, a request ends when `follow` returns undefined. Returns requests per second, latency percentiles in ms
+ * (`first50`: until the first bytes of the body) and the processor time of process `pid` per request in µs. Throws an error with
+ * the first answer that is not as expected. Works on undici's lowest level, because it shares its cores with the measured server.
  */
 export async function load(
-  url,
-  { method = 'POST', headers = {}, body, connections = 50, seconds = 4, expect = () => true },
+  { url, pid, method = 'POST', headers = {}, body, expect, follow },
+  { connections, seconds },
 ) {
   const { origin, pathname, search } = new URL(url);
   const sent = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers };
-  const request = () => ({
-    path: pathname + search,
-    method,
-    headers: sent,
-    body: method === 'GET' ? undefined : typeof body === 'function' ? body() : body,
-  });
+  const ask = (client, text) => exchange(client, { path: pathname + search, method, headers: sent, body: text });
   const latencies = [];
   const firsts = [];
   let wrong = 0;
+  let firstWrong;
   let running = true;
+  const cpuBefore = cpuMicros(pid);
   const started = performance.now();
   const worker = async () => {
     const client = new Client(origin);
     while (running) {
       const at = performance.now();
-      const { status, text, firstAt } = await exchange(client, request());
+      let { status, text, firstAt } = await ask(client, body?.());
+      let pause = pollMs;
+      for (let next; status === 200 && (next = follow?.(text)); pause *= 2) {
+        await sleep(pause);
+        ({ status, text } = await ask(client, next));
+      }
       latencies.push(performance.now() - at);
       if (firstAt !== undefined) firsts.push(firstAt - at);
-      if (status !== 200 || !expect(text)) wrong++;
+      if (status !== 200 || !expect(text)) {
+        wrong++;
+        firstWrong ??= `${status} ${text.slice(0, 500)}`;
+      }
     }
     await client.close();
   };
@@ -37,6 +48,8 @@ export async function load(
   setTimeout(() => (running = false), seconds * 1_000);
   await Promise.all(workers);
   const elapsed = (performance.now() - started) / 1_000;
+  const cpu = (cpuMicros(pid) - cpuBefore) / latencies.length;
+  if (wrong > 0) throw new Error(`${url}: ${wrong} of ${latencies.length} answers are wrong; the first: ${firstWrong}`);
   const at = (list, share) => list[Math.min(list.length - 1, Math.floor(list.length * share))];
   for (const list of [latencies, firsts]) list.sort((a, b) => a - b);
   return {
@@ -44,8 +57,26 @@ export async function load(
     p50: at(latencies, 0.5),
     p99: at(latencies, 0.99),
     first50: at(firsts, 0.5),
-    wrong,
+    cpu,
   };
+}
+
+/**
+ * Repeats a shot at a server until its cost has settled: two times in a row no more than 3 % below the best shot before. The cost
+ * of a request is the processor time of the server, or its share of the elapsed time where that is not known. Prints the way.
+ */
+export async function warmUp(name, shot) {
+  const most = Number(process.env.WARM_UP_SHOTS ?? 15);
+  const costs = [];
+  let best = Infinity;
+  for (let settled = 0; settled < 2 && costs.length < most;) {
+    const { cpu, rps } = await shot();
+    const cost = Number.isNaN(cpu) ? 1e6 / rps : cpu;
+    settled = cost < best * 0.97 ? 0 : settled + 1;
+    best = Math.min(best, cost);
+    costs.push(cost);
+  }
+  console.log(`warm-up of ${name}: ${costs.map((cost) => cost.toFixed(0)).join(', ')} µs a request`);
 }
 
 /** One request on undici's lowest level: `{ status, text, firstAt }`. */
@@ -63,14 +94,4 @@ export function exchange(client, request) {
       onResponseError: (_, error) => reject(error),
     });
   });
-}
-
-/** Median with least and greatest of a list of numbers. */
-export function spread(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  return { median: sorted[Math.floor(sorted.length / 2)], least: sorted[0], most: sorted.at(-1) };
-}
-
-export function show({ median, least, most }, digits = 2) {
-  return `${median.toFixed(digits)} (${least.toFixed(digits)} to ${most.toFixed(digits)})`;
 }

@@ -3,9 +3,13 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
+
+const children = new Set();
+process.once('exit', () => children.forEach((child) => child.kill('SIGTERM')));
 
 /** Starts a script and waits for a line of its output that matches; the match is returned with a way to stop it. */
 export function start(file, { args = [], env = {}, ready }) {
@@ -13,6 +17,8 @@ export function start(file, { args = [], env = {}, ready }) {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
+  children.add(child);
+  child.once('exit', () => children.delete(child));
   return new Promise((resolve, reject) => {
     let output = '';
     child.stdout.on('data', (chunk) => {
@@ -58,6 +64,20 @@ export async function startRialto(env = {}) {
   return { url, token: readFileSync(tokenFile, 'utf8').trim(), secret, pid: gateway.pid, stop: stopAll };
 }
 
+/** Starts a bare loop of BullMQ (bench/queue/bare.mjs); `shoot` makes a shot of it. */
+export async function startBare(database, queue, kind) {
+  const { match, pid, stop } = await start('bench/queue/bare.mjs', {
+    args: [database, queue, kind],
+    ready: /listening (\d+)/,
+  });
+  const shoot = async (shot) => {
+    const before = cpuMicros(pid);
+    const result = await json(`http://127.0.0.1:${match[1]}/?${new URLSearchParams(shot)}`, { method: 'GET' });
+    return { ...result, cpu: (cpuMicros(pid) - before) / result.count };
+  };
+  return { shoot, stop };
+}
+
 /** User and system time of a process so far, in microseconds (Linux). */
 export function cpuMicros(pid) {
   try {
@@ -66,6 +86,12 @@ export function cpuMicros(pid) {
   } catch {
     return NaN;
   }
+}
+
+/** Waits until `check` holds. Throws an error that names `what` after a minute. */
+export async function until(what, check, everyMs = 20) {
+  for (const startedAt = performance.now(); !(await check()); await sleep(everyMs))
+    if (performance.now() - startedAt > 60_000) throw new Error(`after a minute there are still not ${what}`);
 }
 
 export async function json(url, { method = 'POST', token, body } = {}) {

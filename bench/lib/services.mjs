@@ -27,8 +27,17 @@ export async function startPostgres() {
   };
 }
 
+/** The queues that can be measured here, of those that BACKENDS names; says so when there is no redis-server. */
+export async function startQueues() {
+  const wanted = (process.env.BACKENDS ?? 'redis,postgres').split(',');
+  const redis = wanted.includes('redis') ? await startRedis() : undefined;
+  if (wanted.includes('redis') && !redis)
+    console.log('there is no redis-server here: only the PostgreSQL queue is measured');
+  return { redis, backends: wanted.filter((name) => name === 'postgres' || redis) };
+}
+
 /** A Redis of its own that keeps nothing; undefined where there is no redis-server. */
-export async function startRedis() {
+async function startRedis() {
   const port = await freePort();
   const server = spawn(
     'redis-server',

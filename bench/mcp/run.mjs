@@ -1,21 +1,23 @@
 // What a tools/call costs through the gateway to an MCP server that is a program, against mcp-proxy and supergateway in front of the
-// same program and against the program itself, all in one run, in turn. Then the list of 1,000 tools. Figures are ratios with their spread.
+// same program and against the program itself, all in one run, in turn. Then the list of 1,000 tools. Figures are ratios with their spread. PROXIES=none leaves the two out, and their installation.
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
-import { load, show, spread } from '../lib/load.mjs';
+import { load, warmUp } from '../lib/load.mjs';
 import { cpuMicros, json, root, startRialto } from '../lib/processes.mjs';
+import { of, printHeader, printServers, printTable, settings, show, spread } from '../lib/report.mjs';
 
-const rounds = Number(process.env.ROUNDS ?? 5);
-const seconds = Number(process.env.SECONDS_PER_SHOT ?? 4);
+const { rounds, seconds, warmUpSeconds } = settings();
+const withProxies = process.env.PROXIES !== 'none';
 const program = join(root, 'bench', 'mcp', 'upstream.mjs');
 const cache = join(root, '.cache', 'bench-mcp');
 const packages = { 'mcp-proxy': '6.7.19', supergateway: '4.0.0' };
 
-install();
+await printHeader('bench/mcp', { rounds, of: `${seconds} s`, databaseUrl: process.env.DATABASE_URL });
+if (withProxies) install();
 const rialto = await startRialto({ RIALTO_STDIO_COMMANDS: 'any' });
 const proxies = [];
 const pipe = openPipe();
@@ -28,38 +30,37 @@ try {
   await register('bench', 1);
   const authorization = `Bearer ${rialto.token}`;
   const targets = {
-    rialto: await target(`${rialto.url}/mcp/servers/bench`, rialto.pid, { authorization }),
-    'mcp-proxy': await proxied('mcp-proxy/dist/bin/mcp-proxy.mjs', (port) => [
-      ...['--port', port, '--host', '127.0.0.1', '--server', 'stream', '--'],
-      ...[process.execPath, program],
-    ]),
-    supergateway: await proxied('supergateway/dist/index.js', (port) => [
-      ...['--stdio', `${process.execPath} ${program}`, '--outputTransport', 'streamableHttp', '--stateful'],
-      ...['--port', port, '--logLevel', 'none'],
-    ]),
+    Rialto: await target(`${rialto.url}/mcp/servers/bench`, rialto.pid, { authorization }),
+    ...(withProxies && {
+      'mcp-proxy': await proxied('mcp-proxy/dist/bin/mcp-proxy.mjs', (port) => [
+        ...['--port', port, '--host', '127.0.0.1', '--server', 'stream', '--'],
+        ...[process.execPath, program],
+      ]),
+      supergateway: await proxied('supergateway/dist/index.js', (port) => [
+        ...['--stdio', `${process.execPath} ${program}`, '--outputTransport', 'streamableHttp', '--stateful'],
+        ...['--port', port, '--logLevel', 'none'],
+      ]),
+    }),
   };
-  for (const one of Object.values(targets)) await load(one.url, { ...one, seconds: 2 });
+  const shooters = Object.entries(targets).map(([name, one]) => [name, (shot) => load(one, shot)]);
+  shooters.push(['direct', pipe.load]);
+  for (const [name, shoot] of shooters) await warmUp(name, () => shoot({ connections: 50, seconds: warmUpSeconds }));
 
   const shots = { 50: {}, 1: {} };
   for (let round = 0; round < rounds; round++)
-    for (const connections of [50, 1]) {
-      (shots[connections].direct ??= []).push(await pipe.load(connections, seconds));
-      for (const [name, one] of Object.entries(targets)) {
-        const before = cpuMicros(one.pid);
-        const result = await load(one.url, { ...one, connections, seconds });
-        const cpu = (cpuMicros(one.pid) - before) / (result.rps * seconds);
-        (shots[connections][name] ??= []).push({ ...result, cpu });
-        if (result.wrong > 0) throw new Error(`${name}: ${result.wrong} wrong answers`);
-      }
-    }
+    for (const connections of [50, 1])
+      for (const [name, shoot] of shooters)
+        (shots[connections][name] ??= []).push(await shoot({ connections, seconds }));
   report(shots);
 
   await register('many', 1_000);
   const many = await target(`${rialto.url}/mcp/servers/many`, rialto.pid, { authorization }, 'tools/list');
-  await load(many.url, { ...many, connections: 1, seconds: 1 });
-  const list = await load(many.url, { ...many, connections: 1, seconds });
-  if (list.wrong > 0) throw new Error(`${list.wrong} wrong lists`);
-  console.log(`\nlist of 1,000 tools, 1 connection: p50 ms ${list.p50.toFixed(2)}   p99 ms ${list.p99.toFixed(2)}`);
+  const listOnce = (forSeconds) => load(many, { connections: 1, seconds: forSeconds });
+  await warmUp('the list', () => listOnce(warmUpSeconds));
+  const lists = [];
+  for (let round = 0; round < rounds; round++) lists.push(await listOnce(seconds));
+  console.log('\nlist of 1,000 tools, 1 connection');
+  printTable(['p50 ms', 'p99 ms'], [[of(lists, 'p50', 2), of(lists, 'p99', 2)]]);
 } finally {
   pipe.close();
   for (const child of proxies) child.kill('SIGTERM');
@@ -119,7 +120,8 @@ function openPipe() {
   const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'inherit'] });
   const waiting = new Map();
   createInterface({ input: child.stdout }).on('line', (line) => {
-    const { id } = JSON.parse(line);
+    const { id, result } = JSON.parse(line);
+    if (!result?.content) throw new Error(`the program answered ${line}`);
     waiting.get(id)?.();
     waiting.delete(id);
   });
@@ -133,7 +135,8 @@ function openPipe() {
     });
   return {
     close: () => child.kill('SIGTERM'),
-    load: async (connections, forSeconds) => {
+    load: async ({ connections, seconds: forSeconds }) => {
+      const cpuBefore = cpuMicros(child.pid);
       const latencies = [];
       const began = performance.now();
       const worker = async () => {
@@ -146,7 +149,8 @@ function openPipe() {
       await Promise.all(Array.from({ length: connections }, worker));
       latencies.sort((a, b) => a - b);
       const at = (share) => latencies[Math.floor(latencies.length * share)];
-      return { rps: latencies.length / ((performance.now() - began) / 1_000), p50: at(0.5), p99: at(0.99) };
+      const cpu = (cpuMicros(child.pid) - cpuBefore) / latencies.length;
+      return { rps: latencies.length / ((performance.now() - began) / 1_000), p50: at(0.5), p99: at(0.99), cpu };
     },
   };
 }
@@ -160,21 +164,15 @@ async function freePort() {
 }
 
 function report(shots) {
-  const ratio = (connections, peer) =>
-    spread(shots[connections].rialto.map((shot, index) => shot.rps / shots[connections][peer][index].rps));
+  console.log('\n50 connections: tools/call to a program; the gateway with token, decision and durable audit');
+  printServers(shots[50]);
   const added = (name, field) =>
-    spread(shots[1][name].map((shot, index) => shot[field] - shots[1].direct[index][field]));
-  console.log(`bench/mcp: ${rounds} rounds of ${seconds} s, Node ${process.version}; median (least to most)\n`);
-  console.log('50 connections: tools/call to a program; the gateway with token, decision and durable audit');
-  for (const peer of ['mcp-proxy', 'supergateway', 'direct'])
-    console.log(`  throughput to ${peer.padEnd(12)} ${show(ratio(50, peer))}`);
-  for (const name of Object.keys(shots[50])) {
-    const of = (field) => show(spread(shots[50][name].map((shot) => shot[field] ?? NaN)), 1);
-    console.log(
-      `  ${name.padEnd(12)} req/s ${of('rps').padEnd(28)} p50 ms ${of('p50').padEnd(20)} p99 ms ${of('p99').padEnd(22)} CPU us ${of('cpu')}`,
-    );
-  }
-  console.log('\n1 connection: what is added to a call of the program itself');
-  for (const name of ['rialto', 'mcp-proxy', 'supergateway'])
-    console.log(`  ${name.padEnd(12)} p50 ms ${show(added(name, 'p50'))}   p99 ms ${show(added(name, 'p99'))}`);
+    show(spread(shots[1][name].map((shot, index) => shot[field] - shots[1].direct[index][field])));
+  console.log('\n1 connection: latency that is added to a call of the program itself');
+  printTable(
+    ['server', 'p50 ms', 'p99 ms'],
+    Object.keys(shots[1])
+      .filter((name) => name !== 'direct')
+      .map((name) => [name, added(name, 'p50'), added(name, 'p99')]),
+  );
 }

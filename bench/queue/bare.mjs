@@ -1,62 +1,73 @@
-// The floor, so many open at once; nothing is served, checked or told. `insert`: one prepared insert, then BullMQ add and a no-op
-// process. `task`: one prepared statement that keeps a task and its event, BullMQ add, and one in the process that ends both.
-// node bare.mjs <database> <redis or none> <insert or task> <seconds> <open>; prints the rate, or the times for an offered rate as
-// last argument.
+// The floor, so many open at once; nothing is served, checked or told. `none`: BullMQ add and a no-op process. `insert`: one prepared
+// insert before them. `task`: one prepared statement that keeps a task and its event, BullMQ add, and one in the process that ends both.
+// node bare.mjs <database> <redis or none> <none, insert or task>; prints where it listens. GET /?seconds=4&open=200 answers with the
+// rate of a shot, &offered=200 in place of `open` with the times at that many a second.
+import { createServer } from 'node:http';
 import { createPostgresBackend, createRedisBackend, Queue, setDefaultBackendFactory, Worker } from 'bullmq';
 import pg from 'pg';
 import { statements, tables } from './statements.mjs';
 
-const [database, redis, kind, seconds, most, offered] = process.argv.slice(2);
+const [database, redis, kind] = process.argv.slice(2);
 const pool = new pg.Pool({ connectionString: database, max: 10 });
 const queues = new pg.Pool({ connectionString: database, max: 8, options: '-c search_path=bullmq' });
 setDefaultBackendFactory(redis === 'none' ? createPostgresBackend : createRedisBackend);
 const connection = redis === 'none' ? queues : { url: redis, maxRetriesPerRequest: null };
 await pool.query(tables);
 const ends = kind === 'task';
-const queue = new Queue('bare', { connection });
+// Each process has a queue of its own.
+const name = `bare_${kind}`;
+const queue = new Queue(name, { connection });
 const waiting = new Map();
 const body = JSON.stringify({ text: 'x'.repeat(500) });
 const work = async ({ data: { id } }) => {
   if (ends) await pool.query({ ...statements.end, values: [id, body] });
   waiting.get(id)?.();
 };
-const worker = new Worker('bare', work, { connection, concurrency: 50 });
+const worker = new Worker(name, work, { connection, concurrency: 50 });
 await worker.waitUntilReady();
-let n = Date.now() * 1_000;
+// Far from the ids of a process that has started before.
+let n = Date.now() * 4_000;
 
 async function once() {
   const id = ++n;
   const at = performance.now();
   const done = new Promise((resolve) => waiting.set(id, resolve));
-  await pool.query({ ...(ends ? statements.open : statements.insert), values: [id, body] });
-  await queue.add('bare', { id }, { attempts: 1, removeOnComplete: true });
+  if (kind !== 'none') await pool.query({ ...(ends ? statements.open : statements.insert), values: [id, body] });
+  await queue.add(name, { id }, { attempts: 1, removeOnComplete: true });
   await done;
   waiting.delete(id);
   return performance.now() - at;
 }
 
-/** As warm as the server beside it, which has run for a while. */
-const warmMs = 2_000;
-const times = [];
-const startedAt = performance.now() + warmMs;
-const until = startedAt + Number(seconds) * 1_000;
-const keep = (ms) => performance.now() > startedAt && times.push(ms);
-if (offered) {
-  const all = [];
-  while (performance.now() < until) {
-    all.push(once().then(keep));
-    await new Promise((resolve) => setTimeout(resolve, 1_000 / Number(offered)));
+async function shot({ seconds, open, offered }) {
+  const times = [];
+  const startedAt = performance.now();
+  const until = startedAt + Number(seconds) * 1_000;
+  if (offered) {
+    const all = [];
+    while (performance.now() < until) {
+      all.push(once());
+      await new Promise((resolve) => setTimeout(resolve, 1_000 / Number(offered)));
+    }
+    times.push(...(await Promise.all(all)));
+  } else {
+    const loop = async () => {
+      while (performance.now() < until) times.push(await once());
+    };
+    await Promise.all(Array.from({ length: Number(open) }, loop));
   }
-  await Promise.all(all);
-} else {
-  const loop = async () => {
-    while (performance.now() < until) keep(await once());
-  };
-  await Promise.all(Array.from({ length: Number(most) }, loop));
+  const elapsed = (performance.now() - startedAt) / 1_000;
+  times.sort((a, b) => a - b);
+  const at = (share) => times[Math.floor((times.length - 1) * share)];
+  return { rps: times.length / elapsed, p50: at(0.5), p99: at(0.99), count: times.length };
 }
-times.sort((a, b) => a - b);
-const at = (share) => times[Math.floor((times.length - 1) * share)];
-console.log(JSON.stringify({ rate: times.length / Number(seconds), p50: at(0.5), p99: at(0.99) }));
-await worker.close(true);
-await queue.close();
-process.exit(0);
+
+const server = createServer((request, response) => {
+  const { searchParams } = new URL(request.url, 'http://localhost');
+  shot(Object.fromEntries(searchParams)).then(
+    (result) => response.end(JSON.stringify(result)),
+    (thrown) => response.writeHead(500).end(String(thrown)),
+  );
+});
+server.listen(0, '127.0.0.1', () => console.log(`listening ${server.address().port}`));
+process.on('SIGTERM', () => process.exit(0));

@@ -1,17 +1,14 @@
 // An asynchronous send from its request to its completed task, beside a server written by hand and bare loops of prepared statements and
 // BullMQ add and process: one run, in turn, on Redis and on PostgreSQL. BACKENDS=redis,postgres ROUNDS=5 SECONDS_PER_SHOT=4
-import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Client } from 'undici';
-import { exchange, show, spread } from '../lib/load.mjs';
-import { cpuMicros, json, root, start, startRialto } from '../lib/processes.mjs';
-import { startPostgres, startRedis } from '../lib/services.mjs';
+import { exchange, warmUp } from '../lib/load.mjs';
+import { cpuMicros, json, start, startBare, startRialto, until } from '../lib/processes.mjs';
+import { drift, of, printHeader, printTable, settings, show, spread } from '../lib/report.mjs';
+import { startPostgres, startQueues } from '../lib/services.mjs';
 
-const rounds = Number(process.env.ROUNDS ?? 5);
-const seconds = Number(process.env.SECONDS_PER_SHOT ?? 4);
-const backends = (process.env.BACKENDS ?? 'redis,postgres').split(',');
+const { rounds, seconds, warmUpSeconds } = settings();
 const open = 200;
 const offered = 200;
 const words = 'x'.repeat(500);
@@ -22,11 +19,11 @@ const endsOfTasks = {
 const endsByHand = { name: 'by-hand', text: 'select id from bare_events where id = any($1) and seq = 2' };
 
 const postgres = await startPostgres();
-const redis = backends.includes('redis') ? await startRedis() : undefined;
-if (backends.includes('redis') && !redis) console.log('no redis-server here: only the PostgreSQL queue is measured');
+const { redis, backends } = await startQueues();
+await printHeader('bench/queue', { rounds, of: `${seconds} s`, queues: backends });
 
 try {
-  for (const backend of backends.filter((name) => name === 'postgres' || redis)) await measure(backend);
+  for (const backend of backends) await measure(backend);
 } finally {
   redis?.stop();
   await postgres.stop();
@@ -43,42 +40,50 @@ async function measure(backend) {
   const pool = new pg.Pool({ connectionString: database, max: 2, options: '-c enable_seqscan=off' });
   const queue = backend === 'redis' ? redis.url : 'none';
   const byHand = await startByHand(database, queue);
+  const task = await startBare(database, queue, 'task');
+  const insert = await startBare(database, queue, 'insert');
   try {
     const published = { name: 'echo', description: 'x', executor: { kind: 'echo' }, a2a_enabled: true };
     await json(`${rialto.url}/api/a2a/published`, { token: rialto.token, body: published });
-    const bare = (kind, ...more) => {
-      const args = [join(root, 'bench/queue/bare.mjs'), database, queue, kind, String(seconds), String(open), ...more];
-      return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }));
+    const floods = {
+      Rialto: (forSeconds) => flood(rialto, pool, forSeconds),
+      'a server written by hand': (forSeconds) => flood(byHand, pool, forSeconds),
+      'a task and its end kept, no server': (forSeconds) => task.shoot({ seconds: forSeconds, open }),
+      'one insert, no server': (forSeconds) => insert.shoot({ seconds: forSeconds, open }),
     };
-    await flood(rialto, pool, 2);
-    await flood(byHand, pool, 2);
-    const shots = { ours: [], served: [], insert: [], task: [], oursAt: [], bareAt: [] };
+    for (const [name, shoot] of Object.entries(floods))
+      await warmUp(`${name}, queue on ${backend}`, () => shoot(warmUpSeconds));
+    const shots = {};
+    const drips = { Rialto: [], 'one insert, no server': [] };
     for (let round = 0; round < rounds; round++) {
-      shots.ours.push(await flood(rialto, pool, seconds));
-      shots.served.push(await flood(byHand, pool, seconds));
-      shots.insert.push(bare('insert'));
-      shots.task.push(bare('task'));
-      shots.oursAt.push(await drip(rialto, pool, seconds));
-      shots.bareAt.push(bare('insert', String(offered)));
+      for (const [name, shoot] of Object.entries(floods)) (shots[name] ??= []).push(await shoot(seconds));
+      drips.Rialto.push(await drip(rialto, pool, seconds));
+      drips['one insert, no server'].push(await insert.shoot({ seconds, offered }));
     }
-    const of = (list, field) => show(spread(list.map((shot) => shot[field])));
-    const to = (kind) => show(spread(shots.ours.map((shot, index) => shot.rate / shots[kind][index].rate)));
-    console.log(
-      `\nqueue on ${backend}: ${rounds} rounds of ${seconds} s, Node ${process.version}; median (least to most)`,
-    );
-    console.log(
-      `  ${open} open: completed to a server written by hand ${to('served')}, without a server to a task and its end kept ${to('task')}, to one insert ${to('insert')}`,
-    );
-    console.log(`    Rialto ${of(shots.ours, 'rate')} a second, ${of(shots.ours, 'cpu')} µs of CPU each`);
-    console.log(`    by hand ${of(shots.served, 'rate')} a second, ${of(shots.served, 'cpu')} µs of CPU each`);
-    console.log(`    task ${of(shots.task, 'rate')} a second    insert ${of(shots.insert, 'rate')} a second`);
-    console.log(`  ${offered} a second: Rialto p50 ms ${of(shots.oursAt, 'p50')} p99 ${of(shots.oursAt, 'p99')}`);
-    console.log(`               bare   p50 ms ${of(shots.bareAt, 'p50')} p99 ${of(shots.bareAt, 'p99')}`);
+    const { rows } = await pool.query(`select count(*)::int as count from a2a_tasks where status_state <> 'completed'`);
+    if (rows[0].count > 0) throw new Error(`${rows[0].count} tasks did not end as completed`);
+    report(backend, shots, drips);
   } finally {
     await pool.end();
-    await byHand.stop();
-    await rialto.stop();
+    await Promise.all([rialto, byHand, task, insert].map(({ stop }) => stop()));
   }
+}
+
+function report(backend, shots, drips) {
+  const ratioTo = (theirs) => show(spread(shots.Rialto.map((shot, index) => shot.rps / theirs[index].rps)));
+  console.log(`\n${open} open`);
+  printTable(
+    ['queue', 'server', 'gateway to it', 'completed a second', 'CPU µs each', 'last to first shot'],
+    Object.entries(shots).map(([name, list]) => [
+      ...[backend, name, name === 'Rialto' ? '' : ratioTo(list)],
+      ...[of(list, 'rps', 0), of(list, 'cpu', 0), drift(list)],
+    ]),
+  );
+  console.log(`\n${offered} a second`);
+  printTable(
+    ['queue', 'server', 'p50 ms', 'p99 ms'],
+    Object.entries(drips).map(([name, list]) => [backend, name, of(list, 'p50', 1), of(list, 'p99', 1)]),
+  );
 }
 
 async function startByHand(database, queue) {
@@ -137,15 +142,15 @@ async function flood(peer, pool, forSeconds) {
   sending = false;
   const endedAt = await counting;
   await Promise.all(senders.map(({ close }) => close()));
-  return { rate: sent / ((endedAt - startedAt) / 1_000), cpu: (cpuMicros(peer.pid) - cpuBefore) / sent };
+  return { rps: sent / ((endedAt - startedAt) / 1_000), cpu: (cpuMicros(peer.pid) - cpuBefore) / sent };
 }
 
 /** Times from request to completed task at an offered rate, by the clocks of one machine. */
 async function drip(rialto, pool, forSeconds) {
   const senders = Array.from({ length: 50 }, () => sender(rialto));
   const sent = [];
-  const until = performance.now() + forSeconds * 1_000;
-  while (performance.now() < until) {
+  const endAt = performance.now() + forSeconds * 1_000;
+  while (performance.now() < endAt) {
     const at = Date.now();
     sent.push(senders[sent.length % senders.length].send().then((id) => ({ id, at })));
     await sleep(1_000 / offered);
@@ -153,20 +158,18 @@ async function drip(rialto, pool, forSeconds) {
   const all = await Promise.all(sent);
   await Promise.all(senders.map(({ close }) => close()));
   const ids = all.map(({ id }) => id);
-  for (;;) {
+  const done = new Map();
+  await until(`${ids.length} tasks completed`, async () => {
     const { rows } = await pool.query(
       `select id, status_timestamp as at from a2a_tasks where id = any($1) and status_state = 'completed'`,
       [ids],
     );
-    if (rows.length < ids.length) {
-      await sleep(50);
-      continue;
-    }
-    const done = new Map(rows.map(({ id, at }) => [id, at.getTime()]));
-    const times = all.map(({ id, at }) => done.get(id) - at).sort((a, b) => a - b);
-    const at = (share) => times[Math.floor((times.length - 1) * share)];
-    return { p50: at(0.5), p99: at(0.99) };
-  }
+    for (const { id, at } of rows) done.set(id, at.getTime());
+    return done.size === ids.length;
+  });
+  const times = all.map(({ id, at }) => done.get(id) - at).sort((a, b) => a - b);
+  const at = (share) => times[Math.floor((times.length - 1) * share)];
+  return { p50: at(0.5), p99: at(0.99) };
 }
 
 function later() {

@@ -3,11 +3,11 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { show, spread } from '../lib/load.mjs';
 import { root } from '../lib/processes.mjs';
+import { of, printHeader, printTable, settings } from '../lib/report.mjs';
 
-const rounds = Number(process.env.ROUNDS ?? 7);
-const restMs = 5_000;
+const { rounds } = settings({ rounds: 7 });
+const restMs = Number(process.env.SECONDS_OF_REST ?? 5) * 1_000;
 
 function once(dataDir) {
   const started = performance.now();
@@ -36,12 +36,13 @@ function once(dataDir) {
   });
 }
 
+await printHeader('bench/start', { rounds, of: 'one start', databaseUrl: process.env.DATABASE_URL });
 const dataDir = mkdtempSync(join(tmpdir(), 'rialto-bench-'));
 const first = await once(dataDir);
 const later = [];
 for (let round = 0; round < rounds; round++) later.push(await once(dataDir));
 rmSync(dataDir, { recursive: true, force: true });
-console.log(`bench/start: Node ${process.version}; median (least to most) of ${rounds} starts`);
-console.log(`  first start, database made   ${first.seconds.toFixed(2)} s`);
-console.log(`  start to ready               ${show(spread(later.map(({ seconds }) => seconds)))} s`);
-console.log(`  memory at rest (Node)        ${show(spread(later.map(({ rss }) => rss)), 0)} MiB`);
+printTable(
+  ['first start, database made: s', 'start to ready: s', 'memory of the Node process at rest: MiB'],
+  [[first.seconds.toFixed(2), of(later, 'seconds', 2), of(later, 'rss', 0)]],
+);

@@ -1,25 +1,23 @@
 // Deliveries a second, queued, signed, posted and recorded, beside BullMQ's no-op add and process: one run, in turn, on Redis and on
-// PostgreSQL. BACKENDS=redis,postgres ROUNDS=5
-import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { show, spread } from '../lib/load.mjs';
-import { cpuMicros, json, root, start, startRialto } from '../lib/processes.mjs';
-import { startPostgres, startRedis } from '../lib/services.mjs';
+// PostgreSQL. BACKENDS=redis,postgres ROUNDS=5 TASKS=2000
+import { warmUp } from '../lib/load.mjs';
+import { cpuMicros, json, start, startBare, startRialto, until } from '../lib/processes.mjs';
+import { drift, of, printHeader, printTable, settings, show, spread } from '../lib/report.mjs';
+import { startPostgres, startQueues } from '../lib/services.mjs';
 
-const rounds = Number(process.env.ROUNDS ?? 5);
-const backends = (process.env.BACKENDS ?? 'redis,postgres').split(',');
-const tasks = 2_000;
+const { rounds, seconds, warmUpSeconds } = settings();
+const tasks = Number(process.env.TASKS ?? 2_000);
 /** Working, the artifact, completed. */
 const perShot = 3 * tasks;
 
 const postgres = await startPostgres();
-const redis = backends.includes('redis') ? await startRedis() : undefined;
+const { redis, backends } = await startQueues();
+await printHeader('bench/webhooks', { rounds, of: `${perShot} deliveries`, queues: backends });
 const receiver = await start('bench/webhooks/receiver.mjs', { ready: /ready (\S+)/ });
 const received = async () => Number(await (await fetch(receiver.match[1])).text());
 
 try {
-  for (const backend of backends.filter((name) => name === 'postgres' || redis)) await measure(backend);
+  for (const backend of backends) await measure(backend);
 } finally {
   await receiver.stop();
   redis?.stop();
@@ -36,28 +34,31 @@ async function measure(backend) {
     RIALTO_WEBHOOK_MAX_PER_ORG: '50',
   });
   const { url, token } = rialto;
+  const noop = await startBare(database, backend === 'redis' ? redis.url : 'none', 'none');
   try {
     const published = { name: 'echo', description: 'x', executor: { kind: 'echo' }, a2a_enabled: true };
     await json(`${url}/api/a2a/published`, { token, body: published });
     await json(`${url}/api/webhooks/secrets`, { token, body: {} });
     const before = await received();
     for (let count = 0; count < tasks; count += 50) await Promise.all(Array.from({ length: 50 }, () => send(rialto)));
-    while ((await received()) - before < perShot) await sleep(100);
-    const ours = [];
-    const bare = [];
+    await until(`${perShot} deliveries made`, async () => (await received()) - before >= perShot);
+    await warmUp(`Rialto, queue on ${backend}`, () => replay(rialto));
+    await warmUp(`no-op, queue on ${backend}`, () => noop.shoot({ seconds: warmUpSeconds, open: 200 }));
+    const shots = { Rialto: [], 'no-op': [] };
     for (let round = 0; round < rounds; round++) {
-      ours.push(await replay(rialto));
-      bare.push(noop(backend === 'redis' ? redis.url : 'none', database));
+      shots.Rialto.push(await replay(rialto));
+      shots['no-op'].push(await noop.shoot({ seconds, open: 200 }));
     }
-    const ratios = ours.map(({ rate }, index) => rate / bare[index]);
-    console.log(`\nwebhooks, queue on ${backend}: ${rounds} rounds of ${perShot} deliveries; median (least to most)`);
-    console.log(`  delivered to BullMQ's no-op add and process ${show(spread(ratios))}`);
-    const of = (field) => show(spread(ours.map((shot) => shot[field])), 0);
-    console.log(
-      `    Rialto ${of('rate')} a second, ${of('cpu')} µs of CPU each    no-op ${show(spread(bare), 0)} a second`,
+    const ratios = shots.Rialto.map(({ rps }, index) => rps / shots['no-op'][index].rps);
+    printTable(
+      ['queue', 'server', 'gateway to it', 'a second', 'CPU µs each', 'last to first shot'],
+      Object.entries(shots).map(([name, list]) => [
+        ...[backend, name, name === 'Rialto' ? '' : show(spread(ratios))],
+        ...[of(list, 'rps', 0), of(list, 'cpu', 0), drift(list)],
+      ]),
     );
   } finally {
-    await rialto.stop();
+    await Promise.all([rialto.stop(), noop.stop()]);
   }
 }
 
@@ -84,12 +85,7 @@ async function replay({ url, token, pid }) {
     cursor = page.nextCursor;
     if (!cursor) break;
   }
-  while ((await received()) - before < count) await sleep(10);
-  const rate = count / ((performance.now() - startedAt) / 1_000);
-  return { rate, cpu: (cpuMicros(pid) - cpuBefore) / count };
-}
-
-function noop(redisUrl, database) {
-  const args = [join(root, 'bench/webhooks/noop.mjs'), database, redisUrl];
-  return Number(execFileSync(process.execPath, args, { encoding: 'utf8' }));
+  await until(`${count} deliveries made`, async () => (await received()) - before >= count, 10);
+  const rps = count / ((performance.now() - startedAt) / 1_000);
+  return { rps, cpu: (cpuMicros(pid) - cpuBefore) / count };
 }

@@ -1,4 +1,5 @@
 import { RialtoError } from '../kernel/errors.js';
+import { trimEnd } from '../kernel/text.js';
 import { normaliseCard } from '../protocol/a2a/card.js';
 import { parseJson } from '../protocol/jsonrpc.js';
 import type { SafeFetch, SafeResponse } from '../platform/http/safe-fetch.js';
@@ -15,7 +16,7 @@ export function baseOf(text: string): string {
   if (!URL.canParse(text)) throw new RialtoError('url_not_allowed', { message: 'url is not a URL' });
   const { origin, pathname } = new URL(text);
   const card = wellKnown.find((path) => pathname.endsWith(path));
-  return `${origin}${(card ? pathname.slice(0, -card.length) : pathname).replace(/\/+$/, '')}`;
+  return `${origin}${trimEnd(card ? pathname.slice(0, -card.length) : pathname, '/')}`;
 }
 
 /**

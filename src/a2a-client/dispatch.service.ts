@@ -11,7 +11,6 @@ import { keptJson } from '../platform/secrets/kept-json.js';
 import { OrgService } from '../policy/auth/org.service.js';
 import { toolOutput } from '../protocol/a2a/bridge-call.js';
 import { canonicalName } from '../protocol/mcp/tool-names.js';
-import { compileToolSchema } from '../protocol/mcp/tool-schema.js';
 import { RegistryService } from '../registry/registry.service.js';
 import { RoutingService, type WorkWish } from '../registry/routing.service.js';
 import { A2AClientService } from './a2a-client.service.js';
@@ -45,8 +44,7 @@ export class DispatchService {
       return this.refuse(ctx, name, args, new RialtoError('not_found', { message }));
     }
     const verb = canonicalName(agent.row.slug, skillId);
-    const schema = compileToolSchema(skill.inputSchema);
-    const violations = schema.ok ? schema.validate(args) : [{ field: '', description: schema.reason }];
+    const violations = await this.routing.violations(ctx, skill, args);
     if (violations.length > 0) {
       const message = 'the arguments break the input schema';
       return this.refuse(ctx, verb, args, new RialtoError('invalid_params', { message, violations }), agent.row.slug);

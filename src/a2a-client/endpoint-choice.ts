@@ -1,4 +1,5 @@
 import { RialtoError } from '../kernel/errors.js';
+import { trimEnd } from '../kernel/text.js';
 import type { CardInterface, NormalisedCard } from '../protocol/a2a/card.js';
 
 /** One way to reach an agent: where, in which binding and version, with which routing key. */
@@ -57,5 +58,5 @@ export function isSameOrigin(one: string, other: string): boolean {
 
 function below(baseUrl: string, path: string): string {
   const url = new URL(baseUrl);
-  return `${url.origin}${url.pathname.replace(/\/+$/, '')}${path}`;
+  return `${url.origin}${trimEnd(url.pathname, '/')}${path}`;
 }

@@ -13,16 +13,22 @@ describe('a credential that an agent says back', () => {
     expect(told).toEqual({ remoteCode: -32_000, remoteMessage: 'no: [redacted]', remoteData: { got: ['[redacted]'] } });
   });
 
-  it.each(written)('is taken out of the last words of a task that failed, written as %s', (form) => {
+  it.each(written)('is taken out of what its tasks say, however they end, written as %s', (form) => {
     const message = (text: string) => ({ messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text }] });
-    const status = (text: string) => ({ state: 'TASK_STATE_FAILED' as const, message: message(text) });
-    const [said, clean] = [status(`no: ${form}`), status('no: [redacted]')];
-    const task = { id: 't', status: said };
-    expect(answerWithout(task, sent)).toEqual({ id: 't', status: clean });
-    expect(answerWithout({ task }, sent)).toEqual({ task: { id: 't', status: clean } });
-    expect(answerWithout({ statusUpdate: task }, sent)).toEqual({ statusUpdate: { id: 't', status: clean } });
-    const done = { ...task, status: { ...said, state: 'TASK_STATE_COMPLETED' as const } };
-    expect(answerWithout(done, sent)).toBe(done);
-    expect(answerWithout(task, undefined)).toBe(task);
+    for (const state of ['TASK_STATE_FAILED', 'TASK_STATE_COMPLETED']) {
+      const task = (text: string) => ({
+        id: 't',
+        status: { state, message: message(text) },
+        artifacts: [{ parts: [{ data: { [text]: [text] } }] }],
+      });
+      expect(answerWithout(task(`no: ${form}`), sent)).toEqual(task('no: [redacted]'));
+      expect(answerWithout({ task: task(form) }, sent)).toEqual({ task: task('[redacted]') });
+    }
+  });
+
+  it('leaves answers as they are that do not have it', () => {
+    const answer = { id: 't', artifacts: [{ parts: [{ text: 'fine' }] }] };
+    expect(answerWithout(answer, sent)).toBe(answer);
+    expect(answerWithout(answer, undefined)).toBe(answer);
   });
 });

@@ -12,6 +12,7 @@ import { GrpcDoor } from './grpc.door.js';
 import { JsonRpcDoor } from './json-rpc.door.js';
 import { Operations } from './operations.service.js';
 import { WakeDoor } from './wake.door.js';
+import { Replies } from './reply.js';
 import { RestDoor } from './rest.door.js';
 import { RunDoor } from './run.door.js';
 import { Visits } from './visit.service.js';
@@ -28,6 +29,7 @@ import { Visits } from './visit.service.js';
     GrpcDoor,
     GrpcServer,
     Operations,
+    Replies,
     Visits,
     AgentDispatch,
   ],

@@ -2,7 +2,8 @@ import { EventEmitter } from 'node:events';
 import type { ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
 import { requestIdOf } from '../platform/http/front-door.js';
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
-import { patienceMs, type HeldResponse } from '../platform/http/sse-streams.js';
+import { patienceMs } from '../platform/http/event-stream.js';
+import type { HeldResponse } from '../platform/http/sse-streams.js';
 import type { GrpcStatus } from '../protocol/a2a/errors.js';
 
 /** A call of a method that takes one message; its messages stay bytes. */
@@ -81,12 +82,14 @@ export class GrpcReply extends EventEmitter implements HeldResponse {
     if (this.writableEnded) return false;
     this.waiting = message.length;
     const taken = await new Promise<boolean>((resolve) => {
-      const late = setTimeout(() => resolve(false), patience);
       const settle = (alive: boolean): void => {
         clearTimeout(late);
+        this.off('close', onClose);
         resolve(alive);
       };
-      this.once('close', () => settle(false));
+      const onClose = (): void => settle(false);
+      const late = setTimeout(onClose, patience);
+      this.once('close', onClose);
       (this.call as ServerWritableStream<Buffer, Buffer>).write(message, () => settle(true));
     });
     if (!taken && !this.writableEnded) this.destroy();

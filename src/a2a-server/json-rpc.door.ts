@@ -4,7 +4,6 @@ import { newId } from '../kernel/ids.js';
 import type { Json } from '../kernel/json.js';
 import { readText, requireJson } from '../platform/http/body.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
-import { SseStreams } from '../platform/http/sse-streams.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { Dialect, OperationValues } from '../protocol/a2a/dialect.js';
 import { dialects } from '../protocol/a2a/dialects.js';
@@ -22,7 +21,7 @@ import {
 import { AgentDispatch } from './agent-dispatch.service.js';
 import { agentPath, exactPath } from './a2a-paths.js';
 import { Operations, type Asked } from './operations.service.js';
-import { sendJson, sendStream, setErrorHeaders } from './reply.js';
+import { Replies, sendJson, setErrorHeaders } from './reply.js';
 import { keyOf, versionHeader, Visits, type Arrival, type Visit } from './visit.service.js';
 
 /** What differs between the doors: codes for refused callers and failures, the status of what is no JSON-RPC (decisions D9). */
@@ -56,7 +55,7 @@ export class JsonRpcDoor {
     private readonly visits: Visits,
     private readonly dispatch: AgentDispatch,
     private readonly operations: Operations,
-    private readonly streams: SseStreams,
+    private readonly replies: Replies,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -152,11 +151,12 @@ export class JsonRpcDoor {
     const { response } = exchange;
     if (streaming.has(decoded.operation.name)) {
       const events = this.operations.stream(asked, decoded);
-      return sendStream(this.streams, asked.ctx, response, events, framing(exchange, dialect));
+      return this.replies.stream(asked.ctx, response, events, framing(exchange, dialect));
     }
     const value = await this.operations.run(asked, decoded);
     if (response.destroyed) return;
-    sendJson(response, 200, resultResponse(exchange.id, resultOf(dialect, decoded, value, asked.agent.name)));
+    const result = resultResponse(exchange.id, resultOf(dialect, decoded, value, asked.agent.name));
+    await this.replies.json(response, 200, result);
   }
 }
 

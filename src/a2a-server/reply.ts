@@ -1,7 +1,11 @@
+import { Injectable } from '@nestjs/common';
+import { AnswerBudget } from '../platform/http/answer-budget.js';
 import type { DoorResponse } from '../platform/http/http.types.js';
-import { sseHeaders, writePatiently, type SseStreams } from '../platform/http/sse-streams.js';
+import { EventStream } from '../platform/http/event-stream.js';
+import { SseStreams } from '../platform/http/sse-streams.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
+import { weightOf } from '../kernel/weight.js';
 import type { StreamedEvent } from '../tasks/task.service.js';
 
 /** A JSON document as the whole answer. */
@@ -25,7 +29,6 @@ export function setErrorHeaders(response: DoorResponse, status: number, error: R
   if (status === 401) response.setHeader('WWW-Authenticate', 'Bearer realm="rialto"');
   if (typeof retryAfter === 'number') response.setHeader('Retry-After', String(retryAfter));
   else if (status === 503) response.setHeader('Retry-After', '5');
-  if (status === 413) response.setHeader('Connection', 'close');
 }
 
 /** How one binding writes a frame of a stream. */
@@ -39,32 +42,54 @@ export interface Framing {
 /** How long a stream may have nothing to say before its reader learns that it is open. */
 const silenceMs = 1_000;
 
-/**
- * Answers with a stream. The first event is awaited before the headers for a moment, so that an error before it is a plain error
- * (it is thrown). A reader that is slow is waited for, one that is gone ends the source.
- */
-export async function sendStream(
-  streams: SseStreams,
-  ctx: CallContext,
-  response: DoorResponse,
-  events: AsyncGenerator<StreamedEvent, void>,
-  framing: Framing,
-): Promise<void> {
-  try {
-    streams.hold(ctx, response, { hint: true });
-    const opening = events.next();
-    if ((await Promise.race([opening, silence()])) === undefined) response.writeHead(200, sseHeaders).flushHeaders();
-    const first = await opening;
-    if (response.writableEnded || response.destroyed) return;
-    if (!response.headersSent) response.writeHead(200, sseHeaders);
-    if (!first.done && !(await writePatiently(response, frameOf(first.value, framing)))) return;
-    for await (const event of events) if (!(await writePatiently(response, frameOf(event, framing)))) return;
-  } catch (error) {
-    if (!response.headersSent) throw error;
-    await writePatiently(response, `event: error\ndata: ${JSON.stringify(framing.error(error))}\n\n`);
-  } finally {
-    await events.return();
-    if (response.headersSent) response.end();
+/** Answers that may be large: what they hold of the memory is bounded for each caller (X2.5). */
+@Injectable()
+export class Replies {
+  constructor(
+    private readonly streams: SseStreams,
+    private readonly budget: AnswerBudget,
+  ) {}
+
+  /** A result as the whole answer. Throws `rate_limited` and `unavailable` where too much is being written already. */
+  async json(response: DoorResponse, status: number, body: unknown, contentType?: string): Promise<void> {
+    await this.budget.admit(response, weightOf(body));
+    if (!response.destroyed) sendJson(response, status, body, contentType);
+  }
+
+  /**
+   * Answers with a stream. The first event is awaited before the headers for a moment, so that an error before it is a plain error
+   * (it is thrown). A reader that is slow is waited for, one that is gone ends the source.
+   */
+  async stream(
+    ctx: CallContext,
+    response: DoorResponse,
+    events: AsyncGenerator<StreamedEvent, void>,
+    framing: Framing,
+  ): Promise<void> {
+    const stream = new EventStream(response);
+    const send = async (event: StreamedEvent): Promise<boolean> => {
+      const release = await this.budget.part(response, weightOf(event.body), ctx);
+      return stream.send(frameOf(event, framing)).finally(release);
+    };
+    try {
+      this.streams.hold(ctx, stream, { hint: true });
+      const opening = events.next();
+      if ((await Promise.race([opening, silence()])) === undefined) {
+        stream.open();
+        stream.flushHeaders();
+      }
+      const first = await opening;
+      if (response.writableEnded || response.destroyed) return;
+      if (!response.headersSent) stream.open();
+      if (!first.done && !(await send(first.value))) return;
+      for await (const event of events) if (!(await send(event))) return;
+    } catch (error) {
+      if (!response.headersSent) throw error;
+      stream.write(`event: error\ndata: ${JSON.stringify(framing.error(error))}\n\n`);
+    } finally {
+      await events.return();
+      if (response.headersSent) stream.end();
+    }
   }
 }
 

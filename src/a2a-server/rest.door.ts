@@ -4,7 +4,6 @@ import { newId } from '../kernel/ids.js';
 import type { Json } from '../kernel/json.js';
 import { readText, requireJson } from '../platform/http/body.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
-import { SseStreams } from '../platform/http/sse-streams.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { OperationNamed, OperationValues } from '../protocol/a2a/dialect.js';
 import { httpError } from '../protocol/a2a/errors.js';
@@ -15,7 +14,7 @@ import { decodeRest, encodeRestEvent, encodeRestResult, matchRest, type RestMatc
 import { parseJson } from '../protocol/jsonrpc.js';
 import { splitAgentPath } from './a2a-paths.js';
 import { Operations } from './operations.service.js';
-import { sendJson, sendStream, setErrorHeaders } from './reply.js';
+import { Replies, sendJson, setErrorHeaders } from './reply.js';
 import { versionHeader, Visits } from './visit.service.js';
 
 const prefix = '/a2a/agents/';
@@ -35,7 +34,7 @@ export class RestDoor {
   constructor(
     private readonly visits: Visits,
     private readonly operations: Operations,
-    private readonly streams: SseStreams,
+    private readonly replies: Replies,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -90,7 +89,7 @@ export class RestDoor {
         event: (event: Parameters<typeof encodeRestEvent>[1]) => encodeRestEvent(version, event),
         error: (error: unknown) => httpError(error, this.errorOptions(request, version)).body,
       };
-      return sendStream(this.streams, asked.ctx, response, this.operations.stream(asked, decoded), framing);
+      return this.replies.stream(asked.ctx, response, this.operations.stream(asked, decoded), framing);
     }
     const value = await this.operations.run(asked, decoded);
     if (response.destroyed) return;
@@ -100,7 +99,7 @@ export class RestDoor {
       value as OperationValues[OperationName],
     );
     if (answer === undefined) return void response.writeHead(match.successStatus).end();
-    sendJson(response, match.successStatus, answer, typeOfAnswer(request));
+    await this.replies.json(response, match.successStatus, answer, typeOfAnswer(request));
   }
 
   /** No body is an empty one, whatever type is declared. */

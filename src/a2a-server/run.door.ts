@@ -2,9 +2,10 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { whenGone } from '../platform/http/caller-gone.js';
+import { EventStream } from '../platform/http/event-stream.js';
 import type { DoorRequest, DoorResponse, HotRoute } from '../platform/http/http.types.js';
 import { sendProblem } from '../platform/http/problem.js';
-import { sseHeaders, SseStreams, writePatiently } from '../platform/http/sse-streams.js';
+import { SseStreams } from '../platform/http/sse-streams.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { ContextService } from '../policy/auth/context.service.js';
 import { runEvent } from '../protocol/a2a/run-event.js';
@@ -12,7 +13,7 @@ import { runView, type RunWebhook } from '../protocol/a2a/run-view.js';
 import { TaskService, type StreamedEvent } from '../tasks/task.service.js';
 import { isEnded, taskView, type StoredTask } from '../tasks/task.types.js';
 import { WebhookService } from '../webhooks/webhook.service.js';
-import { sendJson } from './reply.js';
+import { Replies } from './reply.js';
 
 const shape = /^\/a2a\/tasks\/([^/]+)(\/cancel|\/events)?\/?$/;
 
@@ -26,6 +27,7 @@ export class RunDoor {
     private readonly tasks: TaskService,
     private readonly webhooks: WebhookService,
     private readonly streams: SseStreams,
+    private readonly replies: Replies,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -73,16 +75,16 @@ export class RunDoor {
 
   private async show(ctx: CallContext, response: DoorResponse, id: string): Promise<void> {
     const task = await this.tasks.get(ctx, undefined, id);
-    sendRun(response, task, await this.webhooks.ofRun(task.id));
+    await this.sendRun(response, task, await this.webhooks.ofRun(task.id));
   }
 
   /** What has ended stays as it ended, and that is no error here (RY-21). */
   private async cancel(ctx: CallContext, response: DoorResponse, id: string): Promise<void> {
     try {
-      sendRun(response, await this.tasks.cancel(ctx, undefined, id));
+      await this.sendRun(response, await this.tasks.cancel(ctx, undefined, id));
     } catch (error) {
       if (RialtoError.from(error).code !== 'task_not_cancelable') throw error;
-      sendRun(response, await this.tasks.get(ctx, undefined, id));
+      await this.sendRun(response, await this.tasks.get(ctx, undefined, id));
     }
   }
 
@@ -91,21 +93,22 @@ export class RunDoor {
     const after = Number.isInteger(last) && last > 0 ? last : 0;
     const task = await this.tasks.get(ctx, undefined, id);
     const events = this.tasks.subscribe(ctx, undefined, id, { after, signal: ctx.signal });
+    const stream = new EventStream(response);
     try {
-      this.streams.hold(ctx, response, { hint: true });
-      response.writeHead(200, sseHeaders);
-      for await (const event of events) if (!(await this.tell(ctx, response, task, event))) return;
-      response.end('event: end\ndata: {}\n\n');
+      this.streams.hold(ctx, stream, { hint: true });
+      stream.open();
+      for await (const event of events) if (!(await this.tell(ctx, stream, task, event))) return;
+      stream.end('event: end\ndata: {}\n\n');
     } finally {
       await events.return();
-      if (response.headersSent) response.end();
+      if (response.headersSent) stream.end();
     }
   }
 
   /** Only changes of state are told; what an artifact or an argument holds is nobody's but the task's (RY-09, RY-25). */
   private async tell(
     ctx: CallContext,
-    response: DoorResponse,
+    stream: EventStream,
     task: StoredTask,
     { seq = 0, body }: StreamedEvent,
   ): Promise<boolean> {
@@ -114,10 +117,10 @@ export class RunDoor {
     const isLast = isEnded({ state: status.state });
     const now = isLast ? await this.tasks.get(ctx, undefined, task.id) : task;
     const data = JSON.stringify(runEvent(taskView(now), status, seq, task.agentName));
-    return writePatiently(response, `id: ${seq}\ndata: ${data}\n\n`);
+    return stream.send(`id: ${seq}\ndata: ${data}\n\n`);
   }
-}
 
-function sendRun(response: DoorResponse, task: StoredTask, webhook?: RunWebhook): void {
-  sendJson(response, 200, runView(taskView(task), task.agentName, webhook));
+  private sendRun(response: DoorResponse, task: StoredTask, webhook?: RunWebhook): Promise<void> {
+    return this.replies.json(response, 200, runView(taskView(task), task.agentName, webhook));
+  }
 }

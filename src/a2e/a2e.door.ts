@@ -68,7 +68,6 @@ export class A2eDoor {
     } catch (thrown) {
       const error = RialtoError.from(thrown);
       if (response.headersSent || response.destroyed) return void response.destroy();
-      if (error.code === 'too_large') response.setHeader('Connection', 'close');
       sendProblem(request, response, error.code, error);
     }
   }

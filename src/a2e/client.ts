@@ -1,4 +1,5 @@
 import type { JsonObject } from '../kernel/json.js';
+import { trimEnd } from '../kernel/text.js';
 import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { httpOf } from '../platform/http/safe-socket.js';
@@ -267,6 +268,6 @@ function patient(options: RequestOptions): RequestOptions {
 
 /** A base, or the door itself. */
 function doorOf({ origin, pathname }: URL): string {
-  const base = pathname.replace(/\/+$/, '');
+  const base = trimEnd(pathname, '/');
   return `${origin}${base.endsWith('/a2e') ? base : `${base}/a2e`}`;
 }

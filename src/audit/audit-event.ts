@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { storableText, type JsonObject } from '../kernel/json.js';
 import { actions } from '../kernel/verbs.js';
 import type { Act, ActEnd } from '../kernel/verb-bus.js';
+import { redact } from '../platform/secrets/redact.js';
 
 /** One remembered act, as it is stored, hashed and shown: sizes and hashes of arguments, never their content. */
 export interface AuditEvent {
@@ -65,7 +66,7 @@ export function auditEventOf(act: Act, end: ActEnd): ActEvent {
     },
     outcome: end.outcome,
     durationMs: end.durationMs,
-    error: end.error && { code: end.error.code, message: storableText(end.error.message, 500) },
+    error: end.error && { code: end.error.code, message: storableText(redact(end.error.message) as string, 500) },
   };
 }
 

@@ -4,13 +4,14 @@ import { AuditController } from './audit.controller.js';
 import { AuditEventStore } from './audit-event.store.js';
 import { auditRecorder } from './audit.recorder.js';
 import { AuditRetention } from './audit.retention.js';
+import { AuditCheckpoints } from './audit-checkpoints.js';
 import { AuditSealer } from './audit.sealer.js';
 import { AuditService } from './audit.service.js';
 
 /** Room 4: an append-only, chained record of every act. */
 @Module({
   controllers: [AuditController],
-  providers: [AuditService, AuditEventStore, AuditSealer, AuditRetention],
+  providers: [AuditService, AuditEventStore, AuditCheckpoints, AuditSealer, AuditRetention],
   exports: [AuditService],
 })
 export class AuditModule implements OnModuleInit {

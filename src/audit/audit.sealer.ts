@@ -1,13 +1,12 @@
-import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type { PoolClient } from 'pg';
 import { systemClock } from '../kernel/clock.js';
 import type { OrgId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
-import { SigningKeys } from '../platform/secrets/signing-keys.js';
-import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { Metrics, mostCounted, type Waiting } from '../platform/telemetry/metrics.js';
-import { chainHash, checkpointBytes, genesisHash, type ChainState } from './chain.js';
+import { AuditCheckpoints } from './audit-checkpoints.js';
+import { chainHash, genesisHash, type ChainState } from './chain.js';
 
 const batch = 500;
 const checkpointEveryMs = 60_000;
@@ -31,9 +30,8 @@ export class AuditSealer implements Sweeper, OnModuleInit {
 
   constructor(
     private readonly pg: Pg,
-    private readonly keys: SigningKeys,
+    private readonly checkpoints: AuditCheckpoints,
     private readonly metrics: Metrics,
-    @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   onModuleInit(): void {
@@ -114,13 +112,6 @@ export class AuditSealer implements Sweeper, OnModuleInit {
     const now = systemClock.now();
     if (now - (this.checkpointed.get(org) ?? 0) < checkpointEveryMs) return;
     this.checkpointed.set(org, now);
-    const at = new Date(now).toISOString();
-    const { kid, signature } = await this.keys.sign(checkpointBytes(org, state, at));
-    await this.pg.rows(
-      'audit-checkpoint',
-      `insert into audit_checkpoints (org_id, sequence, hash, at, kid, signature) values ($1, $2, $3, $4, $5, $6) on conflict do nothing`,
-      [org, state.sequence, state.hash, at, kid, signature],
-    );
-    this.log.info({ orgId: org, ...state, at, kid, signature }, 'audit checkpoint');
+    await this.checkpoints.sign(org, state);
   }
 }

@@ -1,4 +1,4 @@
-import { environment, type EnvironmentName } from '../platform/config/env.schema.js';
+import { environment, secretSettings, type EnvironmentName } from '../platform/config/env.schema.js';
 import { loadSettings, type Settings } from '../platform/config/settings.js';
 import { print, table, type Env } from './io.js';
 
@@ -6,14 +6,17 @@ import { print, table, type Env } from './io.js';
 export interface EffectiveSetting {
   readonly name: string;
   readonly value: string;
-  readonly source: 'environment' | 'default' | 'data folder' | 'not set';
+  readonly source: 'environment' | 'file' | 'default' | 'data folder' | 'not set';
 }
 
+/** Of the others that are secret, the addresses, all but the password is shown. */
 const secrets: ReadonlySet<EnvironmentName> = new Set([
   'A2A_SECRET',
   'RIALTO_ENCRYPTION_KEY',
+  'RIALTO_ENCRYPTION_KEY_OTHER',
   'RIALTO_ADMIN_PASSWORD',
 ] as const);
+const mayBeFiles: ReadonlySet<string> = new Set(secretSettings);
 
 /** Prints every setting with its value and where that comes from. Throws SettingsError with all problems. */
 export function showConfig(env: Env, { json }: { json?: boolean }): void {
@@ -29,7 +32,8 @@ export function effectiveSettings(env: Env, settings: Settings): EffectiveSettin
     const alias = name === 'RIALTO_OUTBOUND_ALLOW' && env.AGENT_NATIVE_A2A_ALLOWED_ORIGINS !== undefined;
     const value = name === 'RIALTO_ENCRYPTION_KEY' ? 'held' : settings[name];
     const missing = value === undefined ? 'not set' : name === 'RIALTO_ENCRYPTION_KEY' ? 'data folder' : 'default';
-    const source = given || alias ? 'environment' : missing;
+    const isFile = mayBeFiles.has(name) && Boolean(env[`${name}_FILE`]);
+    const source = isFile ? 'file' : given || alias ? 'environment' : missing;
     return { name, value: secrets.has(name) ? hidden(value) : shown(value), source };
   });
 }
@@ -38,8 +42,12 @@ function hidden(value: unknown): string {
   return value === undefined ? '' : '(hidden)';
 }
 
-function shown(value: string | number | boolean | readonly string[] | undefined): string {
-  const text = typeof value === 'object' ? value.join(',') : String(value ?? '');
+function shown(value: Settings[Exclude<EnvironmentName, 'RIALTO_ENCRYPTION_KEY'>]): string {
+  const text = Array.isArray(value)
+    ? value.join(',')
+    : typeof value === 'object'
+      ? Object.values(value).join(':')
+      : String(value ?? '');
   return text
     .replace(/(:\/\/[^/@\s:]*):[^/@\s]*@/g, '$1:***@')
     .replace(/([?&](?:\w*password|token|key)=)[^&\s]*/gi, '$1***');

@@ -1,3 +1,4 @@
+import { trimEnd } from '../kernel/text.js';
 import { readEnvironment } from '../platform/config/env.schema.js';
 import { SettingsError } from '../platform/config/settings.js';
 import { CommandError, note, print, type Env } from './io.js';
@@ -154,5 +155,5 @@ export function gatewayUrl(env: Env, given?: string): string {
   const url = given ?? RIALTO_PUBLIC_URL ?? `http://${local.includes(':') ? `[${local}]` : local}:${PORT}`;
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol) || /[\s"'`$\\]/.test(url))
     throw new CommandError(`--url ${url}: give an http or https address`);
-  return url.replace(/\/+$/, '');
+  return trimEnd(url, '/');
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../kernel/clock.js';
 import { environment } from '../platform/config/env.schema.js';
+import { secretVariable } from '../platform/config/variable.js';
 import { checkDatabase, migrateDatabase, schemaState } from '../platform/database/migrate.js';
 import { CommandError, explain, note, type Env } from './io.js';
 
@@ -11,8 +12,11 @@ const pauseMs = 500;
  * the environment, so a migration job needs no other secret.
  */
 export function databaseUrl(env: Env): string {
-  const name = env.RIALTO_DATABASE_DIRECT_URL ? 'RIALTO_DATABASE_DIRECT_URL' : 'DATABASE_URL';
-  const given = env[name];
+  const problems: string[] = [];
+  const direct = secretVariable(env, 'RIALTO_DATABASE_DIRECT_URL', problems);
+  const given = direct || secretVariable(env, 'DATABASE_URL', problems);
+  const name = direct ? 'RIALTO_DATABASE_DIRECT_URL' : 'DATABASE_URL';
+  if (problems.length > 0) throw new CommandError(problems.join('\n'));
   if (!given) throw new CommandError('DATABASE_URL is not set; the embedded database is migrated by every start');
   const parsed = environment[name].schema.safeParse(given);
   if (!parsed.success) throw new CommandError(`${name} ${parsed.error.issues[0]?.message}`);

@@ -5,7 +5,7 @@ import { systemClock } from '../kernel/clock.js';
 import { loadSettings, type Settings } from '../platform/config/settings.js';
 import { checkDatabase, schemaState } from '../platform/database/migrate.js';
 import { prepareQueues } from '../platform/jobs/queue-backend.js';
-import { openOneSecret } from '../platform/secrets/sealed-check.js';
+import { checkKey } from '../platform/secrets/sealed-columns.js';
 import { Vault } from '../platform/secrets/vault.js';
 import { gatewayUrl } from './connect.js';
 import { openDatabase } from './database.js';
@@ -138,8 +138,10 @@ async function keyDetail(settings: Settings, url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    const table = await openOneSecret(client, new Vault(settings.encryptionKey));
-    return table ? `opens what is sealed in ${table}` : 'nothing is sealed yet';
+    const vault = new Vault(settings.encryptionKey, settings.otherEncryptionKey);
+    const { opened, refused } = await checkKey(client, vault);
+    if (refused) throw refused;
+    return opened[0] ? `opens what is sealed in ${opened[0]}` : 'nothing is sealed yet';
   } finally {
     await client.end();
   }

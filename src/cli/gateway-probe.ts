@@ -42,8 +42,14 @@ export class GatewayProbe {
     return `"${name}"`;
   }
 
-  /** The body of an answer of an API. Throws `Skipped` when the token may not ask. */
-  async api<Body>(method: string, path: string, token: string, body?: object): Promise<Body> {
+  /** The body of an answer of an API. Throws `Skipped` with `refusal` when the token may not ask. */
+  async api<Body>(
+    method: string,
+    path: string,
+    token: string,
+    body?: object,
+    refusal = 'the token is not that of an admin',
+  ): Promise<Body> {
     const { status, body: bytes } = await this.client.request({
       method,
       url: `${this.url}${path}`,
@@ -53,7 +59,7 @@ export class GatewayProbe {
       deadlineMs: 15_000,
     });
     const text = bytes.toString();
-    if (status === 403) throw new Skipped('the token is not that of an admin');
+    if (status === 403) throw new Skipped(refusal);
     if (status >= 300) throw new CommandError(`${method} ${path} answers ${status}: ${codeOf(text)}`);
     return (text === '' ? undefined : JSON.parse(text)) as Body;
   }

@@ -9,6 +9,8 @@ import { CommandError, Skipped } from './io.js';
 
 const taskMs = 15_000;
 const pollMs = 100;
+/** A production org permits no task until it has a first policy. */
+const deniedTask = 'the policies of the org do not permit a task; `rialto policy list` shows them';
 const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 /** Things done with a running gateway to see that they can be done. Nothing of them stays but a task that says where it is from. */
@@ -69,12 +71,8 @@ export class GatewayTrials {
     const message = { messageId: newId(), role: 'ROLE_USER', parts: [{ text: 'rialto doctor' }] };
     const params = { message, configuration: { returnImmediately: true }, metadata: { madeBy: 'rialto doctor' } };
     const begun = systemClock.elapsed();
-    const { result, error } = await this.ask<Reply>('POST', `/a2a/agents/${agent}`, {
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'SendMessage',
-      params,
-    });
+    const call = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params };
+    const { result, error } = await this.ask<Reply>('POST', `/a2a/agents/${agent}`, call, deniedTask);
     if (!result) throw new CommandError(`the task was refused: ${error?.message}`);
     for (; systemClock.elapsed() - begun < taskMs; await sleep(pollMs)) {
       const { state } = await this.ask<{ state: string }>('GET', `/api/a2a/tasks/${result.task.id}`);
@@ -84,8 +82,8 @@ export class GatewayTrials {
     throw new CommandError(`the task did not end in ${taskMs / 1_000} s: is a worker running?`);
   }
 
-  private ask<Body>(method: string, path: string, body?: object): Promise<Body> {
-    return this.gateway.api<Body>(method, path, this.token, body);
+  private ask<Body>(method: string, path: string, body?: object, refusal?: string): Promise<Body> {
+    return this.gateway.api<Body>(method, path, this.token, body, refusal);
   }
 }
 

@@ -5,15 +5,21 @@ import { asOperator } from './operator.js';
 export interface RotateOptions {
   readonly org?: string;
   readonly signing?: boolean;
+  readonly encryption?: boolean;
   readonly grace: string;
 }
 
-/** Makes a new secret for the tokens of an org and prints it, or a new key that signs cards and prints its id. */
-export async function rotateKeys(env: Env, { org, signing, grace }: RotateOptions): Promise<void> {
+/**
+ * Makes a new secret for the tokens of an org and prints it, or a new key that signs cards and prints its id, or seals what is stored with the
+ * encryption key of today.
+ */
+export async function rotateKeys(env: Env, { org, signing, encryption, grace }: RotateOptions): Promise<void> {
+  if ([org, signing, encryption].filter((one) => one !== undefined).length !== 1)
+    throw new CommandError('give one of --org, --signing and --encryption');
+  if (encryption) return rotateEncryption(env);
   const parsed = RotateSecret.safeParse({ graceSeconds: /^\d+$/.test(grace) ? Number(grace) : NaN });
   if (!parsed.success) throw new CommandError(`--grace ${grace}: give whole seconds, at most 604800`);
   const { graceSeconds } = parsed.data;
-  if (signing ? org !== undefined : org === undefined) throw new CommandError('give --org, or --signing, and not both');
   if (org === undefined) {
     print(await asOperator(env, (operator) => operator.rotateSigningKey(graceSeconds)));
     note(`cards are signed anew; the key before stays in the JWKS for ${graceSeconds} s more`);
@@ -21,4 +27,18 @@ export async function rotateKeys(env: Env, { org, signing, grace }: RotateOption
   }
   print(await asOperator(env, (operator) => operator.rotateSecret(org, graceSeconds)));
   note(`this secret is shown once; tokens under the one before are accepted for ${graceSeconds} s more`);
+}
+
+async function rotateEncryption(env: Env): Promise<void> {
+  const { resealed, unopened } = await asOperator(env, (operator, settings) => {
+    if (!settings.otherEncryptionKey)
+      throw new CommandError('RIALTO_ENCRYPTION_KEY_OTHER is not set: give the key from before beside the new one');
+    return operator.rotateEncryption();
+  });
+  print(`${resealed} secrets were sealed with RIALTO_ENCRYPTION_KEY`);
+  const left = Object.entries(unopened).map(([table, count]) => `${count} of ${table}`);
+  if (left.length > 0) throw new CommandError(`neither key opens ${left.join(', ')}; they stay as they are`);
+  note(
+    'nothing needs RIALTO_ENCRYPTION_KEY_OTHER any more, once no process runs that has it as its RIALTO_ENCRYPTION_KEY',
+  );
 }

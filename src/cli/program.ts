@@ -48,11 +48,12 @@ function addAccess(program: Command, env: Env): void {
     .action(async (options: TokenOptions) => (await import('./token.js')).token(env, options));
   program
     .command('keys')
-    .description('secrets of orgs, and the key that signs cards')
+    .description('secrets of orgs, the key that signs cards, and the key that seals secrets')
     .command('rotate')
     .description('make a new secret for the tokens of an org and print it once, or a new signing key')
     .option('--org <slug>', 'whose secret')
     .option('--signing', 'the key of the deployment that signs cards and checkpoints')
+    .option('--encryption', 'seal what is stored with RIALTO_ENCRYPTION_KEY instead of RIALTO_ENCRYPTION_KEY_OTHER')
     .option('--grace <seconds>', 'how long the one before is accepted', '3600')
     .action(async (options: RotateOptions) => (await import('./keys.js')).rotateKeys(env, options));
   const policy = program.command('policy').description('the way out when a policy locks its admins out');

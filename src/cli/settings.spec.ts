@@ -50,7 +50,7 @@ describe('config', () => {
     NODE_ENV: 'production',
     DATABASE_URL: 'postgres://rialto:hunter2@db/rialto?sslpassword=hunter3',
     A2A_SECRET: 'hunter4-hunter4-hunter4-hunter4-hunter4',
-    RIALTO_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+    RIALTO_ENCRYPTION_KEY: Buffer.from('0123456789abcdef0123456789abcdef').toString('base64'),
     RIALTO_ADMIN_PASSWORD: 'hunter5-hunter5',
     OTEL_EXPORTER_OTLP_ENDPOINT: 'https://me:hunter6@otel',
     PORT: '8080',

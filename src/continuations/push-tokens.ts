@@ -20,14 +20,15 @@ const idBytes = 16;
  */
 @Injectable()
 export class PushTokens {
-  private readonly key: Buffer;
+  /** The one that signs first. */
+  private readonly keys: readonly [Buffer, ...Buffer[]];
 
   constructor(
     vault: Vault,
     private readonly publicUrl: PublicUrl,
     @Inject(SETTINGS) private readonly settings: Pick<Settings, 'production'>,
   ) {
-    this.key = vault.derive('remote-push');
+    this.keys = vault.deriveAll('remote-push');
   }
 
   /** Where an agent may push; undefined for one that does not, and in production without a public address of https. */
@@ -50,12 +51,13 @@ export class PushTokens {
     // The last character has bits that mean nothing: one token has one spelling.
     if (bytes.toString('base64url') !== token) return undefined;
     const ids = bytes.subarray(0, 2 * idBytes);
-    if (!timingSafeEqual(bytes.subarray(2 * idBytes), this.macOf(ids))) return undefined;
+    const mac = bytes.subarray(2 * idBytes);
+    if (!this.keys.some((key) => timingSafeEqual(mac, this.macOf(ids, key)))) return undefined;
     return { taskId: uuidOf(ids.subarray(0, idBytes)), orgId: uuidOf(ids.subarray(idBytes)) };
   }
 
-  private macOf(ids: Buffer): Buffer {
-    return createHmac('sha256', this.key).update(ids).digest();
+  private macOf(ids: Buffer, key = this.keys[0]): Buffer {
+    return createHmac('sha256', key).update(ids).digest();
   }
 }
 

@@ -141,10 +141,10 @@ function argsOf({ agent, task }: Pick<TaskRun, 'agent' | 'task'>): JsonObject | 
   return isJsonObject(args) ? args : undefined;
 }
 
-/** The skill that the caller, or the choice of the agent, names if the remote has it, else the configured one, else its first. */
+/** The configured skill alone where there is one, else what the caller or the choice of the agent names if the remote has it, else its first. */
 function skillOf({ card }: RegisteredAgent, asked: Json | undefined, configured: string | undefined): string {
   const known = typeof asked === 'string' && card?.skills.some(({ id }) => id === asked) ? asked : undefined;
-  return known ?? configured ?? card?.skills[0]?.id ?? 'chat';
+  return configured ?? known ?? card?.skills[0]?.id ?? 'chat';
 }
 
 /** The line broke, or the remote is busy: the task there may well go on. */

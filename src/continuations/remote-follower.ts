@@ -91,6 +91,8 @@ export class RemoteFollower {
     const tap = this.tap(following);
     const ear = this.bell.listen(run.task.id);
     try {
+      // Before this ear there was none, and a push that is remembered is not told again.
+      isDue ||= following.remote.pushes && (await this.pushes.isOpen(run.task.id));
       for (; ; isDue = true) {
         if (isDue) yield* this.look(following, progress);
         if (mirror.isSettled || run.signal.aborted) return;

@@ -19,6 +19,12 @@ export class RemotePushStore {
     return rows.length > 0;
   }
 
+  /** True when a push was received since the last poll of the remote task. */
+  async isOpen(taskId: string): Promise<boolean> {
+    const rows = await this.pg.rows('remote-push-open', 'select from remote_pushes where task_id = $1', [taskId]);
+    return rows.length > 0;
+  }
+
   /** A look begins now: what came before it needs no other. */
   async forget(taskId: string): Promise<void> {
     await this.pg.rows('remote-push-forget', 'delete from remote_pushes where task_id = $1', [taskId]);

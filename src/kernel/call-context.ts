@@ -5,6 +5,11 @@ import type { Peer } from './peer.js';
 export const roles = ['viewer', 'member', 'admin'] as const;
 export type Role = (typeof roles)[number];
 
+/** The one that may do less. */
+export function lesserRole(one: Role, other: Role): Role {
+  return roles.indexOf(one) < roles.indexOf(other) ? one : other;
+}
+
 /** The tenant a call belongs to: the owner of the key that verified it. */
 export interface OrgRef {
   readonly id: OrgId;

@@ -68,7 +68,7 @@ export interface ErrorDetails {
   message?: string;
   /** What to do about it. */
   hint?: string;
-  violations?: Violation[];
+  violations?: readonly Violation[];
   /** Facts a program can use; part of the answer at every door. */
   data?: Record<string, unknown>;
   cause?: unknown;
@@ -78,7 +78,7 @@ export interface ErrorDetails {
 export class RialtoError extends Error {
   readonly code: ErrorCode;
   readonly hint?: string;
-  readonly violations?: Violation[];
+  readonly violations?: readonly Violation[];
   readonly data?: Record<string, unknown>;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {

@@ -1,3 +1,4 @@
+import { EventStream } from '../platform/http/event-stream.js';
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
 import { unreadAnswers } from './unread-answers.js';
 
@@ -22,7 +23,7 @@ export function acceptsStream(request: DoorRequest): boolean {
  * streams. The first word decides.
  */
 export class McpReply {
-  private streaming = false;
+  private stream?: EventStream;
 
   constructor(
     private readonly request: DoorRequest,
@@ -45,20 +46,17 @@ export class McpReply {
       !this.streams ||
       this.response.destroyed ||
       this.response.writableEnded ||
-      this.response.writableLength > maxUnread
+      (this.stream?.writableLength ?? 0) > maxUnread
     )
       return;
-    this.startStream();
-    this.frame(JSON.stringify(message));
+    this.opened().write(frameOf(JSON.stringify(message)));
   }
 
   /** Ends with the JSON text of a response or of a batch of responses. */
   end(text: string, status = 200): void {
     if (this.response.destroyed) return;
-    if (this.streaming || (status === 200 && !prefersJson(this.request))) {
-      this.startStream();
-      this.frame(text);
-      this.response.end();
+    if (this.stream || (status === 200 && !prefersJson(this.request))) {
+      this.opened().end(frameOf(text));
     } else {
       this.response
         .writeHead(status, {
@@ -76,13 +74,14 @@ export class McpReply {
     this.response.writeHead(202, { ...headers, 'Content-Length': 0 }).end();
   }
 
-  private startStream(): void {
-    if (this.streaming) return;
-    this.streaming = true;
-    this.response.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' });
+  private opened(): EventStream {
+    if (this.stream) return this.stream;
+    this.stream = new EventStream(this.response);
+    this.stream.open();
+    return this.stream;
   }
+}
 
-  private frame(data: string): void {
-    this.response.write(`event: message\ndata: ${data}\n\n`);
-  }
+function frameOf(data: string): string {
+  return `event: message\ndata: ${data}\n\n`;
 }

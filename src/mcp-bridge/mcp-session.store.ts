@@ -41,10 +41,12 @@ export class McpSessionStore {
 
   async open(ctx: CallContext, { protocolVersion, client, capabilities }: McpClientFacts): Promise<McpSession> {
     const id = newId();
+    // Rows that another insert deletes are skipped: waiting for them would hold a database connection.
     await this.pg.rows(
       'mcp-session-open',
-      `with room as (delete from mcp_sessions where id in (select id from mcp_sessions where org_id = $2 and principal = $3
-         order by last_seen_at desc offset ${mostOfOne - 1}))
+      `with room as (delete from mcp_sessions where id in (select id from mcp_sessions where id in (
+         select id from mcp_sessions where org_id = $2 and principal = $3 order by last_seen_at desc offset ${mostOfOne - 1})
+         for update skip locked))
        insert into mcp_sessions (id, org_id, principal, protocol_version, client, capabilities)
        values ($1, $2, $3, $4, $5, $6)`,
       [id, ctx.org.id, ownerOf(ctx), protocolVersion, storableText(client, 200), JSON.stringify(capabilities)],

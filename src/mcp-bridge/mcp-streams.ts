@@ -2,13 +2,14 @@ import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { isOf, type CallContext } from '../kernel/call-context.js';
 import type { JsonObject } from '../kernel/json.js';
-import { endStream, sseHeaders, SseStreams, writeBounded } from '../platform/http/sse-streams.js';
+import { EventStream } from '../platform/http/event-stream.js';
+import { endStream, SseStreams } from '../platform/http/sse-streams.js';
 import { ResourceWatches } from './resource-watches.js';
 
 interface Stream {
   readonly ctx: CallContext;
   readonly session: string;
-  readonly response: ServerResponse;
+  readonly response: EventStream;
 }
 
 /** The GET streams of sessions of the 2025 era: list changes go out on them. */
@@ -22,7 +23,8 @@ export class McpStreams {
   ) {}
 
   /** Opens the GET stream of a session. Throws `rate_limited` beyond the caps per principal, org and process. */
-  open(ctx: CallContext, session: string, response: ServerResponse): void {
+  open(ctx: CallContext, session: string, to: ServerResponse): void {
+    const response = new EventStream(to);
     this.standing.hold(ctx, response);
     if (response.destroyed) return;
     const stream = { ctx, session, response };
@@ -32,7 +34,7 @@ export class McpStreams {
       this.streams.delete(stream);
       leave();
     });
-    response.writeHead(200, sseHeaders);
+    response.open();
     response.write(': open\n\n');
   }
 
@@ -55,8 +57,7 @@ export class McpStreams {
   private send(message: { method: string; params?: JsonObject }, isMeant: (stream: Stream) => boolean): void {
     const frame = `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
     const meant = [...this.streams].filter((stream) => isMeant(stream) && !stream.response.destroyed);
-    for (const { response } of new Map(meant.map((stream) => [stream.session, stream])).values())
-      writeBounded(response, frame);
+    for (const { response } of new Map(meant.map((stream) => [stream.session, stream])).values()) response.write(frame);
   }
 
   endSession(session: string): void {

@@ -160,7 +160,6 @@ function refuse(request: DoorRequest, response: DoorResponse, error: RialtoError
   const status = problemStatus[error.code];
   if (status === 401) response.setHeader('WWW-Authenticate', challenge);
   if (typeof data.retryAfterSeconds === 'number') response.setHeader('Retry-After', String(data.retryAfterSeconds));
-  if (status === 413) response.setHeader('Connection', 'close');
   const code = errorCodes[error.code].public && status < 500 && status !== 400 ? -32_000 : mcpError(error).code;
   sendError(response, status, errorResponse(null, code, message, { ...data, requestId: request.requestId }));
 }

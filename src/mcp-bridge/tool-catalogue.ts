@@ -1,6 +1,6 @@
-import type { JsonObject } from '../kernel/json.js';
+import type { Json, JsonObject } from '../kernel/json.js';
 import { literalName, portableName } from '../protocol/mcp/tool-names.js';
-import { compileToolSchema, listedSchema, type CompiledSchema } from '../protocol/mcp/tool-schema.js';
+import { listedSchema } from '../protocol/mcp/tool-schema.js';
 import type { AgentSnapshot } from '../registry/registry.service.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 import type { ServerSnapshot } from '../upstreams/upstreams.service.js';
@@ -22,8 +22,8 @@ export interface SkillEntry extends Named {
   readonly kind: 'skill';
   readonly agent: RegisteredAgent;
   readonly skillId: string;
-  /** Compiled at the first call. */
-  readonly schema: () => CompiledSchema;
+  /** As its card has it. */
+  readonly inputSchema: Json | undefined;
 }
 
 /** A tool of an MCP server. */
@@ -92,14 +92,13 @@ function skillEntry(
       _meta: { [metaKey]: meta },
     });
   };
-  let compiled: CompiledSchema | undefined;
   return {
     kind: 'skill',
     agent,
     skillId,
     canonical,
     alias,
-    schema: () => (compiled ??= compileToolSchema(skill.inputSchema)),
+    inputSchema: skill.inputSchema,
     listed: { canonical: tool(canonical), portable: tool(alias) },
   };
 }

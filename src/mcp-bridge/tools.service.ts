@@ -68,7 +68,8 @@ export class ToolsService {
       return this.servers.call(ctx, entry, { name, args }, goesOnAfterMs);
     if (!entry)
       return this.verbs.around(invocation(ctx, name, undefined, args), () => Promise.reject(unknownTool(name)));
-    const violations = violationsOf(entry, args);
+    const found = this.catalogues.violations(ctx, entry, args);
+    const violations = found instanceof Promise ? await found : found;
     if (violations.length > 0) return { result: await this.refuseArguments(ctx, entry, { name, args }, violations) };
     const { agent, skillId, canonical } = entry;
     const call = this.client.invokeSkill(ctx, {
@@ -92,7 +93,7 @@ export class ToolsService {
     ctx: CallContext,
     entry: SkillEntry,
     { name, args }: ToolCall,
-    violations: Violation[],
+    violations: readonly Violation[],
   ): Promise<ToolResult> {
     const refused = new RialtoError('invalid_params', { message: 'the arguments break the input schema', violations });
     const legacyAlias = name === entry.canonical ? undefined : name;
@@ -110,12 +111,6 @@ export class ToolsService {
 function fill(page: PageFiller, entry: ToolEntry, mode: ListedNames, after: Position | undefined): boolean {
   const begun = after?.[0] === entry.canonical ? Number(after[1]) + 1 : 0;
   return textsOf(entry, mode).every((text, index) => index < begun || page.add(text, [entry.canonical, String(index)]));
-}
-
-function violationsOf(entry: SkillEntry, args: JsonObject): Violation[] {
-  const schema = entry.schema();
-  if (schema.ok) return schema.validate(args);
-  return [{ field: '', description: `the agent's input schema is refused: ${schema.reason}` }];
 }
 
 function invocation(ctx: CallContext, verb: string, entry: SkillEntry | undefined, args: JsonObject): VerbCall {

@@ -1,20 +1,30 @@
 import type { ServerResponse } from 'node:http';
+import { callerOf } from '../kernel/call-context.js';
+import type { DoorRequest } from '../platform/http/http.types.js';
 
 const unreadMs = 30_000;
 const maxUnread = 134_217_728;
+const maxOfPrincipal = 33_554_432;
+
+interface Unread {
+  readonly length: number;
+  readonly principal: string;
+}
 
 /**
- * Answers that their clients have not read yet: let go after 30 s, and the oldest at once when all together pass 128 MiB, so that
- * clients that never read cannot fill the process (abuse case: slow readers).
+ * Answers that their clients have not read yet: let go after 30 s, and the oldest at once when those of one principal pass 32 MiB or all
+ * together 128 MiB, so that clients that never read cannot fill the process (abuse case: slow readers).
  */
 export class UnreadAnswers {
-  private readonly lengths = new Map<ServerResponse, number>();
+  private readonly unread = new Map<ServerResponse, Unread>();
+  private readonly totals = new Map<string, number>();
   private total = 0;
 
-  /** `ms` after which an answer is let go; `max` bytes that may wait in all. */
+  /** `ms` after which an answer is let go; `max` bytes that may wait in all, and of one principal. */
   constructor(
     private readonly ms = unreadMs,
     private readonly max = maxUnread,
+    private readonly maxOfOne = maxOfPrincipal,
   ) {}
 
   /** For an answer that was written to its end; what the operating system took at once needs no watch. */
@@ -26,23 +36,40 @@ export class UnreadAnswers {
       clearTimeout(timer);
       this.forget(response);
     });
-    this.lengths.set(response, length);
-    this.total += length;
-    this.letOldestGo();
+    const principal = principalOf(response);
+    this.unread.set(response, { length, principal });
+    this.add(principal, length);
+    this.letOldestGo(principal);
   }
 
-  private letOldestGo(): void {
-    for (const response of this.lengths.keys()) {
-      if (this.total <= this.max) return;
+  private letOldestGo(principal: string): void {
+    for (const [response, one] of this.unread) {
+      const isTooMuch = this.total > this.max || (this.totals.get(principal) ?? 0) > this.maxOfOne;
+      if (!isTooMuch) return;
+      if (this.total <= this.max && one.principal !== principal) continue;
       this.forget(response);
       response.destroy();
     }
   }
 
   private forget(response: ServerResponse): void {
-    this.total -= this.lengths.get(response) ?? 0;
-    this.lengths.delete(response);
+    const known = this.unread.get(response);
+    if (!known) return;
+    this.unread.delete(response);
+    this.add(known.principal, -known.length);
   }
+
+  private add(principal: string, length: number): void {
+    this.total += length;
+    const total = (this.totals.get(principal) ?? 0) + length;
+    if (total > 0) this.totals.set(principal, total);
+    else this.totals.delete(principal);
+  }
+}
+
+function principalOf(response: ServerResponse): string {
+  const { ctx } = response.req as DoorRequest;
+  return ctx ? `${ctx.org.id} ${callerOf(ctx.principal)}` : '';
 }
 
 /** The one count of this process. */

@@ -7,6 +7,7 @@ import {
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleDestroy,
+  type Provider,
 } from '@nestjs/common';
 import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
@@ -25,6 +26,7 @@ import { RowWriter } from './database/row-writer.js';
 import { TxRunner } from './database/tx.js';
 import { parseAllowList } from './http/address.js';
 import { parseTrustProxy } from './http/client-address.js';
+import { AnswerBudget } from './http/answer-budget.js';
 import { Cursors } from './http/cursor.js';
 import { FrontDoor } from './http/front-door.js';
 import { PublicUrl } from './http/public-url.js';
@@ -33,12 +35,15 @@ import { SafeFetch } from './http/safe-fetch.js';
 import { SseStreams } from './http/sse-streams.js';
 import { JobsModule } from './jobs/jobs.module.js';
 import type { QueueBackend } from './jobs/queue-backend.js';
+import { SchemaChecks } from './schemas/schema-checks.service.js';
 import { LineageSeal } from './secrets/lineage.js';
+import { checkKey } from './secrets/sealed-columns.js';
 import { SigningKeys } from './secrets/signing-keys.js';
 import { Vault } from './secrets/vault.js';
 import { HealthController } from './telemetry/health.controller.js';
 import { HealthService } from './telemetry/health.service.js';
 import { LOGGER, type Logger } from './telemetry/logger.js';
+import { LoopWatch } from './telemetry/loop-watch.js';
 import { HttpWatch } from './telemetry/http-watch.js';
 import { Metrics } from './telemetry/metrics.js';
 import { Tracing } from './telemetry/tracing.js';
@@ -66,6 +71,8 @@ const exported = [
   Cursors,
   LineageSeal,
   SafeFetch,
+  AnswerBudget,
+  SchemaChecks,
   PublicUrl,
   FrontDoor,
   SocketDoor,
@@ -113,40 +120,14 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
         { provide: RowWriter, useFactory: (pg: Pg) => new RowWriter(pg.pool), inject: [Pg] },
         { provide: Notices, useFactory: (pg: Pg) => new Notices(pg.pool, infra.directUrl, log), inject: [Pg] },
         { provide: Presence, useFactory: () => new Presence(infra.directUrl, log) },
-        { provide: Vault, useFactory: () => new Vault(settings.encryptionKey) },
+        { provide: Vault, useFactory: () => new Vault(settings.encryptionKey, settings.otherEncryptionKey) },
         { provide: SigningKeys, useFactory: (pg: Pg, vault: Vault) => new SigningKeys(pg, vault), inject: [Pg, Vault] },
         { provide: Cursors, useFactory: (vault: Vault) => new Cursors(vault), inject: [Vault] },
         { provide: LineageSeal, useFactory: lineageSeal, inject: [Vault, SETTINGS] },
+        SchemaChecks,
+        AnswerBudget,
         { provide: PublicUrl, useFactory: () => new PublicUrl(settings) },
-        {
-          provide: SafeFetch,
-          useFactory: (metrics: Metrics) =>
-            new SafeFetch({
-              allow: parseAllowList(settings.RIALTO_OUTBOUND_ALLOW),
-              httpsOnly: settings.production,
-              unanswered: (to) => metrics.ambiguousSends.inc({ to }),
-            }),
-          inject: [Metrics],
-        },
-        {
-          provide: HttpWatch,
-          useFactory: (metrics: Metrics) => new HttpWatch(metrics, log, parseTrustProxy(settings.RIALTO_TRUST_PROXY)),
-          inject: [Metrics],
-        },
-        {
-          provide: FrontDoor,
-          useFactory: (watch: HttpWatch) =>
-            new FrontDoor(watch, (err, { requestId }) => log.error({ err, requestId }, 'a request failed')),
-          inject: [HttpWatch],
-        },
-        {
-          provide: SocketDoor,
-          useFactory: (watch: HttpWatch) =>
-            new SocketDoor(watch, settings.RIALTO_MAX_BODY_BYTES, (err, { requestId }) =>
-              log.error({ err, requestId }, 'a WebSocket could not be opened'),
-            ),
-          inject: [HttpWatch],
-        },
+        ...ways(settings, log),
         {
           provide: VerbBus,
           useFactory: (ledger: Ledger, watchers: EventEmitter2) => createBus(ledger, watchers, log),
@@ -157,7 +138,11 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
           useFactory: (writer: RowWriter, metrics: Metrics) => new Ledger(writer, metrics),
           inject: [RowWriter, Metrics],
         },
-        { provide: HealthService, useFactory: (pg: Pg) => createHealth(pg, infra), inject: [Pg] },
+        {
+          provide: HealthService,
+          useFactory: (pg: Pg, vault: Vault) => createHealth(pg, vault, infra),
+          inject: [Pg, Vault],
+        },
         { provide: Tracing, useFactory: () => Tracing.open(settings.OTEL_EXPORTER_OTLP_ENDPOINT) },
         { provide: Metrics, useFactory: () => new Metrics() },
         TxRunner,
@@ -206,6 +191,46 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
   }
 }
 
+/** The ways in and out, and who watches them. */
+function ways(settings: Settings, log: Logger): Provider[] {
+  return [
+    {
+      provide: SafeFetch,
+      useFactory: (metrics: Metrics) =>
+        new SafeFetch({
+          allow: parseAllowList(settings.RIALTO_OUTBOUND_ALLOW),
+          httpsOnly: settings.production,
+          unanswered: (to) => metrics.ambiguousSends.inc({ to }),
+        }),
+      inject: [Metrics],
+    },
+    {
+      provide: HttpWatch,
+      useFactory: (metrics: Metrics) => new HttpWatch(metrics, log, parseTrustProxy(settings.RIALTO_TRUST_PROXY)),
+      inject: [Metrics],
+    },
+    {
+      provide: FrontDoor,
+      useFactory: (watch: HttpWatch) =>
+        new FrontDoor(watch, (err, { requestId }) => log.error({ err, requestId }, 'a request failed')),
+      inject: [HttpWatch],
+    },
+    {
+      provide: SocketDoor,
+      useFactory: (watch: HttpWatch) =>
+        new SocketDoor(watch, settings.RIALTO_MAX_BODY_BYTES, (err, { requestId }) =>
+          log.error({ err, requestId }, 'a WebSocket could not be opened'),
+        ),
+      inject: [HttpWatch],
+    },
+    {
+      provide: LoopWatch,
+      useFactory: (http: HttpWatch, metrics: Metrics) => new LoopWatch(http, metrics, log),
+      inject: [HttpWatch, Metrics],
+    },
+  ];
+}
+
 function createBus(ledger: Ledger, watchers: EventEmitter2, log: Logger): VerbBus {
   const bus = new VerbBus({
     ledger,
@@ -220,7 +245,7 @@ function createBus(ledger: Ledger, watchers: EventEmitter2, log: Logger): VerbBu
   return bus;
 }
 
-function createHealth(pg: Pg, { settings, dataSource, queues }: Infrastructure): HealthService {
+function createHealth(pg: Pg, vault: Vault, { settings, dataSource, queues }: Infrastructure): HealthService {
   const health = new HealthService();
   health.add({ name: 'database', run: async () => (await pg.pool.query('select 1'), { status: 'ok' }) });
   let schemaIsCurrent = false;
@@ -245,6 +270,17 @@ function createHealth(pg: Pg, { settings, dataSource, queues }: Infrastructure):
           detail: `${queues.kind} does not answer; work goes on from the database`,
         }),
       ),
+  });
+  let keyOpens = false;
+  health.add({
+    name: 'encryption',
+    run: async () => {
+      if (keyOpens) return { status: 'ok' };
+      const { opened, refused } = await checkKey(pg.pool, vault);
+      if (refused && opened.length === 0) return { status: 'down', detail: refused.message };
+      keyOpens = true;
+      return { status: 'ok' };
+    },
   });
   const configured = !settings.production || settings.A2A_SECRET !== undefined || settings.legacyBearer !== undefined;
   health.add({

@@ -2,6 +2,7 @@ import type { Role } from '../kernel/call-context.js';
 import { actions, type Action } from '../kernel/verbs.js';
 import { builtinPolicies, developmentPolicy, reservedPrefix } from './builtin.js';
 import { CedarEngine } from './cedar.js';
+import { compilePolicies } from './policy-set.js';
 import { judge, parsePolicies, validatePolicyText } from './validate.js';
 
 const engine = new CedarEngine();
@@ -9,7 +10,7 @@ const permitAll = { name: 'all', text: 'permit(principal, action, resource);' };
 const all = Object.keys(actions) as Action[];
 
 function allowed(rows: { name: string; text: string }[], action: Action, role: Role, groups: string[] = []): boolean {
-  const decision = engine.decide(engine.compile(rows), {
+  const decision = engine.decide(compilePolicies(rows), {
     principal: { kind: 'user', id: 'bob', role, groups },
     action,
     resource: { type: actions[action].resource, id: 'x.y__z' },
@@ -50,7 +51,7 @@ it('only an admin writes to the administration, whatever the org permits', () =>
 
 it('a tool whose definition nobody approved is not called, whatever the org permits', () => {
   const asked = (quarantined: boolean) =>
-    engine.decide(engine.compile([permitAll]), {
+    engine.decide(compilePolicies([permitAll]), {
       principal: { kind: 'user', id: 'bob', role: 'admin', groups: [] },
       action: 'mcp_call',
       resource: { type: 'Tool', id: 'files__read' },
@@ -73,6 +74,6 @@ it('without any policy an admin administers and sees what there is, everyone of 
 it('the development policy permits everything but administration', () => {
   const permitted = all.filter((action) => allowed([developmentPolicy], action, 'member'));
   expect(permitted).toEqual(all.filter((action) => action !== 'admin_write'));
-  const { reads } = engine.compile([developmentPolicy]);
+  const { reads } = compilePolicies([developmentPolicy]);
   expect([reads.attributes, reads.tags]).toEqual([new Set(), new Set()]);
 });

@@ -1,7 +1,7 @@
 import { CedarEngine, type PolicyDecision } from './cedar.js';
 import { developmentPolicy } from './builtin.js';
 import type { PolicyCall } from './entities.js';
-import { maxPolicies, type PolicySet } from './policy-set.js';
+import { compilePolicies, maxPolicies, type PolicySet } from './policy-set.js';
 import { renderTemplate } from './templates.js';
 import type { Principal } from '../kernel/call-context.js';
 import type { JsonObject } from '../kernel/json.js';
@@ -23,7 +23,7 @@ const example = {
 
 const engine = new CedarEngine();
 const decide = (rows: { name: string; text: string }[], call: Partial<PolicyCall> = {}): PolicyDecision =>
-  engine.decide(engine.compile(rows), { ...deploy, ...call });
+  engine.decide(compilePolicies(rows), { ...deploy, ...call });
 
 describe('decisions', () => {
   it('RE-33 an empty policy set denies: no permit matched', () => {
@@ -173,7 +173,7 @@ describe('decisions', () => {
 
 describe('malformed text', () => {
   it('a lone surrogate is denied and never reaches Cedar, however often', () => {
-    const set = engine.compile([permitAll]);
+    const set = compilePolicies([permitAll]);
     for (let round = 0; round < 3_000; round++) {
       const call = { ...deploy, resource: { ...deploy.resource, id: `vercel_ops.\ud800${round}` } };
       expect(engine.decide(set, call).allowed).toBe(false);
@@ -233,6 +233,19 @@ describe('abuse 14: policies planted past validation deny and say so', () => {
     expect(decide(rows.slice(0, maxPolicies)).allowed).toBe(true);
   });
 
+  it('X2.3 a set that is too heavy to decide by, as one could be stored before there was a limit', () => {
+    const list = (seed: number) => Array.from({ length: 2_600 }, (_, index) => index * 7 + seed).join(',');
+    const rows = Array.from({ length: 499 }, (_, index) => ({
+      name: `p${index}`,
+      text: `forbid(principal, action, resource) when { [${list(index)}].contains(context.depth + 100000) };`,
+    }));
+    expect(decide([permitAll, ...rows])).toMatchObject({
+      allowed: false,
+      reason: expect.stringContaining('200000 words'),
+    });
+    expect(decide([permitAll, ...rows.slice(0, 3)]).allowed).toBe(true);
+  });
+
   it('denies only the acts a broken policy names, where that can be told', () => {
     const rows = [
       permitAll,
@@ -273,7 +286,7 @@ describe('abuse 15: sets do not mix', () => {
 
   it('a set that lost its place among the parsed ones is parsed again, never another one asked', () => {
     const small = new CedarEngine(2);
-    const orgs = ['a', 'b', 'c', 'd', 'e'].map((name) => [name, small.compile([openTo(name)])] as const);
+    const orgs = ['a', 'b', 'c', 'd', 'e'].map((name) => [name, compilePolicies([openTo(name)])] as const);
     for (let round = 0; round < 3; round++) {
       for (const [name, set] of orgs) {
         for (const id of ['a', 'b', 'c', 'd', 'e']) {
@@ -286,12 +299,12 @@ describe('abuse 15: sets do not mix', () => {
 
   it('release frees the id for the next set; the released set still decides as itself', () => {
     const own = new CedarEngine();
-    const first = own.compile([openTo('alice')]);
+    const first = compilePolicies([openTo('alice')]);
     expect(own.decide(first, deploy).allowed).toBe(true);
     own.release(first);
     own.release(first);
     expect(own.resident).toBe(0);
-    const second = own.compile([openTo('bob')]);
+    const second = compilePolicies([openTo('bob')]);
     expect(own.decide(second, deploy).allowed).toBe(false);
     expect(own.decide(first, deploy).allowed).toBe(true);
     expect(own.resident).toBe(2);
@@ -301,7 +314,7 @@ describe('abuse 15: sets do not mix', () => {
     const own = new CedarEngine(1);
     const rows = Array.from({ length: 300 }, (_, index) => openTo(`user${index}`));
     const cycle = (): void => {
-      const set: PolicySet = own.compile([openTo('alice')]);
+      const set: PolicySet = compilePolicies([openTo('alice')]);
       own.decide({ ...set, sources: Object.fromEntries(rows.map(({ text }, index) => [String(index), text])) }, deploy);
       own.release(set);
     };
@@ -313,10 +326,10 @@ describe('abuse 15: sets do not mix', () => {
   });
 
   it('equal texts have one version and two identities', () => {
-    const [one, two] = [engine.compile([permitAll]), engine.compile([permitAll])];
+    const [one, two] = [compilePolicies([permitAll]), compilePolicies([permitAll])];
     expect(one.version).toBe(two.version);
     expect(one.id).not.toBe(two.id);
-    expect(engine.compile([example]).version).not.toBe(one.version);
+    expect(compilePolicies([example]).version).not.toBe(one.version);
     expect(engine.decide(one, deploy).version).toBe(one.version);
   });
 });

@@ -1,12 +1,13 @@
 import { preparsePolicySet, statefulIsAuthorized, type AuthorizationAnswer } from '@cedar-policy/cedar-wasm/nodejs';
 import { storableText } from '../kernel/json.js';
+import { inTurns } from '../platform/jobs/in-turns.js';
 import type { Decision } from '../kernel/verb-bus.js';
 import { actions } from '../kernel/verbs.js';
 import type { PolicyText } from './builtin.js';
 import { cedarError, cedarLoss, guarded, isWellFormedDeep } from './cedar-guard.js';
 import { includes } from './context-reads.js';
 import { contextOf, entitiesOf, inputEntity, inputTags, principalUid, type PolicyCall } from './entities.js';
-import { compilePolicies, type PolicySet } from './policy-set.js';
+import { compiling, type PolicySet } from './policy-set.js';
 import { messageOf } from './validate.js';
 
 export interface PolicyDecision extends Decision {
@@ -47,8 +48,8 @@ export class CedarEngine {
   }
 
   /** Makes a set of the built-in guards and these rows; a broken row denies what it may be about instead of throwing. */
-  compile(rows: readonly PolicyText[]): PolicySet {
-    return compilePolicies(rows);
+  compile(rows: readonly PolicyText[]): Promise<PolicySet> {
+    return inTurns(compiling(rows));
   }
 
   /** Frees what Cedar keeps of a set; a decision on it afterwards parses it again. */

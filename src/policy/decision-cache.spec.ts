@@ -1,10 +1,9 @@
-import { CedarEngine } from './cedar.js';
+import { compilePolicies } from './policy-set.js';
 import { DecisionCache, decisionKey } from './decision-cache.js';
 import type { PolicyCall } from './entities.js';
 
-const engine = new CedarEngine();
 const setOf = (condition: string) =>
-  engine.compile([{ name: 'p', text: `permit(principal, action, resource) when { ${condition} };` }]);
+  compilePolicies([{ name: 'p', text: `permit(principal, action, resource) when { ${condition} };` }]);
 const call: PolicyCall = {
   principal: { kind: 'user', id: 'bob', role: 'member', groups: ['a', 'b'] },
   action: 'a2a_invoke',
@@ -42,7 +41,7 @@ describe('the key', () => {
     expect(decisionKey(blind, read('1'))).toBe(decisionKey(blind, read('2')));
     const other = { ...task, owner: { kind: 'user', id: 'eve' } } as const;
     expect(decisionKey(blind, { ...read('1'), task: other })).not.toBe(decisionKey(blind, read('1')));
-    const picky = engine.compile([{ name: 'p', text: 'forbid(principal, action, resource == Task::"1");' }]);
+    const picky = compilePolicies([{ name: 'p', text: 'forbid(principal, action, resource == Task::"1");' }]);
     expect(decisionKey(picky, read('1'))).not.toBe(decisionKey(picky, read('2')));
   });
 

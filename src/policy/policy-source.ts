@@ -5,8 +5,20 @@
  */
 const textLimits = { bytes: 16_384, policies: 20, nesting: 32, operators: 70 } as const;
 
+/** Words of one new text: strict validation takes up to 10 µs for each, in one piece. */
+export const maxWords = 4_100;
+
 /** A pattern takes time by its length times the length of the text (8 KiB at most), for each policy. */
 const likeLimits = { perPolicy: 10, length: 96, wildcards: 4 } as const;
+
+/** What a text costs those who judge and decide by it. */
+export interface Weight {
+  readonly bytes: number;
+  /** Words, numbers, strings and signs: compiling takes time by these. */
+  readonly words: number;
+  /** Characters of patterns that are tried at each place of an argument, not only at its beginning: each decision takes time by these. */
+  readonly patterns: number;
+}
 
 /** One policy of a text: its source and where it starts, in UTF-16 units. */
 export interface Statement {
@@ -21,11 +33,12 @@ export interface SourceProblem {
   readonly hint?: string;
 }
 
-export type SourceScan = { readonly statements: readonly Statement[] } | { readonly problem: SourceProblem };
+export type SourceScan =
+  { readonly statements: readonly Statement[]; readonly weight: Weight } | { readonly problem: SourceProblem };
 
 // A comment ends at CR or LF and a string cannot hold an escaped line end, as in Cedar's own lexer: what this pattern
 // takes for text, Cedar must take for text too, or brackets could hide from the count.
-const token = /\/\/[^\r\n]*|"[^"\\]*(?:\\[^\r\n][^"\\]*)*"|[A-Za-z_]\w*|&&|\|\||\s+|./gsu;
+const token = /\/\/[^\r\n]*|"[^"\\]*(?:\\[^\r\n][^"\\]*)*"|[A-Za-z_]\w*|\d+|&&|\|\||\s+|./gsu;
 const openers = new Set(['(', '[', '{']);
 const closers = new Set([')', ']', '}']);
 // What nests by repetition (the grammar takes one relation, `==`, `in`, `has` …, between brackets, and lists are flat), and
@@ -44,9 +57,13 @@ export function scanPolicies(text: string): SourceScan {
   if (refusal) return { problem: { message: refusal, at: 0 } };
   const statements: Statement[] = [];
   let open: Shape | undefined;
+  let words = 0;
+  let patterns = 0;
   for (const match of text.matchAll(token)) {
     const [part] = match;
     if (part.startsWith('//') || part.trim() === '') continue;
+    words++;
+    if (open?.last === 'like') patterns += searchLength(part);
     open ??= { start: match.index, dots: [0], operators: 0, likes: 0, last: '' };
     const problem = part === '"' ? 'a string is not closed' : grow(open, part);
     if (problem) return { problem: { message: problem, at: match.index } };
@@ -63,7 +80,7 @@ export function scanPolicies(text: string): SourceScan {
           hint: 'split it in several',
         },
       }
-    : { statements };
+    : { statements, weight: { bytes: Buffer.byteLength(text), words, patterns } };
 }
 
 interface Shape {
@@ -101,6 +118,13 @@ function nests(shape: Shape, part: string, last: string): boolean {
   if (part === '{') return last !== 'when' && last !== 'unless';
   if (part === '[') return last === '[' || last === ',';
   return operators.has(part) && (part !== '-' || /[\w"\])}]$/.test(last));
+}
+
+/** Length of a pattern that has anything behind a wildcard: without it, one look at the beginning of a text is enough. */
+function searchLength(pattern: string): number {
+  const plain = pattern.slice(1, -1).replaceAll(/\\./gs, '_');
+  const wildcard = plain.indexOf('*');
+  return wildcard === -1 || wildcard === plain.length - 1 ? 0 : plain.length;
 }
 
 function patternProblem(pattern: string): string | undefined {

@@ -23,6 +23,7 @@ import { OrgPurgeSweeper } from './auth/org-purge.sweeper.js';
 import { OrgDirectory } from './auth/org-directory.service.js';
 import { OrgService } from './auth/org.service.js';
 import { TokenRefusals } from './auth/token-refusals.js';
+import { ResealSweeper } from './auth/reseal.sweeper.js';
 import { RevocationSweeper } from './auth/revocation.sweeper.js';
 import { TokenVerifier } from './auth/token-verifier.js';
 import { OperatorGate } from './auth/operator-gate.service.js';
@@ -68,6 +69,7 @@ import { ToolLimits } from './tool-limits.service.js';
     CredentialStore,
     Bootstrap,
     DeclaredOrgs,
+    ResealSweeper,
     RevocationSweeper,
     OrgData,
     OrgDataStore,

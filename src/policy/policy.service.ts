@@ -9,6 +9,7 @@ import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Notices } from '../platform/bus/notices.js';
 import { isUniqueViolation } from '../platform/database/pg.js';
 import type { Tx } from '../platform/database/tx.js';
+import { inTurns } from '../platform/jobs/in-turns.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { CredentialStore } from './auth/credential.store.js';
 import { developmentPolicy, reservedPrefix, type PolicyText } from './builtin.js';
@@ -16,6 +17,7 @@ import { parseEntityLiteral } from './entity-literal.js';
 import { parentOf, type PolicyCall } from './entities.js';
 import { PolicyDecider, type FactsSource, type ToolFactsSource } from './policy-decider.js';
 import type { PolicyEntity } from './policy.entity.js';
+import { overweight, type PolicySet } from './policy-set.js';
 import { PolicyStore } from './policy.store.js';
 import type {
   PolicyVersionView,
@@ -26,7 +28,7 @@ import type {
   TestResult,
 } from './policy.types.js';
 import { renderTemplate } from './templates.js';
-import { validatePolicyText } from './validate.js';
+import { validatingPolicyText } from './validate.js';
 
 const maxPerOrg = 500;
 const kindOfType: Record<string, Principal['kind']> = {
@@ -132,9 +134,9 @@ export class PolicyService {
       const set =
         question.text === undefined
           ? await this.decider.setOf(ctx.org.id)
-          : this.decider.engine.compile([
+          : await this.compiled(ctx, [
               ...(await this.store.findAll(ctx.org.id)),
-              { name: 'tested', text: validText('tested', question.text) },
+              { name: 'tested', text: await validText('tested', question.text) },
             ]);
       const { allowed, policies, reason, version } = this.decider.ask(set, call);
       return { decision: allowed ? 'allow' : 'deny', policies: [...policies], reason, version };
@@ -180,7 +182,7 @@ export class PolicyService {
     for (const { name, text } of declared) {
       const row = rows.find((known) => known.name === name);
       if (row?.text === text) continue;
-      validText(name, text);
+      await validText(name, text);
       const now = new Date(systemClock.now());
       const base = row ?? { id: newId<PolicyId>(), orgId: org, createdAt: now, version: 0 };
       await this.write(
@@ -232,11 +234,11 @@ export class PolicyService {
 
   /** The text to store. Refuses one that would shut its own author out. */
   private async accept(ctx: CallContext, input: SavePolicy, replaced: PolicyEntity | undefined): Promise<string> {
-    const text = validText(input.name, input.text ?? rendered(input.template!));
+    const text = await validText(input.name, input.text ?? rendered(input.template!));
     const others = (await this.store.findAll(ctx.org.id)).filter(({ id }) => id !== replaced?.id);
     if (others.length >= maxPerOrg)
       throw new RialtoError('unprocessable', { message: `an org may have ${maxPerOrg} policies` });
-    const set = this.decider.engine.compile([...others, { name: input.name, text }]);
+    const set = await this.compiled(ctx, [...others, { name: input.name, text }]);
     const own = this.decider.engine.decide(set, adminCall(ctx));
     this.decider.engine.release(set);
     if (!own.allowed) {
@@ -246,6 +248,17 @@ export class PolicyService {
       });
     }
     return text;
+  }
+
+  /** Throws `unprocessable` for a set that is too heavy, unless it is lighter than the one that counts now. */
+  private async compiled(ctx: CallContext, rows: readonly PolicyText[]): Promise<PolicySet> {
+    const set = await this.decider.engine.compile(rows);
+    const excess = overweight(set, await this.decider.setOf(ctx.org.id));
+    if (excess !== undefined) {
+      const hint = 'take policies away, or name a group in place of its members';
+      throw new RialtoError('unprocessable', { message: excess, hint });
+    }
+    return set;
   }
 
   private async callOf(ctx: CallContext, question: TestPolicy): Promise<PolicyCall> {
@@ -294,10 +307,10 @@ function rendered(template: NonNullable<SavePolicy['template']>): string {
   return text.value;
 }
 
-function validText(name: string, text: string): string {
+async function validText(name: string, text: string): Promise<string> {
   const violations = name.startsWith(reservedPrefix)
     ? [{ field: 'name', description: `names must not begin with ${reservedPrefix}` }]
-    : validatePolicyText(name, text);
+    : await inTurns(validatingPolicyText(name, text));
   if (violations.length > 0) throw invalid(violations);
   return text;
 }

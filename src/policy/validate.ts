@@ -10,7 +10,8 @@ import type { Violation } from '../kernel/errors.js';
 import { reservedPrefix } from './builtin.js';
 import { cedarError, guarded } from './cedar-guard.js';
 import { cedarSchema } from './cedar-schema.js';
-import { positionAt, scanPolicies, type Statement } from './policy-source.js';
+import { atOnce } from '../platform/jobs/in-turns.js';
+import { maxWords, positionAt, scanPolicies, type Statement, type Weight } from './policy-source.js';
 
 /** What is wrong with a policy text, where (line and column from 1) and what to write instead. */
 export interface PolicyViolation extends Violation {
@@ -24,6 +25,15 @@ export interface ParsedPolicy extends Statement {
   readonly json: PolicyJson;
 }
 
+/** What a text holds. */
+export interface ParsedText {
+  readonly policies: readonly ParsedPolicy[];
+  readonly violations: readonly PolicyViolation[];
+  readonly weight: Weight;
+}
+
+export const nothing: ParsedText = { policies: [], violations: [], weight: { bytes: 0, words: 0, patterns: 0 } };
+
 /** Deeper expressions overflow Cedar's evaluator, which was seen to trap at 290 (calls) and 360 (anything else). */
 const maxDepth = 80;
 
@@ -32,11 +42,19 @@ const maxDepth = 80;
  * refuses, and policies that can never apply. Empty when it may be stored.
  */
 export function validatePolicyText(name: string, text: string): PolicyViolation[] {
+  return atOnce(validatingPolicyText(name, text));
+}
+
+/** The same in pieces. */
+export function* validatingPolicyText(name: string, text: string): Generator<void, PolicyViolation[]> {
   const badName = nameProblem(name);
-  const { policies, violations: unparsed } = parsePolicies(text);
+  const { policies, weight, violations: unparsed } = parsePolicies(text);
   const violations: PolicyViolation[] = [...(badName ? [{ field: 'name', description: badName }] : []), ...unparsed];
   if (unparsed.length > 0) return violations;
+  if (weight.words > maxWords)
+    return [...violations, at(text, 0, `more than ${maxWords} words`, 'split it in several, or use a group')];
   if (policies.length === 0) return [...violations, { field: 'text', description: 'the text contains no policy' }];
+  yield;
   const errors = judge(new Map(policies.map((policy, index) => [String(index), policy])));
   for (const [index, { start, text: source, json }] of policies.entries()) {
     const reserved = json.annotations?.id?.startsWith(reservedPrefix);
@@ -52,10 +70,10 @@ function nameProblem(name: string): string | undefined {
 }
 
 /** Parses a text into its policies, within the limits; the violations say why it cannot be parsed. */
-export function parsePolicies(text: string): { policies: ParsedPolicy[]; violations: PolicyViolation[] } {
+export function parsePolicies(text: string): ParsedText {
   const scan = scanPolicies(text);
   if ('problem' in scan) {
-    return { policies: [], violations: [at(text, scan.problem.at, scan.problem.message, scan.problem.hint)] };
+    return { ...nothing, violations: [at(text, scan.problem.at, scan.problem.message, scan.problem.hint)] };
   }
   const policies: ParsedPolicy[] = [];
   const violations: PolicyViolation[] = [];
@@ -69,7 +87,7 @@ export function parsePolicies(text: string): { policies: ParsedPolicy[]; violati
       );
     } else policies.push({ ...statement, json: answer.json });
   }
-  return { policies, violations };
+  return { policies, violations, weight: scan.weight };
 }
 
 /** Strict validation against the schema: per policy id the errors and, on request, the warnings that matter. */

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { RialtoError, type Violation } from '../kernel/errors.js';
+import { trimEnd } from '../kernel/text.js';
 import { contentHash, normaliseCard, type NormalisedCard } from '../protocol/a2a/card.js';
 import { containsUnstorable, parseJson } from '../protocol/jsonrpc.js';
 import { SafeFetch, type SafeResponse } from '../platform/http/safe-fetch.js';
@@ -35,7 +36,7 @@ export function baseUrlOf(text: string): string {
     (rest, known) => (rest.endsWith(known) ? rest.slice(0, -known.length) : rest),
     url.pathname,
   );
-  return `${url.origin}${path.replace(/\/+$/, '')}`;
+  return `${url.origin}${trimEnd(path, '/')}`;
 }
 
 /** Where the card of an address may lie, most likely first (RE-53). */

@@ -2,11 +2,11 @@ import { randomInt } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { newId, type ActId } from '../kernel/ids.js';
-import type { JsonObject } from '../kernel/json.js';
+import type { Json, JsonObject } from '../kernel/json.js';
 import { VerbBus } from '../kernel/verb-bus.js';
+import { SchemaChecks, type Violations } from '../platform/schemas/schema-checks.service.js';
 import { keptJson } from '../platform/secrets/kept-json.js';
 import { OrgService } from '../policy/auth/org.service.js';
-import { compileToolSchema } from '../protocol/mcp/tool-schema.js';
 import { callerOf, graceMs } from './agent-stats.recorder.js';
 import { DispatchStore, type AgentRecord } from './dispatch.store.js';
 import type { CandidateView } from './dispatch.types.js';
@@ -66,7 +66,13 @@ export class RoutingService {
     private readonly verbs: VerbBus,
     private readonly store: DispatchStore,
     private readonly orgs: OrgService,
+    private readonly schemas: SchemaChecks,
   ) {}
+
+  /** How arguments break the input schema of a skill. */
+  violations({ org }: CallContext, { inputSchema }: { inputSchema?: Json }, args: JsonObject): Violations {
+    return this.schemas.violations(org.id, inputSchema, args);
+  }
 
   /** Chooses, and nothing else. @param full agents that turned out to have no place left. */
   async choose(ctx: CallContext, wish: WorkWish, full: ReadonlySet<string> = new Set()): Promise<Choice> {
@@ -94,7 +100,7 @@ export class RoutingService {
    */
   async place(ctx: CallContext, wish: WorkWish): Promise<PlacedCall> {
     const full = new Set<string>();
-    const input = keptJson(wish.args);
+    let kept: string | undefined;
     for (let seed = wish.seed; ;) {
       const choice = await this.choose(ctx, { ...wish, seed }, full);
       seed = choice.seed;
@@ -104,6 +110,7 @@ export class RoutingService {
       }
       const { agent, tool } = choice.chosen;
       const dispatchId = newId<ActId>();
+      const input = (kept ??= keptJson(wish.args));
       const timeoutMs = agent.row.timeoutMs ?? (await this.orgs.toolSettings(ctx.org.id)).timeoutMs;
       const place = {
         id: dispatchId,
@@ -152,9 +159,9 @@ export class RoutingService {
       args: wish.args,
     });
     if (!decision.allowed) return out(`${tool.canonical} may not be called: ${decision.reason}`);
-    const schema = compileToolSchema(card.skills.find(({ id }) => id === fit.skillId)!.inputSchema);
-    if (!schema.ok || schema.validate(wish.args).length > 0)
-      return out(`the arguments do not fit the input schema of ${tool.canonical}`);
+    const skill = card.skills.find(({ id }) => id === fit.skillId)!;
+    const violations = await this.violations(ctx, skill, wish.args);
+    if (violations.length > 0) return out(`the arguments do not fit the input schema of ${tool.canonical}`);
     return { agent, record, tool, fit: fit.score, factors: weight.factors };
   }
 }

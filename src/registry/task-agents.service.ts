@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import type { OrgRef } from '../kernel/call-context.js';
+import type { OrgRef, Principal } from '../kernel/call-context.js';
 import type { AgentId, OrgId } from '../kernel/ids.js';
+import { AuthService } from '../policy/auth/auth.service.js';
 import { OrgDirectory } from '../policy/auth/org-directory.service.js';
 import { PublishedService } from './published.service.js';
 import type { PublishedAgent } from './published.types.js';
@@ -19,11 +20,17 @@ export interface TaskAgent {
 @Injectable()
 export class TaskAgents {
   constructor(
-    private readonly published: PublishedService,
+    readonly published: PublishedService,
     private readonly registry: RegistryService,
     private readonly orgs: OrgDirectory,
     private readonly servers: ToolServers,
+    private readonly auth: AuthService,
   ) {}
+
+  /** Whoever sent a task, as far as it is let in today; undefined when it is not (abuse case 17). */
+  senderOf({ principal }: { principal: Principal }, org: OrgRef): Promise<Principal | undefined> {
+    return this.auth.standing({ org, principal });
+  }
 
   /** Undefined when nobody of that id is published or registered any more. */
   async of({ agentId, orgId }: { agentId: AgentId; orgId: OrgId }): Promise<TaskAgent | undefined> {

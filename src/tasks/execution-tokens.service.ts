@@ -4,28 +4,41 @@ import { Injectable } from '@nestjs/common';
 import type { TaskId } from '../kernel/ids.js';
 import { Vault } from '../platform/secrets/vault.js';
 
-const shape = /^Bearer (rx1\.([0-9a-f-]{36})\.[A-Za-z0-9_-]{43})$/i;
+const shape = /^Bearer (rx1\.([0-9a-f-]{36})(?:\.(\d{1,10}))?\.[A-Za-z0-9_-]{43})$/i;
+
+/** What a token lets its bearer report on. */
+export interface TokenScope {
+  readonly taskId: TaskId;
+  /** The lease that it came with; undefined for the service of an agent, which has the task for as long as it lasts. */
+  readonly epoch?: number;
+}
 
 /** Tokens that let their bearer report on one task, and nothing else. Nothing is stored: they are recognised by their mark. */
 @Injectable()
 export class ExecutionTokens {
-  private readonly key: Buffer;
+  /** The one that signs first. */
+  private readonly keys: readonly [Buffer, ...Buffer[]];
 
   constructor(vault: Vault) {
-    this.key = vault.derive('execution-token');
+    this.keys = vault.deriveAll('execution-token');
   }
 
-  issue(task: TaskId): string {
-    return `rx1.${task}.${createHmac('sha256', this.key).update(task).digest('base64url')}`;
+  issue({ taskId, epoch }: TokenScope, [key] = this.keys): string {
+    const scope = epoch === undefined ? taskId : `${taskId}.${epoch}`;
+    return `rx1.${scope}.${createHmac('sha256', key).update(scope).digest('base64url')}`;
   }
 
-  /** The task whose token a request bears; undefined for any other credential. */
-  taskOf({ headersDistinct }: Pick<IncomingMessage, 'headersDistinct'>): TaskId | undefined {
+  /** What the token of a request is for; undefined for any other credential. */
+  scopeOf({ headersDistinct }: Pick<IncomingMessage, 'headersDistinct'>): TokenScope | undefined {
     const [header = '', second] = headersDistinct.authorization ?? [];
-    const [, token, task] = (second === undefined && shape.exec(header)) || [];
+    const [, token, task, epoch] = (second === undefined && shape.exec(header)) || [];
     if (token === undefined) return undefined;
-    const expected = Buffer.from(this.issue(task as TaskId));
+    const scope = { taskId: task as TaskId, ...(epoch !== undefined && { epoch: Number(epoch) }) };
     const given = Buffer.from(token);
-    return given.length === expected.length && timingSafeEqual(given, expected) ? (task as TaskId) : undefined;
+    const isOurs = this.keys.some((key) => {
+      const expected = Buffer.from(this.issue(scope, [key]));
+      return given.length === expected.length && timingSafeEqual(given, expected);
+    });
+    return isOurs ? scope : undefined;
   }
 }

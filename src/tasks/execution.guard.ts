@@ -1,13 +1,12 @@
 import { createParamDecorator, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
-import type { TaskId } from '../kernel/ids.js';
 import type { DoorRequest } from '../platform/http/http.types.js';
 import { ContextService } from '../policy/auth/context.service.js';
-import { ExecutionTokens } from './execution-tokens.service.js';
+import { ExecutionTokens, type TokenScope } from './execution-tokens.service.js';
 
 /** Who reports on a task: the bearer of its token, or somebody with a credential of an org. */
-export type Reporter = { readonly taskId: TaskId; readonly requestId: string } | { readonly ctx: CallContext };
+export type Reporter = (TokenScope & { readonly requestId: string }) | { readonly ctx: CallContext };
 
 interface ReportRequest extends DoorRequest {
   reporter?: Reporter;
@@ -23,9 +22,9 @@ export class ExecutionGuard implements CanActivate {
 
   async canActivate(host: ExecutionContext): Promise<boolean> {
     const request = host.switchToHttp().getRequest<ReportRequest>();
-    const taskId = this.tokens.taskOf(request);
+    const scope = this.tokens.scopeOf(request);
     const { requestId } = request;
-    request.reporter = taskId ? { taskId, requestId } : { ctx: await this.contexts.open(request, 'rest') };
+    request.reporter = scope ? { ...scope, requestId } : { ctx: await this.contexts.open(request, 'rest') };
     return true;
   }
 }

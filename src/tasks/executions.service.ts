@@ -9,6 +9,7 @@ import { PublishedService } from '../registry/published.service.js';
 import type { ExecutorConfig } from '../registry/published.types.js';
 import type { ExecutionEvent, ReportView } from './execution-events.js';
 import type { Reporter } from './execution.guard.js';
+import type { TokenScope } from './execution-tokens.service.js';
 import { applyReport, hasReached, turnOf, unseen } from './execution-report.js';
 import { mailboxLeaseMs, mailboxWaitMs, silenceMs, uncertainMs } from './execution-times.js';
 import { LiveTasks } from './live-tasks.js';
@@ -45,13 +46,23 @@ export class Executions {
         org: { id: task.orgId, slug: '' },
       };
       this.contexts.admit(workerFor(agent, reporter.requestId));
-      return reportView(await this.take(task, events));
+      return reportView(await this.take(task, events, undefined, reporter));
     }
     return this.verbs.around(reportAct(reporter.ctx, task), async () => reportView(await this.take(task, events)));
   }
 
-  /** The same from within. @param seen the task as it was read last. @param reached the turn that the service has got. */
-  async take(seen: StoredTask, events: readonly ExecutionEvent[], reached?: number): Promise<StoredTask> {
+  /**
+   * The same from within.
+   * @param seen the task as it was read last.
+   * @param reached the turn that the service has got.
+   * @param scope of the token that the reporter bears.
+   */
+  async take(
+    seen: StoredTask,
+    events: readonly ExecutionEvent[],
+    reached?: number,
+    scope?: TokenScope,
+  ): Promise<StoredTask> {
     let from = seen;
     for (let attempt = 0; attempt < maxTries; attempt++) {
       const fresh = unseen(from, events);
@@ -59,7 +70,7 @@ export class Executions {
       if (fresh.length === 0 && !isNews) return from;
       const kind = await this.kindOf(from, fresh);
       const applied = applyReport(from, { events: fresh, ...(isNews && { reached }) }, this.lives.step());
-      requireLease(kind, from, fresh);
+      requireLease(kind, from, fresh, scope);
       const task = applied.events.length > 0 ? letGo(applied.task) : applied.task;
       if (await this.commit(task, from, applied.events, kind)) return task;
       from = (await this.lives.store.find(seen.id)) ?? from;
@@ -108,14 +119,23 @@ function reportAct(ctx: CallContext, task: StoredTask): VerbCall {
   };
 }
 
-function requireLease(kind: Outside, { id, epoch }: StoredTask, events: readonly ExecutionEvent[]): void {
+/** A token counts for the lease that it came with: its bearer may know the number of a later one. */
+function requireLease(
+  kind: Outside,
+  { id, epoch }: StoredTask,
+  events: readonly ExecutionEvent[],
+  scope: TokenScope | undefined,
+): void {
+  const isOfLease = kind === 'mailbox' || scope?.epoch !== undefined;
+  const isOver = isOfLease && scope !== undefined && scope.epoch !== epoch;
   for (const { leaseEpoch } of events) {
-    if (leaseEpoch === epoch || (leaseEpoch === undefined && kind === 'http')) continue;
-    if (leaseEpoch === undefined)
+    if (leaseEpoch === undefined && kind === 'http' && !isOver) continue;
+    if (leaseEpoch === undefined && kind === 'mailbox')
       throw new RialtoError('invalid_params', {
         message: 'leaseEpoch: is required for a task of a mailbox',
         violations: [{ field: 'leaseEpoch', description: 'is required for a task of a mailbox' }],
       });
+    if (leaseEpoch === epoch && !isOver) continue;
     throw new RialtoError('conflict', {
       message: 'the lease is over: somebody else has the task',
       data: { taskId: id },

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
-import type { CallContext } from '../kernel/call-context.js';
+import type { CallContext, OrgRef } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
-import { PublishedService } from '../registry/published.service.js';
+import { TaskAgents } from '../registry/task-agents.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { mailboxLeaseMs, mailboxWaitMs } from './execution-times.js';
 import { ExecutionTokens } from './execution-tokens.service.js';
@@ -11,7 +11,7 @@ import { LiveTasks } from './live-tasks.js';
 import { MailboxBell } from './mailbox-bell.js';
 import type { Holder } from './mailbox.guard.js';
 import { MailboxStore } from './mailbox.store.js';
-import { attemptsSpent, failure, newestMessage } from './task-run.js';
+import { attemptsSpent, failure, newestMessage, senderGone } from './task-run.js';
 import { applyUpdate } from './task.lifecycle.js';
 import type { Claimed } from './task-lease.store.js';
 import { taskView, type StoredTask } from './task.types.js';
@@ -39,7 +39,7 @@ export type LeaseView = z.output<typeof LeaseView>;
 export class MailboxService {
   constructor(
     private readonly verbs: VerbBus,
-    private readonly published: PublishedService,
+    private readonly agents: TaskAgents,
     private readonly store: MailboxStore,
     private readonly bell: MailboxBell,
     private readonly lives: LiveTasks,
@@ -69,7 +69,7 @@ export class MailboxService {
 
   /** Enabled or not: what was begun goes on. */
   private async agentOf({ org }: CallContext, name: string): Promise<PublishedAgent> {
-    const { agents } = await this.published.snapshot(org.id);
+    const { agents } = await this.agents.published.snapshot(org.id);
     const agent = agents.find((one) => one.name === name || one.id === name);
     if (!agent) throw noSuchAgent();
     return agent;
@@ -81,19 +81,19 @@ export class MailboxService {
   }
 
   /** Leases until there is a task that can be worked on, or none at all. */
-  private async next({ id }: PublishedAgent): Promise<StoredTask | undefined> {
+  private async next({ id, org }: PublishedAgent): Promise<StoredTask | undefined> {
     for (;;) {
       const claimed = await this.store.lease(id);
       if (!claimed) return undefined;
-      const begun = await this.begin(claimed);
+      const begun = await this.begin(claimed, org);
       if (begun) return begun;
     }
   }
 
   /** The task at work; undefined when it is over, or moved on meanwhile. */
-  private async begin(claimed: Claimed): Promise<StoredTask | undefined> {
+  private async begin(claimed: Claimed, org: OrgRef): Promise<StoredTask | undefined> {
     const { task: from } = claimed;
-    const spent = attemptsSpent(claimed);
+    const spent = attemptsSpent(claimed) ?? ((await this.agents.senderOf(from, org)) ? undefined : senderGone());
     if (!spent && from.state === 'TASK_STATE_WORKING') return from;
     const update = spent ? failure(spent) : ({ status: { state: 'TASK_STATE_WORKING' } } as const);
     const { task, event } = applyUpdate(from, update, this.lives.step());
@@ -111,7 +111,7 @@ export class MailboxService {
       task: { ...taskView(task) },
       message: { ...message },
       history: history.map((one) => ({ ...one })),
-      token: this.tokens.issue(task.id),
+      token: this.tokens.issue({ taskId: task.id, epoch: task.epoch }),
       leaseEpoch: task.epoch,
       leaseMs: mailboxLeaseMs,
     };

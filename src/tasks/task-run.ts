@@ -20,6 +20,11 @@ export function attemptsSpent({ crashes }: Pick<Claimed, 'crashes'>): RialtoErro
   });
 }
 
+/** Nobody works any more for who was shut out since (abuse case 17). */
+export function senderGone(): RialtoError {
+  return new RialtoError('denied', { message: 'its sender has no access any more' });
+}
+
 /** Work on a claimed task that began here. */
 export interface Begun {
   readonly live: LiveTask;

@@ -15,7 +15,7 @@ import { LiveTask } from './live-task.js';
 import { LiveTasks } from './live-tasks.js';
 import { TaskExecutors } from './task-executors.service.js';
 import { renewMs, type Claimed } from './task-lease.store.js';
-import { ActiveRun, attemptsSpent, failure, flawOf, newestMessage, type Begun } from './task-run.js';
+import { ActiveRun, attemptsSpent, failure, flawOf, newestMessage, senderGone, type Begun } from './task-run.js';
 import { placeOf, submission } from './task-verbs.js';
 import type { StoredTask } from './task.types.js';
 
@@ -136,10 +136,12 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       });
     const { agent, isAdopted } = found;
     const ctx = contextOf(task, agent);
+    const principal = await this.agents.senderOf(task, agent.org);
+    if (!principal) throw senderGone();
     // Whoever called a registered agent is decided by its executor, before each look.
-    if (!isAdopted && !(await this.verbs.permits(submission(ctx, agent))))
+    if (!isAdopted && !(await this.verbs.permits(submission({ ...ctx, principal }, agent))))
       throw new RialtoError('denied', { message: 'its sender may no longer use this agent' });
-    return { agent, ctx };
+    return { agent, ctx: { ...ctx, principal } };
   }
 
   @OnNotice('task.cancel-wished')

@@ -5,6 +5,8 @@ import type { Peer } from '../kernel/peer.js';
 
 /** A server that asks several things asks them one after the other. */
 const settleMs = 20;
+/** What a server tells while its caller is away between two rounds; the oldest makes room. */
+const maxUntold = 100;
 
 interface Open {
   readonly question: JsonObject;
@@ -25,6 +27,7 @@ export class HeldCall {
   private readonly outcome: Promise<JsonObject>;
   private asked: () => void = () => undefined;
   private caller?: Peer;
+  private untold: (readonly [method: string, params: JsonObject])[] = [];
   private names = 0;
 
   /** @param run makes the call for the peer that it is given, until the signal. */
@@ -62,6 +65,7 @@ export class HeldCall {
   /** What the call comes to next. Throws what it throws; a caller who leaves meanwhile ends it. */
   async next(caller: Peer, signal: AbortSignal | undefined): Promise<Round> {
     this.caller = caller;
+    for (const [method, params] of this.untold.splice(0)) this.tell(method, params);
     const leave = (): void => this.over.abort();
     if (signal?.aborted) leave();
     signal?.addEventListener('abort', leave, { once: true });
@@ -113,10 +117,14 @@ export class HeldCall {
     });
   }
 
-  /** Each of its requests may have a token of its own for progress. */
+  /** Each request of the caller may have a token of its own for progress; what is told between two requests waits for the next. */
   private tell(method: string, params: JsonObject): void {
     const { caller } = this;
-    if (!caller) return;
+    if (!caller) {
+      this.untold.push([method, params]);
+      if (this.untold.length > maxUntold) this.untold.shift();
+      return;
+    }
     if (method !== 'notifications/progress') return caller.tell(method, params);
     const { progressToken } = caller;
     if (progressToken !== undefined) caller.tell(method, { ...params, progressToken });

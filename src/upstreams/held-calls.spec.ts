@@ -56,4 +56,28 @@ describe('calls that are held for their callers', () => {
     expect(await calls.resume(answered(states[1]))).toEqual({ one: 1 });
     expect(await calls.resume(answered(states[20]))).toEqual({ one: 20 });
   });
+
+  it('hand on what a server tells between two rounds with the next, under the token of that', async () => {
+    const calls = make();
+    const told: unknown[] = [];
+    const hears = (progressToken: string) =>
+      ({ ...peer, progressToken, tell: (_: string, params: JsonObject) => told.push(params) }) as unknown as Peer;
+    let server: Peer | undefined;
+    let finish: () => void = () => undefined;
+    const done = new Promise<void>((resolve) => (finish = resolve));
+    const first = await calls.begin({ ...request, peer: hears('one') }, (asked) => {
+      server = asked;
+      return asking({ content: [] }, done)(asked);
+    });
+    for (let progress = 1; progress <= 102; progress++) server!.tell('notifications/progress', { progress });
+    expect(told).toEqual([]);
+    const { requestState } = first as { requestState: string };
+    const again = { ...hears('two'), answers: { requestState, inputResponses: {} } };
+    const second = calls.resume({ ...request, peer: again });
+    await turn();
+    server!.tell('notifications/progress', { progress: 103 });
+    finish();
+    await second;
+    expect(told).toEqual(Array.from({ length: 101 }, (_, at) => ({ progress: at + 3, progressToken: 'two' })));
+  });
 });

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, renameSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,9 +20,16 @@ export class ProgramCaches implements OnApplicationShutdown {
   private root?: string;
 
   folderOf({ orgId, serverId }: ProgramOwner): string {
-    this.root ??= mkdtempSync(join(tmpdir(), 'rialto-mcp-caches-'));
+    this.root ??= this.made();
     const folder = join(this.root, orgId, serverId);
     mkdirSync(folder, { recursive: true });
+    return folder;
+  }
+
+  private made(): string {
+    const folder = mkdtempSync(join(tmpdir(), 'rialto-mcp-caches-'));
+    // A program may run as another user, who passes through it to its own.
+    chmodSync(folder, 0o711);
     return folder;
   }
 

@@ -79,8 +79,8 @@ describe('lines of single clients', () => {
       const one = { key: peer?.key, isIdle: false, isClosed: false };
       made.push(one);
       return {
-        get idleMs() {
-          return one.isIdle ? 1 : 0;
+        get idleSince() {
+          return one.isIdle ? 0 : undefined;
         },
         ready: () => Promise.resolve(),
         request: () => Promise.resolve({ by: one.key ?? 'all' }),

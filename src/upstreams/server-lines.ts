@@ -1,3 +1,4 @@
+import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
 import { patienceOf, unless } from '../kernel/patience.js';
@@ -52,9 +53,10 @@ export class ServerLines {
     return this.all.reduce((sum, { load }) => sum + load, 0);
   }
 
-  /** For how long nobody used any of them, in milliseconds; 0 while somebody does. */
-  get idleMs(): number {
-    return Math.min(...this.all.map(({ idleMs }) => idleMs));
+  /** When the last use of any of them ended, as `systemClock.elapsed` counts; undefined while one is in use. */
+  get idleSince(): number | undefined {
+    const each = this.all.map(({ idleSince }) => idleSince);
+    return each.includes(undefined) ? undefined : Math.max(...(each as number[]));
   }
 
   private get all(): UpstreamConnection[] {
@@ -133,7 +135,8 @@ export class ServerLines {
   /** Closes lines of single clients that nobody used for a while. True when there was any. @param of whose alone; absent: of all. */
   reapOwn(afterMs = idleOwnMs, of?: string): boolean {
     const isOf = (own: OwnLine): boolean => of === undefined || own.caller === of;
-    const idle = [...this.own].filter(([, own]) => own.line.idleMs > afterMs && isOf(own));
+    const until = systemClock.elapsed() - afterMs;
+    const idle = [...this.own].filter(([, own]) => (own.line.idleSince ?? Infinity) <= until && isOf(own));
     for (const [key] of idle) this.dropOwn(key);
     return idle.length > 0;
   }

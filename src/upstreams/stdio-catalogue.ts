@@ -2,13 +2,15 @@ import { Inject, Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import { isExecutable, type StdioCommand, type Wardens } from './stdio-command.js';
+import type { StdioCommand } from './stdio-command.js';
 import type { Endpoint } from './upstream-places.js';
+
+/** Variables by which the C library loads code: that code would run before a program is kept apart. Source: ld.so(8), iconv(1), locale(7). */
+const actsOnLoading = /^(?:LD_.*|GCONV_PATH|GLIBC_TUNABLES|LOCPATH)$/;
 
 /** Which programs may be started: those that the operator has written down, and where the operator says so any (requirements 1.8). */
 @Injectable()
 export class StdioCatalogue {
-  readonly wardens: Wardens = { setpriv: isExecutable('/usr/bin/setpriv'), prlimit: isExecutable('/usr/bin/prlimit') };
   private readonly mayBeAny: boolean;
 
   constructor(
@@ -18,7 +20,7 @@ export class StdioCatalogue {
     const isAny = settings.RIALTO_STDIO_COMMANDS === 'any';
     this.mayBeAny = !settings.production || isAny;
     if (settings.production && isAny)
-      log.warn('RIALTO_STDIO_COMMANDS=any: admins of every org start programs that can read what this gateway can');
+      log.warn('RIALTO_STDIO_COMMANDS=any: admins of every org start programs on the machine of this gateway');
   }
 
   /** Throws `unprocessable` for a program that may not be started so. */
@@ -27,6 +29,9 @@ export class StdioCatalogue {
     env,
     isDeclared = false,
   }: Extract<Endpoint, { transport: 'stdio' }>): Omit<StdioCommand, 'cache'> {
+    const loading = Object.keys(env).find((name) => actsOnLoading.test(name));
+    if (loading !== undefined)
+      throw refused(`takes no variable ${loading}`, 'it would act on what keeps a program apart');
     const { command, args, cwd } = program;
     const entry = this.settings.configFile.stdioCommands.find(({ name }) => name === command);
     if (!entry && (isDeclared || this.mayBeAny)) return { command, args, cwd, env };

@@ -1,20 +1,34 @@
 import { dirname } from 'node:path';
-import { argvOf, environmentOf, isThere } from './stdio-command.js';
+import { environmentOf, isolationsFor, isThere, wordsBefore, type Isolation } from './stdio-command.js';
 
 describe('how a program is started', () => {
   const command = { command: '/opt/server', args: ['--root', 'a b'], env: { TOKEN: 't' }, cache: '/cache' };
 
-  it('is held by what this machine has', () => {
-    const none = { setpriv: false, prlimit: false };
-    expect(argvOf(command, none)).toEqual(['/opt/server', '--root', 'a b']);
-    const limits = { memoryMb: 1, processes: 2, cpuSeconds: 3, fileMb: 4, files: 5 };
-    expect(argvOf({ ...command, limits }, { setpriv: true, prlimit: true }).join(' ')).toBe(
-      'setpriv --pdeathsig KILL -- prlimit --core=0 --nofile=5 --as=1048576 --nproc=2 --cpu=3 --fsize=4194304 -- /opt/server --root a b',
+  const none: Isolation = { kind: 'none', words: [] };
+
+  it('has its limits before it, the usual ones beside those it is given', () => {
+    const words = (limits?: object, more = {}) =>
+      wordsBefore({ isolation: none, prlimit: true, isOwnCount: true, ...more }, limits).join(' ');
+    expect(words({ memoryMb: 1, processes: 2, cpuSeconds: 3, fileMb: 4, files: 5 })).toBe(
+      '/usr/bin/prlimit --core=0 --nofile=5 --data=1048576 --cpu=3 --fsize=4194304 --nproc=2 --',
     );
-    expect(argvOf(command, { setpriv: false, prlimit: true })).toEqual([
-      ...['prlimit', '--core=0', '--nofile=1024', '--'],
-      ...['/opt/server', '--root', 'a b'],
-    ]);
+    expect(words()).toBe(
+      '/usr/bin/prlimit --core=0 --nofile=1024 --data=4294967296 --cpu=3600 --fsize=1073741824 --nproc=1024 --',
+    );
+    expect(words({}, { isOwnCount: false })).not.toContain('nproc');
+    expect(words({ processes: 7 }, { isOwnCount: false })).toContain('--nproc=7');
+    expect(words({}, { prlimit: false })).toBe('');
+  });
+
+  it('is isolated by what this machine has, best first', () => {
+    const kinds = (tools: { setpriv: boolean; unshare: boolean }, user?: { uid: number; gid: number }) =>
+      isolationsFor(tools, user).map(({ kind }) => kind);
+    expect(kinds({ setpriv: true, unshare: true })).toEqual(['namespace', 'privileges', 'privileges', 'none']);
+    expect(kinds({ setpriv: true, unshare: false })).toEqual(['privileges', 'privileges', 'none']);
+    expect(kinds({ setpriv: false, unshare: true })).toEqual(['none']);
+    expect(kinds({ setpriv: false, unshare: true }, { uid: 5, gid: 6 })).toEqual([]);
+    const [first] = isolationsFor({ setpriv: true, unshare: true }, { uid: 5, gid: 6 });
+    expect(first).toMatchObject({ kind: 'user', words: expect.arrayContaining(['--reuid=5', '--regid=6']) });
   });
 
   it('is looked for where it would be: by its path, in its folder, or among those of its PATH', () => {

@@ -14,40 +14,76 @@ export interface StdioCommand {
   readonly limits?: StdioLimits;
 }
 
-/** Programs of Linux that hold a child to its limits, as far as this machine has them. */
-export interface Wardens {
-  readonly setpriv: boolean;
-  readonly prlimit: boolean;
+/** A way to keep a program from what this process holds: the words before its own. */
+export interface Isolation {
+  readonly kind: 'user' | 'namespace' | 'privileges' | 'none';
+  readonly words: readonly string[];
 }
 
 /** Most MCP servers are started by `npx` or `node`: those of this process are found, wherever they were installed. */
 const searchPath = `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${dirname(process.execPath)}`;
-const defaultFiles = 1_024;
+/** What a program may use for which the operator names no other limit. An hour of processor time is a program that runs wild. */
+const usual = { memoryMb: 4_096, processes: 1_024, files: 1_024, cpuSeconds: 3_600, fileMb: 1_024 };
+/** Of util-linux, by their paths: a `PATH` of the program's own must not choose them. */
+export const tools = {
+  setpriv: '/usr/bin/setpriv',
+  prlimit: '/usr/bin/prlimit',
+  unshare: '/usr/bin/unshare',
+};
+const mebibyte = 1_048_576;
+
+/** The ways to isolate a program that this machine has the tools for, best first. Pure. @param user who it is to run as. */
+export function isolationsFor(
+  { setpriv, unshare }: { setpriv: boolean; unshare: boolean },
+  user?: { uid: number; gid: number },
+): Isolation[] {
+  // It ends with this process even when that is killed, gains nothing by what it starts, and keeps no privilege of root.
+  const modest = [tools.setpriv, '--pdeathsig', 'KILL', '--no-new-privs', '--inh-caps=-all'];
+  const privileges = [...modest, '--bounding-set=-all'];
+  if (user)
+    return setpriv
+      ? [
+          {
+            kind: 'user',
+            words: [...privileges, `--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups', '--'],
+          },
+        ]
+      : [];
+  const namespace = [tools.unshare, '--user', '--map-current-user', '--'];
+  return [
+    ...(setpriv && unshare ? [{ kind: 'namespace', words: [...namespace, ...privileges, '--'] } as const] : []),
+    ...(setpriv ? [{ kind: 'privileges', words: [...privileges, '--'] } as const] : []),
+    // Not everybody may take away what nobody has.
+    ...(setpriv ? [{ kind: 'privileges', words: [...modest, '--'] } as const] : []),
+    { kind: 'none', words: [] },
+  ];
+}
 
 /**
- * The words that start a program (reliability-security 4.11): it ends with this process even when that is killed, and takes no more than it
- * may. Pure.
+ * What stands before the words of a program (reliability-security 4.11): its isolation, and its limits. Memory is limited as data, not as
+ * addresses, of which V8 reserves many times what it uses. Pure.
+ *
+ * @param isOwnCount whether its processes are counted apart from others; a usual limit on those of a whole user could end another program.
  */
-export function argvOf(
-  { command, args, limits }: Pick<StdioCommand, 'command' | 'args' | 'limits'>,
-  { setpriv, prlimit }: Wardens,
+export function wordsBefore(
+  { isolation, prlimit, isOwnCount }: { isolation: Isolation; prlimit: boolean; isOwnCount: boolean },
+  limits: StdioLimits = {},
 ): string[] {
-  const { memoryMb, processes, files = defaultFiles, cpuSeconds, fileMb } = limits ?? {};
-  const bounds = [
-    ['--core', 0],
-    ['--nofile', files],
-    ['--as', memoryMb && memoryMb * 1_048_576],
-    ['--nproc', processes],
-    ['--cpu', cpuSeconds],
-    ['--fsize', fileMb && fileMb * 1_048_576],
-  ] as const;
+  if (!prlimit) return [...isolation.words];
+  const { memoryMb, processes, files, cpuSeconds, fileMb } = { ...usual, ...limits };
+  const bounds = {
+    core: 0,
+    nofile: files,
+    data: memoryMb * mebibyte,
+    cpu: cpuSeconds,
+    fsize: fileMb * mebibyte,
+    ...((isOwnCount || limits.processes !== undefined) && { nproc: processes }),
+  };
   return [
-    ...(setpriv ? ['setpriv', '--pdeathsig', 'KILL', '--'] : []),
-    ...(prlimit
-      ? ['prlimit', ...bounds.flatMap(([flag, most]) => (most === undefined ? [] : [`${flag}=${most}`])), '--']
-      : []),
-    command,
-    ...args,
+    ...isolation.words,
+    tools.prlimit,
+    ...Object.entries(bounds).map(([name, most]) => `--${name}=${most}`),
+    '--',
   ];
 }
 

@@ -14,7 +14,7 @@ const program = `
 
 function transport(heard: (message: JSONRPCMessage) => void): StdioTransport {
   const command = { command: process.execPath, args: ['-e', program], env: {}, cache: tmpdir() };
-  const line = new StdioTransport(command, { setpriv: false, prlimit: false }, () => undefined);
+  const line = new StdioTransport(command, { wordsFor: async () => [], handOver: () => undefined }, () => undefined);
   line.onmessage = heard;
   return line;
 }

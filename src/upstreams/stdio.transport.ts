@@ -10,7 +10,8 @@ import { isJsonObject } from '../kernel/json.js';
 import { parseJson } from '../protocol/jsonrpc.js';
 import { LineSplitter } from './line-splitter.js';
 import { removed } from './program-caches.js';
-import { argvOf, environmentOf, isThere, type StdioCommand, type Wardens } from './stdio-command.js';
+import type { ProgramGuard } from './program-guard.js';
+import { environmentOf, isThere, type StdioCommand } from './stdio-command.js';
 
 const maxLine = 1_048_576;
 const maxNote = 500;
@@ -37,12 +38,13 @@ export class StdioTransport implements Transport {
 
   constructor(
     private readonly command: StdioCommand,
-    private readonly wardens: Wardens,
+    private readonly guard: Pick<ProgramGuard, 'wordsFor' | 'handOver'>,
     private readonly note: (line: string) => void,
   ) {}
 
-  /** Throws `remote_transport` when the program cannot be started. */
+  /** Throws `remote_transport` when the program cannot be started, `unprocessable` when it may not be. */
   async start(): Promise<void> {
+    const before = await this.guard.wordsFor(this.command.limits);
     this.home = mkdtempSync(join(tmpdir(), 'rialto-mcp-'));
     const cwd = this.command.cwd ?? this.home;
     const env = environmentOf(this.command, this.home);
@@ -50,7 +52,8 @@ export class StdioTransport implements Transport {
       this.over();
       throw new RialtoError('remote_transport', { message: `there is no program "${this.command.command}"`, hint });
     }
-    const [program, ...args] = argvOf(this.command, this.wardens);
+    this.guard.handOver(this.home);
+    const [program, ...args] = [...before, this.command.command, ...this.command.args];
     const child = spawn(program!, args, {
       cwd,
       env,

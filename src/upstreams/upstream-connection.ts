@@ -108,9 +108,9 @@ export class UpstreamConnection {
     return version === undefined ? undefined : version >= '2026' ? 'modern' : 'legacy';
   }
 
-  /** For how long nobody used it, in milliseconds; 0 while somebody does, or watches something. */
-  get idleMs(): number {
-    return !this.callers.isIdle || this.opening || this.ears?.isWatching ? 0 : systemClock.elapsed() - this.usedAt;
+  /** When its last use ended, as `systemClock.elapsed` counts; undefined while a call or a subscription uses it. */
+  get idleSince(): number | undefined {
+    return !this.callers.isIdle || this.opening || this.ears?.isWatching ? undefined : this.usedAt;
   }
 
   /** What the server says of itself and has. Throws as `request` does. */

@@ -1,3 +1,4 @@
+import { systemClock } from '../kernel/clock.js';
 import type { OrgId } from '../kernel/ids.js';
 import type { Logger } from '../platform/telemetry/logger.js';
 import { UpstreamPool, type Addressed } from './upstream-pool.js';
@@ -114,5 +115,16 @@ describe('lines to MCP servers', () => {
         .catch(() => undefined);
     expect(() => one.to(server('a'), user('late'))).toThrow('200 users of the org');
     expect(() => one.to(server('a'))).not.toThrow();
+  });
+
+  it('of users that were opened in one instant make room in the order in which they were opened', () => {
+    const elapsed = jest.spyOn(systemClock, 'elapsed').mockReturnValue(1);
+    try {
+      const one = pool();
+      for (let count = 0; count < 203; count++) one.to(server('a'), user(count));
+      expect(callers(one)).toEqual(Array.from({ length: 200 }, (_, index) => `user:${index + 3}`));
+    } finally {
+      elapsed.mockRestore();
+    }
   });
 });

@@ -1,3 +1,4 @@
+import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
@@ -259,9 +260,13 @@ export class UpstreamPool implements OnApplicationShutdown {
   }
 
   private endIdlest(among: readonly Known[], message: string): void {
-    const idlest = among.toSorted((one, other) => other.lines.idleMs - one.lines.idleMs)[0];
-    if (!idlest || idlest.lines.idleMs === 0)
-      throw new RialtoError('unavailable', { message, data: { retryAfterSeconds: 5 } });
+    // Compares moments and not durations, since the clock moves between two comparisons. Ties go to the first opened.
+    const idle = among.flatMap((known) => {
+      const { idleSince } = known.lines;
+      return idleSince === undefined ? [] : [{ known, idleSince }];
+    });
+    const idlest = idle.toSorted((one, other) => one.idleSince - other.idleSince)[0]?.known;
+    if (!idlest) throw new RialtoError('unavailable', { message, data: { retryAfterSeconds: 5 } });
     void this.end(keyOf(idlest.server, idlest.user));
   }
 
@@ -274,9 +279,10 @@ export class UpstreamPool implements OnApplicationShutdown {
   }
 
   private reap(): void {
+    const until = systemClock.elapsed() - idleMs;
     for (const [key, { server, lines }] of this.known) {
       lines.reapOwn();
-      if (lines.idleMs < idleMs || this.attended.has(key)) continue;
+      if ((lines.idleSince ?? Infinity) > until || this.attended.has(key)) continue;
       this.log.debug({ server: server.serverId }, 'the line to an MCP server is let go: nobody uses it');
       void this.end(key);
     }

@@ -2,8 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FetchLike, Transport } from '@modelcontextprotocol/client';
 import { Inject, Injectable } from '@nestjs/common';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { credentialsIn, credentialsOf, SaidBack } from '../platform/secrets/said-back.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { AnswerStreams } from './answer-streams.js';
+import { ProgramGuard } from './program-guard.js';
 import { ProgramCaches, type ProgramOwner } from './program-caches.js';
 import { StdioTransport } from './stdio.transport.js';
 import { StdioCatalogue } from './stdio-catalogue.js';
@@ -30,6 +32,7 @@ export class UpstreamTransports {
   constructor(
     private readonly safeFetch: SafeFetch,
     private readonly programs: StdioCatalogue,
+    private readonly guard: ProgramGuard,
     private readonly caches: ProgramCaches,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -42,11 +45,22 @@ export class UpstreamTransports {
 
   /** Throws as `check` does: what may be called or started may change. */
   async open(endpoint: Endpoint, owner: ProgramOwner): Promise<Transport> {
+    const saidBack = new SaidBack(
+      endpoint.transport === 'stdio'
+        ? credentialsIn(endpoint.env)
+        : [...credentialsIn(endpoint.headers), ...credentialsOf(endpoint.url)],
+    );
+    return withoutCredentials(await this.line(endpoint, owner, saidBack), saidBack);
+  }
+
+  private async line(endpoint: Endpoint, owner: ProgramOwner, saidBack: SaidBack): Promise<Transport> {
     if (endpoint.transport === 'websocket') return this.webSocket(endpoint);
     if (endpoint.transport !== 'stdio') return this.web(endpoint);
-    const note = (line: string): void => this.log.info({ server: owner.serverId, line }, 'an MCP server says');
+    const note = (line: string): void =>
+      this.log.info({ server: owner.serverId, line: saidBack.clean(line) }, 'an MCP server says');
     const command = { ...this.programs.commandOf(endpoint), cache: this.caches.folderOf(owner) };
-    return new StdioTransport(command, this.programs.wardens, note);
+    this.guard.handOver(command.cache);
+    return new StdioTransport(command, this.guard, note);
   }
 
   /** Of a server that is gone: what its program downloaded goes too. */
@@ -83,6 +97,28 @@ export class UpstreamTransports {
     const asking = this.safeFetch.asFetch({ ...maxAnswer, headers });
     return (input, init) => (init?.method === 'POST' ? asking : standing)(input, init);
   }
+}
+
+/** Removes the credentials of a connection from each message as it arrives. */
+function withoutCredentials(line: Transport, saidBack: SaidBack): Transport {
+  if (saidBack.isEmpty) return line;
+  const clean = new WeakSet<object>();
+  let handler: Transport['onmessage'];
+  const send = line.send.bind(line);
+  line.send = (...told) => send(...told).catch((thrown: unknown) => Promise.reject(saidBack.thrown(thrown) as Error));
+  // Who comes later hands on to who was there before: a message is looked through once.
+  return Object.defineProperty(line, 'onmessage', {
+    get: () => handler,
+    set: (next: Transport['onmessage']) => {
+      handler =
+        next &&
+        ((message, extra) => {
+          const said = clean.has(message) ? message : saidBack.clean(message);
+          clean.add(said);
+          next(said, extra);
+        });
+    },
+  });
 }
 
 /**

@@ -13,6 +13,7 @@ import { McpServerEntity } from './mcp-server.entity.js';
 import { UpstreamAdmin } from './upstream-admin.service.js';
 import { skillToolsOf } from './registered-server.js';
 import { ProgramCaches } from './program-caches.js';
+import { ProgramGuard } from './program-guard.js';
 import { ServerOffers } from './server-offers.js';
 import { StdioCatalogue } from './stdio-catalogue.js';
 import { ServerReader } from './server-reader.service.js';
@@ -43,6 +44,7 @@ import { UpstreamsService, type ServerSnapshot } from './upstreams.service.js';
   controllers: [UpstreamsController, UserCredentialsController],
   providers: [
     ProgramCaches,
+    ProgramGuard,
     UpstreamTransports,
     UpstreamPool,
     UpstreamStore,

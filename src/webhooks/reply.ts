@@ -1,4 +1,5 @@
 import { storableText } from '../kernel/json.js';
+import { trimEnd } from '../kernel/text.js';
 import { redact } from '../platform/secrets/redact.js';
 import { formsOf, leastLength, withoutForms } from '../platform/secrets/secret-forms.js';
 
@@ -39,7 +40,7 @@ function queryValues(url: string): string[] {
 
 /** Without a last part that some form begins with. */
 function withoutBegun(text: string, forms: readonly string[]): string {
-  const whole = text.replace(/\uFFFD+$/, '');
+  const whole = trimEnd(text, '\uFFFD');
   const begun = (form: string): number => {
     for (let length = Math.min(form.length, whole.length); length > 0; length--)
       if (whole.endsWith(form.slice(0, length))) return length;

@@ -13,18 +13,27 @@ export interface ChaosOptions extends Broken {
   readonly callers: number;
   /** Between two faults, on average. */
   readonly paceMs: number;
+  /** How long a plan may go on. */
+  readonly planSeconds: number;
 }
 
 /** Load and faults at once, then rest, then the judgement. */
-export async function runChaos({ scene, postgres, redis, plans, callers, paceMs }: ChaosOptions): Promise<ChaosResult> {
+export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
+  const { scene, postgres, redis, plans, callers, paceMs, planSeconds } = options;
   const { history, random } = scene;
   const load = new Load(scene, callers);
   const takeovers = new Takeovers(scene);
-  const schedule = plans.flatMap((plan) => scheduleOf(plan, random));
+  const schedules = plans.map((plan) => scheduleOf(plan, random));
+  const struck: string[] = [];
   const begun = Date.now();
-  for (const kind of schedule) {
-    await strike(kind, { scene, postgres, redis });
-    await sleep(paceMs / 2 + random.whole(paceMs));
+  for (const schedule of schedules) {
+    const until = Date.now() + planSeconds * 1_000;
+    for (const kind of schedule) {
+      if (Date.now() > until) break;
+      await strike(kind, { scene, postgres, redis });
+      struck.push(kind);
+      await sleep(paceMs / 2 + random.whole(paceMs));
+    }
   }
   await allMended(scene);
   const tookMs = Date.now() - begun;
@@ -46,7 +55,8 @@ export async function runChaos({ scene, postgres, redis, plans, callers, paceMs 
     violations,
     figures: {
       seconds: Math.round(tookMs / 1_000),
-      faults: countOf(schedule),
+      faults: countOf(struck),
+      left: schedules.flat().length - struck.length,
       tasks: rows.tasks.length,
       failed: rows.tasks.filter(({ state }) => state === 'failed').length,
       sends: history.sends.length,

@@ -18,14 +18,17 @@ describe('the planted defects', () => {
   });
 
   it.each(defects.map((defect) => [defect.name, defect] as const))(
-    '%s: its target is in the source, once',
+    '%s: its target is in the source and in what is built of it, once',
     (_, defect) => {
-      const file = join(process.cwd(), 'src', `${defect.file}.ts`);
-      expect(existsSync(file)).toBe(true);
-      let text = readFileSync(file, 'utf8');
-      for (const [find, put] of defect.edits) {
-        expect(text.split(find)).toHaveLength(2);
-        text = text.replace(find, () => put);
+      const source = join(process.cwd(), 'src', `${defect.file}.ts`);
+      const built = join(process.cwd(), 'dist', 'src', `${defect.file}.js`);
+      for (const file of process.env.RIALTO_TEST_BUILT === 'yes' ? [source, built] : [source]) {
+        expect(existsSync(file)).toBe(true);
+        let text = readFileSync(file, 'utf8');
+        for (const [find, put] of defect.edits) {
+          expect(text.split(find)).toHaveLength(2);
+          text = text.replace(find, () => put);
+        }
       }
       expect(defect.edits.some(([, put]) => put.includes('defect'))).toBe(true);
       expect(preambleOf(defect)).toContain(JSON.stringify(exercised(defect)).slice(1, -1));

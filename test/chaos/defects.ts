@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { Random } from '../support/random.js';
 import { defects } from './defects/all.js';
 import type { House } from './parts.js';
 import type { ChaosResult } from './result.js';
@@ -29,17 +30,20 @@ export async function playAll(house: House): Promise<ChaosResult> {
 /** Each defect in a house of its own; one that is not caught is a violation. */
 export async function plantAll(house: House): Promise<ChaosResult> {
   const playable = defects.filter(({ scenario }) => house.redis || !scenarioOf(scenario).needsRedis);
-  const waiting = [...playable.entries()];
+  const waiting = new Random(house.form.seed).shuffled([...playable.entries()]);
+  const until = Date.now() + house.form.mostSeconds.defects * 1_000;
   const missed: Violation[] = [];
   const lane = async (): Promise<void> => {
-    for (let next = waiting.shift(); next; next = waiting.shift()) {
+    while (waiting.length > 0 && Date.now() < until) {
+      const next = waiting.shift()!;
       const { defect, ms, found, why } = await plantAndPlay(house, next[1], next[0]);
       house.say(`    ${(ms / 1_000).toFixed(1)} s  ${defect.name}: ${found?.what ?? `MISSED, ${why}`}`);
       if (!found) missed.push({ invariant: defect.breaks, what: `${defect.name}: ${why}` });
     }
   };
   await Promise.all(Array.from({ length: house.form.lanes }, lane));
-  return { violations: missed, figures: { planted: playable.length, caught: playable.length - missed.length } };
+  const planted = playable.length - waiting.length;
+  return { violations: missed, figures: { planted, caught: planted - missed.length, left: waiting.length } };
 }
 
 async function plantAndPlay(house: House, defect: Defect, index: number): Promise<Caught> {

@@ -21,11 +21,7 @@ export function scheduleOf(plan: Plan, random: Random): FaultKind[] {
   const all = (Object.entries(plan) as [FaultKind, number][]).flatMap(([kind, count]) =>
     Array<FaultKind>(count).fill(kind),
   );
-  for (let index = all.length - 1; index > 0; index--) {
-    const other = random.whole(index + 1);
-    [all[index], all[other]] = [all[other]!, all[index]!];
-  }
-  return all;
+  return random.shuffled(all);
 }
 
 /** Breaks something, and mends it. Resolves when the next fault may come; what takes longer goes on behind it. */

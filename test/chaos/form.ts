@@ -20,6 +20,8 @@ export interface Form {
   readonly rolls: number;
   /** Defects that are tried at the same time. */
   readonly lanes: number;
+  /** After which a plan gets no more faults, and no more defects are planted: reached on slow machines alone, and told. */
+  readonly mostSeconds: { readonly plan: number; readonly defects: number };
 }
 
 const short = {
@@ -36,6 +38,7 @@ const short = {
   races: 10_000,
   rolls: 3,
   lanes: 3,
+  mostSeconds: { plan: 210, defects: 300 },
 } as const;
 
 const long = {
@@ -60,6 +63,7 @@ const long = {
   races: 200_000,
   rolls: 100,
   lanes: 2,
+  mostSeconds: { plan: Infinity, defects: Infinity },
 } as const;
 
 /** To try the harness itself, in a minute or two. */
@@ -76,6 +80,7 @@ const brief = {
   races: 500,
   rolls: 1,
   lanes: 2,
+  mostSeconds: { plan: Infinity, defects: Infinity },
 } as const;
 
 /** `--brief`, `--long`, `--seed=7`, `--only=chaos,races`, `--before=/path/to/dist/src/main.js`. Throws for anything else. */

@@ -32,13 +32,14 @@ export type Group = Readonly<Record<string, () => Promise<ChaosResult>>>;
 export function partsOf(house: House): readonly Group[] {
   const { folder, form, postgres, redis } = house;
   const { seed, paceMs } = form;
+  const pace = { callers: 12, paceMs, planSeconds: form.mostSeconds.plan };
   const redisUrl = redis?.url;
   const inPlans = (scene: Scene): Promise<ChaosResult> => {
     const plans = redis ? form.plans : form.plans.map(withoutRedis);
-    return runChaos({ scene, postgres, redis, plans, callers: 12, paceMs });
+    return runChaos({ scene, postgres, redis, plans, ...pace });
   };
   const ofQueue = (scene: Scene): Promise<ChaosResult> =>
-    runChaos({ scene, postgres, plans: [form.queuePlan], callers: 12, paceMs });
+    runChaos({ scene, postgres, plans: [form.queuePlan], ...pace });
   const outage = redis && {
     outage: () =>
       onScene(house, 'outage', { roles: four, redisUrl }, (scene) => runOutage(scene, redis, form.outageSeconds)),

@@ -54,6 +54,16 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
   const metadataOf = (task: any) => task.metadata['rialto/dispatch'];
   const get = async (id: string, options = {}) => (await rpc('GetTask', { id }, options)).body;
 
+  it('X3.7 an agent that is published for one skill of its remote reaches no other', async () => {
+    const executor = { kind: 'remote', agentId: 'weather', skillId: 'forecast' };
+    await publish('one_skill', { executor });
+    const asked = said('storms?', { metadata: { skillId: 'alerts' } });
+    const { body } = await rpc('SendMessage', asked, { path: '/a2a/agents/one_skill' });
+    expect(body.result.task.status.state).toBe('TASK_STATE_COMPLETED');
+    expect(weather.requests.map(({ json }: any) => json.params.message.metadata.skillId)).toEqual(['forecast']);
+    await gateway.call('DELETE', '/api/a2a/published/one_skill');
+  });
+
   it.each(['/a2a', '/a2a/', '/_agent-native/a2a'])('AN-89 a message to %s goes to whom it suits best', async (path) => {
     const task = await sent('What is the weather forecast for Lisbon?', {}, { path });
     expect(task).toMatchObject({

@@ -223,6 +223,7 @@ describe('older callers', () => {
 
     it('AN-15 AN-56: a task whose ring was lost is taken up all the same', async () => {
       const id = '01900000-0000-7000-8000-00000000abcd';
+      await gateway.tokenOf('default', 'lost');
       const [echo] = await gateway.sql(`select id, org_id from published_agents where name = 'echo'`);
       const history = [{ messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'lost' }], taskId: id, contextId: 'c' }];
       await gateway.sql(

@@ -3,7 +3,8 @@ import { createServer, get, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { A2AClient } from '../../src/a2a-client/client.js';
 import { Metrics } from '../../src/platform/telemetry/metrics.js';
-import { SseStreams, sseHeaders, writePatiently } from '../../src/platform/http/sse-streams.js';
+import { EventStream } from '../../src/platform/http/event-stream.js';
+import { SseStreams } from '../../src/platform/http/sse-streams.js';
 import { openStream, publish, rpc, rpcCall, rpcError, rpcStream, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -303,12 +304,14 @@ describe('a fault of the official server that is none of ours, in the streams th
     jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance'] });
     streams = new SseStreams(new Metrics(), { onMissed: () => undefined } as never);
     server = createServer((request, response) => {
-      streams.hold(ctx, response);
-      response.writeHead(200, sseHeaders).write(': open\n\n');
+      const stream = new EventStream(response);
+      streams.hold(ctx, stream);
+      stream.open();
+      stream.write(': open\n\n');
       if (request.url !== '/flood') return;
       void (async () => {
         let count = 0;
-        while (await writePatiently(response, `data: ${'x'.repeat(65_536)}\n\n`)) written.push(++count);
+        while (await stream.send(`data: ${'x'.repeat(65_536)}\n\n`)) written.push(++count);
         written.push(false);
       })();
     }).listen(0, '127.0.0.1');

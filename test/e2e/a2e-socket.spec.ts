@@ -359,7 +359,6 @@ describe('A2E on a WebSocket', () => {
     });
 
     it('a process that stops answers what it took, then closes with 1001', async () => {
-      const second = await startTestGateway({}, gateway);
       const slow = await started('sessions', (one) =>
         one.add('slow', async () => {
           await new Promise((resolve) => setTimeout(resolve, 700));
@@ -367,6 +366,7 @@ describe('A2E on a WebSocket', () => {
         }),
       );
       await registered(slow);
+      const second = await startTestGateway({}, gateway);
       const [idle, busy] = [await connectAgent(second), await connectAgent(second)];
       const reply = busy.say('mcp/call_tool', { tool: 'own__slow' });
       await eventually(

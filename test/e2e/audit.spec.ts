@@ -1,5 +1,7 @@
+import { AuditCheckpoints } from '../../src/audit/audit-checkpoints.js';
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../src/kernel/canonical-json.js';
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 
@@ -79,6 +81,20 @@ describe('the audit', () => {
     expect(recompute(shown)).toBe(verdict.eventCount);
     expect(verdict.lastSequence).toBe(shown.length);
     expect(shown.filter(({ type }) => type === 'a2a_invoke')).toHaveLength(120);
+  });
+
+  it('X3.1 a chain is signed to its end, also where nothing follows', async () => {
+    await one.call('POST', '/api/keys', { name: 'last', role: 'viewer' }, globex);
+    await verify(one, globex);
+    await one.gateway.get(AuditCheckpoints).sweep();
+    const unsigned = await one.sql(
+      `select c.org_id from audit_chain c group by 1
+       having max(c.sequence) > coalesce((select max(p.sequence) from audit_checkpoints p where p.org_id = c.org_id), 0)`,
+    );
+    // Other orgs go on meanwhile; this one is at rest.
+    const [{ id }] = (await one.sql(`select id from orgs where slug = 'globex'`)) as [{ id: string }];
+    expect(unsigned.map(({ org_id }) => org_id)).not.toContain(id);
+    expect((await verify(one, globex)).valid).toBe(true);
   });
 
   it('RE-41 one event per call, allowed or denied or failed; reads are not audited; arguments are never in it', async () => {
@@ -181,6 +197,11 @@ describe('RE-84 a changed audit is found out', () => {
     const verdict = (await gateway.call('POST', '/api/audit/verify')).body;
     expect(verdict).toMatchObject({ valid: true, firstSequence: 1, brokenAt: null });
     length = verdict.lastSequence;
+    // It is signed behind the commit of what it signs.
+    await eventually(
+      () => gateway.sql('select from audit_checkpoints'),
+      (points) => points.length > 0,
+    );
   });
 
   afterEach(() => gateway.close());

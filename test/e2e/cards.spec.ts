@@ -334,7 +334,7 @@ describe('cards in production', () => {
       NODE_ENV: 'production',
       HOST: '127.0.0.1',
       A2A_SECRET: undefined as never,
-      RIALTO_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
+      RIALTO_ENCRYPTION_KEY: Buffer.from('0123456789abcdef0123456789abcdef').toString('base64'),
       RIALTO_CONFORMANCE_AGENT: 'v1',
     });
     try {

@@ -9,7 +9,7 @@ import { rialto } from '../support/cli.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
 
-const productionKey = Buffer.alloc(32, 7).toString('base64');
+const productionKey = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64');
 
 describe('rialto, beside a running gateway', () => {
   let gateway: TestGateway;
@@ -87,8 +87,9 @@ describe('rialto, beside a running gateway', () => {
       ['token --org acme --sub bob --role boss', /viewer, member, admin/],
       ['token --org Not_A_Slug --sub bob', /--org Not_A_Slug/],
       ['token --org acme', /--sub/],
-      ['keys rotate', /--org, or --signing/],
-      ['keys rotate --org default --signing', /not both/],
+      ['keys rotate', /one of --org, --signing and --encryption/],
+      ['keys rotate --org default --signing', /one of --org/],
+      ['keys rotate --encryption', /RIALTO_ENCRYPTION_KEY_OTHER is not set/],
       ['keys rotate --signing --grace never', /--grace never/],
       ['keys rotate --org nobody', /there is no org "nobody"/],
       ['policy disable --org default --name absent', /no such policy/],
@@ -145,11 +146,14 @@ describe('rialto, beside a running gateway', () => {
 
     it('token without any secret says how to get one', async () => {
       const { A2A_SECRET: _, ...bare } = production;
-      await rialto(['token', '--org', 'firm', '--sub', 'pat', '--create'], production);
-      const { code, stderr } = await rialto(['token', '--org', 'firm', '--sub', 'pat'], bare);
+      await rialto(['token', '--org', 'plain', '--sub', 'pat', '--create'], {
+        ...production,
+        RIALTO_A2A_SECRET_ADMINS: 'true',
+      });
+      const { code, stderr } = await rialto(['token', '--org', 'plain', '--sub', 'pat'], bare);
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: 'rialto: set A2A_SECRET, or make a secret with `rialto keys rotate --org firm`\n',
+        stderr: 'rialto: set A2A_SECRET, or make a secret with `rialto keys rotate --org plain`\n',
       });
     });
   });
@@ -188,6 +192,16 @@ describe('rialto, beside a running gateway', () => {
     const { code, stdout } = await rialto(['doctor', '--url', strict.url], { ...env, RIALTO_TOKEN: gateway.token });
     await strict.close();
     expect(stdout).toMatch(/^skipped +webhook +.*add 127\.0\.0\.1\/32 to RIALTO_OUTBOUND_ALLOW/m);
+    expect(code).toBe(0);
+  });
+
+  it('doctor tells a task that the policies deny from a token that is not that of an admin', async () => {
+    const dora = await gateway.tokenOf('default', 'dora', 'admin');
+    const text = 'forbid(principal == User::"dora", action == Action::"task_submit", resource);';
+    const { body } = await gateway.call('POST', '/api/policies', { name: 'no-tasks', text });
+    const { code, stdout } = await rialto(['doctor', '--url', gateway.url], { ...env, RIALTO_TOKEN: dora });
+    await gateway.call('DELETE', `/api/policies/${body.id}`);
+    expect(stdout).toMatch(/^skipped +task +the policies of the org do not permit a task; `rialto policy list`/m);
     expect(code).toBe(0);
   });
 

@@ -9,6 +9,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { closeRemotes, continuationOf, quick, startRemote, type Remote } from '../support/remote-work.js';
 import { never, sequence, state, text } from '../support/stub-behaviours.js';
 import type { StubAgentOptions } from '../support/stub-agent.js';
+import type { Behaviour } from '../support/stub-call.js';
 
 const publicUrl = 'https://gateway.example/rialto';
 /** Once put off, nobody looks for as long as a test lasts, unless a push calls. */
@@ -97,17 +98,20 @@ describe('remote work whose agent pushes', () => {
     await completed(task.id);
   });
 
-  it('wakes whoever follows it between two looks', async () => {
+  it.each(['between two looks', 'while its last look is answered'])('wakes whoever follows it %s', async (when) => {
     const following = await startTestGateway({ ...patient, A2A_CONTINUATION_PRECLAIM_WAIT_MS: '600000' });
     try {
       const one = await remote({}, following);
-      one.agent.set(
-        sequence(state('working'), (it) => it.send(429, '', { 'retry-after': '300' }), text('pushed')),
-        'get',
-      );
+      const isEarly = when !== 'between two looks';
+      const pushed = async () => expect((await push(addressOf(one), {}, following)).status).toBe(204);
+      const later: Behaviour = async (it) => {
+        if (isEarly) await pushed();
+        it.send(429, '', { 'retry-after': '300' });
+      };
+      one.agent.set(sequence(state('working'), later, text('pushed')), 'get');
       const { taskId } = await one.handed();
-      await one.agent.until(() => looks(one) === 2, 'a look that is to wait');
-      expect((await push(addressOf(one), {}, following)).status).toBe(204);
+      await one.agent.until(() => looks(one) >= 2, 'a look that is to wait');
+      if (!isEarly) await pushed();
       const { result } = await following.rpc('tools/call', { name: 'task_status', arguments: { taskId } });
       expect(result.content).toEqual([{ type: 'text', text: 'pushed' }]);
     } finally {

@@ -261,6 +261,12 @@ describe('dispatch: steps of workflows', () => {
       expect([...typescript.requests, ...python.requests]).toEqual([]);
     });
 
+    it('X2.1 answers arguments that hint at secrets everywhere, of a viewer of an org without an agent', async () => {
+      const viewer = await gateway.tokenOf('globex', 'vic', 'viewer');
+      const args = { x: '-eyJ'.repeat(200_000), [`${'passwd/'.repeat(20_000)}\n`]: 1 };
+      expect(await post('dispatch', { workType: 'x', args }, viewer)).toMatchObject({ status: 422 });
+    });
+
     it.each([
       [{ workType: '' }, 'workType'],
       [{ workType: 'x', costLimit: -1 }, 'costLimit'],

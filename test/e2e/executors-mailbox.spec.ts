@@ -37,8 +37,8 @@ describe('an agent whose tasks wait in a mailbox', () => {
     return id;
   };
   const look = (id: string): Promise<any> => rpc(gateway, 'GetTask', { id }, { agent });
-  const report = (id: string, event: Record<string, unknown>) =>
-    gateway.call('POST', `/api/executions/${id}/events`, event);
+  const report = (id: string, event: Record<string, unknown>, token?: string) =>
+    gateway.call('POST', `/api/executions/${id}/events`, event, token);
   const row = async (id: string): Promise<any> =>
     (
       await gateway.sql(
@@ -153,6 +153,21 @@ describe('an agent whose tasks wait in a mailbox', () => {
     expect(await waiting).toMatchObject({ status: 503, body: { retryAfterSeconds: 1 } });
   });
 
+  it('X3.3 binds a token to its lease also when the agent is gone, and when the lease is not named', async () => {
+    const name = 'passing';
+    await publish(gateway, { name, executor: { kind: 'mailbox' } });
+    const configuration = { returnImmediately: true };
+    const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration }, { agent: name });
+    const leased = async () => (await gateway.call('POST', `/api/mailbox/${name}/lease?waitMs=5000`)).body;
+    const lost = await leased();
+    await loseHolder(task.id);
+    const next = await leased();
+    await gateway.call('DELETE', `/api/a2a/published/${name}`);
+    const end = { id: 'gone', type: 'complete', text: 'mine' };
+    expect((await report(task.id, end, lost.token)).status).toBe(409);
+    expect((await report(task.id, { ...end, leaseEpoch: next.leaseEpoch }, next.token)).body.state).toBe('completed');
+  });
+
   it('gives the task of a lost holder to the next; the lost one changes nothing any more', async () => {
     const id = await send('x');
     const lost = (await lease()).body;
@@ -170,8 +185,15 @@ describe('an agent whose tasks wait in a mailbox', () => {
       const late = await report(id, { id: `late-${type}`, type, leaseEpoch: lost.leaseEpoch });
       expect([late.status, late.body.code]).toEqual([409, 'conflict']);
     }
+    // X3.3: it knows how leases are counted, and its token is of its own lease alone.
+    const guessed = { id: 'guess', type: 'complete', text: 'mine', leaseEpoch: next.leaseEpoch };
+    const regained = await report(id, guessed, lost.token);
+    expect([regained.status, regained.body.code]).toEqual([409, 'conflict']);
+    const forged = lost.token.replace(`.${lost.leaseEpoch}.`, `.${next.leaseEpoch}.`);
+    expect((await report(id, guessed, forged)).status).toBe(401);
     expect(await row(id)).toMatchObject({ seq: before.seq, epoch: before.epoch });
-    const done = await report(id, { id: 'z', type: 'complete', text: 'done', leaseEpoch: next.leaseEpoch });
+    const last = { id: 'z', type: 'complete', text: 'done', leaseEpoch: next.leaseEpoch };
+    const done = await report(id, last, next.token);
     expect(done.body).toMatchObject({ taskId: id, state: 'completed' });
   });
 

@@ -110,3 +110,37 @@ describe('what a hostile caller must not achieve', () => {
     ]);
   });
 });
+
+describe('S3 the pages of the operator, behind a proxy', () => {
+  const password = 'a-password-of-the-operator';
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await startTestGateway({ RIALTO_ADMIN_PASSWORD: password, RIALTO_TRUST_PROXY: '127.0.0.1' });
+  });
+  afterAll(() => gateway.close());
+
+  const ask = async (method: string, path: string, word: string, headers: Record<string, string>): Promise<number> => {
+    const authorization = `Basic ${Buffer.from(`admin:${word}`).toString('base64')}`;
+    return (await gateway.call(method, path, undefined, null, { ...headers, authorization })).status;
+  };
+
+  it.each([
+    [{ 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }, 403],
+    [{ 'sec-fetch-site': 'same-site' }, 403],
+    [{ origin: 'https://evil.example' }, 403],
+    [{ origin: 'null' }, 403],
+    [{ 'sec-fetch-site': 'same-origin', origin: 'http://localhost:1' }, 200],
+    [{ 'sec-fetch-site': 'none' }, 200],
+    [{}, 200],
+  ])('take no act of another site with the password that a browser remembers: %j', async (headers, status) => {
+    const queue = (await gateway.call('GET', '/admin/queues/api/queues')).body.queues[0].name as string;
+    const act = (what: string) => ask('PUT', `/admin/queues/api/queues/${queue}/${what}`, password, headers);
+    expect([await act('pause'), await act('resume')]).toEqual([status, status]);
+  });
+
+  it('lock out nobody but the address that guesses', async () => {
+    const look = (word: string, from: string) => ask('GET', '/admin/queues/', word, { 'x-forwarded-for': from });
+    for (let guess = 0; guess < 11; guess++) await look(`guess-${guess}`, '203.0.113.9');
+    expect([await look(password, '203.0.113.9'), await look(password, '203.0.113.10')]).toEqual([429, 200]);
+  });
+});

@@ -8,8 +8,9 @@ import { jwtVerify } from 'jose';
 import { callAgent } from '../../src/a2a-client/client.js';
 import { systemClock } from '../../src/kernel/clock.js';
 import { loadSettings, SettingsError } from '../../src/platform/config/settings.js';
+import { rialto } from '../support/cli.js';
 import { entryArgs } from '../support/entry.js';
-import { signToken, startTestGateway, testSecret } from '../support/gateway.js';
+import { becomesReady, signToken, startTestGateway, testSecret } from '../support/gateway.js';
 import { startStubAgent } from '../support/stub-agent.js';
 import { text } from '../support/stub-behaviours.js';
 
@@ -80,7 +81,7 @@ describe('production without a secret', () => {
       ]);
       expect((await gateway.call('POST', '/mcp', ping, null)).status).toBe(401);
       expect((await gateway.call('POST', '/mcp', ping, await signToken())).status).toBe(401);
-      expect((await gateway.call('GET', '/readyz', undefined, null)).status).toBe(200);
+      await becomesReady(gateway);
     } finally {
       await gateway.close();
     }
@@ -147,6 +148,31 @@ describe('abuse 5: weak secrets', () => {
     expect(text).toMatch(/^rialto: A2A_SECRET must be at least 32 bytes/m);
     expect(text).not.toContain('weak-canary');
     expect(code).toBe(1);
+  });
+});
+
+describe('X3.9 the secret of the deployment in production', () => {
+  it.each([
+    [{}, 403],
+    [{ RIALTO_A2A_SECRET_ADMINS: 'true' }, 201],
+  ])('makes no admins, unless the operator says so: %j', async (more: Record<string, string>, status) => {
+    const gateway = await startTestGateway({ ...production, ...more });
+    try {
+      const env = { ...production, ...more, A2A_SECRET: testSecret, DATABASE_URL: gateway.database.url };
+      const made = await rialto(['token', '--org', 'default', '--sub', 'root', '--role', 'admin', '--create'], env);
+      const act = (token: string) => gateway.call('POST', '/api/keys', { name: 'made', role: 'member' }, token);
+      expect((await act(made.stdout.trim())).status).toBe(201);
+      const forged = await signToken({ sub: 'root' });
+      const byForged = await gateway.call('POST', '/api/keys', { name: 'forged', role: 'member' }, forged);
+      expect(byForged.status).toBe(status);
+      expect((await gateway.call('GET', '/api/a2a/agents', undefined, forged)).status).toBe(200);
+      const again = await rialto(['token', '--org', 'default', '--sub', 'root'], env);
+      expect(
+        (await gateway.call('POST', '/api/keys', { name: 'again', role: 'member' }, again.stdout.trim())).status,
+      ).toBe(201);
+    } finally {
+      await gateway.close();
+    }
   });
 });
 

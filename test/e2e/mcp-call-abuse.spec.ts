@@ -124,7 +124,7 @@ describe('MCP tools/call: abuse', () => {
     expect(JSON.stringify(seen)).not.toContain(bob);
     expect(seen.authorization).toBeUndefined();
     expect(seen['x-forwarded-for']).toBeUndefined();
-    expect(seen['x-agent-key']).toBe('own-key-of-the-agent');
+    expect(seen['x-agent-key']).toBe('[redacted]'); // which stands for the agent's own, and for nothing else
     expect(Object.keys(seen).sort()).toEqual([
       'accept',
       'accept-encoding',

@@ -254,8 +254,8 @@ describe('clients that never read', () => {
   });
 
   /** Answers a client that never reads with more than the operating system takes; resolves with what reached it before it was let go. */
-  const unread = async (ms: number, max: number, how: 'ended' | 'open' = 'ended') => {
-    const answers = new UnreadAnswers(ms, max);
+  const unread = async (ms: number, max: number, how: 'ended' | 'open' = 'ended', maxOfOne?: number) => {
+    const answers = new UnreadAnswers(ms, max, maxOfOne);
     const server = createServer((_, response) => {
       if (how === 'open') {
         watchReader(response, ms);
@@ -283,5 +283,7 @@ describe('clients that never read', () => {
   it('are let go after a while', async () => expect(await unread(100, 64 * megabyte)).toBeLessThan(full));
   it('are let go at once when too much waits', async () =>
     expect(await unread(3_600_000, megabyte)).toBeLessThan(full));
+  it('are let go at once when too much of one principal waits', async () =>
+    expect(await unread(3_600_000, 1_024 * megabyte, 'ended', megabyte)).toBeLessThan(full));
   it('are let go while someone else writes', async () => expect(await unread(100, 0, 'open')).toBeLessThan(full));
 });

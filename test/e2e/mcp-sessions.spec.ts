@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { connectLegacySdk } from '../support/mcp-clients.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { openEvents } from '../support/mcp-events.js';
@@ -110,6 +111,20 @@ describe('MCP: sessions', () => {
     const rows = `select count(*)::int as count, bool_or(m.id = $1) as first from mcp_sessions m
        where principal = (select principal from mcp_sessions where id = $1)`;
     expect(await gateway.sql(rows, [first])).toEqual([{ count: 1_000, first: true }]);
+
+    // X3.10: many open at once, and each waited with a connection for whoever removes the same rows.
+    const other = new pg.Client({ connectionString: gateway.database.url });
+    await other.connect();
+    try {
+      await other.query('begin');
+      await other.query('select from mcp_sessions for update');
+      expect(await Promise.all(Array.from({ length: 30 }, () => open(gateway, carol)))).not.toContain(null);
+      expect(await gateway.sql(rows, [first])).toEqual([{ count: 1_030, first: true }]);
+    } finally {
+      await other.end();
+    }
+    await open(gateway, carol);
+    expect(await gateway.sql(rows, [first])).toEqual([{ count: 1_000, first: expect.any(Boolean) }]);
   });
 
   it('are not opened by what is no message', async () => {

@@ -3,7 +3,7 @@ import { orgTables } from '../../src/org-tables.js';
 import { OrgPurgeSweeper } from '../../src/policy/auth/org-purge.sweeper.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { becomesReady, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 import { asyncTask, data } from '../support/stub-behaviours.js';
 import { TestUpstream } from '../support/upstream.js';
@@ -172,7 +172,7 @@ describe('everything an org has', () => {
     await gateway.sql(
       `select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction' and datname = current_database()`,
     );
-    expect((await gateway.call('GET', '/readyz')).status).toBe(200);
+    await becomesReady(gateway);
     stalled.destroy();
     const again = await eventually(
       () => gateway.call('GET', '/api/orgs/stark/export', undefined, token),

@@ -224,6 +224,29 @@ describe('policies of an org', () => {
     expect((await gateway.call('GET', path)).body.items).toHaveLength(1);
   });
 
+  it('X2.3 policies that would weigh too much together are refused, also as a trial, and taking one away makes room', async () => {
+    const heavy = (seed: number) => {
+      const list = Array.from({ length: 2_000 }, (_, index) => index * 7 + seed).join(',');
+      return `forbid(principal == User::"nobody", action, resource) when { [${list}].contains(context.depth + 100000) };`;
+    };
+    const ids: string[] = [];
+    for (let index = 0; index < 4; index++) {
+      const { status, body } = await store(`heavy${index}`, heavy(index));
+      expect(status).toBe(201);
+      ids.push(body.id);
+    }
+    const excess = { status: 422, body: { detail: 'the policies of an org may have 20000 words together' } };
+    expect(await store('heavy4', heavy(4))).toMatchObject(excess);
+    const question = { principal: 'User::"x"', action: 'a2a_invoke', resource: 'Skill::"a.b"', text: heavy(4) };
+    expect(await gateway.call('POST', `${path}/test`, question)).toMatchObject(excess);
+    expect((await gateway.call('PUT', `${path}/${ids[0]}`, { text: heavy(9) })).status).toBe(200);
+    expect((await gateway.call('DELETE', `${path}/${ids[0]}`)).status).toBe(204);
+    const last = await store('heavy4', heavy(4));
+    expect(last.status).toBe(201);
+    for (const id of [...ids.slice(1), last.body.id])
+      expect((await gateway.call('DELETE', `${path}/${id}`)).status).toBe(204);
+  });
+
   it('abuse 14: a broken row that was planted denies, with its reason, and 2 MB are too large', async () => {
     const [{ org_id }] = (await gateway.sql('select org_id from policies where name = $1 limit 1', [
       'development-default',
@@ -320,6 +343,7 @@ describe('policies of a production org', () => {
       NODE_ENV: 'production',
       HOST: '127.0.0.1',
       RIALTO_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
+      RIALTO_A2A_SECRET_ADMINS: 'true',
     };
     const gateway = await startTestGateway({ ...env, RIALTO_OUTBOUND_ALLOW: '127.0.0.0/8' });
     try {

@@ -18,6 +18,7 @@ describe('what was answered', () => {
     sink = await startWebhookSink();
     await publish(home);
     await publish(home, { name: 'slow', executor: { kind: 'echo', delayMs: 1_500 } });
+    await publish(home, { name: 'long', executor: { kind: 'echo', delayMs: 8_000 } });
   });
   afterAll(async () => {
     await sink.close();
@@ -129,7 +130,7 @@ describe('what was answered', () => {
 
   it('AN-102 by a worker that is killed in the middle: its task is taken up again, and ends once', async () => {
     const first = await start('worker');
-    const { task } = await rpc(home, 'SendMessage', { message: userMessage('x'), configuration }, { agent: 'slow' });
+    const { task } = await rpc(home, 'SendMessage', { message: userMessage('x'), configuration }, { agent: 'long' });
     await eventually(
       () => rows([task.id]),
       ([row]) => row.state === 'working' && row.epoch === 1,

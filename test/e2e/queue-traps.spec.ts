@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Queue, createRedisBackend, setDefaultBackendFactory } from 'bullmq';
+import { Queue, createRedisBackend, setDefaultBackendFactory, type RedisConnection, type Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { JobBell } from '../../src/platform/jobs/job-bell.js';
+import { WorkerHost } from '../../src/platform/jobs/worker-host.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { Board } from '../support/board.js';
 import { eventually } from '../support/eventually.js';
 import { FaultProxy, type Fault } from '../support/fault-proxy.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { becomesReady, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { isInstalled, startRedis, type PrivateRedis } from '../support/services.js';
 
 const tasks = 'task-execution';
@@ -122,7 +123,7 @@ onRedis('a Redis that is not to be relied on', () => {
       expect(waited).toBeLessThanOrEqual(mayWait);
       await completed(ids);
       await onceEach(ids);
-      expect((await gateway.call('GET', '/readyz', undefined, null)).status).toBe(200);
+      await becomesReady(gateway);
       await proxy.set('pass');
       await queueAnswers();
       await goesThroughTheQueue();
@@ -250,5 +251,25 @@ onRedis('a Redis that is not to be relied on', () => {
     // Not because its command failed: that goes on.
     expect(await areOpen(add.mock.results)).toBe(true);
     add.mockRestore();
+  });
+
+  it('cannot be reached when the process stops: it stops nevertheless', async () => {
+    const second = await startTestGateway(
+      { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, RIALTO_QUEUE_PREFIX: 'bull-left' },
+      gateway,
+    );
+    const { workers } = second.gateway.get(WorkerHost) as unknown as { workers: Map<string, Worker> };
+    const states = () =>
+      Promise.all(
+        [...workers.values()].map(async (worker) => {
+          const { blockingConnection: line } = worker.getBackend() as unknown as {
+            blockingConnection: RedisConnection;
+          };
+          return (await line.client).status;
+        }),
+      );
+    await proxy.set('refuse');
+    await eventually(states, (all) => all.includes('reconnecting'));
+    await second.close();
   });
 });

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Client } from 'pg';
+import { rialto } from '../support/cli.js';
 import { eventually } from '../support/eventually.js';
 import { testSecret } from '../support/gateway.js';
 import { keepPostgres, type KeptPostgres } from '../support/keeper.js';
@@ -140,6 +141,14 @@ describe('a start that cannot go on says so in one line, names the setting and e
       () => ({ RIALTO_OUTBOUND_ALLOW: '10.0.0.0/99' }),
       [/^rialto: RIALTO_OUTBOUND_ALLOW/],
     ],
+    'a secret is given twice, and the file of another is missing': [
+      () => ({ A2A_SECRET: testSecret, A2A_SECRET_FILE: '/dev/null', REDIS_URL_FILE: '/nowhere' }),
+      [
+        'A2A_SECRET and A2A_SECRET_FILE are both set; unset one of them',
+        'REDIS_URL_FILE names a file that cannot be read (ENOENT)',
+        /^rialto: A2A_SECRET is empty/,
+      ],
+    ],
     'the identity providers are nonsense': [() => ({ RIALTO_JWKS: 'acme' }), [/^rialto: RIALTO_JWKS/]],
     'the data folder cannot be': [() => ({ RIALTO_DATA_DIR: '/dev/null/rialto' }), [/^rialto: RIALTO_DATA_DIR/]],
     'production lacks what it needs': [
@@ -163,6 +172,15 @@ describe('a start that cannot go on says so in one line, names the setting and e
     const env = { DATABASE_URL: byTcp, PORT: '81', RIALTO_DATA_DIR: dataDir };
     const { ended } = start(env, isRoot ? { uid: 65_534, gid: 65_534 } : {});
     expectRefusal(await ended, ['PORT: this user may not open 81']);
+  });
+
+  (isRoot ? it : it.skip)('a program has a limit that cannot hold', async () => {
+    const file = join(newFolder(), 'rialto.config.json');
+    const stdioCommands = [{ name: 'files', command: process.execPath, limits: { processes: 5 } }];
+    writeFileSync(file, JSON.stringify({ stdioCommands }));
+    expectRefusal(await start({ DATABASE_URL: server.url, RIALTO_CONFIG_FILE: file }).ended, [
+      'stdioCommands: the processes of files cannot be limited while they are root’s; set RIALTO_STDIO_USER',
+    ]);
   });
 
   it('a migration fails', async () => {
@@ -237,6 +255,17 @@ describe('a process on the embedded database', () => {
     await second.ended;
   });
 
+  it('ends in time when something of it does not stop', async () => {
+    const env = { RIALTO_DATA_DIR: newFolder() };
+    const one = start(env, { imports: [join(process.cwd(), 'test', 'support', 'stuck-stop.mjs')] });
+    await one.ready;
+    one.child.kill('SIGTERM');
+    expect(await one.ended).toMatchObject({
+      code: 1,
+      stderr: ['SIGTERM: draining', 'not everything has stopped in time; it is left'],
+    });
+  });
+
   it('keeps its data over SIGINT and kill -9, takes no second process, and leaves none behind', async () => {
     const dataDir = newFolder();
     const env = { RIALTO_DATA_DIR: dataDir };
@@ -309,10 +338,12 @@ describe('a process on an outside database', () => {
   });
 
   it('with a secret it is ready in production, and warns of nothing', async () => {
+    const DATABASE_URL = await emptyDatabase(); // the others have keys of their own, which seal what is in theirs
+    expect((await rialto(['db', 'migrate'], { DATABASE_URL })).code).toBe(0);
     const { ready, child, ended } = start({
       NODE_ENV: 'production',
       HOST: '127.0.0.1',
-      DATABASE_URL: server.url,
+      DATABASE_URL,
       RIALTO_ENCRYPTION_KEY: encryptionKey,
       A2A_SECRET: testSecret,
     });

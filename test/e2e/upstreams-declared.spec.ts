@@ -60,7 +60,8 @@ describe('MCP servers that the operator has written down', () => {
     await listed('my-program__environment');
     await listed('web__echo');
     const { result } = await gateway!.rpc('tools/call', { name: 'my-program__environment', arguments: {} });
-    expect(JSON.parse(result.content[0].text).env).toMatchObject({ TOKEN: 'canary-declared-0123', MODE: 'calm' });
+    // It said the secret that it was given: nothing else would have been taken out.
+    expect(JSON.parse(result.content[0].text).env).toMatchObject({ TOKEN: '[redacted]', MODE: 'calm' });
     expect(one.seen.every(({ authorization }) => authorization === 'Bearer canary-declared-0123')).toBe(true);
     const all = await eventually(servers, ([, { lastPingMs }]) => lastPingMs !== null);
     expect(all[1].lastPingMs).toBeGreaterThanOrEqual(0);

@@ -162,9 +162,9 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
   });
 
   it('a call whose process was killed is refused at once, and can be made again', async () => {
+    await register(await startFixture('legacy'));
     const beside = gateway.beside();
     const url = await beside.ready;
-    await register(await startFixture('legacy'));
     const first = await call('fix__test_sampling', {}, { url });
     beside.child.kill('SIGKILL');
     await beside.ended;

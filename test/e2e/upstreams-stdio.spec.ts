@@ -1,4 +1,13 @@
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.js';
@@ -56,7 +65,8 @@ describe('MCP servers that are programs', () => {
     const { env, cwd, args } = await told('environment');
     expect(args).toEqual(['one', 'two three']);
     expect(Object.keys(env).sort()).toEqual(['HOME', 'LANG', 'PATH', 'TOKEN', 'XDG_CACHE_HOME', 'npm_config_cache']);
-    expect([env.TOKEN, env.HOME]).toEqual(['canary-env', cwd]);
+    // It said what it was given: nothing else would have been taken out.
+    expect([env.TOKEN, env.HOME]).toEqual(['[redacted]', cwd]);
     const folder = mkdtempSync(join(tmpdir(), 'rialto-cwd-'));
     const change = (to: object) => gateway.call('PATCH', '/api/mcp/servers/own', to);
     expect((await change({ url: 'http://127.0.0.1:1/mcp' })).status).toBe(400);
@@ -67,6 +77,71 @@ describe('MCP servers that are programs', () => {
     expect(existsSync(cwd)).toBe(false);
     expect(JSON.stringify(await gateway.sql('select * from mcp_servers'))).not.toContain('canary-env');
   });
+
+  it('X2.2 one reads neither the memory nor the environment of the gateway, nor of a program of another server, and holds no privilege', async () => {
+    await register();
+    await register({ id: 'other', env: { TOKEN: 'canary-of-the-other' } });
+    const other = JSON.parse(
+      (await gateway.rpc('tools/call', { name: 'other__environment', arguments: {} })).result.content[0].text,
+    );
+    const pids = [process.pid, other.pid];
+    const { seen, status, limits } = JSON.parse(await said('spy', { pids }));
+    const denied = ['environ', 'mem', 'maps'].flatMap((name) => pids.map((pid) => [`${name} of ${pid}`, 'EACCES']));
+    expect(seen).toEqual(Object.fromEntries(denied));
+    const none = '0'.repeat(16);
+    expect(status).toMatchObject({ NoNewPrivs: '1', CapEff: none, CapPrm: none, CapBnd: none });
+    const limitOf = (name: string) => new RegExp(`^Max ${name} +(\\S+)`, 'm').exec(limits)?.[1];
+    const names = ['cpu time', 'file size', 'data size', 'core file size', 'open files'];
+    expect(names.map(limitOf)).toEqual(['3600', '1073741824', '4294967296', '0', '1024']);
+  });
+
+  it('X2.2 the gateway shows none of its variables as its environment, and has them still', async () => {
+    const one = gateway.beside({ RIALTO_ROLE: 'api', CANARY_OF_A_SECRET: 'canary-value' });
+    await one.ready;
+    const shown = readFileSync(`/proc/${one.child.pid}/environ`);
+    expect([shown.length > 100, shown.every((byte) => byte === 0)]).toEqual([true, true]);
+    one.child.kill('SIGTERM');
+    expect((await one.ended).code).toBe(0);
+  });
+
+  it.each(['LD_PRELOAD', 'LD_LIBRARY_PATH', 'GCONV_PATH'])(
+    'X2.2 no variable loads code into what keeps it apart: %s',
+    async (name) => {
+      expect(await register({ env: { [name]: '/tmp/evil.so' } })).toMatchObject({
+        status: 422,
+        body: { detail: expect.stringContaining(name) },
+      });
+    },
+  );
+
+  (process.getuid?.() === 0 ? it : it.skip)(
+    'X2.2 one runs as the user that the operator names, where the gateway may choose',
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'rialto-own-user-'));
+      chmodSync(folder, 0o755);
+      const [program, copied] = [join(folder, 'node'), join(folder, 'server.mjs')];
+      copyFileSync(process.execPath, program);
+      copyFileSync(script, copied);
+      const env = { RIALTO_STDIO_USER: '65533:65532', RIALTO_STDIO_ISOLATION: 'required' };
+      const strict = await startTestGateway(env);
+      try {
+        expect(await register({ command: program, args: [copied] }, strict)).toMatchObject({ status: 201 });
+        const { seen, status } = JSON.parse(await said('spy', {}, strict));
+        expect(Object.values(seen)).toEqual(['EACCES', 'EACCES', 'EACCES']);
+        const four = (id: string) => Array(4).fill(id).join('\t');
+        expect(status).toMatchObject({
+          Uid: four('65533'),
+          Gid: four('65532'),
+          Groups: expect.stringMatching(/^\s*$/),
+        });
+        const { cwd, env: its } = await told('environment', strict);
+        expect([statSync(cwd).uid, statSync(its.XDG_CACHE_HOME).uid]).toEqual([65_533, 65_533]);
+      } finally {
+        await strict.close();
+        rmSync(folder, { recursive: true });
+      }
+    },
+  );
 
   it('one that leaves somebody who goes on writing in its folder ends like any other', async () => {
     await register();
@@ -173,6 +248,8 @@ describe('MCP servers that are programs', () => {
   );
 
   it('AE-55 it ends with the gateway, killed or told to end, and what is under way then is answered', async () => {
+    // Before those begin: they know it from their start, not from the moment when they are told.
+    await register();
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       const other = gateway.beside({ RIALTO_ROLE: 'api' });
       const at = { ...gateway, url: await other.ready };
@@ -188,7 +265,6 @@ describe('MCP servers that are programs', () => {
         });
         return (await response.json()) as any;
       };
-      await register();
       const { pid, cwd } = JSON.parse((await rpc('own__environment')).result.content[0].text);
       expect(isAlive(pid)).toBe(true);
       const napping = rpc('own__nap').catch(() => undefined);

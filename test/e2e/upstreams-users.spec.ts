@@ -3,7 +3,7 @@ import { publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { connectLegacySdk, connectSdk } from '../support/mcp-clients.js';
-import { TestUpstream, type UpstreamKind } from '../support/upstream.js';
+import { Refusal, TestUpstream, type UpstreamKind } from '../support/upstream.js';
 
 const kinds = ['sessions', 'sse', 'modern', 'websocket'] as const;
 const transportOf = { sessions: 'streamable-http', sse: 'sse', modern: 'streamable-http', websocket: 'websocket' };
@@ -65,6 +65,35 @@ describe('MCP servers that know each user', () => {
     await Promise.all(Array.from({ length: 20 }, (_, n) => call(n % 2 ? ann : bob)));
     const seen = new Set(one.seen.map(({ authorization }) => authorization));
     expect([...seen].sort()).toEqual(['Bearer canary-ann', 'Bearer canary-bob']);
+  });
+
+  it.each(kinds)('X2.6 say nobody what the credential of a user is, nor the audit nor a log: %s', async (kind) => {
+    const one = await start(kind);
+    const canary = 'canary-ann';
+    one.add('refuses', () => {
+      throw new Refusal(-32_000, `bad key Bearer ${canary}`, { got: [canary], [canary]: 1 });
+    });
+    one.add('answers', () => ({
+      content: [{ type: 'text', text: `you are ${canary}, ${Buffer.from(canary).toString('base64url')}` }],
+      structuredContent: { got: { [canary]: [canary] } },
+    }));
+    await register(one, { transport: transportOf[kind] });
+    await give(ann, 'ann');
+    const refused = await call(ann, gateway, 'own__refuses');
+    expect(refused.error).toMatchObject({
+      code: -32_000,
+      message: expect.stringMatching(/bad key \[redacted\]$/),
+      data: { got: ['[redacted]'] },
+    });
+    const answered = await call(ann, gateway, 'own__answers');
+    expect(answered.result.content).toEqual([{ type: 'text', text: 'you are [redacted], [redacted]' }]);
+    const events = await gateway.call('GET', '/api/audit/events?type=mcp_call', undefined, bob);
+    const kept = await gateway.sql('select event from audit_events');
+    for (const told of [refused, answered, events, kept, gateway.log]) {
+      expect(JSON.stringify(told)).not.toContain(canary);
+      expect(JSON.stringify(told)).not.toContain(Buffer.from(canary).toString('base64url'));
+    }
+    expect(kept.length).toBeGreaterThan(0);
   });
 
   it('have a line of its own for each user, also where both are the same to the server, and of each org', async () => {

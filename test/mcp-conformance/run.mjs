@@ -1,12 +1,13 @@
 // `npm run test:conformance:mcp`: the public MCP conformance suites against a gateway with their fixture behind it, at the door that has the
-// names of that one server. They are fetched from the package registry, with a Node.js that is new enough for them.
+// names of that one server. They are fetched from the package registry and run on Node 24.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
+import { nodeFolder } from '../../scripts/node-versions.mjs';
 import { root, setUp } from '../../scripts/setup.mjs';
 import { startFixture } from './fixture.mjs';
 
@@ -32,6 +33,7 @@ const suites = [
 ];
 
 await setUp();
+process.stderr.write(`Node ${process.version}\n`);
 const folder = mkdtempSync(join(tmpdir(), 'rialto-conformance-'));
 const fixture = await startFixture();
 const gateway = spawn(process.execPath, [join(root, 'dist', 'src', 'main.js')], {
@@ -92,10 +94,22 @@ async function doorOf(url) {
 }
 
 async function scoreOf({ version, args, score }, url) {
-  const packages = ['--package=node@22', `--package=@modelcontextprotocol/conformance@${version}`];
   const out = join(folder, `out-${Date.now()}`);
-  const command = ['exec', '--yes', ...packages, '--', 'conformance', 'server', '--url', url, ...args, '-o', out];
-  const options = { cwd: folder, timeout: suiteMs, maxBuffer: 64 * 1024 * 1024 };
+  const command = [
+    'exec',
+    '--yes',
+    `--package=@modelcontextprotocol/conformance@${version}`,
+    '--',
+    'conformance',
+    'server',
+    '--url',
+    url,
+    ...args,
+    '-o',
+    out,
+  ];
+  const env = { ...process.env, PATH: `${await nodeFolder('24')}${delimiter}${process.env.PATH}` };
+  const options = { cwd: folder, env, timeout: suiteMs, maxBuffer: 64 * 1024 * 1024 };
   // It exits with 1 when anything fails, what does not count included.
   const { stdout, stderr } = await run('npm', command, options).catch((error) => error);
   const summary = String(stdout).split('=== SUMMARY ===')[1] ?? '';

@@ -9,7 +9,7 @@ import {
   type TransportFactory,
 } from '@a2a-js/sdk/client';
 import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
-import type { TestGateway } from './gateway.js';
+import type { Caller } from './caller.js';
 
 /** One version over one binding, as an official client is made for it. */
 export interface SdkWire {
@@ -33,7 +33,7 @@ export interface SdkClientOptions {
 }
 
 /** The official client, found by the card of a published agent, that speaks one version over one binding and nothing else. */
-export function sdkClient(gateway: TestGateway, { binding, version }: SdkWire, options: SdkClientOptions = {}) {
+export function sdkClient(gateway: Caller, { binding, version }: SdkWire, options: SdkClientOptions = {}) {
   const { agent = version === '1.0' ? 'echo' : 'echo03', token = gateway.token, headers = {}, cardPath } = options;
   const sent: Record<string, string> = { ...(token !== null && { authorization: `Bearer ${token}` }), ...headers };
   const legacyCompat = { enabled: version === '0.3' };

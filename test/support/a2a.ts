@@ -1,7 +1,7 @@
-import type { TestGateway } from './gateway.js';
+import type { Caller } from './caller.js';
 
 /** Publishes an agent; an echo unless said otherwise. */
-export async function publish(gateway: TestGateway, more: Record<string, unknown> = {}, token?: string): Promise<any> {
+export async function publish(gateway: Caller, more: Record<string, unknown> = {}, token?: string): Promise<any> {
   const body = {
     name: 'echo',
     description: 'Says what it was told.',
@@ -24,18 +24,13 @@ export interface RpcOptions {
 const pathOf = (agent: string): string => (agent.startsWith('/') ? agent : `/a2a/agents/${agent}`);
 
 /** One JSON-RPC request; the whole answer. */
-export function rpcCall(gateway: TestGateway, method: string, params: unknown, options: RpcOptions = {}) {
+export function rpcCall(gateway: Caller, method: string, params: unknown, options: RpcOptions = {}) {
   const { agent = 'echo', token, headers = {} } = options;
   return gateway.call('POST', pathOf(agent), { jsonrpc: '2.0', id: 1, method, params }, token, headers);
 }
 
 /** The `result` of a request that has to succeed. */
-export async function rpc(
-  gateway: TestGateway,
-  method: string,
-  params: unknown,
-  options: RpcOptions = {},
-): Promise<any> {
+export async function rpc(gateway: Caller, method: string, params: unknown, options: RpcOptions = {}): Promise<any> {
   const { body, status } = await rpcCall(gateway, method, params, options);
   if (status !== 200 || body.error) throw new Error(`${method}: ${status} ${JSON.stringify(body)}`);
   return body.result;
@@ -43,7 +38,7 @@ export async function rpc(
 
 /** The `error` of a request that has to fail. */
 export async function rpcError(
-  gateway: TestGateway,
+  gateway: Caller,
   method: string,
   params: unknown,
   options: RpcOptions = {},
@@ -120,7 +115,7 @@ export async function openStream(
 
 /** Streams one JSON-RPC request. */
 export function rpcStream(
-  gateway: TestGateway,
+  gateway: Caller,
   method: string,
   params: unknown,
   { agent = 'echo', token = gateway.token, headers }: RpcOptions = {},

@@ -1,9 +1,9 @@
 import { eventually } from './eventually.js';
-import type { Answer, TestGateway } from './gateway.js';
+import type { Answer, Caller } from './caller.js';
 
 /** Bull Board as an operator uses it: through its own API. */
 export class Board {
-  constructor(private readonly gateway: TestGateway) {}
+  constructor(private readonly gateway: Caller) {}
 
   /** What the board shows of a queue in a state, newest first. */
   async jobs(queue: string, status: 'failed' | 'completed' | 'delayed' | 'active' | 'latest'): Promise<any[]> {

@@ -50,7 +50,7 @@ function endpointOf(agent: Callee): Endpoint {
 
 /** Calls a skill of the agent in the bridge's wire form. */
 export async function call(agent: Callee, options: BridgeCallOptions = {}) {
-  const { args = { a: 1 }, skillId = 'work', timeoutMs = 10_000, signal, headers = plain } = options;
+  const { args = { a: 1 }, skillId = 'work', timeoutMs = 60_000, signal, headers = plain } = options;
   const transport = options.transport ?? new BridgeTransport(client());
   const endpoint = options.endpoint ?? endpointOf(agent);
   const hop = { endpoint, headers, deadline: new Deadline(timeoutMs), signals: signal ? [signal] : [] };

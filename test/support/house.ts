@@ -50,7 +50,8 @@ export const rooms = [
 
 const libraries = 3;
 const pure = 2;
-const entries = /^src\/(main|app|app\.module|cli|entities|org-tables|v8-flags)\.ts$|^src\/(cli|demo)\//;
+const entries =
+  /^src\/(main|app|app\.module|cli|entities|org-tables|v8-flags|check-node|run-gateway)\.ts$|^src\/(cli|demo)\//;
 const publicFile = /\.(module|service|port|guard|types)\.ts$/;
 const entity = /\.entity\.ts$/;
 /** What package.json exports is public to anyone. */

@@ -17,6 +17,8 @@ export interface GatewayProcess {
   /** The address of the ready line. Rejects with what it wrote when it ends instead. */
   readonly ready: Promise<string>;
   readonly ended: Promise<Ended>;
+  /** What it has written to standard output. */
+  output(): string;
   /** Resolves once it has written this to standard error. */
   said(text: string): Promise<unknown>;
 }
@@ -59,7 +61,7 @@ export function startProcess(
       () => stderr,
       (all) => all.includes(text),
     );
-  return { child, ready, ended, said };
+  return { child, ready, ended, output: () => stdout, said };
 }
 
 /** Processes that work in this folder or below it: what a killed or stopped gateway left running. Linux only. */

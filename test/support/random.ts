@@ -26,4 +26,14 @@ export class Random {
   pick<Item>(items: readonly Item[]): Item {
     return items[this.whole(items.length)]!;
   }
+
+  /** The same items in another order. */
+  shuffled<Item>(items: readonly Item[]): Item[] {
+    const all = [...items];
+    for (let index = all.length - 1; index > 0; index--) {
+      const other = this.whole(index + 1);
+      [all[index], all[other]] = [all[other]!, all[index]!];
+    }
+    return all;
+  }
 }

@@ -1,6 +1,6 @@
 // An MCP server on standard input and output, without an SDK: it misbehaves as its tools are told.
 import { spawn } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const tools = [
@@ -17,6 +17,7 @@ const tools = [
   'mutter',
   'nap',
   'sleep',
+  'spy',
 ];
 const say = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
 const text = (value) => ({
@@ -52,6 +53,23 @@ const calls = {
       rmSync(process.env.HOME, { recursive: true, force: true, maxRetries: 9 });`;
     for (let one = 0; one < 2; one++) spawn(process.execPath, ['-e', ghost], { stdio: 'ignore', detached: true });
     return text('haunted');
+  },
+  /** Says how each file of these processes under /proc is answered, and what it may do itself. */
+  spy: ({ pids = [process.ppid], files = ['environ', 'mem', 'maps'] }) => {
+    const outcome = (file) => {
+      try {
+        return file.endsWith('mem') ? `opened ${openSync(file)}` : readFileSync(file, 'latin1');
+      } catch ({ code }) {
+        return code;
+      }
+    };
+    const seen = pids.flatMap((pid) => files.map((name) => [`${name} of ${pid}`, outcome(`/proc/${pid}/${name}`)]));
+    const status = Object.fromEntries(
+      readFileSync('/proc/self/status', 'utf8')
+        .split('\n')
+        .map((line) => line.split(':\t')),
+    );
+    return text({ seen: Object.fromEntries(seen), status, limits: readFileSync('/proc/self/limits', 'utf8') });
   },
   crash: () => process.exit(3),
   split: async (_, id) => {

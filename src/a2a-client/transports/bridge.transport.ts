@@ -13,7 +13,7 @@ import type { SafeFetch } from '../../platform/http/safe-fetch.js';
 import { Deadline } from '../deadline.js';
 import { isNotHere, withCustomaryPaths, type Endpoint } from '../endpoint-choice.js';
 import { withPushAddress } from '../push-address.js';
-import { errorWithout } from '../said-back.js';
+import { answerWithout, errorWithout } from '../said-back.js';
 import type { HopLimits, RemoteHop } from '../remote-hop.js';
 import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-wait.js';
 
@@ -127,7 +127,7 @@ export class BridgeTransport {
       signal: signals,
     });
     try {
-      return decodeBridgeReply(body.toString('utf8'), { status, requestId });
+      return answerWithout(decodeBridgeReply(body.toString('utf8'), { status, requestId }), hop.headers.sent);
     } catch (thrown) {
       const error = errorWithout(thrown, hop.headers.sent);
       throw status >= 200 && status <= 299 ? error : withHttpStatus(error, status, headers['retry-after']);

@@ -45,12 +45,13 @@ async function resolve(host: string, policy: OutboundPolicy): Promise<string[]> 
 
 /**
  * A gRPC target whose every resolution passes the policy: what was checked is what is dialled, while the name stays the
- * authority and the TLS server name.
+ * authority and the TLS server name. It ends with a slash, or grpc-js would hand the name to a proxy of the environment, which resolves it
+ * anew; the SDK's client takes no options of channels.
  */
 export function checkedTarget(key: string, target: Target, policy: OutboundPolicy): string {
   if (policies.size === 0) experimental.registerResolver(scheme, CheckedResolver);
   policies.set(key, policy);
-  return `${scheme}://${key}/${authorityOf(target)}`;
+  return `${scheme}://${key}/${authorityOf(target)}/`;
 }
 
 export function forgetPolicy(key: string): void {
@@ -75,7 +76,7 @@ class CheckedResolver {
   ) {}
 
   static getDefaultAuthority({ path }: GrpcTarget): string {
-    return path;
+    return path.slice(0, -1);
   }
 
   updateResolution(): void {

@@ -3,6 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { systemClock } from '../../kernel/clock.js';
 import { errorCodes, RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
+import { trimEnd } from '../../kernel/text.js';
 import { SafeFetch, type SafeStream } from '../../platform/http/safe-fetch.js';
 import type { Secret } from '../../platform/secrets/vault.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
@@ -144,7 +145,7 @@ async function textOf({ body }: SafeStream, most: number): Promise<string> {
 /** Keeps a query, which some servers have their version in. */
 function endpointOf({ url }: LlmConfig): string {
   const endpoint = new URL(url);
-  endpoint.pathname = `${endpoint.pathname.replace(/\/+$/, '')}/chat/completions`;
+  endpoint.pathname = `${trimEnd(endpoint.pathname, '/')}/chat/completions`;
   return endpoint.href;
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { declaredServers, mcpServers, type DeclaredServer } from './declared-servers.js';
 import { readDeclaredFile } from './json-file.js';
+import { secretVariable } from './variable.js';
 
 /** The name of an environment variable; a secret written here by mistake is refused without being repeated. */
 const variable = z.string().regex(/^[A-Za-z_]\w*$/, { message: 'must be the name of an environment variable' });
@@ -176,7 +177,7 @@ export function staticBearer(
   env: Record<string, string | undefined>,
   problems: string[],
 ): string | undefined {
-  const value = env[name];
+  const value = secretVariable(env, name, problems);
   if (!value) problems.push(`${name} is named by apiKeyEnv and is not set`);
   else if (Buffer.byteLength(value) < 16) problems.push(`${name} is named by apiKeyEnv and is shorter than 16 bytes`);
   return value;
@@ -190,8 +191,9 @@ export function resolveSecrets(
   problems: string[],
 ): ConfigFile {
   const read = (name: string): string => {
-    if (!env[name]) problems.push(`${name} is named by the configuration file and is not set`);
-    return env[name] ?? '';
+    const value = secretVariable(env, name, problems);
+    if (!value) problems.push(`${name} is named by the configuration file and is not set`);
+    return value ?? '';
   };
   const resolve = (declared: DeclaredCredential): ResolvedCredential => {
     switch (declared.type) {

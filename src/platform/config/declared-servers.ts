@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { trimEnd } from '../../kernel/text.js';
 import { readDeclaredFile } from './json-file.js';
+import { secretVariable, type Variables } from './variable.js';
 
 const text = z.string();
 const texts = z.array(text);
@@ -49,8 +51,6 @@ export interface DeclaredServer extends Omit<Written, 'type' | 'disabled'> {
   readonly isAgent: boolean;
 }
 
-type Variables = Readonly<Record<string, string | undefined>>;
-
 /**
  * The servers of both files, by ids made of their names. A variable that is not set is a problem, so are two names of one id, and in
  * `rialto.config.json` a secret that stands there itself.
@@ -76,7 +76,7 @@ export function declaredServers(
     const id = idOf(name);
     if (servers.has(id)) problems.push(`two MCP servers are declared as "${id}"`);
     const filled = filledIn(server, (variable, otherwise) => {
-      const value = env[variable] ?? otherwise;
+      const value = secretVariable(env, variable, problems) ?? otherwise;
       if (value === undefined) problems.push(`${variable} is named by the MCP server "${name}" and is not set`);
       return value ?? '';
     });
@@ -105,19 +105,19 @@ export function readMcpConfig(named: string | undefined, problems: string[]): z.
 
 /** Lower case, whatever else may not stand in an id as one dash. */
 function idOf(name: string): string {
-  return name
+  const dashed = name
     .toLowerCase()
     .replace(/[^a-z0-9_]+|__+/g, '-')
-    .replace(/^[-_]+|[-_]+$/g, '')
-    .slice(0, 32)
-    .replace(/[-_]+$/, '');
+    .replace(/^[-_]+/, '');
+  return trimEnd(dashed.slice(0, 32), '-_');
 }
 
 /** `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}` in each of its texts. */
 function filledIn<Value>(value: Value, valueOf: (variable: string, otherwise?: string) => string): Value {
   if (typeof value === 'string')
-    return value.replace(/\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}/g, (_, name: string, otherwise?: string) =>
-      valueOf(name, otherwise),
+    return value.replace(
+      /\$\{(?:env:)?([A-Za-z_]\w*)(?::-((?:(?!\$\{)[^}])*))?\}/g,
+      (_, name: string, otherwise?: string) => valueOf(name, otherwise),
     ) as Value;
   if (Array.isArray(value)) return value.map((item: unknown) => filledIn(item, valueOf)) as Value;
   if (typeof value !== 'object' || value === null) return value;

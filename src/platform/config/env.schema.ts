@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { parseAllowList } from '../http/address.js';
 import { parseTrustProxy } from '../http/client-address.js';
+import { nearestOf } from './nearest-name.js';
+import { secretVariable } from './variable.js';
 
 const flag = z.enum(['true', 'false']).transform((word) => word === 'true');
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -23,9 +25,17 @@ const readableBy = (parse: (text: string) => unknown) => (text: string) => {
     return false;
   }
 };
+const account = z
+  .string()
+  .regex(/^[1-9]\d{0,9}:\d{1,10}$/, { message: 'must be a user and a group by their numbers, such as 65533:65533' })
+  .transform((text) => {
+    const [uid, gid] = text.split(':').map(Number) as [number, number];
+    return { uid, gid };
+  });
 const identityProvider = /^[a-z0-9_-]+=[^|]+\|https?:\/\/\S+$/;
 
-const exampleSecrets = /^(changeme|change-me|secret|password|example|your-|replace|insert|test-secret|a2a-secret|xxx)/i;
+const exampleSecrets =
+  /^(changeme|change-me|secret|password|example|your-|replace|insert|test-secret|a2a-secret|x{8})/i;
 const secret = z
   .string()
   .refine((text) => Buffer.byteLength(text) >= 32, {
@@ -94,6 +104,11 @@ export const environment = {
     'none',
     'the deployment’s secret for HS256 tokens, at least 32 bytes; without it, and without `apiKeyEnv`, a production gateway starts and answers 503 at every agent door',
   ),
+  RIALTO_A2A_SECRET_ADMINS: setting(
+    flag.optional(),
+    '`false`; outside production `true`',
+    'whether tokens under `A2A_SECRET` act as admins; those under the secret of an org always may',
+  ),
   RIALTO_API_KEY_ENV: setting(
     z
       .string()
@@ -106,6 +121,11 @@ export const environment = {
     key32.optional(),
     'made under the data folder',
     '32 bytes in base64 that seal stored secrets; required in production',
+  ),
+  RIALTO_ENCRYPTION_KEY_OTHER: setting(
+    key32.optional(),
+    'none',
+    'opens too, and seals nothing: the next key before a rotation, the one before during it',
   ),
   RIALTO_DATA_DIR: setting(
     z.string().min(1).default('.rialto'),
@@ -212,6 +232,16 @@ export const environment = {
     '`catalogue`',
     'which programs may be registered as MCP servers: those of `stdioCommands` in the configuration file, or `any`; outside production any may',
   ),
+  RIALTO_STDIO_ISOLATION: setting(
+    z.enum(['required', 'preferred']).optional(),
+    '`required`; outside production `preferred`',
+    '`required`: no MCP server is started as a program that could read the memory of the gateway',
+  ),
+  RIALTO_STDIO_USER: setting(
+    account.optional(),
+    'the user of the gateway',
+    'user and group, as numbers (`65533:65533`), that programs of MCP servers run as; the gateway has to be root for it',
+  ),
   RIALTO_CONFORMANCE_AGENT: setting(
     z.enum(['v1', 'v03', 'nocaps', 'reqext']).optional(),
     'off',
@@ -279,8 +309,8 @@ export const environment = {
     'tasks of all orgs that may be; more are refused with 503',
   ),
   RIALTO_CARD_CHANGES: setting(
-    z.enum(['accept', 'approve']).default('accept'),
-    '`accept`',
+    z.enum(['accept', 'approve']).optional(),
+    '`approve`; outside production `accept`',
     '`approve`: an agent whose card changed is neither listed nor called until an admin approves the change',
   ),
   RIALTO_MAX_AGENTS_PER_ORG: setting(
@@ -308,27 +338,21 @@ export const environment = {
 export type EnvironmentName = keyof typeof environment;
 export type Environment = { [Name in EnvironmentName]: z.output<(typeof environment)[Name]['schema']> };
 
+/** Settings whose values nobody may see. Each can be given as a file: `A2A_SECRET_FILE`, and so on. */
+export const secretSettings = [
+  'A2A_SECRET',
+  'RIALTO_ENCRYPTION_KEY',
+  'RIALTO_ENCRYPTION_KEY_OTHER',
+  'RIALTO_ADMIN_PASSWORD',
+  'DATABASE_URL',
+  'RIALTO_DATABASE_DIRECT_URL',
+  'REDIS_URL',
+] as const satisfies EnvironmentName[];
+
+const fileNames: ReadonlySet<string> = new Set(secretSettings.map((name) => `${name}_FILE`));
+
 /** `RIALTO_` names that are not ours to judge: the operator's token, and what Kubernetes injects for a service of this name. */
-const foreignNames = /^RIALTO_(TOKEN|PORT|PORT_.*|.*SERVICE_.*)$/;
-
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
-    }
-    row = next;
-  }
-  return row[b.length]!;
-}
-
-function nearest(name: string): string {
-  const meant = name.toUpperCase();
-  return Object.keys(environment).reduce((best, known) =>
-    distance(meant, known) < distance(meant, best) ? known : best,
-  );
-}
+const foreignNames = /^RIALTO_(?:(?:TOKEN|PORT)$|PORT_|.*SERVICE_)/;
 
 /** What is wrong with a value, for a person who never heard of the schema library. */
 function plainly(issue: z.core.$ZodIssue): string {
@@ -345,6 +369,7 @@ export function readEnvironment(env: Record<string, string | undefined>): { valu
   const given: Record<string, string | undefined> = {
     ...env,
     RIALTO_OUTBOUND_ALLOW: env.RIALTO_OUTBOUND_ALLOW ?? env.AGENT_NATIVE_A2A_ALLOWED_ORIGINS,
+    ...Object.fromEntries(secretSettings.map((name) => [name, secretVariable(env, name, problems)])),
   };
   const values: Record<string, unknown> = {};
   for (const [name, { schema }] of Object.entries(environment)) {
@@ -353,10 +378,10 @@ export function readEnvironment(env: Record<string, string | undefined>): { valu
     if (parsed.success) values[name] = parsed.data;
     else problems.push(`${name} ${parsed.error.issues.map(plainly).join('; ')}`);
   }
-  if (env.A2A_SECRET === '') problems.push('A2A_SECRET is empty; unset it or give at least 32 bytes');
+  if (given.A2A_SECRET === '') problems.push('A2A_SECRET is empty; unset it or give at least 32 bytes');
   for (const name of Object.keys(env)) {
-    if (name.startsWith('RIALTO_') && !(name in environment) && !foreignNames.test(name)) {
-      problems.push(`${name} is not a setting; did you mean ${nearest(name)}?`);
+    if (name.startsWith('RIALTO_') && !(name in environment) && !fileNames.has(name) && !foreignNames.test(name)) {
+      problems.push(`${name} is not a setting; did you mean ${nearestOf(Object.keys(environment), name)}?`);
     }
   }
   return { values: values as Environment, problems };

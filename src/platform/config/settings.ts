@@ -6,13 +6,27 @@ import { readMcpConfig } from './declared-servers.js';
 import { readEnvironment, type Environment } from './env.schema.js';
 import { isProductionRuntime } from './runtime.js';
 
+/** Settings whose defaults depend on other settings. */
+type Decided =
+  | 'HOST'
+  | 'RIALTO_OUTBOUND_ALLOW'
+  | 'RIALTO_ENCRYPTION_KEY'
+  | 'RIALTO_CARD_CHANGES'
+  | 'RIALTO_STDIO_ISOLATION'
+  | 'RIALTO_A2A_SECRET_ADMINS';
+
 /** The validated settings of this process; read once, passed by injection. */
-export interface Settings extends Omit<Environment, 'HOST' | 'RIALTO_OUTBOUND_ALLOW' | 'RIALTO_ENCRYPTION_KEY'> {
+export interface Settings extends Omit<Environment, Decided> {
   readonly production: boolean;
   readonly HOST: string;
   readonly RIALTO_OUTBOUND_ALLOW: string;
+  readonly RIALTO_CARD_CHANGES: NonNullable<Environment['RIALTO_CARD_CHANGES']>;
+  readonly RIALTO_A2A_SECRET_ADMINS: boolean;
+  readonly RIALTO_STDIO_ISOLATION: NonNullable<Environment['RIALTO_STDIO_ISOLATION']>;
   /** 32 bytes. */
   readonly encryptionKey: Buffer;
+  /** 32 bytes: opens what another key than `encryptionKey` sealed. */
+  readonly otherEncryptionKey?: Buffer;
   /** The static bearer that `apiKeyEnv` names, when it is set. */
   readonly legacyBearer?: string;
   readonly configFile: ConfigFile;
@@ -43,6 +57,7 @@ export function loadSettings(env: Record<string, string | undefined>): Settings 
       'RIALTO_ENCRYPTION_KEY is required in production: 32 bytes in base64, e.g. from `openssl rand -base64 32`',
     );
   }
+  if (production) problems.push(...weakSecrets(values));
   if (production && values.RIALTO_DEV_ANONYMOUS) problems.push('RIALTO_DEV_ANONYMOUS is refused in production');
   if (production && !values.DATABASE_URL)
     problems.push('DATABASE_URL is required in production; the embedded database is for development');
@@ -54,12 +69,43 @@ export function loadSettings(env: Record<string, string | undefined>): Settings 
     production,
     HOST: values.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
     RIALTO_OUTBOUND_ALLOW: values.RIALTO_OUTBOUND_ALLOW ?? (production ? '' : '127.0.0.0/8,::1'),
+    RIALTO_CARD_CHANGES: values.RIALTO_CARD_CHANGES ?? (production ? 'approve' : 'accept'),
+    RIALTO_A2A_SECRET_ADMINS: values.RIALTO_A2A_SECRET_ADMINS ?? !production,
+    RIALTO_STDIO_ISOLATION: values.RIALTO_STDIO_ISOLATION ?? (production ? 'required' : 'preferred'),
     encryptionKey: values.RIALTO_ENCRYPTION_KEY
       ? Buffer.from(values.RIALTO_ENCRYPTION_KEY, 'base64')
       : developmentKey(values.RIALTO_DATA_DIR),
+    ...(values.RIALTO_ENCRYPTION_KEY_OTHER && {
+      otherEncryptionKey: Buffer.from(values.RIALTO_ENCRYPTION_KEY_OTHER, 'base64'),
+    }),
     legacyBearer,
     configFile,
   };
+}
+
+/** What a secret holds of different characters, or bytes, when nobody made it up: fewer are a habit, a pattern or a mistake. */
+const leastVariety = {
+  A2A_SECRET: 8,
+  RIALTO_ENCRYPTION_KEY: 8,
+  RIALTO_ENCRYPTION_KEY_OTHER: 8,
+  RIALTO_ADMIN_PASSWORD: 5,
+};
+
+function weakSecrets(values: Environment): string[] {
+  const problems: string[] = [];
+  for (const [name, least] of Object.entries(leastVariety) as [keyof typeof leastVariety, number][]) {
+    const value = values[name];
+    if (value === undefined) continue;
+    const bytes = name.startsWith('RIALTO_ENCRYPTION_KEY') ? Buffer.from(value, 'base64') : Buffer.from(value);
+    const length = name.startsWith('RIALTO_ENCRYPTION_KEY') ? 32 : 48;
+    if (new Set(bytes).size < least)
+      problems.push(`${name} can be guessed; make one with \`openssl rand -base64 ${length}\``);
+  }
+  const { A2A_SECRET: secret, RIALTO_ENCRYPTION_KEY: key, RIALTO_ADMIN_PASSWORD: password } = values;
+  const given = [secret, key, password].filter((one) => one !== undefined);
+  if (new Set(given).size < given.length)
+    problems.push('A2A_SECRET, RIALTO_ENCRYPTION_KEY and RIALTO_ADMIN_PASSWORD have to differ from each other');
+  return problems;
 }
 
 function developmentKey(dataDir: string): Buffer {

@@ -6,6 +6,9 @@ import { sendProblem } from './problem.js';
 
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
+/** How long the rest of a body that is too large may take to arrive. */
+const restMs = 10_000;
+
 /** Throws `unsupported_media_type` unless the body is declared as JSON in UTF-8. */
 export function requireJson(request: DoorRequest): void {
   const type = request.headers['content-type'] ?? '';
@@ -21,6 +24,7 @@ export function requireJson(request: DoorRequest): void {
 /** The whole body as text. Throws `too_large` as soon as it is, `canceled` when the client went away. */
 export function readText(request: DoorRequest, maxBytes: number): Promise<string> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge(request, maxBytes));
+  if (request.destroyed) return Promise.reject(new RialtoError('canceled'));
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -36,14 +40,18 @@ export function readText(request: DoorRequest, maxBytes: number): Promise<string
       resolve(chunks.length === 1 ? chunks[0]!.toString('utf8') : Buffer.concat(chunks).toString('utf8')),
     );
     request.once('error', (cause) => reject(new RialtoError('canceled', { cause })));
-    request.once('aborted', () => reject(new RialtoError('canceled')));
+    request.once('close', () => reject(new RialtoError('canceled')));
   });
 }
 
+/**
+ * Reads and drops the rest of the body, so that a client that sends all of it before it reads gets its answer, and the connection serves
+ * the next request. A body that does not end in time ends the connection.
+ */
 function tooLarge(request: DoorRequest, maxBytes: number): RialtoError {
-  // What is still on its way is read and dropped, so that the client gets to read the answer; not for ever.
   request.resume();
-  setTimeout(() => request.destroy(), 2_000).unref();
+  const late = setTimeout(() => request.destroy(), restMs).unref();
+  request.once('close', () => clearTimeout(late));
   return new RialtoError('too_large', { message: `the body is larger than ${maxBytes} bytes`, data: { maxBytes } });
 }
 
@@ -61,7 +69,6 @@ export function jsonBodies(maxBytes: number, isKnown: (request: DoorRequest) => 
       () => next(),
       (error: unknown) => {
         const known = RialtoError.from(error);
-        response.setHeader('Connection', 'close');
         sendProblem(request, response, known.code, known);
       },
     );

@@ -19,7 +19,7 @@ export function parseTrustProxy(text: string | undefined): TrustProxy {
   return { ranges };
 }
 
-/** Who sent a request: the socket's peer, or behind trusted proxies the nearest address that is none of them. For the log only. */
+/** Who sent a request: the socket's peer, or behind trusted proxies the nearest address that is none of them. For the log, and for counting guesses. */
 export function clientAddress(request: Pick<IncomingMessage, 'headers' | 'socket'>, trust: TrustProxy): string {
   const forwarded = request.headers['x-forwarded-for'];
   const hops = typeof forwarded === 'string' ? forwarded.split(',').map((hop) => hop.trim()) : [];

@@ -4,10 +4,11 @@ import type { Vault } from '../secrets/vault.js';
 
 /** Opaque page cursors: a position, signed, bound to the list and the org it was made for. */
 export class Cursors {
-  private readonly key: Buffer;
+  /** The one that signs first. */
+  private readonly keys: readonly [Buffer, ...Buffer[]];
 
   constructor(vault: Vault) {
-    this.key = vault.derive('cursor');
+    this.keys = vault.deriveAll('cursor');
   }
 
   encode(scope: string, position: readonly string[]): string {
@@ -18,9 +19,12 @@ export class Cursors {
   /** Throws `invalid_params` for a cursor of another list, another org, or nobody's. */
   decode(scope: string, cursor: string, length: number): string[] {
     const [text = '', mac = ''] = cursor.split('.');
-    const expected = Buffer.from(this.mac(scope, text));
     const given = Buffer.from(mac);
-    if (given.length === expected.length && timingSafeEqual(given, expected)) {
+    const isOurs = this.keys.some((key) => {
+      const expected = Buffer.from(this.mac(scope, text, key));
+      return given.length === expected.length && timingSafeEqual(given, expected);
+    });
+    if (isOurs) {
       const position: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
       if (Array.isArray(position) && position.length === length) return position as string[];
     }
@@ -29,8 +33,8 @@ export class Cursors {
     });
   }
 
-  private mac(scope: string, text: string): string {
-    return createHmac('sha256', this.key).update(scope).update('\n').update(text).digest('base64url').slice(0, 22);
+  private mac(scope: string, text: string, key = this.keys[0]): string {
+    return createHmac('sha256', key).update(scope).update('\n').update(text).digest('base64url').slice(0, 22);
   }
 }
 

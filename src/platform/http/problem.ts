@@ -75,21 +75,36 @@ function problemOf(code: ErrorCode, requestId: string, error?: RialtoError): Pro
   };
 }
 
+/** Status, headers and body of the answer that says an error. */
+export function problemAnswer(
+  request: DoorRequest,
+  code: ErrorCode,
+  error?: RialtoError,
+  challenge = 'Bearer realm="rialto"',
+): { status: number; headers: Record<string, string>; body: string } {
+  const problem = problemOf(code, request.requestId, error);
+  const { status } = problem;
+  const retryAfter = error?.data?.retryAfterSeconds;
+  const headers: Record<string, string> = {
+    'Content-Type': 'application/problem+json; charset=utf-8',
+    'Cache-Control': 'no-store',
+  };
+  if (status === 401) headers['WWW-Authenticate'] = challenge;
+  if (typeof retryAfter === 'number') headers['Retry-After'] = String(retryAfter);
+  else if (status === 503) headers['Retry-After'] = '5';
+  return { status, headers, body: JSON.stringify(problem) };
+}
+
 /** Ends a response with a problem document; sets what the status demands of headers. */
 export function sendProblem(
   request: DoorRequest,
   response: DoorResponse,
   code: ErrorCode,
   error?: RialtoError,
-  challenge = 'Bearer realm="rialto"',
+  challenge?: string,
 ): void {
-  const problem = problemOf(code, request.requestId, error);
-  const retryAfter = error?.data?.retryAfterSeconds;
-  response.statusCode = problem.status;
-  response.setHeader('Content-Type', 'application/problem+json; charset=utf-8');
-  response.setHeader('Cache-Control', 'no-store');
-  if (problem.status === 401) response.setHeader('WWW-Authenticate', challenge);
-  if (typeof retryAfter === 'number') response.setHeader('Retry-After', String(retryAfter));
-  else if (problem.status === 503) response.setHeader('Retry-After', '5');
-  response.end(request.method === 'HEAD' ? undefined : JSON.stringify(problem));
+  const { status, headers, body } = problemAnswer(request, code, error, challenge);
+  response.statusCode = status;
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  response.end(request.method === 'HEAD' ? undefined : body);
 }

@@ -1,3 +1,4 @@
+import { trimEnd } from '../../kernel/text.js';
 import type { Settings } from '../config/settings.js';
 
 const anyAddress = new Map([
@@ -27,7 +28,8 @@ export class PublicUrl {
 
   /** Without a trailing slash. */
   get base(): string {
-    return this.settings.RIALTO_PUBLIC_URL?.replace(/\/+$/, '') ?? this.address;
+    const { RIALTO_PUBLIC_URL: given } = this.settings;
+    return given === undefined ? this.address : trimEnd(given, '/');
   }
 
   /** `host` and `host:port` of the base: what may stand behind the `@` of a handle. */

@@ -1,35 +1,45 @@
-import { ServerResponse, type IncomingMessage, type Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { WebSocketServer, type WebSocket } from 'ws';
 import { RialtoError } from '../../kernel/errors.js';
 import type { HttpWatch } from '../telemetry/http-watch.js';
 import { requestIdOf, targetOf } from './front-door.js';
 import type { DoorRequest, Target } from './http.types.js';
-import { sendProblem } from './problem.js';
+import { problemAnswer } from './problem.js';
+import { endWith, type ResponseOrder } from './response-order.js';
 
 /** A door that is a WebSocket. */
 export interface SocketRoute {
   /** For metrics and the log. */
   readonly template: string;
   readonly match: (path: string) => boolean;
-  /** Who is calling, and who takes the socket when it is open. Throws RialtoError: then it is not opened, and HTTP says why. */
+  /** Names the caller and returns the function that takes the open socket. Throws RialtoError, which is answered over HTTP. */
   accept(request: DoorRequest, target: Target): Promise<(socket: WebSocket) => void>;
 }
 
 const headersOfUpgrades = new Set(['upgrade', 'http2-settings']);
 
+/** A request that left HTTP, with the bytes behind it. */
+interface Upgrade {
+  readonly request: DoorRequest;
+  readonly stream: Duplex;
+  readonly head: Buffer;
+}
+
 /**
- * The WebSockets of the server (RFC 6455). Whatever else asks for an upgrade is served as if it had not, as RFC 9110 section 7.8 allows:
- * clients that would rather speak HTTP/2 send such requests to any door.
+ * The WebSockets of the server (RFC 6455). Any other request with an `Upgrade` header is served as if it had none, as RFC 9110 section
+ * 7.8 allows: clients that prefer HTTP/2 send such requests to any door.
  */
 export class SocketDoor {
   private readonly routes: SocketRoute[] = [];
   private readonly handshakes: WebSocketServer;
+  private isOpen: (path: string) => boolean = () => false;
 
-  /** @param maxBytes of one message; a longer one ends its socket with 1009. */
+  /** @param maxBytes of one message; a longer one ends its socket with 1009. Longer bodies of requests are left to HTTP. */
   constructor(
     private readonly watch: HttpWatch,
-    maxBytes: number,
+    private readonly maxBytes: number,
     private readonly onError: (error: unknown, request: DoorRequest) => void,
   ) {
     this.handshakes = new WebSocketServer({
@@ -44,64 +54,110 @@ export class SocketDoor {
     this.routes.push(route);
   }
 
+  /**
+   * Tells whether a request with an `Upgrade` header comes as event `upgrade`, for `shouldUpgradeCallback` of Node. What it denies is
+   * an ordinary request at once, but Node loses the bytes behind it: its connection is closed after the response.
+   */
+  takes({ headers }: IncomingMessage): boolean {
+    return (
+      headers['transfer-encoding'] === undefined &&
+      headers.expect === undefined &&
+      Number(headers['content-length'] ?? 0) <= this.maxBytes
+    );
+  }
+
   /** @param open says whether this process serves doors at all. */
-  guard(server: Server, open: (path: string) => boolean): void {
-    server.on('upgrade', (incoming: IncomingMessage, socket: Socket, head: Buffer) => {
-      const request = incoming as DoorRequest;
-      request.requestId = requestIdOf(request.headers['x-request-id']);
-      const target = targetOf(request.url ?? '/');
-      const route = open(target.path) ? this.routes.find(({ match }) => match(target.path)) : undefined;
-      if (!route || !asksForWebSocket(request)) return serveWithoutUpgrade(server, request, socket, head);
-      void this.serve(route, request, target, socket, head);
+  guard(server: Server, order: ResponseOrder, open: (path: string) => boolean): void {
+    this.isOpen = open;
+    server.prependListener('request', (request, response) => {
+      if (asksForUpgrade(request)) response.setHeader('Connection', 'close');
+    });
+    server.on('upgrade', (incoming: IncomingMessage, stream: Duplex, head: Buffer) => {
+      void this.upgrade(server, order, { request: incoming as DoorRequest, stream, head });
     });
   }
 
-  private async serve(
-    route: SocketRoute,
-    request: DoorRequest,
-    target: Target,
-    socket: Socket,
-    head: Buffer,
-  ): Promise<void> {
-    const gone = (): unknown => socket.destroy();
-    socket.on('error', gone);
+  private async upgrade(server: Server, order: ResponseOrder, asked: Upgrade): Promise<void> {
+    const { request, stream } = asked;
+    const gone = (): unknown => stream.destroy();
+    stream.on('error', gone);
     try {
-      const take = await route.accept(request, target);
-      socket.off('error', gone);
-      this.handshakes.handleUpgrade(request, socket, head, take);
-    } catch (thrown) {
-      const error = RialtoError.from(thrown);
-      if (error.code === 'internal') this.onError(thrown, request);
-      this.refuse(route, request, socket, error);
+      if (!(await order.answered(request.socket))) return void stream.destroy();
+      const target = targetOf(request.url ?? '/');
+      const route = this.isOpen(target.path) ? this.routes.find(({ match }) => match(target.path)) : undefined;
+      if (route && asksForWebSocket(request)) await this.serve(route, target, asked);
+      else await serveWithoutUpgrade(server, asked);
+    } catch {
+      stream.destroy(); // its client left within the body
+    } finally {
+      stream.off('error', gone);
     }
   }
 
-  private refuse({ template }: SocketRoute, request: DoorRequest, socket: Socket, error: RialtoError): void {
-    const response = new ServerResponse(request);
-    response.assignSocket(socket);
-    response.shouldKeepAlive = false;
-    this.watch.observe(request, response, () => template);
-    response.setHeader('X-Request-Id', request.requestId);
-    response.once('finish', () => socket.end());
-    sendProblem(request, response, error.code, error);
+  private async serve(route: SocketRoute, target: Target, { request, stream, head }: Upgrade): Promise<void> {
+    request.requestId = requestIdOf(request.headers['x-request-id']);
+    try {
+      const take = await route.accept(request, target);
+      this.handshakes.handleUpgrade(request, stream, head, take);
+    } catch (thrown) {
+      const error = RialtoError.from(thrown);
+      if (error.code === 'internal') this.onError(thrown, request);
+      this.refuse(route, request, stream, error);
+    }
+  }
+
+  /** Answers with a problem document and ends the connection, which HTTP no longer reads. */
+  private refuse({ template }: SocketRoute, request: DoorRequest, stream: Duplex, error: RialtoError): void {
+    const { status: statusCode, headers, body } = problemAnswer(request, error.code, error);
+    this.watch.observe(request, { statusCode, once: (event, told) => stream.once(event, told) }, () => template);
+    const all = {
+      ...headers,
+      'X-Request-Id': request.requestId,
+      'Content-Length': String(Buffer.byteLength(body)),
+      Date: new Date().toUTCString(),
+      Connection: 'close',
+    };
+    const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+    endWith(stream, `HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode]}\r\n${lines.join('')}\r\n${body}`);
   }
 }
 
+/** True for a handshake of RFC 6455 section 4.1; it has no body. */
 function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
-  return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket';
+  const hasBody = Number(headers['content-length'] ?? 0) !== 0;
+  return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && !hasBody;
 }
 
-/** Node has let go of the connection: it is given back, with the request as its first bytes. */
-function serveWithoutUpgrade(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
-  const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`];
-  for (let index = 0; index < request.rawHeaders.length; index += 2) {
-    const [name, value] = [request.rawHeaders[index]!, request.rawHeaders[index + 1]!];
+function asksForUpgrade({ headers }: IncomingMessage): boolean {
+  return headers.upgrade !== undefined && /\bupgrade\b/i.test(headers.connection ?? '');
+}
+
+/**
+ * Gives a connection back to HTTP with the request as its first bytes, without the headers of the upgrade. The body is in `head` before
+ * Node 26. Since then the request has it, and `stream` is not the socket when the body arrives after the headers.
+ */
+async function serveWithoutUpgrade(server: Server, { request, stream, head }: Upgrade): Promise<void> {
+  const body: Buffer[] = [];
+  for await (const chunk of request) body.push(chunk as Buffer);
+  const isNested = stream !== request.socket && !(request.socket instanceof Socket);
+  const first = `${request.method} ${request.url} HTTP/${request.httpVersion}`;
+  const lines = [first, ...headersWithoutUpgrade(request.rawHeaders), ...(isNested ? ['Connection: close'] : [])];
+  stream.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), ...body, head]));
+  // The idle timeout of the response before it; a slow answer must not end by it.
+  request.socket.setTimeout(0);
+  if (stream !== request.socket) Object.assign(stream, { remoteAddress: request.socket.remoteAddress });
+  server.emit('connection', stream);
+}
+
+function headersWithoutUpgrade(raw: readonly string[]): string[] {
+  const lines: string[] = [];
+  for (let index = 0; index < raw.length; index += 2) {
+    const [name, value] = [raw[index]!, raw[index + 1]!];
     if (headersOfUpgrades.has(name.toLowerCase())) continue;
     const kept = name.toLowerCase() === 'connection' ? withoutUpgrade(value) : value;
     if (kept !== '') lines.push(`${name}: ${kept}`);
   }
-  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
-  server.emit('connection', socket);
+  return lines;
 }
 
 function withoutUpgrade(connection: string): string {

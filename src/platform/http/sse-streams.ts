@@ -1,5 +1,4 @@
 import type { EventEmitter } from 'node:events';
-import type { ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
@@ -13,9 +12,8 @@ const perPrincipal = 50;
 const perOrg = 200;
 const perProcess = 5_000;
 const heartbeatMs = 15_000;
-const maxBuffered = 1_048_576;
-/** How long a reader may take nothing before it is let go. */
-export const patienceMs = 30_000;
+/** How long a reader that is behind when its stream ends may take to read the rest. */
+const farewellMs = 5_000;
 /** The longest that a timer waits; a stream that old may as well be opened anew. */
 const maxTimerMs = 2_147_483_647;
 
@@ -92,7 +90,7 @@ export class SseStreams implements BeforeApplicationShutdown {
     clearInterval(this.timer);
     for (const { response, beats, hint } of this.streams) {
       if (!beats) continue;
-      if (hint && response.headersSent) response.write(`retry: ${1_000 + Math.floor(Math.random() * 2_000)}\n\n`);
+      if (hint) response.write(`retry: ${1_000 + Math.floor(Math.random() * 2_000)}\n\n`);
       response.end();
     }
   }
@@ -114,52 +112,16 @@ export class SseStreams implements BeforeApplicationShutdown {
 
   private beat(): void {
     for (const { beats, response } of this.streams)
-      if (beats && response.headersSent) writeBounded(response, ': keep-alive\n\n');
+      if (beats && response.headersSent) response.write(': keep-alive\n\n');
   }
 }
 
-export const sseHeaders = {
-  'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-store',
-  'X-Accel-Buffering': 'no',
-} as const;
-
-/** Writes without waiting; a reader that is too far behind is let go. */
-export function writeBounded(response: HeldResponse, frame: string): void {
-  if (response.writableEnded) return;
-  if (response.writableLength > maxBuffered) response.destroy();
-  else response.write(frame);
-}
-
-/** Writes and waits while the reader is behind; one that takes nothing for too long is let go. False when it is gone. */
-export async function writePatiently(response: ServerResponse, frame: string): Promise<boolean> {
-  if (response.writableEnded || response.destroyed) return false;
-  together(response);
-  if (response.write(frame)) return true;
-  return new Promise((resolve) => {
-    const done = (alive: boolean) => (): void => {
-      clearTimeout(late);
-      response.off('drain', drained).off('close', closed);
-      if (!alive) response.destroy();
-      resolve(alive);
-    };
-    const [drained, closed] = [done(true), done(false)];
-    const late = setTimeout(closed, patienceMs);
-    response.once('drain', drained).once('close', closed);
-  });
-}
-
-/** What is written in one turn of the loop leaves as one packet. */
-function together(response: ServerResponse): void {
-  if (response.writableCorked > 0) return;
-  response.cork();
-  process.nextTick(() => response.uncork());
-}
-
-/** A clean end for a client that reads; one that does not is let go. */
+/** Ends a stream after what was written to it; a reader that does not take the rest within 5 seconds is disconnected. */
 export function endStream(response: HeldResponse): void {
-  if (response.writableLength > 0) response.destroy();
-  else response.end();
+  response.end();
+  if (response.destroyed || response.writableLength === 0) return;
+  const late = setTimeout(() => response.destroy(), farewellMs).unref();
+  response.once('close', () => clearTimeout(late));
 }
 
 function add(counts: Map<string, number>, key: string, by: number): void {

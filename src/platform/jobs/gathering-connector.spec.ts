@@ -1,6 +1,9 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
-import { gathered } from './gathering-connector.js';
+import { Redis } from 'ioredis';
+import { gathered, GatheringConnector } from './gathering-connector.js';
 
 describe('a stream whose writes are gathered', () => {
   const sent: string[][] = [];
@@ -45,5 +48,31 @@ describe('a stream whose writes are gathered', () => {
       ['a', 'b', 'c'],
       ['a', 'b'],
     ]);
+  });
+
+  it('is the way of a client to Redis: one write for the commands of a turn', async () => {
+    const heard: string[] = [];
+    const server = createServer((socket: Socket) =>
+      socket.on('data', (bytes) => {
+        const said = bytes.toString();
+        if (/hello/i.test(said)) return socket.write('%0\r\n');
+        heard.push(said);
+        return socket.write('+PONG\r\n'.repeat(said.match(/ping/gi)!.length));
+      }),
+    ).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const settings = { lazyConnect: true, enableReadyCheck: false, disableClientInfo: true };
+    const client = new Redis(port, '127.0.0.1', { ...settings, Connector: GatheringConnector as never });
+    try {
+      await client.connect();
+      for (let round = 1; round <= 3; round++) {
+        const answers = await Promise.all(Array.from({ length: 50 }, () => client.ping()));
+        expect([answers.length, heard.length]).toEqual([50, round]);
+      }
+    } finally {
+      client.disconnect();
+      server.close();
+    }
   });
 });

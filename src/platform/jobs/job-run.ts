@@ -29,8 +29,8 @@ export class AttemptFailed extends Error {
   }
 }
 
-/** A queue that is gone holds no work that is done. */
-const writingMs = 1_000;
+/** How long a run waits for the queue to keep what the board shows; a queue that is gone must not hold finished work for long. */
+const writingMs = 5_000;
 const slackMs = 1_000;
 
 /** The run of a job of the queue. What cannot be written is left out: the row is the truth. */

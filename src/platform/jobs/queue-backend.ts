@@ -13,7 +13,6 @@ const commandMs = 5_000;
 /** A connection that brings no answer is a dead one; a worker may wait for a job for 10 s. */
 const silenceMs = { queue: 10_000, worker: 30_000 };
 const longestPauseMs = 2_000;
-const retryStrategy = (times: number): number => Math.min(times * 100, longestPauseMs);
 
 /** How queues and workers of this process reach their backend. */
 export interface QueueBackend {
@@ -65,6 +64,9 @@ async function redisBackend(url: string, prefix: string): Promise<QueueBackend> 
     enableReadyCheck: false,
   });
   health.on('error', () => undefined);
+  let isClosed = false;
+  // A queue that is closed while Redis is unreachable would reconnect for ever.
+  const retryStrategy = (times: number): number | null => (isClosed ? null : Math.min(times * 100, longestPauseMs));
   const way = { url, retryStrategy, Connector: GatheringConnector };
   return {
     kind: 'redis',
@@ -82,7 +84,10 @@ async function redisBackend(url: string, prefix: string): Promise<QueueBackend> 
       prefix,
     },
     ping: async () => void (await health.ping()),
-    close: () => Promise.resolve(health.disconnect()),
+    close: () => {
+      isClosed = true;
+      return Promise.resolve(health.disconnect());
+    },
   };
 }
 

@@ -1,3 +1,5 @@
+import { EventEmitter, once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker, type Job, type JobJson, type QueueOptions } from 'bullmq';
 import { systemClock } from '../../kernel/clock.js';
 import { errorCodes, RialtoError } from '../../kernel/errors.js';
@@ -8,14 +10,16 @@ import { AttemptFailed, QueuedRun, type JobFacts } from './job-run.js';
 import type { QueueState } from './queue-state.js';
 import type { QueueTrouble } from './queue-trouble.js';
 
-const closeBudgetMs = 20_000;
 /** What a killed process held is offered again after two looks; its rows are taken over long before. */
 const stalledInterval = 10_000;
 /** Rows say when work is given up, never the queue (F9). */
 const maxStalledCount = 1_000_000;
 
-/** How long a worker may ask for nothing while jobs wait, and how often that is looked at, in milliseconds. */
-const usualPatience = { wedgedMs: 30_000, lookMs: 5_000 };
+/**
+ * In milliseconds: how long a worker may ask for nothing while jobs wait, and how often that is looked at; how long running jobs may take
+ * while the process stops, and how long the worker may take to leave its queue once none runs.
+ */
+const usualPatience = { wedgedMs: 30_000, lookMs: 5_000, jobsMs: 20_000, leaveMs: 2_000 };
 
 /** The queue workers of this process; made only in the roles `all` and `worker`. */
 export class WorkerHost {
@@ -79,23 +83,32 @@ export class WorkerHost {
   async close(): Promise<void> {
     clearInterval(this.watch);
     this.watch = undefined;
-    const workers = [...this.workers.values()];
-    const closed = Promise.all(workers.map((worker) => worker.close()));
-    const late = new Promise<'late'>((resolve) => setTimeout(resolve, closeBudgetMs, 'late').unref());
-    if ((await Promise.race([closed, late])) === 'late') {
-      await Promise.all(workers.map((worker) => worker.close(true)));
-    }
+    const { jobsMs, leaveMs } = this.patience;
+    await Promise.all([...this.workers.values()].map((worker) => worker.leave(jobsMs, leaveMs)));
   }
 }
 
-/** A worker that knows how long ago it last asked for work. */
+/** A worker that knows how long ago it last asked for work, and what it works on. */
 class WatchedWorker extends Worker {
   private asked = systemClock.elapsed();
   private busy = 0;
+  private readonly idle = new EventEmitter();
 
   /** 0 while it has as much as it may have, and so has no reason to ask. */
   get silentMs(): number {
     return this.busy < this.concurrency ? systemClock.elapsed() - this.asked : 0;
+  }
+
+  /** Closes it; a queue that cannot be reached, whose connection never says that it ended, is left nevertheless. */
+  async leave(jobsMs: number, leaveMs: number): Promise<void> {
+    const closed = this.close().then(() => true);
+    const late = (ms: number): Promise<boolean> => sleep(ms, false, { ref: false });
+    const isClosed = await Promise.race([closed, late(jobsMs), this.whenIdle().then(() => late(leaveMs))]);
+    if (!isClosed) void this.disconnect().catch(() => undefined);
+  }
+
+  private async whenIdle(): Promise<void> {
+    if (this.busy > 0) await once(this.idle, 'idle');
   }
 
   protected override nextJobFromJobData(data?: JobJson, id?: string, token?: string) {
@@ -108,8 +121,8 @@ class WatchedWorker extends Worker {
     try {
       return (await super.callProcessJob(job, token, signal)) as unknown;
     } finally {
-      this.busy--;
       this.asked = systemClock.elapsed();
+      if (--this.busy === 0) this.idle.emit('idle');
     }
   }
 }

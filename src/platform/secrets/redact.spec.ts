@@ -13,9 +13,25 @@ describe('text that is logged', () => {
     [`secret="a b" token='c d' {"m":"token=\\"e f\\""}`, 'secret=[redacted] token=[redacted] {"m":"token=[redacted]"}'],
     ['tokens=5 pageToken=abc tokenUrl=https://x', 'tokens=5 pageToken=abc tokenUrl=https://x'],
     ['token=Bearer abc.def-ghi', 'token=[redacted]'],
+    ['a-eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9. b', 'a-[redacted] b'],
+    ['x.eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.c.d', 'x.[redacted].d'],
+    [
+      'eyJhbGciOiJub25lIn0.short.c xeyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.c',
+      'eyJhbGciOiJub25lIn0.short.c xeyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.c',
+    ],
     ['nothing to hide', 'nothing to hide'],
   ])('%s becomes %s', (text, clean) => {
     expect(redact(text)).toBe(clean);
     expect(redact({ text })).toEqual({ text: clean });
+  });
+
+  // Minutes, when the rest was looked through again from each place where a secret may begin.
+  it('X2.1 takes a megabyte that hints at secrets everywhere', () => {
+    const hints = ['-eyJ', 'eyJhbGciOiJub25lIn0.', 'Bearer ', '//a:b', 'password="x ', 'rlt_-'];
+    for (const hint of hints) {
+      const text = hint.repeat(1_000_000 / hint.length);
+      expect(String(redact(text)).length).toBeGreaterThan(0);
+      expect(redact({ [`${text}\n`]: 1 })).toHaveProperty([`${text}\n`]);
+    }
   });
 });

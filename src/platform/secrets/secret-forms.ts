@@ -1,3 +1,5 @@
+import { trimEnd } from '../../kernel/text.js';
+
 /** Shorter values are found in any text, and are no secrets. */
 export const leastLength = 4;
 const instead = '[redacted]';
@@ -17,7 +19,7 @@ export function formsOf(secret: string): string[] {
     inUrl.toLowerCase(),
     new URLSearchParams({ v: secret }).toString().slice(2),
     htmlOf(secret),
-    bytes.toString('base64').replace(/=+$/, ''),
+    trimEnd(bytes.toString('base64'), '='),
     bytes.toString('base64url'),
   ];
   return [secret, ...written];

@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify, type KeyObject } from 'node:crypto';
 import type { PoolClient } from 'pg';
+import { RialtoError } from '../../kernel/errors.js';
 import { Pg } from '../database/pg.js';
 import { SnapshotCache } from '../database/snapshot-cache.js';
 import { Vault } from './vault.js';
@@ -79,14 +80,18 @@ export class SigningKeys {
     return kid;
   }
 
-  /** False for a wrong signature and for a key that is not ours: whoever can write rows cannot seal. */
+  /**
+   * False for a wrong signature and for a key that is not ours: whoever can write rows cannot seal. Throws `unavailable` when this process can
+   * open no signing key at all, for then its encryption key is the wrong one, and nobody knows.
+   */
   async verify(data: Uint8Array, kid: string, signature: string): Promise<boolean> {
     const sealed = await this.sealed(kid);
     if (sealed === undefined) return false;
     let ours: KeyObject;
     try {
       ours = createPublicKey(this.vault.open(sealed, place(kid)).reveal());
-    } catch {
+    } catch (error) {
+      if (error instanceof RialtoError && error.code === 'unavailable') await this.current();
       return false;
     }
     return verify(null, data, ours, Buffer.from(signature, 'base64url'));

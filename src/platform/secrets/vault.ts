@@ -37,36 +37,67 @@ export interface SealedAt {
 const version = 'v1';
 const maxOrgKeys = 10_000;
 
+/** A key of the deployment, and the keys derived from it. */
+class MasterKey {
+  readonly kid: string;
+  /** Deriving one costs more than what it opens. */
+  private readonly orgKeys = new Map<string, Buffer>();
+
+  constructor(private readonly key: Buffer) {
+    this.kid = createHash('sha256').update('rialto-vault').update(key).digest('hex').slice(0, 8);
+  }
+
+  derive(purpose: string, length: number): Buffer {
+    return Buffer.from(hkdfSync('sha256', this.key, 'rialto', purpose, length));
+  }
+
+  ofOrg(org: string): Buffer {
+    const known = this.orgKeys.get(org);
+    if (known) return known;
+    if (this.orgKeys.size >= maxOrgKeys) this.orgKeys.clear();
+    const key = this.derive(`org:${org}`, 32);
+    this.orgKeys.set(org, key);
+    return key;
+  }
+}
+
 /**
  * Seals secrets at rest: AES-256-GCM under a key per org derived from the deployment's key (HKDF-SHA-256), a random
  * 96-bit nonce, and the place as associated data.
  */
 export class Vault {
-  private readonly kid: string;
-  /** Deriving one costs more than what it opens. */
-  private readonly orgKeys = new Map<string, Buffer>();
+  private readonly today: MasterKey;
+  private readonly keys: ReadonlyMap<string, MasterKey>;
 
-  /** @param key 32 bytes. */
-  constructor(private readonly key: Buffer) {
-    this.kid = createHash('sha256').update('rialto-vault').update(key).digest('hex').slice(0, 8);
+  /** @param key 32 bytes, seals and opens. @param other 32 bytes, opens what is sealed by the key before or after this one. */
+  constructor(key: Buffer, other?: Buffer) {
+    this.today = new MasterKey(key);
+    const all = [this.today, ...(other ? [new MasterKey(other)] : [])];
+    this.keys = new Map(all.map((one) => [one.kid, one]));
+  }
+
+  /** What everything begins with that the key of today seals. */
+  get mark(): string {
+    return `${version}.${this.today.kid}.`;
   }
 
   /** A text of the form `v1.<kid>.<base64url of nonce, ciphertext and tag>`. */
   seal(plain: string, at: SealedAt): string {
     const nonce = randomBytes(12);
-    const cipher = createCipheriv('aes-256-gcm', this.keyOf(at.org), nonce).setAAD(aad(at));
+    const cipher = createCipheriv('aes-256-gcm', this.today.ofOrg(at.org), nonce).setAAD(aad(at));
     const body = Buffer.concat([nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-    return `${version}.${this.kid}.${body.toString('base64url')}`;
+    return `${this.mark}${body.toString('base64url')}`;
   }
 
-  /** Throws `unavailable` when the key is not the one that sealed, `internal` when the value was changed or moved. */
+  /** Throws `unavailable` when no key here is the one that sealed, `internal` when the value was changed or moved. */
   open(sealed: string, at: SealedAt): Secret {
     const [form, kid, text] = sealed.split('.');
     if (form !== version || text === undefined) throw new RialtoError('internal', { message: 'not a sealed value' });
-    if (kid !== this.kid)
+    const key = this.keys.get(kid!);
+    if (!key)
       throw new RialtoError('unavailable', { message: 'RIALTO_ENCRYPTION_KEY is not the key that sealed this secret' });
     const body = Buffer.from(text, 'base64url');
-    const decipher = createDecipheriv('aes-256-gcm', this.keyOf(at.org), body.subarray(0, 12)).setAAD(aad(at));
+    const decipher = createDecipheriv('aes-256-gcm', key.ofOrg(at.org), body.subarray(0, 12)).setAAD(aad(at));
     decipher.setAuthTag(body.subarray(-16));
     try {
       return new Secret(Buffer.concat([decipher.update(body.subarray(12, -16)), decipher.final()]).toString('utf8'));
@@ -75,18 +106,15 @@ export class Vault {
     }
   }
 
-  /** A key for one purpose, derived from the deployment's key. */
+  /** A key for one purpose, derived from the deployment's key of today. */
   derive(purpose: string, length = 32): Buffer {
-    return Buffer.from(hkdfSync('sha256', this.key, 'rialto', purpose, length));
+    return this.today.derive(purpose, length);
   }
 
-  private keyOf(org: string): Buffer {
-    const known = this.orgKeys.get(org);
-    if (known) return known;
-    if (this.orgKeys.size >= maxOrgKeys) this.orgKeys.clear();
-    const key = this.derive(`org:${org}`);
-    this.orgKeys.set(org, key);
-    return key;
+  /** The keys for one purpose, the one of today first: for what was signed before the deployment's key was replaced, or after. */
+  deriveAll(purpose: string, length = 32): readonly [Buffer, ...Buffer[]] {
+    const [first, ...others] = [...this.keys.values()].map((key) => key.derive(purpose, length));
+    return [first!, ...others];
   }
 }
 

@@ -1,21 +1,35 @@
 import { systemClock } from '../../kernel/clock.js';
 import { clientAddress, type TrustProxy } from '../http/client-address.js';
-import type { DoorRequest, DoorResponse } from '../http/http.types.js';
+import type { DoorRequest } from '../http/http.types.js';
 import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
 
 const quiet = new Set(['/livez', '/readyz']);
 
+/** The part of an answer that is watched. */
+interface Watched {
+  readonly statusCode: number;
+  once(event: 'close', told: () => void): unknown;
+}
+
 /** Watches each request to its end: one measurement and one line, with the route and never the query. */
 export class HttpWatch {
+  private last?: { readonly request: DoorRequest; readonly route: () => string };
+
   constructor(
     private readonly metrics: Metrics,
     private readonly log: Logger,
     private readonly trust: TrustProxy,
   ) {}
 
+  /** What begun last: its route, and its org if that is known yet. */
+  latest(): { readonly route: string; readonly org?: string } | undefined {
+    return this.last && { route: this.last.route(), org: this.last.request.ctx?.org.slug };
+  }
+
   /** `route` is asked when the response has ended, for only then it is known. */
-  observe(request: DoorRequest, response: DoorResponse, route: () => string): void {
+  observe(request: DoorRequest, response: Watched, route: () => string): void {
+    this.last = { request, route };
     const start = systemClock.elapsed();
     response.once('close', () => {
       const ms = systemClock.elapsed() - start;

@@ -141,6 +141,13 @@ export class Metrics {
     buckets: seconds,
     registers: [this.registry],
   });
+  readonly loopDelay = new Histogram({
+    name: 'rialto_loop_delay_seconds',
+    help: 'Times of more than 0.1 s in which the process did nothing else, by the route of the request that had begun last',
+    labelNames: ['route'],
+    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers: [this.registry],
+  });
   private server?: Server;
 
   constructor() {

@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
-import type { OrgRef, Principal } from '../../kernel/call-context.js';
+import { callerOf, lesserRole, type OrgRef, type Principal } from '../../kernel/call-context.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { Notices } from '../../platform/bus/notices.js';
 import { isAllowedOrigin, type Reachable } from '../../platform/http/origin-check.js';
@@ -83,6 +83,32 @@ export class AuthService {
     return this.configured ? this.recognise(request) : undefined;
   }
 
+  /**
+   * Somebody who asked earlier, with the role of today, if that is not more than it was, and its groups; undefined when nothing lets it in any more: for work that is begun
+   * or goes on when nobody shows a credential (abuse case 17). Believed as long as a credential is.
+   */
+  async standing({ org, principal }: Pick<Identity, 'org' | 'principal'>): Promise<Principal | undefined> {
+    const key = `standing ${org.id} ${principal.role} ${callerOf(principal)}`;
+    const known = this.cache.get(key);
+    if (known && known.until > systemClock.now()) return known.identity.principal;
+    const rights = await this.rightsOf({ org, principal });
+    if (!rights) return undefined;
+    const role = lesserRole(principal.role, rights.role);
+    const identity = { org, principal: { ...principal, role, groups: rights.groups } };
+    this.remember(key, identity);
+    return identity.principal;
+  }
+
+  private async rightsOf({ org, principal }: Identity): Promise<Pick<Principal, 'role' | 'groups'> | undefined> {
+    const { kind, id } = principal;
+    if (kind === 'anonymous') return this.settings.RIALTO_DEV_ANONYMOUS ? principal : undefined;
+    if (kind === 'user') return this.store.member(org.id, id, undefined);
+    const key = await this.store.keyOf(org.id, principal);
+    // Without a key it came by a bearer of the configuration, which nobody revokes while it stands there.
+    if (!key) return principal;
+    return key.isRevoked ? undefined : key;
+  }
+
   private async recognise(request: AuthRequest, lenient = false): Promise<Identity | undefined> {
     const token = bearerOf(request);
     if (token === undefined) return this.mayBeAnonymous(request) ? this.anonymous() : undefined;
@@ -121,10 +147,15 @@ export class AuthService {
 
   private async byJwt(request: AuthRequest, token: string, lenient: boolean): Promise<Identity | undefined> {
     try {
-      const { org, sub, jti, exp } = await runJwtStrategy(request, (text) => this.verifier.verify(text, lenient));
+      const { org, sub, jti, exp, isOfDeployment } = await runJwtStrategy(request, (text) =>
+        this.verifier.verify(text, lenient),
+      );
       const member = await this.store.member(org.id, sub, jti);
       if (!member || member.revoked) throw new TokenRefused(member ? 'claims' : 'tenant_mismatch', org, sub);
-      const principal: Principal = { kind: 'user', id: sub, role: member.role, groups: member.groups };
+      // Whoever holds the secret of all orgs is none of their admins, unless the operator says so.
+      const most = isOfDeployment && !this.settings.RIALTO_A2A_SECRET_ADMINS ? 'member' : 'admin';
+      const role = lesserRole(member.role, most);
+      const principal: Principal = { kind: 'user', id: sub, role, groups: member.groups };
       return { org: { id: org.id, slug: org.slug }, principal, expiresAt: exp * 1_000 };
     } catch (error) {
       if (!(error instanceof TokenRefused)) throw error;

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Role } from '../../kernel/call-context.js';
+import type { Principal, Role } from '../../kernel/call-context.js';
 import type { KeyId, OrgId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
 import { Vault } from '../../platform/secrets/vault.js';
@@ -25,6 +25,11 @@ export interface KeyBearer {
   readonly groups: readonly string[];
   readonly agent: string | null;
   readonly expiresAt: Date | null;
+}
+
+/** What a key lets its bearer do, if it was not revoked. */
+export interface KeyRights extends Pick<KeyBearer, 'role' | 'groups'> {
+  readonly isRevoked: boolean;
 }
 
 /** Answers who a credential belongs to. */
@@ -72,6 +77,18 @@ export class CredentialStore {
       [secretHash],
     );
     return row && { ...row, org: { id: row.org_id, slug: row.slug } };
+  }
+
+  /** The newest key of a service, or of an agent, one that was not revoked before one that was; undefined when there never was any. */
+  async keyOf(org: OrgId, { kind, id }: Pick<Principal, 'kind' | 'id'>): Promise<KeyRights | undefined> {
+    const [row] = await this.pg.rows<KeyRights>(
+      'key-of-principal',
+      `select role, groups, revoked_at is not null as "isRevoked" from api_keys
+       where org_id = $1 and case when $2 then agent = $3 else agent is null and name = $3 end
+       order by revoked_at is not null, created_at desc limit 1`,
+      [org, kind === 'agent', id],
+    );
+    return row;
   }
 
   async orgBySlug(slug: string): Promise<{ id: OrgId; slug: string } | undefined> {

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { AuditService } from '../../audit/audit.service.js';
@@ -7,6 +8,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { storableText } from '../../kernel/json.js';
 import { VerbBus } from '../../kernel/verb-bus.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { clientAddress, parseTrustProxy, type TrustProxy } from '../../platform/http/client-address.js';
 import type { DoorRequest } from '../../platform/http/http.types.js';
 import type { Gate } from '../../platform/http/openapi.js';
 import { sendProblem } from '../../platform/http/problem.js';
@@ -26,6 +28,7 @@ export class OperatorGate implements Gate {
     this.settings.production ? void this.check(request, response, next) : next();
 
   private readonly guesses = new Buckets(guessesPerMinute);
+  private readonly trust: TrustProxy;
 
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
@@ -33,13 +36,18 @@ export class OperatorGate implements Gate {
     private readonly verbs: VerbBus,
     private readonly store: CredentialStore,
     private readonly audit: AuditService,
-  ) {}
+  ) {
+    this.trust = parseTrustProxy(settings.RIALTO_TRUST_PROXY);
+  }
 
   private async check(request: Request, response: Response, next: NextFunction): Promise<void> {
     const door = request as unknown as DoorRequest;
     try {
+      // Browsers add a remembered password to whatever page asks (cross-site request forgery).
+      if (!isRead(request) && !isOfOwnPage(request.headers))
+        throw new RialtoError('denied', { message: 'another site may not act here' });
       const basic = basicOf(request.headers.authorization);
-      if (basic !== undefined && this.isAdminPassword(basic, request.socket.remoteAddress ?? '')) {
+      if (basic !== undefined && this.isAdminPassword(basic, clientAddress(request, this.trust))) {
         await this.remember(request, 'RIALTO_ADMIN_PASSWORD');
         return next();
       }
@@ -83,6 +91,12 @@ export class OperatorGate implements Gate {
     this.guesses.take(address, systemClock.now());
     return false;
   }
+}
+
+/** No browser asks for another site: its fetch metadata say so (W3C), or, where it sends none, `Origin`. Programs send neither. */
+function isOfOwnPage({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
+  if (site !== undefined) return site === 'same-origin' || site === 'none';
+  return origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
 }
 
 function isRead({ method }: Request): boolean {

@@ -12,6 +12,7 @@ import { Pg } from '../../platform/database/pg.js';
 import { RowWriter } from '../../platform/database/row-writer.js';
 import { TxRunner } from '../../platform/database/tx.js';
 import { Cursors } from '../../platform/http/cursor.js';
+import { resealAll, type Resealed } from '../../platform/secrets/sealed-columns.js';
 import { SigningKeys } from '../../platform/secrets/signing-keys.js';
 import { Vault } from '../../platform/secrets/vault.js';
 import type { Logger } from '../../platform/telemetry/logger.js';
@@ -48,13 +49,16 @@ export class OperatorService {
     private readonly store: CredentialStore,
     private readonly dataSource: DataSource,
     private readonly notices: Notices,
-    private readonly rotateKey: (ctx: CallContext, graceSeconds: number) => Promise<string>,
+    private readonly keys: {
+      readonly rotate: (ctx: CallContext, graceSeconds: number) => Promise<string>;
+      readonly reseal: (ctx: CallContext) => Promise<Resealed>;
+    },
   ) {}
 
   /** On a migrated database; makes the default org when there is none yet. */
   static async open(dataSource: DataSource, settings: Settings, log: Logger): Promise<OperatorService> {
     const pg = Pg.of(dataSource);
-    const vault = new Vault(settings.encryptionKey);
+    const vault = new Vault(settings.encryptionKey, settings.otherEncryptionKey);
     const txs = new TxRunner(dataSource);
     const ledger = new Ledger(new RowWriter(pg.pool), new Metrics());
     ledger.add(auditRecorder);
@@ -69,7 +73,7 @@ export class OperatorService {
     const orgs = new OrgService(settings, dataSource.getRepository(OrgEntity), acts, policies, cursors, vault);
     if (!(await store.orgBySlug(defaultOrg))) await new Bootstrap(settings, store, orgs, policies, txs).run();
     const keys = new SigningKeys(pg, vault);
-    const rotateKey = (ctx: CallContext, grace: number) =>
+    const rotate = (ctx: CallContext, grace: number) =>
       admin.prepareAndWrite(
         ctx,
         'signing-key.rotate',
@@ -77,7 +81,15 @@ export class OperatorService {
         () => keys.rotate(grace),
         (_tx, kid) => Promise.resolve(kid),
       );
-    return new OperatorService(orgs, policies, store, dataSource, notices, rotateKey);
+    const reseal = (ctx: CallContext) =>
+      admin.prepareAndWrite(
+        ctx,
+        'encryption-key.rotate',
+        {},
+        () => resealAll(pg.pool, vault),
+        (_tx, done) => Promise.resolve(done),
+      );
+    return new OperatorService(orgs, policies, store, dataSource, notices, { rotate, reseal });
   }
 
   /** The context of an act on an org. Throws `not_found`. */
@@ -121,7 +133,12 @@ export class OperatorService {
 
   /** Makes a new key for cards and checkpoints and answers its id; the one before stays published for `graceSeconds` more. */
   async rotateSigningKey(graceSeconds: number): Promise<string> {
-    return this.rotateKey(await this.on(defaultOrg), graceSeconds);
+    return this.keys.rotate(await this.on(defaultOrg), graceSeconds);
+  }
+
+  /** Seals with the encryption key of today what the other one sealed. */
+  async rotateEncryption(): Promise<Resealed> {
+    return this.keys.reseal(await this.on(defaultOrg));
   }
 
   /** Tells running gateways what changed. The data source stays open. */

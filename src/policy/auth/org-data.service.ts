@@ -37,12 +37,19 @@ export class OrgData {
     if (this.exporting)
       throw new RialtoError('unavailable', { message: 'another org is being exported', hint: 'try again in a minute' });
     this.exporting = true;
-    const giveUp = (): void => void stream.destroy(new RialtoError('canceled', { message: 'nobody reads the export' }));
-    const patience = setTimeout(giveUp, patienceMs);
-    const lines = this.lines(org, () => patience.refresh());
+    let made = 0;
+    let taken = 0;
+    const lines = this.lines(org, (bytes) => (made += bytes));
     const stream = Readable.from(lines, { objectMode: false, highWaterMark: 65_536 });
+    // How far ahead a stream asks differs between versions of Node; what its reader has taken does not.
+    const look = (): void => {
+      const before = taken;
+      taken = made - stream.readableLength;
+      if (taken === before) stream.destroy(new RialtoError('canceled', { message: 'nobody reads the export' }));
+    };
+    const patience = setInterval(look, patienceMs);
     return stream.once('close', () => {
-      clearTimeout(patience);
+      clearInterval(patience);
       this.exporting = false;
     });
   }
@@ -54,15 +61,20 @@ export class OrgData {
     return dropped === 0;
   }
 
-  private async *lines({ id, slug, name, createdAt }: OrgEntity, onRead: () => void): AsyncGenerator<string> {
-    yield line('org', JSON.stringify({ id, slug, name, createdAt }));
+  private async *lines(org: OrgEntity, onMade: (bytes: number) => void): AsyncGenerator<Buffer> {
+    const { id, slug, name, createdAt } = org;
+    const made = (text: string): Buffer => {
+      const bytes = Buffer.from(text);
+      onMade(bytes.length);
+      return bytes;
+    };
+    yield made(line('org', JSON.stringify({ id, slug, name, createdAt })));
     let lines = 1;
     for await (const rows of this.store.rows(this.tables, id)) {
       lines += rows.length;
-      yield rows.map(({ kind, data }) => line(kind, data)).join('');
-      onRead();
+      yield made(rows.map(({ kind, data }) => line(kind, data)).join(''));
     }
-    yield `${JSON.stringify({ kind: 'end', lines })}\n`;
+    yield made(`${JSON.stringify({ kind: 'end', lines })}\n`);
   }
 }
 

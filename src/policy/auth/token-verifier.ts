@@ -19,6 +19,8 @@ export interface VerifiedToken {
   readonly jti?: string;
   /** Seconds since the epoch. */
   readonly exp: number;
+  /** Verified by `A2A_SECRET`, which belongs to no org. */
+  readonly isOfDeployment?: boolean;
 }
 
 /** Why a token was refused; for the log and the audit, never for the caller. */
@@ -82,7 +84,8 @@ export class TokenVerifier {
       const payload = await verifyHs256(token, secret);
       if (!payload) continue;
       if (!org) break;
-      return this.accept(payload, org, { lenient });
+      const isOfDeployment = secret === candidates[0] && this.settings.A2A_SECRET !== undefined;
+      return { ...this.accept(payload, org, { lenient }), isOfDeployment };
     }
     throw new TokenRefused(org ? 'signature' : 'unknown_key', org);
   }

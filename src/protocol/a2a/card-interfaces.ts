@@ -70,5 +70,5 @@ function grpcTarget(url: string | undefined, cardUrl: string): string | undefine
 
 /** A card lies below its agent: `https://h/x/.well-known/agent-card.json` belongs to `https://h/x/`. */
 function baseOf(cardUrl: string): string {
-  return cardUrl.replace(/\/(\.well-known\/)?agent(-card)?\.json([?#].*)?$/, '/');
+  return cardUrl.replace(/\/(\.well-known\/)?agent(-card)?\.json([?#][^]*)?$/, '/');
 }

@@ -9,7 +9,12 @@ import { compileWith, metaCheck } from './schema-engine.js';
 import { isDeeperThan, isLargerThan, mayExplode } from './schema-size.js';
 
 export type CompiledSchema =
-  | { readonly ok: true; readonly validate: (args: unknown) => Violation[] }
+  | {
+      readonly ok: true;
+      readonly validate: (args: unknown) => Violation[];
+      /** It could not be compiled in time. */
+      readonly isLate: boolean;
+    }
   | { readonly ok: false; readonly reason: string };
 
 /** What passes, and what this process worked meanwhile. */
@@ -22,8 +27,12 @@ const maxViolations = 20;
 const maxCached = 500;
 /** Arguments up to this size are looked through for every error, and unguarded when the schema is plain. */
 const smallArguments = 2_000;
-const compileLimitMs = 250;
-const validateLimitMs = 25;
+/** Processor time of one compilation and one check. */
+export interface SchemaLimits {
+  readonly compileMs: number;
+  readonly validateMs: number;
+}
+const usualLimits: SchemaLimits = { compileMs: 250, validateMs: 25 };
 /** A schema that ran out of time is not tried again before: one unlucky moment must not condemn an honest one for good. */
 const restMs = 60_000;
 
@@ -47,8 +56,12 @@ export function listedSchema(schema: Json | undefined): JsonObject {
  * Compiled at first use, kept by content, 500 at most. Arguments are an object, so a schema whose top `type` does not allow one is
  * refused. Nothing in it throws.
  */
-export function compileToolSchema(schema: Json | undefined, time: Time = ourTime): CompiledSchema {
-  if (schema === undefined || schema === null || schema === true) return compileToolSchema(anyObject, time);
+export function compileToolSchema(
+  schema: Json | undefined,
+  time: Time = ourTime,
+  limits = usualLimits,
+): CompiledSchema {
+  if (schema === undefined || schema === null || schema === true) return compileToolSchema(anyObject, time, limits);
   if (!isJsonObject(schema)) return refuse('an input schema is a JSON object');
   if (isDeeperThan(schema, maxSchemaDepth)) return refuse(`nested deeper than ${maxSchemaDepth}`);
   if (isLargerThan(schema, maxSchemaLength)) return refuse(tooLarge); // stops early, where the exact length costs a walk through all
@@ -60,27 +73,31 @@ export function compileToolSchema(schema: Json | undefined, time: Time = ourTime
   }
   if (text.length > maxSchemaLength) return refuse(tooLarge);
   const key = createHash('sha256').update(text).digest('hex');
-  const cached = cache.get(key) ?? prepare(schema, time);
+  const cached = cache.get(key) ?? prepare(schema, time, limits);
   cache.delete(key);
+  // Out of time by a shorter limit than the usual one says little of it.
+  if (cached.ok && cached.isLate && limits !== usualLimits) return cached;
   cache.set(key, cached);
   if (cache.size > maxCached) cache.delete(cache.keys().next().value!);
   return cached;
 }
 
-function prepare(schema: JsonObject, time: Time): CompiledSchema {
+function prepare(schema: JsonObject, time: Time, limits: SchemaLimits): CompiledSchema {
   const isValid = metaCheck(schema.$schema);
   if (!isValid) return refuse(`unknown $schema ${JSON.stringify(schema.$schema).slice(0, 200)}`);
   const type = schema.type;
   if (type !== undefined && type !== 'object' && !(Array.isArray(type) && type.includes('object'))) {
     return refuse('the arguments of a tool are an object, the schema asks for something else');
   }
-  const check = new TimedCheck(schema, isValid, time);
+  const check = new TimedCheck(schema, isValid, time, limits);
+  let isLate = false;
   try {
     check.compile();
   } catch (error) {
-    if (!isTimeout(error)) return refuse((error as Error).message.slice(0, 500));
+    isLate = isTimeout(error);
+    if (!isLate) return refuse((error as Error).message.slice(0, 500));
   }
-  return { ok: true, validate: (args) => check.validate(args) };
+  return { ok: true, validate: (args) => check.validate(args), isLate };
 }
 
 /** One schema and what it has left of its patience: whatever runs out of time puts it to rest. */
@@ -94,13 +111,14 @@ class TimedCheck {
     private readonly schema: JsonObject,
     private readonly isValid: (schema: JsonObject) => boolean,
     private readonly time: Time,
+    private readonly limits: SchemaLimits,
   ) {
     this.plain = !mayExplode(schema);
   }
 
   /** Throws for what is no schema, and when the time is over. */
   compile(): ValidateFunction {
-    return (this.first ??= this.timed(compileLimitMs, () => {
+    return (this.first ??= this.timed(this.limits.compileMs, () => {
       if (!this.isValid(this.schema)) throw new Error('not a valid JSON Schema of its dialect');
       return compileWith(this.schema, { allErrors: false });
     }));
@@ -111,7 +129,7 @@ class TimedCheck {
     try {
       const first = this.compile();
       if (!this.plain || isLargerThan(args, smallArguments)) {
-        return this.timed(validateLimitMs, () => violationsOf(first, args));
+        return this.timed(this.limits.validateMs, () => violationsOf(first, args));
       }
       const violations = violationsOf(first, args);
       return violations.length === 0 ? violations : this.everything(args, violations);
@@ -123,7 +141,7 @@ class TimedCheck {
   /** Every error of small arguments; the first one when the second compilation takes too long. */
   private everything(args: JsonObject, first: Violation[]): Violation[] {
     try {
-      this.all ??= this.timed(compileLimitMs, () => compileWith(this.schema, { allErrors: true }));
+      this.all ??= this.timed(this.limits.compileMs, () => compileWith(this.schema, { allErrors: true }));
       return violationsOf(this.all, args);
     } catch {
       return first;

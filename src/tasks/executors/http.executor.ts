@@ -64,7 +64,7 @@ export class HttpExecutor implements TaskExecutor {
       history: (await run.earlier()).slice(-maxHistory),
       agent: agent.name,
       callbackUrl: `${this.publicUrl.base}/api/executions/${task.id}/events`,
-      token: this.tokens.issue(task.id),
+      token: this.tokens.issue({ taskId: task.id }),
     };
   }
 }

@@ -45,7 +45,7 @@ export const bellDefects: readonly Defect[] = [
     name: 'a stop does not wait for what is under way',
     breaks: 'I1',
     scenario: 'deploy',
-    file: 'main',
+    file: 'run-gateway',
     edits: [['.then((gateway) => gateway.close())', '.then(() => (defect(), process.exit(0)))']],
   },
 ];

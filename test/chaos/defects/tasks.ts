@@ -117,6 +117,6 @@ export const taskDefects: readonly Defect[] = [
     breaks: 'I8',
     scenario: 'ends',
     file: 'tasks/executions.service',
-    edits: [['if (leaseEpoch === epoch ||', 'if (defect(true) ||']],
+    edits: [['if (leaseEpoch === epoch && !isOver)', 'if (defect(true))']],
   },
 ];

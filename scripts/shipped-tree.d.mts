@@ -1,0 +1,23 @@
+export interface Step {
+  readonly copy?: readonly string[];
+  readonly run?: readonly string[];
+}
+
+export interface Entry {
+  readonly name: string;
+  readonly stage?: string;
+}
+
+export const compile: readonly string[];
+export const installProduction: readonly string[];
+export const stages: Readonly<Record<'build' | 'deps' | 'tools', readonly Step[]>>;
+export const system: readonly string[];
+export const entries: readonly Entry[];
+export const runtime: {
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly uid: number;
+  readonly gid: number;
+  readonly command: readonly string[];
+};
+export function isSource(file: string): boolean;

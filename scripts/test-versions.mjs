@@ -1,0 +1,23 @@
+// `node scripts/test-versions.mjs [version …]`: runs on other versions of Node what depends on them most: the unit tests, the strict readers
+// of what goes over the wire, and one spec of each protocol. Everything else runs on the version that ships.
+import { readdirSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { nodeFolder } from './node-versions.mjs';
+import { root, run, seconds, setUp } from './setup.mjs';
+
+const wire = readdirSync(join(root, 'test', 'e2e')).flatMap((file) => /^(wire-.*)\.spec\.ts$/.exec(file)?.[1] ?? []);
+const protocols = ['a2a-tasks', 'a2a-grpc', 'mcp-protocol', 'a2e-socket'];
+const specs = [...wire, ...protocols];
+
+await setUp();
+const versions = process.argv.length > 2 ? process.argv.slice(2) : ['20', '22', '26'];
+for (const version of versions) {
+  const started = Date.now();
+  const folder = await nodeFolder(version);
+  const env = { ...process.env, PATH: `${folder}${delimiter}${process.env.PATH}`, RIALTO_TEST_E2E: specs.join(',') };
+  delete env.npm_execpath; // belongs to the version that started this
+  const args = [join(root, 'scripts', 'test.mjs'), 'unit', 'e2e'];
+  const code = await run(join(folder, 'node'), args, { env });
+  process.stderr.write(`${code === 0 ? '✔' : '✘'} Node ${version} ${seconds(started)}\n`);
+  if (code !== 0) process.exit(code);
+}

@@ -1,0 +1,17 @@
+/** The name that was probably meant: the one that takes the fewest changes of letters (Levenshtein). */
+export function nearestOf(names: readonly string[], name: string): string {
+  const meant = name.toUpperCase();
+  return names.reduce((best, known) => (distance(meant, known) < distance(meant, best) ? known : best));
+}
+
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

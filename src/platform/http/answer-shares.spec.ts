@@ -1,0 +1,48 @@
+import { AnswerShares } from './answer-shares.js';
+
+const limits = { principal: 10, org: 20, process: 30 };
+const of = (principal: string, org = 'o') => ({ principal, org });
+
+describe('AnswerShares', () => {
+  it('are of a principal, of its org and of the process, and come back', () => {
+    const shares = new AnswerShares(limits);
+    const first = shares.take(of('a'), 10)!;
+    expect(shares.full(of('a'), 1)).toBe('principal');
+    expect(shares.take(of('a'), 1)).toBeUndefined();
+    expect(shares.take(of('a', 'p'), 10)).toBeDefined();
+    expect(shares.take(of('b'), 10)).toBeDefined();
+    expect(shares.full(of('c'), 1)).toBe('org');
+    expect(shares.full(of('c', 'q'), 1)).toBe('process');
+    first();
+    first();
+    expect(shares.full(of('a'), 10)).toBeUndefined();
+    expect(shares.full(of('a'), 11)).toBe('org');
+  });
+
+  it('are given to one alone, however large', () => {
+    const shares = new AnswerShares(limits);
+    const one = shares.take(of('a'), 1_000)!;
+    expect(shares.take(of('b', 'p'), 1)).toBeUndefined();
+    one();
+    expect(shares.take(of('b', 'p'), 1)).toBeDefined();
+  });
+
+  it('are waited for in the order of coming, and a full principal holds up nobody else', () => {
+    const shares = new AnswerShares(limits);
+    const release = shares.take(of('a'), 10)!;
+    const order: string[] = [];
+    const waiting = (name: string, principal: string) =>
+      shares.wait(of(principal), 5, (taken) => {
+        order.push(name);
+        void taken;
+      });
+    waiting('first', 'a');
+    const second = waiting('second', 'a');
+    waiting('third', 'a');
+    second.leave();
+    expect(shares.take(of('b'), 5)).toBeDefined();
+    release();
+    expect(order).toEqual(['first', 'third']);
+    expect(shares.full(of('a'), 1)).toBe('principal');
+  });
+});

@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { StrictConnection } from '../../../test/support/strict-http.js';
+import { EventStream } from './event-stream.js';
+
+type Play = (stream: EventStream, response: ServerResponse) => unknown;
+
+describe('the body of an event stream', () => {
+  let server: Server;
+  let play: Play = () => undefined;
+  let connection: StrictConnection;
+
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      if (request.url !== '/stream') return void response.end('next');
+      const stream = new EventStream(response);
+      stream.open();
+      void play(stream, response);
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  beforeEach(async () => {
+    connection = await StrictConnection.open(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  });
+  afterEach(() => connection.destroy());
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const answer = async (next: Play) => {
+    play = next;
+    return connection.exchange({ path: '/stream' });
+  };
+
+  it('holds what was written in the turn of its end, once, before the last chunk; the next answer follows it (T1)', async () => {
+    const { body, chunks } = await answer(async (stream) => {
+      stream.write('data: 1\n\n');
+      stream.write('data: 2\n\n');
+      await turn();
+      await stream.send('data: 3\n\n');
+      stream.end('data: 4\n\n');
+    });
+    expect(body).toBe('data: 1\n\ndata: 2\n\ndata: 3\n\ndata: 4\n\n');
+    expect(chunks).toEqual([18, 18]);
+    expect((await connection.exchange({ path: '/other' })).body).toBe('next');
+    await connection.finish();
+  });
+
+  it('is empty where nothing was written, and takes nothing after its end', async () => {
+    const { body, headers } = await answer((stream) => {
+      stream.end();
+      stream.write('data: late\n\n');
+      stream.end('data: later\n\n');
+      return stream.send('data: last\n\n').then((isAlive) => expect(isAlive).toBe(false));
+    });
+    expect([body, headers['content-type']]).toEqual(['', 'text/event-stream']);
+    expect((await connection.exchange({ path: '/other' })).body).toBe('next');
+  });
+
+  it('is complete for a client of HTTP/1.0, which knows no chunks', async () => {
+    play = (stream) => {
+      stream.write('data: 1\n\n');
+      stream.end('data: 2\n\n');
+    };
+    connection.send({ path: '/stream', version: '1.0' });
+    const { body, chunks } = await connection.response();
+    expect([body, chunks]).toEqual(['data: 1\n\ndata: 2\n\n', undefined]);
+  });
+
+  it('is held back while its reader is behind, and whole when the reader goes on', async () => {
+    const frame = `data: ${'x'.repeat(65_536)}\n\n`;
+    let sent = 0;
+    let isDone = false;
+    play = async (stream, response) => {
+      while (sent < 400 && (await stream.send(frame))) sent++;
+      stream.end();
+      await once(response, 'finish');
+      isDone = true;
+    };
+    connection.send({ path: '/stream' });
+    connection.pause();
+    for (let last = -1; last !== sent; await new Promise((resolve) => setTimeout(resolve, 50))) last = sent;
+    expect(sent).toBeLessThan(400);
+    expect(isDone).toBe(false);
+    connection.resume();
+    const { body } = await connection.response();
+    expect(body.length).toBe(400 * frame.length);
+    expect(body.endsWith('x\n\n')).toBe(true);
+  });
+
+  it('tells its writer that the reader left', async () => {
+    const gone = new Promise<boolean>((resolve) => {
+      play = async (stream) => {
+        stream.write('data: 1\n\n');
+        await once(stream, 'close');
+        resolve(await stream.send('data: 2\n\n'));
+      };
+    });
+    connection.send({ path: '/stream' });
+    await connection.head();
+    connection.destroy();
+    expect(await gone).toBe(false);
+  });
+
+  it('disconnects a reader that is a mebibyte behind, where nothing waits for it', async () => {
+    const closed = new Promise<void>((resolve) => {
+      play = async (stream) => {
+        const timer = setInterval(() => stream.write(`data: ${'x'.repeat(262_144)}\n\n`), 1);
+        await once(stream, 'close');
+        clearInterval(timer);
+        resolve();
+      };
+    });
+    connection.send({ path: '/stream' });
+    await connection.head();
+    connection.pause();
+    await closed;
+  });
+});

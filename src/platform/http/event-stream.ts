@@ -1,0 +1,130 @@
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { HeldResponse } from './sse-streams.js';
+
+/** How long a reader may take nothing before its connection is closed, in milliseconds. */
+export const patienceMs = 30_000;
+/** Frames of one turn up to this length (in characters) leave as one chunk; a longer text is written at once. */
+const gatherLength = 16_384;
+/** How much may wait for a reader that nothing waits for, in bytes. */
+const maxBuffered = 1_048_576;
+
+const sseHeaders = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-store',
+  'X-Accel-Buffering': 'no',
+} as const;
+
+/**
+ * The body of a `text/event-stream` answer. Frames that are written in one turn of the event loop leave as one chunk, the last ones
+ * together with the end. They are gathered here and not by `response.cork()`: `end()` on a corked response sends the last chunk of the
+ * chunked coding (RFC 9112 section 7.1) before the corked data on Node 22 and 24.
+ */
+export class EventStream extends EventEmitter implements HeldResponse {
+  private gathered = '';
+  private isScheduled = false;
+  private isBehind = false;
+
+  constructor(private readonly response: ServerResponse) {
+    super();
+    response.once('close', () => this.emit('close'));
+    // A connection that breaks says so to its writer; `close` follows.
+    response.on('error', () => undefined);
+  }
+
+  get headersSent(): boolean {
+    return this.response.headersSent;
+  }
+
+  get writableEnded(): boolean {
+    return this.response.writableEnded;
+  }
+
+  get writableLength(): number {
+    return this.response.writableLength + this.gathered.length;
+  }
+
+  get destroyed(): boolean {
+    return this.response.destroyed;
+  }
+
+  /** Prepares status 200 and the headers; they leave with the first frame, or with `flush`. */
+  open(headers: Readonly<Record<string, string>> = sseHeaders): void {
+    this.response.writeHead(200, headers);
+  }
+
+  /** Sends the headers without waiting for the first frame. */
+  flushHeaders(): void {
+    this.response.flushHeaders();
+  }
+
+  /** Writes without waiting. A frame for a stream that has ended is dropped; a reader that is too far behind is disconnected. */
+  write(frame: string): void {
+    if (this.isOver) return;
+    if (this.writableLength > maxBuffered) this.destroy();
+    else this.gather(frame);
+  }
+
+  /**
+   * Writes, and waits while the reader is behind; a reader that takes nothing for 30 seconds is disconnected. Resolves to false when
+   * the stream has ended or its reader is gone.
+   */
+  async send(frame: string): Promise<boolean> {
+    if (this.isOver) return false;
+    this.gather(frame);
+    return this.isBehind ? this.drained() : true;
+  }
+
+  /** Ends the body with what was written and a last frame; an answer that was not opened is an empty stream. */
+  end(frame = ''): void {
+    const last = this.gathered + frame;
+    this.gathered = '';
+    if (this.isOver) return;
+    if (!this.headersSent) this.open();
+    if (last === '') this.response.end();
+    else this.response.end(last);
+  }
+
+  destroy(): void {
+    this.gathered = '';
+    this.response.destroy();
+  }
+
+  private get isOver(): boolean {
+    return this.response.writableEnded || this.response.destroyed;
+  }
+
+  private gather(frame: string): void {
+    this.gathered += frame;
+    if (this.gathered.length >= gatherLength) return this.flush();
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    process.nextTick(() => {
+      this.isScheduled = false;
+      this.flush();
+    });
+  }
+
+  private flush(): void {
+    const text = this.gathered;
+    this.gathered = '';
+    if (text === '' || this.isOver || this.response.write(text) || this.isBehind) return;
+    this.isBehind = true;
+    this.response.once('drain', () => (this.isBehind = false));
+  }
+
+  private drained(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const settle = (isAlive: boolean): void => {
+        clearTimeout(late);
+        this.response.off('drain', onDrain).off('close', onClose);
+        if (!isAlive) this.destroy();
+        resolve(isAlive);
+      };
+      const onDrain = (): void => settle(true);
+      const onClose = (): void => settle(false);
+      const late = setTimeout(onClose, patienceMs);
+      this.response.once('drain', onDrain).once('close', onClose);
+    });
+  }
+}

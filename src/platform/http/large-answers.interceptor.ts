@@ -1,0 +1,20 @@
+import { StreamableFile, type CallHandler, type ExecutionContext, type NestInterceptor } from '@nestjs/common';
+import { mergeMap, type Observable } from 'rxjs';
+import { weightOf } from '../../kernel/weight.js';
+import type { AnswerBudget } from './answer-budget.js';
+import type { DoorResponse } from './http.types.js';
+
+/** Holds the answers of controllers to the budget of answers. Files stream what they hold. */
+export class LargeAnswers implements NestInterceptor {
+  constructor(private readonly budget: AnswerBudget) {}
+
+  intercept(context: ExecutionContext, next: CallHandler<unknown>): Observable<unknown> {
+    const response = context.switchToHttp().getResponse<DoorResponse>();
+    return next.handle().pipe(
+      mergeMap(async (value) => {
+        if (!(value instanceof StreamableFile)) await this.budget.admit(response, weightOf(value));
+        return value;
+      }),
+    );
+  }
+}

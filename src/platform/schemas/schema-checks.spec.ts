@@ -1,0 +1,49 @@
+import type { JsonObject } from '../../kernel/json.js';
+import { SchemaChecks } from './schema-checks.service.js';
+
+const properties = (count: number, inner: (index: number) => JsonObject): JsonObject => ({
+  type: 'object',
+  properties: Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, inner(index)])),
+});
+const small = (title: string): JsonObject => ({ ...properties(3, () => ({ type: 'string' })), title });
+describe('SchemaChecks', () => {
+  let checks: SchemaChecks;
+  beforeEach(() => void (checks = new SchemaChecks()));
+  afterEach(() => checks.onApplicationShutdown());
+
+  it('answers for a small schema, for none and for what is none', async () => {
+    const schema = small('one');
+    expect(await checks.violations('org', schema, { p1: 'x' })).toEqual([]);
+    expect(await checks.violations('org', schema, { p1: 7 })).toEqual([
+      { field: '/p1', description: 'must be string' },
+    ]);
+    expect(await checks.violations('org', undefined, { any: 1 })).toEqual([]);
+    expect(await checks.violations('org', { type: 'string' }, {})).toEqual([
+      { field: '', description: expect.stringMatching(/^the agent's input schema is refused: .*object/) },
+    ]);
+  });
+
+  it('X2.4 asks a process of its own for one that is large, or that may take long, and says the same', async () => {
+    const large = properties(900, () => ({ type: 'string' }));
+    const first = checks.violations('org', large, { p1: 7 });
+    expect(first).toBeInstanceOf(Promise);
+    expect(await first).toEqual([{ field: '/p1', description: 'must be string' }]);
+    expect(await checks.violations('org', large, { p1: 'x' })).toEqual([]);
+    const cyclic = { ...properties(1, () => ({ $ref: '#' })), required: ['p1'] };
+    expect(await checks.violations('org', cyclic, {})).toEqual([
+      { field: '', description: expect.stringContaining('p1') },
+    ]);
+    const broken = { ...large, required: 7 };
+    expect(await checks.violations('org', broken, {})).toEqual([
+      { field: '', description: expect.stringContaining('schema is refused') },
+    ]);
+  });
+
+  it('X2.4 asks the other process, too, when an org has spent its time on the loop', async () => {
+    let asked = 0;
+    for (let index = 0; index < 3_000 && asked === 0; index++)
+      if (checks.violations('spender', small(`many ${index}`), {}) instanceof Promise) asked++;
+    expect(asked).toBe(1);
+    expect(await checks.violations('saver', small('other'), {})).toEqual([]);
+  });
+});

@@ -1,0 +1,52 @@
+import { credentialsIn, credentialsOf, SaidBack } from './said-back.js';
+
+describe('what is a credential', () => {
+  it.each([
+    [{ Authorization: 'Bearer abc-123456' }, ['Bearer abc-123456', 'abc-123456']],
+    [{ 'X-User-Key': 'hunter-two' }, ['hunter-two', 'hunter-two']],
+    [{ 'X-Region': '9f86d081884c7d65' }, ['9f86d081884c7d65', '9f86d081884c7d65']],
+    [{ DB_PASSWORD: 'a b c d e f' }, ['a b c d e f']],
+    [{ Accept: 'application/vnd.example+json; version=20260728', 'X-Region': 'eu-west-1', LANG: 'en' }, []],
+    [{ BASE_URL: 'https://api.example.com/v1/of/2026', NODE_ENV: 'production', TOKEN: 'short' }, []],
+  ])('of %j', (words, credentials) => {
+    expect(credentialsIn(words as Record<string, string>)).toEqual(credentials);
+  });
+
+  it('of an address', () => {
+    const both = ['p%40ssword', 'p@ssword', 'abcdefg', 'abcdefg'];
+    expect(credentialsOf('https://me:p%40ssword@h/x?api_key=abcdefg&page=2')).toEqual(both);
+    expect(credentialsOf('https://me:100%zz@h/')).toEqual(['100%zz', '100%zz']);
+    expect(new Set(credentialsOf('https://h/?key=first-1&key=second'))).toEqual(new Set(['first-1', 'second']));
+    expect(credentialsOf('https://h/x?page=2')).toEqual([]);
+  });
+});
+
+describe('who says a credential back', () => {
+  const saidBack = new SaidBack(['s3cret/value']);
+
+  it('is told without it, in values and names, however deep; what has none of it is the same object', () => {
+    const [clean, other] = [{ a: [1, null, 'fine'] }, { b: true }];
+    const said = { clean, other, 's3cret/value': ['x s3cret/value y', { z: encodeURIComponent('s3cret/value') }] };
+    const told = saidBack.clean(said) as any;
+    expect(told).toEqual({ clean, other, '[redacted]': ['x [redacted] y', { z: '[redacted]' }] });
+    expect(told.clean).toBe(clean);
+    expect(saidBack.clean(clean)).toBe(clean);
+  });
+
+  it('is read to a depth that needs no more stack than there is', () => {
+    const deep = JSON.parse(`${'['.repeat(100_000)}"s3cret/value"${']'.repeat(100_000)}`) as unknown;
+    expect(JSON.stringify(saidBack.clean(deep))).toContain('[deep]');
+  });
+
+  it('in an error of a library, whose class stays', () => {
+    const error = Object.assign(new TypeError('no: s3cret/value'), { data: { got: 's3cret/value' } });
+    const told = saidBack.thrown(error) as typeof error;
+    expect([told.constructor, told.message, told.data]).toEqual([TypeError, 'no: [redacted]', { got: '[redacted]' }]);
+    expect(told.stack).not.toContain('s3cret');
+  });
+
+  it('changes nothing where nothing was sent', () => {
+    const nothing = new SaidBack(['abc']);
+    expect([nothing.isEmpty, nothing.clean('abc')]).toEqual([true, 'abc']);
+  });
+});

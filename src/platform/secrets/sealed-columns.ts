@@ -1,0 +1,145 @@
+import type { ClientBase } from 'pg';
+import { RialtoError } from '../../kernel/errors.js';
+import type { SealedAt, Vault } from './vault.js';
+
+/** A column of sealed values. `row` and `org` are the SQL of what each value is bound to (`SealedAt`). */
+interface SealedColumn {
+  readonly table: string;
+  readonly column: string;
+  /** The table as the value was bound to it. */
+  readonly place: string;
+  readonly row: string;
+  readonly org: string;
+}
+
+function columnOf(table: string, column: string, more: Partial<SealedColumn> = {}): SealedColumn {
+  return { table, column, place: table, row: 'id::text', org: 'org_id::text', ...more };
+}
+
+const ofConfig = (column: string): SealedColumn =>
+  columnOf('push_configs', column, { place: `push_configs.${column}`, row: `task_id || '/' || id` });
+
+/** Every column that holds sealed values; a test compares it with what the vault was asked to seal. */
+export const sealedColumns: readonly SealedColumn[] = [
+  columnOf('signing_keys', 'sealed', { row: 'kid', org: `'rialto'` }),
+  columnOf('org_secrets', 'sealed'),
+  columnOf('agent_cards', 'credential'),
+  columnOf('published_agents', 'executor_secret'),
+  ofConfig('token'),
+  ofConfig('authentication'),
+  columnOf('thread_answers', 'token'),
+  columnOf('webhook_secrets', 'sealed'),
+  columnOf('mcp_servers', 'secrets'),
+  columnOf('mcp_user_credentials', 'sealed', { row: `server || ' ' || origin || ' ' || caller` }),
+];
+
+interface SealedRow {
+  readonly row: string;
+  readonly org: string;
+  readonly value: string;
+}
+
+/** Which tables have sealed values that this process can open, and why it cannot open those of others. */
+export interface KeyCheck {
+  readonly opened: readonly string[];
+  readonly refused?: Error;
+}
+
+/** Opens the newest value of each column. Never throws for what cannot be opened: some values may be older than the key. */
+export async function checkKey(client: Pick<ClientBase, 'query'>, vault: Vault): Promise<KeyCheck> {
+  const opened: string[] = [];
+  let refused: Error | undefined;
+  for (const sealed of sealedColumns) {
+    // A column may not exist yet: that the schema is behind is another check.
+    if (!(await exists(client, sealed))) continue;
+    const { table, column, row, org } = sealed;
+    const { rows } = await client.query<SealedRow>(
+      `select ${row} as row, ${org} as org, ${column} as value from ${table} where ${column} is not null order by 1 desc limit 1`,
+    );
+    for (const one of rows) {
+      try {
+        vault.open(one.value, placeOf(sealed, one));
+        opened.push(table);
+      } catch (error) {
+        refused ??= error as Error;
+      }
+    }
+  }
+  return { opened, refused };
+}
+
+/** What a rotation did: values sealed anew, and those that no key here opens, by table. */
+export interface Resealed {
+  readonly resealed: number;
+  readonly unopened: Readonly<Record<string, number>>;
+}
+
+const batch = 100;
+
+/**
+ * Seals with the key of today whatever another key sealed. Each value is replaced only while it is what was read, so that gateways go on
+ * meanwhile, and a rotation that was stopped is begun anew. What no key opens stays as it is.
+ */
+export async function resealAll(client: Pick<ClientBase, 'query'>, vault: Vault): Promise<Resealed> {
+  let resealed = 0;
+  const unopened: Record<string, number> = {};
+  for (const sealed of sealedColumns) {
+    for (let after = ''; ;) {
+      const rows = await rowsOf(client, sealed, { limit: batch, after, except: vault.mark });
+      for (const one of rows) {
+        if (await reseal(client, vault, sealed, one)) resealed++;
+        else unopened[sealed.table] = (unopened[sealed.table] ?? 0) + 1;
+      }
+      if (rows.length < batch) break;
+      after = rows.at(-1)!.row;
+    }
+  }
+  return { resealed, unopened };
+}
+
+/** False when no key here opens it. One that changed meanwhile was sealed anew by whoever changed it. */
+async function reseal(
+  client: Pick<ClientBase, 'query'>,
+  vault: Vault,
+  sealed: SealedColumn,
+  { row, org, value }: SealedRow,
+): Promise<boolean> {
+  const place = placeOf(sealed, { row, org });
+  let plain: string;
+  try {
+    plain = vault.open(value, place).reveal();
+  } catch (error) {
+    if (error instanceof RialtoError) return false;
+    throw error;
+  }
+  await client.query(
+    `update ${sealed.table} set ${sealed.column} = $1 where ${sealed.column} = $2 and ${sealed.row} = $3`,
+    [vault.seal(plain, place), value, row],
+  );
+  return true;
+}
+
+async function rowsOf(
+  client: Pick<ClientBase, 'query'>,
+  { table, column, row, org }: SealedColumn,
+  { limit, after, except }: { limit: number; after: string; except: string },
+): Promise<SealedRow[]> {
+  const { rows } = await client.query<SealedRow>(
+    `select ${row} as row, ${org} as org, ${column} as value from ${table}
+     where ${column} is not null and ${row} > $1 and not starts_with(${column}, $2) order by 1 limit ${limit}`,
+    [after, except],
+  );
+  return rows;
+}
+
+async function exists(client: Pick<ClientBase, 'query'>, { table, column }: SealedColumn): Promise<boolean> {
+  const { rows } = await client.query(
+    `select from information_schema.columns where table_schema = 'public' and table_name = $1 and column_name = $2`,
+    [table, column],
+  );
+  return rows.length > 0;
+}
+
+function placeOf({ place }: SealedColumn, { row, org }: Pick<SealedRow, 'row' | 'org'>): SealedAt {
+  return { table: place, row, org };
+}

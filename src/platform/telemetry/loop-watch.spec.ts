@@ -1,0 +1,27 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { workedMs } from '../../kernel/clock.js';
+import type { Logger } from './logger.js';
+import { LoopWatch } from './loop-watch.js';
+import { Metrics } from './metrics.js';
+
+it('X2 reports a loop that stood still, with the route and the org of what had begun last', async () => {
+  const info = jest.fn();
+  const metrics = new Metrics();
+  const watch = new LoopWatch({ latest: () => ({ route: '/mcp', org: 'acme' }) }, metrics, {
+    info,
+    warn: info,
+  } as unknown as Logger);
+  watch.onApplicationBootstrap();
+  while (info.mock.calls.length === 0) {
+    await wait(60);
+    // Work, and not time: a machine that gives most of it to others is not what is reported.
+    for (const until = workedMs() + 300; workedMs() < until;);
+  }
+  watch.onApplicationShutdown();
+  const [first] = info.mock.calls[0]!;
+  expect(first).toMatchObject({ route: '/mcp', org: 'acme', ms: expect.any(Number), workedMs: expect.any(Number) });
+  expect(first.ms).toBeGreaterThan(100);
+  expect(await metrics.registry.getSingleMetricAsString('rialto_loop_delay_seconds')).toMatch(
+    /rialto_loop_delay_seconds_count\{route="\/mcp"\} [1-9]/,
+  );
+});
