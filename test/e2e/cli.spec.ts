@@ -9,14 +9,17 @@ import { rialto } from '../support/cli.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
 
-const productionKey = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64');
+// Of every process here, in production and outside it: they share a database, and each opens what another sealed.
+const encryptionKey = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64');
+const wrongKey = Buffer.from('fedcba9876543210fedcba9876543210').toString('base64');
 
 describe('rialto, beside a running gateway', () => {
   let gateway: TestGateway;
   let env: Record<string, string>;
   beforeAll(async () => {
-    gateway = await startTestGateway();
+    gateway = await startTestGateway({ RIALTO_ENCRYPTION_KEY: encryptionKey });
     env = {
+      RIALTO_ENCRYPTION_KEY: encryptionKey,
       DATABASE_URL: gateway.database.url,
       A2A_SECRET: testSecret,
       RIALTO_DATA_DIR: gateway.gateway.settings.RIALTO_DATA_DIR,
@@ -57,7 +60,7 @@ describe('rialto, beside a running gateway', () => {
   });
 
   it('without A2A_SECRET it signs with the secret of the org, and makes one in development', async () => {
-    const own = { DATABASE_URL: env.DATABASE_URL!, RIALTO_DATA_DIR: env.RIALTO_DATA_DIR! };
+    const { A2A_SECRET: _, ...own } = env;
     const { code, stdout } = await rialto(['token', '--org', 'keyed', '--sub', 'kim', '--role', 'admin'], own);
     expect(code).toBe(0);
     expect((await gateway.call('GET', '/api/orgs/keyed', undefined, stdout.trim())).status).toBe(200);
@@ -127,7 +130,7 @@ describe('rialto, beside a running gateway', () => {
   describe('in production', () => {
     let production: Record<string, string>;
     beforeAll(() => {
-      production = { ...env, NODE_ENV: 'production', RIALTO_ENCRYPTION_KEY: productionKey };
+      production = { ...env, NODE_ENV: 'production' };
     });
 
     it('token refuses to make org or member unless --create', async () => {
@@ -188,7 +191,8 @@ describe('rialto, beside a running gateway', () => {
   });
 
   it('doctor says how a webhook can be tried where the gateway may not post to this machine', async () => {
-    const strict = await startTestGateway({ RIALTO_OUTBOUND_ALLOW: '192.0.2.0/24' }, gateway);
+    const closed = { RIALTO_OUTBOUND_ALLOW: '192.0.2.0/24', RIALTO_ENCRYPTION_KEY: encryptionKey };
+    const strict = await startTestGateway(closed, gateway);
     const { code, stdout } = await rialto(['doctor', '--url', strict.url], { ...env, RIALTO_TOKEN: gateway.token });
     await strict.close();
     expect(stdout).toMatch(/^skipped +webhook +.*add 127\.0\.0\.1\/32 to RIALTO_OUTBOUND_ALLOW/m);
@@ -223,7 +227,7 @@ describe('rialto, beside a running gateway', () => {
 
   it('doctor fails for a wrong key, a wrong token, a silent gateway and a wrong setting, and says which', async () => {
     await rialto(['keys', 'rotate', '--org', 'default'], env);
-    const key = await rialto(['doctor'], { ...env, RIALTO_ENCRYPTION_KEY: productionKey });
+    const key = await rialto(['doctor'], { ...env, RIALTO_ENCRYPTION_KEY: wrongKey });
     expect(key.code).toBe(1);
     expect(key.stdout).toMatch(/^failed +encryption-key +RIALTO_ENCRYPTION_KEY is not the key/m);
     const token = await rialto(['doctor', '--url', gateway.url], { ...env, RIALTO_TOKEN: 'rlt_wrong' });
