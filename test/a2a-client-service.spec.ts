@@ -46,7 +46,10 @@ function room(verbs = createInMemoryVerbBus()) {
   const seal = new LineageSeal(Buffer.alloc(32));
   const delegation = new Delegation(seal, { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: 600_000 });
   const agents = new RemoteAgents(sealed, new RemoteCredentials(fetch), new Tracing(), recheck, delegation);
-  const unlimited = { admit: () => Promise.resolve() } as unknown as ToolLimits;
+  const unlimited = {
+    admit: () => Promise.resolve(),
+    around: (_ctx: unknown, _callee: string, call: () => unknown) => call(),
+  } as unknown as ToolLimits;
   const service = new A2AClientService(verbs, agents, new BridgeTransport(fetch), sdk, fetch, unlimited);
   return { service, verbs, events, rechecked };
 }

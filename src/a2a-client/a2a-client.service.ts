@@ -59,7 +59,7 @@ export class A2AClientService {
   invokeSkill(ctx: CallContext, call: SkillCall): Promise<BridgeReply> {
     const { agent, skillId, args, sessionId } = call;
     const { row, card } = agent;
-    return this.act(ctx, call, 'a2a_invoke', args, async (hop, act) => {
+    const invoke = async (hop: OpenHop, act: Act): Promise<BridgeReply> => {
       await this.limits.admit(ctx, call.verb);
       const { keeper } = this;
       const admission = await keeper?.admit(ctx, call);
@@ -79,7 +79,10 @@ export class A2AClientService {
           );
       act.answer = answerOf(reply, call.dispatch);
       return reply;
-    });
+    };
+    return this.act(ctx, call, 'a2a_invoke', args, (hop, act) =>
+      this.limits.around(ctx, row.id, () => invoke(hop, act)),
+    );
   }
 
   /** Sends a message; the reply may be a task that is still working. */

@@ -28,6 +28,7 @@ import { RevocationSweeper } from './auth/revocation.sweeper.js';
 import { TokenVerifier } from './auth/token-verifier.js';
 import { OperatorGate } from './auth/operator-gate.service.js';
 import { LimitsService } from './limits.service.js';
+import { Nesting } from './nesting.service.js';
 import { PolicyController } from './policy.controller.js';
 import { PolicyDecider } from './policy-decider.js';
 import { PolicyEntity, PolicyVersionEntity } from './policy.entity.js';
@@ -63,6 +64,7 @@ import { ToolLimits } from './tool-limits.service.js';
     TokenRefusals,
     ContextService,
     LimitsService,
+    Nesting,
     ToolLimits,
     ToolCallsStore,
     OperatorGate,
@@ -82,7 +84,17 @@ import { ToolLimits } from './tool-limits.service.js';
     },
     { provide: APP_GUARD, useClass: AuthGuard },
   ],
-  exports: [ToolLimits, PolicyService, AuthService, ContextService, OrgService, OrgDirectory, OrgData, Bootstrap],
+  exports: [
+    ToolLimits,
+    Nesting,
+    PolicyService,
+    AuthService,
+    ContextService,
+    OrgService,
+    OrgDirectory,
+    OrgData,
+    Bootstrap,
+  ],
 })
 export class PolicyModule implements OnModuleInit {
   constructor(

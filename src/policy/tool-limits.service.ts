@@ -5,11 +5,12 @@ import { storableText } from '../kernel/json.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
+import { Nesting } from './nesting.service.js';
 import { ToolCallsStore } from './tool-calls.store.js';
 
 const longest = 300;
 
-/** How often each caller may call each tool, over all processes. Nothing is counted where nothing is limited. */
+/** How often each caller may call each tool, over all processes (nothing is counted where nothing is limited), and how many of its calls may wait. */
 @Injectable()
 @Sweeps('tool.calls')
 export class ToolLimits implements Sweeper {
@@ -19,6 +20,7 @@ export class ToolLimits implements Sweeper {
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly store: ToolCallsStore,
     private readonly metrics: Metrics,
+    private readonly nesting: Nesting,
   ) {}
 
   /**
@@ -38,6 +40,11 @@ export class ToolLimits implements Sweeper {
       message: `this tool may be called ${limit} times a minute`,
       data: { retryAfterSeconds: secondsLeft, limit },
     });
+  }
+
+  /** Makes a call of an agent or MCP server, which counts as long as it lasts. Throws `rate_limited`. */
+  around<T>(ctx: CallContext, callee: string, call: () => Promise<T>): Promise<T> {
+    return this.nesting.around(ctx, callee, call);
   }
 
   sweep(): Promise<void> {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { TaskId } from '../kernel/ids.js';
+import type { AgentId, OrgId, TaskId } from '../kernel/ids.js';
 import { GroupCommit } from '../platform/database/group-commit.js';
 import { textByKey, timeByKey } from '../platform/database/by-key.js';
 import { Pg } from '../platform/database/pg.js';
@@ -192,6 +192,18 @@ export class TaskLeases {
        ) due where org.org_id <> all($2::uuid[]) order by due.place, due.next_at limit $1`,
       [limit, waiting, this.presence.id, forMs],
     );
+  }
+
+  /** Tasks of one caller at one agent that are under way, those begun within `besideMs` of one another counted once. */
+  async countNested(org: OrgId, agent: AgentId, owner: string, besideMs: number): Promise<number> {
+    const [row] = await this.pg.rows<{ nested: number }>(
+      'task-nested',
+      `select count(distinct floor(extract(epoch from created_at) * 1000 / $4))::int as nested from a2a_tasks
+       where org_id = $1 and agent_id = $2 and owner = $3
+         and (status_state = 'working' or status_state = 'submitted' and lease_owner is not null)`,
+      [org, agent, owner, besideMs],
+    );
+    return row!.nested;
   }
 
   /** How many tasks of these orgs are open, and under `everybody` those of all; none is counted further than asked for. */

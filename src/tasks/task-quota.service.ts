@@ -1,9 +1,10 @@
 import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
-import type { OrgId } from '../kernel/ids.js';
+import type { AgentId, OrgId } from '../kernel/ids.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { Nesting } from '../policy/nesting.service.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
 import { OpenTasks } from './open-tasks.js';
 import { TaskLeases } from './task-lease.store.js';
@@ -27,6 +28,7 @@ export class TaskQuota implements OnModuleDestroy {
   constructor(
     private readonly leases: TaskLeases,
     private readonly metrics: Metrics,
+    private readonly nesting: Nesting,
     @Inject(SETTINGS) settings: Settings,
     @Inject(LOGGER) private readonly log: Logger,
   ) {
@@ -53,6 +55,11 @@ export class TaskQuota implements OnModuleDestroy {
     if (full === 'all') throw new RialtoError('unavailable', { message: 'too many tasks are open', data });
     this.metrics.limited.inc({ scope: 'open tasks' });
     throw new RialtoError('rate_limited', { message: `the org has ${this.most.perOrg} open tasks`, data });
+  }
+
+  /** Throws `rate_limited` when too many tasks of an owner at an agent are under way that may wait for one another. */
+  async requireNoNest(org: OrgId, agent: AgentId, owner: string, waits: boolean): Promise<void> {
+    this.nesting.requireRoom(await this.leases.countNested(org, agent, owner, this.nesting.besideMs), waits);
   }
 
   /** Gives the place of an admitted task back with the end of its run here, unless it goes on elsewhere: most are over before the next count. */

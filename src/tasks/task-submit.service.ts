@@ -102,11 +102,18 @@ export class TaskSubmitService {
     const known = key && (await this.known(ctx, agent, key));
     if (known) return known;
     if (message.referenceTaskIds) await this.requireReferences(ctx, message.referenceTaskIds);
+    if (message.taskId === undefined) await this.requireNoNest(ctx, agent, submitted.waits);
     const accepted =
       message.taskId === undefined
         ? await this.quota.admit(ctx.org.id, () => this.open(act, ctx, agent, submitted, key))
         : await this.resume(ctx, agent, message.taskId, submitted, key);
     return accepted ?? this.lost(ctx, agent, key);
+  }
+
+  /** Of agents that call others: what those call in turn is a task here again, and may wait for this one. Throws `rate_limited`. */
+  private async requireNoNest({ org, principal }: CallContext, agent: PublishedAgent, waits: boolean): Promise<void> {
+    if (this.runner.executorOf(agent).leavesWork)
+      await this.quota.requireNoNest(org.id, agent.id, ownerOf(principal), waits);
   }
 
   /** A new task. Undefined when a racer took the key first. */

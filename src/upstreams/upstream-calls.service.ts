@@ -200,8 +200,10 @@ export class UpstreamCalls {
     const { ctx, resource } = decided;
     return this.verbs.around(decided, async () => {
       if (!server) throw await this.absent(ctx, resource.parent, kind);
-      return this.lines.use(ctx, server.row, (lines) =>
-        this.asked(decided, { ...more, server, lines, kind, method, params }),
+      return this.limits.around(ctx, server.row.id, () =>
+        this.lines.use(ctx, server.row, (lines) =>
+          this.asked(decided, { ...more, server, lines, kind, method, params }),
+        ),
       );
     });
   }

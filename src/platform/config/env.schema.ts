@@ -170,6 +170,11 @@ export const environment = {
     'requests per minute and principal',
   ),
   RIALTO_RATE_LIMIT_ORG: setting(whole(1, 10_000_000).default(6_000), '`6000`', 'requests per minute and org'),
+  RIALTO_MAX_NESTED_CALLS: setting(
+    whole(1, 100_000).default(50),
+    '`50`',
+    'calls of one caller, begun one after the other, that may wait for one agent whose work is done elsewhere; 20 times as many tasks that it does not wait for',
+  ),
   RIALTO_RATE_LIMIT_TOOL: setting(
     whole(0, 1_000_000).default(0),
     'none',

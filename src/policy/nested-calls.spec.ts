@@ -1,0 +1,31 @@
+import { NestedCalls } from './nested-calls.js';
+
+describe('NestedCalls', () => {
+  it('abuse 37 lets so many calls wait that were begun one after the other, and the next when one is answered', () => {
+    const calls = new NestedCalls(3);
+    const leave = [0, 100, 200].map((now) => calls.enter('a', now)!);
+    expect(calls.enter('a', 300)).toBeUndefined();
+    leave[1]!();
+    expect(calls.enter('a', 400)).toBeDefined();
+    expect(calls.enter('a', 500)).toBeUndefined();
+  });
+
+  it('counts calls that are made side by side once, until the last of them is answered', () => {
+    const calls = new NestedCalls(2);
+    const first = Array.from({ length: 100 }, () => calls.enter('a', 5)!);
+    const second = calls.enter('a', 100)!;
+    expect(calls.enter('a', 200)).toBeUndefined();
+    for (const leave of first.slice(1)) leave();
+    expect(calls.enter('a', 200)).toBeUndefined();
+    first[0]!();
+    expect(calls.enter('a', 200)).toBeDefined();
+    second();
+  });
+
+  it('keeps callers and agents apart', () => {
+    const calls = new NestedCalls(1);
+    expect(calls.enter('a', 0)).toBeDefined();
+    expect(calls.enter('b', 0)).toBeDefined();
+    expect(calls.enter('a', 100)).toBeUndefined();
+  });
+});
