@@ -370,8 +370,10 @@ describe('MCP servers as tools', () => {
     const one = await start();
     await register(one, 'one');
     const asked = one.seen.length;
-    const { result } = await other.rpc('tools/list', {}, gateway.token);
-    expect(result.tools.map(({ name }: { name: string }) => name)).toContain('one__echo');
+    await eventually(
+      async () => JSON.stringify(await other.rpc('tools/list', {}, gateway.token)),
+      (listed) => listed.includes('one__echo'),
+    );
     expect(one.seen).toHaveLength(asked);
     const answer = await other.rpc('tools/call', { name: 'one__echo', arguments: { text: 'x' } }, gateway.token);
     expect(answer.result.content[0].text).toBe('x');
