@@ -41,6 +41,13 @@ describe('what a hostile caller must not achieve', () => {
     expect(await recorded('denied')).toBe(1);
   });
 
+  it.each(['/docs', '/admin/queues/'])('%s runs nothing but its own scripts, and no page frames it', async (path) => {
+    const Authorization = `Basic ${Buffer.from('admin:a-password-of-the-operator').toString('base64')}`;
+    const { headers } = await fetch(`${gateway.url}${path}`, { headers: { Authorization } });
+    expect(headers.get('content-security-policy')).toMatch(/^default-src 'self';.*frame-ancestors 'none'$/);
+    expect(headers.get('content-security-policy')).not.toMatch(/script-src|unsafe-eval/);
+  });
+
   it.each(['org_domain', 'sub', 'jti'])('abuse 1 a token with a NUL in %s is refused like any other', async (claim) => {
     const now = Math.floor(Date.now() / 1_000);
     const claims = {

@@ -3,6 +3,7 @@ import { DocumentBuilder, SwaggerModule, type OpenAPIObject } from '@nestjs/swag
 import type { RequestHandler } from 'express';
 import { VERSION } from '../telemetry/version.js';
 import { problemStatus } from './problem.js';
+import { contentPolicy } from './content-policy.js';
 import { FrontDoor } from './front-door.js';
 import type { HotRoute } from './http.types.js';
 
@@ -16,7 +17,7 @@ export interface Gate {
 
 /** OpenAPI at `/docs` and `/docs-json`, made from the schemas that validate; built at the first look. */
 export function mountOpenApi(app: NestExpressApplication, gate: Gate): void {
-  app.use(['/docs', '/docs-json', '/docs-yaml'], gate.docs);
+  app.use(['/docs', '/docs-json', '/docs-yaml'], gate.docs, contentPolicy);
   let document: OpenAPIObject | undefined;
   SwaggerModule.setup('docs', app, () => (document ??= describe(app)), {
     jsonDocumentUrl: 'docs-json',

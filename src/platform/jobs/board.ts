@@ -1,8 +1,9 @@
 import { getQueueToken } from '@nestjs/bullmq';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Queue } from 'bullmq';
-import type { Express, NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Express, Request, RequestHandler, Response } from 'express';
 import { jobs } from '../../kernel/jobs.js';
+import { contentPolicy } from '../http/content-policy.js';
 import type { DoorRequest } from '../http/http.types.js';
 import type { Gate } from '../http/openapi.js';
 import { PublicUrl } from '../http/public-url.js';
@@ -60,13 +61,4 @@ function boardError(error: Error & { statusCode?: number }) {
 
 function nothingHere(request: Request, response: Response): void {
   sendProblem(request as unknown as DoorRequest, response, 'not_found');
-}
-
-/** The board asks for web fonts from outside; it gets none. */
-function contentPolicy(_request: Request, response: Response, next: NextFunction): void {
-  response.setHeader(
-    'Content-Security-Policy',
-    `default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'`,
-  );
-  next();
 }
