@@ -46,7 +46,7 @@ export class UpstreamTools {
     const spelled = all.filter(({ server, tool }) => literalName(server.row.serverId, tool.name) === name);
     const having = called.length > 0 ? called : spelled;
     const shown = await Promise.all(having.map(({ server }) => this.upstreams.mayDiscover(ctx, server.row.serverId)));
-    return having.filter((_, index) => shown[index]);
+    return having.filter((_, index) => shown[index]).sort(byAge);
   }
 
   /** Throws `not_found` when no server has it, and as UpstreamCalls.call does. */
@@ -63,4 +63,9 @@ export class UpstreamTools {
     const result = await this.calls.call(ctx, { target, canonical, serverId: server.row.serverId, args, tasks });
     return { target, result };
   }
+}
+
+/** A server that came later takes no name from one that was there before (AE-72). */
+function byAge({ server: { row: one } }: UpstreamTool, { server: { row: other } }: UpstreamTool): number {
+  return one.createdAt.getTime() - other.createdAt.getTime();
 }

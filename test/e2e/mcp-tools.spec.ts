@@ -85,6 +85,16 @@ describe('tools for those who speak no MCP', () => {
     });
   });
 
+  it('AE-72 a server that came later takes no name from the first, whatever it is called', async () => {
+    const later = await TestUpstream.start();
+    later.add('who', () => ({ content: [{ type: 'text', text: 'later' }] }));
+    await gateway.call('POST', '/api/mcp/servers', { id: 'aaa', url: later.url });
+    expect(await names('?name=who')).toEqual(['aaa__who', 'alpha__who', 'cello__who', 'delta__who']);
+    expect(await who()).toBe('alpha');
+    await gateway.call('DELETE', '/api/mcp/servers/aaa');
+    await later.close();
+  });
+
   it('AE-50 one that is away is passed over while another has the tool', async () => {
     await servers[0]!.down();
     expect((await call({ name: 'alpha__echo', arguments: { text: 'x' } })).status).not.toBe(200);
