@@ -3,13 +3,15 @@ import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isUuid } from '../kernel/ids.js';
 import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
+import { SaidBack } from '../platform/secrets/said-back.js';
 import { ContextService } from '../policy/auth/context.service.js';
 import { interruptedStates, wordOf } from '../protocol/a2a/states.js';
+import { ExecutorSecrets } from '../registry/executor-secrets.service.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { ExecutorConfig } from '../registry/published.types.js';
 import type { ExecutionEvent, ReportView } from './execution-events.js';
 import type { Reporter } from './execution.guard.js';
-import type { TokenScope } from './execution-tokens.service.js';
+import { ExecutionTokens, type TokenScope } from './execution-tokens.service.js';
 import { applyReport, hasReached, turnOf, unseen } from './execution-report.js';
 import { mailboxLeaseMs, mailboxWaitMs, silenceMs, uncertainMs } from './execution-times.js';
 import { LiveTasks } from './live-tasks.js';
@@ -32,6 +34,8 @@ export class Executions {
     private readonly contexts: ContextService,
     private readonly lives: LiveTasks,
     private readonly published: PublishedService,
+    private readonly secrets: ExecutorSecrets,
+    private readonly tokens: ExecutionTokens,
   ) {}
 
   /**
@@ -63,9 +67,10 @@ export class Executions {
     reached?: number,
     scope?: TokenScope,
   ): Promise<StoredTask> {
+    const said = await this.withoutSaidBack(seen, events, scope);
     let from = seen;
     for (let attempt = 0; attempt < maxTries; attempt++) {
-      const fresh = unseen(from, events);
+      const fresh = unseen(from, said);
       const isNews = reached === turnOf(from) && !hasReached(from) && !isSettled(from.state);
       if (fresh.length === 0 && !isNews) return from;
       const kind = await this.kindOf(from, fresh);
@@ -76,6 +81,18 @@ export class Executions {
       from = (await this.lives.store.find(seen.id)) ?? from;
     }
     throw new RialtoError('unavailable', { message: 'the task changes too fast; try again' });
+  }
+
+  /** What is reported, without what the reporter was given to prove itself with and to know us by. */
+  private async withoutSaidBack(
+    { id, agentId }: StoredTask,
+    events: readonly ExecutionEvent[],
+    scope?: TokenScope,
+  ): Promise<readonly ExecutionEvent[]> {
+    if (events.length === 0) return events;
+    const secret = await this.secrets.of(agentId);
+    const tokens = [{ taskId: id }, ...(scope ? [scope] : [])].map((one) => this.tokens.issue(one));
+    return new SaidBack([...tokens, ...(secret ? [secret.reveal()] : [])]).clean(events);
   }
 
   private async commit(

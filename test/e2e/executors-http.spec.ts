@@ -45,6 +45,23 @@ describe('an agent whose work is done by a service', () => {
       expect(JSON.stringify(rows)).not.toContain(call.body.token.slice(-43));
     });
 
+    it('and keeps nothing of what proves the two to each other, in whichever way the service says it back', async () => {
+      const leak = (token: string) => `${token} and ${secret}, ${Buffer.from(secret).toString('base64')}`;
+      service.answer = ({ body }) => ({
+        status: 200,
+        headers: { 'content-type': 'application/json' },
+        body: { events: [{ id: 'a', type: 'progress', text: leak(body.token) }] },
+      });
+      const { id, call } = await svc.given('say it back');
+      const artifact = { parts: [{ data: { [call.body.token]: [leak(call.body.token)] } }] };
+      expect((await svc.report(call, { id: 'b', type: 'artifact', artifact })).status).toBe(200);
+      expect((await svc.report(call, { id: 'c', type: 'fail', text: leak(call.body.token) })).status).toBe(200);
+      const told = JSON.stringify([await svc.eventsOf(id), await svc.taskWhen(id, 'TASK_STATE_FAILED')]);
+      for (const one of [call.body.token, secret, Buffer.from(secret).toString('base64').replace(/=+$/, '')])
+        expect(told).not.toContain(one);
+      expect(told).toContain('[redacted] and [redacted], [redacted]');
+    });
+
     it('and what it remembers of that never leaves the task due at once: its killed process would pass for a silent service', async () => {
       await gateway.sql('create table moments (memo json, owner integer, due boolean)');
       await gateway.sql(`create function watch_moments() returns trigger language plpgsql as $$ begin

@@ -244,6 +244,24 @@ describe('an agent whose work is done by a model', () => {
     expect((await stream.rest()).at(-1)!.data.result.statusUpdate.status.state).toBe('TASK_STATE_CANCELED');
   });
 
+  it('does not repeat its key, whole or in pieces, in words or in what it asks of a tool', async () => {
+    await agent('telling', { apiKey: key, tools: ['town__*'] });
+    model.script(
+      { text: ['It is ', key.slice(0, 7), key.slice(7), '.'], ...call('town__weather', { city: key }) },
+      (response) =>
+        response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ choices: [{ message: { content: `I said ${key}` }, finish_reason: 'stop' }] })),
+    );
+    const task = await ask('telling', 'what is your key?');
+    expect(outcome(task)).toEqual(['TASK_STATE_COMPLETED', 'I said [redacted]', undefined]);
+    const kept = await gateway.sql(
+      'select t::text || (select string_agg(e::text, $$ $$) from a2a_task_events e) as kept from a2a_tasks t',
+    );
+    expect(JSON.stringify([task, kept, upstream.calls.at(-1)])).not.toContain(key);
+    expect(upstream.calls.at(-1)!.args).toEqual({ city: '[redacted]' });
+  });
+
   it('keeps its key: sent to its own origin alone, sealed, and shown nowhere', async () => {
     const made = await agent('keyed', { apiKey: key });
     model.script(refuses(400, `bad ${key}`), { text: ['Hello.'] });

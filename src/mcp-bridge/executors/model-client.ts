@@ -5,6 +5,7 @@ import { errorCodes, RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { trimEnd } from '../../kernel/text.js';
 import { SafeFetch, type SafeStream } from '../../platform/http/safe-fetch.js';
+import { credentialsOf, SaidBack } from '../../platform/secrets/said-back.js';
 import type { Secret } from '../../platform/secrets/vault.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { completionOf, CompletionReader, type Completion } from '../../protocol/chat/completion.js';
@@ -48,11 +49,16 @@ export class ModelClient {
    */
   async *complete(call: ModelCall): AsyncGenerator<string, Completion> {
     const key = await this.secrets.of(call.agent.id);
+    const saidBack = new SaidBack([
+      ...(key ? [key.reveal()] : []),
+      ...credentialsOf(endpointOf(call.agent.executor as LlmConfig)),
+    ]);
     let { request } = call;
     for (let attempt = 1; ;) {
       const answer = await this.post(call, request, key).catch((error: unknown) => inWords(error));
-      if (!(answer instanceof RialtoError) && answer.status >= 200 && answer.status < 300) return yield* spoken(answer);
-      const { status, said } = answer instanceof RialtoError ? {} : await this.refused(call, answer, key);
+      if (!(answer instanceof RialtoError) && answer.status >= 200 && answer.status < 300)
+        return yield* withoutSaidBack(spoken(answer), saidBack);
+      const { status, said } = answer instanceof RialtoError ? {} : await this.refused(call, answer, saidBack);
       const easier = status === undefined ? undefined : lessDemanding(request, status, said ?? '');
       if (easier) {
         request = easier;
@@ -84,14 +90,31 @@ export class ModelClient {
     });
   }
 
-  private async refused({ agent }: ModelCall, answer: SafeStream, key: Secret | undefined) {
+  private async refused({ agent }: ModelCall, answer: SafeStream, saidBack: SaidBack) {
     const { status } = answer;
-    const text = await textOf(answer, maxRefusal).catch(() => '');
-    const said = key ? text.replaceAll(key.reveal(), '[redacted]') : text;
+    const said = saidBack.clean(await textOf(answer, maxRefusal).catch(() => ''));
     // Servers quote parts of a key that they do not know.
     const shown = status === 401 || status === 403 ? {} : { said: said.slice(0, 500) };
     this.log.warn({ agent: agent.name, status, ...shown }, 'a model server refused a request');
     return { status, said };
+  }
+}
+
+/** A model may quote what came with its question. */
+async function* withoutSaidBack(
+  speech: AsyncGenerator<string, Completion>,
+  saidBack: SaidBack,
+): AsyncGenerator<string, Completion> {
+  const pieces = saidBack.pieces();
+  try {
+    for (;;) {
+      const { value, done } = await speech.next();
+      const text = done ? pieces.end() : pieces.push(value);
+      if (text !== '') yield text;
+      if (done) return saidBack.clean(value);
+    }
+  } finally {
+    await speech.return(undefined as never); // whoever stops listening ends the connection
   }
 }
 

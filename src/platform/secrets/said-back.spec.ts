@@ -49,4 +49,17 @@ describe('who says a credential back', () => {
     const nothing = new SaidBack(['abc']);
     expect([nothing.isEmpty, nothing.clean('abc')]).toEqual([true, 'abc']);
   });
+
+  const inPieces = (...texts: string[]): string[] => {
+    const pieces = saidBack.pieces();
+    return [...texts.map((text) => pieces.push(text)), pieces.end()];
+  };
+
+  it('in a text that comes in pieces: what may begin a credential waits', () => {
+    expect(inPieces('my key is s3c', 'ret/va', 'lue, no')).toEqual(['my key is ', '', '[redacted], no', '']);
+    expect(inPieces(...'a s3cret/value b').join('')).toBe('a [redacted] b');
+    expect(inPieces('word', ' and s', 'ome').join('|')).toBe('word| and |some|');
+    expect(inPieces('it was s3cret/valu').join('')).toBe('it was [redacted]');
+    expect(inPieces('it was s3').join('')).toBe('it was s3');
+  });
 });

@@ -1,8 +1,10 @@
 import { RialtoError } from '../../kernel/errors.js';
-import { formsOf, leastLength, withoutForms } from './secret-forms.js';
+import { formsOf, instead, leastLength, withoutForms } from './secret-forms.js';
 
 /** What is nested deeper is hostile: to look through all of it would take more stack than there is. */
 const maxDepth = 500;
+/** A text that ends with so much of a credential ends without it. */
+const longestRest = 8;
 
 /** Removes the credentials that were sent to a peer from its answers, errors and notifications. */
 export class SaidBack {
@@ -21,6 +23,11 @@ export class SaidBack {
   /** A value of strings, lists and plain objects, their names too. The value itself when nothing in it is said back. */
   clean<T>(value: T): T {
     return this.isEmpty ? value : (this.inside(value) as T);
+  }
+
+  /** The same for one text that comes in pieces. */
+  pieces(): CleanPieces {
+    return new CleanPieces(this.forms);
   }
 
   error(thrown: unknown): RialtoError {
@@ -66,6 +73,38 @@ export class SaidBack {
 
   private inText(text: string): string {
     return this.forms.some((form) => text.includes(form)) ? withoutForms(text, this.forms) : text;
+  }
+}
+
+/** A text in pieces, without what is said back: what may be the beginning of a credential waits for the piece after it. */
+export class CleanPieces {
+  private held = '';
+
+  constructor(private readonly forms: readonly string[]) {}
+
+  /** What can be said now. */
+  push(piece: string): string {
+    const clean = withoutForms(this.held + piece, this.forms);
+    const begins = this.beginning(clean);
+    this.held = clean.slice(begins);
+    return clean.slice(0, begins);
+  }
+
+  /** The rest: the text is over. Most of a credential is as good as all of it. */
+  end(): string {
+    const { held } = this;
+    this.held = '';
+    return held.length < longestRest ? held : instead;
+  }
+
+  /** Where the last characters begin that a credential may begin with. */
+  private beginning(text: string): number {
+    const lengths = this.forms.map((form) => {
+      let length = Math.min(form.length - 1, text.length);
+      while (length > 0 && !text.endsWith(form.slice(0, length))) length--;
+      return length;
+    });
+    return text.length - Math.max(0, ...lengths);
   }
 }
 

@@ -2,7 +2,7 @@ import { trimEnd } from '../../kernel/text.js';
 
 /** Shorter values are found in any text, and are no secrets. */
 export const leastLength = 4;
-const instead = '[redacted]';
+export const instead = '[redacted]';
 
 /** A secret as somebody may say it back: plain, and as JSON, URLs, forms, HTML and Base64 write it. Pure. */
 export function formsOf(secret: string): string[] {
