@@ -7,6 +7,7 @@ import { noTimeByKey } from '../platform/database/by-key.js';
 import { isUniqueViolation, Pg } from '../platform/database/pg.js';
 import { isGone, notOurs, Presence } from '../platform/database/presence.js';
 import type { RowChange, RowStatement } from '../platform/database/row-writer.js';
+import { UrlQueries } from '../platform/secrets/url-queries.js';
 import { Vault } from '../platform/secrets/vault.js';
 import type { Receipt } from './thread-plan.js';
 
@@ -73,31 +74,41 @@ export function lettingGo(taskId: string, to: 'waiting' | 'answered'): RowChange
 /** Answers to conversation threads: claimed with a lease and an epoch, which every later write has to carry. */
 @Injectable()
 export class ThreadAnswerStore {
+  private readonly queries: UrlQueries;
+
   constructor(
     private readonly pg: Pg,
     private readonly vault: Vault,
     private readonly presence: Presence,
-  ) {}
+  ) {
+    this.queries = new UrlQueries(vault);
+  }
 
-  /** The row of a new one, for the commit of its task; the token is sealed. */
+  /** The row of a new one, for the commit of its task; the token is sealed, with the query of the address where it has one. */
   holding(org: string, taskId: string, thread: Thread): RowChange {
     const id = newId();
-    const { url, id: threadId, token } = thread;
+    const { id: threadId, token } = thread;
+    const { url, query } = this.queries.hide(thread.url);
+    const secret = query === undefined ? token : JSON.stringify({ query, token });
     const row = {
       id,
       org_id: org,
       task_id: taskId,
       url,
       thread_id: threadId,
-      thread_key: createHash('sha256').update(`${url}\n${threadId}`).digest('base64url'),
-      token: token === undefined ? null : this.vault.seal(token, { table: 'thread_answers', row: id, org }),
+      thread_key: createHash('sha256').update(`${thread.url}\n${threadId}`).digest('base64url'),
+      token: secret === undefined ? null : this.vault.seal(secret, { table: 'thread_answers', row: id, org }),
     };
     return { statement: hold, row };
   }
 
-  /** Undefined without one. Throws as the vault does. */
-  tokenOf({ id, org_id: org, token }: ClaimedAnswer): string | undefined {
-    return token === null ? undefined : this.vault.open(token, { table: 'thread_answers', row: id, org }).reveal();
+  /** Where one goes, and with what. Throws as the vault does. */
+  addressOf({ id, org_id: org, url, token }: ClaimedAnswer): { readonly url: string; readonly token?: string } {
+    if (token === null) return { url };
+    const secret = this.vault.open(token, { table: 'thread_answers', row: id, org }).reveal();
+    if (!UrlQueries.isHidden(url)) return { url, token: secret };
+    const { query, token: bearer } = JSON.parse(secret) as { query: string; token?: string };
+    return { url: UrlQueries.whole({ url, query }), token: bearer };
   }
 
   /** The oldest first. @param but origins that get nothing more now. */

@@ -77,16 +77,11 @@ export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdo
   }
 
   private async deliver(claimed: ClaimedAnswer, body: NonNullable<ClaimedAnswer['payload']>): Promise<void> {
-    const { id: mark, url, attempts } = claimed;
+    const { id: mark, attempts } = claimed;
     // Those who sent it last died of it, each time.
     if (attempts >= mostTries) return this.giveUp(claimed, 'exhausted: no try came to an end');
     if (!(await this.answers.deliver(claimed, body))) return this.fenced(false);
-    const { messageId, error, ...end } = await this.post.send({
-      url,
-      token: this.answers.tokenOf(claimed),
-      mark,
-      body,
-    });
+    const { messageId, error, ...end } = await this.post.send({ ...this.answers.addressOf(claimed), mark, body });
     const verdict = verdictOf(attempts + 1, end, Math.random());
     if (verdict.kind === 'dead') return this.giveUp(claimed, `${verdict.why}: ${error}`);
     if (verdict.kind === 'again')
@@ -98,12 +93,12 @@ export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdo
 
   /** One try: the next news bring another. */
   private async tellProgress(claimed: ClaimedAnswer, task: StoredTask): Promise<void> {
-    const { id, url, thread_id: threadId } = claimed;
+    const { id, thread_id: threadId } = claimed;
     const isOurs = claimed.owns_progress || (await this.answers.own(claimed));
     if (isOurs) {
       const mark = `${id}-${task.seq}`;
       const body = progressOf(task, { id: mark, threadId });
-      await this.post.send({ url, token: this.answers.tokenOf(claimed), mark, body });
+      await this.post.send({ ...this.answers.addressOf(claimed), mark, body });
     }
     await this.answers.told(claimed, task.seq, progressPauseMs);
   }

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
+import { UrlQueries } from '../platform/secrets/url-queries.js';
 import { Vault, type SealedAt } from '../platform/secrets/vault.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import type { ChangeServer, Program, RegisterServer, UpstreamTransport } from './upstream.types.js';
@@ -25,18 +26,26 @@ export interface UserCredential {
   readonly sealed: string;
 }
 
+/** Among the sealed words of a server, beside its headers; no header is called so. */
+const queryWord = ':query';
+
 /** Places of MCP servers: what is secret of them is sealed on the way in, and opened when a line is opened. */
 @Injectable()
 export class UpstreamPlaces {
-  constructor(private readonly vault: Vault) {}
+  private readonly queries: UrlQueries;
+
+  constructor(private readonly vault: Vault) {
+    this.queries = new UrlQueries(vault);
+  }
 
   columnsOf(owner: Owner, endpoint: Endpoint): Place & Pick<McpServerEntity, 'headerNames' | 'envNames'> {
     if (endpoint.transport === 'stdio') {
       const { transport, program, env } = endpoint;
       return { transport, url: null, program, secrets: this.seal(owner, env), headerNames: [], envNames: namesOf(env) };
     }
-    const { transport, url, headers } = endpoint;
-    const secrets = this.seal(owner, headers);
+    const { transport, headers } = endpoint;
+    const { url, query } = this.queries.hide(endpoint.url);
+    const secrets = this.seal(owner, query === undefined ? headers : { ...headers, [queryWord]: query });
     return { transport, url, program: null, secrets, headerNames: namesOf(headers), envNames: [] };
   }
 
@@ -54,9 +63,9 @@ export class UpstreamPlaces {
   private sharedEndpointOf(server: Kept): Endpoint {
     const { transport, url, program, secrets, source } = server;
     const words = secrets === null ? {} : this.openWords(secrets, placeOf(server));
-    return transport === 'stdio'
-      ? { transport, program: program!, env: words, isDeclared: source === 'config' }
-      : { transport, url: url!, headers: words };
+    if (transport === 'stdio') return { transport, program: program!, env: words, isDeclared: source === 'config' };
+    const { [queryWord]: query, ...headers } = words;
+    return { transport, url: UrlQueries.whole({ url: url!, query }), headers };
   }
 
   private openWords(sealed: string, place: SealedAt): Words {

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Pg } from '../platform/database/pg.js';
 import type { RowChange, RowStatement } from '../platform/database/row-writer.js';
 import type { Tx } from '../platform/database/tx.js';
+import { UrlQueries } from '../platform/secrets/url-queries.js';
 import { Vault } from '../platform/secrets/vault.js';
 import type { PushConfig, PushFormat } from '../protocol/a2a/operations.js';
 import type { PushState } from './push-config.entity.js';
@@ -45,13 +46,20 @@ const insertConfigs: RowStatement = {
     where (select count(*) from push_configs c where c.task_id = r.task_id and c.id <> r.id) < ${maxConfigs} ${upsert}`,
 };
 
-/** Push configurations; tokens and credentials are sealed on the way in. */
+/** What is sealed of a configuration beside its token. */
+type SealedParts = Partial<NonNullable<PushConfig['authentication']>> & { readonly query?: string };
+
+/** Push configurations; tokens, credentials and the queries of addresses are sealed on the way in. */
 @Injectable()
 export class PushConfigStore {
+  private readonly queries: UrlQueries;
+
   constructor(
     private readonly pg: Pg,
     private readonly vault: Vault,
-  ) {}
+  ) {
+    this.queries = new UrlQueries(vault);
+  }
 
   rowOf(config: NewConfig): RowChange {
     return { statement: insertConfigs, row: this.seal(config) };
@@ -66,7 +74,7 @@ export class PushConfigStore {
   async has(tx: Tx, taskId: string, url: string): Promise<boolean> {
     const rows: unknown[] = await tx.manager.query('select from push_configs where task_id = $1 and url = $2', [
       taskId,
-      url,
+      this.queries.hide(url).url,
     ]);
     return rows.length > 0;
   }
@@ -137,15 +145,14 @@ export class PushConfigStore {
   open(row: SealedConfig): StoredConfig {
     const opened = (column: 'token' | 'authentication'): string | undefined =>
       row[column] === null ? undefined : this.vault.open(row[column], placeOf(row, column)).reveal();
-    const [token, authentication] = [opened('token'), opened('authentication')];
+    const [token, parts] = [opened('token'), opened('authentication')];
+    const { query, scheme, ...credentials } = (parts === undefined ? {} : JSON.parse(parts)) as SealedParts;
     return {
       id: row.id,
       taskId: row.task_id,
-      url: row.url,
+      url: UrlQueries.whole({ url: row.url, query }),
       ...(token !== undefined && { token }),
-      ...(authentication !== undefined && {
-        authentication: JSON.parse(authentication) as NonNullable<PushConfig['authentication']>,
-      }),
+      ...(scheme !== undefined && { authentication: { scheme, ...credentials } }),
     };
   }
 
@@ -153,19 +160,22 @@ export class PushConfigStore {
     taskId,
     id,
     org,
-    url,
     token,
     authentication,
     format,
+    ...config
   }: NewConfig): SealedConfig & { format: PushFormat } {
     const owner = { task_id: taskId, id, org_id: org };
     const sealed = (column: 'token' | 'authentication', plain: string | undefined): string | null =>
       plain === undefined ? null : this.vault.seal(plain, placeOf(owner, column));
+    const { url, query } = this.queries.hide(config.url);
+    const parts: SealedParts = { ...authentication, query };
+    const isPlain = authentication === undefined && query === undefined;
     return {
       ...owner,
       url,
       token: sealed('token', token),
-      authentication: sealed('authentication', authentication && JSON.stringify(authentication)),
+      authentication: sealed('authentication', isPlain ? undefined : JSON.stringify(parts)),
       format,
     };
   }

@@ -68,6 +68,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
         () => rowOf(taskId),
         ({ status }) => status === 'waiting',
       );
+      expect(JSON.stringify(waiting)).not.toContain('key=k');
       expect(JSON.stringify(waiting)).not.toContain(token);
       expect(waiting).toMatchObject({ thread_id: thread.id, token: expect.stringMatching(/^v1\./) });
       const row = await over(taskId);

@@ -1,6 +1,10 @@
+import { publish, rpc, userMessage } from '../support/a2a.js';
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 import { bearer, data } from '../support/stub-behaviours.js';
+import { TestUpstream } from '../support/upstream.js';
+import { startWebhookSink } from '../support/webhook-sink.js';
 
 const path = '/api/a2a/agents';
 const canaries = {
@@ -70,6 +74,30 @@ describe('stored secrets', () => {
       for (const [place, text] of Object.entries({ answers: answers.join(), log: gateway.log.join(), dump }))
         expect({ place, found: text.includes(secret) }).toEqual({ place, found: false });
     }
+  });
+
+  it('abuse 46: of addresses, no row and no log shows the query; who uses them has the whole', async () => {
+    const canary = 'canary-query-7f6e5d4c';
+    const query = `?key=${canary}&b=%20&c`;
+    const [upstream, sink] = [await TestUpstream.start(), await startWebhookSink()];
+    const server = await gateway.call('POST', '/api/mcp/servers', { id: 'asked', url: `${upstream.url}${query}` });
+    expect([server.status, server.body.url]).toEqual([201, upstream.url]);
+    expect((await gateway.rpc('tools/call', { name: 'asked__echo', arguments: { text: 'x' } })).error).toBeUndefined();
+    expect(new Set(upstream.paths)).toEqual(new Set([`/mcp${query}`]));
+    await publish(gateway, { name: 'told', executor: { kind: 'echo' } });
+    const taskPushNotificationConfig = { url: `${sink.url}/hook${query}`, token: 'token-of-the-hook' };
+    const params = { message: userMessage('x'), configuration: { taskPushNotificationConfig } };
+    const { task } = await rpc(gateway, 'SendMessage', params, { agent: 'told' });
+    await eventually(
+      () => sink.received.map(({ path: at }) => at),
+      (paths) => paths.includes(`/hook${query}`),
+    );
+    const { configs } = await rpc(gateway, 'ListTaskPushNotificationConfigs', { taskId: task.id }, { agent: 'told' });
+    expect(configs).toMatchObject([taskPushNotificationConfig]);
+    expect((await gateway.call('PATCH', '/api/mcp/servers/asked', { name: 'Asked' })).body.url).toBe(upstream.url);
+    expect((await gateway.rpc('tools/call', { name: 'asked__echo', arguments: { text: 'y' } })).error).toBeUndefined();
+    for (const text of [await dumpOf(gateway), gateway.log.join()]) expect(text).not.toContain(canary);
+    await Promise.all([upstream.close(), sink.close()]);
   });
 
   it('abuse 47: a sealed secret moved to another row or org does not open there, and nothing is sent', async () => {

@@ -43,6 +43,8 @@ export class TestUpstream {
   /** The headers of each request. */
   readonly seen: IncomingMessage['headers'][] = [];
   readonly httpMethods: string[] = [];
+  /** Where each request went, with its query. */
+  readonly paths: string[] = [];
   /** Whom it answers, by the headers; others get a 401. */
   admits: (headers: IncomingMessage['headers']) => boolean = () => true;
   readonly calls: { name: string; args: unknown; declared?: any }[] = [];
@@ -135,6 +137,7 @@ export class TestUpstream {
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.seen.push(request.headers);
     this.httpMethods.push(request.method!);
+    this.paths.push(request.url!);
     try {
       if (!this.admits(request.headers)) return void response.writeHead(401).end();
       if (this.kind === 'websocket') return void response.writeHead(426).end();
