@@ -1,4 +1,5 @@
 import { publish, rpc, userMessage } from '../support/a2a.js';
+import { rowsOf } from '../support/dump.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, testSecret, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
@@ -67,7 +68,7 @@ describe('stored secrets', () => {
     shownOnce.push((await gateway.call('POST', '/api/orgs/acme/secret', {})).body.secret as string);
     await call('GET', '/api/keys');
     await call('GET', '/api/orgs');
-    const dump = await dumpOf(gateway);
+    const dump = await rowsOf(gateway);
     expect(dump).toContain('v1.');
     const secrets = [...Object.values(canaries), ...shownOnce, testSecret, gateway.token];
     for (const secret of secrets) {
@@ -96,7 +97,7 @@ describe('stored secrets', () => {
     expect(configs).toMatchObject([taskPushNotificationConfig]);
     expect((await gateway.call('PATCH', '/api/mcp/servers/asked', { name: 'Asked' })).body.url).toBe(upstream.url);
     expect((await gateway.rpc('tools/call', { name: 'asked__echo', arguments: { text: 'y' } })).error).toBeUndefined();
-    for (const text of [await dumpOf(gateway), gateway.log.join()]) expect(text).not.toContain(canary);
+    for (const text of [await rowsOf(gateway), gateway.log.join()]) expect(text).not.toContain(canary);
     await Promise.all([upstream.close(), sink.close()]);
   });
 
@@ -137,19 +138,3 @@ describe('stored secrets', () => {
     await evil.close();
   });
 });
-
-/** Every row of every table, as text. */
-async function dumpOf({ sql }: TestGateway): Promise<string> {
-  const tables = await sql<{ name: string }>(
-    `select format('%I.%I', table_schema, table_name) as name from information_schema.tables
-     where table_schema not in ('pg_catalog', 'information_schema') and table_type = 'BASE TABLE'`,
-  );
-  const texts = await Promise.all(
-    tables.map(
-      async ({ name }) =>
-        (await sql<{ text: string }>(`select coalesce(string_agg(t::text, E'\\n'), '') as text from ${name} t`))[0]!
-          .text,
-    ),
-  );
-  return texts.join('\n');
-}
