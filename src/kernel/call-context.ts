@@ -70,6 +70,8 @@ export interface CallContext {
   readonly lineage?: Lineage;
   /** Milliseconds since the epoch at which the caller's credential ends, and with it every stream it opened. */
   readonly expiresAt?: number;
+  /** The `jti` of the token that it came with. */
+  readonly tokenId?: string;
   readonly trace?: TraceContext;
   /** Aborts when the caller goes away or cancels. */
   readonly signal?: AbortSignal;

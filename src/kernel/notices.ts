@@ -1,6 +1,8 @@
 import { z } from 'zod';
 
 const orgAt = z.object({ orgId: z.string() });
+/** Whose credentials: of one caller (`callerOf`), of all of a kind, one token (its jti), or without any of them all of the org. */
+const whose = { caller: z.string().optional(), kind: z.string().optional(), tokenId: z.string().optional() };
 const agentAt = z.object({ orgId: z.string(), agentId: z.string() });
 
 /**
@@ -11,7 +13,7 @@ export const notices = {
   'agent.card-changed': agentAt,
   'published.changed': agentAt,
   'policy.changed': orgAt,
-  'credentials.changed': orgAt,
+  'credentials.changed': orgAt.extend(whose),
   'org.changed': orgAt,
   'task.event-appended': z.object({ taskId: z.string(), seq: z.number() }),
   'task.cancel-wished': z.object({ taskId: z.string() }),

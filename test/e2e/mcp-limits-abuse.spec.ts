@@ -10,6 +10,7 @@ import { openEvents, type EventReader } from '../support/mcp-events.js';
 import { signToken, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 import { data } from '../support/stub-behaviours.js';
+import { TestUpstream } from '../support/upstream.js';
 
 const megabyte = 1_048_576;
 const full = 32 * megabyte;
@@ -181,6 +182,40 @@ describe('MCP: standing streams', () => {
     return reader;
   };
 
+  it('E5 end with the credential of their own caller, whatever else an admin does', async () => {
+    const admin = await gateway.tokenOf('calm', 'ada', 'admin');
+    const at = (method: string, path: string, body?: unknown) => gateway.call(method, path, body, admin);
+    const key = (await at('POST', '/api/keys', { name: 'robot' })).body;
+    const spare = (await at('POST', '/api/keys', { name: 'spare' })).body;
+    const kim = { sub: 'kim', role: 'member', groups: ['a'] };
+    await at('POST', '/api/orgs/calm/members', kim);
+    const token = (sub: string, jti: string) => signToken({ org_domain: 'calm', sub, jti });
+    const tokens = { ada: admin, kim: await token('kim', 'one'), again: await token('kim', 'two'), robot: key.key };
+    const readers = Object.fromEntries(
+      await Promise.all(Object.entries(tokens).map(async ([name, bearer]) => [name, await standing(bearer)] as const)),
+    );
+    expect(Object.values(readers).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    const ended = (name: string): Promise<unknown> => readers[name]!.rest();
+
+    await at('POST', '/api/orgs/calm/members', { sub: 'new', role: 'viewer' });
+    await at('POST', '/api/orgs/calm/members', kim);
+    await at('DELETE', '/api/orgs/calm/members/new');
+    await at('DELETE', `/api/keys/${spare.id}`);
+    await at('POST', '/api/tokens/revocations', { jti: 'one' });
+    await ended('kim');
+    const upstream = await TestUpstream.start();
+    await at('POST', '/api/mcp/servers', { id: 'late', url: upstream.url });
+    for (const name of ['ada', 'again', 'robot'])
+      expect(await readers[name]!.next()).toMatchObject({ method: 'notifications/tools/list_changed' });
+    await at('POST', '/api/orgs/calm/members', { ...kim, role: 'viewer' });
+    await ended('again');
+    await at('DELETE', `/api/keys/${key.id}`);
+    await ended('robot');
+    await at('POST', '/api/orgs/calm/secret', {});
+    await ended('ada');
+    await upstream.close();
+  });
+
   it('subscriptions of the newest revision count as streams: 50 a principal, and a place is given back', async () => {
     const token = await gateway.tokenOf('crowd', 'alice', 'admin');
     const readers = await Promise.all(Array.from({ length: 50 }, () => listen(token)));
@@ -236,9 +271,7 @@ describe('MCP: standing streams', () => {
       await gateway.tokenOf('stay-b', 'bob', 'admin'),
     ];
     const [gone, kept] = [await standing(one), await standing(two)];
-    await gateway.call('POST', '/api/keys', { name: 'new', role: 'viewer' }, one);
-    const key = (await gateway.call('POST', '/api/keys', { name: 'old', role: 'viewer' }, one)).body;
-    await gateway.call('DELETE', `/api/keys/${key.id}`, undefined, one);
+    expect((await gateway.call('POST', '/api/orgs/stay-a/secret', {})).status).toBe(201);
     await gone.rest();
     await gateway.call('PATCH', '/api/orgs/stay-b', { toolNames: 'both' });
     expect(await kept.next()).toMatchObject({ method: 'notifications/tools/list_changed' });

@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
-import type { CallContext } from '../../kernel/call-context.js';
+import { isOf, type CallContext } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { Notice } from '../../kernel/notices.js';
@@ -33,6 +33,7 @@ export interface HeldResponse extends EventEmitter {
 export interface SseStream {
   readonly org: string;
   readonly principal: string;
+  readonly ctx: CallContext;
   readonly response: HeldResponse;
   /** The reconnection hint it leaves with when this process stops. */
   readonly hint: boolean;
@@ -62,7 +63,7 @@ export class SseStreams implements BeforeApplicationShutdown {
   hold(ctx: CallContext, response: HeldResponse, { beats = true, hint = false } = {}): SseStream {
     const principal = `${ctx.org.id}/${ctx.principal.kind}:${ctx.principal.id}`;
     this.requireRoom(ctx.org.id, principal);
-    const stream: SseStream = { org: ctx.org.id, principal, response, beats, hint };
+    const stream: SseStream = { org: ctx.org.id, principal, ctx, response, beats, hint };
     if (response.destroyed) return stream; // its reader left while it was being opened
     this.count(stream, 1);
     const expiry = ctx.expiresAt === undefined ? undefined : expiryTimer(ctx.expiresAt, response);
@@ -76,8 +77,8 @@ export class SseStreams implements BeforeApplicationShutdown {
 
   /** Whose streams these are may have changed: their clients come back and are asked again (abuse case 6). */
   @OnNotice('credentials.changed')
-  endOrg({ orgId }: Notice<'credentials.changed'>): void {
-    for (const stream of this.streams) if (stream.org === orgId) endStream(stream.response);
+  endThoseOf({ orgId, ...whose }: Notice<'credentials.changed'>): void {
+    for (const { org, ctx, response } of this.streams) if (org === orgId && isMeant(ctx, whose)) endStream(response);
   }
 
   /** Notices were missed, a revocation may be among them. */
@@ -114,6 +115,11 @@ export class SseStreams implements BeforeApplicationShutdown {
     for (const { beats, response } of this.streams)
       if (beats && response.headersSent) response.write(': keep-alive\n\n');
   }
+}
+
+function isMeant(ctx: CallContext, { caller, kind, tokenId }: Omit<Notice<'credentials.changed'>, 'orgId'>): boolean {
+  if (tokenId !== undefined) return ctx.tokenId === tokenId;
+  return isOf(ctx, caller) && (kind === undefined || ctx.principal.kind === kind);
 }
 
 /** Ends a stream after what was written to it; a reader that does not take the rest within 5 seconds is disconnected. */

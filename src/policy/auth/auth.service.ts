@@ -19,6 +19,8 @@ export interface Identity {
   readonly principal: Principal;
   /** Milliseconds since the epoch; streams end then. */
   readonly expiresAt?: number;
+  /** Of a token that has one: it can be revoked by it. */
+  readonly tokenId?: string;
 }
 
 type AuthRequest = Parameters<typeof bearerOf>[0] & { socket: { remoteAddress?: string } };
@@ -141,7 +143,7 @@ export class AuthService {
     const bearer = await this.store.bearerOfKey(hashKey(token));
     if (!bearer) return undefined;
     const { org, name, role, groups, agent, expiresAt } = bearer;
-    const principal: Principal = { kind: agent ? 'agent' : 'service', id: agent ?? name, role, groups };
+    const principal: Principal = { ...holderOf({ agent, name }), role, groups };
     return { org, principal, ...(expiresAt && { expiresAt: expiresAt.getTime() }) };
   }
 
@@ -156,7 +158,8 @@ export class AuthService {
       const most = isOfDeployment && !this.settings.RIALTO_A2A_SECRET_ADMINS ? 'member' : 'admin';
       const role = lesserRole(member.role, most);
       const principal: Principal = { kind: 'user', id: sub, role, groups: member.groups };
-      return { org: { id: org.id, slug: org.slug }, principal, expiresAt: exp * 1_000 };
+      const identity = { org: { id: org.id, slug: org.slug }, principal, expiresAt: exp * 1_000 };
+      return jti === undefined ? identity : { ...identity, tokenId: jti };
     } catch (error) {
       if (!(error instanceof TokenRefused)) throw error;
       await this.refusals.remember(error, token);
@@ -193,6 +196,11 @@ function isJwt(token: string): boolean {
 function refusalOf(token: string | undefined): string {
   if (token === undefined || (token.includes('.') && !isJwt(token))) return 'Authentication required';
   return isJwt(token) ? 'Invalid or expired A2A token' : 'Invalid API key';
+}
+
+/** Whom a key makes of its bearer: the agent that it was made for, or itself. */
+export function holderOf({ agent, name }: { agent: string | null; name: string }): Pick<Principal, 'kind' | 'id'> {
+  return { kind: agent ? 'agent' : 'service', id: agent ?? name };
 }
 
 /** What is stored of an API key. */

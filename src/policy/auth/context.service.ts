@@ -31,7 +31,7 @@ export class ContextService {
 
   /** The same for a caller whom the door itself recognised. */
   openAs(identity: Identity, request: DoorRequest, surface: Surface, signal?: AbortSignal): CallContext {
-    const { org, principal, expiresAt } = identity;
+    const { org, principal, expiresAt, tokenId } = identity;
     this.limits.admit({ org, principal });
     const ctx: CallContext = {
       org,
@@ -40,6 +40,7 @@ export class ContextService {
       requestId: request.requestId,
       ...this.delegationOf(request),
       ...(expiresAt !== undefined && { expiresAt }),
+      ...(tokenId !== undefined && { tokenId }),
       trace: parseTraceparent(request.headers),
       signal,
     };

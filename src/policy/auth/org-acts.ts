@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { OrgId } from '../../kernel/ids.js';
+import type { Notice } from '../../kernel/notices.js';
 import { AdminActs } from '../../platform/bus/admin-acts.js';
 import { Notices } from '../../platform/bus/notices.js';
 import type { Tx } from '../../platform/database/tx.js';
@@ -12,7 +13,8 @@ export class OrgActs {
     readonly notices: Notices,
   ) {}
 
-  tellCredentials(tx: Tx, orgId: OrgId): void {
-    this.notices.tell(tx, 'credentials.changed', { orgId });
+  /** @param whose absent: everybody's of the org. */
+  tellCredentials(tx: Tx, orgId: OrgId, whose: Omit<Notice<'credentials.changed'>, 'orgId'> = {}): void {
+    this.notices.tell(tx, 'credentials.changed', { orgId, ...whose });
   }
 }

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { IsNull, Repository } from 'typeorm';
-import type { CallContext } from '../../kernel/call-context.js';
+import { callerOf, type CallContext } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { isUuid, newId, type KeyId, type OrgId } from '../../kernel/ids.js';
@@ -15,7 +16,7 @@ import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
 import { Vault } from '../../platform/secrets/vault.js';
 import { PolicyService } from '../policy.service.js';
 import { OrgActs } from './org-acts.js';
-import { apiKeyPrefix, defaultOrg, hashKey } from './auth.service.js';
+import { apiKeyPrefix, defaultOrg, hashKey, holderOf } from './auth.service.js';
 import { ApiKeyEntity, MemberEntity, OrgEntity, OrgSecretEntity, RevokedTokenEntity } from './org.entity.js';
 import type {
   ChangeOrg,
@@ -175,7 +176,7 @@ export class OrgService {
       async (tx, org) => {
         const { affected } = await tx.manager.getRepository(MemberEntity).delete({ orgId: org.id, sub });
         if (affected === 0) throw new RialtoError('not_found', { message: 'no such member' });
-        this.acts.tellCredentials(tx, org.id);
+        this.acts.tellCredentials(tx, org.id, { caller: callerOf({ kind: 'user', id: sub }) });
       },
     );
   }
@@ -202,7 +203,7 @@ export class OrgService {
           orgId: org.id,
           sealed: this.vault.seal(secret, { table: 'org_secrets', row: id, org: org.id }),
         });
-        this.acts.tellCredentials(tx, org.id);
+        this.acts.tellCredentials(tx, org.id, { kind: 'user' });
         return { secret, graceSeconds };
       },
     );
@@ -214,7 +215,7 @@ export class OrgService {
       await tx.manager
         .getRepository(RevokedTokenEntity)
         .upsert({ orgId: ctx.org.id, jti, expiresAt: until }, ['orgId', 'jti']);
-      this.acts.tellCredentials(tx, ctx.org.id);
+      this.acts.tellCredentials(tx, ctx.org.id, { tokenId: jti });
     });
   }
 
@@ -240,13 +241,11 @@ export class OrgService {
 
   revokeKey(ctx: CallContext, id: string): Promise<void> {
     return this.acts.admin.write(ctx, 'key.revoke', { key: id }, async (tx) => {
-      const { affected } = isUuid(id)
-        ? await tx.manager
-            .getRepository(ApiKeyEntity)
-            .update({ id: id as KeyId, orgId: ctx.org.id }, { revokedAt: new Date(systemClock.now()) })
-        : { affected: 0 };
-      if (affected === 0) throw new RialtoError('not_found', { message: 'no such key' });
-      this.acts.tellCredentials(tx, ctx.org.id);
+      const place = { id: id as KeyId, orgId: ctx.org.id };
+      const key = isUuid(id) ? await tx.manager.findOneBy(ApiKeyEntity, place) : null;
+      if (!key) throw new RialtoError('not_found', { message: 'no such key' });
+      await tx.manager.update(ApiKeyEntity, place, { revokedAt: new Date(systemClock.now()) });
+      this.acts.tellCredentials(tx, ctx.org.id, { caller: callerOf(holderOf(key)) });
     });
   }
 
@@ -290,8 +289,15 @@ export class OrgService {
   }
 
   async putMember(tx: Tx, orgId: OrgId, { sub, role, groups, active }: SaveMember): Promise<void> {
-    await tx.manager.getRepository(MemberEntity).upsert({ orgId, sub, role, groups, active }, ['orgId', 'sub']);
-    this.acts.tellCredentials(tx, orgId);
+    const wanted = { orgId, sub, role, groups, active };
+    const lock = { mode: 'pessimistic_write' } as const;
+    const known = await tx.manager.findOne(MemberEntity, { where: { orgId, sub }, lock });
+    await tx.manager.getRepository(MemberEntity).upsert(wanted, ['orgId', 'sub']);
+    // Nobody has streams of who is new, and who stays as it is keeps its own.
+    const isChanged =
+      known &&
+      Object.entries(wanted).some(([name, value]) => !isDeepStrictEqual(known[name as keyof MemberEntity], value));
+    if (isChanged) this.acts.tellCredentials(tx, orgId, { caller: callerOf({ kind: 'user', id: sub }) });
   }
 
   async insertKey(
