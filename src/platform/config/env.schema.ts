@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { parseAllowList } from '../http/address.js';
 import { parseTrustProxy } from '../http/client-address.js';
 import { nearestOf } from './nearest-name.js';
+import { account, key32, secret } from './setting-shapes.js';
 import { secretVariable } from './variable.js';
 
 const flag = z.enum(['true', 'false']).transform((word) => word === 'true');
@@ -25,28 +26,7 @@ const readableBy = (parse: (text: string) => unknown) => (text: string) => {
     return false;
   }
 };
-const account = z
-  .string()
-  .regex(/^[1-9]\d{0,9}:\d{1,10}$/, { message: 'must be a user and a group by their numbers, such as 65533:65533' })
-  .transform((text) => {
-    const [uid, gid] = text.split(':').map(Number) as [number, number];
-    return { uid, gid };
-  });
 const identityProvider = /^[a-z0-9_-]+=[^|]+\|https?:\/\/\S+$/;
-
-const exampleSecrets =
-  /^(changeme|change-me|secret|password|example|your-|replace|insert|test-secret|a2a-secret|x{8})/i;
-const secret = z
-  .string()
-  .refine((text) => Buffer.byteLength(text) >= 32, {
-    message: 'must be at least 32 bytes; make one with `openssl rand -base64 48`',
-  })
-  .refine((text) => !exampleSecrets.test(text), {
-    message: 'is an example value; make one with `openssl rand -base64 48`',
-  });
-const key32 = z.string().refine((text) => Buffer.from(text, 'base64').length === 32, {
-  message: 'must be 32 bytes in base64; make one with `openssl rand -base64 32`',
-});
 
 /** One setting: how it is read, what it is when it is absent, what it is for. The README's table is made from this. */
 interface Setting<Schema extends z.ZodType> {
