@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseAllowList } from '../http/address.js';
 import { parseTrustProxy } from '../http/client-address.js';
 import { nearestOf } from './nearest-name.js';
-import { account, key32, secret } from './setting-shapes.js';
+import { account, key32, origins, secret } from './setting-shapes.js';
 import { secretVariable } from './variable.js';
 
 const flag = z.enum(['true', 'false']).transform((word) => word === 'true');
@@ -292,6 +292,21 @@ export const environment = {
     z.enum(['accept', 'approve']).optional(),
     '`approve`; outside production `accept`',
     '`approve`: an agent whose card changed is neither listed nor called until an admin approves the change',
+  ),
+  RIALTO_CARD_SIGNATURES: setting(
+    z.enum(['off', 'prefer', 'require']).default('prefer'),
+    '`prefer`',
+    'signatures of the cards of outside agents; `prefer`: a wrong one is refused, and a key once seen is pinned; `require`: only verified cards are used; `off`: not looked at',
+  ),
+  RIALTO_CARD_KEYS: setting(
+    z.string().min(1).optional(),
+    'none',
+    'public keys that sign cards: a JWKS, or the name of a file with one; `hosts` of a key names the agents it is for. Where one applies, no other key is trusted',
+  ),
+  RIALTO_CARD_KEY_ORIGINS: setting(
+    list.refine(...origins).default([]),
+    'none',
+    'origins besides that of a card from which its `jku` may name keys',
   ),
   RIALTO_MAX_AGENTS_PER_ORG: setting(
     whole(1, 100_000).default(1_000),

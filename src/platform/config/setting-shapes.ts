@@ -24,3 +24,9 @@ export const secret = z
 export const key32 = z.string().refine((text) => Buffer.from(text, 'base64').length === 32, {
   message: 'must be 32 bytes in base64; make one with `openssl rand -base64 32`',
 });
+
+/** Each text is an origin as URLs spell it; arguments of `refine`. */
+export const origins: [(texts: readonly string[]) => boolean, { message: string }] = [
+  (texts) => texts.every((text) => URL.canParse(text) && new URL(text).origin === text),
+  { message: 'is a list of origins such as https://keys.example.com, separated by commas' },
+];
