@@ -1,4 +1,5 @@
 import { storableText, type Json } from '../kernel/json.js';
+import { trimEnd } from '../kernel/text.js';
 
 export type ParsedJson = { ok: true; value: Json } | { ok: false; reason: string };
 
@@ -87,6 +88,41 @@ const quote = 0x22;
 const backslash = 0x5c;
 const colon = 0x3a;
 const comma = 0x2c;
+
+/**
+ * True when a JSON text holds a number that a double does not hold exactly: readers see another number than was written, and one
+ * canonical form (RFC 8785) stands for several texts.
+ */
+export function holdsInexactNumber(text: string): boolean {
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === quote) index = endOfText(text, index);
+    else if (isPartOfNumber(code) && code !== letterE) {
+      const start = index;
+      while (isPartOfNumber(text.charCodeAt(index + 1))) index++;
+      const token = text.slice(start, index + 1);
+      if (decimal(token) !== decimal(String(Number(token)))) return true;
+    }
+  }
+  return false;
+}
+
+const letterE = 0x65;
+
+/** A digit, a sign, a point or an exponent; `e` is also in `true` and `false`, where no number begins. */
+function isPartOfNumber(code: number): boolean {
+  return (code >= 0x30 && code <= 0x39) || code === 0x2d || code === 0x2e || code === 0x2b || (code | 0x20) === letterE;
+}
+
+/** A JSON number as digits and a power of ten, the same for all its spellings. */
+function decimal(token: string): string {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(token) ?? [];
+  const digits = (whole + fraction).replace(/^0+/, '');
+  const significant = trimEnd(digits, '0');
+  if (significant === '') return '0';
+  return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
+}
 
 /** What is too much in a text; undefined when nothing is. */
 function beyondLimits(text: string, maxDepth: number): string | undefined {

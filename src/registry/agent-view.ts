@@ -71,6 +71,7 @@ export function viewOf({ row, card, tools }: RegisteredAgent): AgentView {
     reachable: row.health === 'healthy' || row.health === 'degraded',
     lastError: row.lastError,
     quarantine: row.quarantinedAt && { since: row.quarantinedAt.toISOString(), cardHash: row.cardHash ?? '' },
+    signature: signatureOf(row),
     protocolVersions: [...(card?.protocolVersions ?? [])],
     bindings: [...new Set(card?.interfaces.map(({ binding }) => binding))],
     capabilities: {
@@ -101,5 +102,14 @@ export function viewOf({ row, card, tools }: RegisteredAgent): AgentView {
     lastSeenAt: row.lastSeenAt?.toISOString() ?? null,
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
+  };
+}
+
+function signatureOf({ signature, pinnedKey }: AgentEntity): AgentView['signature'] {
+  return {
+    state: signature?.state ?? 'unchecked',
+    keyThumbprint: signature?.key?.thumbprint ?? null,
+    pinnedThumbprint: pinnedKey?.thumbprint ?? null,
+    reason: signature?.reason ?? null,
   };
 }

@@ -1,6 +1,7 @@
 import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
 import type { AgentId, OrgId } from '../kernel/ids.js';
 import type { CardChange } from '../protocol/a2a/card.js';
+import type { CardSignatureState, KeyPin } from './card-trust.js';
 import type { Health } from './health.js';
 import type { TrustLevel } from '../kernel/trust.js';
 
@@ -75,6 +76,14 @@ export class AgentEntity {
   /** Since when a changed card waits for approval (RIALTO_CARD_CHANGES). */
   @Column('timestamptz', { name: 'quarantined_at', nullable: true })
   quarantinedAt: Date | null;
+
+  /** What its signatures proved; null until they were looked at, and with RIALTO_CARD_SIGNATURES=off. */
+  @Column('jsonb', { nullable: true })
+  signature: CardSignatureState | null;
+
+  /** The key its card has to be signed with; an approval replaces it. */
+  @Column('jsonb', { name: 'pinned_key', nullable: true })
+  pinnedKey: KeyPin | null;
 
   @Column('text', { name: 'last_error', nullable: true })
   lastError: string | null;

@@ -103,12 +103,9 @@ export class AgentStore {
     return agents.findOneBy({ id });
   }
 
-  /** Undefined when the agent is gone or has another card by now. */
-  async approve(tx: Tx, id: AgentId, cardHash: string): Promise<AgentEntity | undefined> {
-    const agents = tx.manager.getRepository(AgentEntity);
-    const now = { updatedAt: () => 'clock_timestamp()' };
-    const { affected } = await agents.update({ id, cardHash }, { quarantinedAt: null, ...now });
-    return affected === 1 ? ((await agents.findOneBy({ id })) ?? undefined) : undefined;
+  /** The row as it is now, held until the transaction ends; null when it is gone. */
+  lock(tx: Tx, id: AgentId): Promise<AgentEntity | null> {
+    return tx.manager.getRepository(AgentEntity).findOne({ where: { id }, lock: { mode: 'pessimistic_write' } });
   }
 
   /** False when it was gone already. */

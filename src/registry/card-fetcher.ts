@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { RialtoError, type Violation } from '../kernel/errors.js';
+import type { JsonObject } from '../kernel/json.js';
 import { trimEnd } from '../kernel/text.js';
-import { contentHash, normaliseCard, type NormalisedCard } from '../protocol/a2a/card.js';
+import { normaliseCard, type NormalisedCard } from '../protocol/a2a/card.js';
 import { containsUnstorable, parseJson } from '../protocol/jsonrpc.js';
 import { SafeFetch, type SafeResponse } from '../platform/http/safe-fetch.js';
 
@@ -15,8 +16,9 @@ export interface FetchedCard {
   readonly cardUrl: string;
   /** Byte for byte. */
   readonly text: string;
+  /** Parsed, with members that mean nothing here too. */
+  readonly raw: JsonObject;
   readonly card: NormalisedCard;
-  readonly hash: string;
   readonly etag: string | null;
 }
 
@@ -87,8 +89,8 @@ export class CardFetcher {
     return {
       cardUrl,
       text,
+      raw: normalised.raw,
       card: normalised.card,
-      hash: contentHash(parsed.value as object),
       etag: response.headers.etag ?? null,
     };
   }

@@ -2,8 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { AuditService } from '../audit/audit.service.js';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
-import { storableText } from '../kernel/json.js';
-import { diffCards } from '../protocol/a2a/card.js';
+import type { AgentId } from '../kernel/ids.js';
+import { storableText, type JsonObject } from '../kernel/json.js';
 import { Notices } from '../platform/bus/notices.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import type { Tx } from '../platform/database/tx.js';
@@ -11,24 +11,33 @@ import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { AgentEntity } from './agent.entity.js';
 import { AgentStore, secondsFromNow, type AgentChange } from './agent.store.js';
 import { seenSince } from './agent-view.js';
-import { CardFetcher, type FetchedCard } from './card-fetcher.js';
+import { changesOf, isTrustChanged } from './card-changes.js';
+import type { FetchedCard } from './card-fetcher.js';
+import { CardLooks, type CardLook } from './card-looks.js';
+import {
+  approvalHash,
+  approvalRefusal,
+  changeHash,
+  decideTrust,
+  type SignatureMode,
+  type TrustDecision,
+} from './card-trust.js';
 import { nextHealth, refreshDelay, type Attempt } from './health.js';
 
-/** What one look at an agent's card found; `found` is undefined when the card did not change. */
-export interface RefreshAttempt {
+/** One look at an agent's card: what was found, or why nothing was. */
+export interface RefreshAttempt extends CardLook {
   readonly row: AgentEntity;
-  readonly result: Attempt;
-  readonly found?: FetchedCard;
-  readonly error?: string;
 }
 
-/** Looks at a card again and takes over what it finds: card, diff, health, next time. */
+type Taken = Extract<TrustDecision, { action: 'take' }>;
+
+/** Looks at a card again and takes over what it finds: card, diff, trust, health, next time. */
 @Injectable()
 export class CardRefresher {
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly agents: AgentStore,
-    private readonly fetcher: CardFetcher,
+    private readonly looks: CardLooks,
     private readonly notices: Notices,
     private readonly audit: AuditService,
     @Inject(LOGGER) private readonly log: Logger,
@@ -36,70 +45,46 @@ export class CardRefresher {
 
   /** Never throws for what the agent does; the outcome is its health. */
   async attempt(row: AgentEntity, signal?: AbortSignal): Promise<RefreshAttempt> {
-    try {
-      const found =
-        row.card === null
-          ? await this.fetcher.discover(row.cardUrl, { signal })
-          : await this.fetcher.fetch(row.cardUrl, { signal }, row.etag ?? undefined);
-      return { row, result: 'ok', found };
-    } catch (error) {
-      const known = RialtoError.from(error);
-      if (known.code !== 'card_invalid' && known.code !== 'url_not_allowed') throw known;
-      const answered = typeof known.data?.upstreamStatus === 'number' && known.data.upstreamStatus < 400;
-      return { row, result: answered ? 'invalid' : 'unreachable', error: storableText(known.message, 500) };
-    }
+    return { row, ...(await this.looks.again(row, signal)) };
   }
 
   /** Writes an attempt. Readers are told only when they can see a difference. Throws `not_found` for an agent removed meanwhile. */
-  async store(tx: Tx, { row, result, found, error }: RefreshAttempt, byHand: boolean): Promise<AgentEntity> {
-    const state = nextHealth(row, result, byHand);
-    const cardChanged = found !== undefined && found.hash !== row.cardHash;
-    const replaced = cardChanged && row.card !== null;
-    const quarantined = replaced && this.settings.RIALTO_CARD_CHANGES === 'approve';
-    const change: AgentChange = {
-      ...state,
-      lastError: error ?? null,
-      leaseUntil: null,
-      nextRefreshAt: this.nextTime(state.failures),
-      ...(result === 'ok' && { lastFetchedAt: now(), lastSeenAt: now() }),
-      ...(found && {
-        card: found.text,
-        cardHash: found.hash,
-        cardUrl: found.cardUrl,
-        etag: found.etag,
-        skillsSince: seenSince(row.skillsSince, found.card, systemClock.now()),
-        name: found.card.name,
-      }),
-      ...(quarantined && { quarantinedAt: now() }),
-    };
-    const visible = cardChanged || state.health !== row.health;
-    const stored = await this.agents.update(tx, row.id, change, visible);
-    if (!stored) throw new RialtoError('not_found', { message: 'no such agent' });
-    if (replaced)
-      await this.agents.addChange(
-        tx,
-        row,
-        found.hash,
-        diffCards(JSON.parse(row.card!) as object, JSON.parse(found.text) as object),
-      );
-    if (quarantined) tx.afterCommit(() => this.tellQuarantine(row, found));
-    if (visible) this.notices.tell(tx, 'agent.card-changed', { orgId: row.orgId, agentId: row.id });
-    return stored;
+  async store(tx: Tx, attempt: RefreshAttempt, byHand: boolean): Promise<AgentEntity> {
+    // The pin may have been replaced by an approval since the look.
+    const row = await this.agents.lock(tx, attempt.row.id);
+    if (!row) throw new RialtoError('not_found', { message: 'no such agent' });
+    const decision = this.decide(row, attempt);
+    if (decision?.action === 'take') return this.take(tx, row, attempt, decision, byHand);
+    const isRefused = decision?.action === 'refuse';
+    const error = isRefused ? signatureError(decision.reason).message : attempt.error;
+    const signature = decision?.action === 'keep' ? decision.signature : row.signature;
+    const change = this.healthChange(row, isRefused ? 'invalid' : attempt.result, error, byHand);
+    const visible = change.health !== row.health || isTrustChanged(row.signature, signature);
+    return this.write(tx, row, { ...change, signature }, visible);
   }
 
-  private tellQuarantine({ id, orgId, slug }: AgentEntity, { hash }: FetchedCard): void {
-    this.audit
-      .note(orgId, 'agent.quarantined', { agent: slug, agentCardId: id, cardHash: hash, reason: 'tool_changed' })
-      .catch((err: unknown) => this.log.error({ err, agent: slug }, 'a quarantine could not be noted in the audit'));
+  /** Ends the quarantine of an agent and pins the key of its card. Throws `conflict` for another card, `unprocessable`. */
+  async approve(tx: Tx, id: AgentId, cardHash: string): Promise<AgentEntity> {
+    const row = await this.agents.lock(tx, id);
+    if (!row || row.cardHash !== cardHash)
+      throw new RialtoError('conflict', {
+        message: 'its card is not the one you looked at',
+        hint: 'GET /api/a2a/agents/{id} and its /changes show the present one',
+      });
+    const refusal = approvalRefusal(this.mode, row.signature);
+    if (refusal !== undefined) throw new RialtoError('unprocessable', { message: refusal });
+    const pinnedKey = row.signature === null ? row.pinnedKey : (row.signature.key ?? null);
+    return this.write(tx, row, { quarantinedAt: null, pinnedKey }, true);
   }
 
-  /** The columns of an agent whose card was just fetched. */
-  fresh(found: FetchedCard) {
+  /** The columns of an agent whose card was just fetched. Throws `card_invalid` when its signatures forbid it. */
+  fresh(look: CardLook) {
+    const found = look.found!;
+    const prior = { pin: null, signature: null, hasCard: false, isSame: false };
+    const decision = decideTrust(this.mode, look.verdict, prior);
+    if (decision.action !== 'take') throw signatureError('reason' in decision ? decision.reason : '');
     return {
-      card: found.text,
-      cardHash: found.hash,
-      etag: found.etag,
-      skillsSince: seenSince({}, found.card, systemClock.now()),
+      ...this.cardColumns(found, decision, {}),
       health: 'healthy' as const,
       failures: 0,
       lastError: null,
@@ -110,9 +95,97 @@ export class CardRefresher {
     };
   }
 
+  private get mode(): SignatureMode {
+    return this.settings.RIALTO_CARD_SIGNATURES;
+  }
+
+  /** Undefined where there is nothing to judge: no card was found, or the one that was judged is gone. */
+  private decide(row: AgentEntity, { row: before, found, verdict, result }: RefreshAttempt): TrustDecision | undefined {
+    if (verdict === undefined && (this.mode !== 'off' || result !== 'ok')) return undefined;
+    if (found === undefined && row.card !== before.card) return undefined;
+    const isSame = found === undefined || found.text === row.card;
+    const { pinnedKey: pin, signature } = row;
+    return decideTrust(this.mode, verdict, { pin, signature, hasCard: row.card !== null, isSame });
+  }
+
+  private async take(
+    tx: Tx,
+    row: AgentEntity,
+    { found, result, error }: RefreshAttempt,
+    decision: Taken,
+    byHand: boolean,
+  ): Promise<AgentEntity> {
+    const before = row.card === null ? undefined : (JSON.parse(row.card) as JsonObject);
+    const after = found?.raw ?? before!;
+    const cardChanged = before === undefined || changeHash(before, this.mode) !== changeHash(after, this.mode);
+    const replaced = cardChanged && before !== undefined;
+    const trustChanged = isTrustChanged(row.signature, decision.signature);
+    const waits = replaced && this.settings.RIALTO_CARD_CHANGES === 'approve';
+    const quarantined = waits || (decision.isHeld && (replaced || row.quarantinedAt === null));
+    const health = this.healthChange(row, result, error, byHand);
+    const change: AgentChange = {
+      ...health,
+      signature: decision.signature,
+      pinnedKey: decision.pin,
+      cardHash: approvalHash(after, this.mode, decision.signature),
+      ...(found && { ...this.cardColumns(found, decision, row.skillsSince), name: found.card.name }),
+      ...(quarantined && { quarantinedAt: now() }),
+    };
+    const visible = cardChanged || trustChanged || quarantined || health.health !== row.health;
+    const stored = await this.write(tx, row, change, visible);
+    if (before && (replaced || (trustChanged && row.signature !== null))) {
+      const { signature } = decision;
+      const changes = changesOf(this.mode, { card: before, signature: row.signature }, { card: after, signature });
+      if (changes.length > 0) await this.agents.addChange(tx, row, stored.cardHash!, changes);
+    }
+    if (quarantined) tx.afterCommit(() => this.tellQuarantine(stored, decision.isHeld));
+    return stored;
+  }
+
+  private healthChange(row: AgentEntity, result: Attempt, error: string | undefined, byHand: boolean) {
+    const state = nextHealth(row, result, byHand);
+    return {
+      ...state,
+      lastError: error ?? null,
+      leaseUntil: null,
+      nextRefreshAt: this.nextTime(state.failures),
+      ...(result === 'ok' && { lastFetchedAt: now(), lastSeenAt: now() }),
+    };
+  }
+
+  private cardColumns(found: FetchedCard, { signature, pin }: Taken, since: Readonly<Record<string, number>>) {
+    return {
+      card: found.text,
+      cardHash: approvalHash(found.raw, this.mode, signature),
+      cardUrl: found.cardUrl,
+      etag: found.etag,
+      skillsSince: seenSince(since, found.card, systemClock.now()),
+      signature,
+      pinnedKey: pin,
+    };
+  }
+
+  private async write(tx: Tx, row: AgentEntity, change: AgentChange, visible: boolean): Promise<AgentEntity> {
+    const stored = (await this.agents.update(tx, row.id, change, visible))!;
+    if (visible) this.notices.tell(tx, 'agent.card-changed', { orgId: row.orgId, agentId: row.id });
+    return stored;
+  }
+
+  private tellQuarantine({ id, orgId, slug, cardHash }: AgentEntity, isHeld: boolean): void {
+    const reason = isHeld ? 'signature_changed' : 'tool_changed';
+    this.audit
+      .note(orgId, 'agent.quarantined', { agent: slug, agentCardId: id, cardHash, reason })
+      .catch((err: unknown) => this.log.error({ err, agent: slug }, 'a quarantine could not be noted in the audit'));
+  }
+
   private nextTime(failures: number): () => string {
     return secondsFromNow(refreshDelay(failures, this.settings.RIALTO_CARD_REFRESH_SECONDS, Math.random()));
   }
+}
+
+function signatureError(reason: string): RialtoError {
+  const message = `the card is refused for its signature: ${storableText(reason, 500)}`;
+  return new RialtoError('card_invalid', { message, data: { upstreamStatus: 200, signature: reason } });
 }
 
 function now(): Date {

@@ -36,7 +36,7 @@ export class CardSigner {
  * security schemes that it parsed once are lost to its canonical form (1.3.0), so its clients find the first one wrong. Any
  * valid signature will do, and who canonicalises as the specification says is held to the first, schemes and all.
  */
-async function canonicalForms(card: JsonObject): Promise<string[]> {
+export async function canonicalForms(card: JsonObject): Promise<string[]> {
   const { AgentCard, canonicalizeAgentCard } = await import('@a2a-js/sdk');
   const whole = AgentCard.fromJSON(card);
   return [...new Set([canonicalizeAgentCard(card as never), canonicalizeAgentCard(whole)])];

@@ -12,10 +12,12 @@ import { AgentStore } from './agent.store.js';
 import { factsOf } from './agent-view.js';
 import { CallRetentionSweeper } from './call-retention.sweeper.js';
 import { CardFetcher } from './card-fetcher.js';
+import { CardLooks } from './card-looks.js';
 import { CardRefreshProcessor } from './card-refresh.processor.js';
 import { CardRefreshSweeper } from './card-refresh.sweeper.js';
 import { CardRefresher } from './card-refresher.js';
 import { CardSigner } from './card-signer.js';
+import { CardVerifier } from './card-verifier.js';
 import { AgentsFolderSweeper } from './agents-folder.sweeper.js';
 import { Declarations } from './declarations.service.js';
 import { DispatchLogController } from './dispatch-log.controller.js';
@@ -58,6 +60,8 @@ import { RoutingService } from './routing.service.js';
     AgentStore,
     AgentCredentials,
     CardFetcher,
+    CardVerifier,
+    CardLooks,
     CardRefresher,
     CardRefreshProcessor,
     CardRefreshSweeper,

@@ -14,7 +14,8 @@ import { AgentCredentials } from './agent-credentials.service.js';
 import type { AgentEntity } from './agent.entity.js';
 import { AgentStore, keptChanges, secondsFromNow } from './agent.store.js';
 import { understand, viewOf } from './agent-view.js';
-import { baseUrlOf, CardFetcher, type FetchedCard } from './card-fetcher.js';
+import { baseUrlOf } from './card-fetcher.js';
+import { CardLooks, type CardLook } from './card-looks.js';
 import { CardRefresher } from './card-refresher.js';
 import { RegistryActs } from './registry-acts.js';
 import type {
@@ -45,7 +46,7 @@ export class RegistryService {
 
   constructor(
     private readonly store: AgentStore,
-    private readonly fetcher: CardFetcher,
+    private readonly looks: CardLooks,
     private readonly refresher: CardRefresher,
     private readonly credentials: AgentCredentials,
     private readonly acts: RegistryActs,
@@ -55,7 +56,7 @@ export class RegistryService {
   /** Throws `url_not_allowed`, `card_invalid`, `slug_taken`, `conflict` (same URL) or `unprocessable` (too many). */
   async register(ctx: CallContext, input: RegisterAgent): Promise<AgentView> {
     const url = baseUrlOf(input.url);
-    const find = () => this.fetcher.discover(input.url, { signal: ctx.signal });
+    const find = () => this.looks.first(input.url, ctx.signal);
     const facts = { url, trustLevel: input.trustLevel };
     return this.view(
       await this.acts.admin.prepareAndWrite(ctx, 'agent.register', facts, find, (tx, found) =>
@@ -132,7 +133,7 @@ export class RegistryService {
     return this.view(changed);
   }
 
-  /** Ends the quarantine of an agent. Throws `conflict` when its card is not the one that was looked at. */
+  /** Ends the quarantine of an agent. Throws `conflict` when its card is not the one that was looked at, `unprocessable` for its signature. */
   async approve(ctx: CallContext, idOrSlug: string, { cardHash }: ApproveCard): Promise<AgentView> {
     const facts = { agent: idOrSlug, cardHash };
     const approved = await this.acts.admin.prepareAndWrite(
@@ -140,16 +141,7 @@ export class RegistryService {
       'agent.approve',
       facts,
       () => this.visible(ctx, idOrSlug),
-      async (tx, { id }) => {
-        const stored = await this.store.approve(tx, id, cardHash);
-        if (!stored)
-          throw new RialtoError('conflict', {
-            message: 'its card is not the one you looked at',
-            hint: 'GET /api/a2a/agents/{id} and its /changes show the present one',
-          });
-        this.acts.tellChanged(tx, stored);
-        return stored;
-      },
+      (tx, { id }) => this.refresher.approve(tx, id, cardHash),
     );
     return this.view(approved);
   }
@@ -206,10 +198,10 @@ export class RegistryService {
     org: OrgId,
     url: string,
     input: RegisterAgent,
-    found: FetchedCard | undefined,
+    look: CardLook | undefined,
     source: string,
   ): Promise<AgentEntity> {
-    const name = found?.card.name ?? input.slug!;
+    const name = look?.found?.card.name ?? input.slug!;
     const id = newId<AgentId>();
     const now = new Date(systemClock.now());
     const row = {
@@ -219,16 +211,18 @@ export class RegistryService {
       name,
       source,
       slug: input.slug ?? slugOf(name),
-      cardUrl: found?.cardUrl ?? input.url,
+      cardUrl: input.url,
       trustLevel: input.trustLevel,
       timeoutMs: input.timeoutMs ?? null,
       ...this.credentials.seal({ id, orgId: org }, input.credential ?? null),
-      ...(found
-        ? this.refresher.fresh(found)
+      ...(look
+        ? this.refresher.fresh(look)
         : {
             card: null,
             cardHash: null,
             etag: null,
+            signature: null,
+            pinnedKey: null,
             skillsSince: {},
             health: 'unknown' as const,
             failures: 0,

@@ -87,6 +87,13 @@ export const AgentView = z.object({
   reachable: z.boolean(),
   lastError: z.string().nullable(),
   quarantine: z.object({ since: z.string(), cardHash: z.string() }).nullable(),
+  /** What the signatures of its card prove, by which key, and the key it is held to (RFC 7638 thumbprints). */
+  signature: z.object({
+    state: z.enum(['verified', 'unsigned', 'unverified', 'invalid', 'unchecked']),
+    keyThumbprint: z.string().nullable(),
+    pinnedThumbprint: z.string().nullable(),
+    reason: z.string().nullable(),
+  }),
   protocolVersions: z.array(z.string()),
   bindings: z.array(z.string()),
   capabilities: z.object({ streaming: z.boolean(), pushNotifications: z.boolean(), extendedAgentCard: z.boolean() }),

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { readCardKeys } from '../../src/platform/config/card-keys.js';
 import { configFileSchema } from '../../src/platform/config/config-file.js';
 import { environment, readEnvironment } from '../../src/platform/config/env.schema.js';
 import { ciFiles, find, objects, podOf, type Container } from './support/render.js';
@@ -62,6 +63,14 @@ withHelm('the environment of the pods', () => {
     const all = objects('standard', '--set-json', 'config.rateLimit.org=10000000');
     const env = environmentOf(podOf(find(all, 'Deployment', 'rialto-api'))!.containers[0]!);
     expect(env).toMatchObject({ RIALTO_MAX_BODY_BYTES: '1048576', RIALTO_RATE_LIMIT_ORG: '10000000' });
+  });
+
+  it('keys for the signatures of cards reach the app as a JWKS', () => {
+    const key = { kty: 'OKP', crv: 'Ed25519', x: 'abc', kid: 'desk', hosts: ['desk.example.com'] };
+    const all = objects('standard', '--set-json', `config.cardKeys=${JSON.stringify([key])}`);
+    const { RIALTO_CARD_KEYS: keys } = environmentOf(podOf(find(all, 'Deployment', 'rialto-api'))!.containers[0]!);
+    const problems: string[] = [];
+    expect([readCardKeys(keys, problems), problems]).toEqual([[key], []]);
   });
 
   it('the Redis setting is absent when queues live in PostgreSQL, and one pod then does both roles', () => {

@@ -44,6 +44,9 @@ RIALTO_JWKS: {{ join "," .jwt.jwks | quote }}
 RIALTO_TASK_RETENTION_DAYS: {{ int64 .taskRetentionDays | quote }}
 RIALTO_AUDIT_RETENTION_DAYS: {{ ternary (int64 .auditRetentionDays | toString) "" (gt (int64 .auditRetentionDays) 0) | quote }}
 RIALTO_CARD_CHANGES: {{ .cardChanges | quote }}
+RIALTO_CARD_SIGNATURES: {{ .cardSignatures | quote }}
+RIALTO_CARD_KEYS: {{ empty .cardKeys | ternary "" (dict "keys" .cardKeys | toJson) | quote }}
+RIALTO_CARD_KEY_ORIGINS: {{ join "," .cardKeyOrigins | quote }}
 RIALTO_MAX_AGENTS_PER_ORG: {{ int64 .maxAgentsPerOrg | quote }}
 RIALTO_MAX_OPEN_TASKS_PER_ORG: {{ int64 .maxOpenTasks.perOrg | quote }}
 RIALTO_MAX_OPEN_TASKS: {{ int64 .maxOpenTasks.all | quote }}

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { parseAllowList } from '../http/address.js';
 import { parseTrustProxy } from '../http/client-address.js';
 import { nearestOf } from './nearest-name.js';
+import { account, key32, origins, secret } from './setting-shapes.js';
 import { secretVariable } from './variable.js';
 
 const flag = z.enum(['true', 'false']).transform((word) => word === 'true');
@@ -25,28 +26,7 @@ const readableBy = (parse: (text: string) => unknown) => (text: string) => {
     return false;
   }
 };
-const account = z
-  .string()
-  .regex(/^[1-9]\d{0,9}:\d{1,10}$/, { message: 'must be a user and a group by their numbers, such as 65533:65533' })
-  .transform((text) => {
-    const [uid, gid] = text.split(':').map(Number) as [number, number];
-    return { uid, gid };
-  });
 const identityProvider = /^[a-z0-9_-]+=[^|]+\|https?:\/\/\S+$/;
-
-const exampleSecrets =
-  /^(changeme|change-me|secret|password|example|your-|replace|insert|test-secret|a2a-secret|x{8})/i;
-const secret = z
-  .string()
-  .refine((text) => Buffer.byteLength(text) >= 32, {
-    message: 'must be at least 32 bytes; make one with `openssl rand -base64 48`',
-  })
-  .refine((text) => !exampleSecrets.test(text), {
-    message: 'is an example value; make one with `openssl rand -base64 48`',
-  });
-const key32 = z.string().refine((text) => Buffer.from(text, 'base64').length === 32, {
-  message: 'must be 32 bytes in base64; make one with `openssl rand -base64 32`',
-});
 
 /** One setting: how it is read, what it is when it is absent, what it is for. The README's table is made from this. */
 interface Setting<Schema extends z.ZodType> {
@@ -317,6 +297,21 @@ export const environment = {
     z.enum(['accept', 'approve']).optional(),
     '`approve`; outside production `accept`',
     '`approve`: an agent whose card changed is neither listed nor called until an admin approves the change',
+  ),
+  RIALTO_CARD_SIGNATURES: setting(
+    z.enum(['off', 'prefer', 'require']).default('prefer'),
+    '`prefer`',
+    'signatures of the cards of outside agents; `prefer`: a wrong one is refused, and a key once seen is pinned; `require`: only verified cards are used; `off`: not looked at',
+  ),
+  RIALTO_CARD_KEYS: setting(
+    z.string().min(1).optional(),
+    'none',
+    'public keys that sign cards: a JWKS, or the name of a file with one; `hosts` of a key names the agents it is for. Where one applies, no other key is trusted',
+  ),
+  RIALTO_CARD_KEY_ORIGINS: setting(
+    list.refine(...origins).default([]),
+    'none',
+    'origins besides that of a card from which its `jku` may name keys',
   ),
   RIALTO_MAX_AGENTS_PER_ORG: setting(
     whole(1, 100_000).default(1_000),

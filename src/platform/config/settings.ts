@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { readCardKeys, type OperatorKey } from './card-keys.js';
 import { readConfigFile, resolveSecrets, staticBearer, type ConfigFile } from './config-file.js';
 import { readMcpConfig } from './declared-servers.js';
 import { readEnvironment, type Environment } from './env.schema.js';
@@ -30,6 +31,8 @@ export interface Settings extends Omit<Environment, Decided> {
   /** The static bearer that `apiKeyEnv` names, when it is set. */
   readonly legacyBearer?: string;
   readonly configFile: ConfigFile;
+  /** Of RIALTO_CARD_KEYS. */
+  readonly cardKeys: readonly OperatorKey[];
 }
 
 export const SETTINGS = Symbol('Settings');
@@ -63,6 +66,7 @@ export function loadSettings(env: Record<string, string | undefined>): Settings 
     problems.push('DATABASE_URL is required in production; the embedded database is for development');
   const keyName = values.RIALTO_API_KEY_ENV ?? configFile.apiKeyEnv;
   const legacyBearer = keyName === undefined ? undefined : staticBearer(keyName, env, problems);
+  const cardKeys = readCardKeys(values.RIALTO_CARD_KEYS, problems);
   if (problems.length > 0) throw new SettingsError(problems);
   return {
     ...values,
@@ -80,6 +84,7 @@ export function loadSettings(env: Record<string, string | undefined>): Settings 
     }),
     legacyBearer,
     configFile,
+    cardKeys,
   };
 }
 

@@ -13,10 +13,13 @@ export interface CardChange {
 const maxChanges = 200;
 const maxValueLength = 1_000;
 
-/** What a card says, as one hash: hex sha256 of its canonical JSON (RFC 8785) without `signatures`, which say nothing more. */
-export function contentHash(card: object): string {
+/**
+ * What a card says, as one hash: hex sha256 of its canonical JSON (RFC 8785). `signers` stands for its signatures, whose bytes
+ * may differ each time they are made; without it they do not count.
+ */
+export function contentHash(card: object, signers?: unknown): string {
   return createHash('sha256')
-    .update(canonicalJson({ ...card, signatures: undefined }))
+    .update(canonicalJson({ ...card, signatures: signers }))
     .digest('hex');
 }
 

@@ -4,7 +4,7 @@ import { containsUnstorable } from '../json-text.js';
 import { costPerTask } from './card-cost.js';
 import { isUsable, resolveInterfaces, type CardInterface } from './card-interfaces.js';
 import { readSkills, type CardSkill } from './card-skills.js';
-import { arrayMember, member, objectMember, stringMember, stringsMember } from './members.js';
+import { member, objectMember, stringMember, stringsMember } from './members.js';
 import type { A2aVersion, AgentProvider, SecurityScheme } from './model.js';
 import * as older from './v03/card.js';
 import * as newer from './v1/card.js';
@@ -36,8 +36,6 @@ export interface NormalisedCard {
   /** RE-61; see card-cost.ts for the accepted spellings. */
   readonly costPerTask?: number;
   readonly costCurrency?: string;
-  /** True when the card carries signatures; whether they are valid is asked elsewhere. */
-  readonly signed: boolean;
 }
 
 /** `raw` is the card as it was given: unknown members live there. */
@@ -83,7 +81,6 @@ function build(raw: JsonObject, interfaces: CardInterface[], skills: CardSkill[]
     ...(provider && { provider }),
     ...(cost && { costPerTask: cost.amount }),
     ...(cost?.currency !== undefined && { costCurrency: cost.currency }),
-    signed: arrayMember(raw, 'signatures').some(isSignature),
   };
 }
 
@@ -123,8 +120,4 @@ function readSecuritySchemes(raw: JsonObject): Record<string, SecurityScheme> {
     return read ? [[name, read] as const] : [];
   });
   return Object.fromEntries(schemes);
-}
-
-function isSignature(value: unknown): boolean {
-  return isJsonObject(value) && typeof value.protected === 'string' && typeof value.signature === 'string';
 }

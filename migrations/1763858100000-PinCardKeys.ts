@@ -1,0 +1,12 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+/** What the signatures of the card of an agent proved, and the key that the agent is held to. */
+export class PinCardKeys1763858100000 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query('alter table agent_cards add signature jsonb, add pinned_key jsonb');
+  }
+
+  down(): Promise<void> {
+    return Promise.reject(new Error('migrations go forward only'));
+  }
+}

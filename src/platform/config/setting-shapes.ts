@@ -1,0 +1,32 @@
+import { z } from 'zod';
+
+/** A user and a group, by their numbers. */
+export const account = z
+  .string()
+  .regex(/^[1-9]\d{0,9}:\d{1,10}$/, { message: 'must be a user and a group by their numbers, such as 65533:65533' })
+  .transform((text) => {
+    const [uid, gid] = text.split(':').map(Number) as [number, number];
+    return { uid, gid };
+  });
+
+const exampleSecrets =
+  /^(changeme|change-me|secret|password|example|your-|replace|insert|test-secret|a2a-secret|x{8})/i;
+/** A secret of an operator, at least 32 bytes, and none of the examples in manuals. */
+export const secret = z
+  .string()
+  .refine((text) => Buffer.byteLength(text) >= 32, {
+    message: 'must be at least 32 bytes; make one with `openssl rand -base64 48`',
+  })
+  .refine((text) => !exampleSecrets.test(text), {
+    message: 'is an example value; make one with `openssl rand -base64 48`',
+  });
+/** A key for sealing. */
+export const key32 = z.string().refine((text) => Buffer.from(text, 'base64').length === 32, {
+  message: 'must be 32 bytes in base64; make one with `openssl rand -base64 32`',
+});
+
+/** Each text is an origin as URLs spell it; arguments of `refine`. */
+export const origins: [(texts: readonly string[]) => boolean, { message: string }] = [
+  (texts) => texts.every((text) => URL.canParse(text) && new URL(text).origin === text),
+  { message: 'is a list of origins such as https://keys.example.com, separated by commas' },
+];
