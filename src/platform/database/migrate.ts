@@ -24,6 +24,7 @@ import { CountToolCalls1763857600000 } from '../../../migrations/1763857600000-C
 import { PinToolDefinitions1763857700000 } from '../../../migrations/1763857700000-PinToolDefinitions.js';
 import { KeepUserCredentials1763857800000 } from '../../../migrations/1763857800000-KeepUserCredentials.js';
 import { KeepSessionsByOwner1763857900000 } from '../../../migrations/1763857900000-KeepSessionsByOwner.js';
+import { ChainAuditCheckpoints1763858000000 } from '../../../migrations/1763858000000-ChainAuditCheckpoints.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -51,6 +52,7 @@ export const migrations = [
   PinToolDefinitions1763857700000,
   KeepUserCredentials1763857800000,
   KeepSessionsByOwner1763857900000,
+  ChainAuditCheckpoints1763858000000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */
