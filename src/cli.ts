@@ -2,7 +2,7 @@
 import './v8-flags.js';
 import './check-node.js';
 import 'reflect-metadata';
-import { explain, note } from './cli/io.js';
+import { CommandError, explain, note } from './cli/io.js';
 import { createProgram } from './cli/program.js';
 import { environmentOfProcess } from './platform/config/environment.js';
 
@@ -10,5 +10,5 @@ try {
   await createProgram(environmentOfProcess()).parseAsync();
 } catch (error) {
   for (const line of explain(error)) note(`rialto: ${line}`);
-  process.exitCode = 1;
+  process.exitCode = error instanceof CommandError ? error.exitCode : 1;
 }

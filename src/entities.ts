@@ -1,4 +1,5 @@
 import {
+  AuditAnchorEntity,
   AuditChainEntity,
   AuditCheckpointEntity,
   AuditEventEntity,
@@ -44,6 +45,7 @@ export const entities = [
   AuditChainEntity,
   AuditPendingEntity,
   AuditCheckpointEntity,
+  AuditAnchorEntity,
   SigningKeyEntity,
   AgentEntity,
   AgentCardChangeEntity,

@@ -51,5 +51,6 @@ export const orgTables: readonly OrgTable[] = [
   { table: 'audit_events', kind: 'audit-event', outlivesOrg: true },
   { table: 'audit_chain', kind: 'audit-link', outlivesOrg: true },
   { table: 'audit_checkpoints', kind: 'audit-checkpoint', outlivesOrg: true },
+  { table: 'audit_anchors', outlivesOrg: true },
   { table: 'audit_pending', outlivesOrg: true },
 ];

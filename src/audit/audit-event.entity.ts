@@ -58,11 +58,19 @@ export class AuditPendingEntity {
   since: Date;
 }
 
-/** A signed statement of how far a chain had come: a chain cut behind it is found out. */
+/**
+ * A signed statement of how far a chain reaches. Those of an org are numbered and chained to each other; the number 0 stands for rows from before
+ * that, in their own order.
+ */
 @Entity('audit_checkpoints')
+@Index('uq_audit_checkpoints_number', ['orgId', 'number'], { unique: true, where: 'number > 0' })
+@Index('ix_audit_checkpoints_cut', ['orgId', 'sequence'], { where: 'cut' })
 export class AuditCheckpointEntity {
   @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_audit_checkpoints' })
   orgId: OrgId;
+
+  @PrimaryColumn('bigint', { default: 0, primaryKeyConstraintName: 'pk_audit_checkpoints' })
+  number: string;
 
   @PrimaryColumn('bigint', { primaryKeyConstraintName: 'pk_audit_checkpoints' })
   sequence: string;
@@ -82,6 +90,35 @@ export class AuditCheckpointEntity {
   /** True where retention dropped everything up to here: verification starts behind it. */
   @PrimaryColumn('boolean', { default: false, primaryKeyConstraintName: 'pk_audit_checkpoints' })
   cut: boolean;
+
+  /** Hash of the checkpoint before, also where retention dropped it. */
+  @Column('text', { name: 'prev_hash', nullable: true })
+  prevHash: string | null;
+
+  /** Of a cut: the last checkpoint that retention dropped. */
+  @Column('bigint', { name: 'removed_to', nullable: true })
+  removedTo: string | null;
+
+  /** Signature of everything above; `signature` is without number, previous hash and what was dropped, as the version before checks it. */
+  @Column('text', { name: 'chain_signature', nullable: true })
+  chainSignature: string | null;
+}
+
+/** How far an anchor outside the database has the checkpoints of an org. */
+@Entity('audit_anchors')
+export class AuditAnchorEntity {
+  @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_audit_anchors' })
+  orgId: OrgId;
+
+  /** The kind of the anchor: `file` or `url`. */
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'pk_audit_anchors' })
+  sink: string;
+
+  @Column('bigint')
+  number: string;
+
+  @Column('timestamptz', { default: () => 'now()' })
+  at: Date;
 }
 
 /** The deployment's signing keys, private halves sealed. */

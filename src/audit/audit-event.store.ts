@@ -24,15 +24,6 @@ export interface StoredEvent {
   hash: string | null;
 }
 
-export interface StoredCheckpoint {
-  sequence: string;
-  hash: string;
-  at: Date;
-  kid: string;
-  signature: string;
-  cut: boolean;
-}
-
 /** Reads of the audit; nothing here changes a row. */
 @Injectable()
 export class AuditEventStore {
@@ -95,14 +86,6 @@ export class AuditEventStore {
     }));
   }
 
-  checkpoints(org: OrgId): Promise<StoredCheckpoint[]> {
-    return this.pg.rows<StoredCheckpoint>(
-      'audit-checkpoints',
-      'select sequence, hash, at, kid, signature, cut from audit_checkpoints where org_id = $1 order by sequence, cut',
-      [org],
-    );
-  }
-
   /** Events without a place in the chain; of them `orphans` do not even wait for one, so nobody of ours wrote them like that. */
   async countUnsealed(org: OrgId): Promise<{ unsealed: number; orphans: number }> {
     const [row] = await this.pg.rows<{ unsealed: number; orphans: number }>(
@@ -113,5 +96,14 @@ export class AuditEventStore {
       [org],
     );
     return row!;
+  }
+
+  /** Every org that has, or had, a record: those that are deleted keep theirs. */
+  async orgs(): Promise<{ id: OrgId; slug: string | null }[]> {
+    return this.pg.rows(
+      'audit-orgs',
+      `select id, o.slug from (select id from orgs union select org_id from audit_checkpoints union select org_id from audit_chain) known
+       left join orgs o using (id) order by o.slug, id`,
+    );
   }
 }

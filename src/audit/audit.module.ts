@@ -1,5 +1,9 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { Ledger } from '../platform/bus/ledger.js';
+import { AuditAnchor } from './audit-anchor.js';
+import { AuditAnchorStore } from './audit-anchor.store.js';
+import { AuditCheckpointStore } from './audit-checkpoint.store.js';
+import { AuditVerificationService } from './audit-verification.service.js';
 import { AuditController } from './audit.controller.js';
 import { AuditEventStore } from './audit-event.store.js';
 import { auditRecorder } from './audit.recorder.js';
@@ -11,7 +15,17 @@ import { AuditService } from './audit.service.js';
 /** Room 4: an append-only, chained record of every act. */
 @Module({
   controllers: [AuditController],
-  providers: [AuditService, AuditEventStore, AuditCheckpoints, AuditSealer, AuditRetention],
+  providers: [
+    AuditService,
+    AuditVerificationService,
+    AuditEventStore,
+    AuditCheckpointStore,
+    AuditAnchorStore,
+    AuditCheckpoints,
+    AuditAnchor,
+    AuditSealer,
+    AuditRetention,
+  ],
   exports: [AuditService],
 })
 export class AuditModule implements OnModuleInit {

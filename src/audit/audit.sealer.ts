@@ -60,11 +60,13 @@ export class AuditSealer implements Sweeper, OnModuleInit {
   /** Seals everything that waits. With `wait`, it waits for another sealer of the org instead of leaving the work to it. */
   async sealOrg(org: OrgId, wait: boolean): Promise<void> {
     const client = await this.pg.connect();
+    let count = 0;
     try {
-      for (let sealed = batch; sealed === batch;) sealed = await this.sealBatch(client, org, wait);
+      for (let sealed = batch; sealed === batch; count += sealed) sealed = await this.sealBatch(client, org, wait);
     } finally {
       client.release();
     }
+    if (count > 0) await this.checkpoint(org);
   }
 
   private async sealBatch(client: PoolClient, org: OrgId, wait: boolean): Promise<number> {
@@ -77,19 +79,18 @@ export class AuditSealer implements Sweeper, OnModuleInit {
           : `select pg_try_advisory_xact_lock(${lock}) as got`,
         [org],
       );
-      const sealed = got.rows[0]?.got ? await this.seal(client, org) : undefined;
+      const sealed = got.rows[0]?.got ? await this.seal(client, org) : 0;
       await client.query('commit');
-      if (sealed) await this.checkpoint(org, sealed.state);
-      return sealed?.count ?? 0;
+      return sealed;
     } catch (error) {
       await client.query('rollback').catch(() => undefined);
       throw error;
     }
   }
 
-  private async seal(client: PoolClient, org: OrgId): Promise<{ count: number; state: ChainState } | undefined> {
+  private async seal(client: PoolClient, org: OrgId): Promise<number> {
     const waiting = await client.query<{ id: string; event: unknown }>(waitingEvents, [org]);
-    if (waiting.rows.length === 0) return undefined;
+    if (waiting.rows.length === 0) return 0;
     const head = await client.query<{ sequence: string; hash: string }>(chainHead, [org]);
     let state: ChainState = head.rows[0]
       ? { sequence: Number(head.rows[0].sequence), hash: head.rows[0].hash }
@@ -105,13 +106,13 @@ export class AuditSealer implements Sweeper, OnModuleInit {
        insert into audit_chain (org_id, sequence, event_id, prev_hash, hash) select $1, sequence, event_id, prev_hash, hash from links`,
       [org, JSON.stringify(links), links.map(({ event_id: event }) => event)],
     );
-    return { count: links.length, state };
+    return links.length;
   }
 
-  private async checkpoint(org: OrgId, state: ChainState): Promise<void> {
+  private async checkpoint(org: OrgId): Promise<void> {
     const now = systemClock.now();
     if (now - (this.checkpointed.get(org) ?? 0) < checkpointEveryMs) return;
     this.checkpointed.set(org, now);
-    await this.checkpoints.sign(org, state);
+    await this.checkpoints.sign(org);
   }
 }

@@ -6,16 +6,12 @@ import { isUuid, newId, type OrgId } from '../kernel/ids.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { RowWriter, type RowChange } from '../platform/database/row-writer.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
-import { SigningKeys } from '../platform/secrets/signing-keys.js';
 import type { ActEvent, AuditEvent } from './audit-event.js';
-import { AuditEventStore, type AuditFilter, type StoredCheckpoint, type StoredEvent } from './audit-event.store.js';
+import { AuditEventStore, type AuditFilter, type StoredEvent } from './audit-event.store.js';
+import { AuditVerificationService } from './audit-verification.service.js';
 import { auditRows } from './audit.recorder.js';
 import { AuditSealer } from './audit.sealer.js';
 import type { AuditEventView, DecisionView, Verification } from './audit.types.js';
-import { checkpointBytes, genesisHash, walkChain, type ChainState } from './chain.js';
-
-/** Small enough that one batch's hashing holds the event loop for a millisecond or two. */
-const verifyBatch = 200;
 
 /** The audit as its readers see it: lists, decisions, verification. */
 @Injectable()
@@ -27,7 +23,7 @@ export class AuditService {
     private readonly admin: AdminActs,
     private readonly store: AuditEventStore,
     private readonly sealer: AuditSealer,
-    private readonly keys: SigningKeys,
+    private readonly verification: AuditVerificationService,
     private readonly cursors: Cursors,
     private readonly writer: RowWriter,
   ) {}
@@ -77,7 +73,7 @@ export class AuditService {
         this.queued.delete(org);
         this.running.set(org, run);
         await this.sealer.sealOrg(org, true);
-        return this.walk(org);
+        return this.verification.verify(org);
       })
       .finally(() => {
         if (this.running.get(org) === run) this.running.delete(org);
@@ -96,46 +92,6 @@ export class AuditService {
     const rows = await this.store.findEvents(org, filter, filter.limit, at && id ? { at, id } : undefined);
     return pageOf(rows, filter.limit, view, (row) => this.cursors.encode(scope, [row.at.toISOString(), row.id]));
   }
-
-  private async walk(org: OrgId): Promise<Verification> {
-    const checkpoints = await this.store.checkpoints(org);
-    const { unsealed, orphans } = await this.store.countUnsealed(org);
-    const cut = checkpoints.findLast((point) => point.cut);
-    const start: ChainState = cut ? stateOf(cut) : { sequence: 0, hash: genesisHash };
-    const signed = new Map(checkpoints.map(({ sequence, hash }) => [Number(sequence), hash]));
-    let state = start;
-    const outcome = (): Omit<Verification, 'valid' | 'brokenAt'> => ({
-      eventCount: state.sequence - start.sequence,
-      firstSequence: state.sequence > start.sequence ? start.sequence + 1 : null,
-      lastSequence: state.sequence > start.sequence ? state.sequence : null,
-      unsealed,
-    });
-    const fail = (brokenAt: number, reason: string): Verification => ({ valid: false, ...outcome(), brokenAt, reason });
-    for (
-      let links = await this.store.linksAfter(org, start.sequence, verifyBatch);
-      links.length > 0;
-      links = await this.store.linksAfter(org, state.sequence, verifyBatch)
-    ) {
-      const next = walkChain(links, state);
-      if ('brokenAt' in next) return fail(next.brokenAt, 'an event was changed, removed or inserted');
-      const differing = links.find(({ sequence, hash }) => (signed.get(sequence) ?? hash) !== hash);
-      if (differing) return fail(differing.sequence, 'the chain differs from a signed checkpoint');
-      state = next;
-    }
-    for (const point of checkpoints) {
-      const sequence = Number(point.sequence);
-      const bytes = checkpointBytes(org, stateOf(point), point.at.toISOString(), point.cut);
-      if (!(await this.keys.verify(bytes, point.kid, point.signature)))
-        return fail(sequence, 'a checkpoint was changed');
-      if (sequence > state.sequence) return fail(state.sequence + 1, 'the chain ends before a signed checkpoint');
-    }
-    if (orphans > 0) return fail(state.sequence + 1, 'an event stands beside the chain');
-    return { valid: true, ...outcome(), brokenAt: null };
-  }
-}
-
-function stateOf({ sequence, hash }: StoredCheckpoint): ChainState {
-  return { sequence: Number(sequence), hash };
 }
 
 function viewOf(row: StoredEvent): AuditEventView {

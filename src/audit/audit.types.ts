@@ -44,14 +44,21 @@ export const DecisionView = z.object({
 });
 export type DecisionView = z.output<typeof DecisionView>;
 
-/** The outcome of a verification (RE-84). Sequences are null for an empty chain. */
+/**
+ * The outcome of a verification (RE-84). `unverifiable`: nothing contradicts the chain, but a signature could not be checked, because its key is
+ * not there. Sequences are null for an empty chain.
+ */
 export const Verification = z.object({
   valid: z.boolean(),
+  verdict: z.enum(['intact', 'changed', 'unverifiable']),
   eventCount: z.number(),
   firstSequence: z.number().nullable(),
   lastSequence: z.number().nullable(),
+  /** The first event that does not hold; null unless the verdict is `changed`. */
   brokenAt: z.number().nullable(),
   unsealed: z.number(),
+  /** Number of the newest checkpoint; null when there is none. */
+  lastCheckpoint: z.number().nullable(),
   reason: z.string().optional(),
 });
 export type Verification = z.output<typeof Verification>;

@@ -35,8 +35,3 @@ export function walkChain(links: readonly ChainLink[], from: ChainState): ChainS
   }
   return state;
 }
-
-/** What a checkpoint signs; a cut is marked, so that no ordinary checkpoint can pass for one. */
-export function checkpointBytes(orgId: string, state: ChainState, at: string, cut = false): Buffer {
-  return Buffer.from(canonicalJson({ orgId, sequence: state.sequence, hash: state.hash, at, ...(cut && { cut }) }));
-}

@@ -4,7 +4,14 @@ import { SettingsError } from '../platform/config/settings.js';
 export type Env = Record<string, string | undefined>;
 
 /** A command was used wrongly or found something amiss: its message is all that is shown. */
-export class CommandError extends Error {}
+export class CommandError extends Error {
+  constructor(
+    message: string,
+    readonly exitCode = 1,
+  ) {
+    super(message);
+  }
+}
 
 /** There was nothing to look at, and why. */
 export class Skipped extends Error {}

@@ -1,3 +1,4 @@
+import type { DataSource } from 'typeorm';
 import { entities } from '../entities.js';
 import { loadSettings, type Settings } from '../platform/config/settings.js';
 import { createDataSource } from '../platform/database/migrate.js';
@@ -7,9 +8,24 @@ import { openDatabase, requireSchema } from './database.js';
 import type { Env } from './io.js';
 
 /** Runs work as the operator of the deployment that the environment describes, and leaves nothing running. */
-export async function asOperator<Result>(
+export function asOperator<Result>(
   env: Env,
   work: (operator: OperatorService, settings: Settings) => Promise<Result>,
+): Promise<Result> {
+  return withDatabase(env, async (dataSource, settings) => {
+    const operator = await OperatorService.open(dataSource, settings, createLogger('silent'));
+    try {
+      return await work(operator, settings);
+    } finally {
+      await operator.close();
+    }
+  });
+}
+
+/** Runs work on the database of the deployment, at the schema of this version. */
+export async function withDatabase<Result>(
+  env: Env,
+  work: (dataSource: DataSource, settings: Settings) => Promise<Result>,
 ): Promise<Result> {
   const settings = loadSettings(env);
   const database = await openDatabase(settings);
@@ -17,12 +33,7 @@ export async function asOperator<Result>(
     await requireSchema(settings, database.url);
     const dataSource = await createDataSource(database.url, entities).initialize();
     try {
-      const operator = await OperatorService.open(dataSource, settings, createLogger('silent'));
-      try {
-        return await work(operator, settings);
-      } finally {
-        await operator.close();
-      }
+      return await work(dataSource, settings);
     } finally {
       await dataSource.destroy();
     }

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { VERSION } from '../platform/telemetry/version.js';
+import type { AuditOptions } from './audit.js';
 import { clients, connect, type ConnectOptions } from './connect.js';
 import { showConfig } from './config.js';
 import { CommandError, type Env } from './io.js';
@@ -21,6 +22,7 @@ export function createProgram(env: Env): Command {
     });
   addDatabase(program, env);
   addAccess(program, env);
+  addAudit(program, env);
   addHelp(program, env);
   return program;
 }
@@ -70,6 +72,19 @@ function addAccess(program: Command, env: Env): void {
     .action(async (options: { org: string; name: string }) =>
       (await import('./policy.js')).disablePolicy(env, options),
     );
+}
+
+function addAudit(program: Command, env: Env): void {
+  program
+    .command('audit')
+    .description('the record of every act')
+    .command('verify')
+    .description('recompute the chains of the audit; exit code 2 when one was changed, 1 when that cannot be said')
+    .option('--org <slug>', 'one org, by its slug or id, instead of all')
+    .option('--against <file>', 'compare with the checkpoints that an anchor kept, as JSON lines; - is standard input')
+    .option('--jwks <file>', 'trust the public keys of this JWKS as well, for when those of the database are gone')
+    .option('--json', 'for programs')
+    .action(async (options: AuditOptions) => (await import('./audit.js')).verifyAudit(env, options));
 }
 
 function addHelp(program: Command, env: Env): void {

@@ -263,13 +263,25 @@ describe('RE-84 a changed audit is found out', () => {
     ['its hash', `update audit_checkpoints set hash = repeat('b', 64)`],
     ['its signature', `update audit_checkpoints set signature = 'AAAA'`],
     ['its time', `update audit_checkpoints set at = at + interval '1 second'`],
-    ['its key', `update audit_checkpoints set kid = 'other'`],
+    ['its number', `update audit_checkpoints set number = number + 1`],
+    ['its predecessor', `update audit_checkpoints set prev_hash = repeat('b', 64)`],
+    ['its second signature', `update audit_checkpoints set chain_signature = null`],
   ])('a checkpoint with %s changed', async (_what, statement) => {
     await tamper([statement]);
     expect((await gateway.call('POST', '/api/audit/verify')).body).toMatchObject({
       valid: false,
       brokenAt: expect.any(Number),
       reason: expect.stringContaining('checkpoint'),
+    });
+  });
+
+  it('P5 a checkpoint whose key is not there is no change', async () => {
+    await tamper([`update audit_checkpoints set kid = 'other'`]);
+    expect((await gateway.call('POST', '/api/audit/verify')).body).toMatchObject({
+      valid: false,
+      verdict: 'unverifiable',
+      brokenAt: null,
+      reason: 'a checkpoint cannot be verified: the signing key other is not there',
     });
   });
 

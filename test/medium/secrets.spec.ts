@@ -2,7 +2,6 @@ import { createPublicKey, generateKeyPairSync, randomBytes, sign, verify, type J
 import { inspect } from 'node:util';
 import pg from 'pg';
 import { Pg } from '../../src/platform/database/pg.js';
-import { systemClock } from '../../src/kernel/clock.js';
 import { SigningKeys } from '../../src/platform/secrets/signing-keys.js';
 import { Vault } from '../../src/platform/secrets/vault.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -62,6 +61,10 @@ describe('SigningKeys', () => {
   const vault = new Vault(randomBytes(32));
   const data = Buffer.from('a checkpoint');
   const keys = (own = vault) => new SigningKeys(new Pg(pool), own);
+  const signWith = async (by: SigningKeys) => {
+    const { kid, sign: make } = await by.current();
+    return { kid, signature: make(data) };
+  };
 
   beforeAll(async () => {
     database = await createTestDatabase('keys');
@@ -74,7 +77,7 @@ describe('SigningKeys', () => {
   });
 
   it('makes one key for processes that start at once, verifiable by its public half alone', async () => {
-    const signed = await Promise.all([1, 2, 3].map(() => keys().sign(data)));
+    const signed = await Promise.all([1, 2, 3].map(() => signWith(keys())));
     expect(new Set(signed.map(({ kid }) => kid)).size).toBe(1);
     const { rows } = await pool.query<{ kid: string; public_jwk: JsonWebKey; sealed: string }>(
       'select * from signing_keys',
@@ -84,15 +87,21 @@ describe('SigningKeys', () => {
     const outside = createPublicKey({ key: rows[0]!.public_jwk, format: 'jwk' });
     expect(verify(null, data, outside, Buffer.from(signed[0]!.signature, 'base64url'))).toBe(true);
     const [{ kid, signature }] = signed as [{ kid: string; signature: string }];
-    expect(await keys().verify(data, kid, signature)).toBe(true);
-    expect(await keys().verify(Buffer.from('another'), kid, signature)).toBe(false);
-    expect(await keys().verify(data, 'k-unknown', signature)).toBe(false);
-    expect(await keys().verify(data, kid, 'AAAA')).toBe(false);
+    const check = keys().verifier();
+    expect(await check(data, kid, signature)).toBe('valid');
+    expect(await check(Buffer.from('another'), kid, signature)).toBe('invalid');
+    expect(await check(data, kid, 'AAAA')).toBe('invalid');
+    expect(await check(data, 'k-unknown', signature)).toBe('unknown');
+    const [row] = rows;
+    const elsewhere = new SigningKeys(new Pg(pool), new Vault(randomBytes(32))).verifier([
+      { ...row!.public_jwk, kid: row!.kid },
+    ]);
+    expect(await elsewhere(data, kid, signature)).toBe('valid');
   });
 
   it('rotates: a new key signs, the one before stays published until it retires, and verifies for ever', async () => {
     const other = keys();
-    const before = await other.sign(data);
+    const before = await signWith(other);
     const one = keys();
     const kid = await one.rotate(3_600);
     expect((await one.current()).kid).toBe(kid);
@@ -100,23 +109,7 @@ describe('SigningKeys', () => {
     expect(JSON.stringify(await one.publicKeys())).not.toMatch(/"d"/);
     await one.rotate(0);
     expect((await one.publicKeys()).map((key) => key.kid)).not.toContain(kid);
-    expect(await one.verify(data, before.kid, before.signature)).toBe(true);
-  });
-
-  it('signs with the key that it knows while a holder of the last connection waits for it', async () => {
-    const narrow = new pg.Pool({ connectionString: database.url, max: 1 });
-    const signing = new SigningKeys(new Pg(narrow), vault);
-    const { kid } = await signing.sign(data);
-    const held = await narrow.connect();
-    // What it knows is no longer fresh.
-    const clock = jest.spyOn(systemClock, 'elapsed').mockReturnValue(systemClock.elapsed() + 60_000);
-    try {
-      expect((await signing.sign(data)).kid).toBe(kid);
-    } finally {
-      clock.mockRestore();
-      held.release();
-      await narrow.end();
-    }
+    expect(await one.verifier()(data, before.kid, before.signature)).toBe('valid');
   });
 
   it('believes no key that was written into its table by another hand', async () => {
@@ -127,10 +120,10 @@ describe('SigningKeys', () => {
       values,
     );
     const signature = sign(null, data, forged.privateKey).toString('base64url');
-    expect(await keys().verify(data, 'k-forged', signature)).toBe(false);
+    expect(await keys().verifier()(data, 'k-forged', signature)).toBe('unknown');
   });
 
   it('says so when the deployment was given another encryption key', async () => {
-    await expect(keys(new Vault(randomBytes(32))).sign(data)).rejects.toThrow(/RIALTO_ENCRYPTION_KEY/);
+    await expect(keys(new Vault(randomBytes(32))).current()).rejects.toThrow(/RIALTO_ENCRYPTION_KEY/);
   });
 });

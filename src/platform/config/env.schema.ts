@@ -283,6 +283,16 @@ export const environment = {
     'kept',
     'age at which a sealed prefix of the audit may be dropped',
   ),
+  RIALTO_AUDIT_ANCHOR_FILE: setting(
+    z.string().optional(),
+    'off',
+    'file outside the database that every checkpoint of the audit is appended to, one JSON line each',
+  ),
+  RIALTO_AUDIT_ANCHOR_URL: setting(
+    url('http:', 'https:').optional(),
+    'off',
+    'address outside that every checkpoint of the audit is posted to, as JSON',
+  ),
   RIALTO_MAX_OPEN_TASKS_PER_ORG: setting(
     whole(1, 10_000_000).default(10_000),
     '`10000`',
@@ -347,6 +357,7 @@ export const secretSettings = [
   'DATABASE_URL',
   'RIALTO_DATABASE_DIRECT_URL',
   'REDIS_URL',
+  'RIALTO_AUDIT_ANCHOR_URL',
 ] as const satisfies EnvironmentName[];
 
 const fileNames: ReadonlySet<string> = new Set(secretSettings.map((name) => `${name}_FILE`));

@@ -24,6 +24,7 @@ import { CountToolCalls1763857600000 } from '../../../migrations/1763857600000-C
 import { PinToolDefinitions1763857700000 } from '../../../migrations/1763857700000-PinToolDefinitions.js';
 import { KeepUserCredentials1763857800000 } from '../../../migrations/1763857800000-KeepUserCredentials.js';
 import { KeepSessionsByOwner1763857900000 } from '../../../migrations/1763857900000-KeepSessionsByOwner.js';
+import { ChainAuditCheckpoints1763858000000 } from '../../../migrations/1763858000000-ChainAuditCheckpoints.js';
 import { PinCardKeys1763858100000 } from '../../../migrations/1763858100000-PinCardKeys.js';
 import { RialtoError } from '../../kernel/errors.js';
 
@@ -52,6 +53,7 @@ export const migrations = [
   PinToolDefinitions1763857700000,
   KeepUserCredentials1763857800000,
   KeepSessionsByOwner1763857900000,
+  ChainAuditCheckpoints1763858000000,
   PinCardKeys1763858100000,
 ];
 

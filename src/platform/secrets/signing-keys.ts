@@ -18,6 +18,13 @@ export interface Signer {
   readonly sign: (data: Uint8Array) => string;
 }
 
+/** Says whether a signature is that of a key. `unknown`: the key is not there or cannot be opened, so nothing is known of the signature. */
+export type SignatureCheck = (
+  data: Uint8Array,
+  kid: string,
+  signature: string,
+) => Promise<'valid' | 'invalid' | 'unknown'>;
+
 /** A public key as a JWK (RFC 8037 section 2). */
 export type PublicJwk = Readonly<Record<string, unknown>> & { readonly kid: string };
 
@@ -35,20 +42,10 @@ export class SigningKeys {
     believedMs,
   );
 
-  private known?: Signer;
-
   constructor(
     private readonly pg: Pg,
     private readonly vault: Vault,
   ) {}
-
-  /** Signs with the key that was known last: who holds a connection in a transaction must not wait for a second one here. */
-  async sign(data: Uint8Array): Promise<{ kid: string; signature: string }> {
-    const looked = this.current();
-    looked.catch(() => undefined);
-    const signer = this.known ?? (await looked);
-    return { kid: signer.kid, signature: signer.sign(data) };
-  }
 
   /** The key that signs now; made when there is none yet. */
   current(): Promise<Signer> {
@@ -80,21 +77,32 @@ export class SigningKeys {
     return kid;
   }
 
+  /** Checks many signatures: each key is read and opened once. Keys that are trusted beforehand are not looked for. */
+  verifier(trusted: readonly PublicJwk[] = []): SignatureCheck {
+    const opened = new Map<string, Promise<KeyObject | undefined>>(
+      trusted.map((key) => [key.kid, Promise.resolve(createPublicKey({ key, format: 'jwk' }))]),
+    );
+    return async (data, kid, signature) => {
+      if (!opened.has(kid)) opened.set(kid, this.publicKey(kid));
+      const key = await opened.get(kid);
+      if (key === undefined) return 'unknown';
+      return verify(null, data, key, Buffer.from(signature, 'base64url')) ? 'valid' : 'invalid';
+    };
+  }
+
   /**
-   * False for a wrong signature and for a key that is not ours: whoever can write rows cannot seal. Throws `unavailable` when this process can
-   * open no signing key at all, for then its encryption key is the wrong one, and nobody knows.
+   * The public half of a key that the vault sealed, so that a key which somebody wrote into the table verifies nothing. Undefined when there is
+   * none. Throws `unavailable` when this process can open no signing key at all, for then its encryption key is the wrong one.
    */
-  async verify(data: Uint8Array, kid: string, signature: string): Promise<boolean> {
+  private async publicKey(kid: string): Promise<KeyObject | undefined> {
     const sealed = await this.sealed(kid);
-    if (sealed === undefined) return false;
-    let ours: KeyObject;
+    if (sealed === undefined) return undefined;
     try {
-      ours = createPublicKey(this.vault.open(sealed, place(kid)).reveal());
+      return createPublicKey(this.vault.open(sealed, place(kid)).reveal());
     } catch (error) {
       if (error instanceof RialtoError && error.code === 'unavailable') await this.current();
-      return false;
+      return undefined;
     }
-    return verify(null, data, ours, Buffer.from(signature, 'base64url'));
   }
 
   private async activeKid(): Promise<string> {
@@ -127,8 +135,7 @@ export class SigningKeys {
 
   private async open(kid: string): Promise<Signer> {
     const privateKey = createPrivateKey(this.vault.open((await this.sealed(kid))!, place(kid)).reveal());
-    this.known = { kid, sign: (data) => sign(null, data, privateKey).toString('base64url') };
-    return this.known;
+    return { kid, sign: (data) => sign(null, data, privateKey).toString('base64url') };
   }
 
   private async sealed(kid: string): Promise<string | undefined> {

@@ -1,0 +1,63 @@
+import { Injectable } from '@nestjs/common';
+import type { PoolClient } from 'pg';
+import type { OrgId } from '../kernel/ids.js';
+import { Pg } from '../platform/database/pg.js';
+import { mostCounted, type Waiting } from '../platform/telemetry/metrics.js';
+import type { AnchorKind } from './anchor-sinks.js';
+import { checkpointColumns, storedOf, type CheckpointRow } from './audit-checkpoint.store.js';
+import type { AnchoredCheckpoint } from './checkpoint.js';
+
+const perOrg = 50;
+const perPage = 500;
+/** The checkpoints of an org that an anchor does not have, in order. */
+const behind = `from orgs o cross join lateral (
+    select * from audit_checkpoints c where c.org_id = o.id and c.number > coalesce(
+      (select a.number from audit_anchors a where a.org_id = o.id and a.sink = $1), 0)
+    order by c.number`;
+
+/** How far each anchor has the checkpoints of each org. */
+@Injectable()
+export class AuditAnchorStore {
+  constructor(private readonly pg: Pg) {}
+
+  /** Some of what an anchor does not have, each org in the order of its numbers. */
+  async due(sink: AnchorKind, without: readonly OrgId[]): Promise<AnchoredCheckpoint[]> {
+    const rows = await this.pg.rows<CheckpointRow>(
+      'audit-anchor-due',
+      `select ${checkpointColumns} ${behind} limit ${perOrg}) p where o.id <> all($2::uuid[]) limit ${perPage}`,
+      [sink, without],
+    );
+    return rows.map((row) => storedOf(row).numbered!);
+  }
+
+  /** Says that an anchor took a checkpoint. Several processes may have handed it over. */
+  async took(sink: AnchorKind, { orgId, number }: AnchoredCheckpoint): Promise<void> {
+    await this.pg.rows(
+      'audit-anchor-took',
+      `insert into audit_anchors as a (org_id, sink, number) values ($1, $2, $3)
+       on conflict (org_id, sink) do update set number = greatest(a.number, excluded.number), at = now()`,
+      [orgId, sink, number],
+    );
+  }
+
+  /** Whether every anchor has the checkpoints of an org up to a number. */
+  async haveAll(client: PoolClient, org: OrgId, number: number, sinks: readonly AnchorKind[]): Promise<boolean> {
+    const { rows } = await client.query<{ have: boolean }>(
+      `select coalesce(bool_and(coalesce(a.number, 0) >= $2::bigint), true) as have
+       from unnest($3::text[]) wanted(sink) left join audit_anchors a on a.org_id = $1 and a.sink = wanted.sink`,
+      [org, number, sinks],
+    );
+    return rows[0]!.have;
+  }
+
+  /** How many checkpoints an anchor does not have, and for how long the oldest of them waits. */
+  async waiting(sink: AnchorKind): Promise<Waiting> {
+    const [row] = await this.pg.rows<Waiting>(
+      'audit-anchor-waits',
+      `select count(*)::int as count, coalesce(extract(epoch from now() - min(at)), 0)::float8 as "lagSeconds"
+       from (select p.at ${behind} limit ${perOrg}) p limit ${mostCounted}) due`,
+      [sink],
+    );
+    return row!;
+  }
+}

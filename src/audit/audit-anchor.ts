@@ -1,0 +1,97 @@
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { systemClock } from '../kernel/clock.js';
+import { RialtoError } from '../kernel/errors.js';
+import type { OrgId } from '../kernel/ids.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
+import { HealthService, type HealthCheck } from '../platform/telemetry/health.service.js';
+import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { Metrics, type Waiting } from '../platform/telemetry/metrics.js';
+import { anchorSinks, type AnchorSink } from './anchor-sinks.js';
+import { AuditAnchorStore } from './audit-anchor.store.js';
+import { lineOf } from './checkpoint.js';
+
+/** How long a checkpoint may wait for an anchor before the readiness probe tells. */
+const patienceSeconds = 600;
+const askedEveryMs = 5_000;
+
+/**
+ * Hands every numbered checkpoint to the anchors outside the database, in order and at least once. What an anchor has not taken stays due, over
+ * restarts too.
+ */
+@Injectable()
+@Sweeps('audit.anchor')
+export class AuditAnchor implements Sweeper, OnModuleInit {
+  readonly everyMs = 5_000;
+  private readonly sinks: readonly AnchorSink[];
+  private asked?: { readonly at: number; readonly answer: Promise<Waiting> };
+
+  constructor(
+    private readonly store: AuditAnchorStore,
+    private readonly metrics: Metrics,
+    private readonly health: HealthService,
+    safeFetch: SafeFetch,
+    @Inject(SETTINGS) settings: Settings,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {
+    this.sinks = anchorSinks(settings, safeFetch);
+  }
+
+  onModuleInit(): void {
+    if (this.sinks.length === 0) return;
+    this.metrics.waits('anchor', () => this.waiting());
+    this.health.add({ name: 'anchor', run: () => this.check() });
+  }
+
+  async sweep(): Promise<void> {
+    for (const sink of this.sinks)
+      await this.deliver(sink).catch((err: unknown) =>
+        this.log.warn({ err, anchor: sink.kind }, 'an anchor of the audit cannot be reached; checkpoints wait for it'),
+      );
+  }
+
+  /** Hands over what is due. An org whose checkpoint is refused does not hold up the others; an anchor that is away ends the sweep. */
+  private async deliver(sink: AnchorSink): Promise<void> {
+    const refused = new Set<OrgId>();
+    for (;;) {
+      const due = await this.store.due(sink.kind, [...refused]);
+      if (due.length === 0) return;
+      for (const checkpoint of due) {
+        const org = checkpoint.orgId as OrgId;
+        if (refused.has(org)) continue;
+        try {
+          await sink.keep(lineOf(checkpoint));
+        } catch (err) {
+          if (!(err instanceof RialtoError && err.code === 'unprocessable')) throw err;
+          refused.add(org);
+          this.log.warn(
+            { err, anchor: sink.kind, orgId: org, number: checkpoint.number },
+            'an anchor refused a checkpoint',
+          );
+          continue;
+        }
+        await this.store.took(sink.kind, checkpoint);
+      }
+    }
+  }
+
+  /** Of the anchor that is furthest behind. */
+  private async waiting(): Promise<Waiting> {
+    const all = await Promise.all(this.sinks.map(({ kind }) => this.store.waiting(kind)));
+    return all.reduce((worst, one) => (one.lagSeconds > worst.lagSeconds ? one : worst));
+  }
+
+  /** Never `down`: work goes on without an anchor. A database that does not answer has a check of its own. */
+  private async check(): ReturnType<HealthCheck['run']> {
+    const at = systemClock.elapsed();
+    if (!this.asked || at - this.asked.at > askedEveryMs) this.asked = { at, answer: this.waiting() };
+    const lagSeconds = await this.asked.answer.then(
+      (waiting) => waiting.lagSeconds,
+      () => 0,
+    );
+    if (lagSeconds <= patienceSeconds) return { status: 'ok' };
+    const minutes = Math.floor(lagSeconds / 60);
+    return { status: 'degraded', detail: `checkpoints of the audit wait for their anchor for ${minutes} minutes` };
+  }
+}

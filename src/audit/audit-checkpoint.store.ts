@@ -1,0 +1,230 @@
+import { Injectable } from '@nestjs/common';
+import type { PoolClient } from 'pg';
+import type { OrgId } from '../kernel/ids.js';
+import { Pg } from '../platform/database/pg.js';
+import { genesisHash, type ChainState } from './chain.js';
+import { checkpointHash, type AnchoredCheckpoint, type PlainStatement, type Signed } from './checkpoint.js';
+
+/** A row of the table. */
+export interface CheckpointRow {
+  org_id: OrgId;
+  number: string;
+  prev_hash: string;
+  sequence: string;
+  hash: string;
+  at: Date;
+  kid: string;
+  signature: string;
+  chain_signature: string;
+  cut: boolean;
+  removed_to: string | null;
+  chain_hash?: string | null;
+}
+
+/** A checkpoint as stored, with the hash that the chain has at its sequence. */
+export interface StoredCheckpoint {
+  /** The statement of the version before, which every row has, and its signature. */
+  readonly plain: PlainStatement;
+  readonly plainSignature: string;
+  readonly kid: string;
+  /** Absent in rows from before checkpoints were numbered. */
+  readonly numbered?: AnchoredCheckpoint;
+  readonly chainHash?: string;
+}
+
+/** Where the next page of checkpoints begins. */
+export interface CheckpointCursor {
+  readonly number: number;
+  readonly sequence: number;
+  readonly cut: boolean;
+}
+
+/** What retention dropped. */
+export interface Cut extends ChainState {
+  readonly removedTo: number;
+}
+
+/** The events of an org up to one that may be dropped. */
+export interface Prefix extends ChainState {
+  readonly org: OrgId;
+}
+
+/** What `storedOf` reads of a row `p`. */
+export const checkpointColumns =
+  'p.org_id, p.number, p.prev_hash, p.sequence, p.hash, p.at, p.kid, p.signature, p.chain_signature, p.cut, p.removed_to';
+
+/** Checkpoints of the audit, and what retention drops behind one. */
+@Injectable()
+export class AuditCheckpointStore {
+  constructor(private readonly pg: Pg) {}
+
+  /** Orgs whose chain goes on behind their last numbered checkpoint: two steps along keys for each org. */
+  async unsignedOrgs(): Promise<OrgId[]> {
+    const rows = await this.pg.rows<{ org: OrgId }>(
+      'audit-unsigned-orgs',
+      `select o.id as org from orgs o
+       cross join lateral (select c.sequence from audit_chain c where c.org_id = o.id order by c.sequence desc limit 1) head
+       where head.sequence > coalesce((select p.sequence from audit_checkpoints p where p.org_id = o.id and p.number > 0 and not p.cut
+         order by p.number desc limit 1), 0)`,
+    );
+    return rows.map(({ org }) => org);
+  }
+
+  /** Runs work that adds a checkpoint: one transaction, alone among the writers of the org's chain. */
+  async alone(org: OrgId, work: (client: PoolClient) => Promise<void>): Promise<void> {
+    const client = await this.pg.connect();
+    try {
+      await client.query('begin');
+      await client.query(`select pg_advisory_xact_lock(hashtextextended('audit:' || $1::text, 0))`, [org]);
+      await work(client);
+      await client.query('commit');
+    } catch (error) {
+      await client.query('rollback').catch(() => undefined);
+      throw error;
+    } finally {
+      client.release();
+    }
+  }
+
+  /** The end of a chain, when no numbered checkpoint signs it yet. */
+  async unsignedHead(client: PoolClient, org: OrgId): Promise<ChainState | undefined> {
+    const { rows } = await client.query<{ sequence: string; hash: string }>(
+      `select head.sequence, head.hash from (select sequence, hash from audit_chain where org_id = $1 order by sequence desc limit 1) head
+       where head.sequence > coalesce((select sequence from audit_checkpoints where org_id = $1 and number > 0 and not cut
+         order by number desc limit 1), 0)`,
+      [org],
+    );
+    return rows[0] && { sequence: Number(rows[0].sequence), hash: rows[0].hash };
+  }
+
+  /** The numbered checkpoint that the next one follows; the number 0 before the first. */
+  async last(client: PoolClient, org: OrgId): Promise<{ number: number; hash: string }> {
+    const { rows } = await client.query<CheckpointRow>(
+      `select ${checkpointColumns} from audit_checkpoints p where p.org_id = $1 and p.number > 0 order by p.number desc limit 1`,
+      [org],
+    );
+    const last = rows[0] && storedOf(rows[0]).numbered;
+    return last ? { number: last.number, hash: checkpointHash(last) } : { number: 0, hash: genesisHash };
+  }
+
+  /** Per org the last link before the first event that is younger. */
+  async olderThan(days: number): Promise<Prefix[]> {
+    const rows = await this.pg.rows<{ org: OrgId; sequence: string; hash: string }>(
+      'audit-prefixes',
+      `select c.org_id as org, c.sequence, c.hash from audit_chain c join (
+         select c.org_id, min(c.sequence) filter (where e.at >= now() - make_interval(days => $1::int)) as kept, max(c.sequence) as last
+         from audit_chain c join audit_events e on e.id = c.event_id group by c.org_id
+       ) p on p.org_id = c.org_id and c.sequence = coalesce(p.kept, p.last + 1) - 1`,
+      [days],
+    );
+    return rows.map(({ org, sequence, hash }) => ({ org, sequence: Number(sequence), hash }));
+  }
+
+  /** The last number before the first checkpoint that still states something about the events behind a sequence. */
+  async droppableTo(client: PoolClient, org: OrgId, sequence: number, last: number): Promise<number> {
+    const { rows } = await client.query<{ number: string | null }>(
+      'select min(number) - 1 as number from audit_checkpoints where org_id = $1 and number > 0 and not cut and sequence > $2',
+      [org, sequence],
+    );
+    return Number(rows[0]?.number ?? last);
+  }
+
+  /** Whether the chain still has an event. */
+  async isChained(client: PoolClient, org: OrgId, sequence: number): Promise<boolean> {
+    const { rows } = await client.query('select from audit_chain where org_id = $1 and sequence = $2', [org, sequence]);
+    return rows.length > 0;
+  }
+
+  /** Drops the beginning of a chain: its events, and checkpoints up to a number. */
+  async drop(client: PoolClient, org: OrgId, sequence: number, removedTo: number): Promise<void> {
+    await client.query(`set local rialto.audit_cut = 'on'`);
+    await client.query(
+      `delete from audit_checkpoints where org_id = $1 and (number = 0 and sequence <= $2 or number > 0 and number <= $3)`,
+      [org, sequence, removedTo],
+    );
+    await client.query(
+      `with gone as (delete from audit_chain where org_id = $1 and sequence <= $2 returning event_id)
+       delete from audit_events e using gone where e.id = gone.event_id`,
+      [org, sequence],
+    );
+  }
+
+  async add(client: PoolClient, { statement, kid, signature, plainSignature }: Signed): Promise<void> {
+    const { orgId, number, prevHash, sequence, hash, at, cut = false, removedTo = null } = statement;
+    await client.query(
+      `insert into audit_checkpoints (org_id, number, prev_hash, sequence, hash, at, cut, removed_to, kid, signature, chain_signature)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+      [orgId, number, prevHash, sequence, hash, at, cut, removedTo, kid, plainSignature, signature],
+    );
+  }
+
+  /** The newest cut: verification starts behind it. */
+  async newestCut(org: OrgId): Promise<Cut | undefined> {
+    const [row] = await this.pg.rows<Pick<CheckpointRow, 'sequence' | 'hash' | 'removed_to'>>(
+      'audit-newest-cut',
+      'select sequence, hash, removed_to from audit_checkpoints where org_id = $1 and cut order by sequence desc limit 1',
+      [org],
+    );
+    return row && { sequence: Number(row.sequence), hash: row.hash, removedTo: Number(row.removed_to ?? 0) };
+  }
+
+  /** Checkpoints in their order, those without a number first. */
+  async page(org: OrgId, after: CheckpointCursor, limit: number): Promise<StoredCheckpoint[]> {
+    const rows = await this.pg.rows<CheckpointRow>(
+      'audit-checkpoint-page',
+      `select ${checkpointColumns}, c.hash as chain_hash from audit_checkpoints p
+       left join audit_chain c on c.org_id = p.org_id and c.sequence = p.sequence
+       where p.org_id = $1 and (p.number, p.sequence, p.cut) > ($2::bigint, $3::bigint, $4::boolean)
+       order by p.number, p.sequence, p.cut limit $5`,
+      [org, after.number, after.sequence, after.cut, limit],
+    );
+    return rows.map(storedOf);
+  }
+
+  /** Numbered checkpoints of any orgs, by org and number. */
+  async named(places: readonly Pick<AnchoredCheckpoint, 'orgId' | 'number'>[]): Promise<AnchoredCheckpoint[]> {
+    const rows = await this.pg.rows<CheckpointRow>(
+      'audit-checkpoints-named',
+      `select ${checkpointColumns} from unnest($1::uuid[], $2::bigint[]) as wanted(org_id, number)
+       join audit_checkpoints p on p.org_id = wanted.org_id and p.number = wanted.number and p.number > 0`,
+      [places.map(({ orgId }) => orgId), places.map(({ number }) => number)],
+    );
+    return rows.map((row) => storedOf(row).numbered!);
+  }
+
+  /** Hashes of chains at some sequences. */
+  async chainHashes(
+    places: readonly Pick<AnchoredCheckpoint, 'orgId' | 'sequence'>[],
+  ): Promise<{ orgId: string; sequence: number; hash: string }[]> {
+    const rows = await this.pg.rows<{ org_id: string; sequence: string; hash: string }>(
+      'audit-chain-hashes',
+      `select distinct c.org_id, c.sequence, c.hash from unnest($1::uuid[], $2::bigint[]) as wanted(org_id, sequence)
+       join audit_chain c on c.org_id = wanted.org_id and c.sequence = wanted.sequence`,
+      [places.map(({ orgId }) => orgId), places.map(({ sequence }) => sequence)],
+    );
+    return rows.map((row) => ({ orgId: row.org_id, sequence: Number(row.sequence), hash: row.hash }));
+  }
+}
+
+/** A row whose number has no signature keeps an empty one, which no key verifies. */
+export function storedOf(row: CheckpointRow): StoredCheckpoint {
+  const { org_id: orgId, hash, kid } = row;
+  const [number, sequence, at] = [Number(row.number), Number(row.sequence), row.at.toISOString()];
+  const plain = { orgId, sequence, hash, at, ...(row.cut && { cut: true as const }) };
+  const dropped = row.cut ? { removedTo: Number(row.removed_to ?? 0) } : {};
+  const numbered = {
+    ...plain,
+    ...dropped,
+    number,
+    prevHash: row.prev_hash ?? '',
+    kid,
+    signature: row.chain_signature ?? '',
+  };
+  return {
+    plain,
+    plainSignature: row.signature,
+    kid,
+    ...(number > 0 && { numbered }),
+    ...(row.chain_hash && { chainHash: row.chain_hash }),
+  };
+}
