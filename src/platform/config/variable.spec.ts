@@ -39,6 +39,7 @@ describe('a variable that holds a secret', () => {
       DATABASE_URL: 'postgres://u:p@h/d',
       RIALTO_DATABASE_DIRECT_URL: 'postgres://u:p@h/e',
       REDIS_URL: 'redis://h',
+      RIALTO_AUDIT_ANCHOR_URL: 'https://h/anchor?key=k',
     };
     expect(Object.keys(values).sort()).toEqual([...secretSettings].sort());
     const env = Object.fromEntries(secretSettings.map((name) => [`${name}_FILE`, file(name, `${values[name]}\n`)]));
