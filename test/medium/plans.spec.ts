@@ -8,7 +8,7 @@ import type { Pg } from '../../src/platform/database/pg.js';
 import { Metrics } from '../../src/platform/telemetry/metrics.js';
 import { ContinuationStore, moving } from '../../src/continuations/continuation.store.js';
 import { ThreadAnswerStore, type ClaimedAnswer } from '../../src/continuations/thread-answer.store.js';
-import type { Vault } from '../../src/platform/secrets/vault.js';
+import { Vault } from '../../src/platform/secrets/vault.js';
 import { EventSinks } from '../../src/tasks/event-sinks.service.js';
 import { applyUpdate, openTask, type Step } from '../../src/tasks/task.lifecycle.js';
 import { TaskLeases } from '../../src/tasks/task-lease.store.js';
@@ -173,7 +173,7 @@ describe('plans of hot statements', () => {
     const spy = {
       rows: (_name: string, text: string, values: unknown[]) => (asked.push({ text, values }), Promise.resolve([])),
     } as unknown as Pg;
-    const store = new ThreadAnswerStore(spy, {} as Vault, { id: 1 } as Presence);
+    const store = new ThreadAnswerStore(spy, new Vault(Buffer.alloc(32)), { id: 1 } as Presence);
     const answer = { id: rows[0]!.id, lease_epoch: 0 } as ClaimedAnswer;
     await store.claim(answer.id);
     await store.told(answer, 1, 1);
