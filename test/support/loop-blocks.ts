@@ -4,7 +4,7 @@ const { threadCpuUsage: usageOfThread } = process as { threadCpuUsage?: () => No
 /** Finds the longest piece of work on the event loop of this process, in milliseconds of its own processor time. Node 24 and later. */
 export class LoopBlocks {
   private readonly timer: NodeJS.Timeout;
-  private worked = this.now();
+  private worked = LoopBlocks.worked();
   private most = 0;
 
   constructor() {
@@ -15,6 +15,12 @@ export class LoopBlocks {
     return usageOfThread !== undefined;
   }
 
+  /** Milliseconds of processor time of this thread alone: garbage collection beside it and a busy machine count for nothing. */
+  static worked(): number {
+    const { user, system } = usageOfThread!();
+    return (user + system) / 1_000;
+  }
+
   /** The longest until now; stops looking. */
   end(): number {
     clearInterval(this.timer);
@@ -23,14 +29,8 @@ export class LoopBlocks {
   }
 
   private look(): void {
-    const now = this.now();
+    const now = LoopBlocks.worked();
     this.most = Math.max(this.most, now - this.worked);
     this.worked = now;
-  }
-
-  /** Of this thread alone, so that garbage collection beside it and a busy machine count for nothing. */
-  private now(): number {
-    const { user, system } = usageOfThread!();
-    return (user + system) / 1_000;
   }
 }
