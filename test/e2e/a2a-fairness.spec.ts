@@ -139,14 +139,14 @@ describe('an org that sends more than can be done', () => {
 describe('an org with five open tasks', () => {
   let gateway: TestGateway;
   let stub: StubAgent;
-  const slow = { agent: 'slow' };
+  const asleep = { agent: 'asleep' };
 
   beforeAll(async () => {
     gateway = await startTestGateway({ RIALTO_MAX_OPEN_TASKS_PER_ORG: '5' });
     stub = await startStubAgent({ card: 'v03', name: 'remote', capabilities: { streaming: false } });
     await gateway.call('POST', '/api/a2a/agents', { url: stub.url, slug: 'remote', timeoutMs: 3_000 });
     await publish(gateway);
-    await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 3_000 } });
+    await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });
     await publish(gateway, { name: 'asking', executor: { kind: 'echo', ask: 'Really?' } });
   });
   afterAll(async () => {
@@ -161,6 +161,10 @@ describe('an org with five open tasks', () => {
     const [row] = await gateway.sql('select count(*)::int as count from a2a_tasks where next_at is not null');
     return row.count;
   };
+  const cancel = async () => {
+    for (const { id } of await gateway.sql('select id from a2a_tasks where next_at is not null'))
+      await rpc(gateway, 'CancelTask', { id }, asleep);
+  };
   /** Nothing is open, and the gateway has counted so. */
   const none = async () => {
     await eventually(open, (count) => count === 0);
@@ -174,7 +178,19 @@ describe('an org with five open tasks', () => {
   const missed = 3;
 
   it('abuse 36 has no more by sends that wait for their answer', async () => {
-    const answers = await Promise.all(Array.from({ length: 40 }, () => send(slow)));
+    let refused = 0;
+    const sends = Array.from({ length: 40 }, () =>
+      send(asleep).then((answer) => {
+        if (answer.status === 429) refused += 1;
+        return answer;
+      }),
+    );
+    await eventually(
+      async () => refused + (await open()),
+      (decided) => decided === sends.length,
+    );
+    await cancel();
+    const answers = await Promise.all(sends);
     expect(refusals(answers)).toBeGreaterThanOrEqual(35 - missed);
     expect(refusals(answers)).toBeLessThanOrEqual(35);
   });
@@ -187,11 +203,12 @@ describe('an org with five open tasks', () => {
   it('abuse 36 has no more by answers to questions and calls of registered agents, and nobody is called', async () => {
     await none();
     const asked = (await send({ agent: 'asking' })).body.result.task;
-    await Promise.all(Array.from({ length: 5 }, () => send(slow, {}, { returnImmediately: true })));
+    await Promise.all(Array.from({ length: 5 }, () => send(asleep, {}, { returnImmediately: true })));
     for (const configuration of [{}, { returnImmediately: true }])
       expect((await send({ agent: 'asking' }, { taskId: asked.id }, configuration)).status).toBe(429);
     expect((await invoke()).status).toBe(429);
     expect(stub.requests).toEqual([]);
+    await cancel();
     await none();
     expect((await send({ agent: 'asking' }, { taskId: asked.id })).body.result.task.status.state).toBe(
       'TASK_STATE_COMPLETED',

@@ -26,7 +26,7 @@ describe('the gRPC services', () => {
     gateway = await startTestGateway({ GRPC_PORT: '0', RIALTO_MAX_BODY_BYTES: '20000' });
     grpc = new GrpcCaller(gateway);
     await publish(gateway);
-    await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 2_500 } });
+    await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 20_000 } });
     await publish(gateway, { name: 'asks', executor: { kind: 'echo', ask: 'Which colour?' } });
     await publish(gateway, { name: 'hidden', a2a_enabled: false });
     await publish(gateway, { name: 'older', protocolVersions: ['0.3'] });
@@ -151,7 +151,7 @@ describe('the gRPC services', () => {
     expect(await first.next()).toMatchObject({ task: { id } });
     const behind = grpc.open('subscribeToTask', request, { metadata: { 'last-event-id': '1' } });
     expect(await behind.next()).toMatchObject({ statusUpdate: { taskId: id } });
-    const late = grpc.open('subscribeToTask', request, { options: { deadline: Date.now() + 2_000 } });
+    const late = grpc.open('subscribeToTask', request, { options: { deadline: Date.now() + 6_000 } });
     expect(await late.next()).toBeDefined();
     expect(await streams()).toBe(3);
     first.call.cancel();

@@ -20,6 +20,7 @@ describe('several processes', () => {
       home.call('POST', '/api/a2a/published', { name, description: name, executor, a2a_enabled: true });
     await publish('echo', { kind: 'echo' });
     await publish('slow', { kind: 'echo', delayMs: 4_000, chunks: 8 });
+    await publish('long', { kind: 'echo', delayMs: 8_000, chunks: 8 });
     await publish('asleep', { kind: 'echo', delayMs: 600_000 });
   });
 
@@ -49,10 +50,10 @@ describe('several processes', () => {
 
   it('a subscriber on B gets every event of a task that runs on A, in order, to the end', async () => {
     const [a, b] = await Promise.all([start('api'), start('api')]);
-    const running = await stream(a.url, 'slow', 'SendStreamingMessage', { message: userMessage(text) });
+    const running = await stream(a.url, 'long', 'SendStreamingMessage', { message: userMessage(text) });
     const { id } = (await running.next())!.data.result.task;
     const subscribers = await Promise.all(
-      Array.from({ length: 5 }, () => stream(b.url, 'slow', 'SubscribeToTask', { id })),
+      Array.from({ length: 5 }, () => stream(b.url, 'long', 'SubscribeToTask', { id })),
     );
     const [sent, ...seen] = await Promise.all([running.rest(), ...subscribers.map((one) => one.rest())]);
     const events = await log(id);

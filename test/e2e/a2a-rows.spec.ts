@@ -17,7 +17,7 @@ describe('what the references promise of tasks', () => {
     await publish(gateway, { handle: 'kofi' });
     await publish(gateway, { name: 'asks', executor: { kind: 'echo', ask: 'Which colour?' } });
     await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 1_500, chunks: 2 } });
-    await publish(gateway, { name: 'slower', executor: { kind: 'echo', delayMs: 4_000 } });
+    await publish(gateway, { name: 'slower', executor: { kind: 'echo', delayMs: 6_000, chunks: 2 } });
     await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });
     await publish(gateway, { name: 'still', streaming: false, pushNotifications: false });
     await publish(gateway, { name: 'writer', defaultInputModes: ['text/plain'] });
@@ -138,13 +138,13 @@ describe('what the references promise of tasks', () => {
   });
 
   it('RI-21: a second subscriber gets the rest; an ended task is sent and the stream closes', async () => {
-    const first = await rpcStream(gateway, 'tasks/sendSubscribe', say('a b c'), { agent: 'slow' });
+    const first = await rpcStream(gateway, 'tasks/sendSubscribe', say('a b c'), { agent: 'slower' });
     const { id } = (await first.next())!.data.result;
-    const second = await (await rpcStream(gateway, 'tasks/subscribe', { id }, { agent: 'slow' })).rest();
+    const second = await (await rpcStream(gateway, 'tasks/subscribe', { id }, { agent: 'slower' })).rest();
     expect(second[0]!.data.result.kind).toBe('task');
     expect(second.at(-1)!.data.result.status.state).toBe('completed');
     first.close();
-    const ended = await (await rpcStream(gateway, 'tasks/subscribe', { id }, { agent: 'slow' })).rest();
+    const ended = await (await rpcStream(gateway, 'tasks/subscribe', { id }, { agent: 'slower' })).rest();
     expect(ended.map(({ data }) => [data.result.kind, data.result.status.state])).toEqual([['task', 'completed']]);
   });
 
@@ -290,7 +290,7 @@ describe('tasks over the life of processes', () => {
     const gateway = await startTestGateway({
       RIALTO_ROLE: 'all',
       A2A_PROCESSING_LIFETIME_MAX_MS: '1000',
-      A2A_QUEUED_LIFETIME_MAX_MS: '2000',
+      A2A_QUEUED_LIFETIME_MAX_MS: '60000',
     });
     try {
       await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });

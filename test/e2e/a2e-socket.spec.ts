@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { z } from 'zod';
 import { connectAgent, message, poster, unregisterAll, type SocketAgent } from '../support/a2e.js';
@@ -160,10 +161,21 @@ describe('A2E on a WebSocket', () => {
           async () => (await say('mcp/server/list/req')).servers[0].status,
           (status) => status === 'ready',
         );
-        await one.say('notifications/weather', { sky: 'clear' });
-        expect(await pushed(listener, 'notifications/weather')).toMatchObject([
-          { type: 'mcp/server/push', version: '1.0', server_id: 'own', params: { sky: 'clear' } },
-        ]);
+        // What it says before its line to us is open is lost.
+        const [weather] = await eventually(
+          async () => {
+            await one.say('notifications/weather', { sky: 'clear' });
+            await wait(100);
+            return listener.pushes.filter(({ method }) => method === 'notifications/weather');
+          },
+          ({ length }) => length > 0,
+        );
+        expect(weather).toMatchObject({
+          type: 'mcp/server/push',
+          version: '1.0',
+          server_id: 'own',
+          params: { sky: 'clear' },
+        });
         one.add('more', () => ({ content: [] }));
         await one.tellChanged();
         expect(await pushed(listener, 'notifications/tools/list_changed')).toMatchObject([{ server_id: 'own' }]);

@@ -140,7 +140,7 @@ describe('Bull Board', () => {
     [
       hooks,
       () => send('echo', { url: sink.url }),
-      async (id: string) => (await deliveries(id)).at(-1).status,
+      async (id: string) => (await deliveries(id)).at(-1)?.status,
       'pending',
       'delivered',
     ],
@@ -150,6 +150,10 @@ describe('Bull Board', () => {
       expect((await board.turn(queue, 'pause')).status).toBe(200);
       expect(await board.isPaused(queue)).toBe(true);
       const id = await begin();
+      await eventually(
+        () => look(id),
+        (state) => state === states[0],
+      );
       await wait(twoSweepsMs); // sweeps that find it twice, and leave it
       expect(await look(id)).toBe(states[0]);
       expect((await board.turn(queue, 'resume')).status).toBe(200);

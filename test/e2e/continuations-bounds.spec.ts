@@ -78,15 +78,15 @@ describe('the bounds of remote work', () => {
   });
 
   it('AN-68 a restart of everything loses no answer, be it late', async () => {
-    const first = await startTestGateway({ ...quick, A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '2500' });
+    const first = await startTestGateway({ ...quick, A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '6000' });
     try {
       const one = await startRemote(first, never);
       const { taskId } = await one.handed();
       await first.gateway.close();
       one.agent.set(data({ settled: 'while we were away' }), 'get');
-      await new Promise((resolve) => setTimeout(resolve, 2_600)); // longer than its time
+      await new Promise((resolve) => setTimeout(resolve, 6_100)); // longer than its time
       // There is one late look, which a process that has just started may need longer for.
-      const patient = { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '2500', A2A_CONTINUATION_POLL_TIMEOUT_MS: '8000' };
+      const patient = { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '6000', A2A_CONTINUATION_POLL_TIMEOUT_MS: '8000' };
       const second = await startTestGateway({ ...quick, ...patient }, first);
       try {
         const { result } = await askAgain(second, taskId, first.token);

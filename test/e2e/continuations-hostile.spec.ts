@@ -105,7 +105,7 @@ describe('remotes that answer what no database holds', () => {
   });
 
   it.each(['a\u0000b', '\ud800'])('a task that goes on is kept with arguments that no row holds: %j', async (word) => {
-    const { agent, slug } = await startRemote(gateway, never, { timeoutMs: 300 });
+    const { agent, slug } = await startRemote(gateway, never);
     const { result } = await gateway.rpc('tools/call', { name: `${slug}.work`, arguments: { word } });
     const { taskId, state } = result.structuredContent;
     expect(state).toBe('working');
@@ -128,11 +128,12 @@ describe('remotes that answer what no database holds', () => {
   });
 
   it('what cannot be stored for another reason fails the task, at once', async () => {
-    const { one, id } = await working(asyncTask(40, data({ n: 1 })));
+    const { one, id } = await working(never);
     await gateway.sql(`create function refuse() returns trigger language plpgsql as
       $$ begin raise exception 'no' using errcode = '22P02'; end $$`);
     await gateway.sql(`create trigger refuse before insert on a2a_task_events for each row
       when (new.task_id = '${id}' and new.body::text like '%artifactUpdate%') execute function refuse()`);
+    one.agent.set(data({ n: 1 }), 'get');
     const { said, ...end } = await ended(id).finally(() => gateway.sql('drop function refuse cascade'));
     expect(end).toEqual({ state: 'failed', crashes: 0 });
     expect(said.metadata.errorCode).toBe('internal');

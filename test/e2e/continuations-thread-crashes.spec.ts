@@ -2,7 +2,7 @@ import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import type { GatewayProcess } from '../support/process.js';
 import { closeRemotes, quick, startRemote, type Remote } from '../support/remote-work.js';
-import { asyncTask, text } from '../support/stub-behaviours.js';
+import { asyncTask, never, text } from '../support/stub-behaviours.js';
 import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
 
 describe('a conversation thread, when processes are killed', () => {
@@ -62,7 +62,7 @@ describe('a conversation thread, when processes are killed', () => {
   });
 
   it('a caller lost with its process has its thread told by another', async () => {
-    const remote = await startRemote(home, asyncTask(20, text('late')), {
+    const remote = await startRemote(home, never, {
       timeoutMs: 30_000,
       capabilities: { streaming: false },
     });
@@ -80,6 +80,7 @@ describe('a conversation thread, when processes are killed', () => {
       (row) => row?.status === 'held',
     );
     await kill(first);
+    remote.agent.set(text('late'), 'get');
     expect(await lost).toBe('lost');
     const row = await delivered(remote);
     expect(answers().map(({ body: sent }) => [sent.id, sent.text])).toEqual([[row.id, 'late']]);

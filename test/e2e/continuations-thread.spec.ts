@@ -34,11 +34,10 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     (await of.call('POST', '/api/a2a/invoke', { agentCardId: slug, skillId: 'work', thread, ...more })).body;
   const rowOf = async (taskId: string, of = gateway): Promise<any> =>
     (await of.sql('select * from thread_answers where task_id = $1', [taskId]))[0];
-  const over = (taskId: string, of = gateway, timeoutMs?: number) =>
+  const over = (taskId: string) =>
     eventually(
-      () => rowOf(taskId, of),
+      () => rowOf(taskId),
       ({ ended_at: endedAt }) => endedAt !== null,
-      timeoutMs,
     );
   const answers = () => sink.received.filter(({ body }) => body.type === 'answer');
   const progress = () => sink.received.filter(({ body }) => body.type === 'progress');
@@ -47,13 +46,19 @@ describe('a conversation thread gets the answer of work that goes on', () => {
       () => posts(),
       ({ length }) => length >= count,
     );
+  /** So many more looks at its task. */
+  const looked = async ({ agent }: Remote, more: number) => {
+    const looks = () => agent.requests.filter(({ operation }) => operation === 'get').length;
+    const before = looks();
+    await eventually(looks, (count) => count >= before + more);
+  };
   const scrubbed = { token: null, payload: null, owns_progress: false, lease_until: null };
 
   it.each(['invoke', 'dispatch'] as const)(
     'AN-75 what %s began is told once, with a mark, and then nothing of it is kept',
     async (step) => {
       const skills = [{ id: 'work', tags: [`threaded-${step}`] }];
-      const remote = await startRemote(gateway, asyncTask(30, text(`by ${step}`)), { skills });
+      const remote = await startRemote(gateway, never, { ...streamless, skills });
       sink.script([{ status: 201, body: '{"id":"message-7"}' }], true);
       const templated = { ...thread, id: '{{to}}' };
       const wanted =
@@ -69,6 +74,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
         ({ status }) => status === 'waiting',
       );
       expect(JSON.stringify(waiting)).not.toContain('key=k');
+      remote.agent.set(text(`by ${step}`), 'get');
       expect(JSON.stringify(waiting)).not.toContain(token);
       expect(waiting).toMatchObject({ thread_id: thread.id, token: expect.stringMatching(/^v1\./) });
       const row = await over(taskId);
@@ -149,6 +155,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     const told = (taskId: string) => () => progress().filter(({ body }) => body.taskId === taskId);
     await arrived(told(otherId)); // another thread has an owner of its own
     second.agent.set(state('working', 'news of the second'), 'get');
+    await looked(second, 2); // the first of them may have begun before
     first.agent.set(state('working', 'news of the first'), 'get');
     await arrived(told(firstId), 2);
     expect(told(firstId)().map(({ body }) => body.text)).toEqual([
@@ -224,7 +231,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
       sink.received.length = 0;
       sink.script([]);
     };
-    const row = await over(await ended([503, 'break off', 'say back']), gateway, 20_000);
+    const row = await over(await ended([503, 'break off', 'say back']));
     expect(row).toMatchObject({ status: 'delivered', attempts: 3, receipt: { status: 200 }, ...scrubbed });
     expect(answers().map(({ headers, body }) => [headers['idempotency-key'], body])).toEqual(
       Array(3).fill([row.id, answers()[0]!.body]),

@@ -56,7 +56,7 @@ describe('a step that outlives its call is told to a webhook', () => {
     ['REST alone, a webhook', { card: 'v1', speaks: ['v1-rest'] }, 'webhook_url'],
     ['1.0, a thread', { card: 'v1' }, 'thread'],
   ])('by an agent that blocks for longer than the call unless it is asked not to: %s', async (_name, options, told) => {
-    const remote = await startRemote(gateway, blocking(60_000, text('dug')), { timeoutMs: 500, ...options });
+    const remote = await startRemote(gateway, blocking(60_000, text('dug')), options);
     const url = `${sink.url}/dug`;
     const { body } = await post('invoke', invocation(remote, { [told]: told === 'thread' ? { url, id: 't' } : url }));
     expect(body.output).toMatchObject({ state: 'working' });
@@ -69,7 +69,10 @@ describe('a step that outlives its call is told to a webhook', () => {
   it('RE-72 a call that goes on as a task is listed with it while it does', async () => {
     const remote = await startRemote(gateway, never);
     const { body } = await post('invoke', invocation(remote));
-    const { items } = (await gateway.call('GET', `/api/a2a/dispatches?agentId=${remote.slug}`)).body;
+    const { items } = await eventually(
+      async () => (await gateway.call('GET', `/api/a2a/dispatches?agentId=${remote.slug}`)).body,
+      (list) => list.items[0].taskId === body.taskId,
+    );
     expect(items).toMatchObject([{ status: 'running', taskId: body.taskId }]);
   });
 

@@ -333,10 +333,11 @@ describe('remote work that outlives its call', () => {
   });
 
   it('the call counts as active until its work is over, and then once', async () => {
-    const one = await remote(asyncTask(30, data({ n: 1 })));
+    const one = await remote(never, { capabilities: { streaming: false } });
     const { taskId } = await one.handed();
     const instances = () => gateway.sql('select status from a2a_task_instances where agent_name = $1', [one.slug]);
     expect(await instances()).toEqual([{ status: 'active' }]);
+    one.agent.set(data({ n: 1 }), 'get');
     await ask(taskId);
     expect(await instances()).toEqual([{ status: 'completed' }]);
     const outcomes = await gateway.sql(

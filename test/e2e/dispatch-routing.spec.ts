@@ -15,6 +15,10 @@ describe('routing: who is chosen', () => {
     stubs.push(started);
     const { body } = await gateway.call('POST', '/api/a2a/agents', { url: started.url, slug });
     [ids[slug], orgId] = [body.id, body.orgId];
+    await eventually(
+      () => candidate(slug, skill, {}, replica),
+      (one) => one !== undefined,
+    );
     return started;
   }
 

@@ -201,7 +201,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
     const id = await send('x');
     const { leaseEpoch } = (await lease()).body;
     for (const type of ['heartbeat', 'progress']) {
-      await gateway.sql(`update a2a_tasks set lease_until = now() + interval '2 seconds' where id = $1`, [id]);
+      await gateway.sql(`update a2a_tasks set lease_until = now() + interval '10 seconds' where id = $1`, [id]);
       await report(id, { id: type, type, leaseEpoch });
       expect(Number((await row(id)).held)).toBeGreaterThan(25);
     }

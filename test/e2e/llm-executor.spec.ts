@@ -321,7 +321,10 @@ describe('a model that is declared', () => {
     };
     expect(await bearer(gateway)).toBe('Bearer first-key');
     const next = await startTestGateway({ RIALTO_CONFIG_FILE: file, MODEL_KEY: 'second-key' }, gateway);
-    expect(await bearer(gateway)).toBe('Bearer second-key');
+    await eventually(
+      () => bearer(gateway),
+      (key) => key === 'Bearer second-key',
+    );
     await next.close();
     await gateway.close();
     await model.close();

@@ -81,7 +81,7 @@ describe('MCP tools/call: failures of the agent', () => {
     const { error, result } = await call();
     expect([error?.code, result]).toEqual([code, undefined]);
     expect(error.data).toMatchObject({ name: names[code], ...facts });
-    await agent.idle(5_000);
+    await agent.idle();
   });
 
   it.each<[string, Behaviour]>([

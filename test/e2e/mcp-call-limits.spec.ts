@@ -85,7 +85,7 @@ describe('MCP tools/call: time and tasks', () => {
     });
 
     it('RE-27 D7 at the deadline a known task is one of ours that goes on', async () => {
-      const { agent, call } = await stub({ ...options, behaviour: never }, { timeoutMs: 1_500 });
+      const { agent, call } = await stub({ ...options, behaviour: never }, { timeoutMs: 3_000 });
       const { result } = await call();
       expect(result).toMatchObject({ structuredContent: { taskId: expect.any(String), state: 'working' } });
       expect(result.isError).toBeUndefined();
@@ -144,7 +144,7 @@ describe('MCP tools/call: time and tasks', () => {
   });
 
   it('RE-25 many slow calls at once each end at their own limit', async () => {
-    const { agent, call } = await stub({ behaviour: hang }, { timeoutMs: 300 });
+    const { agent, call } = await stub({ behaviour: hang }, { timeoutMs: 2_000 });
     const replies = await Promise.all(Array.from({ length: 30 }, () => call()));
     expect(replies.map(codeOf)).toEqual(Array(30).fill(-32201));
     expect(agent.requests).toHaveLength(30);

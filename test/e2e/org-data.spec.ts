@@ -195,12 +195,19 @@ describe('everything an org has', () => {
     // The minute in which what was under way may still come lasts as long as the test wants.
     await gateway.sql(`update orgs set deleted_at = now() + interval '1 hour' where id = $1`, [id]);
     expect((await gateway.call('GET', '/api/orgs/hooli', undefined, token)).status).toBe(401);
-    const left = async (): Promise<number> => (await rowsOf(id)).a2a_tasks!;
+    const left = async (): Promise<number> =>
+      (await gateway.sql('select count(*)::int as count from a2a_tasks where org_id = $1', [id]))[0].count;
 
+    // Slow enough for the kill to come in the middle.
+    await gateway.sql(
+      `create function linger() returns trigger language plpgsql as $$ begin perform pg_sleep(0.3); return null; end $$`,
+    );
+    await gateway.sql(`create trigger linger before delete on a2a_tasks execute function linger()`);
     const killed = gateway.beside({ RIALTO_ROLE: 'worker' });
     await eventually(left, (count) => count < 29_000);
     killed.child.kill('SIGKILL');
     await killed.ended;
+    await gateway.sql('drop function linger cascade');
     const halfway = await left();
     expect(halfway).toBeGreaterThan(0);
     const hanging = `select from a2a_task_events e where not exists (select from a2a_tasks t where t.id = e.task_id)`;

@@ -79,7 +79,7 @@ describe('workers that die', () => {
     );
     worker.child.kill('SIGTERM');
     await worker.said('SIGTERM: draining');
-    await wait(1_000); // nobody outside sees when it has asked for its last job
+    await wait(3_000); // nobody outside sees when it has asked for its last job
     const late = await send('short');
     expect((await worker.ended).code).toBe(0);
     for (const id of short) expect(await row(id)).toMatchObject({ state: 'completed', crashes: 0, epoch: 1 });

@@ -347,7 +347,11 @@ describe('a process on an outside database', () => {
       RIALTO_ENCRYPTION_KEY: encryptionKey,
       A2A_SECRET: testSecret,
     });
-    expect((await fetch(`${await ready}/readyz`)).status).toBe(200);
+    const url = await ready;
+    await eventually(
+      () => fetch(`${url}/readyz`),
+      ({ status }) => status === 200,
+    );
     child.kill('SIGTERM');
     expectStopped(await ended, 'SIGTERM');
   });

@@ -131,7 +131,7 @@ describe('MCP servers that the operator has written down', () => {
     const [one, other, registered] = [await upstream(), await upstream(), await upstream()];
     other.add('second', () => ({ content: [] }));
     await start({ ours: { one: { url: one.url }, two: { url: one.url, name: 'Two' } } });
-    await listed('two__echo');
+    for (const name of ['one__echo', 'two__echo']) await listed(name);
     await gateway!.call('POST', '/api/mcp/servers', { id: 'api', url: registered.url });
     const before = await servers();
     await start({ ours: { one: { url: one.url }, two: { url: one.url, name: 'Two' } } });

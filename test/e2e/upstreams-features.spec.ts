@@ -137,6 +137,8 @@ describe('resources and prompts of MCP servers', () => {
     await legacy.standing;
     await text('a://x/one');
     const lists = () => one.calls.filter(({ name }) => name.endsWith('/list')).length;
+    // Its three lists are read to register it, and once more when its line has been open for a second.
+    await eventually(lists, (count) => count >= 6);
     const before = lists();
     for (let count = 0; count < 5; count++) await uris();
     await rpc('prompts/list');

@@ -151,6 +151,10 @@ describe('C10 a client of the 2026-07-28 revision calls a server of the 2025 era
       return { content: [{ type: 'text', text: texts.join() }] };
     });
     await register(one);
+    await eventually(
+      () => other.rpc('tools/list', {}, gateway.token),
+      ({ result }) => result.tools.some(({ name }: any) => name === 'fix__twice'),
+    );
     const second = await call('fix__twice', answering(await call('fix__twice')), other);
     expect(second.result.resultType).toBe('input_required');
     const last = await call('fix__twice', answering(second), other);

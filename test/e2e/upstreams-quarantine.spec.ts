@@ -141,7 +141,10 @@ describe('abuse 19: tools of an MCP server that change after they were approved'
     expect(await names()).toContain('files__echo');
     for (const path of ['/mcp', '/mcp?names=canonical', '/mcp?servers=files']) {
       expect(await names(path)).not.toContain('files__read');
-      expect(await names(path, beside)).not.toContain('files__read');
+      await eventually(
+        () => names(path, beside),
+        (all) => all.includes('files__echo') && !all.includes('files__read'),
+      );
     }
     expect(await names('/mcp/servers/files')).toEqual(['echo']);
     expect((await desk('?server=files')).map(({ own }: any) => own)).toEqual(['echo']);

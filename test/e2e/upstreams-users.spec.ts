@@ -153,7 +153,10 @@ describe('MCP servers that know each user', () => {
       await give(ann, 'ann');
       await give(bob, 'bob');
       for (const process of [gateway, other]) for (const token of [ann, bob]) await call(token, process);
-      expect(one.connections).toBe(4);
+      await eventually(
+        () => one.connections,
+        (count) => count === 4,
+      );
       let begun = (): void => undefined;
       const started = new Promise<void>((resolve) => (begun = resolve));
       one.add('slow', () => (begun(), new Promise(() => undefined)));

@@ -182,6 +182,10 @@ describe('push configurations', () => {
     sink.script([500]);
     await answer(taskId);
     await posted(1);
+    await eventually(
+      () => gateway.sql(`select state from push_configs where task_id = $1`, [taskId]),
+      ([{ state }]) => state === 'failing',
+    );
     expect(await asks('DeleteTaskPushNotificationConfig', { taskId, id: 'a' })).toEqual({});
     expect(await asks('DeleteTaskPushNotificationConfig', { taskId, id: 'a' })).toEqual({});
     const rows = await gateway.sql('select status, last_error from webhook_deliveries where task_id = $1', [taskId]);
@@ -304,12 +308,15 @@ describe('push configurations', () => {
     await posted(1);
     expect(sink.received[0]!.headers).toMatchObject({ authorization: `Bearer ${canaries.credentials}` });
     await create(task.id, { id: 'b', token: canaries.token, authentication });
+    const [{ reply }] = await eventually(
+      () => gateway.sql('select reply from webhook_attempts where reply is not null limit 1'),
+      ({ length }) => length === 1,
+    );
+    expect(reply).toBe('you said [redacted] and [redacted]');
     const tables = ['push_configs', 'webhook_deliveries', 'webhook_attempts', 'a2a_tasks', 'a2a_task_events'];
     const dump = await Promise.all(
       [...tables, 'audit_events'].map((table) => gateway.sql(`select t::text as row from ${table} t`)),
     );
-    const [{ reply }] = await gateway.sql('select reply from webhook_attempts where reply is not null limit 1');
-    expect(reply).toBe('you said [redacted] and [redacted]');
     const kept = [JSON.stringify(dump), gateway.log.join('\n')];
     for (const secret of Object.values(canaries)) for (const text of kept) expect(text).not.toContain(secret);
     const [sealed] = await gateway.sql(

@@ -76,13 +76,13 @@ describe('the deliveries of an org', () => {
       endsAt: null,
     });
     await send();
-    const post = (await got(4))[3]!;
+    const post = (await got(6))[3]!;
     expect(verifies(first.secret, post)).toBe(true);
     expect(verifyWebhook(first.secret, post.headers, post.text)).toEqual(post.body);
 
     const second = await makeSecret(600);
     await send();
-    const both = (await got(7))[6]!;
+    const both = (await got(9))[6]!;
     expect([first, second].map(({ secret }) => verifies(secret, both))).toEqual([true, true]);
     const other = `whsec_${Buffer.alloc(32, 1).toString('base64')}`;
     expect(() => verifyWebhook(other, both.headers, both.text)).toThrow('no signature is right');
@@ -92,12 +92,12 @@ describe('the deliveries of an org', () => {
     expect(JSON.stringify(known)).not.toContain('whsec_');
     expect((await gateway.call('DELETE', `/api/webhooks/secrets/${first.id}`)).status).toBe(204);
     await send();
-    const last = (await got(10))[9]!;
+    const last = (await got(12))[9]!;
     expect([first, second].map(({ secret }) => verifies(secret, last))).toEqual([false, true]);
 
     const third = await makeSecret(0);
     await send();
-    const now = (await got(13))[12]!;
+    const now = (await got(15))[12]!;
     expect([second, third].map(({ secret }) => verifies(secret, now))).toEqual([false, true]);
     for (let more = 0; more < 6; more++) await makeSecret();
     expect((await gateway.call('GET', '/api/webhooks/secrets')).body.items).toHaveLength(5);

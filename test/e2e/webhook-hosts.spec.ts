@@ -22,7 +22,7 @@ const rowsOf = (gateway: TestGateway, taskIds: readonly string[]) =>
      from webhook_deliveries where task_id = any($1::uuid[]) order by task_id, seq`,
     [taskIds],
   );
-const allDelivered = (gateway: TestGateway, taskIds: readonly string[], withinMs = 30_000) =>
+const allDelivered = (gateway: TestGateway, taskIds: readonly string[], withinMs?: number) =>
   eventually(
     () => rowsOf(gateway, taskIds),
     (rows) => rows.length === eventsOfTask * taskIds.length && rows.every(({ status }) => status === 'delivered'),
@@ -84,6 +84,10 @@ describe('hosts that receive webhooks', () => {
       tasks(3, () => send(gateway, `${slow!.url}/other`, stranger)),
     ]);
     await allDelivered(gateway, [await send(gateway, quick!.url)]);
+    await eventually(
+      () => slow!.received.length,
+      (count) => count >= 3,
+    );
     expect(slow!.received).toHaveLength(3);
     release();
     const rows = await allDelivered(gateway, many.flat());

@@ -27,7 +27,7 @@ describe('the ends of streams of gRPC and WebSocket', () => {
     gateway = await startTestGateway({ GRPC_PORT: '0' });
     session = connect(`http://127.0.0.1:${gateway.gateway.grpcPort}`);
     await publish(gateway, { name: 'chunks', executor: { kind: 'echo', chunks: 20 } });
-    await publish(gateway, { name: 'soon', executor: { kind: 'echo', delayMs: 500 } });
+    await publish(gateway, { name: 'soon', executor: { kind: 'echo', delayMs: 3_000 } });
     await publish(gateway, { name: 'asks', executor: { kind: 'echo', ask: 'Which colour?' } });
   });
   afterAll(async () => {

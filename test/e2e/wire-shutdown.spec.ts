@@ -12,7 +12,7 @@ describe('a process that stops, byte by byte', () => {
   beforeAll(async () => {
     gateway = await startTestGateway();
     bearer = { authorization: `Bearer ${gateway.token}` };
-    await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 1_500 } });
+    await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 4_000 } });
     await publish(gateway, { name: 'box', executor: { kind: 'mailbox' } });
   });
   beforeEach(async () => {
@@ -96,7 +96,7 @@ describe('a process that stops, byte by byte', () => {
 
   it('answers workers that wait at a mailbox', async () => {
     const [idle, one] = [await open(), await open()];
-    one.send({ method: 'POST', path: '/api/mailbox/box/lease?waitMs=3000', headers: bearer });
+    one.send({ method: 'POST', path: '/api/mailbox/box/lease?waitMs=30000', headers: bearer });
     await one.written();
     const busy = await begun(slow());
     process.child.kill('SIGTERM');

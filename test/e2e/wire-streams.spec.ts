@@ -31,18 +31,18 @@ const doors = ['/a2a', '/a2a/', '/_agent-native/a2a'];
 
 /** Every way to follow a task. */
 const follows: [name: string, request: (id: string, agent?: string) => Request][] = [
-  ['1.0 JSON-RPC', (id, agent = 'slow') => rpc(`/a2a/agents/${agent}`, 'SubscribeToTask', { id })],
-  ['1.0 REST', (id, agent = 'slow') => ({ ...rest(`/a2a/agents/${agent}/tasks/${id}:subscribe`, {}), method: 'POST' })],
+  ['1.0 JSON-RPC', (id, agent = 'box') => rpc(`/a2a/agents/${agent}`, 'SubscribeToTask', { id })],
+  ['1.0 REST', (id, agent = 'box') => ({ ...rest(`/a2a/agents/${agent}/tasks/${id}:subscribe`, {}), method: 'POST' })],
   [
     '1.0 REST by GET',
-    (id, agent = 'slow') => ({ path: `/a2a/agents/${agent}/tasks/${id}:subscribe`, headers: { 'a2a-version': '1.0' } }),
+    (id, agent = 'box') => ({ path: `/a2a/agents/${agent}/tasks/${id}:subscribe`, headers: { 'a2a-version': '1.0' } }),
   ],
-  ['0.3 JSON-RPC', (id, agent = 'slow') => rpc(`/a2a/agents/${agent}`, 'tasks/resubscribe', { id })],
+  ['0.3 JSON-RPC', (id, agent = 'box') => rpc(`/a2a/agents/${agent}`, 'tasks/resubscribe', { id })],
   [
     '0.3 REST',
-    (id, agent = 'slow') => ({ path: `/a2a/agents/${agent}/v1/tasks/${id}:subscribe`, method: 'POST', body: {} }),
+    (id, agent = 'box') => ({ path: `/a2a/agents/${agent}/v1/tasks/${id}:subscribe`, method: 'POST', body: {} }),
   ],
-  ['older', (id, agent = 'slow') => rpc(`/a2a/agents/${agent}`, 'tasks/subscribe', { id })],
+  ['older', (id, agent = 'box') => rpc(`/a2a/agents/${agent}`, 'tasks/subscribe', { id })],
   ['run events', (id) => ({ path: `/a2a/tasks/${id}/events` })],
 ];
 
@@ -56,6 +56,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
     await publish(gateway);
     await publish(gateway, { name: 'chunked', executor: { kind: 'echo', chunks: 3 } });
     await publish(gateway, { name: 'slow', executor: { kind: 'echo', chunks: 3, delayMs: 600 } });
+    await publish(gateway, { name: 'box', executor: { kind: 'mailbox' } });
     await publish(gateway, { name: 'sleepy', executor: { kind: 'echo', chunks: 2, delayMs: 600_000 } });
     await publish(gateway, { name: 'asks', executor: { kind: 'echo', ask: 'Which one?' } });
     await gateway.call('PATCH', '/api/orgs/default', { defaultAgent: 'chunked' });
@@ -99,9 +100,15 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
     for (let chunk = await connection.chunk(); chunk; chunk = await connection.chunk()) all += chunk.toString('utf8');
     return all;
   };
-  const running = async (): Promise<string> =>
-    (await gateway.call('POST', '/a2a/agents/slow', rpcBody('SendMessage', { ...said('a b c'), ...immediately }))).body
-      .result.task.id;
+  /** A task that works until the test ends it. */
+  const running = async () => {
+    const sent = rpcBody('SendMessage', { ...said('a b c'), ...immediately });
+    const { id } = (await gateway.call('POST', '/a2a/agents/box', sent)).body.result.task;
+    const { body: held } = await gateway.call('POST', '/api/mailbox/box/lease?waitMs=30000');
+    expect(held.task.id).toBe(id);
+    const complete = { id: 'c', type: 'complete', text: 'a b c', leaseEpoch: held.leaseEpoch };
+    return { id, end: () => gateway.call('POST', `/api/executions/${id}/events`, complete, held.token) };
+  };
   const rpcBody = (method: string, params: object) => ({ jsonrpc: '2.0', id: 1, method, params });
   const immediately = { configuration: { returnImmediately: true } };
 
@@ -128,9 +135,15 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
   });
 
   it.each(follows)('a running task is followed to its end, and replayed: %s', async (name, request) => {
-    const id = await running();
+    const { id, end } = await running();
     const connection = await open();
-    const events = await streamOf(connection, request(id));
+    connection.send(asAdmin(request(id)));
+    const { status, headers } = await connection.head();
+    expect([status, headers['content-type']]).toEqual([200, 'text/event-stream']);
+    const begun = await readUntil(connection, '\n\n');
+    expect((await end()).status).toBe(200);
+    const events = eventsIn(begun + (await rest(connection)));
+    await next(connection);
     if (name === 'run events') expect(JSON.stringify(events)).toContain('completed');
     else expect(isComplete(events)).toBe(true);
     const replay = { ...request(id), headers: { ...request(id).headers, 'last-event-id': '1' } };
@@ -160,7 +173,7 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
   });
 
   it('a cancelled task ends the streams that follow it', async () => {
-    const id = await running();
+    const { id } = await running();
     const connection = await open();
     connection.send(asAdmin(follows[0]![1](id)));
     await connection.head();

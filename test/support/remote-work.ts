@@ -45,7 +45,7 @@ export async function closeRemotes(): Promise<void> {
 }
 
 /** What `task_status` answers. */
-export function askAgain(gateway: TestGateway, taskId: string, token?: string, waitMs = 10_000): Promise<any> {
+export function askAgain(gateway: TestGateway, taskId: string, token?: string, waitMs = 30_000): Promise<any> {
   return gateway.rpc('tools/call', { name: 'task_status', arguments: { taskId, waitMs } }, token);
 }
 
