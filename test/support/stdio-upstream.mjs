@@ -45,10 +45,11 @@ const calls = {
   },
   /** Leaves somebody outside of its group who writes in its folder for some seconds. */
   haunt: () => {
-    const ghost = `const { mkdirSync, rmSync, writeFileSync } = require('node:fs');
-      for (let file = 0, end = Date.now() + 3_000; Date.now() < end; file++) {
-        mkdirSync('deep/' + (file % 50), { recursive: true });
-        writeFileSync('deep/' + (file % 50) + '/' + file, '');
+    const ghost = `const { existsSync, mkdirSync, rmSync, writeFileSync } = require('node:fs');
+      const home = process.cwd(); // a relative path in a folder that is gone keeps mkdirSync busy for ever
+      for (let file = 0, end = Date.now() + 3_000; Date.now() < end && existsSync(home); file++) {
+        mkdirSync(home + '/deep/' + (file % 50), { recursive: true });
+        writeFileSync(home + '/deep/' + (file % 50) + '/' + file, '');
       }
       rmSync(process.env.HOME, { recursive: true, force: true, maxRetries: 9 });`;
     for (let one = 0; one < 2; one++) spawn(process.execPath, ['-e', ghost], { stdio: 'ignore', detached: true });
