@@ -15,6 +15,7 @@ import { startEmbeddedPostgres } from './platform/database/embedded-postgres.js'
 import { checkDatabase, createDataSource, migrateDatabase, schemaState } from './platform/database/migrate.js';
 import { jsonBodies } from './platform/http/body.js';
 import { AnswerBudget } from './platform/http/answer-budget.js';
+import { ReadShares } from './platform/http/read-shares.js';
 import { LargeAnswers } from './platform/http/large-answers.interceptor.js';
 import { FrontDoor } from './platform/http/front-door.js';
 import { FrontServer } from './platform/http/front-server.js';
@@ -171,7 +172,7 @@ async function openDoors(
   app.use(jsonBodies(maxBody, (request) => isKnown(app, request)));
   app.useGlobalPipes(new StandardSchemaValidationPipe({ exceptionFactory: invalidBody }));
   app.useGlobalFilters(new ProblemFilter(infra.log));
-  app.useGlobalInterceptors(new LargeAnswers(app.get(AnswerBudget)));
+  app.useGlobalInterceptors(app.get(ReadShares), new LargeAnswers(app.get(AnswerBudget)));
   await app.init();
   const tokenFile = await patiently(infra.log, () => makeDeclared(app));
   void app.get(ServerReader).sweep();

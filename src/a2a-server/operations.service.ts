@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
+import { ReadShares } from '../platform/http/read-shares.js';
 import type { SendValue } from '../protocol/a2a/dialect.js';
 import type { A2aVersion, Message } from '../protocol/a2a/model.js';
 import type { DecodedOperation, Operation, OperationName, SendParams } from '../protocol/a2a/operations.js';
@@ -44,13 +45,14 @@ export class Operations {
     private readonly sends: TaskSendService,
     private readonly webhooks: WebhookService,
     private readonly published: PublishedService,
+    private readonly reads: ReadShares,
   ) {}
 
   private readonly handlers: Handlers = {
     SendMessage: (asked, params) => this.send(asked, params),
     GetTask: async ({ ctx, agent }, { id, historyLength }) =>
       taskView(await this.tasks.get(ctx, agent, id), { historyLength }),
-    ListTasks: ({ ctx, agent }, params) => this.tasks.list(ctx, agent, params),
+    ListTasks: ({ ctx, agent }, params) => this.reads.around(ctx, 2, () => this.tasks.list(ctx, agent, params)),
     CancelTask: async ({ ctx, agent }, { id, metadata }) => taskView(await this.tasks.cancel(ctx, agent, id, metadata)),
     CreateTaskPushNotificationConfig: ({ ctx, agent }, params) => this.webhooks.create(ctx, agent, params),
     GetTaskPushNotificationConfig: ({ ctx, agent }, params) => this.webhooks.get(ctx, agent, params),

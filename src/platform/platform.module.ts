@@ -27,6 +27,7 @@ import { TxRunner } from './database/tx.js';
 import { parseAllowList } from './http/address.js';
 import { parseTrustProxy } from './http/client-address.js';
 import { AnswerBudget } from './http/answer-budget.js';
+import { ReadShares } from './http/read-shares.js';
 import { Cursors } from './http/cursor.js';
 import { FrontDoor } from './http/front-door.js';
 import { PublicUrl } from './http/public-url.js';
@@ -72,6 +73,7 @@ const exported = [
   LineageSeal,
   SafeFetch,
   AnswerBudget,
+  ReadShares,
   SchemaChecks,
   PublicUrl,
   FrontDoor,
@@ -126,6 +128,7 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
         { provide: LineageSeal, useFactory: lineageSeal, inject: [Vault, SETTINGS] },
         SchemaChecks,
         AnswerBudget,
+        ReadShares,
         { provide: PublicUrl, useFactory: () => new PublicUrl(settings) },
         ...ways(settings, log),
         {

@@ -1,5 +1,6 @@
 import { Catch, HttpException, Inject, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import { statementError } from '../database/outage.js';
 import { LOGGER, type Logger } from '../telemetry/logger.js';
 import type { DoorRequest, DoorResponse } from './http.types.js';
 import { sendProblem } from './problem.js';
@@ -23,7 +24,7 @@ export class ProblemFilter implements ExceptionFilter {
     const http = host.switchToHttp();
     const request = http.getRequest<DoorRequest>();
     const response = http.getResponse<DoorResponse>();
-    const error = thrown instanceof HttpException ? fromNest(thrown) : RialtoError.from(thrown);
+    const error = thrown instanceof HttpException ? fromNest(thrown) : RialtoError.from(statementError(thrown));
     if (error.code === 'internal') this.log.error({ err: thrown, requestId: request.requestId }, 'a request failed');
     if (response.headersSent) response.destroy();
     else sendProblem(request, response, error.code, error);

@@ -1,10 +1,10 @@
-/** Whose an answer is. */
+/** Whose a share is. */
 export interface Payer {
   readonly principal: string;
   readonly org: string;
 }
 
-/** What may be under way at once, in bytes. */
+/** What may be taken at once, in bytes or in pieces. */
 export interface ShareLimits {
   readonly principal: number;
   readonly org: number;
@@ -15,32 +15,31 @@ export type ShareScope = keyof ShareLimits;
 
 interface Waiting {
   readonly payer: Payer;
-  readonly bytes: number;
+  readonly amount: number;
   readonly taken: (release: () => void) => void;
 }
 
 /**
- * Shares of what answers may hold of the memory until their readers have taken them: of a principal, of its org, and of the process.
- * Whoever has none under way gets one however large it is. Who finds no room waits in the order of coming, and holds up nobody who
- * does. Pure.
+ * Shares of something scarce: of a principal, of its org, and of the process. Whoever has none gets one however large it is. Who finds no room
+ * waits in the order of coming, and holds up nobody who does. Pure.
  */
-export class AnswerShares {
+export class Shares {
   private readonly used = new Map<string, number>();
   private readonly waiting = new Set<Waiting>();
 
   constructor(private readonly limits: ShareLimits) {}
 
   /** Takes a share at once; undefined when there is no room. The result gives it back, once. */
-  take(payer: Payer, bytes: number): (() => void) | undefined {
-    if (this.full(payer, bytes)) return undefined;
+  take(payer: Payer, amount: number): (() => void) | undefined {
+    if (this.full(payer, amount)) return undefined;
     const keys = keysOf(payer);
-    for (const key of keys) this.used.set(key, this.usedBy(key) + bytes);
+    for (const key of keys) this.used.set(key, this.usedBy(key) + amount);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
       for (const key of keys) {
-        const left = this.usedBy(key) - bytes;
+        const left = this.usedBy(key) - amount;
         if (left > 0) this.used.set(key, left);
         else this.used.delete(key);
       }
@@ -49,18 +48,18 @@ export class AnswerShares {
   }
 
   /** Takes a share as soon as there is room. `leave` gives up waiting. */
-  wait(payer: Payer, bytes: number, taken: (release: () => void) => void): { readonly leave: () => void } {
-    const waiting = { payer, bytes, taken };
+  wait(payer: Payer, amount: number, taken: (release: () => void) => void): { readonly leave: () => void } {
+    const waiting = { payer, amount, taken };
     this.waiting.add(waiting);
     return { leave: () => void this.waiting.delete(waiting) };
   }
 
   /** Whose share has no room for so much more; undefined when all have. */
-  full({ principal, org }: Payer, bytes: number): ShareScope | undefined {
+  full({ principal, org }: Payer, amount: number): ShareScope | undefined {
     const { limits } = this;
-    if (isFull(this.usedBy(`principal ${org} ${principal}`), bytes, limits.principal)) return 'principal';
-    if (isFull(this.usedBy(`org ${org}`), bytes, limits.org)) return 'org';
-    return isFull(this.usedBy('process'), bytes, limits.process) ? 'process' : undefined;
+    if (isFull(this.usedBy(`principal ${org} ${principal}`), amount, limits.principal)) return 'principal';
+    if (isFull(this.usedBy(`org ${org}`), amount, limits.org)) return 'org';
+    return isFull(this.usedBy('process'), amount, limits.process) ? 'process' : undefined;
   }
 
   private usedBy(key: string): number {
@@ -69,7 +68,7 @@ export class AnswerShares {
 
   private letIn(): void {
     for (const one of this.waiting) {
-      const release = this.take(one.payer, one.bytes);
+      const release = this.take(one.payer, one.amount);
       if (!release) continue;
       this.waiting.delete(one);
       one.taken(release);
@@ -81,6 +80,6 @@ function keysOf({ principal, org }: Payer): readonly string[] {
   return [`principal ${org} ${principal}`, `org ${org}`, 'process'];
 }
 
-function isFull(used: number, bytes: number, limit: number): boolean {
-  return used > 0 && used + bytes > limit;
+function isFull(used: number, amount: number, limit: number): boolean {
+  return used > 0 && used + amount > limit;
 }

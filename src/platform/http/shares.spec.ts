@@ -1,11 +1,11 @@
-import { AnswerShares } from './answer-shares.js';
+import { Shares } from './shares.js';
 
 const limits = { principal: 10, org: 20, process: 30 };
 const of = (principal: string, org = 'o') => ({ principal, org });
 
-describe('AnswerShares', () => {
+describe('Shares', () => {
   it('are of a principal, of its org and of the process, and come back', () => {
-    const shares = new AnswerShares(limits);
+    const shares = new Shares(limits);
     const first = shares.take(of('a'), 10)!;
     expect(shares.full(of('a'), 1)).toBe('principal');
     expect(shares.take(of('a'), 1)).toBeUndefined();
@@ -20,7 +20,7 @@ describe('AnswerShares', () => {
   });
 
   it('are given to one alone, however large', () => {
-    const shares = new AnswerShares(limits);
+    const shares = new Shares(limits);
     const one = shares.take(of('a'), 1_000)!;
     expect(shares.take(of('b', 'p'), 1)).toBeUndefined();
     one();
@@ -28,7 +28,7 @@ describe('AnswerShares', () => {
   });
 
   it('are waited for in the order of coming, and a full principal holds up nobody else', () => {
-    const shares = new AnswerShares(limits);
+    const shares = new Shares(limits);
     const release = shares.take(of('a'), 10)!;
     const order: string[] = [];
     const waiting = (name: string, principal: string) =>
