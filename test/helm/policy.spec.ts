@@ -164,14 +164,17 @@ withHelm('roles', () => {
     expect(reaching.map(({ metadata, spec }) => [metadata.name, spec.clusterIP])).toEqual([['rialto-metrics', 'None']]);
   });
 
-  it('cloud metadata is out of reach', () => {
+  it('private networks, the API of the cluster and cloud metadata are out of reach', () => {
     const { egress } = find(objects('standard'), 'NetworkPolicy', 'rialto-api').spec as {
       egress: { to?: { ipBlock?: { cidr: string; except?: string[] } }[] }[];
     };
     const open = egress.flatMap(({ to }) => to ?? []).flatMap(({ ipBlock }) => (ipBlock ? [ipBlock] : []));
     expect(open).toEqual([
-      { cidr: '0.0.0.0/0', except: ['169.254.0.0/16'] },
-      { cidr: '::/0', except: ['fe80::/10', 'fd00:ec2::254/128'] },
+      {
+        cidr: '0.0.0.0/0',
+        except: ['10.0.0.0/8', '100.64.0.0/10', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16'],
+      },
+      { cidr: '::/0', except: ['fc00::/7', 'fe80::/10'] },
     ]);
   });
 
