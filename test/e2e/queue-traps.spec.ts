@@ -273,3 +273,32 @@ onRedis('a Redis that is not to be relied on', () => {
     await second.close();
   });
 });
+
+it('F16 a queue that refuses to give jobs is asked again with pauses, and gives them when it can', async () => {
+  const gateway = await startTestGateway({ REDIS_URL: '' });
+  try {
+    await publish(gateway);
+    const [{ body }] = await gateway.sql(
+      `select pg_get_functiondef(p.oid) as body from pg_proc p where proname = 'move_to_active' and pronamespace = 'bullmq'::regnamespace`,
+    );
+    await gateway.sql('create sequence bullmq.asked');
+    // A sequence keeps its count when what asked is rolled back.
+    const refusing = `begin perform nextval('bullmq.asked'); raise exception 'not now'; end`;
+    await gateway.sql(body.replace(/AS \$function\$.*\$function\$/s, `AS $function$${refusing}$function$`));
+    const configuration = { returnImmediately: true };
+    const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration });
+    const asked = async () => Number((await gateway.sql('select last_value from bullmq.asked'))[0].last_value);
+    await eventually(asked, (count) => count > 20);
+    const before = await asked();
+    await wait(3_000);
+    // Each of a few workers once a second; without pauses there are thousands.
+    expect((await asked()) - before).toBeLessThan(60);
+    await gateway.sql(body);
+    await eventually(
+      () => gateway.sql('select status_state from a2a_tasks where id = $1', [task.id]),
+      ([row]) => row!.status_state === 'completed',
+    );
+  } finally {
+    await gateway.close();
+  }
+});

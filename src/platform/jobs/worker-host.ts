@@ -15,6 +15,9 @@ const stalledInterval = 10_000;
 /** Rows say when work is given up, never the queue (F9). */
 const maxStalledCount = 1_000_000;
 
+/** Between two tries at a queue that refuses to give jobs, at most. */
+const longestPauseMs = 1_000;
+
 /**
  * In milliseconds: how long a worker may ask for nothing while jobs wait, and how often that is looked at; how long running jobs may take
  * while the process stops, and how long the worker may take to leave its queue once none runs.
@@ -93,6 +96,8 @@ class WatchedWorker extends Worker {
   private asked = systemClock.elapsed();
   private busy = 0;
   private readonly idle = new EventEmitter();
+  private readonly leaving = new AbortController();
+  private failures = 0;
 
   /** 0 while it has as much as it may have, and so has no reason to ask. */
   get silentMs(): number {
@@ -101,6 +106,7 @@ class WatchedWorker extends Worker {
 
   /** Closes it; a queue that cannot be reached, whose connection never says that it ended, is left nevertheless. */
   async leave(jobsMs: number, leaveMs: number): Promise<void> {
+    this.leaving.abort();
     const closed = this.close().then(() => true);
     const late = (ms: number): Promise<boolean> => sleep(ms, false, { ref: false });
     const isClosed = await Promise.race([closed, late(jobsMs), this.whenIdle().then(() => late(leaveMs))]);
@@ -109,6 +115,19 @@ class WatchedWorker extends Worker {
 
   private async whenIdle(): Promise<void> {
     if (this.busy > 0) await once(this.idle, 'idle');
+  }
+
+  /** What fails otherwise than by a refused connection would be tried again at once, thousands of times a second. */
+  protected override async moveToActive(token: string, name?: string): Promise<Job> {
+    try {
+      const job = await super.moveToActive(token, name);
+      this.failures = 0;
+      return job;
+    } catch (error) {
+      const pauseMs = Math.min(longestPauseMs, 50 * 2 ** this.failures++);
+      await sleep(pauseMs, undefined, { ref: false, signal: this.leaving.signal }).catch(() => undefined);
+      throw error;
+    }
   }
 
   protected override nextJobFromJobData(data?: JobJson, id?: string, token?: string) {
