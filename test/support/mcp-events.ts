@@ -33,7 +33,8 @@ export async function openEvents(
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: leaving.signal,
   });
-  const messages = messagesOf(response.body!);
+  // Locked from now on: fetch cancels what nobody reads once its response is collected as garbage.
+  const messages = messagesOf(response.body!.values() as AsyncIterable<Uint8Array>);
   const next = async () => (await messages.next()).value;
   return {
     status: response.status,
@@ -48,10 +49,10 @@ export async function openEvents(
   };
 }
 
-async function* messagesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<unknown, undefined> {
+async function* messagesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<unknown, undefined> {
   const decoder = new TextDecoder();
   let text = '';
-  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+  for await (const chunk of body) {
     text += decoder.decode(chunk, { stream: true });
     for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
       const data = text
