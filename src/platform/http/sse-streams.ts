@@ -31,7 +31,6 @@ export interface HeldResponse extends EventEmitter {
 
 /** One open stream of this process. */
 export interface SseStream {
-  readonly org: string;
   readonly principal: string;
   readonly ctx: CallContext;
   readonly response: HeldResponse;
@@ -63,7 +62,7 @@ export class SseStreams implements BeforeApplicationShutdown {
   hold(ctx: CallContext, response: HeldResponse, { beats = true, hint = false } = {}): SseStream {
     const principal = `${ctx.org.id}/${ctx.principal.kind}:${ctx.principal.id}`;
     this.requireRoom(ctx.org.id, principal);
-    const stream: SseStream = { org: ctx.org.id, principal, ctx, response, beats, hint };
+    const stream: SseStream = { principal, ctx, response, beats, hint };
     if (response.destroyed) return stream; // its reader left while it was being opened
     this.count(stream, 1);
     const expiry = ctx.expiresAt === undefined ? undefined : expiryTimer(ctx.expiresAt, response);
@@ -78,7 +77,7 @@ export class SseStreams implements BeforeApplicationShutdown {
   /** Whose streams these are may have changed: their clients come back and are asked again (abuse case 6). */
   @OnNotice('credentials.changed')
   endThoseOf({ orgId, ...whose }: Notice<'credentials.changed'>): void {
-    for (const { org, ctx, response } of this.streams) if (org === orgId && isMeant(ctx, whose)) endStream(response);
+    for (const { ctx, response } of this.streams) if (ctx.org.id === orgId && isMeant(ctx, whose)) endStream(response);
   }
 
   /** Notices were missed, a revocation may be among them. */
@@ -106,7 +105,7 @@ export class SseStreams implements BeforeApplicationShutdown {
   private count(stream: SseStream, by: 1 | -1): void {
     if (by === 1) this.streams.add(stream);
     else this.streams.delete(stream);
-    add(this.ofOrg, stream.org, by);
+    add(this.ofOrg, stream.ctx.org.id, by);
     add(this.ofPrincipal, stream.principal, by);
     this.metrics.streams.set(this.streams.size);
   }
