@@ -12,6 +12,9 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 COPY migrations ./migrations
 RUN node node_modules/typescript-native/bin/tsc -p tsconfig.build.json
+# What `/version` names; last, for it changes with every build.
+ARG COMMIT=
+RUN echo "$COMMIT" > dist/commit
 
 # The embedded database is an optional dependency: a production image must not carry it.
 FROM ${BUILD_IMAGE} AS deps

@@ -11,6 +11,7 @@ const benchmarks = {
   'a2a/growth': 'a2a/growth',
   queue: 'queue/run',
   webhooks: 'webhooks/run',
+  neighbours: 'neighbours/run',
 };
 const short = {
   ROUNDS: '1',

@@ -1,10 +1,14 @@
 // A file of Jest loads the product anew, in seconds of processor time: more than most specs run. So they are dealt into a few
 // files that run one after the other what each spec says, in one load.
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { root } from './setup.mjs';
 
-/** The specs of each suite. Neighbours often take equally long, so consecutive specs go to different files. */
+/** Seconds that specs take which take long, as measured once: batches are dealt so that they end together. */
+const secondsOf = JSON.parse(readFileSync(join(root, 'scripts', 'spec-seconds.json'), 'utf8'));
+const usualSeconds = { unit: 0.3, e2e: 12 };
+
+/** The specs of each suite. */
 const suites = {
   unit: { isPart: (path) => /^(?:src\/.*|test\/[^/]*|test\/chaos\/[^/]*)\.spec\.ts$/.test(path), most: 6 },
   e2e: { isPart: (path) => /^test\/e2e\/.*\.spec\.ts$/.test(path), most: 12 },
@@ -27,13 +31,18 @@ export function dealBatches(suite, names) {
   rmSync(into, { recursive: true, force: true });
   mkdirSync(into, { recursive: true });
   const count = Math.min(most, Math.ceil(specs.length / specsOfBatch));
-  for (let batch = 0; batch < count; batch++) {
-    const lines = specs
-      .filter((_, index) => index % count === batch)
-      .map((path) => {
-        const spec = JSON.stringify(relative(into, join(root, path)));
-        return `describe(${JSON.stringify(path)}, () => void require(${spec}));\n`;
-      });
-    writeFileSync(join(into, `${batch}.spec.js`), lines.join(''));
+  const weigh = (path) => secondsOf[path] ?? usualSeconds[suite];
+  const batches = Array.from({ length: count }, () => ({ seconds: 0, specs: [] }));
+  for (const path of specs.toSorted((one, other) => weigh(other) - weigh(one))) {
+    const lightest = batches.reduce((least, batch) => (batch.seconds < least.seconds ? batch : least));
+    lightest.seconds += weigh(path);
+    lightest.specs.push(path);
+  }
+  for (const [index, batch] of batches.entries()) {
+    const lines = batch.specs.map((path) => {
+      const spec = JSON.stringify(relative(into, join(root, path)));
+      return `describe(${JSON.stringify(path)}, () => void require(${spec}));\n`;
+    });
+    writeFileSync(join(into, `${index}.spec.js`), lines.join(''));
   }
 }

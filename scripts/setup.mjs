@@ -1,6 +1,6 @@
 // Installs and builds what is missing, with nothing but Node: `node scripts/setup.mjs`. Everything it says goes to standard
 // error, so that a command that runs after it owns standard output.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   existsSync,
@@ -172,8 +172,20 @@ async function build() {
   }
   dropOrphans();
   mkdirSync(path('dist'), { recursive: true });
+  writeFileSync(path('dist', 'commit'), `${commitOfSources()}\n`);
   writeFileSync(buildStamp, key);
   say(`Built in ${seconds(started)}.`);
+}
+
+/** The commit that the sources are of, for `/version`; with `-dirty` where they differ from it. Without git, what COMMIT says. */
+function commitOfSources() {
+  const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  const head = git('rev-parse', '--verify', 'HEAD');
+  // A folder inside the checkout of another project has no commit of its own.
+  const isOwn = head.status === 0 && git('ls-files', '--error-unmatch', 'package.json').status === 0;
+  if (!isOwn) return process.env.COMMIT ?? '';
+  const isDirty = git('status', '--porcelain', '--', 'src', 'migrations').stdout !== '';
+  return head.stdout.trim() + (isDirty ? '-dirty' : '');
 }
 
 // tsc leaves the output of a deleted source, and a deleted migration must not run.

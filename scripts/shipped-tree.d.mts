@@ -1,6 +1,7 @@
 export interface Step {
   readonly copy?: readonly string[];
   readonly run?: readonly string[];
+  readonly arg?: string;
 }
 
 export interface Entry {

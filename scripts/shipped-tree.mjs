@@ -19,6 +19,8 @@ export const stages = {
     { copy: ['src'] },
     { copy: ['migrations'] },
     { run: ['node', ...compile] },
+    { arg: 'COMMIT=' },
+    { run: ['echo "$COMMIT" > dist/commit'] },
   ],
   deps: [{ copy: manifests }, { run: ['npm', ...installProduction] }],
   tools: [

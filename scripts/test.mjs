@@ -1,6 +1,6 @@
 // `node scripts/test.mjs [step …]`: sets the checkout up and runs the steps in order, all of them by default; the first that
-// fails ends the run with its exit code. Flags, and what follows `--`, go to Jest. `RIALTO_TEST_E2E=wire-streams,a2e` runs those specs of
-// e2e alone.
+// fails ends the run with its exit code. Steps of `check` that follow each other run side by side. Flags, and what follows `--`,
+// go to Jest. `RIALTO_TEST_E2E=wire-streams,a2e` runs those specs of e2e alone.
 import { join } from 'node:path';
 import { dealBatches } from './batches.mjs';
 import { root, run, seconds, setUp } from './setup.mjs';
@@ -38,12 +38,25 @@ if (unknown) {
 await setUp();
 if (isWhole && names.includes('unit')) dealBatches('unit');
 if (isWhole && names.includes('e2e')) dealBatches('e2e', process.env.RIALTO_TEST_E2E?.split(','));
+/** What only reads the checkout runs side by side: the linter alone keeps one core busy for a minute. */
+const rounds = [];
 for (const name of names) {
+  const last = rounds.at(-1);
+  if (last && [last[0], name].every((one) => groups.check.includes(one))) last.push(name);
+  else rounds.push([name]);
+}
+
+async function runStep(name) {
   const started = Date.now();
   const isSuite = steps[name][0].includes('jest');
   const args = isSuite ? [...steps[name], ...toJest] : steps[name];
   const env = isSuite ? { ...process.env, NODE_ENV: 'test', RIALTO_TEST_BUILT: 'yes' } : process.env;
   const code = await run(process.execPath, args, { env });
   process.stderr.write(`${code === 0 ? '✔' : '✘'} ${name} ${seconds(started)} on Node ${process.version}\n`);
-  if (code !== 0) process.exit(code);
+  return code;
+}
+
+for (const round of rounds) {
+  const failed = (await Promise.all(round.map(runStep))).find((code) => code !== 0);
+  if (failed !== undefined) process.exit(failed);
 }

@@ -13,6 +13,8 @@ import { RialtoError } from './kernel/errors.js';
 import { loadSettings, type Settings } from './platform/config/settings.js';
 import { startEmbeddedPostgres } from './platform/database/embedded-postgres.js';
 import { checkDatabase, createDataSource, migrateDatabase, schemaState } from './platform/database/migrate.js';
+import { tellingOutagesOnce } from './platform/database/outage-log.js';
+import { keepsStatements, NamelessClient, PoolClient } from './platform/database/pool-client.js';
 import { jsonBodies } from './platform/http/body.js';
 import { AnswerBudget } from './platform/http/answer-budget.js';
 import { ReadShares } from './platform/http/read-shares.js';
@@ -75,7 +77,7 @@ export async function startGateway(
   options: StartOptions = {},
 ): Promise<Gateway> {
   const settings = loadSettings(env);
-  const log = options.log ?? createLogger(settings.RIALTO_LOG_LEVEL);
+  const log = tellingOutagesOnce(options.log ?? createLogger(settings.RIALTO_LOG_LEVEL));
   const stops: (() => Promise<unknown> | void)[] = [];
   const close = once(async () => {
     // One part that does not stop keeps no other from stopping, the database least of all.
@@ -117,7 +119,8 @@ async function openDatabase(settings: Settings, log: Logger, stops: Stops, mayFo
     url = embedded.url;
   }
   await checkDatabase(url, mayForget);
-  if (!settings.production) await migrate(url);
+  const directUrl = settings.RIALTO_DATABASE_DIRECT_URL ?? url;
+  if (!settings.production) await migrate(directUrl);
   const { applied, needed } = await schemaState(url);
   if (applied < needed) {
     throw new RialtoError('unavailable', {
@@ -140,11 +143,15 @@ async function migrate(url: string): Promise<void> {
 }
 
 async function openInfrastructure(settings: Settings, url: string, log: Logger, stops: Stops): Promise<Infrastructure> {
-  const dataSource = await createDataSource(url, entities).initialize();
+  const directUrl = settings.RIALTO_DATABASE_DIRECT_URL ?? url;
+  const isPooled = directUrl !== url && !(await keepsStatements(url));
+  if (isPooled)
+    log.info('DATABASE_URL leads to a pooler that keeps no prepared statements: they are sent without names');
+  const dataSource = await createDataSource(url, entities, isPooled ? NamelessClient : PoolClient).initialize();
   stops.push(() => (dataSource.isInitialized ? dataSource.destroy() : undefined));
-  const queues = await prepareQueues(settings, url);
+  const queues = await prepareQueues(settings, directUrl, log);
   stops.push(() => queues.close());
-  return { settings, dataSource, queues, log, directUrl: settings.RIALTO_DATABASE_DIRECT_URL ?? url };
+  return { settings, dataSource, queues, log, directUrl };
 }
 
 async function openDoors(

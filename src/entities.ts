@@ -12,6 +12,7 @@ import { McpSessionEntity } from './mcp-bridge/mcp-session.entity.js';
 import {
   ApiKeyEntity,
   MemberEntity,
+  OrgDomainEntity,
   OrgEntity,
   OrgSecretEntity,
   RevokedTokenEntity,
@@ -35,6 +36,7 @@ import { WebhookSecretEntity } from './webhooks/webhook-secret.entity.js';
 /** Every entity class, once: for the app and for the migration command. */
 export const entities = [
   OrgEntity,
+  OrgDomainEntity,
   OrgSecretEntity,
   MemberEntity,
   ApiKeyEntity,

@@ -5,6 +5,7 @@ import type { OrgTable } from './policy/auth/org-data.types.js';
  * work goes before what it worked on.
  */
 export const orgTables: readonly OrgTable[] = [
+  { table: 'org_domains', kind: 'org-domain' },
   { table: 'org_secrets', kind: 'org-secret', withheld: ['sealed'] },
   { table: 'api_keys', kind: 'api-key', withheld: ['secret_hash'] },
   { table: 'members', kind: 'member' },

@@ -2,7 +2,8 @@ import 'reflect-metadata';
 import { startGateway, type Gateway } from './app.js';
 import { RialtoError } from './kernel/errors.js';
 import { environmentOfProcess, hideEnvironment } from './platform/config/environment.js';
-import { SettingsError } from './platform/config/settings.js';
+import { isAuthConfigured, SettingsError } from './platform/config/settings.js';
+import { versionText } from './platform/telemetry/version.js';
 
 // A terminal that was closed takes no more lines; that is no reason to die before everything is stopped.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
@@ -42,6 +43,9 @@ async function main(): Promise<void> {
   if (since === undefined) announce(gateway);
 }
 
+/** A pod that never gets ready has to say why in its own log, not only at `/readyz` (AN-43). */
+const closedWarning = 'A2A_SECRET is not set: every agent door and /readyz answer 503; set it to at least 32 bytes';
+
 function announce({ url, settings, metricsPort, grpcPort, tokenFile }: Gateway): void {
   const publicUrl = settings.RIALTO_PUBLIC_URL?.replace(/\/$/, '') ?? url;
   const doors = [
@@ -52,12 +56,14 @@ function announce({ url, settings, metricsPort, grpcPort, tokenFile }: Gateway):
   ];
   const lines = [
     `Rialto is ready on ${url} (role ${settings.RIALTO_ROLE}, ${process.uptime().toFixed(1)} s)`,
+    `  version  ${versionText()}`,
     ...(settings.RIALTO_ROLE === 'worker' ? [] : doors),
     ...(grpcPort === undefined ? [] : [`  gRPC     ${settings.HOST}:${grpcPort}`]),
     ...(metricsPort === undefined ? [] : [`  metrics  http://${settings.HOST}:${metricsPort}/metrics`]),
     ...(tokenFile === undefined ? [] : [`  token    ${tokenFile}`]),
   ];
   process.stdout.write(`${lines.join('\n')}\n`);
+  if (!isAuthConfigured(settings)) process.stderr.write(`rialto: ${closedWarning}\n`);
 }
 
 main().catch((error: unknown) => {

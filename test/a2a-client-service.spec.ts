@@ -10,7 +10,8 @@ import { BridgeTransport } from '../src/a2a-client/transports/bridge.transport.j
 import { SdkTransport } from '../src/a2a-client/transports/sdk.transport.js';
 import type { CallContext } from '../src/kernel/call-context.js';
 import type { OrgId } from '../src/kernel/ids.js';
-import { createInMemoryVerbBus, VerbBus, type VerbEvent } from '../src/kernel/verb-bus.js';
+import { VerbBus, type VerbEvent } from '../src/kernel/verb-bus.js';
+import { createInMemoryVerbBus } from '../src/mcp-bridge/testing.js';
 import { parseAllowList } from '../src/platform/http/address.js';
 import { Tracing } from '../src/platform/telemetry/tracing.js';
 import { normaliseCard } from '../src/protocol/a2a/card.js';
@@ -42,7 +43,7 @@ function room(verbs = createInMemoryVerbBus()) {
   const fetch = client();
   const sdk = closing(new SdkTransport(fetch, { allow: parseAllowList('127.0.0.0/8'), httpsOnly: false }));
   const sealed = { open: () => ({ type: 'bearer', token: 'own-token' }) } as unknown as AgentCredentials;
-  const recheck = { soon: (id: string) => void rechecked.push(id) } as unknown as AgentRecheck;
+  const recheck = { soon: ({ id }: { id: string }) => void rechecked.push(id) } as unknown as AgentRecheck;
   const seal = new LineageSeal(Buffer.alloc(32));
   const delegation = new Delegation(seal, { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: 600_000 });
   const agents = new RemoteAgents(sealed, new RemoteCredentials(fetch), new Tracing(), recheck, delegation);
@@ -57,7 +58,8 @@ function room(verbs = createInMemoryVerbBus()) {
 function registered({ url, card: raw }: { url: string; card: object }): RegisteredAgent {
   const read = normaliseCard(raw, { url });
   if (!read.ok) throw new Error(JSON.stringify(read.violations));
-  return { row: { id: 'agent-1', slug: 'ops', url } as RegisteredAgent['row'], card: read.card, tools: [] };
+  const tools = [{ skillId: 'work', canonical: 'ops.work', alias: 'a2a_ops_work' }];
+  return { row: { id: 'agent-1', slug: 'ops', url } as RegisteredAgent['row'], card: read.card, tools };
 }
 
 function skillCall(agent: { url: string; card: object }, more: Partial<SkillCall> = {}): SkillCall {
@@ -72,7 +74,7 @@ describe('A2AClientService', () => {
   it('RE-16, RE-20 invokes inside the verb; trace and depth go one hop further, nothing else does (abuse 17)', async () => {
     const agent = await stub({ behaviour: does.data({ ok: true }) });
     const { service, events } = room();
-    expect(toolOutput(await service.invokeSkill(ctx, skillCall(agent, { legacyAlias: 'a2a_ops_work' })))).toEqual({
+    expect(toolOutput(await service.invokeSkill(ctx, skillCall(agent, { calledAs: 'a2a_ops_work' })))).toEqual({
       ok: true,
     });
     const { headers } = agent.requests[0]!;
@@ -85,6 +87,7 @@ describe('A2AClientService', () => {
     ]);
     expect(events[0]).toMatchObject({
       legacyAlias: 'a2a_ops_work',
+      calledAs: 'a2a_ops_work',
       skillId: 'work',
       sessionId: 'a2a-agent-1-work-1',
       args: { a: 1 },
@@ -129,6 +132,26 @@ describe('A2AClientService', () => {
     await agent.down();
     expect((await failure(service.invokeSkill(ctx, skillCall(agent)))).code).toBe('remote_transport');
     expect(rechecked).toEqual(['agent-1']);
+  });
+
+  it('(P2, R3) says which agent could not be reached and why, and that only when nothing can have arrived', async () => {
+    const agent = await stub({ behaviour: hostile.resetAtOnce });
+    const { service } = room();
+    const fails = async () => {
+      const { code, message: text, data } = await failure(service.invokeSkill(ctx, skillCall(agent)));
+      return [code, text, data];
+    };
+    expect(await fails()).toEqual([
+      'remote_transport',
+      'the agent "ops" did not answer: the connection broke off',
+      { reason: 'broken', ambiguous: true },
+    ]);
+    await agent.down();
+    expect(await fails()).toEqual([
+      'remote_transport',
+      'the agent "ops" could not be reached: the connection was refused',
+      { reason: 'refused' },
+    ]);
   });
 
   it('RE-26 one deadline for the decision and the hop', async () => {

@@ -31,14 +31,15 @@ describe('Dockerfile', () => {
       'FROM ${RUNTIME_IMAGE} AS base',
       'FROM base AS runtime',
     ]);
-    const bases = starting(instructions, 'ARG');
+    const bases = starting(instructions.slice(0, instructions.indexOf(starting(instructions, 'FROM')[0]!)), 'ARG');
     expect(bases).toHaveLength(2);
     for (const base of bases) expect(base).toMatch(/=[\w./-]+:[\w.-]+@sha256:[a-f0-9]{64}$/);
     expect(bases[1]).toContain('distroless/nodejs24-debian13:nonroot@');
   });
 
   it.each(Object.entries(stages))('stage %s does exactly the described steps', (name, steps) => {
-    const expected = steps.map(({ copy, run }) => {
+    const expected = steps.map(({ copy, run, arg }) => {
+      if (arg) return `ARG ${arg}`;
       if (run) return `RUN ${run.join(' ')}`;
       const [first, ...others] = copy!;
       return `COPY ${copy!.join(' ')} ./${others.length > 0 || first!.includes('.') ? '' : first}`;

@@ -59,7 +59,7 @@ describe('docs/dispatch.md', () => {
     const status = { state: 'TASK_STATE_COMPLETED' } as const;
     const artifacts = [{ artifactId: 'a', parts: [{ data: { deployed: true } }] }];
     const task = { id: post.run_id, contextId: 'c', status, artifacts };
-    expect(post).toEqual(runEvent(task, status, post.progress, post.agent_name));
+    expect(post).toEqual(runEvent(task, { status }, post.progress, post.agent_name));
   });
 });
 

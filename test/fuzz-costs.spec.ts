@@ -4,7 +4,7 @@ import { CedarEngine } from '../src/policy/cedar.js';
 import type { PolicyCall } from '../src/policy/entities.js';
 import { compiling, overweight, type PolicySet } from '../src/policy/policy-set.js';
 import { validatingPolicyText } from '../src/policy/validate.js';
-import { LoopBlocks } from './support/loop-blocks.js';
+import { leastOf, LoopBlocks } from './support/loop-blocks.js';
 import { Random } from './support/random.js';
 
 /** `RIALTO_FUZZ_CASES=20000` for a long run; the same seed makes the same cases. */
@@ -159,7 +159,7 @@ const patience = 600_000 + cases * 100;
 (LoopBlocks.isPossible ? describe : describe.skip)('what a tenant has compiled holds up nobody', () => {
   it(
     `${cases} policies within the limits`,
-    () => {
+    async () => {
       const policies = new Policies(new Random(seed));
       const engine = new CedarEngine();
       const slow: { ms: number; what: string; text: string }[] = [];
@@ -167,17 +167,31 @@ const patience = 600_000 + cases * 100;
       let taken = 0;
       for (let index = 0; index < cases; index++) {
         const text = policies.text();
-        const judged = run(validatingPolicyText('fuzz', text));
-        const note = (what: string, ms: number): void => void (ms > mostMs && slow.push({ ms, what, text }));
-        note('judged', judged.longest);
-        if (judged.result.length > 0) continue;
-        const { result: set, longest } = run<PolicySet>(compiling([{ name: 'fuzz', text }]));
-        note('compiled', longest);
-        if (overweight(set) !== undefined) continue;
+        const note = async (what: string, measure: () => number): Promise<void> => {
+          const ms = await leastOf(mostMs, measure);
+          if (ms >= mostMs) slow.push({ ms, what, text });
+        };
+        let faults: readonly unknown[] = [];
+        await note('judged', () => {
+          const { result, longest } = run(validatingPolicyText('fuzz', text));
+          faults = result;
+          return longest;
+        });
+        if (faults.length > 0) continue;
+        let set: PolicySet | undefined;
+        await note('compiled', () => {
+          const { result, longest } = run<PolicySet>(compiling([{ name: 'fuzz', text }]));
+          set = result;
+          return longest;
+        });
+        if (overweight(set!) !== undefined) continue;
         taken++;
-        const before = LoopBlocks.worked();
-        engine.decide(set, invoke);
-        note('decided', LoopBlocks.worked() - before);
+        await note('decided', () => {
+          engine.release(set!);
+          const before = LoopBlocks.worked();
+          engine.decide(set!, invoke);
+          return LoopBlocks.worked() - before;
+        });
       }
       expect(slow.sort((one, other) => other.ms - one.ms).slice(0, 3)).toEqual([]);
       expect(taken).toBeGreaterThan(cases / 10);
@@ -195,11 +209,15 @@ const patience = 600_000 + cases * 100;
       let judged = 0;
       for (let index = 0; index < cases; index++) {
         const [schema, args] = [schemas.schema(), schemas.args()];
-        const before = LoopBlocks.worked();
-        const violations = checks.violations('org', schema, args);
-        const ms = LoopBlocks.worked() - before;
-        if (ms > mostMs) slow.push({ ms, schema: JSON.stringify(schema).slice(0, 2_000) });
-        await violations;
+        const ms = await leastOf(mostMs, async (attempt) => {
+          const fresh = structuredClone(schema);
+          const before = LoopBlocks.worked();
+          const violations = checks.violations(`org${attempt}`, fresh, args);
+          const took = LoopBlocks.worked() - before;
+          await violations;
+          return took;
+        });
+        if (ms >= mostMs) slow.push({ ms, schema: JSON.stringify(schema).slice(0, 2_000) });
         judged++;
       }
       checks.onApplicationShutdown();

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { environment } from '../src/platform/config/env.schema.js';
 import { createProgram } from '../src/cli/program.js';
@@ -15,6 +15,18 @@ const table = [
     ([name, { fallback, about }]) => `| \`${name}\` | ${fallback} | ${about.replaceAll('|', '\\|')} |`,
   ),
 ].join('\n');
+
+describe('(P10) what a company reads before it takes the software in', () => {
+  const read = (name: string) => readFileSync(join(root, name), 'utf8');
+
+  it('has the licence that package.json names, a way to report a vulnerability, and notes for an upgrade', () => {
+    const { license } = JSON.parse(read('package.json')) as { license: string };
+    expect(license).toBe('Apache-2.0');
+    expect(read('LICENSE')).toMatch(/^\s*Apache License\s+Version 2\.0/);
+    expect(read('SECURITY.md')).toMatch(/report/i);
+    expect(read('CHANGELOG.md')).toMatch(/^#+ .*Upgrading/m);
+  });
+});
 
 describe('README.md', () => {
   it('has the table of the settings; RIALTO_UPDATE_GOLDEN=1 writes it anew', () => {
@@ -39,7 +51,29 @@ describe('README.md', () => {
   });
 });
 
+/** What the commands of a page publish or register as a server, as `path name`. */
+function madeBy(page: string): string[] {
+  const commands = readFileSync(join(root, page), 'utf8').matchAll(/```(?:sh|console)\n([\s\S]*?)```/g);
+  return [...commands].flatMap(([, block]) =>
+    [...block!.matchAll(/\/api\/(a2a\/published|mcp\/servers)\s[^{]*\{ ?\\?"(?:name|id)\\?": \\?"([\w-]+)/g)].map(
+      ([, path, name]) => `${path} ${name}`,
+    ),
+  );
+}
+
 describe('documents', () => {
+  it('P14 make agents and servers of different names, so that all can be followed on one gateway in any order', () => {
+    const pages = [
+      'README.md',
+      ...readdirSync(join(root, 'docs')).flatMap((name) => (name.endsWith('.md') ? [`docs/${name}`] : [])),
+    ];
+    const made = pages.flatMap((page) => [...new Set(madeBy(page))]);
+    expect(made).toEqual(
+      expect.arrayContaining(['a2a/published parrot', 'a2a/published echo', 'mcp/servers folder', 'mcp/servers notes']),
+    );
+    expect(made.filter((one, index) => made.indexOf(one) !== index)).toEqual([]);
+  });
+
   it.each(['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/decisions/0001-mcp-sdk-lines.md'])(
     '%s links to files that are there',
     (name) => {

@@ -9,6 +9,10 @@ interface Pattern {
   readonly flags: string;
 }
 
+/** True for one that is only parsed, to see whether it is one: its object is compared and dropped, so it meets no text. */
+const isOnlyParsed = ({ parent }: ts.Node): boolean =>
+  ts.isBinaryExpression(parent) && parent.operatorToken.kind === ts.SyntaxKind.InstanceOfKeyword;
+
 /** Every regular expression of the product. Throws for one that is put together at run time, which nobody can judge here. */
 function patternsOf(folder: string): Pattern[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -18,7 +22,7 @@ function patternsOf(folder: string): Pattern[] {
       const source = ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true);
       const found: Pattern[] = [];
       const visit = (node: ts.Node): void => {
-        if (ts.isNewExpression(node) && node.expression.getText() === 'RegExp')
+        if (ts.isNewExpression(node) && node.expression.getText() === 'RegExp' && !isOnlyParsed(node))
           throw new Error(`${file}: ${node.getText()}`);
         if (ts.isRegularExpressionLiteral(node)) {
           const end = node.text.lastIndexOf('/');
@@ -49,7 +53,7 @@ it('X2.1 no regular expression takes more time than in proportion to its text', 
   const patterns = patternsOf('src');
   expect(patterns.length).toBeGreaterThan(200);
   expect(await slow(patterns)).toEqual([]);
-});
+}, 300_000);
 
 it('X2.1 those that did are found', async () => {
   const before = [

@@ -79,6 +79,28 @@ describe('A2AClient', () => {
     expect(operations(agent)).toEqual(['send', 'get', 'get', 'get']);
   });
 
+  it.each([
+    ['a lost connection', hostile.resetAtOnce],
+    ['429', (call) => call.send(429, 'busy', { 'retry-after': '0' })],
+    ['502', (call) => call.send(502, 'bad gateway')],
+  ] as [string, Behaviour][])('(N3) polls on after %s, more often than a read is repeated', async (_name, broken) => {
+    const agent = await stub({ behaviour: does.never });
+    const polls = Array.from({ length: 4 }, () => broken) as [Behaviour, ...Behaviour[]];
+    agent.set(
+      does.sequence(...polls, (call) => call.settle({ state: 'completed', artifacts: [[{ text: 'there' }]] })),
+      'get',
+    );
+    expect(await callAgent(agent.url, 'hi', { ...fast, timeoutMs: 20_000 })).toBe('there');
+    expect(operations(agent).filter((operation) => operation === 'send')).toHaveLength(1);
+  });
+
+  it('(N3) ends at the deadline, with the task, when no poll is answered', async () => {
+    const agent = await stub({ behaviour: does.never });
+    agent.set(hostile.resetAtOnce, 'get');
+    const error = await failure(clientOf(agent).sendAndWait('hi', { pollMs: 20, timeoutMs: 2_500 }));
+    expect([error.code, error.taskId]).toEqual(['a2a_timeout', 'stub-task-1']);
+  });
+
   it('AN-34 a task that asks back is settled; the answer goes to the same task', async () => {
     const agent = await stub({ behaviour: does.ask('Which one?', does.text('that one')) });
     const client = clientOf(agent);
@@ -99,6 +121,33 @@ describe('A2AClient', () => {
     }
     expect(agent.requests).toHaveLength(0);
     expect(() => new A2AClient('nonsense')).toThrow(A2AClientError);
+  });
+
+  it('(N5) sends as the user, whatever the spelling of the role and the parts, and as nobody else', async () => {
+    const agent = await stub({ card: 'v03', behaviour: does.text('hello') });
+    const older = { role: 'user', parts: [{ type: 'text', text: 'Show signups' }] } as never;
+    await clientOf(agent).send(older);
+    expect(params(agent).message).toMatchObject({ role: 'user', parts: [{ kind: 'text', text: 'Show signups' }] });
+    for (const role of ['agent', 'ROLE_AGENT', 'system', ''])
+      expect((await failure(clientOf(agent).send({ role, parts: [{ text: 'x' }] } as never))).code).toBe(
+        'invalid_params',
+      );
+    expect(agent.requests).toHaveLength(1);
+  });
+
+  it.each<[string, unknown]>([
+    ['a key that is no option', 'my-api-key'],
+    ['null', null],
+    ['a user without a secret', { userEmail: 'bob@acme.example' }],
+    ['a secret without a user', { secret }],
+  ])('(N5, N6) is not made anonymous by %s', async (_name, options) => {
+    expect(() => new A2AClient('https://agent.example', options as never)).toThrow(
+      expect.objectContaining({ code: 'invalid_params' }),
+    );
+    const agent = await stub();
+    if (options === null || typeof options !== 'object') return;
+    expect((await failure(callAgent(agent.url, 'hi', { ...fast, ...options }))).code).toBe('invalid_params');
+    expect(agent.requests).toHaveLength(0);
   });
 
   it('leaving a stream ends its connection', async () => {

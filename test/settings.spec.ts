@@ -347,7 +347,7 @@ describe('the configuration file', () => {
     const problems = problemsOf(development({ RIALTO_MCP_CONFIG_FILE: torn }));
     expect(problems).toEqual([expect.stringMatching(/cannot be read as JSON: (at position|it is not JSON)/)]);
     expect(problems.join()).not.toContain('canary');
-    const other = configFile({ servers: {} });
+    const other = configFile({ tools: {} });
     expect(problemsOf(development({ RIALTO_MCP_CONFIG_FILE: other }))).toEqual([
       `${other}: mcpServers: an object is required that has each server by its name`,
     ]);

@@ -7,13 +7,13 @@ const pollMs = 20;
 
 /**
  * One shot: sends the same request over a number of keep-alive connections for some seconds. With `follow`, which makes the next
- * body from an answer, a request ends when `follow` returns undefined. Returns requests per second, latency percentiles in ms
+ * body from an answer, a request ends when `follow` returns undefined. With `pauseMs` each connection pauses between its requests. Returns requests per second, latency percentiles in ms
  * (`first50`: until the first bytes of the body) and the processor time of process `pid` per request in µs. Throws an error with
  * the first answer that is not as expected. Works on undici's lowest level, because it shares its cores with the measured server.
  */
 export async function load(
   { url, pid, method = 'POST', headers = {}, body, expect, follow },
-  { connections, seconds },
+  { connections, seconds, pauseMs = 0 },
 ) {
   const { origin, pathname, search } = new URL(url);
   const sent = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers };
@@ -41,6 +41,7 @@ export async function load(
         wrong++;
         firstWrong ??= `${status} ${text.slice(0, 500)}`;
       }
+      if (pauseMs > 0) await sleep(pauseMs);
     }
     await client.close();
   };

@@ -1,5 +1,6 @@
 // What a tools/call costs through the gateway to an MCP server that is a program, against mcp-proxy and supergateway in front of the
-// same program and against the program itself, all in one run, in turn. Then the list of 1,000 tools. Figures are ratios with their spread. PROXIES=none leaves the two out, and their installation.
+// same program and against the program itself, all in one run, in turn. Then the list of 1,000 tools. Figures are ratios with their
+// spread. PROXIES=none leaves the two out, and their installation.
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';

@@ -1,10 +1,11 @@
-import { Module, type OnApplicationShutdown } from '@nestjs/common';
+import { Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { A2AClientService } from './a2a-client.service.js';
+import { AgentProofs } from '../registry/agent-proofs.service.js';
 import { AgentRecheck } from '../registry/agent-recheck.service.js';
 import { Delegation } from './delegation.js';
 import { DispatchController } from './dispatch.controller.js';
@@ -34,8 +35,16 @@ import { SdkTransport } from './transports/sdk.transport.js';
   ],
   exports: [A2AClientService],
 })
-export class A2AClientModule implements OnApplicationShutdown {
-  constructor(private readonly sdk: SdkTransport) {}
+export class A2AClientModule implements OnModuleInit, OnApplicationShutdown {
+  constructor(
+    private readonly sdk: SdkTransport,
+    private readonly proofs: AgentProofs,
+    private readonly credentials: RemoteCredentials,
+  ) {}
+
+  onModuleInit(): void {
+    this.proofs.from((agentId, credential) => this.credentials.headers(agentId, credential));
+  }
 
   onApplicationShutdown(): void {
     this.sdk.close();

@@ -9,9 +9,17 @@ import { keptJson } from '../platform/secrets/kept-json.js';
 import { ToolLimits } from '../policy/tool-limits.service.js';
 import { toolOutput, type BridgeReply } from '../protocol/a2a/bridge-call.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
+import { takesText } from '../protocol/a2a/skill-input.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 import { Deadline } from './deadline.js';
-import { bridgeEndpoint, chooseEndpoints, isNotHere, speaksJsonRpc, withCustomaryPaths } from './endpoint-choice.js';
+import {
+  bridgeEndpoint,
+  chooseEndpoints,
+  isNotHere,
+  speaksJsonRpc,
+  withCustomaryPaths,
+  type Endpoint,
+} from './endpoint-choice.js';
 import { withPushAddress } from './push-address.js';
 import { RemoteAgents, type OpenHop } from './remote-agents.js';
 import type { SendReply } from './send-reply.js';
@@ -23,6 +31,9 @@ import { sendAsSkillCall } from './transports/sdk-skill-call.js';
 import { SdkTransport, type SdkHop } from './transports/sdk.transport.js';
 
 export type { SendReply } from './send-reply.js';
+
+/** Tasks that are looked at for the one of a message, and messages of each. */
+const findAmong = 50;
 
 /**
  * The one way out to remote A2A agents. Each method wraps itself in the verb, so that no caller can forget the decision; the
@@ -58,7 +69,10 @@ export class A2AClientService {
    */
   invokeSkill(ctx: CallContext, call: SkillCall): Promise<BridgeReply> {
     const { agent, skillId, args, sessionId } = call;
-    const { row, card } = agent;
+    const { row } = agent;
+    const skill = agent.card?.skills.find(({ id }) => id === skillId);
+    const asText = skill && takesText(skill, agent.card?.defaultInputModes);
+    const card = agent.card && { ...agent.card, interfaces: this.callable(agent.card.interfaces) };
     const invoke = async (hop: OpenHop, act: Act): Promise<BridgeReply> => {
       await this.limits.admit(ctx, call.verb);
       const { keeper } = this;
@@ -71,11 +85,16 @@ export class A2AClientService {
       const reply = speaksJsonRpc(card)
         ? await this.bridge.call(
             { ...hop, endpoint: bridgeEndpoint(card, row.url) },
-            { skillId, args, sessionId, pushUrl, blocking, baseUrl: row.url },
+            { skillId, args, takesText: asText, sessionId, pushUrl, blocking, baseUrl: row.url },
             watch,
           )
         : await this.anywhere(agent, hop, (at) =>
-            sendAsSkillCall(this.sdk, at, { skillId, args, messageId: newId(), pushUrl, blocking }, watch),
+            sendAsSkillCall(
+              this.sdk,
+              at,
+              { skillId, args, takesText: asText, sessionId, messageId: newId(), pushUrl, blocking },
+              watch,
+            ),
           );
       act.answer = answerOf(reply, call.dispatch);
       return reply;
@@ -127,6 +146,22 @@ export class A2AClientService {
     yield* this.follow(ctx, call, deadline, (at) => opened(this.sdk.subscribe(at, call.taskId)));
   }
 
+  /** The task that the agent made of a message, among its newest; undefined where it has none, or does not list its tasks. */
+  async findTask(ctx: CallContext, call: RemoteCall & { readonly messageId: string }): Promise<Task | undefined> {
+    const { agent, messageId } = call;
+    const deadline = new Deadline(call.timeoutMs);
+    await this.requirePermitted(ctx, call);
+    const query = { pageSize: findAmong, historyLength: findAmong };
+    return this.agents.visit(ctx, agent, { ...call, deadline }, (hop) =>
+      this.anywhere(agent, hop, async (at) => {
+        if (at.endpoint.version !== '1.0') return undefined;
+        const { tasks } = await this.sdk.listTasks(at, query);
+        const found = tasks.find(({ history = [] }) => history.some((message) => message.messageId === messageId));
+        return found && this.sdk.getTask(at, found.id);
+      }),
+    );
+  }
+
   cancel(ctx: CallContext, call: RemoteCall & { readonly taskId: string }): Promise<Task> {
     const { agent, taskId } = call;
     return this.act(ctx, call, 'a2a_cancel', {}, (hop) =>
@@ -175,7 +210,7 @@ export class A2AClientService {
     hop: OpenHop,
     work: (hop: SdkHop) => Promise<T>,
   ): Promise<T> {
-    const [first = bridgeEndpoint(card, row.url), ...others] = card ? chooseEndpoints(card) : [];
+    const [first = bridgeEndpoint(card, row.url), ...others] = card ? this.callable(chooseEndpoints(card)) : [];
     const [, ...customary] = withCustomaryPaths(first, row.url);
     try {
       return await this.attempt({ ...hop, endpoint: first }, work);
@@ -192,6 +227,21 @@ export class A2AClientService {
     }
   }
 
+  /** Those whose address may be called; all of them where none may, so that the first says so. */
+  private callable<At extends Endpoint>(endpoints: At[]): At[] {
+    const allowed = endpoints.filter(({ url, binding }) => binding === 'GRPC' || this.mayCall(url));
+    return allowed.length > 0 ? allowed : endpoints;
+  }
+
+  private mayCall(url: string): boolean {
+    try {
+      this.safeFetch.check(url);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   private async attempt<T>(hop: SdkHop, work: (hop: SdkHop) => Promise<T>): Promise<T> {
     try {
       return await work(hop);
@@ -204,11 +254,13 @@ export class A2AClientService {
 }
 
 function verbOf(ctx: CallContext, call: RemoteCall, action: 'a2a_invoke' | 'a2a_cancel', args: JsonObject): VerbCall {
-  const { row, card } = call.agent;
-  const { id, verb, legacyAlias, skillId, sessionId, timeoutMs, dispatch } = call;
+  const { row, card, tools } = call.agent;
+  const { id, verb, calledAs, skillId, sessionId, timeoutMs, dispatch } = call;
   const agent = { id: row.id, slug: row.slug, url: row.url, costPerTask: card?.costPerTask };
   const resource = { type: 'Skill', id: verb, parent: row.slug } as const;
-  return { id, verb, action, resource, agent, skillId, sessionId, args, timeoutMs, dispatch, legacyAlias, ctx };
+  const legacyAlias = tools.find((tool) => tool.skillId === skillId)?.alias;
+  const names = { verb, legacyAlias, calledAs };
+  return { id, ...names, action, resource, agent, skillId, sessionId, args, timeoutMs, dispatch, ctx };
 }
 
 /** What is remembered of a reply: of the call of a tool nothing but the task. */

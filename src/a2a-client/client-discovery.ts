@@ -30,15 +30,22 @@ export async function findCard(
   limits: HopLimits,
 ): Promise<FoundCard> {
   const places = [...(url.endsWith('.json') ? [url] : []), ...wellKnown.map((path) => `${baseOf(url)}${path}`)];
-  let failure = new RialtoError('remote_transport', { data: { httpStatus: 404 } });
+  let failure: RialtoError | undefined;
+  // What answers may be a catch-all: the older place is asked before giving up, and the first failure is told.
   for (const place of new Set(places)) {
     const answer = await fetchCard(client, place, headers, limits);
-    if (answer.status === 200) return readCard(answer, place);
-    const message = `the card answers HTTP ${answer.status}`;
-    failure = new RialtoError('remote_transport', { message, data: { httpStatus: answer.status } });
-    if (answer.status !== 404 && answer.status !== 405) break;
+    const card = answer.status === 200 ? readCard(answer, place) : undefined;
+    if (card) return card;
+    const { status } = answer;
+    const isNotHere = failure?.data?.httpStatus === 404 || failure?.data?.httpStatus === 405;
+    if (failure !== undefined && !isNotHere) continue;
+    const message = `the card answers HTTP ${status}`;
+    failure =
+      status === 200
+        ? notA2a('the agent card is not valid')
+        : new RialtoError('remote_transport', { message, data: { httpStatus: status } });
   }
-  throw failure;
+  throw failure ?? new RialtoError('remote_transport', { data: { httpStatus: 404 } });
 }
 
 async function fetchCard(
@@ -61,9 +68,8 @@ async function fetchCard(
   return answer.status === 401 || answer.status === 403 ? get(await headers.of(url, limits)) : answer;
 }
 
-function readCard(answer: SafeResponse, url: string): FoundCard {
+function readCard(answer: SafeResponse, url: string): FoundCard | undefined {
   const json = parseJson(answer.body.toString('utf8'));
   const result = json.ok ? normaliseCard(json.value, { url }) : undefined;
-  if (!result?.ok) throw notA2a('the agent card is not valid');
-  return { ...result.card, raw: result.raw };
+  return result?.ok ? { ...result.card, raw: result.raw } : undefined;
 }

@@ -27,8 +27,9 @@ export interface A2AClientOptions {
   timeoutMs?: number;
 }
 
-/** A text, or a message of your own (v1.0 shape, e.g. with file parts). */
-export type MessageInput = string | (Pick<Message, 'parts'> & Partial<Message>);
+/** A text, or a message of your own (v1.0 shape, e.g. with file parts); its role is the user's, however it is spelled. */
+export type MessageInput =
+  string | (Pick<Message, 'parts'> & Partial<Omit<Message, 'role'>> & { role?: 'ROLE_USER' | 'user' });
 
 /** What goes along with a message. */
 export interface SendOptions {

@@ -37,6 +37,13 @@ describe('replyText', () => {
     expect(replyText(task('TASK_STATE_INPUT_REQUIRED', { artifacts, says: 'Which one?' }))).toBe('Which one?');
   });
 
+  it('(N2) is one text where the artifact came in pieces', () => {
+    const parts = ['The', ' capital', ' is', ' Paris', '.'].map((text) => ({ text }));
+    const artifacts = [{ artifactId: 'a', parts }];
+    expect(replyText(task('TASK_STATE_COMPLETED', { artifacts }))).toBe('The capital is Paris.');
+    expect(replyText(task('TASK_STATE_WORKING', { artifacts }))).toBe('The capital is Paris.');
+  });
+
   it('AN-26 writes data as JSON', () => {
     const artifacts = [{ artifactId: 'a', parts: [{ data: { n: 1 } }, { text: 'and text' }] }];
     expect(replyText(task('TASK_STATE_COMPLETED', { artifacts }))).toBe('{"n":1}\nand text');

@@ -1,3 +1,4 @@
+import { artifactText } from '../protocol/a2a/artifact-text.js';
 import type { Part } from '../protocol/a2a/model.js';
 import type { TaskState } from '../protocol/a2a/states.js';
 import type { SendReply } from './send-reply.js';
@@ -23,8 +24,8 @@ export function replyText(reply: SendReply): string {
   const said = task.status.message ? textOf(task.status.message.parts) : '';
   const failure = failures[task.status.state];
   if (failure) throw new A2AClientError(failure, said || `the remote task ended: ${failure}`, facts);
-  const produced = lastText((task.artifacts ?? []).map(({ parts }) => parts));
-  const messages = (task.history ?? []).filter(({ role }) => role === 'ROLE_AGENT').map(({ parts }) => parts);
+  const produced = lastText((task.artifacts ?? []).map(({ parts }) => artifactText(parts, dataText).trim()));
+  const messages = (task.history ?? []).filter(({ role }) => role === 'ROLE_AGENT').map(({ parts }) => textOf(parts));
   const isEnded = task.status.state === 'TASK_STATE_COMPLETED';
   return notEmpty(isEnded ? produced || said || lastText(messages) : said || produced || lastText(messages), facts);
 }
@@ -38,16 +39,18 @@ export function capped(text: string): string {
   return `${text.slice(0, headLength)}${note(missing)}${text.slice(-tailLength)}`.toWellFormed();
 }
 
-function lastText(lists: Part[][]): string {
-  return lists.map(textOf).findLast((text) => text !== '') ?? '';
+function lastText(texts: string[]): string {
+  return texts.findLast((text) => text !== '') ?? '';
 }
 
-/** Texts as they are, data as JSON, one a line. */
+/** The words of a message: texts as they are, data as JSON, one a line. */
 function textOf(parts: Part[]): string {
-  const texts = parts.flatMap(({ text, data }) =>
-    text !== undefined ? text : data !== undefined ? JSON.stringify(data) : [],
-  );
+  const texts = parts.flatMap((part) => part.text ?? dataText(part) ?? []);
   return texts.join('\n').trim();
+}
+
+function dataText({ data }: Part): string | undefined {
+  return data === undefined ? undefined : JSON.stringify(data);
 }
 
 function notEmpty(text: string, facts: { taskId?: string; contextId?: string }): string {

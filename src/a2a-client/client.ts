@@ -2,7 +2,8 @@ import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
-import type { Message, StreamResponse, Task } from '../protocol/a2a/model.js';
+import type { Message, Part, StreamResponse, Task } from '../protocol/a2a/model.js';
+import { partsOf } from '../protocol/a2a/remote-parts.js';
 import { interruptedStates, terminalStates } from '../protocol/a2a/states.js';
 import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
@@ -19,7 +20,7 @@ import {
   withCustomaryPaths,
   type Endpoint,
 } from './endpoint-choice.js';
-import { nextTryAfter, type RemoteOperation } from './retry-plan.js';
+import { nextPollAfter, nextTryAfter, type RemoteOperation } from './retry-plan.js';
 import type { SendReply } from './send-reply.js';
 import { sleep } from './transports/remote-wait.js';
 import { SdkTransport, type SdkHop, type SendParams } from './transports/sdk.transport.js';
@@ -93,12 +94,13 @@ export class A2AClient {
   /** The endpoint that answered: a task lives where it was made. */
   private home?: Endpoint;
 
-  /** Throws `url_not_allowed` for what is no URL, `invalid_params` for a bad `allow`. */
+  /** Throws `url_not_allowed` for what is no URL, `invalid_params` for a bad `allow` and for proofs that lack their other half. */
   constructor(
     private readonly url: string,
     private readonly options: A2AClientOptions = {},
   ) {
     try {
+      requireOptions(options);
       const policy = { allow: parseAllowList(options.allow ?? ''), httpsOnly: options.allowHttp !== true };
       this.fetch = new SafeFetch(policy);
       this.sdk = new SdkTransport(this.fetch, policy);
@@ -142,8 +144,8 @@ export class A2AClient {
   }
 
   /**
-   * Sends a message and polls its task until it settles: ended, or waiting for its caller. With `taskId` it sends nothing and
-   * waits for that task. At the deadline it rejects with `a2a_timeout`, which carries the `taskId` (AN-28, AN-34, AN-35).
+   * Sends a message and polls its task until it settles: ended, or waiting for its caller. A poll without an answer, or answered 408,
+   * 425, 429 or 5xx, is made again until the deadline. With `taskId` it sends nothing and waits for that task. At the deadline it rejects with `a2a_timeout`, which carries the `taskId` (AN-28, AN-34, AN-35).
    */
   async sendAndWait(message: MessageInput, options: WaitOptions = {}): Promise<SendReply> {
     const call = this.begin(options, waitDefaultMs);
@@ -194,12 +196,19 @@ export class A2AClient {
   }
 
   private async wait(taskId: string, call: Call, pollMs: number, atOnce: boolean): Promise<SendReply> {
-    for (let pause = atOnce ? 0 : pollMs; ; pause = pollMs) {
+    for (let pause = atOnce ? 0 : pollMs; ;) {
       await sleep(Math.min(pause, call.deadline.leftMs), call.signals[0]);
       if (call.deadline.leftMs === 0) throw new RialtoError('remote_timeout', { data: { taskId } });
       const poll = { ...call, deadline: call.deadline.within(pollLimitMs) };
-      const task = await this.run(poll, read, (hop) => this.sdk.getTask(hop, taskId));
-      if (isSettled({ task })) return { task };
+      try {
+        const task = await this.run(poll, read, (hop) => this.sdk.getTask(hop, taskId));
+        if (isSettled({ task })) return { task };
+        pause = pollMs;
+      } catch (thrown) {
+        const next = nextPollAfter(RialtoError.from(thrown), pollMs, systemClock.now());
+        if (next === undefined) throw thrown;
+        pause = next;
+      }
     }
   }
 
@@ -275,24 +284,48 @@ export class A2AClient {
   }
 }
 
+/** What would make an anonymous client of one that was meant to prove itself. */
+function requireOptions(options: A2AClientOptions): void {
+  if (typeof options !== 'object' || options === null)
+    throw new RialtoError('invalid_params', {
+      message: `the options of a client are an object such as { apiKey }, not ${options === null ? 'null' : typeof options}`,
+    });
+  if (options.userEmail && !options.secret)
+    throw new RialtoError('invalid_params', {
+      message: 'userEmail needs secret, which signs for it; the client reads nothing from the environment (A2A_SECRET)',
+    });
+  if (options.secret && !options.userEmail)
+    throw new RialtoError('invalid_params', { message: 'secret needs userEmail, which the token names' });
+}
+
 function paramsOf(
   input: MessageInput,
   { contextId, taskId, async: isAsync, skillId, data, metadata }: SendOptions,
 ): SendParams {
   const given = typeof input === 'string' ? { parts: input === '' ? [] : [{ text: input }] } : input;
-  const parts = [...given.parts, ...(data === undefined ? [] : [{ data }])];
+  const { role = 'user' } = given;
+  if (role !== 'user' && role !== 'ROLE_USER')
+    throw new RialtoError('invalid_params', {
+      message: `message.role is ${JSON.stringify(role)}; a client sends as "user"`,
+    });
+  const parts = [...given.parts.map(currentPart), ...(data === undefined ? [] : [{ data }])];
   if (parts.length === 0) throw new RialtoError('invalid_params', { message: 'a message has a text, a part or data' });
   const facts: JsonObject = { ...given.metadata, ...metadata, ...(skillId !== undefined && { skillId }) };
   const message: Message = {
     messageId: newId(),
-    role: 'ROLE_USER',
     ...given,
+    role: 'ROLE_USER',
     parts,
     ...(contextId !== undefined && { contextId }),
     ...(taskId !== undefined && { taskId }),
     ...(Object.keys(facts).length > 0 && { metadata: facts }),
   };
   return { message, configuration: { returnImmediately: isAsync === true } };
+}
+
+/** A part of v1.0; one that is told by its `type` or `kind`, as older agents and v0.3 write it, is rewritten. */
+function currentPart(part: Part): Part {
+  return 'type' in part || 'kind' in part ? partsOf([part as object as JsonObject])[0]! : part;
 }
 
 /** The key as a header for every agent, and, with the flag, in the params where older peers look for them (AN-12, AN-33). */

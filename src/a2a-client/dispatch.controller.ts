@@ -3,7 +3,14 @@ import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagg
 import type { CallContext } from '../kernel/call-context.js';
 import { Ctx } from '../platform/http/ctx.decorator.js';
 import { DispatchService } from './dispatch.service.js';
-import { DispatchAnswer, DispatchExplanation, DispatchStep, InvokeStep } from './dispatch.types.js';
+import {
+  DispatchAnswer,
+  DispatchBody,
+  DispatchExplanation,
+  InvokeBody,
+  type DispatchStep,
+  type InvokeStep,
+} from './dispatch.types.js';
 
 @ApiTags('dispatch')
 @ApiBearerAuth()
@@ -15,7 +22,7 @@ export class DispatchController {
   @HttpCode(200)
   @ApiOperation({ summary: 'Call a skill of an agent; `{{path}}` in its texts is filled from `context`' })
   @ApiResponse({ status: 200, standardSchema: DispatchAnswer })
-  invoke(@Ctx() ctx: CallContext, @Body({ schema: InvokeStep }) body: InvokeStep) {
+  invoke(@Ctx() ctx: CallContext, @Body({ schema: InvokeBody }) body: InvokeStep) {
     return this.dispatches.invoke(ctx, body);
   }
 
@@ -23,7 +30,7 @@ export class DispatchController {
   @HttpCode(200)
   @ApiOperation({ summary: 'Have work done by whoever does it best; 422 `no_agent` says of each agent why not' })
   @ApiResponse({ status: 200, standardSchema: DispatchAnswer })
-  dispatch(@Ctx() ctx: CallContext, @Body({ schema: DispatchStep }) body: DispatchStep) {
+  dispatch(@Ctx() ctx: CallContext, @Body({ schema: DispatchBody }) body: DispatchStep) {
     return this.dispatches.dispatch(ctx, body);
   }
 
@@ -31,7 +38,7 @@ export class DispatchController {
   @HttpCode(200)
   @ApiOperation({ summary: 'Whom a dispatch would choose now, with every factor and exclusion; calls nobody' })
   @ApiResponse({ status: 200, standardSchema: DispatchExplanation })
-  explain(@Ctx() ctx: CallContext, @Body({ schema: DispatchStep }) body: DispatchStep) {
+  explain(@Ctx() ctx: CallContext, @Body({ schema: DispatchBody }) body: DispatchStep) {
     return this.dispatches.explain(ctx, body);
   }
 }

@@ -52,6 +52,29 @@ export const DispatchStep = z.strictObject({
 });
 export type DispatchStep = z.output<typeof DispatchStep>;
 
+/** What a workflow calls a node: stated for its own use, and not read here. */
+const label = z.string().max(200).optional();
+
+/** The body of a step: the step itself, or a node of a workflow whose `config` is the step (`{ id, type, nodeId, config }`, RE-47, RE-48). */
+function bodyOf<Step>(Step: z.ZodType<Step>) {
+  const Node = z
+    .strictObject({ id: label, type: label, nodeId: label, config: Step, context, ...tells })
+    .transform(({ id: _1, type: _2, nodeId: _3, config, ...around }): Step => ({ ...config, ...around }));
+  // The union describes the body in the API. Issues come from the one form that was sent.
+  return z
+    .unknown()
+    .meta(z.toJSONSchema(z.union([Step, Node]), { io: 'input', target: 'openapi-3.0' }))
+    .transform((body, issues): Step => {
+      const isNode = typeof body === 'object' && body !== null && Object.hasOwn(body, 'config');
+      const read = (isNode ? Node : Step).safeParse(body);
+      if (read.success) return read.data;
+      for (const { message, path } of read.error.issues) issues.addIssue({ code: 'custom', message, path });
+      return z.NEVER;
+    });
+}
+export const InvokeBody = bodyOf(InvokeStep);
+export const DispatchBody = bodyOf(DispatchStep);
+
 /** The answer of an agent, and who gave it. `output` is what the same call of its tool would have brought. */
 export const DispatchAnswer = z.object({
   dispatchId: z.string(),

@@ -11,6 +11,7 @@ import { Delegation } from './delegation.js';
 import type { Deadline } from './deadline.js';
 import { RemoteCredentials } from './remote-credentials.js';
 import type { RemoteHop } from './remote-hop.js';
+import { namedFailure } from './unreached.js';
 
 /** A hop without the endpoint, which is chosen last. */
 export type OpenHop = Omit<RemoteHop, 'endpoint'>;
@@ -38,7 +39,10 @@ export class RemoteAgents {
     const span = this.tracing.start('a2a_invoke', ctx.trace, { 'rialto.agent': row.slug, 'rialto.verb': limits.verb });
     const headers = new AgentHeaders(
       row,
-      ownHeaders(traced, span.spanId, lineage),
+      {
+        ...ownHeaders(traced, span.spanId, lineage),
+        ...(limits.key !== undefined && { 'idempotency-key': limits.key }),
+      },
       row.credential === null ? undefined : () => this.sealed.open(row),
       this.credentials,
     );
@@ -48,9 +52,9 @@ export class RemoteAgents {
       span.end();
       return result;
     } catch (error) {
-      const known = RialtoError.from(error);
+      const known = namedFailure(RialtoError.from(error), row.slug);
       span.end(known);
-      if (known.code === 'remote_transport') this.recheck.soon(row.id);
+      if (known.code === 'remote_transport') this.recheck.soon(row, known);
       throw known;
     }
   }
@@ -58,6 +62,8 @@ export class RemoteAgents {
 
 export interface VisitLimits {
   readonly verb: string;
+  /** The same for every try of one message, for agents that know such keys. */
+  readonly key?: string;
   readonly deadline: Deadline;
   readonly signal?: AbortSignal;
 }

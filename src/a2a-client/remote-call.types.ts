@@ -11,7 +11,8 @@ export interface RemoteCall {
   readonly skillId: string;
   /** The canonical name of the skill. */
   readonly verb: string;
-  readonly legacyAlias?: string;
+  /** The name of the tool that the caller used; absent for what is no call of a tool. */
+  readonly calledAs?: string;
   readonly sessionId: string;
   /** From now to the last byte, the decision included. */
   readonly timeoutMs: number;
@@ -26,6 +27,8 @@ export interface RemoteCall {
 /** A message as it is sent. */
 export interface MessageCall extends RemoteCall {
   readonly params: SendParams;
+  /** The same for every try of this message; goes out as `Idempotency-Key`. */
+  readonly key?: string;
   /** Where the agent may push what becomes of its task. */
   readonly pushUrl?: string;
 }

@@ -1,5 +1,5 @@
 import { RialtoError } from '../kernel/errors.js';
-import { mayRepeat, nextTryAfter, type RemoteOperation } from './retry-plan.js';
+import { mayRepeat, nextPollAfter, nextTryAfter, type RemoteOperation } from './retry-plan.js';
 
 const read: RemoteOperation = { kind: 'read' };
 const now = Date.parse('2026-01-01T00:00:00Z');
@@ -32,6 +32,21 @@ describe('the retry plan', () => {
   it('AN-32 never waits past the deadline', () => {
     expect(after(failed(503), 1, 100)).toBeUndefined();
     expect(after(failed(503), 1, 101)).toBe(100);
+  });
+
+  it('(N3) a poll goes on after what says nothing about the task, as late as it is asked to', () => {
+    const next = (error: RialtoError) => nextPollAfter(error, 2_000, now);
+    for (const error of [
+      failed(),
+      new RialtoError('remote_timeout'),
+      ...[408, 425, 429, 500, 503, 521].map((status) => failed(status)),
+    ])
+      expect(next(error)).toBe(2_000);
+    expect(next(failed(429, '5'))).toBe(5_000);
+    expect(next(failed(503, '1'))).toBe(2_000);
+    const ends = [400, 401, 403, 404].map((status) => failed(status));
+    for (const error of [...ends, new RialtoError('remote_error'), new RialtoError('canceled')])
+      expect(next(error)).toBeUndefined();
   });
 
   it('AN-33 a send is repeated only when async, with an idempotency key and a subject', () => {

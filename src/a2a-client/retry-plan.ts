@@ -19,6 +19,18 @@ const capMs = 1_000;
 const longestRetryAfterMs = 2_000;
 const passingStatuses: ReadonlySet<unknown> = new Set([408, 425, 429, 500, 502, 503, 504]);
 
+/**
+ * Milliseconds to wait before the next poll of a task whose last one failed, undefined when the failure says something about the task:
+ * without an answer, or with a status that passes, the task may well go on, whatever the number of polls (AN-28, AN-32).
+ */
+export function nextPollAfter(error: RialtoError, pollMs: number, now: number): number | undefined {
+  const { code, data } = error;
+  const status = data?.httpStatus;
+  const isPassing = typeof status !== 'number' || passingStatuses.has(status) || status > 500;
+  if (code !== 'remote_timeout' && !(code === 'remote_transport' && isPassing)) return undefined;
+  return Math.max(pollMs, retryAfterMs(data?.retryAfter, now) ?? 0);
+}
+
 /** True when the same request may be made again: reads always, a send only when the remote can tell that it is the same (AN-33). */
 export function mayRepeat(operation: RemoteOperation): boolean {
   if (operation.kind !== 'send') return operation.kind === 'read';

@@ -6,7 +6,7 @@ import { sendProblem } from '../platform/http/problem.js';
 import { etagOf, sendValidated, type ValidatedBody } from '../platform/http/validated-answer.js';
 import { SigningKeys } from '../platform/secrets/signing-keys.js';
 import { ContextService } from '../policy/auth/context.service.js';
-import { PublishedService } from '../registry/published.service.js';
+import { PublishedService, type BuiltCard, type CardWish } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 
 const methods = ['GET', 'HEAD', 'OPTIONS'];
@@ -105,20 +105,24 @@ export class CardDoor {
     }
     const own = visit.reader && (await this.published.defaultAgent(visit.reader));
     const agent = own ?? (await this.published.defaultAgent());
-    if (agent) return this.sendCard(visit, agent);
+    if (agent) return this.sendCard(visit, agent, (wish) => this.published.serviceCard(agent, wish));
     return send(visit, await this.published.gatewayCard(visit.version), publicly);
   }
 
   private async agentCard(visit: Visit): Promise<void> {
     const agent = await this.published.resolve(visit.name, visit.reader);
-    return agent ? this.sendCard(visit, agent) : notFound();
+    return agent ? this.sendCard(visit, agent, (wish) => this.published.cardFor(agent, wish)) : notFound();
   }
 
   /** Callers whom the agent's org knows see all of it (AN-07). */
-  private async sendCard(visit: Visit, agent: PublishedAgent): Promise<void> {
+  private async sendCard(
+    visit: Visit,
+    agent: PublishedAgent,
+    cardFor: (wish: CardWish) => Promise<BuiltCard>,
+  ): Promise<void> {
     const known = visit.reader?.id === agent.org.id;
     const wish = { variant: known ? 'extended' : 'public', version: visit.version } as const;
-    send(visit, await this.published.cardFor(agent, wish), known ? privately : publicly);
+    send(visit, await cardFor(wish), known ? privately : publicly);
   }
 
   /** The agents of the caller's org, of `default` for anyone (RY-06, RY-07). */

@@ -5,9 +5,11 @@ import type { Json } from '../kernel/json.js';
 import { readText, requireJson } from '../platform/http/body.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import type { Dialect, OperationValues } from '../protocol/a2a/dialect.js';
+import type { Dialect, OperationValues, SendValue } from '../protocol/a2a/dialect.js';
 import { dialects } from '../protocol/a2a/dialects.js';
 import { jsonRpcError, jsonRpcStatus, type RpcErrorOptions } from '../protocol/a2a/errors.js';
+import type { StreamResponse } from '../protocol/a2a/model.js';
+import { failedEvent, failedReply } from '../protocol/a2a/rejected.js';
 import { negotiate } from '../protocol/a2a/negotiate.js';
 import type { DecodedOperation, OperationName } from '../protocol/a2a/operations.js';
 import {
@@ -21,8 +23,10 @@ import {
 import { AgentDispatch } from './agent-dispatch.service.js';
 import { agentPath, exactPath } from './a2a-paths.js';
 import { Operations, type Asked } from './operations.service.js';
-import { Replies, sendJson, setErrorHeaders } from './reply.js';
+import { Replies, sendErrorEvent, sendJson, setErrorHeaders } from './reply.js';
 import { keyOf, versionHeader, Visits, type Arrival, type Visit } from './visit.service.js';
+
+const eventStream = 'text/event-stream';
 
 /** What differs between the doors: codes for refused callers and failures, the status of what is no JSON-RPC (decisions D9). */
 interface Manners extends RpcErrorOptions {
@@ -40,6 +44,8 @@ interface Exchange {
   readonly target: Target;
   readonly manners: Manners;
   id: JsonRpcId;
+  /** The caller reads the answer as an event stream and cannot read another one: clients of 0.3 are so. */
+  readsEvents: boolean;
 }
 
 interface Call {
@@ -78,10 +84,11 @@ export class JsonRpcDoor {
     return {
       template,
       methods: ['POST'],
+      cors: true,
       summary,
       match,
       handle: (request, response, target, params) =>
-        this.handle({ request, response, target, manners, id: null }, params.name),
+        this.handle({ request, response, target, manners, id: null, readsEvents: false }, params.name),
     };
   }
 
@@ -99,9 +106,16 @@ export class JsonRpcDoor {
       }
       const { id, method, params } = envelope.request;
       exchange.id = id ?? null;
+      const streamsOnly = dialects['0.3'].readsStreamOnly?.(method) === true;
+      exchange.readsEvents = streamsOnly && request.headers.accept?.includes(eventStream) === true;
       const { agent } = arrival;
       const call = agent
-        ? this.callOf(exchange, { ...arrival, agent }, method, params)
+        ? await this.besideDefault(
+            exchange,
+            { ...arrival, agent },
+            name,
+            this.callOf(exchange, { ...arrival, agent }, method, params),
+          )
         : await this.dispatched(exchange, arrival, method, params);
       // A notification is never answered (JSON-RPC 2.0 section 4.1), and here there is nothing to say without an answer. Whoever
       // leaves the id out of a request that cannot be served is told so all the same: that was a request with a mistake more.
@@ -112,14 +126,16 @@ export class JsonRpcDoor {
     }
   }
 
-  private refuse({ request, response, id, manners }: Exchange, thrown: unknown): void {
+  private refuse({ request, response, id, manners, readsEvents }: Exchange, thrown: unknown): void {
     if (response.headersSent || response.destroyed) return void response.destroy();
     const error = RialtoError.from(thrown);
     const { requestId } = request;
     if (error.code === 'internal') this.log.error({ err: thrown, requestId }, 'a request failed');
     const status = jsonRpcStatus(error.code);
     setErrorHeaders(response, status, error);
-    sendJson(response, status, errorOf(id, error, { ...manners, requestId }));
+    const body = errorOf(id, error, { ...manners, requestId });
+    if (status === 200 && readsEvents) return sendErrorEvent(response, body);
+    sendJson(response, status, body);
   }
 
   /** What is asked, in which version. Throws for what cannot be served. */
@@ -129,6 +145,20 @@ export class JsonRpcDoor {
     const asked = this.visits.ask(visit, negotiated.version, request, response);
     const dialect = dialects[negotiated.version];
     return { asked, dialect, decoded: decode(dialect, method, params) };
+  }
+
+  /** The same call, of another agent where it came to no agent by name and is not for the default one. */
+  private async besideDefault(
+    { request, response }: Exchange,
+    visit: Visit,
+    name: string | undefined,
+    call: Call,
+  ): Promise<Call> {
+    if (name !== undefined || visit.isOwnBearer) return call;
+    const found = await this.dispatch.toolAgent(visit.ctx, visit.agent, call.decoded);
+    if (!found) return call;
+    const { agent, decoded } = found;
+    return { ...call, decoded, asked: this.visits.ask({ ...visit, agent }, decoded.version, request, response) };
   }
 
   /** The same where nobody is named: what is asked tells of whom. */
@@ -141,8 +171,8 @@ export class JsonRpcDoor {
     const negotiated = negotiate(method, versionHeader(request, target.query));
     if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: Object.keys(dialects) } });
     const dialect = dialects[negotiated.version];
-    const decoded = decode(dialect, method, params);
-    const { agent, facts } = await this.dispatch.addressee(arrival.ctx, decoded, keyOf(request));
+    const asks = decode(dialect, method, params);
+    const { agent, facts, decoded } = await this.dispatch.addressee(arrival.ctx, asks, keyOf(request));
     const asked = this.visits.ask({ ...arrival, agent }, negotiated.version, request, response);
     return { asked: { ...asked, facts }, dialect, decoded };
   }
@@ -151,7 +181,7 @@ export class JsonRpcDoor {
     const { response } = exchange;
     if (streaming.has(decoded.operation.name)) {
       const events = this.operations.stream(asked, decoded);
-      return this.replies.stream(asked.ctx, response, events, framing(exchange, dialect));
+      return this.replies.stream(asked.ctx, response, events, framing(exchange, dialect, decoded));
     }
     const value = await this.operations.run(asked, decoded);
     if (response.destroyed) return;
@@ -168,13 +198,19 @@ function decode(dialect: Dialect, method: string, params: unknown): DecodedOpera
 
 const streaming: ReadonlySet<OperationName> = new Set<OperationName>(['SendStreamingMessage', 'SubscribeToTask']);
 
-function resultOf(dialect: Dialect, { operation }: DecodedOperation, value: unknown, agentName: string): Json {
-  return dialect.encodeResult(operation, value as OperationValues[OperationName], { agentName });
+function resultOf(
+  dialect: Dialect,
+  { operation, rejectedFails }: DecodedOperation,
+  value: unknown,
+  agentName: string,
+): Json {
+  const told = rejectedFails && operation.name === 'SendMessage' ? failedReply(value as SendValue) : value;
+  return dialect.encodeResult(operation, told as OperationValues[OperationName], { agentName });
 }
 
-function framing({ id, manners, request }: Exchange, dialect: Dialect) {
+function framing({ id, manners, request }: Exchange, dialect: Dialect, { rejectedFails }: DecodedOperation) {
   return {
-    event: (body: Parameters<Dialect['encodeEvent']>[0]) => resultResponse(id, dialect.encodeEvent(body)),
+    event: (body: StreamResponse) => resultResponse(id, dialect.encodeEvent(rejectedFails ? failedEvent(body) : body)),
     error: (error: unknown) => errorOf(id, error, { ...manners, requestId: request.requestId }),
   };
 }

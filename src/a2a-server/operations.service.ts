@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { parseExact } from '../protocol/exact-integers.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
@@ -26,6 +27,8 @@ export interface Asked {
   readonly after?: number;
   /** The header of that name; wins over the one in the message. */
   readonly idempotencyKey?: string;
+  /** Is called when the key brought what an earlier message became. */
+  readonly onReplay?: () => void;
   /** What was decided of the message before, for the metadata of its task or of the message that is the answer. */
   readonly facts?: JsonObject;
 }
@@ -53,7 +56,7 @@ export class Operations {
     GetTask: async ({ ctx, agent }, { id, historyLength }) =>
       taskView(await this.tasks.get(ctx, agent, id), { historyLength }),
     ListTasks: ({ ctx, agent }, params) => this.reads.around(ctx, 2, () => this.tasks.list(ctx, agent, params)),
-    CancelTask: async ({ ctx, agent }, { id, metadata }) => taskView(await this.tasks.cancel(ctx, agent, id, metadata)),
+    CancelTask: (asked, params) => this.cancel(asked, params),
     CreateTaskPushNotificationConfig: ({ ctx, agent }, params) => this.webhooks.create(ctx, agent, params),
     GetTaskPushNotificationConfig: ({ ctx, agent }, params) => this.webhooks.get(ctx, agent, params),
     ListTaskPushNotificationConfigs: ({ ctx, agent }, params) => this.webhooks.list(ctx, agent, params),
@@ -84,6 +87,18 @@ export class Operations {
     return this.sendStreaming(asked, operation.params);
   }
 
+  /** In v1.0 a second cancel changes nothing; for v0.3 a canceled task is not cancelable (section 7.4.1). */
+  private async cancel(
+    { ctx, agent, version }: Asked,
+    { id, metadata }: Extract<Operation, { name: 'CancelTask' }>['params'],
+  ) {
+    const before = version === '0.3' ? await this.tasks.visible(ctx, agent, id) : undefined;
+    const task = await this.tasks.cancel(ctx, agent, id, metadata);
+    if (before?.state === 'TASK_STATE_CANCELED')
+      throw new RialtoError('task_not_cancelable', { message: 'the task was canceled already', data: { taskId: id } });
+    return taskView(task);
+  }
+
   private async send(asked: Asked, params: SendParams): Promise<SendValue> {
     const { ctx, agent, waitMs, gone } = asked;
     try {
@@ -108,7 +123,10 @@ export class Operations {
     }
   }
 
-  private async submission({ ctx, agent, idempotencyKey, facts }: Asked, params: SendParams): Promise<SentMessage> {
+  private async submission(
+    { ctx, agent, idempotencyKey, onReplay, facts }: Asked,
+    params: SendParams,
+  ): Promise<SentMessage> {
     const { pushConfig, choiceId, message } = params;
     if (pushConfig) {
       requireAbility(agent, 'CreateTaskPushNotificationConfig');
@@ -118,6 +136,7 @@ export class Operations {
       choiceId === undefined ? message : { ...message, metadata: { ...message.metadata, choice_id: choiceId } };
     return {
       params: { ...params, message: chosen, ...(idempotencyKey !== undefined && { idempotencyKey }) },
+      onReplay,
       ...(facts && { facts }),
       ...(pushConfig && { rows: (task: string) => this.webhooks.rowsOf(ctx, task, pushConfig) }),
     };
@@ -129,7 +148,7 @@ export class Operations {
     if (ctx.org.id !== agent.org.id)
       throw new RialtoError('denied', { message: 'agents are called with a credential of their own org' });
     const { body } = await this.published.cardFor(agent, { variant: 'extended', version });
-    return JSON.parse(body.toString('utf8')) as JsonObject;
+    return parseExact(body.toString('utf8')) as JsonObject;
   }
 }
 

@@ -1,3 +1,4 @@
+import { refusalHeaders } from '../platform/http/limit-headers.js';
 import { Injectable } from '@nestjs/common';
 import { AnswerBudget } from '../platform/http/answer-budget.js';
 import type { DoorResponse } from '../platform/http/http.types.js';
@@ -23,12 +24,18 @@ export function sendJson(
     .end(text, bytes === text.length ? 'latin1' : 'utf8');
 }
 
+/** An error as the only event of a stream, for a reader that takes nothing else. */
+export function sendErrorEvent(response: DoorResponse, body: unknown): void {
+  response
+    .writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' })
+    .end(`event: error\ndata: ${JSON.stringify(body)}\n\n`);
+}
+
 /** Headers that an error brings with it, whatever its body is. */
 export function setErrorHeaders(response: DoorResponse, status: number, error: RialtoError): void {
-  const retryAfter = error.data?.retryAfterSeconds;
   if (status === 401) response.setHeader('WWW-Authenticate', 'Bearer realm="rialto"');
-  if (typeof retryAfter === 'number') response.setHeader('Retry-After', String(retryAfter));
-  else if (status === 503) response.setHeader('Retry-After', '5');
+  if (status === 503) response.setHeader('Retry-After', '5');
+  for (const [name, value] of Object.entries(refusalHeaders(error.data))) response.setHeader(name, value);
 }
 
 /** How one binding writes a frame of a stream. */

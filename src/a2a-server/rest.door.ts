@@ -9,13 +9,13 @@ import type { OperationNamed, OperationValues } from '../protocol/a2a/dialect.js
 import { httpError } from '../protocol/a2a/errors.js';
 import type { A2aVersion } from '../protocol/a2a/model.js';
 import { restVersion } from '../protocol/a2a/negotiate.js';
-import type { OperationName } from '../protocol/a2a/operations.js';
+import type { DecodedOperation, OperationName } from '../protocol/a2a/operations.js';
 import { decodeRest, encodeRestEvent, encodeRestResult, matchRest, type RestMatch } from '../protocol/a2a/rest.js';
 import { parseJson } from '../protocol/jsonrpc.js';
 import { splitAgentPath } from './a2a-paths.js';
-import { Operations } from './operations.service.js';
+import { Operations, type Asked } from './operations.service.js';
 import { Replies, sendJson, setErrorHeaders } from './reply.js';
-import { versionHeader, Visits } from './visit.service.js';
+import { replayedHeader, versionHeader, Visits, type Visit } from './visit.service.js';
 
 const prefix = '/a2a/agents/';
 const a2aJson = 'application/a2a+json';
@@ -44,6 +44,7 @@ export class RestDoor {
       {
         template: '/a2a/agents/{name}/{operation}',
         methods: ['GET', 'POST', 'DELETE'],
+        cors: true,
         summary: 'A2A over HTTP+JSON: message:send, message:stream, tasks…, extendedAgentCard; v0.3 below /v1',
         match: (path) => {
           const found = splitAgentPath(prefix, path);
@@ -72,11 +73,7 @@ export class RestDoor {
     }
   }
 
-  private async serve(
-    { request, response, target }: Exchange,
-    visit: Awaited<ReturnType<Visits['open']>>,
-    match: RestMatch,
-  ): Promise<void> {
+  private async serve({ request, response, target }: Exchange, visit: Visit, match: RestMatch): Promise<void> {
     const { version } = match;
     const negotiated = restVersion(versionHeader(request, target.query), version === '0.3');
     if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: visit.agent.versions } });
@@ -99,7 +96,8 @@ export class RestDoor {
       value as OperationValues[OperationName],
     );
     if (answer === undefined) return void response.writeHead(match.successStatus).end();
-    await this.replies.json(response, match.successStatus, answer, typeOfAnswer(request));
+    const isMade = hasKey(asked, decoded) && !response.hasHeader(replayedHeader);
+    await this.replies.json(response, isMade ? 201 : match.successStatus, answer, typeOfAnswer(request));
   }
 
   /** No body is an empty one, whatever type is declared. */
@@ -127,6 +125,12 @@ export class RestDoor {
   private errorOptions({ requestId }: DoorRequest, version: A2aVersion) {
     return { requestId, version, profile: this.visits.settings.RIALTO_A2A_PROFILE };
   }
+}
+
+/** Whether a message that begins a task has a key: then 201 tells a new task from one that an earlier message made (RI-46). */
+function hasKey({ idempotencyKey }: Asked, { operation }: DecodedOperation): boolean {
+  if (operation.name !== 'SendMessage' || operation.params.message.taskId !== undefined) return false;
+  return (idempotencyKey ?? operation.params.idempotencyKey) !== undefined;
 }
 
 /** What the caller names of the two types in use, or sends; plain JSON otherwise (a2a.md 1.13). */

@@ -53,6 +53,7 @@ export class RunDoor {
     return {
       template: `/a2a/tasks/{id}${suffix}`,
       methods: [method],
+      cors: true,
       summary,
       match: (path) => {
         const [, id, rest = ''] = shape.exec(path) ?? [];
@@ -112,11 +113,12 @@ export class RunDoor {
     task: StoredTask,
     { seq = 0, body }: StreamedEvent,
   ): Promise<boolean> {
-    const status = 'statusUpdate' in body ? body.statusUpdate.status : 'task' in body ? body.task.status : undefined;
-    if (!status) return true;
-    const isLast = isEnded({ state: status.state });
+    const change =
+      'statusUpdate' in body ? body.statusUpdate : 'task' in body ? { status: body.task.status } : undefined;
+    if (!change) return true;
+    const isLast = isEnded({ state: change.status.state });
     const now = isLast ? await this.tasks.get(ctx, undefined, task.id) : task;
-    const data = JSON.stringify(runEvent(taskView(now), status, seq, task.agentName));
+    const data = JSON.stringify(runEvent(taskView(now), change, seq, task.agentName));
     return stream.send(`id: ${seq}\ndata: ${data}\n\n`);
   }
 

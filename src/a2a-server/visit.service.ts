@@ -18,6 +18,8 @@ const waitSeconds = { least: 1, most: 300, usual: 60 };
 export interface Arrival {
   readonly ctx: CallContext;
   readonly agent?: PublishedAgent;
+  /** The caller has the static bearer of `agent`, which opens no other. */
+  readonly isOwnBearer: boolean;
   /** What aborts when the caller goes away. */
   readonly gone: () => AbortSignal;
 }
@@ -41,19 +43,19 @@ export class Visits {
    * says so. Throws `unauthenticated`, `auth_not_configured`, `rate_limited`, `loop_detected` or `not_found`.
    */
   async open(request: DoorRequest, response: DoorResponse, name: string | undefined, older = false): Promise<Visit> {
-    const { ctx, agent, gone } = await this.enter(request, response, name, older);
+    const { agent, ...arrival } = await this.enter(request, response, name, older);
     if (!agent) throw noAgentNamed();
-    return { ctx, agent, gone };
+    return { ...arrival, agent };
   }
 
   /** The same for doors that find the agent themselves when none is named and none is the default. */
   async enter(request: DoorRequest, response: DoorResponse, name: string | undefined, older = false): Promise<Arrival> {
+    const own = await this.byOwnBearer(request, name);
     const ctx =
-      (await this.byOwnBearer(request, name)) ??
-      (await this.contexts.open(request, 'a2a', undefined, older && this.settings.RIALTO_LEGACY_TOKENS));
+      own ?? (await this.contexts.open(request, 'a2a', undefined, older && this.settings.RIALTO_LEGACY_TOKENS));
     const found = this.find(name, ctx.org);
     const agent = found instanceof Promise ? await found : found;
-    if (agent || name === undefined) return { ctx, agent, gone: whenGone(response) };
+    if (agent || name === undefined) return { ctx, agent, isOwnBearer: own !== undefined, gone: whenGone(response) };
     throw new RialtoError('not_found', {
       message: 'no such agent',
       hint: 'GET /a2a/agents lists what may be called: agents whose a2a_enabled is true',
@@ -79,7 +81,12 @@ export class Visits {
   }
 
   /** What the headers say of an operation in a version. Throws `version_not_supported`, `extension_required`, `invalid_params`. */
-  ask({ ctx, agent, gone }: Visit, version: A2aVersion, request: DoorRequest, response: DoorResponse): Asked {
+  ask(
+    { ctx, agent, gone }: Pick<Visit, 'ctx' | 'agent' | 'gone'>,
+    version: A2aVersion,
+    request: DoorRequest,
+    response: DoorResponse,
+  ): Asked {
     if (!agent.versions.includes(version)) {
       throw new RialtoError('version_not_supported', {
         message: `this agent does not speak A2A ${version}`,
@@ -95,6 +102,7 @@ export class Visits {
       version,
       gone,
       waitMs: waitOf(request) * 1_000,
+      onReplay: () => void (response.headersSent || response.setHeader(replayedHeader, 'true')),
       ...(after !== undefined && { after }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     };
@@ -125,7 +133,7 @@ export class Visits {
 export function noAgentNamed(): RialtoError {
   return new RialtoError('not_found', {
     message: 'no default agent is set',
-    hint: 'PATCH /api/orgs/{slug} with defaultAgent names one',
+    hint: 'PATCH /api/orgs/{slug} with defaultAgent names one, and so does defaultAgent in rialto.config.json',
   });
 }
 
@@ -155,6 +163,9 @@ function lastEventId(request: DoorRequest): number | undefined {
   if (typeof text === 'string' && /^\d{1,9}$/.test(text)) return Number(text);
   throw invalidHeader('Last-Event-ID', 'is the number of an event of this task');
 }
+
+/** On the answer to a message whose key was used before, on any binding (RI-46). */
+export const replayedHeader = 'Idempotent-Replayed';
 
 /** `Idempotency-Key`, on any binding (RI-46). */
 export function keyOf({ headers }: DoorRequest): string | undefined {

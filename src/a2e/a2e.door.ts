@@ -31,6 +31,7 @@ export class A2eDoor {
     return {
       template: '/a2e',
       methods: ['POST'],
+      cors: true,
       summary: 'A2E messages of the MCP bridge; a WebSocket at the same path has pushes and questions as well',
       match: isA2ePath,
       handle: (request, response) => this.handle(request, response),

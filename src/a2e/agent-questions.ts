@@ -73,7 +73,8 @@ function isQuestion(method: string): method is Question {
 function answerOf(method: Question, { ok, error, payload }: A2eMessage): JsonObject {
   if (!ok) {
     const message = typeof error.message === 'string' ? error.message : 'the agent refused';
-    throw new RialtoError('remote_error', { message, data: { relayed: { code: refusedCode, message } } });
+    const data = { reason: 'mcp_sampling_refused' };
+    throw new RialtoError('remote_error', { message, data: { relayed: { code: refusedCode, message, data } } });
   }
   const result = isJsonObject(payload.result) ? payload.result : payload;
   const isOne = method === 'roots/list' ? Array.isArray(result.roots) : result.content !== undefined;

@@ -5,13 +5,12 @@ import { newId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
 import { closeCodes, type HeldSocket } from '../platform/http/held-socket.js';
-import { messageOf, pushType, type A2eMessage, type SentMessage } from '../protocol/a2e/messages.js';
+import { messageOf, mostAtWork, pushType, type A2eMessage, type SentMessage } from '../protocol/a2e/messages.js';
 import type { RegisteredServer } from '../upstreams/registered-server.types.js';
 import type { ListeningAgent } from './a2e-call.js';
 import { AgentQuestions } from './agent-questions.js';
 
 const mostWatched = 100;
-const mostAtWork = 64;
 /** Of one server in a minute: each push is remembered. */
 const mostSaid = 600;
 const minuteMs = 60_000;

@@ -2,6 +2,7 @@ import { Inject, Injectable, type BeforeApplicationShutdown } from '@nestjs/comm
 import type { WebSocket } from 'ws';
 import { isOf, type CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
+import { newId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import type { Notice } from '../kernel/notices.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
@@ -102,25 +103,25 @@ export class AgentSockets implements BeforeApplicationShutdown {
   private take(agent: AgentSocket, data: Buffer | undefined, admit: () => void): void {
     const parsed = data && parseJson(data.toString('utf8'));
     const value: unknown = parsed?.ok ? parsed.value : undefined;
+    if (this.settle(agent, value)) return;
     try {
       this.requireOpen();
       admit();
-      agent.take((ctx) => this.serve(agent, ctx, value));
+      agent.take(async (ctx) => agent.reply(await this.messages.answer(ctx, value, agent)));
     } catch (thrown) {
       agent.reply(this.messages.turnAway(value, RialtoError.from(thrown)));
     }
   }
 
-  private async serve(agent: AgentSocket, ctx: CallContext, value: unknown): Promise<void> {
+  /** Takes an answer to an open question. It is neither counted nor refused, for a call at work waits for it. False for any other message. */
+  private settle(agent: AgentSocket, value: unknown): boolean {
     const parsed = readMessage(value);
-    if (parsed.ok && isAnswer(parsed.message)) {
-      const { spelling: type, id, reqId, ok } = parsed.message;
-      if (agent.answered(parsed.message)) {
-        const error = ok ? undefined : refusalIn(parsed.message.error);
-        return this.audit.remember(ctx, [{ type, direction: 'in', id, reqId, error }]).catch(this.unrecorded);
-      }
-    }
-    agent.reply(await this.messages.answer(ctx, value, agent));
+    if (!parsed.ok || !isAnswer(parsed.message) || !agent.answered(parsed.message)) return false;
+    const { spelling: type, id, reqId, ok } = parsed.message;
+    const error = ok ? undefined : refusalIn(parsed.message.error);
+    const ctx = { ...agent.ctx, requestId: newId() };
+    void this.audit.remember(ctx, [{ type, direction: 'in', id, reqId, error }]).catch(this.unrecorded);
+    return true;
   }
 
   private async tellChanged(agent: AgentSocket, server: string, isMoved = false): Promise<void> {

@@ -1,14 +1,15 @@
 import type { WebSocket } from 'ws';
 import { systemClock } from '../kernel/clock.js';
 import { newId } from '../kernel/ids.js';
-import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
-import { patienceOf } from '../kernel/patience.js';
+import type { Json, JsonObject } from '../kernel/json.js';
+import { patienceOf, unless } from '../kernel/patience.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { httpOf } from '../platform/http/safe-socket.js';
-import { messageOf, readMessage, type A2eMessage, type SentMessage } from '../protocol/a2e/messages.js';
+import { messageOf, mostAtWork, readMessage, type A2eMessage, type SentMessage } from '../protocol/a2e/messages.js';
 import { parseJson } from '../protocol/jsonrpc.js';
-import { A2EClientError, asClientError, errorOfReply } from './client-errors.js';
+import { A2EClientError, asClientError, errorOfReply, refusedBy } from './client-errors.js';
 import type { RequestOptions } from './client-options.js';
+import { Places } from './client-places.js';
 
 const maxBytes = 67_108_864;
 
@@ -63,8 +64,7 @@ export class PostChannel implements Channel {
       });
       const parsed = parseJson(body.toString('utf8'));
       if (status === 200 && parsed.ok) return parsed.value;
-      const problem = parsed.ok && isJsonObject(parsed.value) ? parsed.value : {};
-      throw refusedBy(status, problem.detail ?? problem.title);
+      throw refusedBy(status, body.toString('utf8'));
     } catch (thrown) {
       throw asClientError(thrown);
     }
@@ -83,6 +83,7 @@ export interface SocketHearer {
 /** One WebSocket, opened by the first message, and again by the next one when it was lost. */
 export class SocketChannel implements Channel {
   private readonly waiting = new Map<string, (settled: { reply: A2eMessage } | { lost: A2EClientError }) => void>();
+  private readonly places = new Places(mostAtWork);
   private socket?: Promise<WebSocket>;
 
   constructor(
@@ -92,24 +93,13 @@ export class SocketChannel implements Channel {
 
   async request(type: string, payload: JsonObject, deadline: Deadline): Promise<JsonObject> {
     const message = newMessage(type, payload);
-    const patience = patienceOf(deadline.timeoutMs, [deadline.signal]);
-    const late = new Promise<never>((_, reject) => {
-      const giveUp = (): void => reject(tooLate(deadline));
-      if (patience.signal.aborted) giveUp();
-      else patience.signal.addEventListener('abort', giveUp, { once: true });
-    });
-    try {
-      return await Promise.race([late, this.exchange(message)]);
-    } finally {
-      patience.end();
-      this.waiting.delete(message.id);
-    }
+    return within(deadline, (signal) => this.exchange(message, signal)).finally(() => this.waiting.delete(message.id));
   }
 
-  async send(message: SentMessage): Promise<void> {
-    const socket = await this.open();
-    await new Promise<void>((resolve, reject) =>
-      socket.send(JSON.stringify(message), (cause) => (cause ? reject(asClientError(cause)) : resolve())),
+  /** Answers leave at once: a call at the gateway waits for them. */
+  send(message: SentMessage, deadline: Deadline): Promise<void> {
+    return within(deadline, (signal) =>
+      message.req_id === undefined ? this.sendInTurn(message, signal) : this.write(message),
     );
   }
 
@@ -120,13 +110,31 @@ export class SocketChannel implements Channel {
     );
   }
 
-  private async exchange(message: SentMessage): Promise<JsonObject> {
+  private async exchange(message: SentMessage, signal: AbortSignal): Promise<JsonObject> {
     const reply = new Promise<A2eMessage>((resolve, reject) => {
       this.waiting.set(message.id, (settled) => ('reply' in settled ? resolve(settled.reply) : reject(settled.lost)));
     });
     reply.catch(() => undefined);
-    await this.send(message);
+    await this.sendInTurn(message, signal);
     return payloadOfReply(await reply);
+  }
+
+  /** Sends a message when the gateway has room for it; its place is free again when the reply came, whoever waits for that. */
+  private async sendInTurn(message: SentMessage, signal: AbortSignal): Promise<void> {
+    await this.places.take(message.id, signal);
+    try {
+      await this.write(message);
+    } catch (thrown) {
+      this.places.free(message.id);
+      throw thrown;
+    }
+  }
+
+  private async write(message: SentMessage): Promise<void> {
+    const socket = await this.open();
+    await new Promise<void>((resolve, reject) =>
+      socket.send(JSON.stringify(message), (cause) => (cause ? reject(asClientError(cause)) : resolve())),
+    );
   }
 
   private open(): Promise<WebSocket> {
@@ -154,12 +162,14 @@ export class SocketChannel implements Channel {
     const read = readMessage(parsed.ok ? parsed.value : undefined);
     if (!read.ok) return;
     const { message } = read;
-    if (message.reqId === undefined) this.hearer.heard(message);
-    else this.waiting.get(message.reqId)?.({ reply: message });
+    if (message.reqId === undefined) return this.hearer.heard(message);
+    this.waiting.get(message.reqId)?.({ reply: message });
+    this.places.free(message.reqId);
   }
 
   private lost(): void {
     this.socket = undefined;
+    this.places.clear();
     const lost = new A2EClientError('a2e_connection', 'the gateway ended the connection', { retryable: true });
     for (const settle of [...this.waiting.values()]) settle({ lost });
     this.hearer.closed();
@@ -177,10 +187,15 @@ function payloadOfReply({ ok, error, payload }: A2eMessage): JsonObject {
   return payload;
 }
 
-function refusedBy(status: number, detail: Json | undefined): A2EClientError {
-  const message = typeof detail === 'string' ? detail : `the gateway answered HTTP ${status}`;
-  const retryable = status === 429 || status >= 500;
-  return new A2EClientError(retryable ? 'a2e_connection' : 'a2e_refused', message, { retryable, data: { status } });
+/** The result of the work within the deadline. Rejects with `a2e_timeout`, and `a2e_canceled` when the caller gives up. */
+async function within<Result>(deadline: Deadline, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+  const patience = patienceOf(deadline.timeoutMs, [deadline.signal]);
+  const { signal } = patience;
+  try {
+    return await unless(signal, work(signal), () => tooLate(deadline));
+  } finally {
+    patience.end();
+  }
 }
 
 function tooLate({ timeoutMs, signal }: Deadline): A2EClientError {

@@ -111,12 +111,13 @@ export class A2EClient {
    * By the tool's own name, or the whole one. With a `toolApi` that calls the tool at the chosen server, in place of the gateway. Rejects with
    * `mcp_tool_not_found`, "No server found for tool", and `a2e_invalid` for a strategy that there is none of.
    */
-  callTool(name: string, args?: JsonObject, options?: CallToolOptions): Promise<ToolReply>;
+  // The overload with functions stands first: TypeScript infers the parameters of inline functions from the first one that fits.
   callTool<Result>(
     name: string,
     args: JsonObject,
     options: CallToolOptions & { toolApi: ToolApi<Result> },
   ): Promise<Result>;
+  callTool(name: string, args?: JsonObject, options?: CallToolOptions): Promise<ToolReply>;
   async callTool(
     name: string,
     args: JsonObject = {},

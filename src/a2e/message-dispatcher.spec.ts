@@ -1,5 +1,8 @@
-import { handlerOf, inOrder } from './message-dispatcher.js';
+import type { CallContext } from '../kernel/call-context.js';
+import type { Logger } from '../platform/telemetry/logger.js';
 import type { A2ePlugin } from './a2e-call.js';
+import type { MessageAudit } from './message-audit.js';
+import { handlerOf, inOrder, MessageDispatcher } from './message-dispatcher.js';
 
 const plugin = (name: string, priority: number, ...types: string[]): A2ePlugin => ({
   name,
@@ -17,5 +20,26 @@ describe('the plugins of the dispatcher', () => {
       undefined,
       undefined,
     ]);
+  });
+});
+
+describe('(E15) an answer that no question waits for', () => {
+  const audit = { remember: () => Promise.resolve() } as unknown as MessageAudit;
+  const dispatcher = new MessageDispatcher(
+    { handlers: new Map(), priority: 1, name: 'none' } as never,
+    audit,
+    {} as Logger,
+  );
+  const errorFor = async (message: object) =>
+    (await dispatcher.answer({} as CallContext, { id: 'a', version: '1.0', ...message })).error as { message: string };
+
+  it.each(['mcp/sampling/resp', 'mcp/sample/resp', 'mcp/roots/list/resp', 'mcp/root/list/resp'])('%s', async (type) => {
+    const { message } = await errorFor({ type, req_id: 'q-1', ok: true });
+    expect(message).toContain('no question waits for this answer: req_id "q-1"');
+    expect(message).not.toContain('takes no messages');
+  });
+
+  it('is told apart from a type that the gateway does not know', async () => {
+    expect((await errorFor({ type: 'mcp/made/up' })).message).toContain('takes no messages of type "mcp/made/up"');
   });
 });

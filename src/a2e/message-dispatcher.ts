@@ -6,6 +6,7 @@ import { newId } from '../kernel/ids.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { a2eError, A2eRefusal, type Subject } from '../protocol/a2e/errors.js';
 import {
+  isAnswer,
   readMessage,
   refusalOf,
   replyTo,
@@ -54,8 +55,10 @@ export class MessageDispatcher {
     const request = { type: spelling, id };
     const handler = handlerOf(this.plugins, type);
     if (!handler) {
-      const unknown = new A2eRefusal('mcp_protocol_error', `the gateway takes no messages of type "${spelling}"`);
-      return this.refuse(ctx, request, unknown, 'message');
+      const reason = isAnswer(message)
+        ? `no question waits for this answer: req_id ${JSON.stringify(message.reqId ?? null)} was never asked, is answered, or was withdrawn`
+        : `the gateway takes no messages of type "${spelling}"`;
+      return this.refuse(ctx, request, new A2eRefusal('mcp_protocol_error', reason), 'message');
     }
     try {
       const answer = await handler.answer({ ctx, payload, agent });

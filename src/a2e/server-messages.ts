@@ -1,16 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
+import { systemClock } from '../kernel/clock.js';
 import type { JsonObject } from '../kernel/json.js';
 import { serverInfo, toolShape } from '../protocol/a2e/shapes.js';
 import { UpstreamAdmin } from '../upstreams/upstream-admin.service.js';
 import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
 import { ServerQuery, type ServerView } from '../upstreams/upstream.types.js';
 import { invalidMember, optionalObject, optionalText, requireText, type A2eCall } from './a2e-call.js';
+import { inTime } from './in-time.js';
 import { registrationOf } from './registration.js';
 import { ServersInSight } from './servers-in-sight.js';
 
 const Status = ServerQuery.shape.status;
 const pageSize = 200;
+/** Clients wait 20 s for a registration (AE-75). */
+const registerMs = 18_000;
 /** What the gateway tells a server of its own line. */
 const ofTheLine = new Set(['initialized', 'cancelled', 'progress'].map((name) => `notifications/${name}`));
 
@@ -23,12 +27,15 @@ export class ServerMessages {
     private readonly servers: ServersInSight,
   ) {}
 
-  /** Throws as UpstreamAdmin.register does, and `invalid_params`. */
+  /** Throws as UpstreamAdmin.register does, `invalid_params`, and `remote_timeout` in time for the sender to read it. */
   async register({ ctx, payload }: A2eCall): Promise<JsonObject> {
-    const { id } = await this.admin.register(ctx, registrationOf(payload));
+    const registration = registrationOf(payload);
+    const until = systemClock.elapsed() + registerMs;
+    const { id } = await inTime(ctx, registerMs, (within) => this.admin.register(within, registration));
     const server = await this.servers.one(ctx, id);
     // Agents expect a server that they registered to be connected; one that is not is told as it is.
-    await this.calls.ready(ctx, server).catch(() => undefined);
+    const leftMs = Math.max(0, until - systemClock.elapsed());
+    await inTime(ctx, leftMs, (within) => this.calls.ready(within, server)).catch(() => undefined);
     return { server_id: id, server: serverInfo(await this.admin.get(ctx, id)) };
   }
 

@@ -18,8 +18,10 @@ export interface AuditEvent {
 /** The audit event of an act. */
 export interface ActEvent extends AuditEvent {
   verb: string;
-  /** The alias the act was asked for by, when it was not the canonical name (RE-09). */
+  /** The alias of a tool (RE-09), whichever name was used. */
   legacyAlias?: string;
+  /** The name that the caller used for a tool. */
+  calledAs?: string;
   action: string;
   principal: { kind: string; id: string; role: string };
   resource: { type: string; id: string };
@@ -47,6 +49,7 @@ export function auditEventOf(act: Act, end: ActEnd): ActEvent {
     verb: storableText(act.verb, 256),
     action: act.action,
     legacyAlias: act.legacyAlias && storableText(act.legacyAlias, 256),
+    calledAs: act.calledAs && storableText(act.calledAs, 256),
     principal: { kind: principal.kind, id: storableText(principal.id, 256), role: principal.role },
     resource: { type: act.resource.type, id: storableText(act.resource.id, 256) },
     agentCardId: act.agent?.id,

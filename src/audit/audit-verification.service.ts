@@ -94,7 +94,11 @@ class Walk {
       const links = await this.events.linksAfter(this.org, this.state.sequence, batch);
       if (links.length === 0) return undefined;
       const next = walkChain(links, this.state);
-      if ('brokenAt' in next) return { brokenAt: next.brokenAt, reason: 'an event was changed, removed or inserted' };
+      if ('brokenAt' in next) {
+        const sound = walkChain(links.slice(0, next.brokenAt - this.state.sequence - 1), this.state);
+        if (!('brokenAt' in sound)) this.state = sound;
+        return { brokenAt: next.brokenAt, reason: 'an event was changed, removed or inserted' };
+      }
       this.state = next;
     }
     return undefined;

@@ -101,8 +101,8 @@ function viewOf(row: StoredEvent): AuditEventView {
 }
 
 function decisionOf(row: StoredEvent): DecisionView {
-  const { id, at, principal, action, resource, verb, legacyAlias, surface, outcome, requestId, sessionId, decision } =
-    row.event as ActEvent;
+  const { id, at, principal, action, resource, verb, legacyAlias, calledAs, decision, ...rest } = row.event as ActEvent;
+  const { surface, outcome, requestId, sessionId } = rest;
   return {
     id,
     at,
@@ -111,6 +111,7 @@ function decisionOf(row: StoredEvent): DecisionView {
     resource,
     verb,
     legacyAlias: legacyAlias ?? null,
+    calledAs: calledAs ?? null,
     surface,
     outcome,
     requestId,

@@ -31,8 +31,9 @@ export const DecisionView = z.object({
   action: z.string(),
   resource: z.object({ type: z.string(), id: z.string() }),
   verb: z.string(),
-  /** The alias a tool was called by (RE-09). */
+  /** The alias of a tool, and the name that it was called by (RE-09). */
   legacyAlias: z.string().nullable(),
+  calledAs: z.string().nullable(),
   surface: z.string(),
   outcome: z.string(),
   requestId: z.string(),

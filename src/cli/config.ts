@@ -1,12 +1,13 @@
 import { environment, secretSettings, type EnvironmentName } from '../platform/config/env.schema.js';
-import { loadSettings, type Settings } from '../platform/config/settings.js';
+import { declaredFileInUse } from '../platform/config/json-file.js';
+import { allowsAnyProgram, loadSettings, type Settings } from '../platform/config/settings.js';
 import { print, table, type Env } from './io.js';
 
 /** One setting as it takes effect. Secrets are never shown, only whether they are there. */
 export interface EffectiveSetting {
   readonly name: string;
   readonly value: string;
-  readonly source: 'environment' | 'file' | 'default' | 'data folder' | 'not set';
+  readonly source: 'environment' | 'file' | 'configuration file' | 'default' | 'data folder' | 'not set';
 }
 
 /** Of the others that are secret, the addresses, all but the password is shown. */
@@ -31,12 +32,32 @@ export function effectiveSettings(env: Env, settings: Settings): EffectiveSettin
   return names.map((name) => {
     const given = env[name] !== undefined && env[name] !== '';
     const alias = name === 'RIALTO_OUTBOUND_ALLOW' && env.AGENT_NATIVE_A2A_ALLOWED_ORIGINS !== undefined;
-    const value = name === 'RIALTO_ENCRYPTION_KEY' ? 'held' : settings[name];
+    const found = name === 'RIALTO_ENCRYPTION_KEY' ? 'held' : settings[name];
+    const { value, source: decided } = decidedElsewhere(name, settings) ?? { value: found, source: undefined };
     const missing = value === undefined ? 'not set' : name === 'RIALTO_ENCRYPTION_KEY' ? 'data folder' : 'default';
     const isFile = mayBeFiles.has(name) && Boolean(env[`${name}_FILE`]);
-    const source = isFile ? 'file' : given || alias ? 'environment' : missing;
+    const source = decided ?? (isFile ? 'file' : given || alias ? 'environment' : missing);
     return { name, value: secrets.has(name) ? hidden(value) : shown(value), source };
   });
+}
+
+/** What takes effect where the variable itself says nothing or is not what counts. */
+function decidedElsewhere(
+  name: EnvironmentName,
+  settings: Settings,
+): Pick<EffectiveSetting, 'value' | 'source'> | undefined {
+  const usualFile = (named: string | undefined, usual: string) => {
+    const file = declaredFileInUse(named, usual);
+    return named === undefined && file !== undefined ? { value: file, source: 'default' as const } : undefined;
+  };
+  if (name === 'RIALTO_CONFIG_FILE') return usualFile(settings.RIALTO_CONFIG_FILE, 'rialto.config.json');
+  if (name === 'RIALTO_MCP_CONFIG_FILE') return usualFile(settings.RIALTO_MCP_CONFIG_FILE, 'mcp.config.json');
+  const { apiKeyEnv } = settings.configFile;
+  if (name === 'RIALTO_API_KEY_ENV' && settings.RIALTO_API_KEY_ENV === undefined && apiKeyEnv !== undefined)
+    return { value: apiKeyEnv, source: 'configuration file' };
+  if (name === 'RIALTO_STDIO_COMMANDS' && settings.RIALTO_STDIO_COMMANDS !== 'any' && allowsAnyProgram(settings))
+    return { value: 'any', source: 'default' };
+  return undefined;
 }
 
 function hidden(value: unknown): string {

@@ -37,6 +37,14 @@ describe('connect', () => {
     expect(words(text('inspector', given))).toEqual(expect.arrayContaining(['--cli', url, header, 'tools/list']));
   });
 
+  it('(P15) the inspector is the one that takes a URL, with the Node that it needs', () => {
+    const { where, text: command } = snippetFor('inspector', url);
+    expect([where, command]).toEqual([
+      expect.stringContaining('Node 22.19'),
+      expect.stringContaining('@modelcontextprotocol/inspector@2 '),
+    ]);
+  });
+
   it.each([undefined, token])('files are JSON that names the URL, with token %s', (given) => {
     const read = (client: string) => JSON.parse(text(client, given)) as Record<string, any>;
     const bearer = (reference: string) => ({ Authorization: `Bearer ${given ?? reference}` });

@@ -25,7 +25,7 @@ const bearer = (token: string): string => `Bearer ${token}`;
 
 const recipes: Record<string, Recipe> = {
   'claude-code': {
-    where: 'run it in a shell',
+    where: 'run it in a shell, with Node 22.19 or newer',
     snippet: ({ url, token }) =>
       `claude mcp add --transport http rialto ${url} --header "Authorization: ${bearer(token ?? '$RIALTO_TOKEN')}"`,
   },
@@ -120,9 +120,9 @@ const recipes: Record<string, Recipe> = {
       ].join('\n'),
   },
   inspector: {
-    where: 'run it in a shell',
+    where: 'run it in a shell, with Node 22.19 or newer',
     snippet: ({ url, token }) =>
-      `npx @modelcontextprotocol/inspector --cli ${url} --transport http --header "Authorization: ${bearer(token ?? '$RIALTO_TOKEN')}" --method tools/list`,
+      `npx @modelcontextprotocol/inspector@2 --cli ${url} --transport http --header "Authorization: ${bearer(token ?? '$RIALTO_TOKEN')}" --method tools/list`,
   },
 };
 

@@ -2,8 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { systemClock } from '../kernel/clock.js';
-import { loadSettings, type Settings } from '../platform/config/settings.js';
+import { isAuthConfigured, loadSettings, type Settings } from '../platform/config/settings.js';
 import { checkDatabase, schemaState } from '../platform/database/migrate.js';
+import { createLogger } from '../platform/telemetry/logger.js';
 import { prepareQueues } from '../platform/jobs/queue-backend.js';
 import { checkKey } from '../platform/secrets/sealed-columns.js';
 import { Vault } from '../platform/secrets/vault.js';
@@ -107,7 +108,7 @@ async function schemaDetail({ production }: Settings, url: string): Promise<stri
 }
 
 async function queueDetail(settings: Settings, url: string): Promise<string> {
-  const queues = await prepareQueues(settings, url);
+  const queues = await prepareQueues(settings, settings.RIALTO_DATABASE_DIRECT_URL ?? url, createLogger('silent'));
   try {
     await queues.ping();
     return queues.kind;
@@ -147,9 +148,11 @@ async function keyDetail(settings: Settings, url: string): Promise<string> {
   }
 }
 
-function examineAuth({ production, A2A_SECRET, legacyBearer }: Settings): Finding {
+function examineAuth(settings: Settings): Finding {
+  const { production, A2A_SECRET, legacyBearer } = settings;
   if (A2A_SECRET) return ok('auth', 'A2A_SECRET');
   if (legacyBearer) return ok('auth', 'apiKeyEnv');
+  if (isAuthConfigured(settings) && production) return ok('auth', 'apiKeyEnv of single agents');
   return production
     ? failed('auth', new CommandError('A2A_SECRET is not set: every agent door answers 503'))
     : ok('auth', 'development: the token in the data folder, and secrets of orgs');
@@ -171,10 +174,17 @@ async function examineGateway(env: Env, settings: Settings, { url }: DoctorOptio
     const trials = token === undefined ? undefined : new GatewayTrials(probe, token);
     const withToken = (check: string, work: (trials: GatewayTrials) => Promise<string>): Promise<Finding> =>
       look(check, () => (trials ? work(trials) : Promise.reject(new Skipped('RIALTO_TOKEN is not set'))));
+    const [gateway, card] = [await look('gateway', () => probe.readiness()), await look('card', () => probe.card())];
+    const mcp = await withToken('mcp', () => probe.initialize(token!));
+    // Whatever follows would fail for the same reason, with hints that lead astray (P18).
+    if (/\b401\b/.test(mcp.detail)) {
+      const refused = 'the gateway does not take this token';
+      return [gateway, card, mcp, ...['policy', 'task', 'webhook'].map((check) => skipped(check, refused))];
+    }
     return [
-      await look('gateway', () => probe.readiness()),
-      await look('card', () => probe.card()),
-      await withToken('mcp', () => probe.initialize(token!)),
+      gateway,
+      card,
+      mcp,
       await withToken('policy', (gateway) => gateway.policy()),
       await withToken('task', (gateway) => gateway.task()),
       await withToken('webhook', (gateway) => gateway.webhook()),

@@ -1,4 +1,5 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { parseExact } from '../protocol/exact-integers.js';
 import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { VERSION } from '../platform/telemetry/version.js';
@@ -61,7 +62,7 @@ export class GatewayProbe {
     const text = bytes.toString();
     if (status === 403) throw new Skipped(refusal);
     if (status >= 300) throw new CommandError(`${method} ${path} answers ${status}: ${codeOf(text)}`);
-    return (text === '' ? undefined : JSON.parse(text)) as Body;
+    return (text === '' ? undefined : parseExact(text)) as Body;
   }
 
   /** Opens an MCP session, or what replaced it, and lists the tools. */

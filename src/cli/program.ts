@@ -1,5 +1,5 @@
-import { Command } from 'commander';
-import { VERSION } from '../platform/telemetry/version.js';
+import { Command, type Option } from 'commander';
+import { versionText } from '../platform/telemetry/version.js';
 import type { AuditOptions } from './audit.js';
 import { clients, connect, type ConnectOptions } from './connect.js';
 import { showConfig } from './config.js';
@@ -11,14 +11,14 @@ import type { TokenOptions } from './token.js';
 
 /** The `rialto` command. What is heavy is loaded by the command that needs it, so the others start at once. */
 export function createProgram(env: Env): Command {
-  const program = new Command('rialto')
+  const program = new Rialto('rialto')
     .description('Operates a Rialto deployment; settings come from the environment, as for the gateway.')
-    .version(VERSION.version)
+    .version(versionText())
     // The same text on a terminal and in a file.
     .configureOutput({
       getOutHelpWidth: () => 100,
       getErrHelpWidth: () => 100,
-      outputError: (text, write) => write(text.replace(/^error: /, 'rialto: ')),
+      outputError: (text, write) => write(text.replace(/^error: /, 'rialto: ').replace('\n(', ' (')),
     });
   addDatabase(program, env);
   addAccess(program, env);
@@ -121,4 +121,25 @@ function addHelp(program: Command, env: Env): void {
 function millisecondsOf(seconds: string): number {
   if (!/^\d{1,6}$/.test(seconds)) throw new CommandError(`--timeout ${seconds}: give whole seconds`);
   return Number(seconds) * 1_000;
+}
+
+/** A flag with a typing error is named as such, and not the one that is missing for it (P22). */
+class Rialto extends Command {
+  private root: Rialto = this;
+
+  override createCommand(name?: string): Rialto {
+    return Object.assign(new Rialto(name), { root: this.root });
+  }
+
+  // Commander looks for what is missing first; this is how it says so.
+  protected missingMandatoryOptionValue(option: Option): void {
+    const { rawArgs } = this.root as unknown as { rawArgs: readonly string[] };
+    const flags = rawArgs.map((word) => word.split('=')[0]!).filter((word) => /^--\w/.test(word));
+    const unknown = flags.find((flag) => flag !== '--help' && !this.options.some((known) => known.long === flag));
+    if (unknown !== undefined) (this as unknown as { unknownOption(flag: string): void }).unknownOption(unknown);
+    else
+      this.error(`error: required option '${option.flags}' not specified`, {
+        code: 'commander.missingMandatoryOptionValue',
+      });
+  }
 }

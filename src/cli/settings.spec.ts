@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parse } from 'yaml';
 import { environment } from '../platform/config/env.schema.js';
 import { loadSettings } from '../platform/config/settings.js';
@@ -63,6 +66,27 @@ describe('config', () => {
     expect(of('PORT')).toEqual({ name: 'PORT', value: '8080', source: 'environment' });
     expect(of('HOST')).toEqual({ name: 'HOST', value: '0.0.0.0', source: 'default' });
     expect(of('REDIS_URL')).toEqual({ name: 'REDIS_URL', value: '', source: 'not set' });
+  });
+
+  it('P17 shows what is in effect where the variable says nothing', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'rialto-config-'));
+    const before = process.cwd();
+    process.chdir(folder);
+    try {
+      writeFileSync('rialto.config.json', JSON.stringify({ apiKeyEnv: 'PARTNER_KEY' }));
+      writeFileSync('mcp.config.json', '{"mcpServers":{}}');
+      const local = { NODE_ENV: 'development', RIALTO_DATA_DIR: folder, PARTNER_KEY: 'hunter7-hunter7-hunter7' };
+      const settings = effectiveSettings(local, loadSettings(local));
+      const of = (name: string) => settings.find((setting) => setting.name === name);
+      expect(of('RIALTO_STDIO_COMMANDS')).toMatchObject({ value: 'any', source: 'default' });
+      expect(of('RIALTO_CONFIG_FILE')).toMatchObject({ value: 'rialto.config.json', source: 'default' });
+      expect(of('RIALTO_MCP_CONFIG_FILE')).toMatchObject({ value: 'mcp.config.json', source: 'default' });
+      expect(of('RIALTO_API_KEY_ENV')).toMatchObject({ value: 'PARTNER_KEY', source: 'configuration file' });
+      expect(JSON.stringify(settings)).not.toContain('hunter7');
+    } finally {
+      process.chdir(before);
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('shows no secret', () => {

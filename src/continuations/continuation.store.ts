@@ -96,6 +96,18 @@ export function moving(
 export class ContinuationStore {
   constructor(private readonly pg: Pg) {}
 
+  /** What the remote calls these tasks of an agent, as far as it has them. */
+  async remoteIdsOf(agent: AgentId, tasks: readonly string[]): Promise<string[]> {
+    if (tasks.length === 0) return [];
+    const rows = await this.pg.rows<{ id: string }>(
+      'continuation-remote-ids',
+      `select memo ->> 'taskId' as id from a2a_tasks
+       where id = any($1::uuid[]) and agent_id = $2 and memo ->> 'taskId' is not null`,
+      [tasks, agent],
+    );
+    return rows.map(({ id }) => id);
+  }
+
   /** A worker takes it up: one more attempt, unless the remote called for it. Undefined when there is none under way. */
   async takeUp(taskId: string, remoteTaskId: string): Promise<Followed | undefined> {
     const [row] = await this.pg.rows<Followed>(

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { A2AClientService } from '../a2a-client/a2a-client.service.js';
 import type { MessageCall, RemoteCall } from '../a2a-client/remote-call.types.js';
@@ -23,6 +24,14 @@ import { RemoteMirror } from './remote-mirror.js';
 type RemoteConfig = Extract<ExecutorConfig, { kind: 'remote' }>;
 
 const callTimeoutMs = 30_000;
+/** A remote that has just lost its line gets so long before it is asked what became of a message. */
+const beforeRepeatMs = 500;
+
+/** A message as it is sent; `act` makes the id of the act of a try. */
+interface Sends extends Pick<MessageCall, 'params' | 'pushUrl'> {
+  readonly key: string;
+  readonly act: () => ActId;
+}
 
 /**
  * The work of an agent of ours done by a registered one: its events become ours. A remote task that does not end at once is a
@@ -67,10 +76,13 @@ export class RemoteAgentExecutor implements TaskExecutor {
   private async *send(run: TaskRun, call: RemoteCall, memo: RemoteMemo | undefined): AsyncGenerator<TaskUpdate, void> {
     const mirror = new RemoteMirror(run);
     const remote = this.follower.agentOf(call);
-    const params = { message: outward(run, call.skillId, memo), configuration: { returnImmediately: true } };
+    const references = await this.store.remoteIdsOf(run.agent.id, run.message.referenceTaskIds ?? []);
+    const message = outward(run, call.skillId, memo, references);
+    const params = { message, configuration: { returnImmediately: true } };
     const pushUrl = this.pushes.urlFor(call.agent, { taskId: run.task.id, orgId: run.task.orgId });
     const { messageId } = params.message;
-    const id = newId<ActId>();
+    let id = newId<ActId>();
+    const sends = { params, pushUrl, key: messageId, act: () => (id = newId<ActId>()) };
     let followed: Followed | undefined;
     const remember = (handle: { taskId: string; contextId?: string }, event?: StreamResponse): TaskUpdate => {
       const update = { memo: { ...handle, messageId } };
@@ -82,7 +94,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
     };
     let isKnown = false;
     try {
-      for await (const event of this.events(run, { ...call, id, params, pushUrl })) {
+      for await (const event of this.events(run, call, sends, memo !== undefined)) {
         const handle = handleOf(event);
         if (handle && !isKnown) {
           isKnown = true;
@@ -94,15 +106,62 @@ export class RemoteAgentExecutor implements TaskExecutor {
       }
     } catch (error) {
       // With a known remote task a broken stream says nothing about the work; without one the message may not have arrived.
-      if ((!isKnown && !memo) || run.signal.aborted || !isBrokenLine(error)) throw error;
+      // What cannot be read breaks the stream as well; the task itself says what became of it.
+      const isUnread = isKnown && RialtoError.from(error).code === 'remote_invalid_response';
+      if (!isKnown && (isRefusal(error) || isUnknownOutcome(error))) {
+        yield failureTold(error);
+        return;
+      }
+      if ((!isKnown && !memo) || run.signal.aborted || !(isUnread || isBrokenLine(error))) throw error;
     }
     if (!followed && memo) yield remember(memo);
     if (!followed) throw new RialtoError('remote_invalid_response', { message: 'the remote agent named no task' });
     yield* this.follower.follow({ run, remote, followed, mirror }, this.updates.firstWaitMs);
   }
 
+  /**
+   * What the remote says to a message. When nobody knows whether it took it, its task is looked up, else the message is sent once more
+   * with the same id; after that `outcome_unknown`. @param isAnswer to a task of the remote that is known: that one can be looked at.
+   */
+  private async *events(
+    run: TaskRun,
+    call: RemoteCall,
+    sends: Sends,
+    isAnswer: boolean,
+  ): AsyncGenerator<StreamResponse, void> {
+    const { act, ...message } = sends;
+    let isBegun = false;
+    try {
+      for await (const event of this.sent(run, { ...call, ...message, id: act() })) {
+        isBegun = true;
+        yield event;
+      }
+      return;
+    } catch (error) {
+      if (isBegun || isAnswer || run.signal.aborted || !mayHaveArrived(error)) throw error;
+    }
+    await sleep(beforeRepeatMs, undefined, { signal: run.signal }).catch(() => undefined);
+    if (run.signal.aborted) throw new RialtoError('canceled');
+    const looked = { ...call, messageId: sends.key, timeoutMs: this.updates.lookMs };
+    const task = await this.client.findTask(run.ctx, looked).catch(() => undefined);
+    if (task) {
+      yield { task };
+      return;
+    }
+    isBegun = false;
+    try {
+      for await (const event of this.sent(run, { ...call, ...message, id: act() })) {
+        isBegun = true;
+        yield event;
+      }
+    } catch (error) {
+      if (isBegun || run.signal.aborted) throw error;
+      throw outcomeUnknown(call, RialtoError.from(error));
+    }
+  }
+
   /** As a stream where the agent has one; it may be as long as the work. */
-  private async *events(run: TaskRun, call: MessageCall): AsyncGenerator<StreamResponse, void> {
+  private async *sent(run: TaskRun, call: MessageCall): AsyncGenerator<StreamResponse, void> {
     const { maxRemoteWorkMs: timeoutMs } = this.updates.budget;
     if (call.agent.card?.capabilities.streaming === true) yield* this.client.stream(run.ctx, { ...call, timeoutMs });
     else yield await this.client.send(run.ctx, call);
@@ -145,6 +204,44 @@ function argsOf({ agent, task }: Pick<TaskRun, 'agent' | 'task'>): JsonObject | 
 function skillOf({ card }: RegisteredAgent, asked: Json | undefined, configured: string | undefined): string {
   const known = typeof asked === 'string' && card?.skills.some(({ id }) => id === asked) ? asked : undefined;
   return configured ?? known ?? card?.skills[0]?.id ?? 'chat';
+}
+
+/** The remote understood the message and did not take it, in a code of the protocol. */
+function isRefusal(error: unknown): boolean {
+  const { code, data } = RialtoError.from(error);
+  return code === 'remote_error' && typeof data?.remoteCode === 'number';
+}
+
+function isUnknownOutcome(error: unknown): boolean {
+  return RialtoError.from(error).code === 'outcome_unknown';
+}
+
+/** A failure with the facts by which a program can tell one from another: the code of the remote, or that nobody knows. */
+function failureTold(error: unknown): TaskUpdate {
+  const { code: errorCode, message, data: { remoteCode, ambiguous } = {} } = RialtoError.from(error);
+  const metadata = {
+    errorCode,
+    ...(typeof remoteCode === 'number' && { remoteCode }),
+    ...(ambiguous === true && { ambiguous }),
+  };
+  return {
+    status: { state: 'TASK_STATE_FAILED', message: { parts: [{ text: storableText(message, 1_000) }], metadata } },
+  };
+}
+
+/** Nobody knows whether the remote has it. */
+function mayHaveArrived(error: unknown): boolean {
+  const { code, data } = RialtoError.from(error);
+  return code === 'remote_timeout' || data?.ambiguous === true;
+}
+
+function outcomeUnknown({ agent }: RemoteCall, last: RialtoError): RialtoError {
+  const who = `the agent "${agent.row.slug}"`;
+  return new RialtoError('outcome_unknown', {
+    message: `nobody knows whether ${who} took the message (at last: ${last.message}); look there before you send it again`,
+    data: { ambiguous: true },
+    cause: last,
+  });
 }
 
 /** The line broke, or the remote is busy: the task there may well go on. */

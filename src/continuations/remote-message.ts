@@ -25,14 +25,25 @@ export function outwardId({ task, message }: Pick<TaskRun, 'task' | 'message'>):
   return `${task.id}-${turn}`;
 }
 
-/** The caller's message as ours to the remote: its ids belong to this house and stay in it. */
-export function outward(run: TaskRun, skillId: string, memo: RemoteMemo | undefined): Message {
-  const { parts, metadata } = run.message;
+/**
+ * The caller's message as ours to the remote: its ids belong to this gateway and stay in it.
+ *
+ * @param references the tasks that it refers to, by the ids that the remote gave them.
+ */
+export function outward(
+  run: TaskRun,
+  skillId: string,
+  memo: RemoteMemo | undefined,
+  references: readonly string[] = [],
+): Message {
+  const { parts, metadata, extensions } = run.message;
   return {
     messageId: outwardId(run),
     role: 'ROLE_USER',
     parts,
     metadata: { ...metadata, skillId },
+    ...(extensions && { extensions }),
+    ...(references.length > 0 && { referenceTaskIds: [...references] }),
     ...(memo && { taskId: memo.taskId, ...(memo.contextId !== undefined && { contextId: memo.contextId }) }),
   };
 }

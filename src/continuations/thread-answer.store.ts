@@ -5,7 +5,7 @@ import { newId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import { noTimeByKey } from '../platform/database/by-key.js';
 import { isUniqueViolation, Pg } from '../platform/database/pg.js';
-import { isGone, notOurs, Presence } from '../platform/database/presence.js';
+import { isFree, Presence } from '../platform/database/presence.js';
 import type { RowChange, RowStatement } from '../platform/database/row-writer.js';
 import { UrlQueries } from '../platform/secrets/url-queries.js';
 import { Vault } from '../platform/secrets/vault.js';
@@ -50,17 +50,18 @@ const letGo: RowStatement = {
 };
 
 const origin = `substring(a.url from '^[^:]+://[^/?#]+')`;
-const isFree = `(a.lease_until is null or a.lease_until < now() or ${isGone('a.lease_owner')})`;
 const hasOwner = `exists (select from thread_answers o where o.org_id = a.org_id and o.thread_key = a.thread_key and o.owns_progress)`;
 /** The end of its task, or of its caller's wait without one, waits for no pause; news of a task are for whoever keeps the thread's progress message. */
-const mayBeDue = `${isFree} and case
+/** By whom: the parameter with the number of a process, and the one with what it may conclude. */
+type By = Parameters<typeof isFree>[1];
+const mayBeDue = (by: By): string => `${isFree('a', by)} and case
     when a.status in ('delivering', 'received') then a.next_at <= now()
     when t.id is null or t.status_state not in ('submitted', 'working') then true
     when a.status <> 'waiting' or a.next_at > now() then false
     when a.owns_progress then t.seq > a.seq
     else not ${hasOwner} end`;
-const isDue = `a.ended_at is null and ${mayBeDue}`;
-const isDueByKey = `${noTimeByKey('a.ended_at')} and ${mayBeDue}`;
+const isDue = (by: By): string => `a.ended_at is null and ${mayBeDue(by)}`;
+const isDueByKey = (by: By): string => `${noTimeByKey('a.ended_at')} and ${mayBeDue(by)}`;
 const withTasks = 'thread_answers a left join a2a_tasks t on t.id = a.task_id';
 const ours = `where id = $1 and lease_epoch = $2 and ${noTimeByKey('ended_at')}`;
 const released = 'lease_owner = null, lease_until = null';
@@ -115,8 +116,8 @@ export class ThreadAnswerStore {
   findDue(limit: number, but: readonly string[] = []): Promise<DueAnswer[]> {
     return this.pg.rows<DueAnswer & Record<string, unknown>>(
       'thread-due',
-      `select a.id, ${origin} as origin from ${withTasks} where ${isDue} and ${origin} <> all($2::text[]) order by a.next_at limit $1`,
-      [limit, but],
+      `select a.id, ${origin} as origin from ${withTasks} where ${isDue({ self: '$3', trust: '$4' })} and ${origin} <> all($2::text[]) order by a.next_at limit $1`,
+      [limit, but, this.presence.id, this.presence.trust],
     );
   }
 
@@ -125,9 +126,9 @@ export class ThreadAnswerStore {
     const [row] = await this.pg.rows<ClaimedAnswer & Record<string, unknown>>(
       'thread-claim',
       `update thread_answers c set lease_owner = $2, lease_until = now() + ${leaseMs} * interval '1 millisecond', lease_epoch = c.lease_epoch + 1
-       from (select a.id from ${withTasks} where a.id = $1 and ${isDueByKey} and ${notOurs('a', '$2')} for update of a skip locked) due where c.id = due.id
+       from (select a.id from ${withTasks} where a.id = $1 and ${isDueByKey({ self: '$2', trust: '$3' })} for update of a skip locked) due where c.id = due.id
        returning c.id, c.org_id, c.task_id, c.url, c.thread_id, c.token, c.payload, c.owns_progress, c.attempts, c.receipt, c.lease_epoch`,
-      [id, this.presence.id],
+      [id, this.presence.id, this.presence.trust],
     );
     return row;
   }

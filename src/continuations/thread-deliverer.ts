@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
 import { TaskLogService } from '../tasks/task-log.service.js';
@@ -12,8 +13,8 @@ import { ThreadPost } from './thread-post.js';
 /** Posts under way in this process, and to one host. */
 const mostHere = 32;
 const mostPerOrigin = 8;
-/** Before a receipt is written again (AN-69: three times). */
-const receiptPausesMs = [100, 500, 2_000];
+/** Before a receipt is written again: 100, 500, 2,000 ms. */
+const receiptPauseMs = (retry: number): number => Math.min(2_000, 100 * 5 ** retry);
 /** Between two changes of a progress message. */
 const progressPauseMs = 2_000;
 
@@ -32,6 +33,7 @@ export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdo
     private readonly post: ThreadPost,
     private readonly metrics: Metrics,
     @Inject(LOGGER) private readonly log: Logger,
+    @Inject(SETTINGS) private readonly settings: Pick<Settings, 'A2A_CONTINUATION_RECEIPT_RETRIES'>,
   ) {}
 
   /** How many more may be begun. */
@@ -111,7 +113,8 @@ export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdo
 
   /** A receipt that is not kept makes somebody send again; so a database that hiccups is asked again. */
   private async recorded(record: () => Promise<boolean>): Promise<boolean> {
-    for (const pauseMs of receiptPausesMs) {
+    for (let retry = 0; retry < this.settings.A2A_CONTINUATION_RECEIPT_RETRIES; retry++) {
+      const pauseMs = receiptPauseMs(retry);
       try {
         return await record();
       } catch (err) {

@@ -41,6 +41,8 @@ describe('the plan of an answer to a thread', () => {
       text: 'one\ntwo',
     });
     expect(answerOf(task('TASK_STATE_COMPLETED', [{ data: { n: 1 } }]), ids).text).toBe('{"n":1}');
+    const pieces = [{ text: 'on' }, { text: 'e' }];
+    expect(answerOf(task('TASK_STATE_COMPLETED', pieces, [{ text: 'one' }]), ids).text).toBe('one');
     expect(answerOf(task('TASK_STATE_CANCELED'), ids).text).toBe('The task ended as canceled.');
     expect(answerOf(task('TASK_STATE_COMPLETED', [{ text: 'x'.repeat(20_000) }]), ids).text).toHaveLength(16_000);
     expect(progressOf(task('TASK_STATE_WORKING', [{ text: 'part' }]), ids)).toEqual({

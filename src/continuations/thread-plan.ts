@@ -1,4 +1,5 @@
 import { storableText, type JsonObject } from '../kernel/json.js';
+import { artifactsText } from '../protocol/a2a/artifact-text.js';
 import type { Part } from '../protocol/a2a/model.js';
 import { wordOf } from '../protocol/a2a/states.js';
 import type { StoredTask } from '../tasks/task.types.js';
@@ -53,14 +54,16 @@ type Told = Pick<StoredTask, 'id' | 'agentName' | 'state' | 'statusMessage' | 'a
 
 /** The body of the answer: the same for every send of it. @param id its mark. */
 export function answerOf(task: Told, { id, threadId }: { id: string; threadId: string }): JsonObject {
-  const artifacts = task.artifacts.flatMap(({ parts }) => parts);
-  const text = textOf([...artifacts, ...(task.statusMessage?.parts ?? [])]);
+  const said = task.statusMessage?.parts ?? [];
+  const words = new Set([artifactsText(task.artifacts), wordsOf(said)].filter((each) => each !== ''));
+  const text = [...words].join('\n') || dataOf([...task.artifacts.flatMap(({ parts }) => parts), ...said]);
   return bodyOf('answer', task, { id, threadId, text: text || `The task ended as ${wordOf(task.state)}.` });
 }
 
 /** The body of the progress message as it is now. */
 export function progressOf(task: Told, { id, threadId }: { id: string; threadId: string }): JsonObject {
-  const text = textOf(task.statusMessage?.parts ?? []);
+  const said = task.statusMessage?.parts ?? [];
+  const text = wordsOf(said) || dataOf(said);
   return bodyOf('progress', task, { id, threadId, text: text || `The agent ${task.agentName} still works on it.` });
 }
 
@@ -73,10 +76,10 @@ function bodyOf(
   return { id, type, thread, taskId, agent, state: wordOf(state), text: shown };
 }
 
-/** The words; data as JSON where there are none. */
-function textOf(parts: readonly Part[]): string {
-  const words = parts.flatMap(({ text }) => text ?? []);
-  return (
-    words.length > 0 ? words : parts.flatMap(({ data }) => (data === undefined ? [] : JSON.stringify(data)))
-  ).join('\n');
+function wordsOf(parts: readonly Part[]): string {
+  return parts.flatMap(({ text }) => text ?? []).join('\n');
+}
+
+function dataOf(parts: readonly Part[]): string {
+  return parts.flatMap(({ data }) => (data === undefined ? [] : JSON.stringify(data))).join('\n');
 }

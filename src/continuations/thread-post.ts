@@ -1,12 +1,11 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, storableText, type JsonObject } from '../kernel/json.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { parseJson } from '../protocol/jsonrpc.js';
 import type { PostEnd } from './thread-plan.js';
 
-/** As agent-native waits for a platform (AN-69). */
-const timeoutMs = 12_000;
 const maxReplyBytes = 4_096;
 const longestId = 200;
 
@@ -28,7 +27,10 @@ export interface ThreadMessage {
 /** One message to a conversation thread: a POST that follows no redirect. */
 @Injectable()
 export class ThreadPost {
-  constructor(private readonly safeFetch: SafeFetch) {}
+  constructor(
+    private readonly safeFetch: SafeFetch,
+    @Inject(SETTINGS) private readonly settings: Pick<Settings, 'A2A_CONTINUATION_SEND_TIMEOUT_MS'>,
+  ) {}
 
   /** Never rejects: a failure is an answer without a status, or one that broke off. */
   send(message: ThreadMessage): Promise<ThreadPosted> {
@@ -42,7 +44,8 @@ export class ThreadPost {
       'Idempotency-Key': mark,
       ...(token !== undefined && { Authorization: `Bearer ${token}` }),
     };
-    const limits = { deadlineMs: timeoutMs, maxBytes: maxReplyBytes, purpose: 'webhook' as const };
+    const deadlineMs = this.settings.A2A_CONTINUATION_SEND_TIMEOUT_MS;
+    const limits = { deadlineMs, maxBytes: maxReplyBytes, purpose: 'webhook' as const };
     const answer = await this.safeFetch.beginning({
       method: 'POST',
       url,

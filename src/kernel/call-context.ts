@@ -46,11 +46,13 @@ export interface Lineage {
   readonly path: readonly string[];
   /** Milliseconds since the epoch; afterwards nobody waits for what comes of it. */
   readonly deadlineAt?: number;
+  /** The trace of the call; kept with a task, and no part of the signed header. */
+  readonly trace?: TraceContext;
 }
 
 /** What is left of how often something may be called. */
 export interface CallLimit {
-  /** Calls a minute. */
+  /** Calls when none was made yet: a minute's, or what may come at once. */
   readonly limit: number;
   readonly remaining: number;
   /** Until all of them are there again. */

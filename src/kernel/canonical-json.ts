@@ -1,12 +1,13 @@
 /**
  * JSON in its one canonical spelling (RFC 8785, JCS): members sorted by UTF-16 code units, no white space, numbers and
- * escapes as ECMAScript writes them. For hashes and signatures. Members that are `undefined` are left out. Throws a
+ * escapes as ECMAScript writes them, bigints with all their digits. For hashes and signatures. Members that are `undefined` are left out. Throws a
  * TypeError for what I-JSON cannot hold: a number that is not finite, a lone surrogate, anything that is not JSON.
  */
 export function canonicalJson(value: unknown): string {
   if (typeof value === 'string') return text(value);
   if (value === null || typeof value === 'boolean') return String(value);
   if (typeof value === 'number') return number(value);
+  if (typeof value === 'bigint') return String(value);
   if (Array.isArray(value)) return list(value);
   if (typeof value === 'object') return members(value as Record<string, unknown>);
   throw new TypeError(`not a JSON value: ${typeof value}`);

@@ -47,6 +47,11 @@ export const errorCodes = {
   },
   remote_task_failed: { title: 'The remote agent failed the task', retryable: false, public: true },
   remote_lost: { title: 'The remote agent no longer knows the task', retryable: false, public: true },
+  outcome_unknown: {
+    title: 'Nobody knows whether the remote side took it',
+    retryable: false,
+    public: true,
+  },
   remote_error: { title: 'The remote side answered with an error', retryable: false, public: true },
   canceled: { title: 'Canceled by the caller', retryable: false, public: true },
   // ourselves

@@ -1,5 +1,5 @@
 /** A JSON value, as it is read from and written to the wire. */
-export type Json = string | number | boolean | null | Json[] | JsonObject;
+export type Json = string | number | bigint | boolean | null | Json[] | JsonObject;
 export interface JsonObject {
   [key: string]: Json;
 }

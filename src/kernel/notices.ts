@@ -31,7 +31,7 @@ export const notices = {
   'mcp.call-cancelled': z.object({
     orgId: z.string(),
     sessionId: z.string(),
-    requestId: z.union([z.string(), z.number()]),
+    requestId: z.union([z.string(), z.number(), z.bigint()]),
   }),
 } as const;
 

@@ -15,7 +15,7 @@ export interface Peer {
   /** From which level on it wants to hear what a server logs; undefined while it did not say. */
   readonly logLevel?: string;
   /** By which it wants to hear of progress. */
-  readonly progressToken?: string | number;
+  readonly progressToken?: string | number | bigint;
   /** The headers of its request, by lower-case names, where its protocol has them agree with the arguments of a call. */
   readonly headers?: Readonly<Record<string, string | string[] | undefined>>;
   /** Its answers to the questions of the result before: `inputResponses` and `requestState`. */

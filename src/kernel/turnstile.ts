@@ -1,8 +1,7 @@
-/** Lets so many in at once; the others wait in their order, and behind them those who let others go first. */
+/** Lets so many in at once; the others wait in their order, those of a line behind all of the lines before. */
 export class Turnstile {
   private inside = 0;
-  private readonly waiting: (() => void)[] = [];
-  private readonly behind: (() => void)[] = [];
+  private readonly lines: (() => void)[][] = [];
 
   constructor(private readonly most: number) {}
 
@@ -11,15 +10,15 @@ export class Turnstile {
     return this.inside === 0;
   }
 
-  async pass<Value>(work: () => Promise<Value>, othersFirst = false): Promise<Value> {
-    const line = othersFirst ? this.behind : this.waiting;
-    if (this.inside >= this.most) await new Promise<void>((resolve) => line.push(resolve));
+  /** @param line from 0. */
+  async pass<Value>(work: () => Promise<Value>, line = 0): Promise<Value> {
+    if (this.inside >= this.most) await new Promise<void>((resolve) => (this.lines[line] ??= []).push(resolve));
     else this.inside++;
     try {
       return await work();
     } finally {
       // Whoever comes next takes this place, so that nobody slips in between.
-      const next = this.waiting.shift() ?? this.behind.shift();
+      const next = this.lines.find((waiting) => waiting?.length)?.shift();
       if (next) next();
       else this.inside--;
     }

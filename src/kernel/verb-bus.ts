@@ -1,6 +1,6 @@
 import type { CallContext, Principal } from './call-context.js';
 import { systemClock, type Clock } from './clock.js';
-import { RialtoError } from './errors.js';
+import { RialtoError, type ErrorCode } from './errors.js';
 import { newId, type ActId } from './ids.js';
 import type { JsonObject } from './json.js';
 import type { Action, ResourceRef } from './verbs.js';
@@ -33,7 +33,10 @@ export interface VerbCall {
   readonly action: Action;
   readonly resource: ResourceRef;
   readonly ctx: CallContext;
+  /** The other name of the tool (RE-07), whichever was used. */
   readonly legacyAlias?: string;
+  /** The name that the caller used: the canonical one, or an alias. Absent for what is not called by the name of a tool. */
+  readonly calledAs?: string;
   readonly agent?: TargetAgent;
   readonly skillId?: string;
   /** What policies may know of the task that is the resource. */
@@ -58,13 +61,24 @@ export interface Decision {
 
 export type Outcome = 'completed' | 'failed' | 'denied';
 
+/** An error as events tell it: with the number and name that callers of tools see, where the bus knows them (RE-39). */
+export interface VerbError {
+  readonly code: number | ErrorCode;
+  readonly name?: string;
+  /** Our own word for it. */
+  readonly reason: ErrorCode;
+  readonly message: string;
+}
+
 /** What happened in one phase of an act (RE-36…RE-39). */
 export interface VerbEvent {
   readonly phase: 'pre-verb' | 'post-verb' | 'verb-error';
   readonly actId: ActId;
   readonly verb: string;
   readonly action: Action;
+  /** The alias of a tool, also where it was called by its canonical name; `calledAs` tells which name was used (RE-38). */
   readonly legacyAlias?: string;
+  readonly calledAs?: string;
   readonly orgId: string;
   readonly agentCardId?: string;
   readonly agentUrl?: string;
@@ -75,7 +89,7 @@ export interface VerbEvent {
   readonly emittedAt: string;
   readonly durationMs?: number;
   readonly outcome?: Outcome;
-  readonly error?: { readonly code: string; readonly message: string };
+  readonly error?: VerbError;
   /** A `pre-verb` subscriber sets `denied` to the reason to stop the act (RE-35). */
   readonly context: { denied?: string; readonly decision?: Decision };
 }
@@ -121,6 +135,8 @@ export interface VerbBusOptions {
   decider?: Decider;
   ledger?: VerbLedger;
   clock?: Clock;
+  /** Makes the error of an event; by default its code is our own word. */
+  errorOf?: (error: RialtoError) => VerbError;
   /** Told of a subscriber of `post-verb` or `verb-error` that threw: the act itself is over. */
   onSubscriberError?: (error: unknown, event: VerbEvent) => void;
 }
@@ -265,7 +281,7 @@ export class VerbBus {
     try {
       await begun;
     } catch (cause) {
-      throw new RialtoError('unavailable', { message: 'the act could not be recorded', cause });
+      throw unrecorded(cause);
     }
     await this.settle(act, 'completed');
   }
@@ -282,10 +298,10 @@ export class VerbBus {
     try {
       if (!act.recorded) await this.ledger?.end(act, end);
     } catch (cause) {
-      if (end.outcome === 'completed')
-        throw new RialtoError('unavailable', { message: 'the act could not be recorded', cause });
+      if (end.outcome === 'completed') throw unrecorded(cause);
     }
-    const told = { durationMs: end.durationMs, outcome: end.outcome, ...(end.error && { error: brief(end.error) }) };
+    const { errorOf = plainError } = this.options;
+    const told = { durationMs: end.durationMs, outcome: end.outcome, ...(end.error && { error: errorOf(end.error) }) };
     await this.tell(act, 'post-verb', told);
     if (end.outcome === 'failed') await this.tell(act, 'verb-error', told);
   }
@@ -314,6 +330,7 @@ export class VerbBus {
       verb: act.verb,
       action: act.action,
       legacyAlias: act.legacyAlias,
+      calledAs: act.calledAs,
       orgId: act.ctx.org.id,
       agentCardId: act.agent?.id,
       agentUrl: act.agent?.url,
@@ -332,6 +349,13 @@ function isUnavailable(error: unknown): error is RialtoError {
   return error instanceof RialtoError && error.code === 'unavailable';
 }
 
+/** What is known to be away is told as such, the same at every door (R4). */
+function unrecorded(cause: unknown): RialtoError {
+  return isUnavailable(cause)
+    ? cause
+    : new RialtoError('unavailable', { message: 'the act could not be recorded', cause });
+}
+
 interface OpenAct extends Act {
   /** Of the monotonic clock. */
   readonly openedAt: number;
@@ -346,13 +370,6 @@ function denial(act: Act, reason: string, cause?: unknown): RialtoError {
   return new RialtoError('denied', { message: reason, data: { verb: act.verb, policies, decisionId: act.id }, cause });
 }
 
-function brief(error: RialtoError): { code: string; message: string } {
-  return { code: error.code, message: error.message };
-}
-
-/** A bus without Nest, database or policy, for tests of tools: permits unless a subscriber throws or denies (RE-50, RE-52). */
-export function createInMemoryVerbBus(): VerbBus {
-  return new VerbBus({
-    decider: () => ({ allowed: true, policies: [], reason: 'permitted: no policy engine on this bus' }),
-  });
+function plainError({ code, message }: RialtoError): VerbError {
+  return { code, reason: code, message };
 }

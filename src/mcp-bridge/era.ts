@@ -79,7 +79,7 @@ function isPlainCapability([name, capability]: [string, Json]): boolean {
 }
 
 function isToken(value: Json | undefined): boolean {
-  return typeof value === 'string' || Number.isSafeInteger(value);
+  return typeof value === 'string' || typeof value === 'bigint' || Number.isSafeInteger(value);
 }
 
 function claimOf(body: unknown): unknown {

@@ -9,7 +9,7 @@ import type { McpExchange } from './mcp-dispatch.js';
 import type { McpReply } from './mcp-reply.js';
 import { McpSessionStore, type McpSession } from './mcp-session.store.js';
 import { PeerQuestions } from './peer-questions.js';
-import type { RelayProgress } from './progress.js';
+import { isToken, type RelayProgress } from './progress.js';
 import { ResourceWatches } from './resource-watches.js';
 import { isLogLevel, logLevels } from '../protocol/mcp/log-levels.js';
 import type { JsonRpcRequest } from '../protocol/jsonrpc.js';
@@ -99,9 +99,4 @@ export function askableOf(capabilities: Json | undefined): JsonObject {
   const known = askable.filter((name) => isJsonObject(capabilities[name])).map((name) => [name, capabilities[name]!]);
   const kept = Object.fromEntries(known) as JsonObject;
   return JSON.stringify(kept).length > maxCapabilities ? {} : kept;
-}
-
-/** What progress is told by. */
-export function isToken(token: Json | undefined): token is string | number {
-  return typeof token === 'string' || typeof token === 'number';
 }

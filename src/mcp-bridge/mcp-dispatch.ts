@@ -1,4 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { isDatabaseAway } from '../platform/database/outage.js';
+import { parseExact } from '../protocol/exact-integers.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
@@ -19,6 +21,8 @@ const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 export interface McpResponse {
   readonly text: string;
   readonly errorCode?: number;
+  /** Of HTTP, where it is not 200: our own database is away, as at every door (R4). */
+  readonly status?: 503;
 }
 
 /** What surrounds one message: who, with which list options. */
@@ -55,7 +59,7 @@ export function modernResult({ serverInfo }: Face, method: string, text: string)
 
 /** A result, and what its own `_meta` and ours say together. */
 function apart(text: string, added: JsonObject): [rest: string, meta: JsonObject] {
-  const { _meta, ...rest } = JSON.parse(text) as JsonObject;
+  const { _meta, ...rest } = parseExact(text) as JsonObject;
   return [JSON.stringify(rest), { ...(isJsonObject(_meta) ? _meta : undefined), ...added }];
 }
 
@@ -94,7 +98,8 @@ export class McpDispatch {
     } catch (thrown) {
       const { code, message, data } = mcpError(thrown);
       if (data.code === 'internal') this.log.error({ err: thrown, requestId: ctx.requestId }, 'an MCP request failed');
-      return { text: JSON.stringify(errorResponse(id, code, message, data as JsonObject)), errorCode: code };
+      const text = JSON.stringify(errorResponse(id, code, message, data as JsonObject));
+      return { text, errorCode: code, ...(isDatabaseAway(thrown) && { status: 503 }) };
     }
   }
 

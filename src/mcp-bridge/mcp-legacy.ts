@@ -60,12 +60,14 @@ export class LegacyMcp {
     if (!namesKnownVersion(request)) return reply.end(refusal(unsupportedVersion), 400);
     if (Array.isArray(body)) {
       if (!mayBatch(request, session)) return reply.end(refusal(noBatches), 400);
-      return this.batch(exchange, session, reply, body as Json[]);
+      return reply.whileWorking(() => this.batch(exchange, session, reply, body as Json[]));
     }
     const message = readMessage(body);
     if (message.kind === 'invalid') return reply.end(message.response, 400);
-    if (message.kind === 'request')
-      return reply.end((await this.respond(exchange, session, reply, message.request)).text);
+    if (message.kind === 'request') {
+      const { text, status } = await reply.whileWorking(() => this.respond(exchange, session, reply, message.request));
+      return reply.end(text, status);
+    }
     await this.took(exchange, session, message);
     reply.accepted();
   }
@@ -205,8 +207,8 @@ function isOpening(body: unknown, bound: string | undefined): body is JsonObject
   return body.jsonrpc === '2.0' && body.method === 'initialize' && isRequestId(body.id);
 }
 
-function isRequestId(id: Json | undefined): id is string | number {
-  return typeof id === 'string' || typeof id === 'number';
+function isRequestId(id: Json | undefined): id is string | number | bigint {
+  return typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint';
 }
 
 /** Name and version of a client, for people who look at its session. */

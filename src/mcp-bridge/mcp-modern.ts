@@ -9,6 +9,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { ProtocolError } from '@modelcontextprotocol/server';
 import { Injectable } from '@nestjs/common';
+import { parseExact } from '../protocol/exact-integers.js';
 import { callerOf, type CallContext } from '../kernel/call-context.js';
 import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import { z } from 'zod';
@@ -90,12 +91,9 @@ export class McpModern {
       const shape = (asked: string, text: string): string => modernResult(exchange.face, asked, text);
       return this.dispatch.respond(within, { id, method, params }, shape);
     };
-    const { text, errorCode } = await withHeartbeat(
-      method === 'tools/call' ? progressToken : undefined,
-      notify,
-      respond,
-    );
-    reply.end(text, badRequests.includes(errorCode) ? 400 : 200);
+    const token = method === 'tools/call' ? progressToken : undefined;
+    const { text, errorCode, status } = await reply.whileWorking(() => withHeartbeat(token, notify, respond));
+    reply.end(text, status ?? (badRequests.includes(errorCode) ? 400 : 200));
   }
 
   /** @param caller whose they are alone; absent: everybody's. */
@@ -181,7 +179,7 @@ export class McpModern {
             const within = { ...exchange, ctx, takesTasks: mayTake(exchange, given) };
             return this.dispatch.result(within, { method, params: given });
           });
-          return JSON.parse(text!) as never;
+          return parseExact(text!) as never;
         } catch (thrown) {
           throw protocolError(thrown);
         }

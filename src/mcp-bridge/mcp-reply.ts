@@ -5,6 +5,9 @@ import { unreadAnswers } from './unread-answers.js';
 /** What may wait for its reader before the answer. */
 const maxUnread = 1_048_576;
 const headers = { 'Cache-Control': 'no-store' };
+/** Proxies close connections on which nothing is said for a minute (nginx, load balancers); streams of A2A say something as often. */
+const firstSignMs = 5_000;
+const signMs = 15_000;
 
 /** True when the client reads JSON answers and does not name streams before them; a client that says nothing does. */
 function prefersJson({ headers: { accept } }: DoorRequest): boolean {
@@ -24,6 +27,7 @@ export function acceptsStream(request: DoorRequest): boolean {
  */
 export class McpReply {
   private stream?: EventStream;
+  private next?: NodeJS.Timeout;
 
   constructor(
     private readonly request: DoorRequest,
@@ -33,6 +37,22 @@ export class McpReply {
   /** Whether something can be said before the answer. */
   get streams(): boolean {
     return acceptsStream(this.request);
+  }
+
+  /** Does what may take long: a client that names streams gets the headers of one after some seconds, and a comment now and then. */
+  async whileWorking<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (!/text\/event-stream/.test(this.request.headers.accept ?? '')) return work();
+    const beat = (): void => {
+      if (this.response.destroyed || this.response.writableEnded) return;
+      this.opened().write(': keep-alive\n\n');
+      this.next = setTimeout(beat, signMs).unref();
+    };
+    this.next = setTimeout(beat, firstSignMs).unref();
+    try {
+      return await work();
+    } finally {
+      clearTimeout(this.next);
+    }
   }
 
   /** Sends a notification ahead of the answer; dropped for a client that does not read streams, or reads too slowly. */
@@ -62,6 +82,7 @@ export class McpReply {
         .writeHead(status, {
           ...headers,
           'Content-Type': 'application/json',
+          ...(status === 503 && { 'Retry-After': '5' }),
           'Content-Length': Buffer.byteLength(text),
         })
         .end(text);

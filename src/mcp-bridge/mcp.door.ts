@@ -4,7 +4,7 @@ import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { readText, requireJson } from '../platform/http/body.js';
 import { whenGone } from '../platform/http/caller-gone.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/http/http.types.js';
-import { limitHeaders } from '../platform/http/limit-headers.js';
+import { limitHeaders, refusalHeaders } from '../platform/http/limit-headers.js';
 import { isAllowedOrigin, type Reachable } from '../platform/http/origin-check.js';
 import { problemStatus } from '../platform/http/problem.js';
 import { reachableAt } from '../policy/auth/auth.service.js';
@@ -49,6 +49,7 @@ export class McpDoor {
       {
         template: '/mcp',
         methods,
+        cors: true,
         summary: 'MCP, Streamable HTTP',
         match: (path) => (path === '/mcp' || path === '/mcp/' ? {} : undefined),
         handle,
@@ -56,6 +57,7 @@ export class McpDoor {
       {
         template: '/mcp/servers/{id}',
         methods,
+        cors: true,
         summary: 'One MCP server, by its own names',
         match: (path) => serverAt(path),
         handle,
@@ -63,6 +65,7 @@ export class McpDoor {
       {
         template: '/api/mcp/{sessionId}',
         methods,
+        cors: true,
         summary: 'The same, bound to a session',
         match: (path) => sessionOf(path),
         handle,
@@ -159,7 +162,7 @@ function refuse(request: DoorRequest, response: DoorResponse, error: RialtoError
   const { message, data } = mcpError(error);
   const status = problemStatus[error.code];
   if (status === 401) response.setHeader('WWW-Authenticate', challenge);
-  if (typeof data.retryAfterSeconds === 'number') response.setHeader('Retry-After', String(data.retryAfterSeconds));
+  for (const [name, value] of Object.entries(refusalHeaders(data))) response.setHeader(name, value);
   const code = errorCodes[error.code].public && status < 500 && status !== 400 ? -32_000 : mcpError(error).code;
   sendError(response, status, errorResponse(null, code, message, { ...data, requestId: request.requestId }));
 }

@@ -2,8 +2,8 @@ import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
-import { askableOf, isToken } from './legacy-peers.js';
-import type { RelayProgress } from './progress.js';
+import { askableOf } from './legacy-peers.js';
+import { isToken, type RelayProgress } from './progress.js';
 
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const logLevelKey = 'io.modelcontextprotocol/logLevel';

@@ -3,6 +3,7 @@ import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
+import { artifactsText } from '../protocol/a2a/artifact-text.js';
 import type { Message, Part, Task } from '../protocol/a2a/model.js';
 import { interruptedStates, wordOf } from '../protocol/a2a/states.js';
 import { containsUnstorable, unstorable } from '../protocol/jsonrpc.js';
@@ -125,7 +126,7 @@ function textOf(args: JsonObject, name: string, most = maxWords): string | undef
 
 /** What the model reads, and for programs the ids to go on with. A task that failed is an error of the tool. */
 export function resultOf({ id, contextId = '', status, artifacts = [] }: Task): ToolResult {
-  const said = textsOf(status.message?.parts ?? []) || textsOf(artifacts.flatMap(({ parts }) => parts));
+  const said = textsOf(status.message?.parts ?? []) || artifactsText(artifacts);
   const state = wordOf(status.state);
   const data = artifacts.flatMap(({ parts }) => parts.flatMap((part) => (part.data === undefined ? [] : [part.data])));
   const failed = ['failed', 'rejected', 'canceled'].includes(state);

@@ -17,11 +17,16 @@ export function withHeartbeat<Result>(
   notify: (progress: JsonObject) => void,
   work: (relay: RelayProgress) => Promise<Result>,
 ): Promise<Result> {
-  return typeof token === 'string' || typeof token === 'number' ? beating(token, notify, work) : work(() => undefined);
+  return isToken(token) ? beating(token, notify, work) : work(() => undefined);
+}
+
+/** What progress is told by. */
+export function isToken(token: Json | undefined): token is string | number | bigint {
+  return typeof token === 'string' || typeof token === 'number' || typeof token === 'bigint';
 }
 
 async function beating<Result>(
-  token: string | number,
+  token: string | number | bigint,
   notify: (progress: JsonObject) => void,
   work: (relay: RelayProgress) => Promise<Result>,
 ): Promise<Result> {

@@ -28,7 +28,7 @@ export class RunningCalls {
   }
 
   /** Whichever process runs it. */
-  cancelAnywhere(orgId: string, sessionId: string, requestId: string | number): void {
+  cancelAnywhere(orgId: string, sessionId: string, requestId: string | number | bigint): void {
     this.notices.tell(undefined, 'mcp.call-cancelled', { orgId, sessionId, requestId });
   }
 

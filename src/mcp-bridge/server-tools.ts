@@ -26,8 +26,8 @@ export class ServerTools {
   ): Promise<ToolOutcome> {
     const canonical = entry?.canonical ?? name;
     const serverId = entry?.target.server.row.serverId ?? serverOfName(name);
-    const legacyAlias = name === canonical ? undefined : name;
-    return this.called(ctx, { target: entry?.target, canonical, serverId, legacyAlias, args }, name, goesOnAfterMs);
+    const names = { canonical, legacyAlias: entry?.alias, calledAs: name };
+    return this.called(ctx, { target: entry?.target, ...names, serverId, args }, name, goesOnAfterMs);
   }
 
   /** By the name that its server knows it by. Throws as `call` does. */
@@ -41,7 +41,8 @@ export class ServerTools {
     const canonical = upstreamName(serverId, name);
     const entry = byName.get(canonical);
     const target = entry?.kind === 'upstream' && entry.target.tool.name === name ? entry.target : undefined;
-    return this.called(ctx, { target, canonical, serverId, args }, name, goesOnAfterMs);
+    const names = { canonical, legacyAlias: entry?.alias, calledAs: name };
+    return this.called(ctx, { target, ...names, serverId, args }, name, goesOnAfterMs);
   }
 
   private async called(

@@ -1,9 +1,12 @@
-import { RialtoError } from '../kernel/errors.js';
+import { parseExact } from '../protocol/exact-integers.js';
+import { RialtoError, type ErrorCode } from '../kernel/errors.js';
 import { newId, type OrgId } from '../kernel/ids.js';
 import type { Json, JsonObject } from '../kernel/json.js';
 import { systemClock } from '../kernel/clock.js';
 import type { VerbBus } from '../kernel/verb-bus.js';
 import { decodeBridgeReply, encodeBridgeCall, toolOutput } from '../protocol/a2a/bridge-call.js';
+import { takesText } from '../protocol/a2a/skill-input.js';
+import { mcpError } from '../protocol/mcp/errors.js';
 import { canonicalName, safeAlias, slugOf } from '../protocol/mcp/tool-names.js';
 import { compileToolSchema, listedSchema } from '../protocol/mcp/tool-schema.js';
 
@@ -26,9 +29,10 @@ export interface AgentRow {
   agentUrl: string;
 }
 
-/** A card as an agent publishes it; only its name is read. */
+/** A card as an agent publishes it; its name and its input modes are read. */
 export interface ToolCard {
   name: string;
+  defaultInputModes?: string[];
   [member: string]: unknown;
 }
 
@@ -37,6 +41,7 @@ export interface ToolSkill {
   name?: string;
   description?: string;
   inputSchema?: JsonObject;
+  inputModes?: string[];
   [member: string]: unknown;
 }
 
@@ -56,10 +61,26 @@ export interface SkillTool {
   readonly legacyAlias: string;
   readonly description: string;
   readonly inputSchema: JsonObject;
-  /** Calls the skill: resolves with the output (RE-21…RE-23), rejects with a RialtoError (RE-24…RE-30). */
+  /** Calls the skill: resolves with the output (RE-21…RE-23), rejects with a ToolCallError (RE-24…RE-30). */
   readonly handler: (args?: JsonObject) => Promise<Json>;
   /** The same, called by its alias: events still name the canonical verb (RE-09). */
   readonly aliasHandler: (args?: JsonObject) => Promise<Json>;
+}
+
+/** A failed call: `code` and `name` are those of the MCP surface (RE-24…RE-30), `reason` is our own word for it. */
+export class ToolCallError extends Error {
+  readonly code: number;
+  readonly reason: ErrorCode;
+  readonly data: Record<string, unknown>;
+
+  constructor(cause: unknown) {
+    const { code, message, data } = mcpError(cause);
+    super(message, { cause });
+    this.name = typeof data.name === 'string' ? data.name : 'ToolCallError';
+    this.code = code;
+    this.reason = RialtoError.from(cause).code;
+    this.data = data;
+  }
 }
 
 const defaultTimeoutMs = 30_000;
@@ -80,15 +101,17 @@ export function buildA2ASkillTool({
   const slug = slugOf(card.name);
   const name = canonicalName(slug, skill.id);
   const legacyAlias = safeAlias(slug, skill.id);
+  const asText = takesText(skill, card.defaultInputModes);
   const described = skill.description ? `\n\n${skill.description}` : '';
-  const call = (args: JsonObject, alias: string | undefined): Promise<Json> => {
+  const call = (args: JsonObject, calledAs: string): Promise<Json> => {
     const sessionId = `a2a-${agentRow.id}-${skill.id}-${newId()}`;
     const act = {
       verb: name,
       action: 'a2a_invoke' as const,
       resource: { type: 'Skill' as const, id: name, parent: slug },
       ctx: toolContext(agentRow.orgId),
-      legacyAlias: alias,
+      legacyAlias,
+      calledAs,
       agent: { id: agentRow.id, slug, url: agentRow.agentUrl },
       skillId: skill.id,
       sessionId,
@@ -96,24 +119,24 @@ export function buildA2ASkillTool({
       timeoutMs,
     };
     return verbBus.around(act, () =>
-      send(fetcher, agentRow.agentUrl, { skillId: skill.id, args, sessionId, timeoutMs }),
+      send(fetcher, agentRow.agentUrl, { skillId: skill.id, args, takesText: asText, sessionId, timeoutMs }),
     );
   };
   const handle =
-    (alias: string | undefined) =>
+    (calledAs: string) =>
     (args: JsonObject = {}) => {
       const schema = compileToolSchema(skill.inputSchema);
       const violations = schema.ok ? schema.validate(args) : [];
-      return violations.length > 0
-        ? Promise.reject(new RialtoError('invalid_params', { violations }))
-        : call(args, alias);
+      const refusal = violations.length > 0 && new RialtoError('invalid_params', { violations });
+      const done = refusal ? Promise.reject(refusal) : call(args, calledAs);
+      return done.catch((error: unknown) => Promise.reject(new ToolCallError(error)));
     };
   return {
     name,
     legacyAlias,
     description: `Invokes the ${skill.id} skill on remote A2A agent ${card.name}${described}`,
-    inputSchema: listedSchema(skill.inputSchema),
-    handler: handle(undefined),
+    inputSchema: listedSchema(skill.inputSchema, asText),
+    handler: handle(name),
     aliasHandler: handle(legacyAlias),
   };
 }
@@ -121,11 +144,16 @@ export function buildA2ASkillTool({
 interface Sending {
   skillId: string;
   args: JsonObject;
+  takesText: boolean;
   sessionId: string;
   timeoutMs: number;
 }
 
-async function send(fetcher: Fetcher, url: string, { skillId, args, sessionId, timeoutMs }: Sending): Promise<Json> {
+async function send(
+  fetcher: Fetcher,
+  url: string,
+  { skillId, args, takesText, sessionId, timeoutMs }: Sending,
+): Promise<Json> {
   const requestId = (lastRequestId = Math.max(systemClock.now(), lastRequestId + 1));
   const { body, headers } = encodeBridgeCall({
     version: '0.3',
@@ -133,6 +161,7 @@ async function send(fetcher: Fetcher, url: string, { skillId, args, sessionId, t
     messageId: newId(),
     skillId,
     args,
+    takesText,
     sessionId,
   });
   const { status, bodyText } = await within(timeoutMs, (signal) =>
@@ -144,7 +173,7 @@ async function send(fetcher: Fetcher, url: string, { skillId, args, sessionId, t
 /** A hand-written answer in a test names any id; on a real wire the gateway's own bridge insists on its own. */
 function idOf(bodyText: string, requestId: number): number | string {
   try {
-    const { id } = JSON.parse(bodyText) as { id?: unknown };
+    const { id } = parseExact(bodyText) as { id?: unknown };
     return typeof id === 'number' || typeof id === 'string' ? id : requestId;
   } catch {
     return requestId;

@@ -35,6 +35,23 @@ function watched() {
 }
 
 describe('rialto/testing', () => {
+  it('K9 a skill without schema shows a message and sends it as text', async () => {
+    const sent: { params: { message: { parts: object[] } } }[] = [];
+    const fetcher: Fetcher = async (url, { body }) => {
+      sent.push(JSON.parse(body) as (typeof sent)[number]);
+      return answering(artifactOf('ok'))(url, {} as never);
+    };
+    const common = { agentRow, card, verbBus: createInMemoryVerbBus(), fetcher };
+    const tool = buildA2ASkillTool({ ...common, skill: { id: 'chat' } });
+    expect(tool.inputSchema).toMatchObject({ properties: { message: { type: 'string' } }, additionalProperties: true });
+    await tool.handler({ message: 'hello' });
+    await buildA2ASkillTool({ ...common, skill }).handler({ projectId: 'p1' });
+    expect(sent.map(({ params }) => params.message.parts)).toEqual([
+      [{ kind: 'text', text: 'hello' }],
+      [{ kind: 'data', data: { projectId: 'p1' } }],
+    ]);
+  });
+
   it('RE-50, RE-51, RE-52 builds a tool that calls through the fetcher and tells the bus', async () => {
     const { verbBus, events } = watched();
     const sent: { url: string; body: object }[] = [];
@@ -67,16 +84,19 @@ describe('rialto/testing', () => {
     });
   });
 
-  it('RE-09 names the canonical verb for a call by the alias', async () => {
+  it('E8 RE-09 RE-38 names the canonical verb and the alias, whichever of them was called', async () => {
     const { verbBus, events } = watched();
     const tool = buildA2ASkillTool({ agentRow, card, skill, verbBus, fetcher: answering(artifactOf(1)) });
     await tool.aliasHandler({ projectId: 'p1' });
-    expect(events.map(({ verb, legacyAlias }) => [verb, legacyAlias])).toEqual(
-      Array(2).fill(['vercel_ops.deploy', 'a2a_vercel_ops_deploy']),
-    );
+    await tool.handler({ projectId: 'p1' });
+    const [verb, legacyAlias] = ['vercel_ops.deploy', 'a2a_vercel_ops_deploy'];
+    expect(events.map(({ verb, legacyAlias, calledAs }) => [verb, legacyAlias, calledAs])).toEqual([
+      ...Array<string[]>(2).fill([verb, legacyAlias, legacyAlias]),
+      ...Array<string[]>(2).fill([verb, legacyAlias, verb]),
+    ]);
   });
 
-  it('RE-35, RE-37 a refused call never reaches the fetcher; a failed one tells its two events', async () => {
+  it('E7 RE-35, RE-37 a refused call never reaches the fetcher; a failed one tells its two events', async () => {
     const { verbBus, events } = watched();
     let fetched = 0;
     const tool = buildA2ASkillTool({
@@ -86,12 +106,18 @@ describe('rialto/testing', () => {
       verbBus,
       fetcher: async () => (fetched++, { status: 500, bodyText: '' }),
     });
-    await expect(tool.handler({ projectId: 'p1' })).rejects.toMatchObject({ code: 'remote_transport' });
+    const failure = { code: -32202, name: 'RemoteA2ATransportError', reason: 'remote_transport' };
+    await expect(tool.handler({ projectId: 'p1' })).rejects.toMatchObject(failure);
     expect(events.map(({ phase }) => phase)).toEqual(['pre-verb', 'post-verb', 'verb-error']);
+    expect(events[2]!.error).toMatchObject(failure);
     const leave = verbBus.subscribe((event) => void (event.context.denied = 'not today'));
-    await expect(tool.handler({ projectId: 'p1' })).rejects.toMatchObject({ code: 'denied', message: 'not today' });
+    await expect(tool.handler({ projectId: 'p1' })).rejects.toMatchObject({
+      code: -32003,
+      name: 'AuthorizationError',
+      message: 'not today',
+    });
     leave();
-    await expect(tool.handler({})).rejects.toMatchObject({ code: 'invalid_params' });
+    await expect(tool.handler({})).rejects.toMatchObject({ code: -32602, reason: 'invalid_params' });
     expect(fetched).toBe(1);
   });
 
@@ -129,15 +155,18 @@ describe('rialto/testing', () => {
       });
     });
 
-    it('RE-88 fails at timeoutMs', async () => {
+    it('E7 RE-27 RE-88 fails at timeoutMs, with code and name', async () => {
       stub.set(slow(10_000, data({}))); // before the limit of whom nobody gave one
       const { client } = await connected(500);
       const started = performance.now();
-      const failed = await client.callTool({ name: 'vercel_ops.deploy', arguments: {} }).then(
-        (result) => result.isError === true,
-        () => true,
-      );
-      expect(failed).toBe(true);
+      const text = '-32201 RemoteA2ATimeoutError: no answer within 500 ms';
+      await expect(client.callTool({ name: 'vercel_ops.deploy', arguments: {} })).resolves.toMatchObject({
+        isError: true,
+        content: [{ type: 'text', text }],
+        _meta: {
+          'dev.rialto/error': { code: -32201, data: { name: 'RemoteA2ATimeoutError', code: 'remote_timeout' } },
+        },
+      });
       expect(performance.now() - started).toBeGreaterThanOrEqual(490);
     });
   });

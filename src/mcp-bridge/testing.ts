@@ -11,13 +11,14 @@
  */
 import { fromJsonSchema } from '@modelcontextprotocol/server';
 import type { JsonObject } from '../kernel/json.js';
-import type { VerbBus } from '../kernel/verb-bus.js';
-import { mcpError } from '../protocol/mcp/errors.js';
+import { VerbBus } from '../kernel/verb-bus.js';
+import { verbError } from '../protocol/mcp/errors.js';
 import { toolResult, type ToolResult } from '../protocol/mcp/tool-result.js';
 import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import {
   buildA2ASkillTool,
+  ToolCallError,
   type AgentRow,
   type Fetcher,
   type SkillTool,
@@ -25,10 +26,11 @@ import {
   type ToolSkill,
 } from './skill-tool.js';
 
-export { createInMemoryVerbBus, VerbBus, type VerbEvent, type VerbSubscriber } from '../kernel/verb-bus.js';
+export { VerbBus, type VerbError, type VerbEvent, type VerbSubscriber } from '../kernel/verb-bus.js';
 export { RialtoError } from '../kernel/errors.js';
 export {
   buildA2ASkillTool,
+  ToolCallError,
   type AgentRow,
   type Fetcher,
   type FetcherRequest,
@@ -37,6 +39,14 @@ export {
   type ToolCard,
   type ToolSkill,
 } from './skill-tool.js';
+
+/** A bus without Nest, database or policy, for tests of tools: permits unless a subscriber throws or denies (RE-50, RE-52). */
+export function createInMemoryVerbBus(): VerbBus {
+  return new VerbBus({
+    decider: () => ({ allowed: true, policies: [], reason: 'permitted: no policy engine on this bus' }),
+    errorOf: verbError,
+  });
+}
 
 /** An MCP server that tools are registered on: the official SDK's `McpServer`. */
 export interface ToolRegistrar {
@@ -64,6 +74,8 @@ export interface RegisterOptions {
   /** Turns a JSON Schema into what the server wants; by default what the official SDK's `McpServer` (2.x) wants. */
   schemaOf?: (schema: JsonObject) => unknown;
 }
+
+const errorKey = 'dev.rialto/error';
 
 const registered = new WeakMap<object, Set<string>>();
 
@@ -104,14 +116,19 @@ export function registerA2AAgentsAsMcpTools(
   return outcome;
 }
 
-/** A failure becomes an error that carries the bridge's code, however the server wraps what a tool throws. */
+/**
+ * A failure is a result with `isError`: its text begins with code and name, and `_meta` has both for programs. The official server would
+ * make a text without a code of whatever is thrown.
+ */
 function answering(handler: SkillTool['handler']): (args: JsonObject) => Promise<ToolResult> {
   return async (args) => {
     try {
       return toolResult(await handler(args ?? {}));
     } catch (thrown) {
-      const { code, message, data } = mcpError(thrown);
-      throw Object.assign(new Error(message), { code, data });
+      const { code, name, message, data } = thrown as ToolCallError;
+      const text = `${code} ${name}: ${message}`;
+      const _meta = { [errorKey]: { code, message, data: { ...data, name } } } as JsonObject;
+      return { content: [{ type: 'text', text }], isError: true, _meta };
     }
   };
 }

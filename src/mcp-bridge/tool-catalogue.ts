@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from '../kernel/json.js';
 import { literalName, portableName } from '../protocol/mcp/tool-names.js';
-import { listedSchema } from '../protocol/mcp/tool-schema.js';
+import { takesText } from '../protocol/a2a/skill-input.js';
+import { listedSchema, skillSchema } from '../protocol/mcp/tool-schema.js';
 import type { AgentSnapshot } from '../registry/registry.service.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 import type { ServerSnapshot } from '../upstreams/upstreams.service.js';
@@ -22,8 +23,10 @@ export interface SkillEntry extends Named {
   readonly kind: 'skill';
   readonly agent: RegisteredAgent;
   readonly skillId: string;
-  /** As its card has it. */
+  /** As its card has it, with the top that MCP wants. */
   readonly inputSchema: Json | undefined;
+  /** No arguments pass its schema, so that it is not listed. */
+  readonly isUncallable: boolean;
 }
 
 /** A tool of an MCP server. */
@@ -76,6 +79,7 @@ function skillEntry(
   { skillId, canonical, alias }: RegisteredAgent['tools'][number],
 ): SkillEntry {
   const skill = agent.card!.skills.find(({ id }) => id === skillId)!;
+  const { schema, refusal } = skillSchema(skill.inputSchema);
   const described = skill.description === '' ? '' : `\n\n${skill.description}`;
   const tool = (name: string): string => {
     const meta: JsonObject = {
@@ -88,7 +92,7 @@ function skillEntry(
       name,
       title: skill.name,
       description: `Invokes the ${skillId} skill on remote A2A agent ${agent.row.name}${described}`,
-      inputSchema: listedSchema(skill.inputSchema),
+      inputSchema: listedSchema(skill.inputSchema, takesText(skill, agent.card!.defaultInputModes)),
       _meta: { [metaKey]: meta },
     });
   };
@@ -98,7 +102,8 @@ function skillEntry(
     skillId,
     canonical,
     alias,
-    inputSchema: skill.inputSchema,
+    inputSchema: schema ?? skill.inputSchema,
+    isUncallable: refusal !== undefined,
     listed: { canonical: tool(canonical), portable: tool(alias) },
   };
 }
@@ -147,6 +152,7 @@ export function ownerOf(entry: ToolEntry): ToolOwner {
 /** True for a tool that is shown, if its owner is. */
 export function isListed(entry: ToolEntry): boolean {
   if (entry.kind === 'upstream') return !entry.target.quarantine;
+  if (entry.isUncallable) return false;
   return entry.agent.row.health !== 'unreachable' && entry.agent.row.quarantinedAt === null;
 }
 

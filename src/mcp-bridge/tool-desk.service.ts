@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { parseExact } from '../protocol/exact-integers.js';
 import { ToolTasks, type KeptCall, type ToolKeeper } from '../continuations/tool-tasks.service.js';
 import type { CallContext } from '../kernel/call-context.js';
 import type { JsonObject } from '../kernel/json.js';
@@ -78,7 +79,7 @@ function wordsOf(entry: ToolEntry): string {
 }
 
 function toolOf(entry: ToolEntry): ToolView['tool'] {
-  return JSON.parse(entry.listed.canonical) as ToolView['tool'];
+  return parseExact(entry.listed.canonical) as ToolView['tool'];
 }
 
 function viewOf(entry: ToolEntry): ToolView {

@@ -76,7 +76,7 @@ export class ToolsService {
       agent,
       skillId,
       verb: canonical,
-      legacyAlias: name === canonical ? undefined : name,
+      calledAs: name,
       args,
       sessionId: `a2a-${agent.row.id}-${skillId}-${newId()}`,
       timeoutMs: agent.row.timeoutMs ?? (await this.orgs.toolSettings(ctx.org.id)).timeoutMs,
@@ -96,9 +96,9 @@ export class ToolsService {
     violations: readonly Violation[],
   ): Promise<ToolResult> {
     const refused = new RialtoError('invalid_params', { message: 'the arguments break the input schema', violations });
-    const legacyAlias = name === entry.canonical ? undefined : name;
     try {
-      const call = { ...invocation(ctx, entry.canonical, entry, args), legacyAlias };
+      const names = { legacyAlias: entry.alias, calledAs: name };
+      const call = { ...invocation(ctx, entry.canonical, entry, args), ...names };
       return await this.verbs.around(call, () => Promise.reject(refused));
     } catch (error) {
       if (error === refused) return invalidArguments(violations);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { JsonObject } from '../kernel/json.js';
 import { Quarantine, strategies } from '../upstreams/upstream.types.js';
 
 const Name = z.string().min(1).max(256);
@@ -36,7 +37,7 @@ export type ToolQuery = z.output<typeof ToolQuery>;
 
 export const CallTool = z.strictObject({
   name: Name,
-  arguments: z.record(z.string(), z.json()).default({}),
+  arguments: (z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>).default({}),
   /** Whom to ask of several MCP servers that call a tool so; by default the first. */
   strategy: z.enum(strategies).optional(),
 });

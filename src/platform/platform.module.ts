@@ -14,11 +14,12 @@ import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { VerbBus } from '../kernel/verb-bus.js';
+import { verbError } from '../protocol/mcp/errors.js';
 import { AdminActs } from './bus/admin-acts.js';
 import { Ledger } from './bus/ledger.js';
 import { Notices } from './bus/notices.js';
 import { NoticeListener } from './bus/on-notice.decorator.js';
-import { SETTINGS, type Settings } from './config/settings.js';
+import { isAuthConfigured, SETTINGS, type Settings } from './config/settings.js';
 import { migrations, schemaState } from './database/migrate.js';
 import { Pg } from './database/pg.js';
 import { Presence } from './database/presence.js';
@@ -30,6 +31,7 @@ import { AnswerBudget } from './http/answer-budget.js';
 import { ReadShares } from './http/read-shares.js';
 import { Cursors } from './http/cursor.js';
 import { FrontDoor } from './http/front-door.js';
+import { reachableAt } from './http/origin-check.js';
 import { PublicUrl } from './http/public-url.js';
 import { SocketDoor } from './http/socket-door.js';
 import { SafeFetch } from './http/safe-fetch.js';
@@ -215,7 +217,11 @@ function ways(settings: Settings, log: Logger): Provider[] {
     {
       provide: FrontDoor,
       useFactory: (watch: HttpWatch) =>
-        new FrontDoor(watch, (err, { requestId }) => log.error({ err, requestId }, 'a request failed')),
+        new FrontDoor(
+          watch,
+          (err, { requestId }) => log.error({ err, requestId }, 'a request failed'),
+          reachableAt(settings),
+        ),
       inject: [HttpWatch],
     },
     {
@@ -237,6 +243,7 @@ function ways(settings: Settings, log: Logger): Provider[] {
 function createBus(ledger: Ledger, watchers: EventEmitter2, log: Logger): VerbBus {
   const bus = new VerbBus({
     ledger,
+    errorOf: verbError,
     onSubscriberError: (err, event) =>
       log.error({ err, verb: event.verb, phase: event.phase }, 'a verb subscriber threw'),
   });
@@ -265,6 +272,7 @@ function createHealth(pg: Pg, vault: Vault, { settings, dataSource, queues }: In
   });
   health.add({
     name: 'queue',
+    unanswered: 'degraded',
     run: () =>
       queues.ping().then(
         () => ({ status: 'ok' as const }),
@@ -285,7 +293,7 @@ function createHealth(pg: Pg, vault: Vault, { settings, dataSource, queues }: In
       return { status: 'ok' };
     },
   });
-  const configured = !settings.production || settings.A2A_SECRET !== undefined || settings.legacyBearer !== undefined;
+  const configured = isAuthConfigured(settings);
   health.add({
     name: 'auth',
     run: () => Promise.resolve(configured ? { status: 'ok' } : { status: 'down', detail: 'A2A_SECRET is not set' }),

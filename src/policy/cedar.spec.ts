@@ -241,7 +241,7 @@ describe('abuse 14: policies planted past validation deny and say so', () => {
     }));
     expect(decide([permitAll, ...rows])).toMatchObject({
       allowed: false,
-      reason: expect.stringContaining('200000 words'),
+      reason: expect.stringContaining('204000 words'),
     });
     expect(decide([permitAll, ...rows.slice(0, 3)]).allowed).toBe(true);
   });

@@ -1,5 +1,6 @@
 import type { PolicyJson } from '@cedar-policy/cedar-wasm/nodejs';
 import { isJsonObject } from '../kernel/json.js';
+import { atOnce } from '../platform/jobs/in-turns.js';
 
 export type Names = ReadonlySet<string> | 'all';
 
@@ -19,11 +20,17 @@ export function includes(names: Names, name: string): boolean {
 
 /** What the conditions of these policies read, never less: a use that is not understood counts as everything. */
 export function contextReads(policies: Iterable<PolicyJson>): ContextReads {
+  return atOnce(readingContext(policies));
+}
+
+/** The same in pieces of one policy each. */
+export function* readingContext(policies: Iterable<PolicyJson>): Generator<void, ContextReads> {
   const found: Found = { attributes: new Set(), tags: new Set(), wholeContext: false, wholeInput: false };
   let singleTasks = false;
   for (const policy of policies) {
     for (const { body } of policy.conditions) visit(body, found);
     singleTasks ||= namesTask(policy);
+    yield;
   }
   return {
     singleTasks,

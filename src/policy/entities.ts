@@ -1,4 +1,4 @@
-import type { EntityJson, TypeAndId } from '@cedar-policy/cedar-wasm/nodejs';
+import type { Context, EntityJson, TypeAndId } from '@cedar-policy/cedar-wasm/nodejs';
 import { roles, type Principal, type Surface } from '../kernel/call-context.js';
 import type { JsonObject } from '../kernel/json.js';
 import type { Action, ResourceRef } from '../kernel/verbs.js';
@@ -150,7 +150,7 @@ export function inputEntity(tags: Readonly<Record<string, string>>): EntityJson 
 }
 
 /** The context of D13, reduced to the attributes that are read. */
-export function contextOf(call: PolicyCall, read: Names = 'all'): Record<string, string | number | JsonObject> {
+export function contextOf(call: PolicyCall, read: Names = 'all'): Context {
   return {
     ...(includes(read, 'surface') && { surface: call.surface }),
     ...(includes(read, 'depth') && { depth: call.depth }),

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
+import type { CallLimit } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
@@ -23,8 +24,14 @@ export class LimitsService {
   /** Throws `rate_limited` with the seconds to wait. */
   admit({ org, principal }: Pick<Identity, 'org' | 'principal'>): void {
     // The principal pays first: what it may not send does not drain its org.
-    this.takeFrom(this.principals, `${org.id}:${principal.kind}:${principal.id}`, 'principal');
+    this.takeFrom(this.principals, keyOf({ org, principal }), 'principal');
     this.takeFrom(this.orgs, org.id, 'org');
+  }
+
+  /** What `admit` left of the limit that is closer to its end. */
+  left({ org, principal }: Pick<Identity, 'org' | 'principal'>): CallLimit {
+    const [own, all] = [this.principals.left(keyOf({ org, principal })), this.orgs.left(org.id)];
+    return all.remaining < own.remaining ? all : own;
   }
 
   private takeFrom(buckets: Buckets, key: string, scope: 'org' | 'principal'): void {
@@ -33,7 +40,11 @@ export class LimitsService {
     this.metrics.limited.inc({ scope });
     throw new RialtoError('rate_limited', {
       message: `the ${scope} sent too many requests`,
-      data: { retryAfterSeconds },
+      data: { retryAfterSeconds, limit: buckets.left(key).limit },
     });
   }
+}
+
+function keyOf({ org, principal }: Pick<Identity, 'org' | 'principal'>): string {
+  return `${org.id}:${principal.kind}:${principal.id}`;
 }

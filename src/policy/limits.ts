@@ -1,4 +1,6 @@
-/** A token bucket: `tokens` at the time `at` (ms). Refills `perMinute` evenly, holds at most half a minute's worth, at least 10. */
+import type { CallLimit } from '../kernel/call-context.js';
+
+/** A token bucket: `tokens` at the time `at` (ms). Refills `perMinute` evenly, holds at most half a minute's worth, at least 10, and never more than a minute's. */
 export interface Bucket {
   readonly tokens: number;
   readonly at: number;
@@ -11,7 +13,7 @@ export interface Taken {
 }
 
 export function burstOf(perMinute: number): number {
-  return Math.max(10, Math.ceil(perMinute / 2));
+  return Math.min(perMinute, Math.max(10, Math.ceil(perMinute / 2)));
 }
 
 /** Takes one token, or says how long to wait. Pure: the same bucket and time give the same answer. */
@@ -39,6 +41,17 @@ export class Buckets {
     this.buckets.set(key, bucket);
     if (this.buckets.size > this.most) this.buckets.delete(this.buckets.keys().next().value!);
     return retryAfterSeconds;
+  }
+
+  /** After what was taken last. */
+  left(key: string): CallLimit {
+    const limit = burstOf(this.perMinute);
+    const tokens = this.buckets.get(key)?.tokens ?? limit;
+    return {
+      limit,
+      remaining: Math.floor(tokens),
+      secondsLeft: Math.ceil(((limit - tokens) * 60) / this.perMinute),
+    };
   }
 
   /** The seconds until there is a token, without taking one. */

@@ -23,7 +23,7 @@ describe('X2.3 what the policies of an org may weigh together', () => {
   });
 
   it.each([
-    ['words', (index: number) => forbid(list(2_000), index), 5, /20000 words/],
+    ['words', (index: number) => forbid(list(2_000), index), 3, /12000 words/],
     ['patterns', (index: number) => forbid(like(`*${'a'.repeat(88)}b*`), index), 18, /1600 characters of `like`/],
     [
       'bytes',

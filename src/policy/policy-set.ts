@@ -4,7 +4,7 @@ import { actions } from '../kernel/verbs.js';
 import { atOnce } from '../platform/jobs/in-turns.js';
 import { builtinPolicies, reservedPrefix, type PolicyText } from './builtin.js';
 import { cedarError, guarded } from './cedar-guard.js';
-import { contextReads, type ContextReads } from './context-reads.js';
+import { readingContext, type ContextReads } from './context-reads.js';
 import type { Weight } from './policy-source.js';
 import { judge, messageOf, nothing, parsePolicies, type ParsedPolicy, type ParsedText } from './validate.js';
 
@@ -55,9 +55,9 @@ export const maxPolicies = 500;
  * What the policies of an org may weigh together, so that compiling them takes a few hundred milliseconds of processor time, in pieces, and
  * what cannot be cut, handing them to Cedar and each decision, about 20.
  */
-const most: Weight = { bytes: 1_048_576, words: 20_000, patterns: 1_600 };
+const most: Weight = { bytes: 1_048_576, words: 12_000, patterns: 1_600 };
 /** A set that is so many times heavier was stored before there was a limit, and denies: deciding by it would stop everybody. */
-const unbearable = 10;
+const unbearable = 17;
 const weights: readonly (keyof Weight)[] = ['bytes', 'words', 'patterns'];
 const weightNames: Readonly<Record<keyof Weight, string>> = {
   bytes: 'bytes',
@@ -121,7 +121,8 @@ export function* compiling(rows: readonly PolicyText[]): Generator<void, PolicyS
   }
   broken.push(...(yield* judging(policies, names)));
   const sources = Object.fromEntries([...policies].map(([id, { text }]) => [id, text]));
-  const reads = contextReads([...policies.values()].map(({ json }) => json));
+  yield;
+  const reads = yield* readingContext([...policies.values()].map(({ json }) => json));
   return { id: String(++sets), version: versionOf(rows), reads, broken, names, sources, weight };
 }
 

@@ -15,12 +15,20 @@ import { ContextService } from './auth/context.service.js';
 import { DeclaredOrgs } from './auth/declared-orgs.service.js';
 import { CredentialStore } from './auth/credential.store.js';
 import { KeyController, OrgController } from './auth/org.controller.js';
-import { ApiKeyEntity, MemberEntity, OrgEntity, OrgSecretEntity, RevokedTokenEntity } from './auth/org.entity.js';
+import {
+  ApiKeyEntity,
+  MemberEntity,
+  OrgDomainEntity,
+  OrgEntity,
+  OrgSecretEntity,
+  RevokedTokenEntity,
+} from './auth/org.entity.js';
 import { OrgActs } from './auth/org-acts.js';
 import { OrgData } from './auth/org-data.service.js';
 import { OrgDataStore } from './auth/org-data.store.js';
 import { OrgPurgeSweeper } from './auth/org-purge.sweeper.js';
 import { OrgDirectory } from './auth/org-directory.service.js';
+import { OrgDomainService } from './auth/org-domains.service.js';
 import { OrgService } from './auth/org.service.js';
 import { TokenRefusals } from './auth/token-refusals.js';
 import { ResealSweeper } from './auth/reseal.sweeper.js';
@@ -44,6 +52,7 @@ import { ToolLimits } from './tool-limits.service.js';
     PassportModule,
     TypeOrmModule.forFeature([
       OrgEntity,
+      OrgDomainEntity,
       OrgSecretEntity,
       MemberEntity,
       ApiKeyEntity,
@@ -58,6 +67,7 @@ import { ToolLimits } from './tool-limits.service.js';
     PolicyDecider,
     PolicyStore,
     OrgService,
+    OrgDomainService,
     OrgDirectory,
     OrgActs,
     AuthService,

@@ -182,7 +182,9 @@ export class PolicyService {
     for (const { name, text } of declared) {
       const row = rows.find((known) => known.name === name);
       if (row?.text === text) continue;
-      await validText(name, text);
+      await validText(name, text).catch((error: unknown): never => {
+        throw declaredWrong(name, error);
+      });
       const now = new Date(systemClock.now());
       const base = row ?? { id: newId<PolicyId>(), orgId: org, createdAt: now, version: 0 };
       await this.write(
@@ -305,6 +307,18 @@ function rendered(template: NonNullable<SavePolicy['template']>): string {
   const text = renderTemplate(template.id, template.inputs);
   if (!text.ok) throw invalid([...text.violations]);
   return text.value;
+}
+
+/** A start that cannot go on says which policy of which file is wrong (P16). */
+function declaredWrong(name: string, error: unknown): unknown {
+  if (!(error instanceof RialtoError)) return error;
+  const { code, message, hint, violations } = error;
+  return new RialtoError(code, {
+    message: `the configuration file: the policy "${name}": ${message}`,
+    hint,
+    violations,
+    cause: error,
+  });
 }
 
 async function validText(name: string, text: string): Promise<string> {

@@ -1,5 +1,7 @@
 import { storableText, type Json } from '../kernel/json.js';
 import { trimEnd } from '../kernel/text.js';
+import { restored, shielded } from './exact-integers.js';
+import { endOfText, isPartOfNumber, letterE, quote } from './json-scan.js';
 
 export type ParsedJson = { ok: true; value: Json } | { ok: false; reason: string };
 
@@ -9,19 +11,28 @@ const maxJsonValues = 100_000;
 /** One object with more members holds the event loop for as long as it takes to read it: its names are all different. */
 export const maxJsonMembers = 20_000;
 
+/** Others than the usual ones. */
+export interface JsonLimits {
+  readonly maxDepth?: number;
+  readonly maxValues?: number;
+  readonly maxMembers?: number;
+}
+
 /**
- * Foreign text to a JSON value. Refuses a byte order mark (RFC 8259 section 8.1), nesting deeper than `maxDepth` and
+ * Foreign text to a JSON value. A byte order mark is passed over (RFC 8259 section 8.1). Integers that a double would change are
+ * bigints. Refuses nesting deeper than `maxDepth`,
  * objects of more than `maxJsonMembers` members and more than `maxJsonValues` values in all (found by a scan, so no depth
  * overflows the stack), and numbers that no double holds. Members named `__proto__` are dropped, so that
  * no later copy of the value can set a prototype. Never throws; the reason never quotes the text.
  */
-export function parseJson(text: string, { maxDepth = maxJsonDepth }: { maxDepth?: number } = {}): ParsedJson {
-  if (text.charCodeAt(0) === 0xfeff) return { ok: false, reason: 'starts with a byte order mark' };
-  const tooMuch = beyondLimits(text, maxDepth);
+export function parseJson(source: string, limits: JsonLimits = {}): ParsedJson {
+  const text = source.charCodeAt(0) === 0xfeff ? source.slice(1) : source;
+  const tooMuch = beyondLimits(text, limits);
   if (tooMuch) return { ok: false, reason: tooMuch };
   let value: Json;
+  const safe = shielded(text);
   try {
-    value = JSON.parse(text) as Json;
+    value = JSON.parse(safe) as Json;
   } catch {
     return { ok: false, reason: 'not JSON' };
   }
@@ -29,7 +40,7 @@ export function parseJson(text: string, { maxDepth = maxJsonDepth }: { maxDepth?
     return { ok: false, reason: 'a number is out of range' };
   }
   if (mayHoldProto.test(text)) some(value, dropProto);
-  return { ok: true, value };
+  return { ok: true, value: safe === text ? value : restored(value) };
 }
 
 /** What is said of such a value. */
@@ -84,8 +95,6 @@ function some(value: unknown, test: (item: unknown) => boolean): boolean {
   return false;
 }
 
-const quote = 0x22;
-const backslash = 0x5c;
 const colon = 0x3a;
 const comma = 0x2c;
 
@@ -107,13 +116,6 @@ export function holdsInexactNumber(text: string): boolean {
   return false;
 }
 
-const letterE = 0x65;
-
-/** A digit, a sign, a point or an exponent; `e` is also in `true` and `false`, where no number begins. */
-function isPartOfNumber(code: number): boolean {
-  return (code >= 0x30 && code <= 0x39) || code === 0x2d || code === 0x2e || code === 0x2b || (code | 0x20) === letterE;
-}
-
 /** A JSON number as digits and a power of ten, the same for all its spellings. */
 function decimal(token: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
@@ -125,7 +127,10 @@ function decimal(token: string): string {
 }
 
 /** What is too much in a text; undefined when nothing is. */
-function beyondLimits(text: string, maxDepth: number): string | undefined {
+function beyondLimits(
+  text: string,
+  { maxDepth = maxJsonDepth, maxValues = maxJsonValues, maxMembers = maxJsonMembers }: JsonLimits,
+): string | undefined {
   const members = new Uint32Array(maxDepth + 1);
   let depth = 0;
   let values = 1;
@@ -133,29 +138,13 @@ function beyondLimits(text: string, maxDepth: number): string | undefined {
     const code = text.charCodeAt(index);
     if (code === quote) index = endOfText(text, index);
     else if (code === comma) {
-      if (++values > maxJsonValues) return `more than ${maxJsonValues} values`;
+      if (++values > maxValues) return `more than ${maxValues} values`;
     } else if (code === colon) {
-      if (++members[depth]! > maxJsonMembers) return `an object has more than ${maxJsonMembers} members`;
+      if (++members[depth]! > maxMembers) return `an object has more than ${maxMembers} members`;
     } else if (code === 0x7b || code === 0x5b) {
       if (++depth > maxDepth) return `nested deeper than ${maxDepth}`;
       members[depth] = 0;
     } else if ((code === 0x7d || code === 0x5d) && depth > 0) depth--;
   }
   return undefined;
-}
-
-/** Where the text that begins at `start` ends: at the next quote that is not escaped. */
-function endOfText(text: string, start: number): number {
-  let end = start;
-  do {
-    end = text.indexOf('"', end + 1);
-    if (end < 0) return text.length;
-  } while (isEscaped(text, end));
-  return end;
-}
-
-function isEscaped(text: string, index: number): boolean {
-  let before = index;
-  while (text.charCodeAt(before - 1) === backslash) before--;
-  return (index - before) % 2 === 1;
 }

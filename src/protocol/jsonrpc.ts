@@ -3,7 +3,7 @@ import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 export { containsUnstorable, parseJson, storableJson, unstorable } from './json-text.js';
 
 /** An id of a request; null in a response to a request whose id could not be read (JSON-RPC 2.0 section 5). */
-export type JsonRpcId = string | number | null;
+export type JsonRpcId = string | number | bigint | null;
 
 export interface JsonRpcRequest {
   /** Absent in a notification. */
@@ -93,8 +93,13 @@ function own(object: JsonObject, key: string): Json | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-function isId(value: Json): value is string | number | null {
-  return value === null || typeof value === 'number' || (typeof value === 'string' && value.length <= maxIdLength);
+function isId(value: Json): value is JsonRpcId & Json {
+  return (
+    value === null ||
+    typeof value === 'number' ||
+    typeof value === 'bigint' ||
+    (typeof value === 'string' && value.length <= maxIdLength)
+  );
 }
 
 function isError(value: Json): value is JsonObject & JsonRpcError {

@@ -1,5 +1,7 @@
+import { parseExact } from '../protocol/exact-integers.js';
 import { normaliseCard, type NormalisedCard } from '../protocol/a2a/card.js';
 import { canonicalName, disambiguate } from '../protocol/mcp/tool-names.js';
+import { skillSchema } from '../protocol/mcp/tool-schema.js';
 import type { AgentEntity } from './agent.entity.js';
 import type { AgentView, RegisteredAgent } from './registry.types.js';
 
@@ -31,7 +33,7 @@ export function understand(rows: readonly AgentEntity[]): RegisteredAgent[] {
 }
 
 function cardOf(row: AgentEntity): NormalisedCard | undefined {
-  const normalised = row.card === null ? undefined : normaliseCard(JSON.parse(row.card), { url: row.cardUrl });
+  const normalised = row.card === null ? undefined : normaliseCard(parseExact(row.card), { url: row.cardUrl });
   return normalised?.ok ? normalised.card : undefined;
 }
 
@@ -81,13 +83,14 @@ export function viewOf({ row, card, tools }: RegisteredAgent): AgentView {
     },
     costPerTask: card?.costPerTask ?? null,
     credential: row.credentialKind === null ? null : { type: row.credentialKind, hint: row.credentialHint ?? '' },
-    skills: (card?.skills ?? []).map(({ id, name, description, tags }) => ({
+    skills: (card?.skills ?? []).map(({ id, name, description, tags, inputSchema }) => ({
       id,
       name,
       description,
       tags: [...tags],
       toolName: names.get(id)?.canonical ?? canonicalName(row.slug, id),
       alias: names.get(id)?.alias ?? '',
+      problem: skillSchema(inputSchema).refusal ?? null,
     })),
     card: card
       ? {

@@ -14,6 +14,9 @@ const leaseSeconds = 30;
 /** Card changes that are kept of each agent. */
 export const keptChanges = 50;
 
+/** So many failed calls in a row make an agent degraded. */
+export const failingCalls = 5;
+
 /** Columns of an agent, each a value or an expression of the database. */
 export type AgentChange = QueryDeepPartialEntity<AgentEntity>;
 
@@ -151,6 +154,19 @@ export class AgentStore {
       [limit],
     );
     return rows.map(({ id }) => id);
+  }
+
+  /** Whether the last calls of the agent, if there were enough of late, all failed without an answer that is A2A. */
+  async areCallsFailing(tx: Tx, { id, orgId }: Pick<AgentEntity, 'id' | 'orgId'>): Promise<boolean> {
+    const [row] = await tx.manager.query<[{ failing: boolean }]>(
+      `select count(*) = ${failingCalls} as failing from (
+         select error_code from a2a_task_instances
+         where org_id = $1 and agent_id = $2 and status <> 'active' and started_at > now() - interval '15 minutes'
+         order by started_at desc, id desc limit ${failingCalls}) latest
+       where error_code in ('remote_transport', 'remote_invalid_response')`,
+      [orgId, id],
+    );
+    return row.failing;
   }
 
   /** Makes an agent due at once, e.g. because a call could not reach it. */

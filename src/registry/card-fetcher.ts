@@ -3,8 +3,10 @@ import { RialtoError, type Violation } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
 import { trimEnd } from '../kernel/text.js';
 import { normaliseCard, type NormalisedCard } from '../protocol/a2a/card.js';
+import { isUsable, type CardInterface } from '../protocol/a2a/card-interfaces.js';
 import { containsUnstorable, parseJson } from '../protocol/jsonrpc.js';
 import { SafeFetch, type SafeResponse } from '../platform/http/safe-fetch.js';
+import { unreachableReason } from '../platform/http/unreachable.js';
 
 const deadlineMs = 3_000;
 const maxCardBytes = 1_048_576;
@@ -23,8 +25,8 @@ export interface FetchedCard {
 }
 
 export interface CardRequest {
-  /** Sent only to the origin of the URL itself. */
-  readonly headers?: Record<string, string>;
+  /** The credential as headers, asked for when the card is refused without; sent only to the origin of the URL itself. */
+  readonly proof?: () => Promise<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
 
@@ -58,7 +60,7 @@ export class CardFetcher {
 
   /** Finds the card of an address. Throws `url_not_allowed`, or `card_invalid` with `upstreamStatus` and the reason. */
   async discover(address: string, request: CardRequest = {}): Promise<FetchedCard> {
-    let failure = new RialtoError('card_invalid', { message: 'no agent card was found' });
+    let failure: RialtoError | undefined;
     for (const candidate of cardCandidates(address)) {
       try {
         const card = await this.fetch(candidate, request);
@@ -66,17 +68,18 @@ export class CardFetcher {
       } catch (error) {
         const known = RialtoError.from(error);
         if (known.code !== 'card_invalid') throw known;
-        failure = known;
-        // Only "not here" sends us to the next place; an agent that is down or answers nonsense is told so.
-        if (known.data?.upstreamStatus !== 404 && known.data?.upstreamStatus !== 405) break;
+        // The first place that says more than "not here" is the one that is told.
+        if (failure === undefined || isNotHere(failure)) failure = known;
+        // Something that answers may have the card in the next place, behind a catch-all too; an agent that is down has it nowhere.
+        if (typeof known.data?.upstreamStatus !== 'number') break;
       }
     }
-    throw failure;
+    throw failure ?? new RialtoError('card_invalid', { message: 'no agent card was found' });
   }
 
   /** Fetches one card; undefined when it did not change since `etag`. Throws as `discover` does. */
   async fetch(cardUrl: string, request: CardRequest = {}, etag?: string): Promise<FetchedCard | undefined> {
-    const response = await this.get(cardUrl, request, etag);
+    const response = await this.getProven(cardUrl, request, etag);
     if (response.status === 304 && etag !== undefined) return undefined;
     if (response.status !== 200) throw invalid(`the card answers HTTP ${response.status}`, response.status);
     const text = response.body.toString('utf8');
@@ -86,6 +89,7 @@ export class CardFetcher {
       throw invalid('the card holds NUL characters or lone surrogates', response.status);
     const normalised = normaliseCard(parsed.value, { url: cardUrl });
     if (!normalised.ok) throw invalid('the card is not valid', response.status, normalised.violations);
+    this.requireCallable(normalised.card);
     return {
       cardUrl,
       text,
@@ -95,7 +99,44 @@ export class CardFetcher {
     };
   }
 
-  private async get(url: string, { headers, signal }: CardRequest, etag?: string): Promise<SafeResponse> {
+  /** Why an address of a card may not be called, as far as the address alone tells. */
+  private refusalOf({ url, binding }: CardInterface): RialtoError | undefined {
+    try {
+      this.safeFetch.check(binding === 'GRPC' && !/^https?:/i.test(url) ? `https://${url}` : url);
+      return undefined;
+    } catch (error) {
+      return RialtoError.from(error);
+    }
+  }
+
+  /** Throws `url_not_allowed` for a card none of whose addresses may be called: every call would fail. */
+  private requireCallable({ interfaces }: NormalisedCard): void {
+    const usable = interfaces.filter(isUsable);
+    const refusals = usable.map((face) => this.refusalOf(face));
+    const [refusal] = refusals;
+    if (refusal === undefined || refusals.includes(undefined)) return;
+    const [{ url }] = usable as [CardInterface];
+    throw new RialtoError('url_not_allowed', {
+      message: `the card names ${url}, which may not be called`,
+      hint: refusal.hint,
+      data: { upstreamStatus: 200, url },
+      cause: refusal,
+    });
+  }
+
+  /** Without the credential first: most cards are public. */
+  private async getProven(url: string, request: CardRequest, etag?: string): Promise<SafeResponse> {
+    const response = await this.get(url, request, {}, etag);
+    const isRefused = response.status === 401 || response.status === 403;
+    return isRefused && request.proof ? this.get(url, request, await request.proof(), etag) : response;
+  }
+
+  private async get(
+    url: string,
+    { signal }: CardRequest,
+    headers: Record<string, string>,
+    etag?: string,
+  ): Promise<SafeResponse> {
     try {
       return await this.safeFetch.request({
         method: 'GET',
@@ -109,13 +150,18 @@ export class CardFetcher {
     } catch (error) {
       const known = RialtoError.from(error);
       if (known.code === 'url_not_allowed' || known.code === 'canceled' || known.code === 'internal') throw known;
+      const why = unreachableReason(known)?.text ?? known.message;
       throw new RialtoError('card_invalid', {
-        message: `the card cannot be fetched: ${known.message}`,
+        message: `the card cannot be fetched: ${why}`,
         data: { upstreamStatus: null, reason: known.code },
         cause: error,
       });
     }
   }
+}
+
+function isNotHere({ data }: RialtoError): boolean {
+  return data?.upstreamStatus === 404 || data?.upstreamStatus === 405;
 }
 
 function invalid(message: string, upstreamStatus: number, violations?: Violation[]): RialtoError {

@@ -1,12 +1,15 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { parseExact } from '../protocol/exact-integers.js';
 import { RialtoError } from '../kernel/errors.js';
 import { storableText, type JsonObject } from '../kernel/json.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { AgentProofs } from './agent-proofs.service.js';
 import type { AgentEntity } from './agent.entity.js';
 import { CardFetcher, type FetchedCard } from './card-fetcher.js';
 import type { KeyPin, Verdict } from './card-trust.js';
 import { CardVerifier, type CardToVerify } from './card-verifier.js';
 import type { Attempt } from './health.js';
+import type { Credential } from './registry.types.js';
 
 /** What one look at a card found; `found` is undefined when the card did not change. */
 export interface CardLook {
@@ -24,21 +27,23 @@ export class CardLooks {
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly fetcher: CardFetcher,
     private readonly verifier: CardVerifier,
+    private readonly proofs: AgentProofs,
   ) {}
 
   /** Finds the card of an address. Throws as `CardFetcher.discover` does. */
-  async first(address: string, signal?: AbortSignal): Promise<CardLook> {
-    const found = await this.fetcher.discover(address, { signal });
+  async first(address: string, credential?: Credential, signal?: AbortSignal): Promise<CardLook> {
+    const found = await this.fetcher.discover(address, { proof: this.proofs.given(credential), signal });
     return { result: 'ok', found, verdict: await this.judge(found, null, signal) };
   }
 
   /** Never throws for what the agent does. */
   async again(row: AgentEntity, signal?: AbortSignal): Promise<CardLook> {
+    const request = { proof: this.proofs.of(row), signal };
     try {
       const found =
         row.card === null
-          ? await this.fetcher.discover(row.cardUrl, { signal })
-          : await this.fetcher.fetch(row.cardUrl, { signal }, row.etag ?? undefined);
+          ? await this.fetcher.discover(row.cardUrl, request)
+          : await this.fetcher.fetch(row.cardUrl, request, row.etag ?? undefined);
       const verdict = await this.judge(found ?? storedCard(row), row.pinnedKey, signal);
       return { result: 'ok', found, verdict };
     } catch (error) {
@@ -63,5 +68,5 @@ export class CardLooks {
 }
 
 function storedCard({ card, cardUrl }: AgentEntity): CardToVerify {
-  return { text: card!, raw: JSON.parse(card!) as JsonObject, cardUrl };
+  return { text: card!, raw: parseExact(card!) as JsonObject, cardUrl };
 }

@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { parseExact } from '../protocol/exact-integers.js';
 import { AuditService } from '../audit/audit.service.js';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
@@ -9,7 +10,7 @@ import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import type { Tx } from '../platform/database/tx.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { AgentEntity } from './agent.entity.js';
-import { AgentStore, secondsFromNow, type AgentChange } from './agent.store.js';
+import { AgentStore, failingCalls, secondsFromNow, type AgentChange } from './agent.store.js';
 import { seenSince } from './agent-view.js';
 import { changesOf, isTrustChanged } from './card-changes.js';
 import type { FetchedCard } from './card-fetcher.js';
@@ -54,11 +55,12 @@ export class CardRefresher {
     const row = await this.agents.lock(tx, attempt.row.id);
     if (!row) throw new RialtoError('not_found', { message: 'no such agent' });
     const decision = this.decide(row, attempt);
-    if (decision?.action === 'take') return this.take(tx, row, attempt, decision, byHand);
+    const seen = await this.withCalls(tx, row, attempt);
+    if (decision?.action === 'take') return this.take(tx, row, seen, decision, byHand);
     const isRefused = decision?.action === 'refuse';
-    const error = isRefused ? signatureError(decision.reason).message : attempt.error;
+    const error = isRefused ? signatureError(decision.reason).message : seen.error;
     const signature = decision?.action === 'keep' ? decision.signature : row.signature;
-    const change = this.healthChange(row, isRefused ? 'invalid' : attempt.result, error, byHand);
+    const change = this.healthChange(row, isRefused ? 'invalid' : seen.result, error, byHand);
     const visible = change.health !== row.health || isTrustChanged(row.signature, signature);
     return this.write(tx, row, { ...change, signature }, visible);
   }
@@ -115,7 +117,7 @@ export class CardRefresher {
     decision: Taken,
     byHand: boolean,
   ): Promise<AgentEntity> {
-    const before = row.card === null ? undefined : (JSON.parse(row.card) as JsonObject);
+    const before = row.card === null ? undefined : (parseExact(row.card) as JsonObject);
     const after = found?.raw ?? before!;
     const cardChanged = before === undefined || changeHash(before, this.mode) !== changeHash(after, this.mode);
     const replaced = cardChanged && before !== undefined;
@@ -142,6 +144,12 @@ export class CardRefresher {
     return stored;
   }
 
+  /** A card alone does not make an agent healthy: its calls may fail all the same. */
+  private async withCalls(tx: Tx, row: AgentEntity, attempt: RefreshAttempt): Promise<RefreshAttempt> {
+    if (attempt.result !== 'ok' || !(await this.agents.areCallsFailing(tx, row))) return attempt;
+    return { ...attempt, result: 'failing', error: `its last ${failingCalls} calls failed, though its card is there` };
+  }
+
   private healthChange(row: AgentEntity, result: Attempt, error: string | undefined, byHand: boolean) {
     const state = nextHealth(row, result, byHand);
     return {
@@ -149,7 +157,7 @@ export class CardRefresher {
       lastError: error ?? null,
       leaseUntil: null,
       nextRefreshAt: this.nextTime(state.failures),
-      ...(result === 'ok' && { lastFetchedAt: now(), lastSeenAt: now() }),
+      ...(state.failures === 0 && { lastFetchedAt: now(), lastSeenAt: now() }),
     };
   }
 
@@ -167,8 +175,24 @@ export class CardRefresher {
 
   private async write(tx: Tx, row: AgentEntity, change: AgentChange, visible: boolean): Promise<AgentEntity> {
     const stored = (await this.agents.update(tx, row.id, change, visible))!;
+    if (stored.health !== row.health || (row.failures === 0 && stored.failures > 0))
+      tx.afterCommit(() => this.logHealth(row, stored));
     if (visible) this.notices.tell(tx, 'agent.card-changed', { orgId: row.orgId, agentId: row.id });
     return stored;
+  }
+
+  private logHealth(before: AgentEntity, { id, slug, health, failures, lastError }: AgentEntity): void {
+    const facts = {
+      agent: slug,
+      agentId: id,
+      health,
+      before: before.health,
+      failures,
+      ...(lastError && { error: lastError }),
+    };
+    if (health === 'healthy') this.log.info(facts, 'an agent is healthy');
+    else if (failures === 0) this.log.warn(facts, 'the calls of an agent fail');
+    else this.log.warn(facts, 'the card of an agent cannot be fetched or used');
   }
 
   private tellQuarantine({ id, orgId, slug, cardHash }: AgentEntity, isHeld: boolean): void {

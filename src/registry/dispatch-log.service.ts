@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { parseExact } from '../protocol/exact-integers.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { isUuid } from '../kernel/ids.js';
 import type { Json } from '../kernel/json.js';
@@ -63,5 +64,5 @@ function viewOf(row: DispatchRow): DispatchView {
 }
 
 function jsonOf(text: string | null): Json {
-  return text === null ? null : (JSON.parse(text) as Json);
+  return text === null ? null : (parseExact(text) as Json);
 }

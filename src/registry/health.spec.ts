@@ -36,9 +36,16 @@ describe('health of an agent', () => {
     expect(nextHealth({ health: 'degraded', failures: 9 }, 'invalid', true).health).toBe('degraded');
   });
 
-  it('backs off with every failure, up to an hour, with jitter', () => {
+  it('E19 calls an agent degraded whose card is there and whose calls fail', () => {
+    expect(nextHealth({ health: 'unreachable', failures: 9 }, 'failing', false)).toEqual({
+      health: 'degraded',
+      failures: 0,
+    });
+  });
+
+  it('E19 backs off with every failure, up to ten minutes, with jitter', () => {
     const delays = [1, 2, 3, 30].map((failures) => refreshDelay(failures, 300, 0.5));
-    expect(delays).toEqual([30, 60, 120, 3_600]);
+    expect(delays).toEqual([30, 60, 120, 600]);
     expect(refreshDelay(0, 300, 0)).toBeCloseTo(240);
     expect(refreshDelay(0, 300, 0.999)).toBeCloseTo(360, 0);
   });

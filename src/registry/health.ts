@@ -2,8 +2,11 @@ export const healths = ['healthy', 'degraded', 'unreachable', 'unknown'] as cons
 /** What is known of an agent's reachability (RE-55). */
 export type Health = (typeof healths)[number];
 
-/** How an attempt to fetch a card ended. `invalid`: something answered, but not with a usable card. */
-export type Attempt = 'ok' | 'unreachable' | 'invalid';
+/**
+ * How an attempt to fetch a card ended. `invalid`: something answered, but not with a usable card. `failing`: the card is good, and the calls
+ * of the agent fail.
+ */
+export type Attempt = 'ok' | 'unreachable' | 'invalid' | 'failing';
 
 export interface HealthState {
   readonly health: Health;
@@ -19,13 +22,14 @@ const failuresUntilUnreachable = 3;
  */
 export function nextHealth(state: HealthState, attempt: Attempt, byHand: boolean): HealthState {
   if (attempt === 'ok') return { health: 'healthy', failures: 0 };
+  if (attempt === 'failing') return { health: 'degraded', failures: 0 };
   const failures = state.failures + 1;
   if (attempt === 'invalid') return { health: 'degraded', failures };
   if (byHand || failures >= failuresUntilUnreachable) return { health: 'unreachable', failures };
   return { health: state.health === 'unknown' ? 'unknown' : 'degraded', failures };
 }
 
-const maxBackoffSeconds = 3_600;
+const maxBackoffSeconds = 600;
 
 /**
  * Seconds until the next refresh: the interval of a healthy agent, a backoff that starts short and doubles for a failing

@@ -23,12 +23,21 @@ import { CardCache, type BuiltCard } from './card-cache.js';
 import { securitySchemesOf } from './card-security.js';
 import { CardSigner } from './card-signer.js';
 import { calledFrom } from './published-names.js';
-import type { PublishedAgent, PublishedSource } from './published.types.js';
+import { namedSkill, type PublishedAgent, type PublishedSource } from './published.types.js';
 
 /** Which of an agent's cards; `version` is the `A2A-Version` its reader sent, if it did. */
 export interface CardWish {
   readonly variant: CardVariant;
   readonly version?: string;
+}
+
+/** What a card depends on beside its agent. */
+export interface Standing {
+  readonly hasStaticBearer: boolean;
+  /** The default agent of its org. */
+  readonly isDefault: boolean;
+  /** Whether the host of its handle is the org itself or a domain of it. */
+  readonly isVerified: boolean;
 }
 
 /** Where an agent is reached, for people. */
@@ -67,13 +76,39 @@ export class PublishedCards {
   ) {}
 
   /** The card of an agent; without a promise once it was built. */
-  cardFor(agent: PublishedAgent, wish: CardWish, hasStaticBearer: boolean): BuiltCard | Promise<BuiltCard> {
+  cardFor(agent: PublishedAgent, wish: CardWish, standing: Standing): BuiltCard | Promise<BuiltCard> {
     return this.card({
       ...wish,
-      key: agent.revision,
+      key: `${agent.revision}|${standing.isDefault}|${standing.isVerified}`,
       offered: agent.versions,
       lastModified: agent.updatedAt,
-      facts: () => this.factsOf(agent, hasStaticBearer),
+      facts: () => this.factsOf(agent, standing),
+    });
+  }
+
+  /**
+   * The card of an agent with the public skills of others beside its own, called by the door that needs no name, which finds whose a skill is.
+   * Where two have one id, it is that of the agent. `key` tells the content.
+   */
+  serviceCard(
+    agent: PublishedAgent,
+    others: readonly PublishedAgent[],
+    wish: CardWish,
+    { key, ...standing }: Standing & { readonly key: string },
+  ): BuiltCard | Promise<BuiltCard> {
+    const own = new Set(agent.skills.map(({ id }) => id));
+    const modes = (of: 'inputModes' | 'outputModes') => [...new Set([agent, ...others].flatMap((one) => one[of]))];
+    return this.card({
+      ...wish,
+      key: `service|${agent.revision}|${standing.isVerified}|${key}`,
+      offered: agent.versions,
+      facts: () => ({
+        ...this.factsOf(agent, standing),
+        doors: [{ binding: 'JSONRPC', url: `${this.publicUrl.base}/a2a` }],
+        inputModes: modes('inputModes'),
+        outputModes: modes('outputModes'),
+        skills: [...agent.skills, ...skillsOf(others).filter(({ id }) => !own.has(id))],
+      }),
     });
   }
 
@@ -128,11 +163,11 @@ export class PublishedCards {
     return `${this.publicUrl.base}/a2a/agents/${calledFrom(name, org, defaultOrg)}`;
   }
 
-  private factsOf(agent: PublishedAgent, hasStaticBearer: boolean): CardFacts {
-    const extensions = [...agent.extensions, ...identityOf(agent)];
+  private factsOf(agent: PublishedAgent, { hasStaticBearer, isDefault, isVerified }: Standing): CardFacts {
+    const extensions = [...agent.extensions, ...identityOf(agent, isVerified)];
     return {
       ...agent,
-      doors: this.doorsOf(agent),
+      doors: this.doorsOf(agent, isDefault),
       capabilities: {
         streaming: agent.streaming,
         pushNotifications: agent.pushNotifications,
@@ -143,13 +178,17 @@ export class PublishedCards {
     };
   }
 
-  private doorsOf({ name, org }: PublishedAgent): Door[] {
+  /** Over gRPC v0.3 can name no agent: whoever calls there without our own metadata reaches the default one. */
+  private doorsOf({ name, org }: PublishedAgent, isDefault: boolean): Door[] {
     const url = this.urlOf(name, org);
     const { grpc } = this.publicUrl;
+    const versions = isDefault ? both : both.filter((version) => version !== '0.3');
     return [
       { binding: 'JSONRPC', url },
       { binding: 'HTTP+JSON', url },
-      ...(grpc === undefined ? [] : [{ binding: 'GRPC', url: grpc, tenant: calledFrom(name, org, defaultOrg) }]),
+      ...(grpc === undefined
+        ? []
+        : [{ binding: 'GRPC', url: grpc, tenant: calledFrom(name, org, defaultOrg), versions } as const]),
     ];
   }
 
@@ -174,10 +213,10 @@ export class PublishedCards {
 }
 
 /** The conformance agent says only what the kit expects. */
-function identityOf({ handle, name, org, source }: PublishedAgent): AgentExtension[] {
+function identityOf({ handle, name, org, source }: PublishedAgent, verified: boolean): AgentExtension[] {
   if (source === 'conformance') return [];
   const called = handle?.includes('@') ? handle : `${handle ?? name}@${org.slug}`;
-  const params = { trustTier: trustTiers[source], handle: called, verified: true };
+  const params = { trustTier: trustTiers[source], handle: called, verified };
   return [{ uri: identityUri, description: 'Who vouches for this agent, and its name.', params }];
 }
 
@@ -186,5 +225,7 @@ function skillsOf(agents: readonly PublishedAgent[]): PublishedSkill[] {
   const all = agents.flatMap(({ name, skills }) => skills.filter(isPublic).map((skill) => ({ name, skill })));
   const count = new Map<string, number>();
   for (const { skill } of all) count.set(skill.id, (count.get(skill.id) ?? 0) + 1);
-  return all.map(({ name, skill }) => (count.get(skill.id) === 1 ? skill : { ...skill, id: `${name}.${skill.id}` }));
+  return all.map(({ name, skill }) =>
+    count.get(skill.id) === 1 ? skill : { ...skill, id: namedSkill(name, skill.id) },
+  );
 }

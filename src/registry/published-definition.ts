@@ -3,6 +3,7 @@ import type { PublishedSkill } from '../protocol/a2a/published-card.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 import type { Definition, ExecutorConfig, PublishedAbout, PublishedAgent } from './published.types.js';
 import type { ChangePublished, GivenExecutor } from './publishing.types.js';
+import type { RegisteredAgent } from './registry.types.js';
 import { skillsOfTools, type ServersOfOrg } from './tool-servers.service.js';
 
 const usualModes = { input: ['text/plain', 'application/json', '*/*'], output: ['text/plain', 'application/json'] };
@@ -92,12 +93,16 @@ function skillOf({
   return { ...(skill as PublishedSkill), name, description: skill.description || name, tags };
 }
 
+type Remotes = ReadonlyMap<string, Pick<RegisteredAgent, 'card'>>;
+
 /** What an agent is made of besides its row. */
 export interface Surroundings {
   readonly org: OrgRef;
   /** What the deployment says of unencrypted messages. */
   readonly acceptsCleartext: boolean;
   readonly servers: ServersOfOrg;
+  /** The registered agents, by their ids and slugs. */
+  readonly remotes: Remotes;
   /** When it was looked at. */
   readonly at: Date;
 }
@@ -105,10 +110,11 @@ export interface Surroundings {
 /** The agent as doors know it, with what is usual in the places of what was not said. Pure. */
 export function agentOf(
   row: PublishedAgentEntity,
-  { org, acceptsCleartext, servers, at }: Surroundings,
+  { org, acceptsCleartext, servers, remotes, at }: Surroundings,
 ): PublishedAgent {
   const { skills, inputModes, outputModes, ...about } = row.card;
   const revision = `${row.id}.${row.revision}`;
+  const ofRemote = inputModes.length > 0 ? undefined : modesOfRemote(row.executor, remotes);
   const ofTools = skills.length > 0 ? undefined : skillsOfTools(row.executor, servers);
   return {
     ...about,
@@ -124,11 +130,21 @@ export function agentOf(
     publishToCard: row.publishToCard,
     history: row.history,
     skills: ofTools ?? (skills.length > 0 ? skills : [chatWith(row)]),
-    inputModes: inputModes.length > 0 ? inputModes : usualModes.input,
+    inputModes: inputModes.length > 0 ? inputModes : (ofRemote ?? usualModes.input),
     outputModes: outputModes.length > 0 ? outputModes : usualModes.output,
     updatedAt: ofTools ? at : row.updatedAt,
-    revision: ofTools ? `${revision}.${servers.version}` : revision,
+    revision: ofTools ? `${revision}.${servers.version}` : ofRemote ? `${revision}.${ofRemote.join()}` : revision,
   };
+}
+
+/** What the agent behind one of ours takes, by its card and its skills; undefined where that says nothing. */
+function modesOfRemote(executor: ExecutorConfig, remotes: Remotes): string[] | undefined {
+  const card = executor.kind === 'remote' ? remotes.get(executor.agentId)?.card : undefined;
+  if (!card || card.defaultInputModes.length === 0) return undefined;
+  const ofSkills = card.skills.flatMap(({ inputModes = [], inputSchema }) =>
+    inputSchema === undefined ? inputModes : [...inputModes, 'application/json'],
+  );
+  return [...new Set([...card.defaultInputModes, ...ofSkills])];
 }
 
 /** The one coarse skill of an agent that names none (RY-08). */

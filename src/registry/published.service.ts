@@ -54,8 +54,8 @@ export class PublishedService {
   }
 
   /**
-   * The enabled agent that a name or a handle means: in the given org, else in `default`; `x@y` in the org `y`, or where `y` is
-   * the host of this gateway as a bare `x` (RI-09). Without a promise while everything is fresh, for hot doors.
+   * The enabled agent that a name or a handle means: in the given org, else in `default`; `x@y` in the org whose slug or domain
+   * `y` is, or where `y` is the host of this gateway as a bare `x` (RI-09). Without a promise while everything is fresh, for hot doors.
    */
   resolve(name: string, org?: OrgRef): PublishedAgent | undefined | Promise<PublishedAgent | undefined> {
     const called = calledOf(name);
@@ -71,7 +71,7 @@ export class PublishedService {
     return fresh ? fresh.byId.get(id) : this.findById(id);
   }
 
-  /** The agent that answers when a caller names none: the conformance agent while there is one, else what the org says. */
+  /** The agent that answers when a caller names none: the conformance agent while there is one, else the one of the org, else that of the configuration file. */
   async defaultAgent(org?: OrgRef): Promise<PublishedAgent | undefined> {
     const entry = await this.orgs.find(org?.slug ?? defaultOrg);
     if (!entry) return undefined;
@@ -80,7 +80,9 @@ export class PublishedService {
       entry.slug === defaultOrg && this.settings.RIALTO_CONFORMANCE_AGENT
         ? agents.find(({ executor, enabled }) => enabled && executor.kind === 'conformance')
         : undefined;
-    return conformance ?? (entry.defaultAgent === null ? undefined : words.get(entry.defaultAgent));
+    const declared = entry.slug === defaultOrg ? this.settings.configFile.defaultAgent : undefined;
+    const chosen = entry.defaultAgent ?? declared;
+    return conformance ?? (chosen === undefined ? undefined : words.get(chosen));
   }
 
   /** The static bearer that opens the doors of this agent alone: `apiKeyEnv` of its declaration (AN-95, AN-96). */
@@ -90,9 +92,33 @@ export class PublishedService {
       : undefined;
   }
 
-  /** The card of an agent, signed; without a promise once it was built. */
-  cardFor(agent: PublishedAgent, wish: CardWish): BuiltCard | Promise<BuiltCard> {
-    return this.cards.cardFor(agent, wish, this.staticBearerOf(agent) !== undefined);
+  /** The card of an agent, signed. */
+  async cardFor(agent: PublishedAgent, wish: CardWish): Promise<BuiltCard> {
+    const [standard, isVerified] = await Promise.all([this.defaultAgent(agent.org), this.isVerified(agent)]);
+    const hasStaticBearer = this.staticBearerOf(agent) !== undefined;
+    return this.cards.cardFor(agent, wish, { hasStaticBearer, isDefault: standard?.id === agent.id, isVerified });
+  }
+
+  /** The card of the deployment while an agent is the default one: its own, and beside its skills those of `toolAgents`. */
+  async serviceCard(agent: PublishedAgent, wish: CardWish): Promise<BuiltCard> {
+    const tools = (await this.toolAgents(agent.org)).filter(({ id }) => id !== agent.id);
+    if (tools.length === 0) return this.cardFor(agent, wish);
+    const { version } = await this.snapshot(agent.org.id);
+    const hasStaticBearer = this.staticBearerOf(agent) !== undefined;
+    const standing = { hasStaticBearer, isDefault: true, isVerified: await this.isVerified(agent) };
+    return this.cards.serviceCard(agent, tools, wish, { key: version, ...standing });
+  }
+
+  /** The agents of the servers in `mcp.config.json`: their tools are skills of the deployment (AN-97), whichever agent is its default one. */
+  async toolAgents({ id, slug }: OrgRef): Promise<PublishedAgent[]> {
+    const servers = this.settings.configFile.mcpServers.filter(({ isAgent }) => isAgent);
+    if (slug !== defaultOrg || servers.length === 0) return [];
+    const names = new Set(servers.map((server) => server.id));
+    const { agents } = await this.snapshot(id);
+    return agents.filter(
+      ({ name, enabled, source, executor, publishToCard }) =>
+        enabled && publishToCard && source === 'config' && executor.kind === 'mcp-tool' && names.has(name),
+    );
   }
 
   /** The card of the deployment while no agent is the default one: the public skills of the default org, perhaps none. */
@@ -138,14 +164,30 @@ export class PublishedService {
     if (named === undefined) return undefined;
     const home = named ?? org ?? this.orgs.peek(defaultOrg);
     const fresh = home && this.snapshots.peek(home.id);
-    return fresh && (fresh.byWord.get(named || this.isHere(host) ? word : whole) ?? null);
+    return fresh && (this.named(fresh, { word, host, whole }, named) ?? null);
   }
 
   private async find({ word, host, whole }: Called, org?: OrgRef): Promise<PublishedAgent | undefined> {
     const named = host === undefined ? undefined : await this.orgs.find(host);
     const home = named ?? org ?? (await this.orgs.find(defaultOrg));
     const snapshot = home && (await this.snapshot(home.id));
-    return snapshot?.byWord.get(named || this.isHere(host) ? word : whole);
+    return snapshot && this.named(snapshot, { word, host, whole }, named);
+  }
+
+  /** An agent of the named org may also be called by a handle that holds the host. */
+  private named(
+    { byWord: words }: PublishedSnapshot,
+    { word, host, whole }: Called,
+    org: OrgRef | null | undefined,
+  ): PublishedAgent | undefined {
+    if (org) return words.get(whole) ?? words.get(word);
+    return words.get(this.isHere(host) ? word : whole);
+  }
+
+  /** Whether the handle that the card states leads to this agent: the domains of orgs are set by admins of the deployment. */
+  private async isVerified({ handle, org }: PublishedAgent): Promise<boolean> {
+    const { host } = (handle !== undefined && calledOf(handle)) || {};
+    return host === undefined || (await this.orgs.find(host))?.id === org.id;
   }
 
   private isHere(host: string | undefined): boolean {

@@ -96,3 +96,8 @@ export interface PublishedAgent {
   /** Changes whenever anything a caller can see does. */
   readonly revision: string;
 }
+
+/** The id of a skill on a card of several agents where another one has a skill of the same id. */
+export function namedSkill(agent: string, skillId: string): string {
+  return `${agent}.${skillId}`;
+}

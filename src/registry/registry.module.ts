@@ -8,6 +8,7 @@ import { PolicyService } from '../policy/policy.service.js';
 import { AgentCredentials } from './agent-credentials.service.js';
 import { AgentCardChangeEntity, AgentEntity } from './agent.entity.js';
 import { agentStatsRecorder } from './agent-stats.recorder.js';
+import { AgentProofs } from './agent-proofs.service.js';
 import { AgentStore } from './agent.store.js';
 import { factsOf } from './agent-view.js';
 import { CallRetentionSweeper } from './call-retention.sweeper.js';
@@ -60,6 +61,7 @@ import { RoutingService } from './routing.service.js';
     AgentStore,
     AgentCredentials,
     CardFetcher,
+    AgentProofs,
     CardVerifier,
     CardLooks,
     CardRefresher,
@@ -88,6 +90,7 @@ import { RoutingService } from './routing.service.js';
   exports: [
     RegistryService,
     AgentCredentials,
+    AgentProofs,
     AgentStore,
     PublishedService,
     RoutingService,

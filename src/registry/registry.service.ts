@@ -56,7 +56,7 @@ export class RegistryService {
   /** Throws `url_not_allowed`, `card_invalid`, `slug_taken`, `conflict` (same URL) or `unprocessable` (too many). */
   async register(ctx: CallContext, input: RegisterAgent): Promise<AgentView> {
     const url = baseUrlOf(input.url);
-    const find = () => this.looks.first(input.url, ctx.signal);
+    const find = () => this.looks.first(input.url, input.credential, ctx.signal);
     const facts = { url, trustLevel: input.trustLevel };
     return this.view(
       await this.acts.admin.prepareAndWrite(ctx, 'agent.register', facts, find, (tx, found) =>

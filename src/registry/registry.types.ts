@@ -71,6 +71,8 @@ const SkillView = z.object({
   tags: z.array(z.string()),
   toolName: z.string(),
   alias: z.string(),
+  /** Why it is not listed as a tool: no arguments pass its input schema. */
+  problem: z.string().nullable(),
 });
 
 /** A registered agent as the API shows it (RE-60 and decisions: bodies). */

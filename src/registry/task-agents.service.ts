@@ -62,7 +62,7 @@ export function forServer(id: AgentId, serverId: string, org: OrgRef): Published
 const nobodys = {
   source: 'api',
   enabled: false,
-  acceptCleartext: false,
+  acceptCleartext: true,
   publishToCard: false,
   skills: [],
   inputModes: ['*/*'],

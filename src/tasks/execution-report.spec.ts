@@ -51,6 +51,16 @@ describe('a report', () => {
     expect(hasReached(answered)).toBe(false);
   });
 
+  it('(N14) AN-22 tells why the work failed without the credentials in it', () => {
+    const error = 'no login with password=canary-1 and Authorization: Bearer sk-live-canary-2';
+    const said = { parts: [{ text: error }, { data: { code: 7 } }] };
+    for (const words of [{ error }, { text: error }, { message: said }] as const) {
+      const { task, events } = apply(fresh, { id: 'f', type: 'fail', ...words });
+      expect(JSON.stringify([task.statusMessage, events])).not.toContain('canary');
+      expect(task.statusMessage?.parts[0]).toEqual({ text: expect.stringMatching(/^no login with password=/) });
+    }
+  });
+
   it('is refused after the end, and so is progress that a question has overtaken', () => {
     const end: ExecutionEvent = { id: 'z', type: 'fail', error: 'no' };
     const ended = apply(fresh, end).task;

@@ -1,5 +1,6 @@
 import { RialtoError } from '../kernel/errors.js';
 import type { Json, JsonObject } from '../kernel/json.js';
+import { redact } from '../platform/secrets/redact.js';
 import { interruptedStates, wordOf } from '../protocol/a2a/states.js';
 import type { ExecutionEvent } from './execution-events.js';
 import type { Said, TaskUpdate } from './executor.port.js';
@@ -105,9 +106,7 @@ function meaningOf(event: ExecutionEvent): Update[] {
         { status: { state: 'TASK_STATE_COMPLETED', message: saidIn(event) } },
       ];
     case 'fail':
-      return [
-        { status: { state: 'TASK_STATE_FAILED', message: saidIn({ ...event, text: event.error ?? event.text }) } },
-      ];
+      return [{ status: { state: 'TASK_STATE_FAILED', message: reasonIn(event) } }];
     case 'heartbeat':
       return [];
   }
@@ -119,6 +118,14 @@ type Artifact = Extract<ExecutionEvent, { type: 'artifact' }>['artifact'];
 function saidIn({ text, message }: Words): Said | undefined {
   if (message) return { parts: message.parts, ...(message.metadata && { metadata: message.metadata as JsonObject }) };
   return text === undefined ? undefined : { parts: [{ text }] };
+}
+
+/** Why the work failed: an error of a program, in which credentials like to stand (AN-22). */
+function reasonIn(event: Extract<ExecutionEvent, { type: 'fail' }>): Said | undefined {
+  const said = saidIn({ ...event, text: event.error ?? event.text });
+  const cleaned = (part: Said['parts'][number]) =>
+    part.text === undefined ? part : { ...part, text: redact(part.text) as string };
+  return said && { ...said, parts: said.parts.map(cleaned) };
 }
 
 /** A question, with how it may be answered in its metadata (RY-28). */

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
+import { isDatabaseAway } from '../platform/database/outage.js';
 import { isUuid } from '../kernel/ids.js';
 import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
 import { SaidBack } from '../platform/secrets/said-back.js';
@@ -102,6 +103,7 @@ export class Executions {
     kind: Outside,
   ): Promise<boolean> {
     const done = await this.lives.commit({ task, from, events, hold: holdOf(kind, task) }).catch((cause) => {
+      if (isDatabaseAway(cause)) throw cause;
       throw new RialtoError('unavailable', { message: 'the report could not be stored; send it again', cause });
     });
     if (done && events.length > 0) this.lives.feed.tell(task, events);

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { AgentId } from '../kernel/ids.js';
 import { Pg } from '../platform/database/pg.js';
 import type { Message } from '../protocol/a2a/model.js';
-import type { IdempotencyKey } from './task-writer.js';
+import { freesItsKey, type IdempotencyKey } from './task-writer.js';
 
 export interface KnownKey {
   readonly payloadHash: string;
@@ -11,7 +11,7 @@ export interface KnownKey {
 }
 
 const inUse = `(k.answer is not null or exists (
-  select from a2a_tasks t where t.id = k.task_id and t.status_state not in ('failed', 'canceled')))`;
+  select from a2a_tasks t where t.id = k.task_id and not ${freesItsKey('t')}))`;
 
 /** What keys stand for. Keys of tasks are claimed by the commit of the task (task-writer.ts). */
 @Injectable()

@@ -4,7 +4,7 @@ import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId, type TaskId } from '../kernel/ids.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
-import { isLineBroken } from '../platform/database/outage.js';
+import { isDatabaseAway, isLineBroken } from '../platform/database/outage.js';
 import { isUniqueViolation, isUnstorable } from '../platform/database/pg.js';
 import { JobBell } from '../platform/jobs/job-bell.js';
 import { LiveTask, type FirstCommit, type LiveTaskDeps } from './live-task.js';
@@ -62,7 +62,9 @@ export class LiveTasks {
       // Of many failures the first one tells why.
       const outcome = await this.outcomeOf(change, cause).catch(() => undefined);
       if (outcome === undefined)
-        throw new RialtoError('unavailable', { message: 'the task could not be stored', cause });
+        throw isDatabaseAway(cause)
+          ? cause
+          : new RialtoError('unavailable', { message: 'the task could not be stored', cause });
       return outcome;
     }
   }
@@ -107,8 +109,8 @@ export class LiveTasks {
   }
 
   /** True when the queue took it; otherwise the sweep finds the task. */
-  ring(id: TaskId, othersFirst = false): Promise<boolean> {
-    return this.bell.send('task.execute', { taskId: id }, id, { othersFirst });
+  ring(id: TaskId, line = 0): Promise<boolean> {
+    return this.bell.send('task.execute', { taskId: id }, id, line);
   }
 
   claimed(task: StoredTask): LiveTask {

@@ -4,7 +4,7 @@ import type { DoorResponse } from '../platform/http/http.types.js';
 import { IdParam } from '../platform/http/params.js';
 import { Public } from '../platform/http/public.decorator.js';
 import { HeldBy, MailboxGuard, type Holder } from './mailbox.guard.js';
-import { Gone } from './mailbox-gone.decorator.js';
+import { Caller, type LeaseCaller } from './mailbox-caller.decorator.js';
 import { LeaseQuery, LeaseView, MailboxService } from './mailbox.service.js';
 
 /** Where workers fetch tasks. Its own guard lets them in: the secret of a mailbox is no credential anywhere else. */
@@ -24,10 +24,10 @@ export class MailboxController {
     @HeldBy() holder: Holder,
     @Param('agent', { schema: IdParam }) agent: string,
     @Query({ schema: LeaseQuery }) query: LeaseQuery,
-    @Gone() gone: AbortSignal,
+    @Caller() caller: LeaseCaller,
     @Res({ passthrough: true }) response: DoorResponse,
   ) {
-    const lease = await this.mailbox.lease(holder, agent, query, gone);
+    const lease = await this.mailbox.lease(holder, agent, query, caller);
     response.statusCode = lease ? 200 : 204;
     return lease;
   }

@@ -1,12 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import { Pg } from '../platform/database/pg.js';
+import { isFree, Presence } from '../platform/database/presence.js';
 import { mailboxLeaseMs, mailboxWaitMs } from './execution-times.js';
 import { lastsSince, type Claimed } from './task-lease.store.js';
 import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
+import type { StoredTask } from './task.types.js';
+import type { Hold } from './task-writer.js';
 
-/** A process of ours holds a task of a mailbox only while it puts it in; nobody has to wait for that. */
-const isWaiting = `t.next_at is not null and t.status_state in ('submitted', 'working')
-  and (t.lease_until is null or t.lease_until < now() or t.lease_owner is not null)`;
+/**
+ * A task that lies in a mailbox, and that nobody holds: no process of ours, which puts it in or hands it out, and nobody outside, who could
+ * not renew its lease while the database was away.
+ */
+const isWaiting = (
+  self: string,
+  trust: string,
+): string => `t.next_at is not null and t.status_state in ('submitted', 'working')
+  and ${isFree('t', { self, trust })}`;
 const holderWasLost = 'lease_until is not null and lease_owner is null';
 
 /** Which tasks wait in which mailbox; who holds them is outside, and known by the epoch alone. */
@@ -15,22 +24,50 @@ export class MailboxStore {
   constructor(
     private readonly pg: Pg,
     private readonly tasks: TaskStore,
+    private readonly presence: Presence,
   ) {}
 
-  /** Leases the oldest task that waits; undefined when there is none. Its order keeps the planner to the tasks that are not over. */
+  /** What a task is held for while its answer is on the way to whoever asked: a kill of this process frees it at once. */
+  get hold(): Hold {
+    return { leaseOwner: this.presence.id, leaseMs: mailboxLeaseMs, dueInMs: mailboxWaitMs };
+  }
+
+  /**
+   * Takes the oldest task that waits, to hand it out; undefined when there is none. Its order keeps the planner to the tasks that are not
+   * over.
+   */
   async lease(agentId: string): Promise<Claimed | undefined> {
     const rows = await this.pg.rows<TaskRow & { crashes: number }>(
       'mailbox-lease',
-      `update a2a_tasks t set lease_owner = null, lease_until = now() + ${mailboxLeaseMs} * interval '1 millisecond',
+      `update a2a_tasks t set lease_owner = $2, lease_until = now() + ${mailboxLeaseMs} * interval '1 millisecond',
          lease_epoch = lease_epoch + 1, next_at = now() + ${mailboxWaitMs} * interval '1 millisecond',
          crashes = crashes + (case when ${holderWasLost} then 1 else 0 end), updated_at = now()
-       where t.id = (select t.id from a2a_tasks t where t.agent_id = $1 and ${isWaiting}
+       where t.id = (select t.id from a2a_tasks t where t.agent_id = $1 and ${isWaiting('$2', '$3')}
          order by t.created_at, t.id limit 1 for update skip locked)
        returning ${taskColumns}, t.crashes`,
-      [agentId],
+      [agentId, this.presence.id, this.presence.trust],
     );
     const [task] = await this.tasks.fold(rows);
     return task && { task, crashes: rows[0]!.crashes };
+  }
+
+  /** Whoever asked has the task now, unless it has already reported. */
+  async handedOut({ id, epoch }: Pick<StoredTask, 'id' | 'epoch'>): Promise<void> {
+    await this.pg.rows(
+      'mailbox-handed-out',
+      `update a2a_tasks set lease_owner = null, lease_until = now() + ${mailboxLeaseMs} * interval '1 millisecond'
+       where id = $1 and lease_epoch = $2 and lease_owner = $3`,
+      [id, epoch, this.presence.id],
+    );
+  }
+
+  /** Nobody was told of the task: it waits as before. */
+  async takenBack({ id, epoch }: Pick<StoredTask, 'id' | 'epoch'>): Promise<void> {
+    await this.pg.rows(
+      'mailbox-taken-back',
+      'update a2a_tasks set lease_owner = null, lease_until = null where id = $1 and lease_epoch = $2 and lease_owner = $3',
+      [id, epoch, this.presence.id],
+    );
   }
 
   /** How much longer a task may lie in its mailbox, in whole milliseconds. */
@@ -47,8 +84,8 @@ export class MailboxStore {
   async filled(agentIds: readonly string[]): Promise<string[]> {
     const rows = await this.pg.rows<{ id: string }>(
       'mailbox-filled',
-      `select distinct t.agent_id as id from a2a_tasks t where t.agent_id = any($1::uuid[]) and ${isWaiting}`,
-      [agentIds],
+      `select distinct t.agent_id as id from a2a_tasks t where t.agent_id = any($1::uuid[]) and ${isWaiting('$2', '$3')}`,
+      [agentIds, this.presence.id, this.presence.trust],
     );
     return rows.map(({ id }) => id);
   }

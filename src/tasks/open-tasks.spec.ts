@@ -1,11 +1,12 @@
 import { everybody, OpenTasks } from './open-tasks.js';
 
 describe('open tasks', () => {
-  const open = (orgs: OpenTasks, org: string, times: number, now = 0) => {
+  const of = (org: string, sender = 'a member') => ({ org, sender: `${org} ${sender}` });
+  const open = (orgs: OpenTasks, org: string, times: number, now = 0, sender?: string) => {
     for (let count = 0; count < times; count++) {
       if (orgs.full(org, now)) continue;
-      orgs.opened(org);
-      orgs.arrived(org);
+      orgs.opened(of(org, sender), now);
+      orgs.arrived(of(org, sender));
     }
   };
 
@@ -39,13 +40,13 @@ describe('open tasks', () => {
   it('are as many while they are on their way to their rows, which no count sees', () => {
     const orgs = new OpenTasks({ perOrg: 3, all: 100 });
     open(orgs, 'a', 1);
-    orgs.opened('a');
-    orgs.opened('a');
+    orgs.opened(of('a'), 0);
+    orgs.opened(of('a'), 0);
     const { take } = orgs.toCount(0);
-    orgs.arrived('a');
+    orgs.arrived(of('a'));
     take(new Map([['a', 1]]));
     expect(orgs.full('a', 0)).toBe('org');
-    orgs.arrived('a');
+    orgs.arrived(of('a'));
     orgs.toCount(0).take(new Map([['a', 2]]));
     expect(orgs.full('a', 0)).toBeUndefined();
   });
@@ -55,11 +56,11 @@ describe('open tasks', () => {
     for (let round = 0; round < 10; round++) {
       open(orgs, 'a', 3);
       expect(orgs.full('a', 0)).toBe('org');
-      for (let each = 0; each < 3; each++) orgs.ended('a');
+      for (let each = 0; each < 3; each++) orgs.ended(of('a'));
     }
     open(orgs, 'a', 3);
     const { take } = orgs.toCount(0);
-    for (let each = 0; each < 3; each++) orgs.ended('a');
+    for (let each = 0; each < 3; each++) orgs.ended(of('a'));
     take(new Map([['a', 3]]));
     open(orgs, 'a', 2);
     expect(orgs.full('a', 0)).toBeUndefined();
@@ -88,11 +89,34 @@ describe('open tasks', () => {
     expect(orgs.full('a', 110_001)).toBeUndefined();
   });
 
-  it('are a backlog from some number on', () => {
+  it('are a backlog from some number on: others go first, and first of all who are of other orgs', () => {
     const orgs = new OpenTasks({ perOrg: 100, all: 100 });
     open(orgs, 'a', 31);
-    expect(orgs.hasBacklog('a')).toBe(false);
+    expect(orgs.lineOf(of('a'))).toBe(0);
     open(orgs, 'a', 1);
-    expect([orgs.hasBacklog('a'), orgs.hasBacklog('b')]).toEqual([true, false]);
+    open(orgs, 'a', 1, 0, 'another');
+    expect([of('a'), of('a', 'another'), of('a', 'a third'), of('b')].map((whose) => orgs.lineOf(whose))).toEqual([
+      2, 1, 1, 0,
+    ]);
+  });
+
+  it('of a sender are counted where the org has a backlog, and what it opened and ended here since', () => {
+    const orgs = new OpenTasks({ perOrg: 100, all: 100 });
+    for (const org of ['a', 'b']) open(orgs, org, 1);
+    expect(orgs.toCount(0).backlogs).toEqual([]);
+    orgs.toCount(0).take(new Map([['a', 40]]));
+    expect(orgs.lineOf(of('a'))).toBe(1);
+    const { backlogs, take } = orgs.toCount(0);
+    expect(backlogs).toEqual(['a']);
+    take(
+      new Map([
+        ['a', 40],
+        [of('a').sender, 31],
+      ]),
+    );
+    open(orgs, 'a', 1);
+    expect(orgs.lineOf(of('a'))).toBe(2);
+    orgs.ended(of('a'));
+    expect(orgs.lineOf(of('a'))).toBe(1);
   });
 });

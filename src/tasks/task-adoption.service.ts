@@ -11,6 +11,7 @@ import { LiveTasks } from './live-tasks.js';
 import { openTask } from './task.lifecycle.js';
 import { TaskQuota } from './task-quota.service.js';
 import { TaskRunner } from './task.runner.js';
+import { originOf } from './task-verbs.js';
 import type { StoredTask } from './task.types.js';
 
 /** Work that was begun outside before it was a task here. */
@@ -54,13 +55,13 @@ export class TaskAdoption {
     { id, contextId, message, memo, rows }: Adoptee,
     execute: TaskExecutor['execute'],
   ): Promise<Adopted> {
-    const { org, principal, depth, lineage } = ctx;
+    const { org, principal, depth } = ctx;
     const whose = { orgId: org.id, agentId: agent.id, agentName: agent.name, principal, depth };
-    const seed = { id, contextId, ...whose, ...(lineage && { lineage }) };
+    const seed = { id, contextId, ...whose, ...originOf(ctx) };
     const live = this.lives.fresh(openTask(seed, message, this.lives.step()), {});
     live.apply({ status: { state: 'TASK_STATE_WORKING' } });
     live.apply({ memo, rows });
-    await this.quota.admit(org.id, () => live.save());
+    await this.quota.admit(ctx, () => live.save());
     if (live.lost) throw new RialtoError('unavailable', { message: 'the task could not be stored' });
     const run = this.runner.start(live, agent, ctx, true, { execute, leavesWork: () => true });
     this.quota.freeAfter(run);

@@ -16,7 +16,7 @@ export class TaskExecuteProcessor implements JobHandler<'task.execute'> {
   constructor(private readonly runner: TaskRunner) {}
 
   async handle({ taskId }: JobPayload<'task.execute'>, job: JobRun): Promise<void> {
-    const run = await this.runner.begin(taskId as TaskId, job.othersFirst);
+    const run = await this.runner.begin(taskId as TaskId, job.line);
     if (!run) return job.log(`task ${taskId}: nothing to do; it ended, waits for somebody, or is worked on elsewhere`);
     const { live } = run;
     const timer = setInterval(() => job.progress(factsOf(live)), progressMs);

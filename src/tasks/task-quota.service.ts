@@ -1,4 +1,5 @@
 import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
+import type { CallContext } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { AgentId, OrgId } from '../kernel/ids.js';
@@ -6,10 +7,11 @@ import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { Nesting } from '../policy/nesting.service.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
-import { OpenTasks } from './open-tasks.js';
-import { TaskLeases } from './task-lease.store.js';
+import { OpenTasks, type Whose } from './open-tasks.js';
+import { senderKey, TaskLeases } from './task-lease.store.js';
 import type { ActiveRun } from './task-run.js';
 import { isSettled } from './task-stream.service.js';
+import type { StoredTask } from './task.types.js';
 
 const countMs = 1_000;
 const retryAfterSeconds = 5;
@@ -37,13 +39,14 @@ export class TaskQuota implements OnModuleDestroy {
   }
 
   /** Takes the place of a new task, or of one that goes on after a question, while it is stored. Throws as `requireRoom` does. */
-  async admit<Stored>(org: OrgId, store: () => Promise<Stored>): Promise<Stored> {
-    this.requireRoom(org);
-    this.open.opened(org);
+  async admit<Stored>({ org, principal }: CallContext, store: () => Promise<Stored>): Promise<Stored> {
+    this.requireRoom(org.id);
+    const whose = { org: org.id, sender: senderKey(org.id, principal) };
+    this.open.opened(whose, systemClock.elapsed());
     try {
       return await store();
     } finally {
-      this.open.arrived(org);
+      this.open.arrived(whose);
     }
   }
 
@@ -66,13 +69,13 @@ export class TaskQuota implements OnModuleDestroy {
   freeAfter(run: ActiveRun): void {
     void run.ended.then(() => {
       const { task, lost } = run.live;
-      if (run.reply || lost || isSettled(task.state)) this.open.ended(task.orgId);
+      if (run.reply || lost || isSettled(task.state)) this.open.ended(whoseOf(task));
     });
   }
 
-  /** Whether the tasks of others go first. */
-  hasBacklog(org: OrgId): boolean {
-    return this.open.hasBacklog(org);
+  /** The line that a task stands in: those of the lines before go first. */
+  lineOf(task: StoredTask): number {
+    return this.open.lineOf(whoseOf(task));
   }
 
   async onModuleDestroy(): Promise<void> {
@@ -87,12 +90,16 @@ export class TaskQuota implements OnModuleDestroy {
   }
 
   private async recount(): Promise<void> {
-    const { orgs, take } = this.open.toCount(systemClock.elapsed());
+    const { orgs, backlogs, take } = this.open.toCount(systemClock.elapsed());
     if (orgs.length === 0) return;
     try {
-      take(await this.leases.countOpen(orgs, this.most));
+      take(await this.leases.countOpen(orgs, backlogs, this.most));
     } catch (err) {
       this.log.debug({ err }, 'open tasks could not be counted; the last count stands');
     }
   }
+}
+
+function whoseOf({ orgId, principal }: StoredTask): Whose {
+  return { org: orgId, sender: senderKey(orgId, principal) };
 }

@@ -197,7 +197,8 @@ export function failure(error: unknown): Extract<TaskUpdate, { status: unknown }
   const { code } = known;
   // What rules forbid was not tried and found wanting (abuse case 17).
   const state = code === 'denied' || code === 'tool_changed' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
-  return { status: { state, message: { parts: [{ text }], metadata: { errorCode: code } } } };
+  const metadata = { errorCode: code, ...(code === 'outcome_unknown' && { ambiguous: true }) };
+  return { status: { state, message: { parts: [{ text }], metadata } } };
 }
 
 /** The newest message of the caller; every task has one. */

@@ -9,7 +9,7 @@ import { TaskSubmitService, type Accepted, type Submission } from './task-submit
 import type { StreamedEvent } from './task.service.js';
 import { isEnded, taskView, type StoredTask } from './task.types.js';
 
-export type SentMessage = Pick<Submission, 'params' | 'rows' | 'facts'>;
+export type SentMessage = Pick<Submission, 'params' | 'rows' | 'facts' | 'onReplay'>;
 
 /** Sends messages to agents of ours and waits for what their caller wants to see. */
 @Injectable()

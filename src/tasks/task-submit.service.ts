@@ -8,8 +8,8 @@ import type { JsonObject } from '../kernel/json.js';
 import { VerbBus, type Act } from '../kernel/verb-bus.js';
 import { Ledger } from '../platform/bus/ledger.js';
 import type { RowChange } from '../platform/database/row-writer.js';
-import { refusedPart } from '../protocol/a2a/media-types.js';
-import type { Message } from '../protocol/a2a/model.js';
+import { cleartext, refusedContent } from '../protocol/a2a/media-types.js';
+import type { Message, Part } from '../protocol/a2a/model.js';
 import type { SendParams } from '../protocol/a2a/operations.js';
 import { dispatchMember } from '../registry/own-routing.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
@@ -22,7 +22,7 @@ import { openTask, resumeTask, type Moved } from './task.lifecycle.js';
 import type { ActiveRun } from './task-run.js';
 import { TaskQuota } from './task-quota.service.js';
 import { TaskRunner } from './task.runner.js';
-import { maySee, placeOf, submission } from './task-verbs.js';
+import { maySee, originOf, placeOf, submission } from './task-verbs.js';
 import type { IdempotencyKey } from './task-writer.js';
 import { ownerOf, type StoredTask } from './task.types.js';
 
@@ -37,6 +37,8 @@ export interface Submission {
   readonly follows?: boolean;
   /** Rows that are committed with the task, e.g. its push configuration. */
   readonly rows?: (task: TaskId) => RowChange[];
+  /** Is called when the key of the message brought what an earlier one became. */
+  readonly onReplay?: () => void;
   /** What the house says of a new task, beside what its caller says. */
   readonly facts?: JsonObject;
 }
@@ -97,17 +99,17 @@ export class TaskSubmitService {
   private async accept(act: Act, ctx: CallContext, agent: PublishedAgent, submitted: Submission): Promise<Accepted> {
     const { message } = submitted.params;
     requireNoLoop(ctx, agent);
-    requireModes(agent, message);
+    requireAcceptedContent(agent, message.parts);
     const key = keyOf(submitted.params);
     const known = key && (await this.known(ctx, agent, key));
-    if (known) return known;
+    if (known) return replayed(known, submitted);
     if (message.referenceTaskIds) await this.requireReferences(ctx, message.referenceTaskIds);
     if (message.taskId === undefined) await this.requireNoNest(ctx, agent, submitted.waits);
     const accepted =
       message.taskId === undefined
-        ? await this.quota.admit(ctx.org.id, () => this.open(act, ctx, agent, submitted, key))
+        ? await this.quota.admit(ctx, () => this.open(act, ctx, agent, submitted, key))
         : await this.resume(ctx, agent, message.taskId, submitted, key);
-    return accepted ?? this.lost(ctx, agent, key);
+    return accepted ?? replayed(await this.lost(ctx, agent, key, message.taskId), submitted);
   }
 
   /** Of agents that call others: what those call in turn is a task here again, and may wait for this one. Throws `rate_limited`. */
@@ -134,7 +136,7 @@ export class TaskSubmitService {
       contextId: params.message.contextId ?? contextOf(ctx, agent),
       principal: ctx.principal,
       depth: ctx.depth,
-      ...(ctx.lineage && { lineage: ctx.lineage }),
+      ...originOf(ctx),
       ...(metadata && { metadata }),
     };
     const moved = openTask(seed, params.message, this.lives.step());
@@ -214,7 +216,7 @@ export class TaskSubmitService {
       throw new RialtoError('invalid_params', { message: 'contextId is not the context of the task', violations });
     }
     const moved = resumeTask(task, params.message, this.lives.step());
-    return this.quota.admit(ctx.org.id, async () => {
+    return this.quota.admit(ctx, async () => {
       const first = { key, rows: rows?.(task.id) };
       if (!waits) {
         const stored = await this.enqueue(moved, first, task);
@@ -239,7 +241,7 @@ export class TaskSubmitService {
     const change = { task, from, events: [event], hold: { dueInMs: 0 }, ...first };
     if (!(await this.lives.commit(change))) return undefined;
     this.lives.feed.tell(task, [event]);
-    void this.lives.ring(task.id, this.quota.hasBacklog(task.orgId));
+    void this.lives.ring(task.id, this.quota.lineOf(task));
     return task;
   }
 
@@ -269,10 +271,17 @@ export class TaskSubmitService {
     return task && { task, isNew: false };
   }
 
-  private async lost(ctx: CallContext, agent: PublishedAgent, key: IdempotencyKey | undefined): Promise<Accepted> {
+  /** @param taskId of the task that the message was for: another message, or its end, came first, and it takes none now. */
+  private async lost(
+    ctx: CallContext,
+    agent: PublishedAgent,
+    key: IdempotencyKey | undefined,
+    taskId: string | undefined,
+  ): Promise<Accepted> {
     const known = key && (await this.known(ctx, agent, key));
     if (known) return known;
-    throw new RialtoError('conflict', { message: 'the task changed meanwhile; look at it and send again' });
+    const code = taskId === undefined ? 'conflict' : 'unsupported_operation';
+    throw new RialtoError(code, { message: 'the task changed meanwhile; look at it and send again' });
   }
 
   /** Tasks that a message refers to exist and are the caller's, or look absent (abuse case 11). */
@@ -321,13 +330,20 @@ function requireNoLoop({ lineage }: CallContext, agent: PublishedAgent): void {
     throw new RialtoError('loop_detected', { message: 'this agent is already at work behind this call' });
 }
 
-function requireModes(agent: PublishedAgent, { parts }: Message): void {
-  const refused = refusedPart(parts, agent.inputModes);
+function requireAcceptedContent(agent: PublishedAgent, parts: readonly Part[]): void {
+  const refused = refusedContent(parts, agent);
   if (refused === undefined) return;
   throw new RialtoError('content_type_not_supported', {
     message: `this agent does not take ${refused}`,
-    data: { mediaType: refused, accepted: agent.inputModes },
+    ...(refused === cleartext
+      ? { hint: 'send data parts with encrypted_payload, or set a2a_accept_cleartext of the agent' }
+      : { data: { mediaType: refused, accepted: agent.inputModes } }),
   });
+}
+
+function replayed(known: Accepted, { onReplay }: Submission): Accepted {
+  onReplay?.();
+  return known;
 }
 
 function settledOrGrace(run: ActiveRun): Promise<void> {

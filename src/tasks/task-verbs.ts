@@ -49,3 +49,9 @@ export function workerFor({ id, org }: Pick<PublishedAgent, 'id' | 'org'>, reque
   const principal = { kind: 'service', id: `published:${id}`, role: 'viewer', groups: [] } as const;
   return { org, principal, surface: 'rest', requestId, depth: 0 };
 }
+
+/** What a task keeps of the call that it came with, for the work that goes on after it. */
+export function originOf({ lineage, trace }: Pick<CallContext, 'lineage' | 'trace'>): Pick<StoredTask, 'lineage'> {
+  if (!lineage && !trace) return {};
+  return { lineage: { ...lineage, path: lineage?.path ?? [], ...(trace && { trace }) } };
+}

@@ -185,8 +185,17 @@ function claimKeys(rows: string): string {
     on conflict (org_id, agent_id, owner, key) do update
       set payload_hash = excluded.payload_hash, task_id = excluded.task_id, answer = null, created_at = now()
       where known.answer is null and exists (
-        select from a2a_tasks t where t.id = known.task_id and t.status_state in ('failed', 'canceled'))
+        select from a2a_tasks t where t.id = known.task_id and ${freesItsKey('t')})
     returning task_id`;
+}
+
+/**
+ * The condition under which a task frees its key: it failed or was canceled. One whose outcome nobody knows may have been done at its
+ * remote: a repeat under the same key has to meet it, and not to do the work twice.
+ */
+export function freesItsKey(task: string): string {
+  return `(${task}.status_state in ('failed', 'canceled')
+    and ${task}.status_message #>> '{metadata,errorCode}' is distinct from 'outcome_unknown')`;
 }
 
 const mayUseKey = 'r.keyed is not true or r.id in (select task_id from k)';

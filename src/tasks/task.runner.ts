@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
@@ -14,15 +15,15 @@ import type { TaskExecutor } from './executor.port.js';
 import { LiveTask } from './live-task.js';
 import { LiveTasks } from './live-tasks.js';
 import { TaskExecutors } from './task-executors.service.js';
-import { renewMs, type Claimed } from './task-lease.store.js';
+import { leaseMs, renewMs, senderKey, type Claimed, type Waiters } from './task-lease.store.js';
 import { ActiveRun, attemptsSpent, failure, flawOf, newestMessage, senderGone, type Begun } from './task-run.js';
 import { placeOf, submission } from './task-verbs.js';
 import type { StoredTask } from './task.types.js';
 
 const drainMs = 20_000;
 const maxEarlierMessages = 100;
-/** Runs of one org here, at most; what it has beyond stays due, and nobody else waits for it. */
-const runsPerOrg = 100;
+/** Runs of one org and of one of its callers here, at most; what they have beyond stays due, and nobody else waits for it. */
+const mostRuns = { org: 125, sender: 100 };
 /** Claims on their way count for no org yet. */
 const claimsAtOnce = 16;
 
@@ -30,7 +31,8 @@ const claimsAtOnce = 16;
 @Injectable()
 export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   private readonly active = new Map<string, ActiveRun>();
-  private readonly ofOrg = new Map<string, number>();
+  /** How many runs orgs and senders have here. */
+  private readonly runs = { org: new Map<string, number>(), sender: new Map<string, number>() };
   private readonly claims = new Turnstile(claimsAtOnce);
   private draining?: Promise<void>;
   private readonly drained = new AbortController();
@@ -74,38 +76,47 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       message: newestMessage(task),
       earlier: () => this.lives.store.earlierMessages(task, maxEarlierMessages),
     };
-    const onTrouble = (err: unknown): void =>
+    const onTrouble = (err: unknown): void => {
       this.log.warn({ err, taskId: task.id }, 'a run could not be stored; the task is taken up again');
+      void this.handBack(live);
+    };
     const active = new ActiveRun(live, executor, run, { saves, onTrouble });
     this.active.get(task.id)?.stop('lost');
     this.active.set(task.id, active);
-    this.count(task.orgId, 1);
+    this.count(task, 1);
     void active.ended.finally(() => {
-      this.count(task.orgId, -1);
+      this.count(task, -1);
       if (this.active.get(task.id) === active) this.active.delete(task.id);
       executor.rested?.(run);
     });
     return active;
   }
 
-  /** Orgs that have all the runs here that they get. */
-  get waitingOrgs(): string[] {
-    return [...this.ofOrg].filter(([, runs]) => runs >= runsPerOrg).map(([org]) => org);
+  /** Orgs and senders that have all the runs here that they get. */
+  get waiting(): Waiters {
+    const full = (kind: keyof typeof mostRuns): string[] =>
+      [...this.runs[kind]].filter(([, runs]) => runs >= mostRuns[kind]).map(([key]) => key);
+    return { orgs: full('org'), senders: full('sender') };
   }
 
-  private count(org: string, by: 1 | -1): void {
-    const runs = (this.ofOrg.get(org) ?? 0) + by;
-    if (runs > 0) this.ofOrg.set(org, runs);
-    else this.ofOrg.delete(org);
+  private count({ orgId, principal }: StoredTask, by: 1 | -1): void {
+    for (const [all, key] of [
+      [this.runs.org, orgId],
+      [this.runs.sender, senderKey(orgId, principal)],
+    ] as const) {
+      const runs = (all.get(key) ?? 0) + by;
+      if (runs > 0) all.set(key, runs);
+      else all.delete(key);
+    }
   }
 
   /** Claims a due task and begins to work on it; undefined when somebody else has it or there is nothing to do. */
-  begin(id: TaskId, othersFirst = false): Promise<Begun | undefined> {
-    return this.claims.pass(() => (this.draining ? Promise.resolve(undefined) : this.claim(id)), othersFirst);
+  begin(id: TaskId, line = 0): Promise<Begun | undefined> {
+    return this.claims.pass(() => (this.draining ? Promise.resolve(undefined) : this.claim(id)), line);
   }
 
   private async claim(id: TaskId): Promise<Begun | undefined> {
-    const claimed = await this.lives.leases.claim(id, this.waitingOrgs, this.active.get(id)?.isUnderWay);
+    const claimed = await this.lives.leases.claim(id, this.waiting, this.active.get(id)?.isUnderWay);
     if (!claimed) return undefined;
     if (claimed.isTakenOver) this.metrics.takeovers.inc({ kind: 'tasks' });
     const live = this.lives.claimed(claimed.task);
@@ -181,6 +192,18 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     this.drained.abort();
   }
 
+  /** After trouble of our own: the task is due as soon as the database is back, and not when the lease is over. */
+  private async handBack(live: LiveTask): Promise<void> {
+    for (let pauseMs = 100; pauseMs < leaseMs && live.isStored && !this.draining; pauseMs *= 2) {
+      await sleep(pauseMs, undefined, { ref: false });
+      const done = await this.lives.leases.release(live.task).then(
+        () => true,
+        () => false,
+      );
+      if (done) return;
+    }
+  }
+
   private async letGo(runs: readonly ActiveRun[]): Promise<void> {
     for (const run of runs) run.stop('stopping');
     await Promise.allSettled(runs.map(({ live }) => live.save().then(() => this.lives.leases.release(live.task))));
@@ -201,5 +224,12 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
 /** On whose behalf a task goes on when its request is over. */
 function contextOf(task: Claimed['task'], agent: PublishedAgent): CallContext {
   const { id: requestId, principal, depth, lineage } = task;
-  return { org: agent.org, principal, surface: 'system', requestId, depth, ...(lineage && { lineage }) };
+  return {
+    org: agent.org,
+    principal,
+    surface: 'system',
+    requestId,
+    depth,
+    ...(lineage && { lineage, trace: lineage.trace }),
+  };
 }

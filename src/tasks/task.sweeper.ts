@@ -23,7 +23,7 @@ export class TaskSweeper implements Sweeper {
     this.due = new DueSweep<DueTask>(
       {
         kind: 'tasks',
-        find: (limit) => lives.leases.findDue(limit, runner.waitingOrgs, ringingMs),
+        find: (limit) => lives.leases.findDue(limit, runner.waiting, ringingMs),
         keyOf: ({ id }) => id,
         isOrphan: ({ isOrphan }) => isOrphan,
         ring: ({ id }) => lives.ring(id),

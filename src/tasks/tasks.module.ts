@@ -13,6 +13,7 @@ import { Executions } from './executions.service.js';
 import { IdempotencyStore } from './idempotency.store.js';
 import { LiveTasks } from './live-tasks.js';
 import { MailboxBell } from './mailbox-bell.js';
+import { MailboxHandOuts } from './mailbox-hand-outs.service.js';
 import { MailboxController } from './mailbox.controller.js';
 import { MailboxService } from './mailbox.service.js';
 import { MailboxStore } from './mailbox.store.js';
@@ -39,6 +40,7 @@ import { TaskSweeper } from './task.sweeper.js';
 import { TaskWatchStore } from './task-watch.store.js';
 import { TaskWatchSweeper } from './task-watch.sweeper.js';
 import { TaskWriter } from './task-writer.js';
+import { WorkOrders } from './work-orders.service.js';
 
 /** Room 7: tasks of our agents, their log, and who works on them. */
 @Module({
@@ -71,9 +73,11 @@ import { TaskWriter } from './task-writer.js';
     TaskEnder,
     TaskAdoption,
     ExecutionTokens,
+    WorkOrders,
     Executions,
     MailboxStore,
     MailboxBell,
+    MailboxHandOuts,
     MailboxService,
     EchoExecutor,
     ConformanceExecutor,

@@ -6,6 +6,7 @@ import type {
   TransportSendOptions,
 } from '@modelcontextprotocol/client';
 import { RialtoError } from '../kernel/errors.js';
+import { markDeparted } from '../platform/http/departed.js';
 
 /** Since the first try: a server that only let go of a connection is back by then. */
 const resumeMs = 5_000;
@@ -70,7 +71,7 @@ export class AnswerStreams {
         stopped(stream);
         setImmediate(() => reject(error));
       };
-      const lose = (): void => end(new RialtoError('remote_transport', { message: ended }));
+      const lose = (): void => end(lost());
       const told = (error: Error): void => {
         if (isOfResponse(error)) end(new RialtoError('remote_invalid_response', { message: noResponse }));
       };
@@ -129,4 +130,12 @@ function stopped(stream: AnswerStream): void {
 }
 
 const noResponse = 'the MCP server answered what is no response';
-const ended = 'the MCP server ended the connection before its answer';
+
+/** The server had the request by then, and may have done what it asks for. */
+function lost(): RialtoError {
+  const error = new RialtoError('remote_transport', {
+    message: 'the MCP server ended the connection before its answer',
+  });
+  markDeparted(error);
+  return error;
+}

@@ -1,3 +1,5 @@
+import type { ConnectionTimes } from './upstream-connection.types.js';
+
 const firstMs = 1_000;
 const mostMs = 60_000;
 const jitter = 0.2;
@@ -10,3 +12,11 @@ export function pauseAfter(failures: number, chance: number): number {
   const planned = Math.min(firstMs * 2 ** (failures - 1), mostMs);
   return Math.round(planned * (1 - jitter + 2 * jitter * chance));
 }
+
+/** How long connections to MCP servers may take, when nothing else is said. */
+export const usualTimes: Required<ConnectionTimes> = {
+  connectMs: 20_000,
+  probeMs: 2_500,
+  hushMs: 8_000,
+  pauseMs: (failures) => pauseAfter(failures, Math.random()),
+};

@@ -2,8 +2,9 @@ import { systemClock } from '../kernel/clock.js';
 
 /** A server tells of each of its changes; they are read together. */
 const settleMs = 100;
-/** However often it says so. */
+/** However often it says so; twice as long after each look that it asked for before that time was over. */
 const betweenLooksMs = 2_000;
+const longestBetweenMs = 60_000;
 /** By then a new line hears of changes; those of the time before are looked for. */
 const heardMs = 1_000;
 
@@ -13,6 +14,7 @@ const listChanges = new Set(['tools', 'resources', 'prompts'].map((list) => `not
 export class ChangeLooks {
   private next?: NodeJS.Timeout;
   private lookedAt = -Infinity;
+  private betweenMs = betweenLooksMs;
 
   constructor(private readonly look: () => void) {}
 
@@ -32,7 +34,8 @@ export class ChangeLooks {
   /** What is said before the look is part of it. */
   private soon(inMs: number): void {
     if (this.next) return;
-    const restMs = this.lookedAt + betweenLooksMs - systemClock.elapsed();
+    const restMs = this.lookedAt + this.betweenMs - systemClock.elapsed();
+    this.betweenMs = restMs > 0 ? Math.min(longestBetweenMs, 2 * this.betweenMs) : betweenLooksMs;
     this.next = setTimeout(
       () => {
         this.next = undefined;

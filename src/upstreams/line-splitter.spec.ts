@@ -1,4 +1,4 @@
-import { LineSplitter } from './line-splitter.js';
+import { LineSplitter, type LongLine } from './line-splitter.js';
 
 describe('the lines of a program', () => {
   it('are whole however their bytes come', () => {
@@ -6,20 +6,35 @@ describe('the lines of a program', () => {
     const bytes = Buffer.from(text);
     for (let size = 1; size <= bytes.length; size++) {
       const splitter = new LineSplitter(100);
-      const lines: string[] = [];
+      const lines: (string | LongLine)[] = [];
       for (let from = 0; from < bytes.length; from += size)
-        lines.push(...splitter.take(bytes.subarray(from, from + size))!);
+        lines.push(...splitter.take(bytes.subarray(from, from + size)));
       expect(lines).toEqual(['one', 'twä', '', 'three']);
     }
   });
 
-  it('are as long as they may be, and no longer', () => {
+  it('are as long as they may be, and of a longer one the ends are told (C31)', () => {
     const take = (...chunks: string[]) => {
       const splitter = new LineSplitter(4);
       return chunks.map((chunk) => splitter.take(Buffer.from(chunk)));
     };
     expect(take('1234\n', '12', '34\n')).toEqual([['1234'], [], ['1234']]);
-    expect(take('12345\n')).toEqual([undefined]);
-    expect(take('123', '45')).toEqual([[], undefined]);
+    expect(take('12345\n5\n')).toEqual([[{ head: '12345' }, { head: '12345', tail: '12345' }, '5']]);
+    expect(take('123', '45', '6\r\n7', '\n')).toEqual([
+      [],
+      [{ head: '12345' }],
+      [{ head: '12345', tail: '123456' }],
+      ['7'],
+    ]);
+  });
+
+  it('that are too long take no memory, and say how long they are', () => {
+    const splitter = new LineSplitter(10_000);
+    const piece = Buffer.alloc(6_000, 'x');
+    expect([splitter.take(piece).length, splitter.take(piece).length, splitter.excess]).toEqual([0, 1, 12_000]);
+    for (let count = 0; count < 100; count++) expect(splitter.take(piece)).toEqual([]);
+    const [end] = splitter.take(Buffer.from('end\nnext\n')) as [LongLine];
+    expect([end.head.length, end.tail!.endsWith('xend'), splitter.excess]).toEqual([4_096, true, 0]);
+    expect(end.tail!.length).toBeLessThan(10_000);
   });
 });

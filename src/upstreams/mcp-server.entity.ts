@@ -1,6 +1,7 @@
 import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import type { OrgId } from '../kernel/ids.js';
 import type {
+  Era,
   Offer,
   Program,
   QuarantinedTool,
@@ -17,6 +18,7 @@ import type {
 @Index('ix_mcp_servers_declared', ['id'], { where: `source = 'config'` })
 @Check('ck_mcp_servers_transport', `transport in ('streamable-http', 'sse', 'websocket', 'stdio')`)
 @Check('ck_mcp_servers_source', `source in ('api', 'config')`)
+@Check('ck_mcp_servers_era', `era in ('auto', 'legacy', 'modern')`)
 @Check('ck_mcp_servers_tool_changes', `tool_changes in ('accept', 'hold-changed', 'hold-all')`)
 @Check(
   'ck_mcp_servers_per_user',
@@ -73,6 +75,9 @@ export class McpServerEntity {
 
   @Column('boolean', { name: 'auto_reconnect' })
   autoReconnect: boolean;
+
+  @Column('text', { default: 'auto' })
+  era: Era;
 
   /** How often each caller may call each of its tools; null: as the deployment says. */
   @Column('integer', { name: 'calls_per_minute', nullable: true })

@@ -34,10 +34,45 @@ describe('what a server offers', () => {
     expect(await names({ tools: [...list, tool('b', { inputSchema: 'no' })] } as never)).toEqual(['a']);
   });
 
-  it('is refused when it is no list, does not end, or cannot be kept', async () => {
+  it('names what no client can read, and keeps the others (C25)', async () => {
+    const deep = JSON.parse(`${'['.repeat(300)}${']'.repeat(300)}`) as never;
+    const list = [
+      tool('good'),
+      tool('bad', { inputSchema: { type: 'object', properties: 'x' } }),
+      tool('deep', { deep }),
+      tool('odd', { outputSchema: { type: 'object', $ref: '#/none' } }),
+      7,
+    ];
+    const { tools, problems } = await readOffers(() => Promise.resolve({ tools: list } as never), { tools: {} });
+    expect(tools.map(({ name }) => name)).toEqual(['good', 'odd']);
+    expect(problems).toEqual([
+      { list: 'tools', name: 'bad', problem: 'inputSchema: properties is no object of schemas', effect: 'left out' },
+      { list: 'tools', name: 'deep', problem: 'it nests deeper than 256', effect: 'left out' },
+      { list: 'tools', name: 'odd', problem: expect.stringMatching(/^outputSchema: it refers to/), effect: 'mended' },
+      { list: 'tools', name: '', problem: 'it is no object', effect: 'left out' },
+    ]);
+  });
+
+  it.each<[string, (page: number) => string]>([
+    ['the same cursor', () => '8'],
+    ['an empty one', () => ''],
+    ['two in turn', (page) => String(page % 2)],
+    ['ever another', String],
+  ])('ends where its pages do not: %s (C30)', async (_, next) => {
+    let pages = 0;
+    const ask: AskPage = () => Promise.resolve({ tools: [tool('echo')], nextCursor: next(++pages) } as never);
+    expect((await readOffers(ask, { tools: {} })).tools).toEqual([tool('echo')]);
+    expect(pages).toBeLessThanOrEqual(4);
+  });
+
+  it('goes on after a page without anything, and after an empty cursor (C30)', async () => {
+    const pages = [{ tools: [tool('a')], nextCursor: '' }, { tools: [], nextCursor: '2' }, { tools: [tool('b')] }];
+    expect(await names(...(pages as never[]))).toEqual(['a', 'b']);
+  });
+
+  it('is refused when it is no list, or cannot be kept', async () => {
     const refused = { code: 'remote_invalid_response' };
     await expect(names({})).rejects.toMatchObject(refused);
-    await expect(names({ tools: [], nextCursor: 'again' })).rejects.toMatchObject(refused);
     const many = Array.from({ length: 2_001 }, (_, index) => tool(`t${index}`));
     await expect(names({ tools: many } as never)).rejects.toMatchObject(refused);
     const long = [tool('a', { description: 'x'.repeat(1_048_577) })];
@@ -46,7 +81,7 @@ describe('what a server offers', () => {
 
   it('has resources, templates and prompts beside tools, where the server says so', async () => {
     const lists: Record<string, JsonObject> = {
-      'resources/list': { resources: [{ uri: 'a://1' }, { uri: 1 }, { uri: 'a://1' }] },
+      'resources/list': { resources: [{ uri: 'a://1', name: '1' }, { uri: 1 }, { uri: 'a://1' }] },
       'resources/templates/list': { resourceTemplates: [{ uriTemplate: 'a://{x}' }, {}] },
       'prompts/list': { prompts: [{ name: 'p' }, { name: '' }] },
     };
@@ -57,9 +92,19 @@ describe('what a server offers', () => {
     };
     expect(await readOffers(ask, { resources: {}, prompts: {} })).toEqual({
       tools: [],
-      resources: [{ uri: 'a://1' }],
+      resources: [{ uri: 'a://1', name: '1' }],
       templates: [{ uriTemplate: 'a://{x}' }],
       prompts: [{ name: 'p' }],
+      problems: [
+        { list: 'resources', name: '', problem: 'uri is no text of 1 to 2048 characters', effect: 'left out' },
+        {
+          list: 'resourceTemplates',
+          name: '',
+          problem: expect.stringMatching(/^uriTemplate is no/),
+          effect: 'left out',
+        },
+        { list: 'prompts', name: '', problem: expect.stringMatching(/^name is no/), effect: 'left out' },
+      ],
     });
     expect(asked).toEqual(Object.keys(lists));
   });

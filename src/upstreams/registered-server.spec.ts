@@ -1,5 +1,6 @@
 import type { McpServerEntity } from './mcp-server.entity.js';
-import { mayRead } from './registered-server.js';
+import { nothingYet } from './offer.js';
+import { mayRead, serverOf } from './registered-server.js';
 
 describe('what an allow list of resources lets through', () => {
   const allows = (resourceAllowList: string[], uri: string): boolean =>
@@ -22,5 +23,45 @@ describe('what an allow list of resources lets through', () => {
 
   it('is everything where it is empty', () => {
     expect(allows([], 'file:///srv/../etc/passwd')).toBe(true);
+  });
+});
+
+describe('what a server has for clients (C25)', () => {
+  it('is what they can read of it, and says what they could not', () => {
+    const offer = {
+      ...nothingYet,
+      tools: [
+        { name: 'good', title: null, inputSchema: { type: 'object', properties: [] } },
+        { name: 'bad', inputSchema: { type: 'array' } },
+        { name: 'bare', inputSchema: { type: 'object' }, outputSchema: { type: 'object', $ref: '#/none' } },
+      ],
+      resources: [{ uri: 'a://1', mimeType: null }],
+      templates: [{ uriTemplate: 'a://{x}', name: 'x', annotations: 'y' }],
+      prompts: [{ name: 'p', arguments: null }],
+      problems: [{ list: 'tools', name: 'bare', problem: 'outputSchema: it refers to "#/none"', effect: 'mended' }],
+    };
+    const row = {
+      serverId: 's',
+      toolAllowList: [],
+      resourceAllowList: [],
+      quarantinedTools: [],
+      userCredentials: 'none',
+    };
+    const server = serverOf({ ...row, offer } as never);
+    expect(server.tools.map(({ tool }) => tool)).toEqual([
+      { name: 'good', inputSchema: { type: 'object', properties: {} } },
+      { name: 'bare', inputSchema: { type: 'object' } },
+    ]);
+    expect(server.resources).toEqual([{ uri: 'a://1', name: 'a://1' }]);
+    expect(server.templates).toEqual([{ uriTemplate: 'a://{x}', name: 'x' }]);
+    expect(server.prompts.map(({ prompt }) => prompt)).toEqual([{ name: 'p' }]);
+    expect(server.problems.map(({ list, name, effect }) => `${list} ${name} ${effect}`)).toEqual([
+      'tools bare mended',
+      'resources a://1 mended',
+      'resourceTemplates a://{x} mended',
+      'tools good mended',
+      'tools bad left out',
+      'prompts p mended',
+    ]);
   });
 });

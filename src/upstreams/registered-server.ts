@@ -1,29 +1,61 @@
-import { isJsonObject } from '../kernel/json.js';
+import { isJsonObject, storableText, type JsonObject } from '../kernel/json.js';
+import { mendItem, type ItemList } from '../protocol/mcp/list-items.js';
 import { upstreamName } from '../protocol/mcp/tool-names.js';
 import { matchesTemplate, templateStart } from '../protocol/mcp/uri-template.js';
 import type { SkillTool } from '../registry/tool-servers.service.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import { nothingYet } from './offer.js';
 import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
-import type { Offer } from './upstream.types.js';
+import type { ListProblem, Offer, OfferedTool } from './upstream.types.js';
+
+const maxProblem = 300;
 
 /** @param offer what it has for whoever sees it; absent: for all who have given it no credential. */
 export function serverOf(given: McpServerEntity, offer = offeredToAll(given)): RegisteredServer {
   const row = offer === given.offer ? given : { ...given, offer };
   const held = new Map(row.quarantinedTools.map(({ name, ...quarantine }) => [name, quarantine]));
+  const problems: ListProblem[] = [...(offer.problems ?? [])];
+  const bare = new Set(problems.filter(({ effect }) => effect === 'mended').map(({ name }) => name));
   const server: RegisteredServer & { tools: UpstreamTool[]; prompts: UpstreamPrompt[] } = {
     row,
     tools: [],
-    resources: offer.resources.filter(({ uri }) => mayRead(row, uri)),
-    templates: offer.templates.filter(({ uriTemplate }) => mayRead(row, uriTemplate)),
+    resources: readable('resources', offer.resources, 'uri', problems).filter(({ uri }) => mayRead(row, uri)),
+    templates: readable('resourceTemplates', offer.templates, 'uriTemplate', problems).filter(({ uriTemplate }) =>
+      mayRead(row, uriTemplate),
+    ),
     prompts: [],
+    problems,
   };
   const canonical = (name: string): string => upstreamName(row.serverId, name);
-  for (const tool of offer.tools)
+  for (const given of readable('tools', offer.tools, 'name', problems)) {
+    const tool = bare.has(given.name) ? withoutOutput(given) : given;
     if (letsThrough(row, tool.name))
       server.tools.push({ server, tool, canonical: canonical(tool.name), quarantine: held.get(tool.name) });
-  for (const prompt of offer.prompts) server.prompts.push({ server, prompt, canonical: canonical(prompt.name) });
+  }
+  for (const prompt of readable('prompts', offer.prompts, 'name', problems))
+    server.prompts.push({ server, prompt, canonical: canonical(prompt.name) });
   return server;
+}
+
+function withoutOutput({ outputSchema: _, ...tool }: OfferedTool): OfferedTool {
+  return tool;
+}
+
+/** The items of a list as clients can read them: one that they cannot read would cost them the whole list. Adds what it finds to `problems`. */
+function readable<Key extends string, Item extends JsonObject & Record<Key, string>>(
+  list: ItemList,
+  items: readonly Item[],
+  key: Key,
+  problems: ListProblem[],
+): Item[] {
+  return items.flatMap((given) => {
+    const { item, problems: found } = mendItem(list, given);
+    if (found.length > 0) {
+      const problem = storableText(found.join('; '), maxProblem);
+      problems.push({ list, name: given[key], problem, effect: item ? 'mended' : 'left out' });
+    }
+    return item ? [item as Item] : [];
+  });
 }
 
 /** Whether a tool is one at all, by the name that its server has for it. */

@@ -1,12 +1,19 @@
 import type { McpServerEntity } from './mcp-server.entity.js';
-import type { OfferedPrompt, OfferedResource, OfferedTemplate, OfferedTool, Quarantine } from './upstream.types.js';
+import type {
+  ListProblem,
+  OfferedPrompt,
+  OfferedResource,
+  OfferedTemplate,
+  OfferedTool,
+  Quarantine,
+} from './upstream.types.js';
 
 /** A tool of an MCP server, as it may be called. */
 export interface UpstreamTool {
   readonly server: RegisteredServer;
   /** `<serverId>__<tool>`: what policies, events and the audit call it. */
   readonly canonical: string;
-  /** As its server says it. */
+  /** As its server says it, without what clients could not read. */
   readonly tool: OfferedTool;
   /** Present for one that is shown to no client and called for nobody. */
   readonly quarantine?: Quarantine;
@@ -26,4 +33,6 @@ export interface RegisteredServer {
   readonly resources: readonly OfferedResource[];
   readonly templates: readonly OfferedTemplate[];
   readonly prompts: readonly UpstreamPrompt[];
+  /** What clients could not have read of its lists. */
+  readonly problems: readonly ListProblem[];
 }

@@ -15,6 +15,7 @@ type Columns = Pick<
   | 'roots'
   | 'callsPerMinute'
   | 'toolChanges'
+  | 'era'
 >;
 
 /** How a server is used, as it is kept; what is not said is as usual. */
@@ -29,5 +30,6 @@ export function columnsOf(given: RegisterServer): Columns {
     roots: given.roots ?? [],
     callsPerMinute: given.callsPerMinute ?? null,
     toolChanges: given.toolChanges ?? 'hold-changed',
+    era: given.era ?? 'auto',
   };
 }

@@ -22,7 +22,6 @@ describe('a call on a line that is new', () => {
   const lines = (): ServerLines =>
     new ServerLines({
       make: () => line as unknown as UpstreamConnection,
-      mayMake: () => true,
       read: () => reads.shift() ?? Promise.reject(new Error('read too often')),
     });
   const stillMay = () => Promise.resolve(void asks.push('asked again'));
@@ -87,7 +86,7 @@ describe('lines of single clients', () => {
         close: () => Promise.resolve(void (one.isClosed = true)),
       } as unknown as UpstreamConnection;
     };
-    return new ServerLines({ make, mayMake: () => true, read: () => Promise.resolve(undefined) });
+    return new ServerLines({ make, read: () => Promise.resolve(undefined) });
   };
   const call = async (of: ServerLines, caller: string, key: string) => {
     const peer = { key, era: 'legacy', wantsAlone: true, capabilities: {} } as unknown as CallOptions['peer'];

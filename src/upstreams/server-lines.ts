@@ -5,6 +5,7 @@ import { patienceOf, unless } from '../kernel/patience.js';
 import type { Peer } from '../kernel/peer.js';
 import type { UpstreamConnection } from './upstream-connection.js';
 import type { CallOptions } from './upstream-connection.types.js';
+import { isRefusal } from './upstream-error.js';
 
 /** Of single clients, besides the one that everybody uses. */
 const mostOwn = 15;
@@ -22,8 +23,6 @@ interface OwnLine {
 export interface LineMaker {
   /** @param peer the client of the 2025 era whose line it is; absent: everybody's. */
   make(peer?: Peer): UpstreamConnection;
-  /** Whether one line more may be opened just now. */
-  mayMake(): boolean;
   /** Reads what the server has, on the line of all, and keeps it; why that failed, if it did. */
   read(): Promise<RialtoError | undefined>;
 }
@@ -40,12 +39,12 @@ export class ServerLines {
   /** Since when lines are connected that it was read for what the server has. */
   private readonly readSince = new WeakMap<UpstreamConnection, number>();
 
-  constructor(private readonly maker: LineMaker) {
-    this.main = maker.make();
-  }
-
-  get count(): number {
-    return 1 + this.own.size;
+  /** @param main the connection that all calls share, where it is open already. */
+  constructor(
+    private readonly maker: LineMaker,
+    main?: UpstreamConnection,
+  ) {
+    this.main = main ?? maker.make();
   }
 
   /** Calls that they have at work. */
@@ -86,7 +85,7 @@ export class ServerLines {
       await line.ready(options);
       this.speaksLegacy = true;
     } catch (thrown) {
-      if (this.speaksLegacy || !isRefusal(thrown)) throw thrown;
+      if (this.speaksLegacy || !isRefusal(RialtoError.from(thrown))) throw thrown;
       this.speaksLegacy = false;
       this.dropOwn(options.peer!.key);
       return this.by(this.main, method, params, options);
@@ -169,7 +168,7 @@ export class ServerLines {
   /** Makes room by what is idle: of the caller who has too many, else of everybody. */
   private hasRoomFor(caller: string | undefined): boolean {
     const hasFew = (): boolean => [...this.own.values()].filter((own) => own.caller === caller).length < mostOfOne;
-    const isFree = (): boolean => this.own.size < mostOwn && this.maker.mayMake();
+    const isFree = (): boolean => this.own.size < mostOwn;
     if (!hasFew()) this.reapOwn(0, caller);
     if (hasFew() && !isFree()) this.reapOwn(0);
     return hasFew() && isFree();
@@ -193,12 +192,4 @@ function unread(cause: RialtoError): RialtoError {
     data: cause.data?.server ? { server: cause.data.server } : undefined,
     cause,
   });
-}
-
-/** The server understood, and will not: no failure of the line. */
-function isRefusal(thrown: unknown): boolean {
-  const { code, data } = RialtoError.from(thrown);
-  if (code === 'remote_error') return true;
-  const status = data?.upstreamStatus;
-  return typeof status === 'number' && status >= 400 && status < 500 && status !== 401 && status !== 403;
 }

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
-import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { allowsAnyProgram, SETTINGS, type Settings } from '../platform/config/settings.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { StdioCommand } from './stdio-command.js';
 import type { Endpoint } from './upstream-places.js';
@@ -17,9 +17,8 @@ export class StdioCatalogue {
     @Inject(SETTINGS) private readonly settings: Settings,
     @Inject(LOGGER) log: Logger,
   ) {
-    const isAny = settings.RIALTO_STDIO_COMMANDS === 'any';
-    this.mayBeAny = !settings.production || isAny;
-    if (settings.production && isAny)
+    this.mayBeAny = allowsAnyProgram(settings);
+    if (settings.production && this.mayBeAny)
       log.warn('RIALTO_STDIO_COMMANDS=any: admins of every org start programs on the machine of this gateway');
   }
 

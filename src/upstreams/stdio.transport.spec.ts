@@ -12,8 +12,18 @@ const program = `
     for (const line of lines) console.log(JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(line).id, result: { pieces } }));
   });`;
 
-function transport(heard: (message: JSONRPCMessage) => void): StdioTransport {
-  const command = { command: process.execPath, args: ['-e', program], env: {}, cache: tmpdir() };
+/** Says the same for ever, as fast as it is read. */
+const endless = `
+  const notices = '{"jsonrpc":"2.0","method":"notifications/x"}\\n'.repeat(10_000);
+  const more = () => {
+    while (process.stdout.write(notices));
+    process.stdout.once('drain', more);
+  };
+  more();
+  process.stdin.resume();`;
+
+function transport(heard: (message: JSONRPCMessage) => void, script = program): StdioTransport {
+  const command = { command: process.execPath, args: ['-e', script], env: {}, cache: tmpdir() };
   const line = new StdioTransport(command, { wordsFor: async () => [], handOver: () => undefined }, () => undefined);
   line.onmessage = heard;
   return line;
@@ -45,5 +55,23 @@ describe('StdioTransport', () => {
     await line.start();
     await line.close();
     await expect(line.send(asking(1))).rejects.toThrow('the program of the MCP server ended');
+  });
+
+  it('reads a program that writes without end two pieces at most in each turn of the event loop', async () => {
+    const turns: number[] = [];
+    let [inTurn, turn] = [0, undefined as NodeJS.Immediate | undefined];
+    await new Promise<void>((resolve, reject) => {
+      const line = transport(() => {
+        inTurn += 1;
+        turn ??= setImmediate(() => {
+          turns.push(inTurn);
+          [inTurn, turn] = [0, undefined];
+          if (turns.length === 200) void line.close().then(resolve, reject);
+        });
+      }, endless);
+      line.start().catch(reject);
+    });
+    // A piece has at most 64 KiB and a notice 45 bytes, of which the end may come with the next piece, as what was read while paused does.
+    expect(Math.max(...turns)).toBeLessThanOrEqual(Math.ceil((2 * 65_536) / 45));
   });
 });

@@ -3,17 +3,19 @@ import { once } from 'node:events';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
+import type { JSONRPCMessage, JSONRPCRequest, Transport } from '@modelcontextprotocol/client';
 import { RialtoError } from '../kernel/errors.js';
-import { isJsonObject } from '../kernel/json.js';
-import { parseJson } from '../protocol/jsonrpc.js';
+import { AnswerReader, maxAnswerBytes } from './answer-reader.js';
 import { LineSplitter } from './line-splitter.js';
 import { removed } from './program-caches.js';
 import type { ProgramGuard } from './program-guard.js';
 import { environmentOf, isThere, type StdioCommand } from './stdio-command.js';
+import type { DiscoveryLine } from './upstream-connection.types.js';
 
-const maxLine = 1_048_576;
+/** A program that says so much in one line never ends it. */
+const endless = 16 * maxAnswerBytes;
 const maxNote = 500;
 const notesPerSecond = 20;
 /** AE-44. */
@@ -25,10 +27,18 @@ const hint = '`command` is a program without its arguments; those stand in `args
  * A line to a program of this machine: one JSON-RPC message a line on its standard input and output. It leads a process group of its own,
  * which ends with the line; what it says on standard error is noted, a little a second.
  */
-export class StdioTransport implements Transport {
+export class StdioTransport implements Transport, DiscoveryLine {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
+  discovery: DiscoveryLine['discovery'] = 'none';
+  /** Of the question for the revision of the server. */
+  private discoveryId?: unknown;
+  /** Programs print to their output what belongs elsewhere; that is no message, and no reason to end. */
+  private readonly answers = new AnswerReader(
+    (message) => this.heard(message),
+    (error) => this.onerror?.(error),
+  );
   private child?: ChildProcessWithoutNullStreams;
   private home?: string;
   private ending?: Promise<void>;
@@ -42,9 +52,20 @@ export class StdioTransport implements Transport {
     private readonly note: (line: string) => void,
   ) {}
 
+  /** By these two the SDK knows a program, which says `initialize` to one that does not answer its first question. */
+  get pid(): number | undefined {
+    return this.child?.pid;
+  }
+
+  get stderr(): Readable | undefined {
+    return this.child?.stderr;
+  }
+
   /** Throws `remote_transport` when the program cannot be started, `unprocessable` when it may not be. */
   async start(): Promise<void> {
     const before = await this.guard.wordsFor(this.command.limits);
+    if (this.ending)
+      throw new RialtoError('remote_transport', { message: 'the program of the MCP server is not wanted' });
     this.home = mkdtempSync(join(tmpdir(), 'rialto-mcp-'));
     const cwd = this.command.cwd ?? this.home;
     const env = environmentOf(this.command, this.home);
@@ -76,9 +97,18 @@ export class StdioTransport implements Transport {
 
   /** What is said in one turn of the event loop goes out in one write, which costs more than what it carries. */
   send(message: JSONRPCMessage): Promise<void> {
+    if ('method' in message && 'id' in message) this.asks(message);
+    this.answers.sends(message);
     this.unsent += `${JSON.stringify(message)}\n`;
     this.sending ??= nextTurn().then(() => this.flush());
     return this.sending;
+  }
+
+  private asks({ id, method }: JSONRPCRequest): void {
+    if (method === 'server/discover' && this.discovery === 'none') {
+      this.discovery = 'asked';
+      this.discoveryId = id;
+    } else if (method === 'initialize' && this.discovery === 'asked') this.discovery = 'unanswered';
   }
 
   private async flush(): Promise<void> {
@@ -116,24 +146,27 @@ export class StdioTransport implements Transport {
   }
 
   private read(child: ChildProcessWithoutNullStreams): void {
-    const splitter = new LineSplitter(maxLine);
+    const splitter = new LineSplitter(maxAnswerBytes);
     child.stdout.on('data', (chunk: Buffer) => {
-      const lines = splitter.take(chunk);
-      if (lines) for (const line of lines) this.heard(line);
-      else {
-        child.stdout.removeAllListeners('data').resume();
-        this.fail(`a line of more than ${maxLine} bytes`);
+      for (const line of splitter.take(chunk)) {
+        if (typeof line === 'string') this.answers.read(line);
+        else this.answers.tooLong(line);
       }
+      // One poll of the event loop reads a pipe up to 32 times: a program that writes without end would keep others waiting.
+      child.stdout.pause();
+      setImmediate(() => child.stdout.resume());
+      if (splitter.excess <= endless) return;
+      child.stdout.removeAllListeners('data').resume();
+      this.fail(`a line of more than ${endless} bytes`);
     });
   }
 
-  /** Programs print to their output what belongs elsewhere; that is no message, and no reason to end. */
-  private heard(line: string): void {
-    if (line.trim() === '') return;
-    const parsed = parseJson(line);
-    if (!parsed.ok || !isJsonObject(parsed.value) || parsed.value.jsonrpc !== '2.0')
-      return this.onerror?.(new RialtoError('remote_invalid_response', { message: 'a line that is no message' }));
-    this.onmessage?.(parsed.value as unknown as JSONRPCMessage);
+  private heard(message: JSONRPCMessage): void {
+    if (this.discoveryId !== undefined && 'id' in message && message.id === this.discoveryId) {
+      this.discoveryId = undefined;
+      this.discovery = this.discovery === 'unanswered' ? 'late' : 'answered';
+    }
+    this.onmessage?.(message);
   }
 
   private listen(child: ChildProcessWithoutNullStreams): void {

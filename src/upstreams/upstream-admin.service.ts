@@ -11,10 +11,16 @@ import { completed, nothingYet } from './offer.js';
 import { endpointChanged, endpointFrom, UpstreamPlaces, type Endpoint } from './upstream-places.js';
 import { columnsOf } from './server-columns.js';
 import type { ProgramOwner } from './program-caches.js';
-import { UpstreamPool } from './upstream-pool.js';
+import { UpstreamPool, type Probed } from './upstream-pool.js';
 import { UpstreamStore } from './upstream.store.js';
 import type { ApproveTools, ChangeServer, Offer, RegisterServer, ServerQuery, ServerView } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
+
+const maxProblems = 200;
+
+type Used = Pick<McpServerEntity, 'userCredentials' | 'roots' | 'era' | 'autoReconnect'>;
+/** Asks a server what it offers. */
+type Probe = (owner: ProgramOwner, endpoint: Endpoint, used: Used) => Promise<Offer>;
 
 /** Administration of MCP servers. */
 @Injectable()
@@ -35,31 +41,35 @@ export class UpstreamAdmin {
   async register(ctx: CallContext, input: RegisterServer): Promise<ServerView> {
     const serverId = input.id ?? randomBytes(4).toString('hex');
     const endpoint = endpointFrom(input);
-    const row = await this.acts.prepareAndWrite(
-      ctx,
-      'mcp.server.register',
-      { server: serverId, at: whereabouts(endpoint) },
-      async () => {
-        const owner = { orgId: ctx.org.id, serverId };
-        await this.store.requireFree(owner);
-        return this.offerAt(owner, endpoint, columnsOf(input));
-      },
-      async (tx, offer) => {
-        await this.store.lock(tx, ctx.org.id);
-        const place = { id: newId(), orgId: ctx.org.id };
-        const stored = await this.store.insert(tx, {
-          ...place,
-          serverId,
-          name: input.name ?? nameOf(offer) ?? serverId,
-          offer,
-          ...columnsOf(input),
-          ...this.places.columnsOf(place, endpoint),
-        });
-        this.upstreams.tellChanged(tx, stored);
-        return stored;
-      },
-    );
-    return this.viewOf(ctx, row);
+    const write = (probe: Probe) =>
+      this.acts.prepareAndWrite(
+        ctx,
+        'mcp.server.register',
+        { server: serverId, at: whereabouts(endpoint) },
+        async () => {
+          const owner = { orgId: ctx.org.id, serverId };
+          await this.store.requireFree(owner);
+          const offer = await probe(owner, endpoint, columnsOf(input));
+          // A caller that was told of a timeout must not find the server registered later.
+          if (ctx.signal?.aborted) throw new RialtoError('canceled');
+          return offer;
+        },
+        async (tx, offer) => {
+          await this.store.lock(tx, ctx.org.id);
+          const place = { id: newId(), orgId: ctx.org.id };
+          const stored = await this.store.insert(tx, {
+            ...place,
+            serverId,
+            name: input.name ?? nameOf(offer) ?? serverId,
+            offer,
+            ...columnsOf(input),
+            ...this.places.columnsOf(place, endpoint),
+          });
+          this.upstreams.tellChanged(tx, stored);
+          return stored;
+        },
+      );
+    return this.viewOf(ctx, await this.probing(write));
   }
 
   /** Those that the caller may discover, in order of their ids. */
@@ -86,34 +96,36 @@ export class UpstreamAdmin {
 
   /** Throws as `register` does, `not_found`, and `conflict` for another place or other bounds of a server that the operator has written down. */
   async change(ctx: CallContext, serverId: string, input: ChangeServer): Promise<ServerView> {
-    const { name, timeoutMs, autoReconnect, roots, callsPerMinute, toolChanges } = input;
+    const { name, timeoutMs, autoReconnect, roots, callsPerMinute, toolChanges, era } = input;
     const { toolAllowList, resourceAllowList } = input;
     const users = { userCredentials: input.userCredentials, userHeaders: input.userHeaders };
-    const changed = await this.acts.prepareAndWrite(
-      ctx,
-      'mcp.server.change',
-      { server: serverId, fields: Object.keys(input) },
-      async () => {
-        const row = await this.visible(ctx, serverId);
-        const known = this.places.endpointOf(row);
-        const endpoint = endpointChanged(known, input);
-        const isThere = JSON.stringify(endpoint) === JSON.stringify(known);
-        const bounds = [toolAllowList, resourceAllowList, toolChanges, roots, ...Object.values(users)];
-        const isBound = isThere && bounds.every((bound) => bound === undefined);
-        if (!isBound && row.source === 'config') throw declaredElsewhere();
-        const { userCredentials = row.userCredentials } = users;
-        if (isThere && (row.userCredentials !== 'required' || userCredentials === 'required')) return { row };
-        const used = { userCredentials, roots: roots ?? row.roots };
-        return { row, moved: { endpoint, offer: await this.offerAt(row, endpoint, used) } };
-      },
-      async (tx, { row, moved }) => {
-        const place = moved && { ...this.places.columnsOf(row, moved.endpoint), offer: moved.offer };
-        const lists = { toolAllowList, resourceAllowList, toolChanges };
-        const use = { ...users, ...lists, timeoutMs, autoReconnect, roots, callsPerMinute };
-        return this.upstreams.change(tx, row, { name, ...use, ...place });
-      },
-    );
-    return this.viewOf(ctx, changed);
+    const write = (probe: Probe) =>
+      this.acts.prepareAndWrite(
+        ctx,
+        'mcp.server.change',
+        { server: serverId, fields: Object.keys(input) },
+        async () => {
+          const row = await this.visible(ctx, serverId);
+          const known = this.places.endpointOf(row);
+          const endpoint = endpointChanged(known, input);
+          const isThere = JSON.stringify(endpoint) === JSON.stringify(known) && (era ?? row.era) === row.era;
+          const bounds = [toolAllowList, resourceAllowList, toolChanges, roots, era, ...Object.values(users)];
+          const isBound = isThere && bounds.every((bound) => bound === undefined);
+          if (!isBound && row.source === 'config') throw declaredElsewhere();
+          const { userCredentials = row.userCredentials } = users;
+          if (isThere && (row.userCredentials !== 'required' || userCredentials === 'required')) return { row };
+          const reconnects = autoReconnect ?? row.autoReconnect;
+          const used = { userCredentials, roots: roots ?? row.roots, era: era ?? row.era, autoReconnect: reconnects };
+          return { row, moved: { endpoint, offer: await probe(row, endpoint, used) } };
+        },
+        async (tx, { row, moved }) => {
+          const place = moved && { ...this.places.columnsOf(row, moved.endpoint), offer: moved.offer };
+          const lists = { toolAllowList, resourceAllowList, toolChanges };
+          const use = { ...users, ...lists, timeoutMs, autoReconnect, roots, callsPerMinute, era };
+          return this.upstreams.change(tx, row, { name, ...use, ...place });
+        },
+      );
+    return this.viewOf(ctx, await this.probing(write));
   }
 
   /** Connects anew, whatever happened before, and reads what it has. Throws `not_found`, and as `register` does. */
@@ -127,7 +139,10 @@ export class UpstreamAdmin {
         this.pool.drop(row.id);
         // What a server has that knows each user is read again for each of them, when they call.
         const isReadForAll = row.userCredentials !== 'required';
-        return { row, offer: isReadForAll ? completed(await this.pool.to(row).main.offer(), row.offer) : row.offer };
+        if (!isReadForAll) return { row, offer: row.offer };
+        // It may speak another revision by now: that it did not is not held against it.
+        const unknown = { ...row, offer: { ...row.offer, wantsInitialize: undefined } };
+        return { row, offer: completed(await this.pool.to(unknown).main.offer(), row.offer) };
       },
       (tx, { row, offer }) => this.upstreams.change(tx, row, { offer }),
     );
@@ -167,18 +182,33 @@ export class UpstreamAdmin {
     );
   }
 
-  /** What a server has for all; nothing where it knows each user. Throws as `register` does. */
-  private async offerAt(
-    owner: ProgramOwner,
-    endpoint: Endpoint,
-    { userCredentials, roots }: Pick<McpServerEntity, 'userCredentials' | 'roots'>,
-  ): Promise<Offer> {
-    if (userCredentials !== 'required')
-      return this.pool.probe(owner, endpoint, roots).catch((thrown: unknown) => {
+  /**
+   * Writes a row of what a probe found. The connection of the probe becomes that of the row, so that a program is not started twice; where
+   * nothing is written it is closed. Throws what the writing throws.
+   */
+  private async probing(write: (probe: Probe) => Promise<McpServerEntity>): Promise<McpServerEntity> {
+    let probed: Probed | undefined;
+    try {
+      const row = await write(async (...at) => {
+        probed = await this.probeAt(...at);
+        return probed?.offer ?? nothingYet;
+      });
+      if (probed) await this.pool.adopt(row, probed);
+      return row;
+    } catch (thrown) {
+      await probed?.close();
+      throw thrown;
+    }
+  }
+
+  /** What a server has for all; undefined where it knows each user. Throws as `register` does. */
+  private async probeAt(...[owner, endpoint, used]: Parameters<Probe>): Promise<Probed | undefined> {
+    if (used.userCredentials !== 'required')
+      return this.pool.probeToKeep(owner, endpoint, used).catch((thrown: unknown) => {
         throw endpoint.transport === 'stdio' ? whereItSaysWhy(RialtoError.from(thrown)) : thrown;
       });
     this.pool.check(endpoint);
-    return nothingYet;
+    return undefined;
   }
 
   /** Throws `not_found` for what the caller does not see. */
@@ -212,6 +242,7 @@ export class UpstreamAdmin {
       roots: row.roots,
       callsPerMinute: row.callsPerMinute,
       toolChanges: row.toolChanges,
+      era: row.era,
       source: row.source,
       status: line?.status ?? 'disconnected',
       error: line?.error?.message ?? null,
@@ -227,6 +258,7 @@ export class UpstreamAdmin {
         resourceTemplates: templates.length,
         prompts: prompts.length,
       },
+      problems: server.problems.slice(0, maxProblems),
       createdAt: row.createdAt.toISOString(),
       updatedAt: row.updatedAt.toISOString(),
     };

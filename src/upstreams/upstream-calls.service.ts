@@ -29,8 +29,10 @@ const openMs = 30_000;
 interface Asked {
   readonly canonical: string;
   readonly serverId: string;
-  /** The name that its caller used, where that is another. */
+  /** The portable name of a tool. */
   readonly legacyAlias?: string;
+  /** The name that its caller used. */
+  readonly calledAs?: string;
 }
 
 export interface UpstreamCall extends Asked {
@@ -299,10 +301,11 @@ function decidedOn(
   ctx: CallContext,
   action: 'mcp_call' | 'mcp_prompt',
   type: 'Tool' | 'Prompt',
-  { canonical, serverId, legacyAlias }: Asked,
+  { canonical, serverId, legacyAlias, calledAs }: Asked,
   args?: JsonObject,
 ): VerbCall {
-  return { ctx, verb: canonical, action, resource: { type, id: canonical, parent: serverId }, legacyAlias, args };
+  const resource = { type, id: canonical, parent: serverId };
+  return { ctx, verb: canonical, action, resource, legacyAlias, calledAs, args };
 }
 
 /** A call that nothing but the changed definition of its tool stands against has a meaning of its own. */

@@ -3,18 +3,20 @@ import { systemClock } from '../kernel/clock.js';
 import { patienceOf, unless } from '../kernel/patience.js';
 import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
-import { VERSION } from '../platform/telemetry/version.js';
-import { pauseAfter } from './backoff.js';
+import { usualTimes } from './backoff.js';
 import { anything } from './anything.js';
 import { CallersAtWork } from './callers-at-work.js';
 import { ChangeLooks } from './change-looks.js';
+import { attemptClient, type ConnectedClient } from './client-attempt.js';
 import { ClientsAtWork } from './clients-at-work.js';
-import { keepOrder } from './message-order.js';
+import { openInEra, tooSlow, type Approach, type Attempt } from './era-plan.js';
 import { readOffers } from './offer.js';
+import { LineSlot } from './line-slot.js';
 import { capabilitiesOf, envelopeOf, inRounds, isMoreTalkative, offering, tellProgress } from './peer-talk.js';
 import { UpstreamEars } from './upstream-ears.js';
-import type { CallOptions, ConnectionOptions, ConnectionTimes } from './upstream-connection.types.js';
-import { isSessionGone, upstreamError } from './upstream-error.js';
+import type { CallOptions, ConnectionOptions, ConnectionTimes, DiscoveryLine } from './upstream-connection.types.js';
+import { isSessionGone, resting, takenAway, upstreamError } from './upstream-error.js';
+import { rawOf } from './raw-results.js';
 import { UpstreamPulse } from './upstream-pulse.js';
 import type { FoundOffer, Root, UpstreamStatus } from './upstream.types.js';
 
@@ -24,11 +26,6 @@ const offerMs = 60_000;
 const longestCallMs = 3_600_000;
 /** For how long a server of the 2025 era is not asked whether it speaks a later revision. */
 const verdictMs = 86_400_000;
-
-const usualTimes: ConnectionTimes = {
-  connectMs: 20_000,
-  pauseMs: (failures) => pauseAfter(failures, Math.random()),
-};
 
 /**
  * The line of one process to one MCP server: opened when it is needed, opened again when it broke, after a pause that grows. A
@@ -49,18 +46,23 @@ export class UpstreamConnection {
   private readonly roots: readonly Root[];
   /** Until when it is taken for one of the 2025 era, because it was. */
   private isLegacyUntil = -Infinity;
+  /** The server bears no request before `initialize`, as was seen, here or before. */
+  private wantsInitialize: boolean;
   /** The level that its server logs at, since somebody wished it. */
   private logLevel?: string;
   private readonly ears?: UpstreamEars;
   private usedAt = systemClock.elapsed();
   private since?: number;
 
-  private readonly times: ConnectionTimes;
+  private readonly times: Required<ConnectionTimes>;
+  private readonly slot: LineSlot;
 
   constructor(private readonly options: ConnectionOptions) {
     const { server, owner, roots = [], heard, times = usualTimes } = options;
-    this.times = times;
+    this.times = { ...usualTimes, ...times };
+    this.wantsInitialize = options.wantsInitialize ?? false;
     this.roots = roots;
+    this.slot = new LineSlot(options.slots);
     this.looks = new ChangeLooks(options.changed);
     this.callers = new CallersAtWork({
       owner,
@@ -115,7 +117,7 @@ export class UpstreamConnection {
 
   /** What the server says of itself and has. Throws as `request` does. */
   async offer(): Promise<FoundOffer> {
-    const client = await this.open();
+    const client = await this.openWithin(offerMs, undefined);
     const capabilities = client.getServerCapabilities() ?? {};
     const until = systemClock.elapsed() + offerMs;
     // What only we want to know keeps no line from being idle.
@@ -130,6 +132,7 @@ export class UpstreamConnection {
       serverInfo: { ...client.getServerVersion() },
       ...(instructions !== undefined && { instructions }),
       capabilities: capabilities as JsonObject,
+      ...(this.wantsInitialize && { wantsInitialize: true as const }),
       ...(await readOffers(ask, capabilities as JsonObject)),
     };
   }
@@ -140,9 +143,12 @@ export class UpstreamConnection {
    */
   async request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
     try {
-      return await this.callers.during(options.peer, () => this.ask(method, params, options));
+      return await this.slot.usedBy(options, () =>
+        this.callers.during(options.peer, () => this.ask(method, params, options)),
+      );
     } finally {
       this.usedAt = systemClock.elapsed();
+      this.slot.stirred();
     }
   }
 
@@ -155,7 +161,7 @@ export class UpstreamConnection {
   /** Tells of the changes of a resource from now on, and whenever it is open. */
   watch(uri: string): void {
     this.ears?.watch(uri);
-    void this.open().catch(() => undefined);
+    void this.openWithin(offerMs, undefined).catch(() => undefined);
   }
 
   unwatch(uri: string): void {
@@ -186,6 +192,7 @@ export class UpstreamConnection {
     const { client } = this;
     this.client = undefined;
     this.notListening();
+    this.slot.free();
     return client;
   }
 
@@ -216,7 +223,7 @@ export class UpstreamConnection {
     const _meta = { ...meta, ...envelope, ...(params._meta as JsonObject) };
     const asked = Object.keys(_meta).length > 0 ? { ...params, _meta } : params;
     const result = await inRounds({ peer, roots: this.roots, signal }, async (answers) => {
-      const answer = await client.request({ method, params: { ...asked, ...answers } }, anything, {
+      const given = await client.request({ method, params: { ...asked, ...answers } }, anything, {
         timeout: timeoutMs,
         resetTimeoutOnProgress: true,
         maxTotalTimeout: Math.max(timeoutMs, longestCallMs),
@@ -225,6 +232,7 @@ export class UpstreamConnection {
         allowInputRequired: true,
         onprogress: (progress) => tellProgress(peer, progress as unknown as JsonObject),
       });
+      const answer = rawOf(given);
       if (!isJsonObject(answer)) throw new RialtoError('remote_invalid_response', { message: 'its result is none' });
       return answer;
     });
@@ -252,15 +260,9 @@ export class UpstreamConnection {
   /** Whoever waits for a line waits no longer than for an answer. */
   private async openWithin(timeoutMs: number, signal: AbortSignal | undefined): Promise<Client> {
     const patience = patienceOf(timeoutMs, [signal]);
-    try {
-      return await unless(
-        patience.signal,
-        this.open(),
-        () => new RialtoError(signal?.aborted ? 'canceled' : 'remote_timeout'),
-      );
-    } finally {
-      patience.end();
-    }
+    const late = (): RialtoError =>
+      signal?.aborted ? new RialtoError('canceled') : (this.slot.refusal ?? new RialtoError('remote_timeout'));
+    return this.slot.waitedFor(() => unless(patience.signal, this.open(), late)).finally(patience.end);
   }
 
   private open(): Promise<Client> {
@@ -268,62 +270,77 @@ export class UpstreamConnection {
     if (this.client) return Promise.resolve(this.client);
     const waitMs = this.waitUntil - systemClock.elapsed();
     if (!this.opening && this.failure && (waitMs > 0 || !this.options.autoReconnect))
-      return Promise.reject(this.resting(waitMs));
+      return Promise.reject(resting(this.failure, this.options, waitMs));
     this.opening ??= this.connect().finally(() => (this.opening = undefined));
     return this.opening;
   }
 
   private async connect(): Promise<Client> {
-    // Memory that a gateway without MCP servers does not need.
-    const { Client, isJSONRPCResponse } = await import('@modelcontextprotocol/client');
-    const client = new Client(
-      { name: VERSION.name, title: 'Rialto', version: VERSION.version },
-      {
-        capabilities: capabilitiesOf(this.options.owner, this.roots),
-        versionNegotiation: { mode: this.mode },
-      },
-    );
+    await this.slot.take(this);
     this.logLevel = undefined;
-    client.fallbackNotificationHandler = (notification) => Promise.resolve(this.heard(notification));
-    client.fallbackRequestHandler = ({ method, params = {} }, { mcpReq }) =>
-      this.callers.asked(method, params as JsonObject, mcpReq.signal);
-    client.onclose = () => this.lost(client);
-    const { connectMs } = this.times;
-    const patience = patienceOf(connectMs, []);
+    const patience = patienceOf(this.times.connectMs, []);
+    const attempts: Attempt<ConnectedClient>[] = [];
+    const start = (approach: Approach, isPatient = false): Attempt<ConnectedClient> => {
+      if (patience.signal.aborted) throw tooSlow();
+      const attempt = this.attempt(approach, isPatient);
+      attempts.push(attempt);
+      return attempt;
+    };
+    const { transportKind: transport = 'websocket' } = this.options;
+    const { approach, wantsInitialize: seemsLegacy } = this;
     try {
-      const connecting = this.options.transport().then(async (line) => {
-        await client.connect(line, { timeout: connectMs });
-        keepOrder(line, isJSONRPCResponse);
-      });
-      // One that comes too late is nobody's.
-      const isLate = (): unknown => patience.signal.aborted && client.close().catch(() => undefined);
-      void connecting.then(isLate, () => undefined);
-      await unless(patience.signal, connecting, () => new RialtoError('remote_timeout', { message: tooSlow }));
+      const plan = { transport, approach, seemsLegacy, hushMs: this.times.hushMs, start };
+      const { opened, wantsInitialize } = await unless(patience.signal, openInEra(plan), tooSlow);
+      this.opened(opened, wantsInitialize);
+      return opened.client;
     } catch (thrown) {
-      void client.close().catch(() => undefined);
+      for (const attempt of attempts) attempt.close();
       this.isLegacyUntil = -Infinity;
+      this.slot.free();
       this.rest();
       throw this.failed(thrown);
     } finally {
       patience.end();
     }
-    if (this.isClosed) {
-      void client.close().catch(() => undefined);
-      throw this.gone();
-    }
+  }
+
+  private attempt(approach: Approach, isPatient: boolean): Attempt<ConnectedClient> {
+    const { connectMs, probeMs } = this.times;
+    return attemptClient({
+      approach,
+      capabilities: capabilitiesOf(this.options.owner, this.roots),
+      transport: this.options.transport,
+      connectMs,
+      probeMs: isPatient || approach === 'modern' ? connectMs : probeMs,
+      prepare: (client) => {
+        client.fallbackNotificationHandler = (notification) => Promise.resolve(this.heard(notification));
+        client.fallbackRequestHandler = ({ method, params = {} }, { mcpReq }) =>
+          this.callers.asked(method, params as JsonObject, mcpReq.signal);
+        client.onclose = () => this.lost(client);
+      },
+    });
+  }
+
+  private opened({ client, line }: ConnectedClient, wantsInitialize: boolean): void {
+    if (this.isClosed) throw this.gone();
+    const wasAsked = this.approach === 'auto';
     this.client = client;
     this.since = systemClock.now();
     this.failures = 0;
     this.failure = undefined;
-    if (this.mode === 'auto' && this.era === 'legacy') this.isLegacyUntil = systemClock.elapsed() + verdictMs;
+    // Of a program that was slow to start nobody knows yet what it speaks.
+    const { discovery } = line as Partial<DiscoveryLine>;
+    this.wantsInitialize = wantsInitialize || discovery === 'unanswered';
+    if (wasAsked && this.era === 'legacy' && discovery !== 'late')
+      this.isLegacyUntil = systemClock.elapsed() + verdictMs;
     this.looks.opened();
     this.ears?.opened(client);
     this.pulse.opened(client);
-    return client;
   }
 
-  private get mode(): 'auto' | 'legacy' {
-    return systemClock.elapsed() < this.isLegacyUntil ? 'legacy' : (this.options.era ?? 'auto');
+  private get approach(): Approach {
+    const { era = 'auto' } = this.options;
+    return era === 'auto' && systemClock.elapsed() < this.isLegacyUntil ? 'legacy' : era;
   }
 
   private notListening(): void {
@@ -346,6 +363,7 @@ export class UpstreamConnection {
     if (this.client !== client) return;
     this.client = undefined;
     this.notListening();
+    this.slot.free();
     this.failure = new RialtoError('remote_transport', { message: 'the MCP server ended the connection' });
     this.rest();
   }
@@ -376,19 +394,7 @@ export class UpstreamConnection {
     return error;
   }
 
-  private resting(waitMs: number): RialtoError {
-    const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1_000));
-    return new RialtoError('unavailable', {
-      message: `the MCP server is not available: ${this.failure!.message}`,
-      data: { server: this.options.server, ...(this.options.autoReconnect && { retryAfterSeconds }) },
-      cause: this.failure,
-    });
-  }
-
   private gone(cause?: unknown): RialtoError {
-    const { server } = this.options;
-    return new RialtoError('unavailable', { message: 'the MCP server was taken away', data: { server }, cause });
+    return takenAway(this.options.server, cause);
   }
 }
-
-const tooSlow = 'the MCP server did not answer in time';

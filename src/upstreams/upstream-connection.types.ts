@@ -1,7 +1,9 @@
 import type { Transport } from '@modelcontextprotocol/client';
 import type { JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
-import type { Root } from './upstream.types.js';
+import type { Approach } from './era-plan.js';
+import type { Slots } from './program-slots.js';
+import type { Root, UpstreamTransport } from './upstream.types.js';
 
 export interface ConnectionOptions {
   /** What it is called in errors. */
@@ -11,19 +13,34 @@ export interface ConnectionOptions {
   readonly autoReconnect: boolean;
   /** Its lists changed, as it says. */
   readonly changed: () => void;
-  /** `legacy`: without asking whether it speaks the 2026-07-28 revision. */
-  readonly era?: 'auto' | 'legacy';
+  readonly era?: Approach;
+  /** It was seen before that the server bears no request before `initialize`. */
+  readonly wantsInitialize?: boolean;
+  /** How its server is reached; absent: as by a socket. */
+  readonly transportKind?: UpstreamTransport;
   /** The one client whose calls it serves: it may be asked what it declared. On a line of all nobody is asked anything. */
   readonly owner?: Pick<Peer, 'capabilities' | 'isPassing'>;
   /** What it is told when it asks for roots; none: whatever its caller has. */
   readonly roots?: readonly Root[];
   /** Whatever the server says; present for a line that is to hear of changes at all. */
   readonly heard?: (method: string, params: JsonObject) => void;
+  /** Room for the program that its server is; absent: it needs none. */
+  readonly slots?: Slots;
   readonly times?: ConnectionTimes;
+}
+
+/** A line that tells whether the first question for its server's revision was answered. */
+export interface DiscoveryLine {
+  /** `unanswered` when `initialize` was said, which the server then took; `late`: it was answered all the same. */
+  readonly discovery: 'none' | 'asked' | 'answered' | 'unanswered' | 'late';
 }
 
 export interface ConnectionTimes {
   readonly connectMs: number;
+  /** For the answer to the question whether a server speaks the 2026-07-28 revision. */
+  readonly probeMs?: number;
+  /** As OpeningPlan has it. */
+  readonly hushMs?: number;
   /** After so many failures in a row. */
   readonly pauseMs: (failures: number) => number;
 }

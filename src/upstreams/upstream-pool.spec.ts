@@ -1,6 +1,7 @@
 import { systemClock } from '../kernel/clock.js';
 import type { OrgId } from '../kernel/ids.js';
 import type { Logger } from '../platform/telemetry/logger.js';
+import { ProgramSlots } from './program-slots.js';
 import { UpstreamPool, type Addressed } from './upstream-pool.js';
 import type { UpstreamPlaces } from './upstream-places.js';
 import type { UpstreamTransports } from './upstream-transports.js';
@@ -30,6 +31,7 @@ describe('lines to MCP servers', () => {
     const one = new UpstreamPool(
       transports as unknown as UpstreamTransports,
       places as unknown as UpstreamPlaces,
+      new ProgramSlots({ RIALTO_STDIO_PROGRAMS: 5 }),
       { debug: () => undefined } as unknown as Logger,
     );
     open.push(one);
@@ -89,7 +91,7 @@ describe('lines to MCP servers', () => {
       return forgotten.splice(0);
     };
     expect(await goes('first')).toEqual(['named']);
-    const asked = one.probe(old('x'), places.endpointOf() as never, []).catch(() => undefined);
+    const asked = one.probe(old('x'), places.endpointOf() as never, old('x')).catch(() => undefined);
     expect(await goes('second')).toEqual([]);
     for (const end of opening.splice(0)) end();
     await asked;

@@ -5,9 +5,11 @@ import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import type { ProgramOwner } from './program-caches.js';
+import { ProbedConnection } from './probed-connection.js';
+import { ProgramSlots } from './program-slots.js';
 import { ServerLines, type LineMaker } from './server-lines.js';
 import { completed, nothingYet } from './offer.js';
-import type { Offer, Root } from './upstream.types.js';
+import type { Offer } from './upstream.types.js';
 import type { Load } from './tool-choice.js';
 import { UpstreamConnection } from './upstream-connection.js';
 import type { ConnectionOptions } from './upstream-connection.types.js';
@@ -15,8 +17,6 @@ import { UpstreamPlaces, withHeaders, type Endpoint, type Place, type UserCreden
 import { UpstreamTransports } from './upstream-transports.js';
 
 const idleMs = 600_000;
-/** Programs of one org in one process (reliability-security 4.11). */
-const programsPerOrg = 5;
 /** Lines to servers as single users of one org, in one process. */
 const usersPerOrg = 200;
 const reapMs = 30_000;
@@ -25,11 +25,22 @@ const reapMs = 30_000;
 export type Addressed = Place &
   Pick<
     McpServerEntity,
-    'id' | 'orgId' | 'serverId' | 'autoReconnect' | 'roots' | 'source' | 'userCredentials' | 'userHeaders'
-  >;
+    'id' | 'orgId' | 'serverId' | 'autoReconnect' | 'roots' | 'source' | 'userCredentials' | 'userHeaders' | 'era'
+  > &
+  Partial<Pick<McpServerEntity, 'offer'>>;
 
 /** Whoever hears something on lines of a user: absent for lines of all. */
 type Caller = string | undefined;
+
+/** What a server offers, and the connection by which it said so. */
+export interface Probed {
+  readonly offer: Offer;
+  /** Of a program. */
+  readonly kept?: ProbedConnection;
+  readonly close: () => Promise<void>;
+  /** From now on what the program downloaded is kept for its row, or not at all. */
+  readonly forget: () => void;
+}
 
 interface Known {
   readonly server: Addressed;
@@ -61,6 +72,7 @@ export class UpstreamPool implements OnApplicationShutdown {
   constructor(
     private readonly transports: UpstreamTransports,
     private readonly places: UpstreamPlaces,
+    private readonly slots: ProgramSlots,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -82,28 +94,45 @@ export class UpstreamPool implements OnApplicationShutdown {
 
   /**
    * The lines to a server, of all or of one user; others when its address or the credential is another. Throws `unavailable` where there
-   * is no room for one more.
+   * is no room for one more user.
    */
   to(server: Addressed, user?: UserCredential): ServerLines {
     const key = keyOf(server, user);
     const known = this.known.get(key);
     if (known && isSame(known, server, user)) return known.lines;
     if (known) void this.end(key);
-    if (server.transport === 'stdio') this.makeRoom(server.orgId);
     if (user) this.makeRoomForUser(server.orgId);
     const endpoint = this.places.endpointOf(server, user);
+    return this.keep(server, user, endpoint);
+  }
+
+  /** @param main the connection of all calls, where it is open already. */
+  private keep(
+    server: Addressed,
+    user: UserCredential | undefined,
+    endpoint: Endpoint,
+    main?: UpstreamConnection,
+  ): ServerLines {
+    const key = keyOf(server, user);
     const { autoReconnect, roots } = server;
+    const isProgram = server.transport === 'stdio';
     const make: LineMaker['make'] = (owner) =>
       this.line({
         of: server,
         endpoint,
+        slots: isProgram ? this.slots.of(server.orgId, owner ? 'own' : 'shared') : undefined,
         autoReconnect,
         roots,
         changed: () => this.tellChanged(server, user),
-        ...(owner ? { owner, era: 'legacy' } : { heard: (...said) => this.heard(server, user, ...said) }),
+        ...(owner
+          ? { owner, era: 'legacy' }
+          : {
+              era: server.era,
+              wantsInitialize: server.offer?.wantsInitialize,
+              heard: (...said) => this.heard(server, user, ...said),
+            }),
       });
-    const mayMake = (): boolean => server.transport !== 'stdio' || this.programsOf(server.orgId) < programsPerOrg;
-    const lines = new ServerLines({ make, mayMake, read: () => this.read(server, user) });
+    const lines = new ServerLines({ make, read: () => this.read(server, user) }, main);
     this.known.set(key, { server, user, lines });
     for (const uri of this.watched.get(key)?.keys() ?? []) lines.main.watch(uri);
     return lines;
@@ -150,25 +179,63 @@ export class UpstreamPool implements OnApplicationShutdown {
   }
 
   /**
-   * What a server offers that may be no row yet; leaves no line behind. Throws as UpstreamTransports.check and UpstreamConnection.request
-   * do.
+   * What a server offers that may be no row yet; leaves no connection behind. Throws as UpstreamTransports.check and
+   * UpstreamConnection.request do.
    */
-  async probe(of: ProgramOwner, endpoint: Endpoint, roots: readonly Root[]): Promise<Offer> {
+  async probe(of: ProgramOwner, endpoint: Endpoint, used: Pick<Addressed, 'roots' | 'era'>): Promise<Offer> {
+    const probed = await this.probeToKeep(of, endpoint, { ...used, autoReconnect: true });
+    await probed.close();
+    return probed.offer;
+  }
+
+  /**
+   * The same, with the connection to a program left open: its row adopts it, or it is to be closed. One to another server is closed, as it costs
+   * nothing to open. Throws as `probe` does, and leaves no connection behind then.
+   */
+  async probeToKeep(
+    of: ProgramOwner,
+    endpoint: Endpoint,
+    used: Pick<Addressed, 'roots' | 'era' | 'autoReconnect'>,
+  ): Promise<Probed> {
     this.transports.check(endpoint);
-    const connection = this.line({ of, endpoint, roots, autoReconnect: true, changed: () => undefined });
-    const probed = { ...of };
-    this.probed.add(probed);
+    const owner = { orgId: of.orgId, serverId: of.serverId };
+    const open = (hooks: Pick<LineOptions, 'slots' | 'changed' | 'heard'>): UpstreamConnection =>
+      this.line({ ...used, ...hooks, of: owner, endpoint });
+    const kept =
+      endpoint.transport === 'stdio' ? new ProbedConnection(this.slots.of(of.orgId, 'shared'), open) : undefined;
+    const connection = kept?.connection ?? open({ changed: () => undefined });
+    const forget = (): void => void this.probed.delete(owner);
+    const close = (): Promise<void> => connection.close().finally(forget);
+    this.probed.add(owner);
     try {
-      return completed(await connection.offer(), nothingYet);
-    } finally {
-      await connection.close();
-      this.probed.delete(probed);
+      const offer = completed(await connection.offer(), nothingYet);
+      if (!kept) await close();
+      return { offer, kept, close, forget };
+    } catch (thrown) {
+      await close();
+      throw thrown;
     }
+  }
+
+  /** Takes a probed connection over for the row that was written of it; where that cannot be, it is closed and the next call opens another. */
+  async adopt(server: Addressed, { kept, close, forget }: Probed): Promise<void> {
+    if (!kept) return;
+    const isClaimed = await kept.claim();
+    const key = keyOf(server);
+    const known = this.known.get(key);
+    if (!isClaimed || (known && isSame(known, server, undefined))) return void close();
+    if (known) void this.end(key);
+    this.keep(server, undefined, this.places.endpointOf(server), kept.connection);
+    kept.adoptedBy({
+      changed: () => this.tellChanged(server),
+      heard: (...said) => this.heard(server, undefined, ...said),
+    });
+    forget();
   }
 
   /** What a server offers a user who sends these headers. Throws as `probe` does. */
   probeAs(server: Addressed, headers: Readonly<Record<string, string>>): Promise<Offer> {
-    return this.probe(server, withHeaders(this.places.endpointOf(server), headers), server.roots);
+    return this.probe(server, withHeaders(this.places.endpointOf(server), headers), server);
   }
 
   /** Throws `url_not_allowed` or `unprocessable` for a place that no line may lead to. */
@@ -240,18 +307,10 @@ export class UpstreamPool implements OnApplicationShutdown {
 
   private line({ of, endpoint, ...options }: LineOptions): UpstreamConnection {
     const transport = () => this.transports.open(endpoint, of);
-    return new UpstreamConnection({ ...options, server: of.serverId, transport });
+    return new UpstreamConnection({ ...options, server: of.serverId, transport, transportKind: endpoint.transport });
   }
 
-  /** Ends the program that was used longest ago. Throws `unavailable` when all of the org are at work. */
-  private makeRoom(org: string): void {
-    if (this.programsOf(org) < programsPerOrg) return;
-    const programs = this.ofPrograms(org);
-    if (programs.some(({ lines }) => lines.reapOwn(0))) return;
-    this.endIdlest(programs, `the org has ${programsPerOrg} MCP servers at work that are programs`);
-  }
-
-  /** The same for lines of users. Those that somebody wants kept open are not idle. */
+  /** Ends the lines of the user who used them longest ago. Throws `unavailable` when all of the org are at work. Those that somebody wants kept open are not idle. */
   private makeRoomForUser(org: string): void {
     const users = [...this.known.values()].filter(({ server, user }) => user && server.orgId === org);
     if (users.length < usersPerOrg) return;
@@ -270,14 +329,6 @@ export class UpstreamPool implements OnApplicationShutdown {
     void this.end(keyOf(idlest.server, idlest.user));
   }
 
-  private programsOf(org: string): number {
-    return this.ofPrograms(org).reduce((sum, { lines }) => sum + lines.count, 0);
-  }
-
-  private ofPrograms(org: string): Known[] {
-    return [...this.known.values()].filter(({ server }) => server.orgId === org && server.transport === 'stdio');
-  }
-
   private reap(): void {
     const until = systemClock.elapsed() - idleMs;
     for (const [key, { server, lines }] of this.known) {
@@ -289,7 +340,7 @@ export class UpstreamPool implements OnApplicationShutdown {
   }
 }
 
-type LineOptions = Omit<ConnectionOptions, 'server' | 'transport'> & {
+type LineOptions = Omit<ConnectionOptions, 'server' | 'transport' | 'transportKind'> & {
   readonly of: ProgramOwner;
   readonly endpoint: Endpoint;
 };
@@ -308,8 +359,8 @@ const addresses = new WeakMap<Addressed, string>();
 function addressOf(server: Addressed): string {
   const known = addresses.get(server);
   if (known !== undefined) return known;
-  const { transport, url, program, secrets, autoReconnect, roots, userCredentials, userHeaders } = server;
-  const parts = [transport, url, program, secrets, autoReconnect, roots, userCredentials, userHeaders];
+  const { transport, url, program, secrets, autoReconnect, roots, userCredentials, userHeaders, era } = server;
+  const parts = [transport, url, program, secrets, autoReconnect, roots, userCredentials, userHeaders, era];
   const address = JSON.stringify(parts);
   addresses.set(server, address);
   return address;

@@ -36,7 +36,9 @@ export class UpstreamTasks {
       throw new RialtoError('remote_invalid_response', { message: 'the MCP server answered with another task' });
     if (seen.status === 'input_required') questionsOf({ inputRequests: seen.inputRequests ?? {} });
     if (seen.status !== 'completed') return seen;
-    return { ...seen, result: resultOf(seen.result ?? {}, 'tool') };
+    if (!seen.result)
+      throw new RialtoError('remote_invalid_response', { message: 'the MCP server completed a task without a result' });
+    return { ...seen, result: resultOf(seen.result, 'tool') };
   }
 
   /** `tasks/update`: answers by the names of the questions. */

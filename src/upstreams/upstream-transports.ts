@@ -1,12 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FetchLike, Transport } from '@modelcontextprotocol/client';
 import { Inject, Injectable } from '@nestjs/common';
+import { restored } from '../protocol/exact-integers.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { credentialsIn, credentialsOf, SaidBack } from '../platform/secrets/said-back.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
+import { maxAnswerBytes } from './answer-reader.js';
 import { AnswerStreams } from './answer-streams.js';
+import { hearing, shieldingFetch } from './exact-answers.js';
 import { ProgramGuard } from './program-guard.js';
 import { ProgramCaches, type ProgramOwner } from './program-caches.js';
+import { withHints } from './raw-results.js';
 import { StdioTransport } from './stdio.transport.js';
 import { StdioCatalogue } from './stdio-catalogue.js';
 import type { Endpoint } from './upstream-places.js';
@@ -14,7 +18,7 @@ import { WebSocketTransport } from './websocket.transport.js';
 
 type WebEndpoint = Exclude<Endpoint, { transport: 'stdio' }>;
 
-const maxAnswer = { deadlineMs: 3_600_000, maxBytes: 10_485_760 };
+const maxAnswer = { deadlineMs: 3_600_000, maxBytes: maxAnswerBytes };
 /** How long calls wait for the standing stream: a server that has none says so at once. */
 const standingMs = 1_000;
 /** A standing stream carries notices; it is opened again when it ends. */
@@ -50,7 +54,7 @@ export class UpstreamTransports {
         ? credentialsIn(endpoint.env)
         : [...credentialsIn(endpoint.headers), ...credentialsOf(endpoint.url)],
     );
-    return withoutCredentials(await this.line(endpoint, owner, saidBack), saidBack);
+    return heardThrough(await this.line(endpoint, owner, saidBack), saidBack);
   }
 
   private async line(endpoint: Endpoint, owner: ProgramOwner, saidBack: SaidBack): Promise<Transport> {
@@ -76,7 +80,7 @@ export class UpstreamTransports {
   private async web({ transport, url, headers }: WebEndpoint): Promise<Transport> {
     const sdk = await import('@modelcontextprotocol/client');
     const at = new URL(url);
-    const out = this.wayOut(at.origin, headers);
+    const out = shieldingFetch(this.wayOut(at.origin, headers));
     if (transport === 'sse') {
       const line = new sdk.SSEClientTransport(at, { fetch: out });
       // Its session ends with its stream, and with that whatever was asked.
@@ -99,26 +103,16 @@ export class UpstreamTransports {
   }
 }
 
-/** Removes the credentials of a connection from each message as it arrives. */
-function withoutCredentials(line: Transport, saidBack: SaidBack): Transport {
-  if (saidBack.isEmpty) return line;
-  const clean = new WeakSet<object>();
-  let handler: Transport['onmessage'];
-  const send = line.send.bind(line);
-  line.send = (...told) => send(...told).catch((thrown: unknown) => Promise.reject(saidBack.thrown(thrown) as Error));
-  // Who comes later hands on to who was there before: a message is looked through once.
-  return Object.defineProperty(line, 'onmessage', {
-    get: () => handler,
-    set: (next: Transport['onmessage']) => {
-      handler =
-        next &&
-        ((message, extra) => {
-          const said = clean.has(message) ? message : saidBack.clean(message);
-          clean.add(said);
-          next(said, extra);
-        });
-    },
-  });
+/**
+ * Each message is heard with the integers that were sent (see shieldingFetch), without the credentials of the connection, and with what the SDK
+ * insists on.
+ */
+function heardThrough(line: Transport, saidBack: SaidBack): Transport {
+  if (!saidBack.isEmpty) {
+    const send = line.send.bind(line);
+    line.send = (...told) => send(...told).catch((thrown: unknown) => Promise.reject(saidBack.thrown(thrown) as Error));
+  }
+  return hearing(line, (message) => withHints(saidBack.clean(restored(message))));
 }
 
 /**

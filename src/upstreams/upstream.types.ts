@@ -24,12 +24,27 @@ export interface Program {
   readonly cwd?: string;
 }
 
+/** An item of a list that clients could not read as it is. */
+export const ListProblem = z.object({
+  list: z.enum(['tools', 'resources', 'resourceTemplates', 'prompts']),
+  /** By the name or URI that the server has for it; empty where it has none. */
+  name: z.string(),
+  problem: z.string(),
+  /** Whether it is listed without the member that is wrong, or not at all. */
+  effect: z.enum(['mended', 'left out']),
+});
+export type ListProblem = z.output<typeof ListProblem>;
+
 /** What an MCP server says that it has, as it says it. */
 export interface Offer extends Offers {
+  /** Items that were left out, and tools whose `outputSchema` no client could compile (`mended`); absent without any. */
+  readonly problems?: readonly ListProblem[];
   readonly protocolVersion: string;
   readonly serverInfo: JsonObject;
   readonly instructions?: string;
   readonly capabilities: JsonObject;
+  /** It was seen that the server bears no request before `initialize`. */
+  readonly wantsInitialize?: true;
 }
 
 /** The lists of an MCP server. */
@@ -41,7 +56,7 @@ export interface Offers {
 }
 
 /** The lists that a look found. Those that the server will not give just now are absent; a server whose tools nobody can read is of no use. */
-export type FoundOffers = Pick<Offers, 'tools'> & Partial<Offers>;
+export type FoundOffers = Pick<Offers, 'tools'> & Partial<Offers> & Pick<Offer, 'problems'>;
 /** What a look found. */
 export type FoundOffer = Omit<Offer, keyof Offers> & FoundOffers;
 
@@ -54,6 +69,10 @@ export type OfferedPrompt = JsonObject & { readonly name: string };
 /** How one of several servers that have a tool of the same name is chosen (AE-72, AE-73). */
 export const strategies = ['first', 'round-robin', 'least-loaded'] as const;
 export type Strategy = (typeof strategies)[number];
+
+/** Which revisions of MCP a server is spoken to in: the newest that it knows, those of 2025 alone, or that of 2026-07-28 alone. */
+export const eras = ['auto', 'legacy', 'modern'] as const;
+export type Era = (typeof eras)[number];
 
 /** What becomes of tools that are not what was approved: `hold-changed` holds back those whose definition changed, `hold-all` new ones as well. */
 export const toolChanges = ['accept', 'hold-changed', 'hold-all'] as const;
@@ -129,6 +148,7 @@ const parts = {
   roots: z.array(Root).max(100).optional(),
   callsPerMinute: z.number().int().min(1).max(1_000_000).nullable().optional(),
   toolChanges: z.enum(toolChanges).optional(),
+  era: z.enum(eras).optional(),
 };
 type Parts = z.output<z.ZodObject<typeof parts>>;
 
@@ -194,6 +214,7 @@ export const ServerView = z.object({
   /** Of one caller and one tool; null: as the deployment says. */
   callsPerMinute: z.int().nullable(),
   toolChanges: z.enum(toolChanges),
+  era: z.enum(eras),
   source: z.enum(['api', 'config']),
   /** Of the connection of the process that answers; `disconnected` while it needs none. */
   status: Status,
@@ -209,6 +230,8 @@ export const ServerView = z.object({
   tools: z.array(z.object({ name: z.string(), toolName: z.string(), quarantine: Quarantine.optional() })),
   /** How much of each its allow lists let through. */
   counts: z.object({ tools: z.int(), resources: z.int(), resourceTemplates: z.int(), prompts: z.int() }),
+  /** Items of its lists that clients could not read as they are. */
+  problems: z.array(ListProblem),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
 });

@@ -14,6 +14,7 @@ import { UpstreamAdmin } from './upstream-admin.service.js';
 import { skillToolsOf } from './registered-server.js';
 import { ProgramCaches } from './program-caches.js';
 import { ProgramGuard } from './program-guard.js';
+import { ProgramSlots } from './program-slots.js';
 import { ServerOffers } from './server-offers.js';
 import { StdioCatalogue } from './stdio-catalogue.js';
 import { ServerReader } from './server-reader.service.js';
@@ -45,6 +46,7 @@ import { UpstreamsService, type ServerSnapshot } from './upstreams.service.js';
   providers: [
     ProgramCaches,
     ProgramGuard,
+    ProgramSlots,
     UpstreamTransports,
     UpstreamPool,
     UpstreamStore,

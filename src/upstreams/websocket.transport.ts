@@ -1,8 +1,7 @@
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import type { WebSocket } from 'ws';
 import { RialtoError } from '../kernel/errors.js';
-import { isJsonObject } from '../kernel/json.js';
-import { parseJson } from '../protocol/jsonrpc.js';
+import { AnswerReader } from './answer-reader.js';
 
 /** What may wait to be sent. */
 const maxUnsent = 16_777_216;
@@ -14,6 +13,10 @@ export class WebSocketTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
+  private readonly answers = new AnswerReader(
+    (message) => this.onmessage?.(message),
+    (error) => this.onerror?.(error),
+  );
   private socket?: WebSocket;
   private beats?: NodeJS.Timeout;
   private isClosed = false;
@@ -45,6 +48,7 @@ export class WebSocketTransport implements Transport {
     const { socket } = this;
     if (!socket || socket.bufferedAmount > maxUnsent)
       return Promise.reject(new RialtoError('remote_transport', { message: 'the MCP server does not read' }));
+    this.answers.sends(message);
     return new Promise((resolve, reject) => {
       socket.send(JSON.stringify(message), (cause) => {
         if (!cause) resolve();
@@ -68,8 +72,9 @@ export class WebSocketTransport implements Transport {
   }
 
   private read(data: Buffer, isBinary: boolean): void {
-    const parsed = isBinary ? undefined : parseJson(data.toString('utf8'));
-    if (parsed?.ok && isJsonObject(parsed.value)) return this.onmessage?.(parsed.value as unknown as JSONRPCMessage);
-    this.onerror?.(new RialtoError('remote_invalid_response', { message: 'the MCP server says what is no message' }));
+    if (isBinary) this.onerror?.(new RialtoError('remote_invalid_response', { message: binary }));
+    else this.answers.read(data.toString('utf8'));
   }
 }
+
+const binary = 'the MCP server says what is no text';

@@ -29,11 +29,11 @@ describe('the body of a webhook', () => {
     expect(mediaTypeOf('v0.3')).toBe('application/json');
   });
 
-  it('is the whole task where that was asked for, after every event', () => {
+  it('(N14) RI-40 is the whole task where that was asked for, once per state and not for each artifact', () => {
     const expected = { kind: 'task', id: 't', contextId: 'c', status: { state: 'working', timestamp: at } };
-    for (const event of [working, chunk]) {
-      expect(read(taskBody('task', { ...happened, event }))).toMatchObject(expected);
-    }
+    expect(read(taskBody('task', { ...happened, stateBefore: 'TASK_STATE_SUBMITTED' }))).toMatchObject(expected);
+    for (const event of [working, chunk])
+      expect(taskBody('task', { ...happened, event, stateBefore: 'TASK_STATE_WORKING' })).toBeUndefined();
   });
 
   it('is the change of the run for Reyn, once per state', () => {

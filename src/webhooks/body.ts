@@ -29,15 +29,15 @@ export function eventBody(format: 'v1' | 'v0.3', event: StreamResponse): string 
 }
 
 /**
- * The Task of v0.3 (RI-40), or the change of the run as its stream tells it (RY-25, RY-33); undefined when the format leaves
- * the event out.
+ * The Task of v0.3 (RI-40), or the change of the run as its stream tells it (RY-25, RY-33), at each change of its state; undefined for
+ * other events.
  */
 export function taskBody(
   format: 'task' | 'reyn',
   { event, seq, task, stateBefore, agentName }: Happened,
 ): string | undefined {
+  const change = 'statusUpdate' in event ? event.statusUpdate : undefined;
+  if (change === undefined || change.status.state === stateBefore) return undefined;
   if (format === 'task') return JSON.stringify(dialects['0.3'].encodeEvent({ task }));
-  const status = 'statusUpdate' in event ? event.statusUpdate.status : undefined;
-  const isTransition = status !== undefined && status.state !== stateBefore;
-  return isTransition ? JSON.stringify(runEvent(task, status, seq, agentName)) : undefined;
+  return JSON.stringify(runEvent(task, change, seq, agentName));
 }

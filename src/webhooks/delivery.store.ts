@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { GroupCommit } from '../platform/database/group-commit.js';
 import { textByKey } from '../platform/database/by-key.js';
 import { Pg } from '../platform/database/pg.js';
-import { isGone, notOurs, Presence } from '../platform/database/presence.js';
+import { isFree, Presence } from '../platform/database/presence.js';
 import { preparedName, rowExpressions, type RowChange } from '../platform/database/row-writer.js';
 import { mostCounted, type Waiting } from '../platform/telemetry/metrics.js';
 import type { PushFormat } from '../protocol/a2a/operations.js';
@@ -23,6 +23,8 @@ export interface Claimed extends SealedConfig {
   readonly delivery: string;
   readonly config_id: string;
   readonly seq: number;
+  /** Names the owner of the task, and its org. */
+  readonly sender: string;
   /** The number of this try, from 1. */
   readonly attempts: number;
   /** Of these, what was over when it was to be delivered anew. */
@@ -60,6 +62,17 @@ interface Kept {
   readonly body: string;
 }
 
+/** A configuration whose first delivery is due. */
+export interface DueDelivery extends ConfigKey {
+  /** Whoever had it is lost. */
+  readonly isOrphan: boolean;
+}
+
+interface Wish {
+  readonly key: ConfigKey;
+  readonly saturated: readonly string[];
+}
+
 interface Delivered {
   readonly claimed: Claimed;
   readonly tried: Tried;
@@ -71,7 +84,6 @@ interface PutBack {
   readonly inMs: number;
 }
 
-const isFree = `(d.lease_until is null or d.lease_until < now() or ${isGone('d.lease_owner')})`;
 const later = (ms: string): string => `now() + ${ms} * interval '1 millisecond'`;
 const letGo = 'lease_owner = null, lease_until = null';
 /** Of a configuration `c`: where its webhooks go and how. Callers replace one while a try is under way. */
@@ -80,13 +92,20 @@ const stampOf = `hashtextextended(row(c.url, c.token, c.authentication, c.format
 const headOf = (configs: string, but = ''): string => `select h.* from ${configs} cross join lateral (
   select id, task_id, config_id, lease_until is not null as taken_over from webhook_deliveries p
   where p.task_id = ${configs}.task_id and p.config_id = ${configs}.config_id ${but} and p.status = 'pending' order by p.seq limit 1) h`;
-/** Claims what `head` names, where it is due and nobody has it. @param owner the parameter with the presence of this process. */
+/** Names the owner of a task: one look into the key of tasks for a row that is read. What has lost its task is of nobody. */
+const senderOf = `d.org_id || ' ' || coalesce((select t.owner from a2a_tasks t where t.id = d.task_id), '')`;
+/** The condition that the sender of a delivery does not have to wait. @param saturated the parameter with those who have. */
+const isOfOthers = (saturated: string): string =>
+  `(cardinality(${saturated}::text[]) = 0 or ${senderOf} <> all(${saturated}::text[]))`;
+/** Claims what `head` names, where it is due and nobody has it. @param owner the parameter with the number of this process. @param trust with what it may conclude. @param also another condition. */
 const claimHead = (
   owner: string,
+  trust: string,
+  also = '',
 ): string => `update webhook_deliveries d set attempts = d.attempts + 1, lease_owner = ${owner}, lease_until = ${later(String(leaseMs))}
   from head left join push_configs c on c.task_id = head.task_id and c.id = head.config_id
-  where d.id = head.id and ${textByKey('d.status')} = 'pending' and d.next_at <= now() and ${isFree} and ${notOurs('d', owner)}
-  returning d.id as delivery, d.lease_until::text as lease, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.config_id, d.org_id, head.taken_over,
+  where d.id = head.id and ${textByKey('d.status')} = 'pending' and d.next_at <= now() and ${isFree('d', { self: owner, trust })} ${also}
+  returning d.id as delivery, ${senderOf} as sender, d.lease_until::text as lease, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.config_id, d.org_id, head.taken_over,
     extract(epoch from now() - d.created_at)::float8 as age_seconds, c.id, c.url, c.token, c.authentication, c.format, c.state, c.reason, ${stampOf} as stamp,
     extract(epoch from now() - case when c.state = 'failing' then c.failing_since end)::float8 * 1000 as failing_ms, ${lastingSecrets('d.org_id')} as secrets`;
 /** What was taken was taken, though somebody gave it up meanwhile by switching its configuration off and on. */
@@ -96,8 +115,8 @@ const mayEnd = (row: string): string => `${textByKey(`${row}status`)} in ('pendi
 @Injectable()
 export class DeliveryStore {
   // What waits while a statement is under way goes out together; configurations share no rows.
-  private readonly claims = new GroupCommit((keys: ConfigKey[]) => this.claimAll(keys), {
-    keysOf: (key) => [nameOf(key)],
+  private readonly claims = new GroupCommit((wishes: Wish[]) => this.claimAll(wishes), {
+    keysOf: ({ key }) => [nameOf(key)],
   });
   private readonly bodies = new GroupCommit((kept: Kept[]) => this.keepAll(kept));
   private readonly ends = new GroupCommit((ended: Delivered[]) => this.endAll(ended), {
@@ -110,9 +129,12 @@ export class DeliveryStore {
     private readonly presence: Presence,
   ) {}
 
-  /** Undefined when nothing of the configuration is due or somebody else is at it: never two at once, never out of order. */
-  claim(key: ConfigKey): Promise<Claimed | undefined> {
-    return this.claims.commit(key);
+  /**
+   * Undefined when nothing of the configuration is due, somebody else is at it, or its sender has to wait: never two at once, never out of
+   * order. @param saturated the senders that have to wait.
+   */
+  claim(key: ConfigKey, saturated: readonly string[] = []): Promise<Claimed | undefined> {
+    return this.claims.commit({ key, saturated });
   }
 
   /** Keeps the body for this try and all later ones. False when the claim is lost. */
@@ -134,13 +156,20 @@ export class DeliveryStore {
   }
 
   // The conditions on what is wanted, kept and done say nothing new; they keep the planner from expecting many rows and reading tables as a whole.
-  private async claimAll(keys: readonly ConfigKey[]): Promise<(Claimed | undefined)[]> {
+  private async claimAll(wishes: readonly Wish[]): Promise<(Claimed | undefined)[]> {
+    const keys = wishes.map(({ key }) => key);
     const rows = await this.pg.rows<Claimed>(
       'delivery-claim',
       `with wanted as (select * from unnest($1::uuid[], $2::text[]) as r(task_id, config_id) where r.config_id is not null),
        head as materialized (${headOf('wanted')})
-       ${claimHead('$3')}`,
-      [keys.map(({ taskId }) => taskId), keys.map(({ configId }) => configId), this.presence.id],
+       ${claimHead('$3', '$4', `and ${isOfOthers('$5')}`)}`,
+      [
+        keys.map(({ taskId }) => taskId),
+        keys.map(({ configId }) => configId),
+        this.presence.id,
+        this.presence.trust,
+        wishes.at(-1)!.saturated,
+      ],
     );
     return inOrderOf(keys, rows);
   }
@@ -172,11 +201,12 @@ export class DeliveryStore {
        done as (update webhook_deliveries d set status = 'delivered', ${letGo}, last_status = r.status, last_error = null, ended_at = now()
          from r where d.id = r.id and d.attempts = r.number and ${mayEnd('d.')} returning d.id, d.task_id, d.config_id, r.goes_on),
        head as materialized (${headOf('done', 'and p.id <> done.id')} where done.goes_on)
-       ${claimHead('$8')}`,
+       ${claimHead('$8', '$9')}`,
       [
         ...tries[0]!.map((_, column) => tries.map((values) => values[column])),
         ended.map(({ goesOn }) => goesOn),
         this.presence.id,
+        this.presence.trust,
       ],
     );
     return inOrderOf(
@@ -312,8 +342,10 @@ export class DeliveryStore {
     const [row] = await this.pg.rows<Waiting>(
       'delivery-waits',
       `select count(*)::int as count, coalesce(extract(epoch from now() - min(due.next_at)), 0)::float8 as "lagSeconds"
-       from (select d.next_at from webhook_deliveries d where d.status = 'pending' and d.next_at <= now() and ${isFree}
+       from (select d.next_at from webhook_deliveries d where d.status = 'pending' and d.next_at <= now()
+         and ${isFree('d', { self: '$1', trust: '$2' })}
          order by d.next_at limit ${mostCounted}) due`,
+      [this.presence.id, this.presence.trust],
     );
     return row!;
   }
@@ -328,15 +360,15 @@ export class DeliveryStore {
     );
   }
 
-  /** Configurations with something due that nobody works on, the longest waiting first. */
-  async findDue(limit: number): Promise<ConfigKey[]> {
-    return this.pg.rows<{ taskId: string; configId: string }>(
+  /** Configurations with something due that nobody works on, the longest waiting first. @param saturated senders that have to wait. */
+  async findDue(limit: number, saturated: readonly string[] = []): Promise<DueDelivery[]> {
+    return this.pg.rows<DueDelivery>(
       'delivery-due',
-      `select d.task_id as "taskId", d.config_id as "configId" from webhook_deliveries d
-       where d.status = 'pending' and d.next_at <= now() and ${isFree} and not exists (
-         select from webhook_deliveries h where h.task_id = d.task_id and h.config_id = d.config_id and h.status = 'pending' and h.seq < d.seq)
+      `select d.task_id as "taskId", d.config_id as "configId", d.lease_until is not null as "isOrphan" from webhook_deliveries d
+       where d.status = 'pending' and d.next_at <= now() and ${isFree('d', { self: '$2', trust: '$3' })} and not exists (
+         select from webhook_deliveries h where h.task_id = d.task_id and h.config_id = d.config_id and h.status = 'pending' and h.seq < d.seq) and ${isOfOthers('$4')}
        order by d.next_at limit $1`,
-      [limit],
+      [limit, this.presence.id, this.presence.trust, saturated],
     );
   }
 }

@@ -7,6 +7,9 @@ import { PostGate, type PutOff } from './post-gate.js';
 import { keyOf, WebhookBell } from './webhook-bell.js';
 import { WebhookPost, type Post, type Posted } from './webhook-post.js';
 
+/** What one sender may have of the posts of its org: hosts that do not answer leave room for the posts of others. */
+const shareOfSender = 0.75;
+
 /** Posts as soon as the host may be posted to; else the delivery is due later, as if it had not been claimed. */
 @Injectable()
 export class GatedPost {
@@ -19,14 +22,25 @@ export class GatedPost {
     private readonly metrics: Metrics,
     @Inject(SETTINGS) { RIALTO_WEBHOOK_MAX_PER_HOST: perHost, RIALTO_WEBHOOK_MAX_PER_ORG: perOrg }: Settings,
   ) {
-    this.gate = new PostGate({ perHost, perOrg });
+    const perSender = Math.max(1, Math.floor(perOrg * shareOfSender));
+    this.gate = new PostGate({ perHost, perOrg, perSender });
     metrics.reads(metrics.webhookBreakersOpen, () => this.gate.openBreakers);
     metrics.reads(metrics.webhooksWaiting, () => this.gate.waiting);
   }
 
+  /** @see PostGate.saturated */
+  get saturated(): string[] {
+    return this.gate.saturated;
+  }
+
   async send(claimed: Claimed, post: Post): Promise<Posted | PutOff> {
     const key = { taskId: claimed.task_id, configId: claimed.config_id };
-    const visit = { host: new URL(post.config.url).origin, org: claimed.org_id, key: keyOf(key) };
+    const visit = {
+      host: new URL(post.config.url).origin,
+      org: claimed.org_id,
+      sender: claimed.sender,
+      key: keyOf(key),
+    };
     const answer = await this.gate.enter(visit);
     if ('why' in answer) {
       this.metrics.webhooksPutOff.inc({ why: answer.why });

@@ -10,13 +10,14 @@ describe('the gate before hosts', () => {
   beforeEach(() => {
     jest.useFakeTimers();
     now = 1_000;
-    gate = new PostGate({ perHost: 2, perOrg: 3 }, { elapsed: () => now });
+    gate = new PostGate({ perHost: 2, perOrg: 3, perSender: 3 }, { elapsed: () => now });
   });
   afterEach(() => jest.useRealTimers());
 
-  const enter = (host: string, org = 'a', key = `${host} ${org} ${count++}`) => gate.enter({ host, org, key });
+  const enter = (host: string, org = 'a', key = `${host} ${org} ${count++}`) =>
+    gate.enter({ host, org, sender: org, key });
   const inLine = (key: string, host: string, org: string, answer: PutOff, call: () => void) =>
-    gate.await({ host, org, key }, answer, call);
+    gate.await({ host, org, sender: org, key }, answer, call);
   const pass = async (host: string, org = 'a'): Promise<Pass> => {
     const answer = await enter(host, org);
     if (!isPass(answer)) throw new Error(`put off: ${answer.why}`);
@@ -204,7 +205,7 @@ describe('the gate before hosts', () => {
     });
 
     it('shares a single place in turn', async () => {
-      gate = new PostGate({ perHost: 1, perOrg: 3 }, { elapsed: () => now });
+      gate = new PostGate({ perHost: 1, perOrg: 3, perSender: 3 }, { elapsed: () => now });
       const served: string[] = [];
       const come = async (org: string, key: string): Promise<void> => {
         const answer = await enter('x', org, key);
@@ -221,6 +222,63 @@ describe('the gate before hosts', () => {
       await jest.advanceTimersByTimeAsync(1_000);
       expect(served.slice(0, 4)).toEqual(['good', 'bad', 'good', 'bad']);
       expect(served).toHaveLength(8);
+    });
+  });
+
+  describe('abuse 36: one sender of an org', () => {
+    const visit = (host: string, sender: string, key = `${host} ${sender} ${count++}`) => ({
+      host,
+      org: 'a',
+      sender,
+      key,
+    });
+    const enterAs = async (sender: string, host: string): Promise<Pass> => {
+      const answer = await gate.enter(visit(host, sender));
+      if (!isPass(answer)) throw new Error(`put off: ${answer.why}`);
+      return answer;
+    };
+    const hosts = (many: number) => Array.from({ length: many }, (_, index) => `h${index}`);
+    /** All that the sender may have, and one that waits in vain. */
+    const fillAs = async (sender: string): Promise<Pass[]> => {
+      const inside: Pass[] = [];
+      for (const host of hosts(3)) inside.push(await enterAs(sender, host));
+      const fourth = gate.enter(visit('h3', sender));
+      await jest.advanceTimersByTimeAsync(100);
+      expect(await fourth).toMatchObject({ why: 'full' });
+      return inside;
+    };
+    beforeEach(() => void (gate = new PostGate({ perHost: 2, perOrg: 4, perSender: 3 }, { elapsed: () => now })));
+
+    it('leaves room for the others, at hosts of theirs and at the same', async () => {
+      await fillAs('bad');
+      (await enterAs('good', 'x')).leave('answered');
+      (await enterAs('good', 'h0')).leave('answered');
+    });
+
+    it('that has all its places keeps nobody behind it in line from being called', async () => {
+      await fillAs('bad');
+      const good = await enterAs('good', 'y');
+      const called: string[] = [];
+      for (const sender of ['bad', 'good'])
+        gate.await(visit('x', sender), { why: 'full', inMs: 60_000 }, () => called.push(sender));
+      slowly(good);
+      expect(called).toEqual(['good']);
+    });
+
+    it('is saturated with all its places taken and many in line, until one of both is over', async () => {
+      const [first] = await fillAs('bad');
+      for (let waits = 0; waits < 200; waits++) {
+        expect(gate.saturated).toEqual([]);
+        gate.await(visit('x', 'bad'), { why: 'full', inMs: 60_000 }, () => undefined);
+      }
+      expect(gate.saturated).toEqual(['bad']);
+      slowly(first!);
+      expect(gate.saturated).toEqual([]);
+      await enterAs('bad', 'h0');
+      for (const _called of hosts(2)) gate.await(visit('x', 'bad'), { why: 'full', inMs: 60_000 }, () => undefined);
+      expect(gate.saturated).toEqual(['bad']);
+      now += 60_001;
+      expect(gate.saturated).toEqual([]);
     });
   });
 });

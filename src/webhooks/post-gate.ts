@@ -15,6 +15,8 @@ import {
 export interface PostLimits {
   readonly perHost: number;
   readonly perOrg: number;
+  /** Of one sender of an org. */
+  readonly perSender: number;
 }
 
 /** Where a post goes and on whose behalf. */
@@ -22,6 +24,8 @@ export interface Visit {
   /** An origin. */
   readonly host: string;
   readonly org: string;
+  /** Names the owner of the task, and its org. */
+  readonly sender: string;
   /** Which of the visitors of the org: they stand in line once. */
   readonly key: string;
 }
@@ -47,6 +51,8 @@ const expectedMs = 2_000;
 /** Rows of one org come due at this distance, however many wait for a host: a look at each of them is all that a dead host costs. */
 const slotMs = 20;
 const maxLine = 5_000;
+/** A sender with so many in line has enough to fill its places until a sweep brings more. */
+const enoughInLine = 200;
 const maxHosts = 10_000;
 
 class Room {
@@ -135,17 +141,19 @@ interface Places {
   readonly host: Host;
   readonly guest: Guest;
   readonly org: Room;
+  readonly sender: Room;
 }
 
 /**
- * Who may post now: so many to a host and so many of an org, and nothing to a host that is down but one post at a time that tries it
- * (abuse case 28). A host that does not answer is down for all, one that refuses for the org it refuses; free places and tries go to
+ * Who may post now: so many to a host, so many of an org and of one sender of it, and nothing to a host that is down but one post at a
+ * time that tries it (abuse case 28). A host that does not answer is down for all, one that refuses for the org it refuses; free places and tries go to
  * orgs in turn, so that none keeps others from a host that they share (abuse case 36). It knows this process only and may forget
  * everything: whoever is put off has a row that comes due by itself.
  */
 export class PostGate {
   private readonly hosts = new Map<string, Host>();
   private readonly orgs = new Map<string, Room>();
+  private readonly senders = new Map<string, Room>();
   /** Who stands at the door for a moment, with a slot of its worker, and who went away to be called. */
   private readonly brief = new Set<Waiter>();
   private readonly line = new Map<string, Caller>();
@@ -169,13 +177,24 @@ export class PostGate {
     return this.brief.size + [...this.line.values()].filter(({ until }) => until > now).length;
   }
 
+  /** Senders that have all their places and many in line: more of theirs needs no look now. */
+  get saturated(): string[] {
+    const full = [...this.senders].filter(([, room]) => room.isFull).map(([sender]) => sender);
+    if (full.length === 0) return [];
+    const now = this.clock.elapsed();
+    const inLine = new Map<string, number>();
+    for (const { visit, until } of this.line.values())
+      if (until > now) inLine.set(visit.sender, (inLine.get(visit.sender) ?? 0) + 1);
+    return full.filter((sender) => (inLine.get(sender) ?? 0) >= enoughInLine);
+  }
+
   /** Waits for room where that takes a moment only; a worker has better things to do than to wait for who is slow. */
   async enter(visit: Visit): Promise<Pass | PutOff> {
     this.line.delete(visit.key);
     const places = this.placesOf(visit);
     const why = this.refusal(visit, places);
     if (!why) return this.admit(visit, places);
-    const rooms = [places.host, places.org];
+    const rooms = [places.host, places.org, places.sender];
     const isWorthIt = why === 'full' && rooms.every(({ isBrisk }) => isBrisk);
     return isWorthIt ? this.standBy(visit, rooms) : this.putOff(visit, why);
   }
@@ -188,11 +207,11 @@ export class PostGate {
   }
 
   /** Undefined when it may post now. */
-  private refusal(visit: Visit, { host, guest, org }: Places): PutOff['why'] | undefined {
+  private refusal(visit: Visit, { host, guest, org, sender }: Places): PutOff['why'] | undefined {
     const now = this.clock.elapsed();
     const admitted = admission(host.breaker, now);
     if (admitted === 'nothing' || admission(guest.breaker, now) === 'nothing') return 'down';
-    if (host.isFull || org.isFull) return 'full';
+    if (host.isFull || org.isFull || sender.isFull) return 'full';
     const free = admitted === 'probe' ? 1 : host.most - host.inside;
     if (this.othersBefore(visit, guest, now) < free) return undefined;
     return admitted === 'probe' ? 'down' : 'full';
@@ -204,28 +223,30 @@ export class PostGate {
     for (const { visit, until } of [...this.brief, ...this.line.values()]) {
       if (visit.host !== name || visit.org === org || others.has(visit.org) || now >= until + expectedMs) continue;
       const places = this.placesOf(visit);
-      if (places.org.isFull || admission(places.guest.breaker, now) === 'nothing') continue;
+      if (places.org.isFull || places.sender.isFull || admission(places.guest.breaker, now) === 'nothing') continue;
       if (places.guest.isBefore(guest)) others.add(visit.org);
     }
     return others.size;
   }
 
-  private admit(visit: Visit, { host, guest, org }: Places): Pass {
+  private admit(visit: Visit, { host, guest, org, sender }: Places): Pass {
     const begun = this.clock.elapsed();
-    for (const place of [host, guest, org]) place.inside++;
+    for (const place of [host, guest, org, sender]) place.inside++;
+    this.senders.set(visit.sender, sender);
     guest.last = ++this.admissions;
     const endOfHost = enterBreaker(host);
     const endOfGuest = enterBreaker(guest);
     const leave = (end: PostEnd): void => {
       const now = this.clock.elapsed();
-      for (const place of [host, guest, org]) place.inside--;
-      for (const room of [host, org]) room.isBrisk = now - begun < patienceMs;
+      for (const place of [host, guest, org, sender]) place.inside--;
+      for (const room of [host, org, sender]) room.isBrisk = now - begun < patienceMs;
       if (endOfHost(ofHost(end), now)) host.forgetSlots();
       if (endOfGuest(ofGuest(end), now)) guest.slot = 0;
       this.answerBrief();
       this.callNext(visit, host);
       if (host.isUnremarkable(now)) this.hosts.delete(visit.host);
       if (org.inside === 0) this.orgs.delete(visit.org);
+      if (sender.inside === 0) this.senders.delete(visit.sender);
     };
     return { leave };
   }
@@ -263,15 +284,16 @@ export class PostGate {
     const called = new Map<Guest, number>();
     for (let free = host.most - host.inside; free > 0; free--) {
       let next: { readonly caller: Caller; readonly guest: Guest } | undefined;
-      const seen = new Set<Guest>();
+      const seen = new Set<string>();
       for (const each of this.line.values()) {
         const { visit, until } = each;
         if (until <= now || (visit.host !== name && visit.org !== org)) continue;
+        // Of a sender the first one in line for a host stands for all behind it.
+        const who = `${visit.host} ${visit.sender}`;
+        if (seen.has(who)) continue;
+        seen.add(who);
         const places = this.placesOf(visit);
         const { guest } = places;
-        // Of an org the first one in line stands for all behind it.
-        if (seen.has(guest)) continue;
-        seen.add(guest);
         const more = called.get(guest) ?? 0;
         const isNext = !next || guest.isBefore(next.guest, more, called.get(next.guest));
         if (isNext && !this.refusal(visit, places)) next = { caller: each, guest };
@@ -297,7 +319,7 @@ export class PostGate {
     return { why, inMs: Math.ceil(guest.slot - now) };
   }
 
-  private placesOf({ host: name, org: id }: Visit): Places {
+  private placesOf({ host: name, org: id, sender: owner }: Visit): Places {
     const now = this.clock.elapsed();
     let host = this.hosts.get(name);
     if (!host) {
@@ -306,7 +328,9 @@ export class PostGate {
     }
     let org = this.orgs.get(id);
     if (!org) this.orgs.set(id, (org = new Room(this.limits.perOrg)));
-    return { host, guest: host.guest(id, now), org };
+    // Kept from its first post on: there are more senders than orgs.
+    const sender = this.senders.get(owner) ?? new Room(this.limits.perSender);
+    return { host, guest: host.guest(id, now), org, sender };
   }
 
   private forgetOldest(): void {

@@ -5,7 +5,11 @@ import { AttemptFailed, type JobFacts, type JobRun } from '../platform/jobs/job-
 import { WebhookBell } from './webhook-bell.js';
 import { WebhookDeliverer } from './webhook-deliverer.js';
 
-const later = { full: '; the rest waits for room', down: '; the rest waits until the host is up' } as const;
+const later = {
+  full: '; the rest waits for room',
+  down: '; the rest waits until the host is up',
+  database: '; the rest waits for the database',
+} as const;
 
 /** Delivers what is due of a configuration that the queue rang for; the rows say whether there is anything. */
 @Injectable()

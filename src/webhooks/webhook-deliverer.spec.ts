@@ -1,9 +1,11 @@
+import { RialtoError } from '../kernel/errors.js';
 import type { TaskLogService } from '../tasks/task-log.service.js';
 import type { DeliveryStore, Claimed } from './delivery.store.js';
 import type { DeliveryWatch } from './delivery-watch.js';
 import type { GatedPost } from './gated-post.js';
 import type { PushConfigStore } from './push-config.store.js';
 import { WebhookDeliverer } from './webhook-deliverer.js';
+import { statementError } from '../platform/database/outage.js';
 import type { WebhookSecretStore } from './webhook-secret.store.js';
 
 const key = { taskId: 't', configId: 'c' };
@@ -29,6 +31,7 @@ function start(claims: (Claimed | undefined)[], nexts: (Claimed | undefined)[] =
     delivered: ({ seq }: Claimed, _tried: unknown, goesOn: boolean) =>
       said(goesOn ? `end ${seq}` : `end ${seq} alone`, goesOn ? nexts.shift() : undefined),
     recovered: ({ seq }: Claimed) => said(`recovered ${seq}`, true),
+    putOff: ({ seq }: Claimed, inMs: number) => said(`put off ${seq} for ${inMs}`, 'later'),
   } as unknown as DeliveryStore;
   const post = {
     send: ({ seq }: Claimed) => said(`post ${seq}`, { status: 200, durationMs: 1 }),
@@ -42,7 +45,7 @@ function start(claims: (Claimed | undefined)[], nexts: (Claimed | undefined)[] =
     post,
     watch as unknown as DeliveryWatch,
   );
-  return { deliverer, steps };
+  return { deliverer, steps, post };
 }
 
 describe('WebhookDeliverer', () => {
@@ -77,5 +80,13 @@ describe('WebhookDeliverer', () => {
     deliverer.onModuleDestroy();
     expect(await run).toEqual({ delivered: 1 });
     expect(steps).toEqual(['claim', 'post 1', 'end 1 alone']);
+  });
+
+  it('counts no attempt when our own database kept it from posting (R1)', async () => {
+    const { deliverer, steps, post } = start([due(1)]);
+    const cause = Object.assign(new Error('terminating connection'), { code: '57P01' });
+    post.send = () => Promise.reject(RialtoError.from(statementError(cause)));
+    expect(await deliverer.run(key)).toEqual({ delivered: 0, putOff: 'database', againMs: 1_000 });
+    expect(steps).toEqual(['claim', 'put off 1 for 1000']);
   });
 });

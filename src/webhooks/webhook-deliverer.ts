@@ -2,9 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
+import { isDatabaseAway } from '../platform/database/outage.js';
 import type { RowChange } from '../platform/database/row-writer.js';
 import { mediaTypeOf } from './body.js';
-import { DeliveryStore, type Claimed, type ConfigKey } from './delivery.store.js';
+import { DeliveryStore, type Claimed, type ConfigKey, type DueDelivery } from './delivery.store.js';
 import { DeliveryWatch } from './delivery-watch.js';
 import { GatedPost } from './gated-post.js';
 import type { PutOff } from './post-gate.js';
@@ -23,14 +24,23 @@ export interface Round {
   /** The try that failed and ended the round: its delivery, number, status or error. Nothing that was said. */
   readonly flaw?: string;
   /** Why what is due could not be tried. */
-  readonly putOff?: PutOff['why'];
+  readonly putOff?: Later['why'];
 }
+
+/** Was not tried: the host may not be posted to now, or our own database was away. */
+interface Later {
+  readonly why: PutOff['why'] | 'database';
+  readonly inMs: number;
+}
+
+/** Until a delivery is looked at again that our own database kept from being tried. */
+const databaseAwayMs = 1_000;
 
 /** Deliveries of one configuration in a row; then others have their turn. */
 const maxInARow = 200;
 
-/** Before the outcome of a post is recorded again. */
-const recordPausesMs = [100, 500, 2_000];
+/** Before the outcome of a post is recorded again: all together less than the claim lasts. */
+const recordPausesMs = [100, 500, 1_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000];
 
 /** Posts what is due of a configuration, in order, each try recorded. What a receiver does harms no task. */
 @Injectable()
@@ -64,6 +74,11 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     await Promise.allSettled(this.running);
   }
 
+  /** What is due of senders that need not wait here. @see DeliveryStore.findDue */
+  findDue(limit: number): Promise<DueDelivery[]> {
+    return this.deliveries.findDue(limit, this.post.saturated);
+  }
+
   /** By hand: what waits for its next try is tried now. */
   hurry(key: ConfigKey): Promise<void> {
     return this.deliveries.hurry(key);
@@ -76,9 +91,10 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     for (let left = maxInARow - 1; left >= 0; left--) {
       if (!claimed) return { delivered };
       if (claimed.taken_over) this.watch.takenOver();
-      const ended: Ended | PutOff | undefined = await this.deliver(claimed, rendering, left > 0);
+      const ended: Ended | Later | undefined = await this.deliver(claimed, rendering, left > 0);
       if (ended) {
-        if ('why' in ended) return { delivered, putOff: ended.why };
+        if ('why' in ended)
+          return { delivered, putOff: ended.why, ...(ended.why === 'database' && { againMs: ended.inMs }) };
         if (ended.verdict.kind !== 'delivered') return { delivered, ...setbackOf(claimed, ended) };
         delivered++;
       }
@@ -90,15 +106,20 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
 
   /** The next that is due; none once nothing more is begun. */
   private async claim(key: ConfigKey): Promise<Claimed | undefined> {
-    return this.stopping ? undefined : this.deliveries.claim(key);
+    return this.stopping ? undefined : this.deliveries.claim(key, this.post.saturated);
   }
 
   /** @param goesOn the next of its configuration is wanted. */
-  private async deliver(claimed: Claimed, rendering: Rendering, goesOn: boolean): Promise<Ended | PutOff | undefined> {
+  private async deliver(claimed: Claimed, rendering: Rendering, goesOn: boolean): Promise<Ended | Later | undefined> {
     if (claimed.state === null) return void (await this.deliveries.close(claimed, 'skipped', 'deleted'));
     if (claimed.state === 'disabled')
       return void (await this.deliveries.close(claimed, 'dead', claimed.reason ?? 'disabled'));
-    const posted = await this.tryOnce(claimed, rendering).catch((err: unknown): Posted => {
+    const posted = await this.tryOnce(claimed, rendering).catch(async (err: unknown): Promise<Posted | Later> => {
+      // Trouble of our own is no attempt: nothing has left for the receiver (R1).
+      if (isDatabaseAway(err)) {
+        await this.recorded(() => this.deliveries.putOff(claimed, databaseAwayMs));
+        return { why: 'database', inMs: databaseAwayMs };
+      }
       // What cannot be put into words or opened is a failed try, so that it holds back later events no longer than one.
       const { task_id: taskId, delivery } = claimed;
       this.watch.log.warn({ err, taskId, delivery }, 'a webhook could not be prepared');
@@ -156,6 +177,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
       try {
         return await record();
       } catch (err) {
+        if (this.stopping) throw err;
         this.watch.log.warn({ err, pauseMs }, 'the outcome of a webhook could not be recorded; it is tried again');
         await sleep(pauseMs);
       }

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
+import { isDatabaseAway } from '../platform/database/outage.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { rineHeader, rineScheme, signatureHeaders } from '../protocol/webhook-signature.js';
 import type { Tried } from './delivery.store.js';
@@ -31,10 +32,13 @@ export class WebhookPost {
     private readonly tokens: WebhookTokens,
   ) {}
 
-  /** Never rejects: a failure is an answer without a status, or one that broke off. */
+  /** A failure is an answer without a status, or one that broke off. Rejects when our own database is away, before anything has left. */
   async send(post: Post): Promise<Posted> {
     const begun = systemClock.elapsed();
-    const tried = await this.exchange(post).catch((error: unknown) => ({ error: RialtoError.from(error).code }));
+    const tried = await this.exchange(post).catch((error: unknown) => {
+      if (isDatabaseAway(error)) throw error;
+      return { error: RialtoError.from(error).code };
+    });
     return { ...tried, durationMs: systemClock.elapsed() - begun };
   }
 

@@ -40,12 +40,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   await load.stop();
   await allMended(scene);
   await takeovers.close();
-  const { count, p99 } = takeovers.figures();
-  if (count! > 0)
+  const { tasks } = takeovers.figures();
+  if (tasks.count > 0)
     history.measures.push({
       invariant: 'I1',
       what: 'p99 from kill -9 to owned again in ms',
-      value: p99!,
+      value: tasks.p99,
       most: ownedAgainMs,
     });
   const violations = await judge(scene);

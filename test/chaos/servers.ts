@@ -1,6 +1,6 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, openSync, closeSync, readdirSync } from 'node:fs';
+import { appendFileSync, closeSync, cpSync, existsSync, mkdirSync, openSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -59,6 +59,46 @@ export class Postgres {
     const server = new Postgres(origin, files, programs, account, await freePort());
     await server.up();
     return server;
+  }
+
+  /** A hot standby that follows another server, from a copy of its files; that one is down for a moment. */
+  static async standbyOf(primary: Postgres, folder: string): Promise<Postgres> {
+    const files = clusterFiles(folder);
+    makeFolder(files);
+    await primary.stop();
+    execFileSync('cp', ['-a', `${primary.files.folder}/.`, files.folder]);
+    appendFileSync(
+      join(files.data, 'postgresql.auto.conf'),
+      `primary_conninfo = 'host=127.0.0.1 port=${primary.port} user=rialto password=${readPassword(files)}'\n`,
+    );
+    cpSync(join(files.data, 'PG_VERSION'), join(files.data, 'standby.signal'));
+    await primary.up();
+    const account = chooseAccount(primary.programs.postgres, files.folder);
+    const standby = new Postgres(primary.origin, files, primary.programs, account, await freePort());
+    await standby.up();
+    return standby;
+  }
+
+  /** Takes writes from now on, with all that the server before it was told. */
+  async takeOver(before: Postgres): Promise<void> {
+    await before.demote();
+    const [last] = await before.rows<{ written: string }>('select pg_current_wal_lsn() as written');
+    const replayed = async (): Promise<void> => {
+      const [row] = await this.rows(`select where pg_last_wal_replay_lsn() >= '${last!.written}'`);
+      if (!row) throw new Error('the standby is behind');
+    };
+    await until(replayed, 'the standby', this.child!);
+    await this.rows('select pg_promote()');
+  }
+
+  /** Takes no writes any more; connections stay. */
+  private async demote(): Promise<void> {
+    await this.rows('alter system set default_transaction_read_only = on');
+    await this.rows('select pg_reload_conf()');
+  }
+
+  private async rows<Row extends object>(text: string): Promise<Row[]> {
+    return this.asAdmin(async (client) => (await client.query<Row>(text)).rows);
   }
 
   urlOf(database: string): string {

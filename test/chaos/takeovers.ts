@@ -7,14 +7,34 @@ const lookMs = 25;
 /** What else was broken lately is not the price of a kill. */
 const calmMs = 3_000;
 
-/** Looks all the time which tasks belong to a process that is gone, and how long until somebody else has them. */
+/** In milliseconds. */
+export interface Spread {
+  readonly count: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+/** Work that is no task: printed, and not yet held to the bound of tasks. */
+const beside: ReadonlySet<string> = new Set(['webhooks', 'continuations']);
+
+/** What processes hold, by the kind of work: the name of the agent, or what else it is. `key` changes with whoever holds it. */
+const held = `
+  select t.agent_name as kind, t.id || ' ' || t.lease_epoch as key, t.lease_owner as owner from a2a_tasks t
+    where t.next_at is not null and t.status_state = 'working' and t.lease_owner is not null
+  union all select 'webhooks', d.id || ' ' || d.lease_until, d.lease_owner from webhook_deliveries d
+    where d.status = 'pending' and d.lease_owner is not null
+  union all select 'continuations', c.id || ' ' || c.lease_epoch, c.lease_owner from thread_answers c where c.lease_owner is not null`;
+
+/** Looks all the time what belongs to a process that is gone, and how long until somebody else has it. */
 export class Takeovers {
-  readonly tookMs: number[] = [];
+  /** Milliseconds, by the kind of work. */
+  private readonly tookMs = new Map<string, number[]>();
   private isOver = false;
   /** When there was last no worker at all. */
   private aloneUntil = 0;
   private readonly looking: Promise<void>;
-  private readonly orphans = new Map<string, number>();
+  private readonly orphans = new Map<string, { readonly kind: string; readonly since: number }>();
 
   constructor(private readonly scene: Scene) {
     this.looking = this.look();
@@ -25,33 +45,35 @@ export class Takeovers {
     await this.looking;
   }
 
-  figures(): Record<string, number> {
-    const of = (share: number): number => percentile(this.tookMs, share);
-    return { count: this.tookMs.length, p50: of(0.5), p99: of(0.99), max: of(1) };
+  /** Of all tasks together, and of each kind of work. */
+  figures(): { readonly tasks: Spread; readonly kinds: Readonly<Record<string, Spread>> } {
+    const kinds = [...this.tookMs].sort(([one], [other]) => (one < other ? -1 : 1));
+    return {
+      tasks: spreadOf(kinds.flatMap(([kind, took]) => (beside.has(kind) ? [] : took))),
+      kinds: Object.fromEntries(kinds.map(([kind, took]) => [kind, spreadOf(took)])),
+    };
   }
 
   private async look(): Promise<void> {
     while (!this.isOver) {
       const since = Date.now();
       const found = await this.scene.rows
-        .sql<{ key: string }>(
-          `select t.id || ' ' || t.lease_epoch as key from a2a_tasks t where t.next_at is not null and t.status_state = 'working'
-             and t.lease_owner is not null and ${isGone('t.lease_owner')}`,
-        )
+        .sql<{ kind: string; key: string }>(`select w.kind, w.key from (${held}) w where ${isGone('w.owner')}`)
         .catch(() => undefined);
-      if (found) this.compare(new Set(found.map(({ key }) => key)), since);
+      if (found) this.compare(new Map(found.map(({ kind, key }) => [`${kind} ${key}`, kind])), since);
       await sleep(lookMs);
     }
   }
 
-  private compare(orphans: ReadonlySet<string>, now: number): void {
+  private compare(orphans: ReadonlyMap<string, string>, now: number): void {
     const { slots } = this.scene.fleet;
     if (!slots.some(({ role, isReady }) => role !== 'api' && isReady)) this.aloneUntil = now;
-    for (const key of orphans) if (!this.orphans.has(key)) this.orphans.set(key, now);
-    for (const [key, since] of this.orphans) {
+    for (const [key, kind] of orphans) if (!this.orphans.has(key)) this.orphans.set(key, { kind, since: now });
+    for (const [key, { kind, since }] of this.orphans) {
       if (orphans.has(key)) continue;
       this.orphans.delete(key);
-      if (this.aloneUntil < since && this.isCalm(since, now)) this.tookMs.push(now - since);
+      if (this.aloneUntil >= since || !this.isCalm(since, now)) continue;
+      this.tookMs.set(kind, [...(this.tookMs.get(kind) ?? []), now - since]);
     }
   }
 
@@ -60,4 +82,9 @@ export class Takeovers {
       ({ kind, at, until = Infinity }) => kind === 'kill' || at > now || until + calmMs < since,
     );
   }
+}
+
+function spreadOf(tookMs: readonly number[]): Spread {
+  const of = (share: number): number => percentile(tookMs, share);
+  return { count: tookMs.length, p50: of(0.5), p99: of(0.99), max: of(1) };
 }

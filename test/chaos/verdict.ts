@@ -42,11 +42,7 @@ async function hurry(rows: Scene['rows']): Promise<void> {
 
 /** I10: at rest nobody keeps a transaction open, a process keeps its connections, and nobody listens who is gone. */
 async function measureRest({ rows, fleet, history }: Scene): Promise<void> {
-  const connections = await rows.sql<{ idle: number; all: number }>(
-    `select count(*) filter (where state like 'idle in transaction%')::int as idle, count(*)::int as all
-     from pg_stat_activity where datname = current_database() and application_name <> 'chaos'`,
-  );
-  const [{ idle, all }] = connections as [{ idle: number; all: number }];
+  const { idle, all } = await quietConnections(rows);
   history.measures.push({ invariant: 'I10', what: 'connections idle in a transaction', value: idle, most: 0 });
   const most = mostConnections * fleet.slots.length;
   history.measures.push({ invariant: 'I10', what: 'connections to the database', value: all, most });
@@ -54,6 +50,23 @@ async function measureRest({ rows, fleet, history }: Scene): Promise<void> {
     if (pid === undefined || !isReady) continue;
     history.measures.push({ invariant: 'I10', what: `open files of ${name}`, value: filesOf(pid), most: 200 });
     history.measures.push({ invariant: 'I10', what: `memory of ${name} in MiB`, value: memoryOf(pid), most: 600 });
+  }
+}
+
+interface Connections {
+  readonly idle: number;
+  readonly all: number;
+}
+
+/** Sweeps go on at rest, and pause between the statements of a transaction: one that is kept open is still there after many looks. */
+async function quietConnections(rows: Scene['rows']): Promise<Connections> {
+  for (let looks = 20; ; looks--) {
+    const [found] = await rows.sql<Connections>(
+      `select count(*) filter (where state like 'idle in transaction%')::int as idle, count(*)::int as all
+       from pg_stat_activity where datname = current_database() and application_name <> 'chaos'`,
+    );
+    if (found!.idle === 0 || looks === 0) return found!;
+    await sleep(250);
   }
 }
 

@@ -64,6 +64,25 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     await gateway.call('DELETE', '/api/a2a/published/one_skill');
   });
 
+  it('(N9) chooses among the agents that take every part of the message, while there is one', async () => {
+    const parts = [
+      { text: 'weather forecast' },
+      { data: { a: 1 } },
+      { url: 'https://x.example/a', mediaType: 'image/x-odd' },
+    ];
+    await publish('plain_weather', {
+      description: 'Tells the weather forecast',
+      defaultInputModes: ['text/plain'],
+      skills: [{ id: 'forecast', name: 'forecast', tags: [], description: 'Tells the weather forecast of a city' }],
+    });
+    await publish('anything', { defaultInputModes: ['*/*'] });
+    for (let tries = 0; tries < 10; tries++) expect(metadataOf(await sent('', { parts })).agent).toBe('anything');
+    await gateway.call('DELETE', '/api/a2a/published/anything');
+    const { body } = await rpc('SendMessage', said('', { parts }));
+    expect(body.error.code).toBe(-32005);
+    await gateway.call('DELETE', '/api/a2a/published/plain_weather');
+  });
+
   it.each(['/a2a', '/a2a/', '/_agent-native/a2a'])('AN-89 a message to %s goes to whom it suits best', async (path) => {
     const task = await sent('What is the weather forecast for Lisbon?', {}, { path });
     expect(task).toMatchObject({

@@ -52,8 +52,24 @@ describe('the gRPC services', () => {
     const { body } = await gateway.call('GET', '/a2a/agents/echo/.well-known/agent-card.json');
     expect(body.supportedInterfaces.filter((face: any) => face.protocolBinding === 'GRPC')).toEqual([
       { url: `127.0.0.1:${grpcPort}`, protocolBinding: 'GRPC', tenant: 'echo', protocolVersion: '1.0' },
-      { url: `127.0.0.1:${grpcPort}`, protocolBinding: 'GRPC', tenant: 'echo', protocolVersion: '0.3' },
     ]);
+  });
+
+  it('(K2) are on cards of 0.3 for the default agent alone, which is the one that an unnamed call reaches', async () => {
+    const { grpcPort } = gateway.gateway;
+    const cards = async () => {
+      const paths = ['echo', 'older'].map((name) => `/a2a/agents/${name}/.well-known/agent-card.json`);
+      const read = await Promise.all(paths.map((path) => gateway.call('GET', path)));
+      return read.map(({ body }) =>
+        body.additionalInterfaces.map((face: any) => `${face.transport} ${face.url}`).at(-1),
+      );
+    };
+    const rest = (name: string) => expect.stringMatching(new RegExp(`^HTTP\\+JSON .*/a2a/agents/${name}$`));
+    expect(await cards()).toEqual([rest('echo'), rest('older')]);
+    await gateway.call('PATCH', '/api/orgs/default', { defaultAgent: 'older' });
+    expect(await cards()).toEqual([rest('echo'), `GRPC 127.0.0.1:${grpcPort}`]);
+    await gateway.call('PATCH', '/api/orgs/default', { defaultAgent: null });
+    expect(await cards()).toEqual([rest('echo'), rest('older')]);
   });
 
   it('RI-03: find the agent by metadata, by tenant, or as the default one, and no other', async () => {

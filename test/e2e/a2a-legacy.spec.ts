@@ -93,7 +93,32 @@ describe('older callers', () => {
     ).toEqual([404, -32602]);
   });
 
-  it('AN-55: credentials and identities in metadata are neither stored nor told', async () => {
+  it.each(['message/stream', 'tasks/resubscribe', 'tasks/sendSubscribe', 'tasks/subscribe'])(
+    '(K3) an error of %s before its first event is the event of a stream, for clients that read streams alone',
+    async (method) => {
+      const ask = async (accept: string, params: object) => {
+        const answer = await fetch(`${gateway.url}/a2a/agents/echo`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json', accept },
+          body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params }),
+        });
+        return { status: answer.status, type: answer.headers.get('content-type'), text: await answer.text() };
+      };
+      const about = { id: 'nope', message: { ...say('x').message, taskId: 'nope' } };
+      for (const [params, code] of [
+        [about, -32001],
+        [{}, -32602],
+      ] as const) {
+        const { status, type, text } = await ask('text/event-stream', params);
+        expect([status, type]).toEqual([200, 'text/event-stream']);
+        const [, data] = /^event: error\ndata: (.*)\n\n$/.exec(text)!;
+        expect(JSON.parse(data!)).toMatchObject({ jsonrpc: '2.0', id: 7, error: { code } });
+      }
+      expect(await ask('application/json', about)).toMatchObject({ status: 200, type: 'application/json' });
+    },
+  );
+
+  it('(N14) AN-55: credentials and identities in metadata are neither stored nor told', async () => {
     const secrets = {
       googleToken: 'canary-1',
       userEmail: 'canary-2',
@@ -104,16 +129,22 @@ describe('older callers', () => {
       Authorization: 'canary-7',
       bearer: 'canary-8',
     };
-    const message = { ...say('x').message, metadata: { ...secrets, colour: 'red' } };
+    const message = {
+      ...say('x').message,
+      metadata: { ...secrets, colour: 'red', nested: [{ deep: { ...secrets, size: 1 } }] },
+    };
     const task = await rpc(
       gateway,
       'message/send',
-      { message, metadata: { ...secrets, shape: 'round' } },
+      { message, metadata: { ...secrets, shape: 'round', nested: secrets } },
       { agent: native },
     );
     const seen = await rpc(gateway, 'tasks/get', { id: task.id }, { agent: native });
     expect(JSON.stringify([task, seen])).not.toContain('canary');
-    expect([seen.metadata, seen.history[0].metadata]).toEqual([{ shape: 'round' }, { colour: 'red' }]);
+    expect([seen.metadata, seen.history[0].metadata]).toEqual([
+      { shape: 'round', nested: {} },
+      { colour: 'red', nested: [{ deep: { size: 1 } }] },
+    ]);
     const rows = await gateway.sql(
       'select t::text, (select json_agg(e)::text from a2a_task_events e where task_id = t.id) as e from a2a_tasks t where id = $1',
       [task.id],
@@ -125,6 +156,9 @@ describe('older callers', () => {
     it('RY-14 RY-16 RY-17 RY-18: async_mode answers the envelope, the run is polled flat and whole', async () => {
       const envelope = await rpc(gateway, 'message/send', say('hello', { async_mode: true }));
       expect(envelope).toMatchObject({ kind: 'task', id: expect.any(String), agent_name: 'echo', run_id: envelope.id });
+      // (N12) the word of the run, and the Task beside it
+      expect(envelope).toMatchObject({ status: 'running', task: { kind: 'task', id: envelope.id } });
+      expect(envelope.task.status.state).toMatch(/submitted|working/);
       const look = async () => (await run(envelope.id)).body;
       const view = await eventually(look, ({ status }) => status === 'completed');
       expect(view).toMatchObject({

@@ -92,6 +92,32 @@ describe('what the references promise of tasks', () => {
     expect((await rpcError(gateway, 'message/send', long, { agent: 'asleep' })).code).toBe(-32602);
   });
 
+  it('(N14) RI-46: a new task and one that a key made before are told apart on every binding', async () => {
+    const replayed = ({ headers }: { headers: Headers }) => headers.get('idempotent-replayed');
+    const key = (name: string) => ({ 'idempotency-key': name });
+    const rest = (name?: string, more = {}) => {
+      const body = { message: { ...userMessage('x'), messageId: 'm-46' }, ...more };
+      return gateway.call(
+        'POST',
+        '/a2a/agents/echo/message:send',
+        body,
+        undefined,
+        name === undefined ? {} : key(name),
+      );
+    };
+    const [made, known, keyless] = [await rest('k-46'), await rest('k-46'), await rest()];
+    expect([made, known, keyless].map(({ status }) => status)).toEqual([201, 200, 200]);
+    expect([made, known, keyless].map(replayed)).toEqual([null, 'true', null]);
+    expect(known.body.task.id).toBe(made.body.task.id);
+    expect((await rest(undefined, { idempotencyKey: 'k-47' })).status).toBe(201);
+    expect((await rest(undefined, { idempotencyKey: 'k-47' })).status).toBe(200);
+    for (const method of ['SendMessage', 'SendStreamingMessage'])
+      for (const before of [null, 'true']) {
+        const params = { message: { ...userMessage('y'), messageId: 'm-47' } };
+        expect(replayed(await rpcCall(gateway, method, params, { headers: key(method) }))).toBe(before);
+      }
+  });
+
   it('AN-54 RI-20: a task of another owner or org looks absent, and only its own org cancels it', async () => {
     const task = await rpc(gateway, 'message/send', say('x', { configuration: { blocking: false } }), {
       agent: 'asleep',

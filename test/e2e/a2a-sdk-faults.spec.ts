@@ -281,7 +281,7 @@ describe('a fault of the official server that is none of ours', () => {
     expect(two.task.id).toBe(one.task.id);
     const measured = await gateway.gateway.get(Metrics).http.get();
     expect(measured.values.map(({ labels }) => labels.route)).toContain('/a2a/agents/{name}');
-    const limited = await startTestGateway({ RIALTO_RATE_LIMIT_PRINCIPAL: '1' });
+    const limited = await startTestGateway({ RIALTO_RATE_LIMIT_PRINCIPAL: '2' });
     await publish(limited);
     const statuses: number[] = [];
     for (let index = 0; index < 15; index++) {

@@ -127,6 +127,14 @@ describe('tasks of a published agent', () => {
     expect((await rpcError(gateway, 'CancelTask', { id: done.task.id })).code).toBe(-32002);
   });
 
+  it('(N14) of two answers at once one is taken, and the other is told that the task takes none now', async () => {
+    const asked = await rpc(gateway, 'SendMessage', { message: userMessage('paint') }, { agent: 'asks' });
+    const answer = (text: string) => ({ message: userMessage(text, { taskId: asked.task.id }) });
+    const both = ['red', 'blue'].map((text) => rpcCall(gateway, 'SendMessage', answer(text), { agent: 'asks' }));
+    const answers = (await Promise.all(both)).map(({ body }) => body.error?.code ?? 'taken');
+    expect(answers.sort()).toEqual([-32_004, 'taken']);
+  });
+
   it('hides tasks of others, whoever asks', async () => {
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('mine') });
     const bob = await gateway.tokenOf('default', 'bob');

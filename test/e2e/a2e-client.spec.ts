@@ -177,6 +177,49 @@ describe('rialto/a2e', () => {
     expect((await silent.callTool('sample')).text).toContain('nobody can be asked');
   });
 
+  it('(E4) answers count as no messages at work: as many calls as there may be are answered late, and the next ones too', async () => {
+    const one = await upstream(
+      (server) =>
+        server.add('sample', async (_args, _signal, asked: any) => {
+          const { model } = await asked.request({ method: 'sampling/createMessage', params: {} }, z.looseObject({}));
+          return { content: [{ type: 'text', text: model }] };
+        }),
+      'websocket',
+    );
+    const client = clientOf();
+    let waiting: (() => void)[] = [];
+    client.onSampling(async () => {
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      return paris;
+    });
+    await client.registerServer({ server_id: 'a', url: one.url });
+    for (const round of [1, 2]) {
+      const calls = Array.from({ length: 64 }, () =>
+        client.callTool('sample', {}, { serverId: 'a', timeoutMs: 30_000 }),
+      );
+      await eventually(
+        () => waiting.length,
+        (count) => count === 64,
+      );
+      for (const answer of waiting) answer();
+      waiting = [];
+      expect([round, (await Promise.all(calls)).map(({ text }) => text)]).toEqual([round, calls.map(() => 'm')]);
+    }
+  });
+
+  it('(E10) a refusal fails the call of a 2026-07-28 server by its own code', async () => {
+    const question = { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } };
+    const one = await TestUpstream.start('modern');
+    open.push(one);
+    one.add('ask', () => Promise.resolve({ resultType: 'input_required', inputRequests: { q: question } } as never));
+    const client = clientOf();
+    client.onSampling(() => {
+      throw new Error('no thanks');
+    });
+    await client.registerServer({ server_id: 'a', url: one.url });
+    expect(await failure(client.callTool('ask'))).toMatchObject({ code: 'mcp_sampling_refused', message: 'no thanks' });
+  });
+
   it.each(['websocket', 'post'] as const)(
     'AE-38 a notification reaches its server, and nobody waits for more (%s)',
     async (transport) => {

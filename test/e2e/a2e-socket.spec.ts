@@ -142,7 +142,7 @@ describe('A2E on a WebSocket', () => {
       expect(push!.params.requestId).toBe(one.asked[0]!.id);
       expect(await one.say('mcp/sampling/resp', { req_id: one.asked[0]!.id, ...paris })).toMatchObject({
         ok: false,
-        error: { code: 'mcp_protocol_error' },
+        error: { code: 'mcp_protocol_error', message: expect.stringContaining('no question waits for this answer') },
       });
     });
   });

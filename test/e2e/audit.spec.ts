@@ -231,9 +231,15 @@ describe('RE-84 a changed audit is found out', () => {
     ['hashes swapped', [swap('hash')], 3],
     ['a hash edited', [`update audit_chain set hash = repeat('a', 64) where sequence = 5`], 5],
     ['an event moved to another org', [`update audit_events set org_id = gen_random_uuid() where id = ${at(2)}`], 2],
-  ])('%s', async (_what, statements, brokenAt) => {
+  ])('(E18) %s', async (_what, statements, brokenAt) => {
     await tamper(statements);
-    expect((await gateway.call('POST', '/api/audit/verify')).body).toMatchObject({ valid: false, brokenAt });
+    // What stands before the break is counted.
+    const sound = {
+      eventCount: brokenAt - 1,
+      firstSequence: brokenAt === 1 ? null : 1,
+      lastSequence: brokenAt - 1 || null,
+    };
+    expect((await gateway.call('POST', '/api/audit/verify')).body).toMatchObject({ valid: false, brokenAt, ...sound });
   });
 
   it('an event inserted beside the chain, and the last link taken away', async () => {

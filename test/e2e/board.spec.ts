@@ -57,6 +57,16 @@ describe('Bull Board', () => {
       (now) => now >= count,
     );
 
+  it('finds its assets behind a proxy that takes a path off (P6)', async () => {
+    const behind = await startTestGateway({ RIALTO_PUBLIC_URL: 'https://rialto.example/gw' }, gateway);
+    try {
+      const page = await behind.call('GET', '/admin/queues/');
+      expect([page.status, page.body]).toEqual([200, expect.stringContaining('<base href="/gw/admin/queues/"')]);
+    } finally {
+      await behind.close();
+    }
+  });
+
   it('shows a task that was done as a completed job, with its way to the end, its lines and its task', async () => {
     const id = await send('slow');
     const [job] = await board.jobsOf(tasks, 'completed', id);

@@ -151,6 +151,28 @@ describe('the card of an agent', () => {
       expect((await get(`/a2a/${name}/agent.json`)).status).toBe(404);
   });
 
+  it('N10 RI-13 are called verified by a handle whose host is a domain of their org, and only there', async () => {
+    const handle = 'shared@beta.example';
+    const identityOf = async (path: string) => (await get(path)).body.capabilities.extensions[0].params;
+    await publish({ name: 'squatter', handle });
+    await publish({ name: 'owner', handle, description: 'Of the owner.' }, globex);
+    const unowned = { trustTier: 2, handle, verified: false };
+    expect(await identityOf(`/a2a/agents/squatter${wellKnown}`)).toEqual(unowned);
+    expect(await identityOf(`/a2a/agents/owner@globex${wellKnown}`)).toEqual(unowned);
+    expect((await get(`/a2a/${handle}/agent.json`)).body.name).toBe('squatter');
+    await gateway.call('PUT', '/api/orgs/globex/domains', { domains: ['beta.example'] });
+    const found = await eventually(
+      () => get(`/a2a/${handle}/agent.json`),
+      ({ body }) => body.name === 'owner',
+    );
+    expect(found.body.capabilities.extensions[0].params).toEqual({ ...unowned, verified: true });
+    expect((await get('/a2a/kofi@beta.example/agent.json')).body.description).toBe('Of globex.');
+    expect(await identityOf(`/a2a/agents/squatter${wellKnown}`)).toEqual(unowned);
+    await gateway.call('PUT', '/api/orgs/globex/domains', { domains: [] });
+    await gateway.call('DELETE', '/api/a2a/published/squatter');
+    await gateway.call('DELETE', '/api/a2a/published/owner', undefined, globex);
+  });
+
   it('RI-09 may have a handle with a host of its own', async () => {
     await publish({ name: 'abena', handle: 'abena@core.example' });
     for (const name of ['abena@core.example', 'abena%40core.example'])

@@ -98,6 +98,8 @@ describe('v0.3', () => {
       expect(await codeOf(method, { id: 'nonexistent-task-id' })).toBe(-32001);
     const over = await send('tck-complete-task');
     expect(await codeOf('tasks/cancel', { id: over.id })).toBe(-32002);
+    // (K7) 0.3 names canceled among what is not cancelable; in 1.0 a second cancel changes nothing.
+    expect(await codeOf('tasks/cancel', { id })).toBe(-32002);
     expect(await codeOf('message/send', say('x', { taskId: over.id }))).toBe(-32004);
   });
 
@@ -118,7 +120,7 @@ describe('v0.3', () => {
     for (const one of [first, again])
       expect((await one.rest()).at(-1)!.data.result).toMatchObject({ kind: 'status-update', final: true });
     const none = await stream('tasks/resubscribe', { id: 'non-existent-task-id' });
-    expect(none.headers.get('content-type')).toContain('json');
+    expect(none.headers.get('content-type')).toContain('event-stream'); // (K3)
     none.close();
   });
 

@@ -2,6 +2,7 @@ import { publish, rpc, rpcCall, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultyDatabase, type FaultyDatabase } from '../support/faulty-database.js';
 import type { TestGateway } from '../support/gateway.js';
+import { startWebhookSink } from '../support/webhook-sink.js';
 
 /** A server of its own whose line breaks, falls silent, or that may not write: what was answered is the truth (F22, F24, F25). */
 describe('a database that fails', () => {
@@ -202,6 +203,18 @@ describe('a database that fails', () => {
           rpcCall(gateway, 'GetTask', { id }, { agent: 'long' }),
         ]);
         for (const { status, body: refused } of answers) expect([status, refused.result]).toEqual([503, undefined]);
+        // One cause, one answer: at every endpoint, with when to come again (R4).
+        const tool = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo.echo', arguments: {} } };
+        const elsewhere = await Promise.all([
+          gateway.call('POST', '/mcp', tool),
+          gateway.call('GET', '/api/keys'),
+          gateway.call('POST', '/a2a/agents/echo/message:send', { message: userMessage(text) }, gateway.token, {
+            'a2a-version': '1.0',
+          }),
+        ]);
+        expect(elsewhere.map(({ status, headers }) => [status, headers.get('retry-after')])).toEqual(
+          elsewhere.map(() => [503, '5']),
+        );
         expect((await gateway.call('GET', '/livez')).status).toBe(200);
         const second = await eventually(holder, ({ epoch }) => epoch === 2);
         expect(second.owner).not.toBe(first.owner);
@@ -230,14 +243,16 @@ describe('a database that fails', () => {
           `select a.pid, a.application_name as name, (select count(*)::int from pg_locks l where l.pid = a.pid and l.classid = 7262920) as locks
            from pg_stat_activity a where a.application_name in ('rialto:presence', 'rialto:notices') and a.datname = current_database() order by 2`,
         );
-      const before = await eventually(lines, (now) => now.length === 2 && now[1].locks === 1);
+      const isWhole = (now: any[]): boolean => now.length === 3 && now[1].locks === 1 && now[2].locks === 1;
+      const before = await eventually(lines, isWhole);
       expect(before.map(({ name, locks }) => [name, locks])).toEqual([
         ['rialto:notices', 0],
+        ['rialto:presence', 1],
         ['rialto:presence', 1],
       ]);
       database.proxy.freeze();
       await database.sql('select pg_terminate_backend(pid) from unnest($1::int[]) pid', [before.map(({ pid }) => pid)]);
-      const after = await eventually(lines, (now) => now.length === 2 && now[1].locks === 1);
+      const after = await eventually(lines, isWhole);
       expect(after.map(({ name }) => name)).toEqual(before.map(({ name }) => name));
       expect(
         (
@@ -248,5 +263,65 @@ describe('a database that fails', () => {
         ).body.error,
       ).toBeUndefined();
     });
+  });
+
+  it('that ends every connection six times moves nothing and counts nothing against anybody (R1)', async () => {
+    const sink = await startWebhookSink();
+    const other = gateway.beside({ DATABASE_URL: database.url, PORT: '0', METRICS_PORT: '0' });
+    try {
+      await other.ready;
+      const died = other.ended.then((end) => {
+        throw new Error(`the other process ended: ${JSON.stringify(end)}`);
+      });
+      died.catch(() => undefined);
+      await publish(gateway, { name: 'patient', executor: { kind: 'echo', delayMs: 6_000 } });
+      const text = 'blink';
+      const configuration = { returnImmediately: true, taskPushNotificationConfig: { url: sink.url } };
+      const sent = await Promise.all(
+        Array.from({ length: 12 }, (_, index) =>
+          rpc(
+            gateway,
+            'SendMessage',
+            { message: userMessage(`${text} ${index}`), configuration },
+            { agent: 'patient' },
+          ),
+        ),
+      );
+      const ids = sent.map(({ task }) => task.id as string);
+      const rows = (): Promise<any[]> =>
+        database.sql(
+          `select t.crashes, t.lease_epoch as epoch, t.status_state as state from a2a_tasks t where t.id = any($1::uuid[])`,
+          [ids],
+        );
+      await eventually(rows, (tasks) => tasks.every(({ state }) => state === 'working'));
+      // Two of each process. Those of a line that broke or was ended stay for a moment.
+      const presences = async (): Promise<number[]> => {
+        const held = await database.sql(`select pid from pg_locks where locktype = 'advisory' and classid = 7262920`);
+        return held.map(({ pid }) => pid);
+      };
+      let before: number[] = [];
+      const areBack = (now: number[]): boolean => now.length === 4 && !now.some((pid) => before.includes(pid));
+      before = await eventually(presences, areBack);
+      for (let blink = 0; blink < 6; blink++) {
+        await database.sql(
+          `select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()`,
+        );
+        before = await Promise.race([eventually(presences, areBack), died]);
+      }
+      const ended = await eventually(rows, (tasks) => tasks.every(({ state }) => state === 'completed'));
+      expect(ended.map(({ crashes, epoch }) => [crashes, epoch])).toEqual(ended.map(() => [0, 1]));
+      const deliveries = (): Promise<any[]> =>
+        database.sql(
+          `select d.status, d.attempts, c.state from webhook_deliveries d join push_configs c on c.task_id = d.task_id and c.id = d.config_id
+           where d.task_id = any($1::uuid[])`,
+          [ids],
+        );
+      const delivered = await eventually(deliveries, (now) => now.every(({ status }) => status === 'delivered'));
+      expect(new Set(delivered.map(({ attempts, state }) => `${attempts} ${state}`))).toEqual(new Set(['1 active']));
+    } finally {
+      other.child.kill('SIGKILL');
+      await other.ended;
+      await sink.close();
+    }
   });
 });

@@ -38,6 +38,19 @@ describe('dispatch: steps of workflows', () => {
     });
     beforeEach(() => void (stub.requests.length = 0));
 
+    it('E17 takes the node of a workflow whose config is the step', async () => {
+      const config = { agentCardId: 'stub_data', skillId: 'deploy', args: { projectId: '{{trigger.project}}' } };
+      const node = { id: 'step-1', type: 'action', nodeId: 'agent.invoke', config, context };
+      expect(await post('invoke', node)).toMatchObject({ status: 200, body: { output: { deployed: true } } });
+      expect(received(stub)).toEqual([{ projectId: 'shop' }]);
+      for (const [wrong, field] of [
+        [{ ...node, config: { agentCardId: 'stub_data' } }, 'config.skillId'],
+        [{ ...node, args: {} }, ''],
+        [{ ...node, config: 'deploy' }, 'config'],
+      ] as const)
+        expect((await post('invoke', wrong)).body).toMatchObject({ status: 400, violations: [{ field }] });
+    });
+
     const context = { trigger: { project: 'shop', retries: 3, env: { region: 'eu' } }, agents: ['stub_data'] };
 
     it('fills the templates of a step and calls the named skill', async () => {

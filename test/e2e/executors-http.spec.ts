@@ -37,6 +37,9 @@ describe('an agent whose work is done by a service', () => {
           expect.objectContaining({ role: 'ROLE_AGENT', parts: [{ text: 'noted' }] }),
         ],
         agent: 'svc',
+        caller: expect.objectContaining({ subject: expect.any(String), org: 'default', role: 'admin' }),
+        deadline: expect.stringMatching(/^20\d\d-.*Z$/),
+        headers: expect.objectContaining({ traceparent: call.headers.traceparent, 'x-rialto-depth': '1' }),
         callbackUrl: `${gateway.url}/api/executions/${id}/events`,
         token: expect.stringMatching(/^rx1\./),
       });

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { Client } from 'pg';
 import type { TaskId } from '../../src/kernel/ids.js';
 import { MailboxBell } from '../../src/tasks/mailbox-bell.js';
@@ -28,13 +30,15 @@ describe('an agent whose tasks wait in a mailbox', () => {
   const send = async (text: string, more: Record<string, unknown> = {}): Promise<string> => {
     const params = { message: userMessage(text, more), configuration: { returnImmediately: true } };
     const id = (await rpc(gateway, 'SendMessage', params, { agent })).task.id as string;
-    // A worker has it in hand for a moment before it lies in the mailbox, or somebody took it from there.
-    const placed = `select from a2a_tasks where id = $1 and lease_owner is null and (next_at > now() + interval '1 hour' or lease_until is not null or next_at is null)`;
-    await eventually(
-      () => gateway.sql(placed, [id]),
-      (rows) => rows.length > 0,
-    );
+    await placed(id);
     return id;
+  };
+  const isThere = ({ length }: unknown[]) => length > 0;
+  /** A worker has it in hand for a moment before it lies in the mailbox, or somebody took it from there. */
+  const placed = (id: string) => {
+    const found = `select from a2a_tasks where id = $1 and lease_owner is null
+      and (next_at > now() + interval '1 hour' or lease_until is not null or next_at is null)`;
+    return eventually(() => gateway.sql(found, [id]), isThere);
   };
   const look = (id: string): Promise<any> => rpc(gateway, 'GetTask', { id }, { agent });
   const report = (id: string, event: Record<string, unknown>, token?: string) =>
@@ -42,12 +46,17 @@ describe('an agent whose tasks wait in a mailbox', () => {
   const row = async (id: string): Promise<any> =>
     (
       await gateway.sql(
-        `select seq, status_state as state, lease_epoch as epoch, crashes, extract(epoch from lease_until - now()) as held from a2a_tasks where id = $1`,
+        `select seq, status_state as state, lease_epoch as epoch, crashes, extract(epoch from lease_until) as held from a2a_tasks where id = $1`,
         [id],
       )
     )[0];
-  const loseHolder = (id: string) =>
-    gateway.sql(`update a2a_tasks set lease_until = now() - interval '1 second' where id = $1`, [id]);
+  /** The gateway notes that a task was handed out after its answer has arrived, and holds it anew by that. */
+  const holdFor = (id: string, time: string) => {
+    const hold = `update a2a_tasks set lease_until = now() + $2::interval where id = $1 and lease_owner is null
+      returning extract(epoch from lease_until) as held`;
+    return eventually(() => gateway.sql(hold, [id, time]), isThere);
+  };
+  const loseHolder = (id: string) => holdFor(id, '-1 second');
 
   it('hands out the oldest task with what was said before, and it works', async () => {
     const before = await send('first', { contextId: `ctx-${agent}` });
@@ -65,6 +74,9 @@ describe('an agent whose tasks wait in a mailbox', () => {
           expect.objectContaining({ parts: [{ text: 'noted' }] }),
         ],
         token: expect.stringMatching(/^rx1\./),
+        caller: expect.objectContaining({ subject: expect.any(String), org: 'default', role: 'admin' }),
+        deadline: expect.stringMatching(/^20\d\d-.*Z$/),
+        headers: expect.objectContaining({ traceparent: expect.stringMatching(/^00-/), 'x-rialto-depth': '1' }),
         leaseEpoch: (await row(older)).epoch,
         leaseMs: 30_000,
       },
@@ -72,6 +84,62 @@ describe('an agent whose tasks wait in a mailbox', () => {
     expect((await look(older)).status.state).toBe('TASK_STATE_WORKING');
     expect((await lease()).body.task.id).toBe(younger);
     expect((await lease()).status).toBe(204);
+  });
+
+  /** Asks a gateway for a task and reads nothing of an answer that is larger than what a connection holds. */
+  const askAndNotRead = async (url: string): Promise<Socket> => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    await once(socket, 'connect');
+    socket.on('error', () => undefined).pause();
+    const lines = [
+      `POST /api/mailbox/${agent}/lease?waitMs=20000 HTTP/1.1`,
+      'Host: x',
+      `Authorization: Bearer ${gateway.token}`,
+    ];
+    socket.write([...lines, 'Content-Length: 0', '', ''].join('\r\n'));
+    return socket;
+  };
+  const taken = (id: string) =>
+    eventually(
+      () => row(id),
+      ({ state, held }) => state === 'working' && held !== null,
+    );
+
+  it('R2 gives a task whose answer did not arrive to the next who asks, and counts no attempt for it', async () => {
+    const wide = await startTestGateway({ RIALTO_MAX_BODY_BYTES: '20000000' }, gateway);
+    const other = gateway.beside({ RIALTO_MAX_BODY_BYTES: '20000000' });
+    try {
+      const params = { message: userMessage('x'.repeat(15_000_000)), configuration: { returnImmediately: true } };
+      const { id } = (await rpc(wide, 'SendMessage', params, { agent })).task;
+      await placed(id);
+      const first = await askAndNotRead(wide.url);
+      await taken(id);
+      first.destroy();
+      const second = await eventually(
+        () => leaseAt(wide),
+        ({ status }) => status === 200,
+      );
+      expect([second.body.task.id, (await row(id)).crashes]).toEqual([id, 0]);
+      await report(id, { id: 'a', type: 'ask', text: 'More?', leaseEpoch: second.body.leaseEpoch });
+      const answer = { message: userMessage('more', { taskId: id }), configuration: { returnImmediately: true } };
+      await rpc(wide, 'SendMessage', answer, { agent });
+
+      await placed(id);
+      const socket = await askAndNotRead(await other.ready);
+      const lost = await taken(id);
+      other.child.kill('SIGKILL');
+      const third = await eventually(
+        () => leaseAt(wide),
+        ({ status }) => status === 200,
+      );
+      const anew = await row(id);
+      expect([third.body.task.id, anew.crashes]).toEqual([id, 0]);
+      expect(Number(anew.held)).toBeGreaterThan(Number(lost.held));
+      socket.destroy();
+    } finally {
+      other.child.kill('SIGKILL');
+      await wide.close();
+    }
   });
 
   it('gives each task to one of many who ask', async () => {
@@ -201,9 +269,9 @@ describe('an agent whose tasks wait in a mailbox', () => {
     const id = await send('x');
     const { leaseEpoch } = (await lease()).body;
     for (const type of ['heartbeat', 'progress']) {
-      await gateway.sql(`update a2a_tasks set lease_until = now() + interval '10 seconds' where id = $1`, [id]);
+      const [before] = await holdFor(id, '10 seconds');
       await report(id, { id: type, type, leaseEpoch });
-      expect(Number((await row(id)).held)).toBeGreaterThan(25);
+      expect(Number((await row(id)).held)).toBeGreaterThan(Number(before.held));
     }
     const { status, body } = await report(id, { id: 'p', type: 'progress' });
     expect([status, body.violations[0].field]).toEqual([400, 'leaseEpoch']);

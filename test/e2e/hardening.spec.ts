@@ -67,6 +67,43 @@ describe('what a hostile caller must not achieve', () => {
       expect((await gateway.call('GET', path, undefined, token)).status).toBe(401);
   });
 
+  it.each([
+    '/mcp',
+    '/mcp/servers/x',
+    '/a2a/agents/x',
+    '/a2a',
+    '/_agent-native/a2a',
+    '/a2a/agents/x/message:send',
+    '/a2e',
+  ])('(C22) pages of origins that are let in may call %s, those of others may not', async (path) => {
+    const asks = 'authorization,content-type,mcp-protocol-version,mcp-session-id,a2a-version';
+    const preflight = (origin: string) =>
+      fetch(`${gateway.url}${path}`, {
+        method: 'OPTIONS',
+        headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': asks },
+      });
+    const allowed = await preflight('http://localhost:6274');
+    expect([allowed.status, allowed.headers.get('access-control-allow-origin')]).toEqual([
+      204,
+      'http://localhost:6274',
+    ]);
+    expect(allowed.headers.get('access-control-allow-methods')).toContain('POST');
+    expect(allowed.headers.get('access-control-allow-headers')).toBe(asks);
+    expect(allowed.headers.get('access-control-allow-credentials')).toBeNull();
+    const refused = await preflight('http://evil.example');
+    expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([405, null]);
+    const answer = await fetch(`${gateway.url}${path}`, {
+      method: 'POST',
+      headers: { origin: 'http://localhost:6274', 'content-type': 'application/json' },
+      body: '{}',
+    });
+    expect(answer.status).toBe(401);
+    expect(answer.headers.get('access-control-allow-origin')).toBe('http://localhost:6274');
+    expect(answer.headers.get('vary')).toContain('Origin');
+    for (const name of ['Mcp-Session-Id', 'WWW-Authenticate', 'A2A-Version'])
+      expect(answer.headers.get('access-control-expose-headers')).toContain(name);
+  });
+
   it('the body of a stranger is not even read', async () => {
     const answers = ['{ broken', JSON.stringify({ name: 'x'.repeat(3_000_000) })].map(async (body) => {
       const refused = await gateway.call('POST', '/api/policies', body, null);

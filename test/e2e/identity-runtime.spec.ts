@@ -118,6 +118,27 @@ describe('a declared agent', () => {
   });
 });
 
+describe('production with the key of one declared agent alone', () => {
+  it('N13 is ready, answers 401 without the key, and mounts defaultAgent at every door', async () => {
+    const agents = [{ name: 'echo', description: 'Says it again.', skills: [{ id: 'say' }], apiKeyEnv: 'ECHO_KEY' }];
+    const file = declared({ defaultAgent: 'echo', agents, policies: [everything] });
+    const own = { ECHO_KEY: 'the-key-of-the-echo-alone', RIALTO_CONFIG_FILE: file };
+    const gateway = await startTestGateway({ ...production, ...own, A2A_SECRET: undefined as never });
+    try {
+      await becomesReady(gateway);
+      for (const path of ['/a2a/agents/echo', '/a2a', '/_agent-native/a2a']) {
+        expect((await gateway.call('POST', path, hello, own.ECHO_KEY)).body.result.status.state).toBe('completed');
+        expect((await gateway.call('POST', path, hello, null)).status).toBe(401);
+      }
+      expect((await gateway.call('POST', '/mcp', ping, null)).status).toBe(401);
+      const card = await gateway.call('GET', '/.well-known/agent-card.json', undefined, null);
+      expect(card.body).toMatchObject({ name: 'echo', skills: [{ id: 'say' }], capabilities: { streaming: true } });
+    } finally {
+      await gateway.close();
+    }
+  });
+});
+
 describe('abuse 5: weak secrets', () => {
   const given = { ...production, DATABASE_URL: 'postgres://127.0.0.1/x' };
   it.each([

@@ -1,8 +1,10 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { depthHeader } from '../../src/policy/auth/context.service.js';
 import { LineageSeal, lineageHeader, type SealedLineage } from '../../src/platform/secrets/lineage.js';
 import { publish, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { HttpService } from '../support/http-service.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 import { data } from '../support/stub-behaviours.js';
 
@@ -116,6 +118,58 @@ describe('AN-61 the lineage of delegated calls', () => {
     const late = seal.seal({ depth: 1, path: ['x'], deadlineAt: Date.now() - 1 });
     expect(JSON.stringify((await tool('agent_a', late)).body)).toContain('no time left');
     expect(agents.a.requests).toHaveLength(0);
+  });
+
+  describe('(P1) of agents of ours that are worked for outside', () => {
+    const sendTo = (agent: string, headers: Record<string, string> = {}) => {
+      const params = { message: userMessage('x'), configuration: { returnImmediately: true } };
+      const call = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params };
+      return gateway.call('POST', `/a2a/agents/${agent}`, call, gateway.token, headers);
+    };
+    const passedOn = ({ headers }: { headers: IncomingHttpHeaders }): Record<string, string> => {
+      const names = ['traceparent', depthHeader, lineageHeader];
+      return Object.fromEntries(names.map((name) => [name, headers[name] as string]));
+    };
+
+    it('reaches a service, which cannot call itself in circles, and not past the third hop', async () => {
+      const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` };
+      const service = await HttpService.start();
+      try {
+        for (const name of ['loop-1', 'loop-2', 'loop-3', 'loop-4'])
+          await publish(gateway, { name, executor: { kind: 'http', url: service.url } });
+        let headers: Record<string, string> = trace;
+        for (const [index, name] of ['loop-1', 'loop-2', 'loop-3'].entries()) {
+          await sendTo(name, headers);
+          const call = await eventually(
+            () => service.calls[index],
+            (given) => given !== undefined,
+          );
+          headers = passedOn(call!);
+          expect(call!.body.headers).toEqual(headers);
+          expect(headers.traceparent).toContain('a'.repeat(32));
+          expect(opened(headers[lineageHeader]!)).toMatchObject({ depth: index + 1 });
+          expect(JSON.stringify((await sendTo(name, headers)).body)).toMatch(/already at work behind|3 hops deep/);
+        }
+        expect(JSON.stringify((await sendTo('loop-4', headers)).body)).toContain('3 hops deep');
+        const depthOnly = { [depthHeader]: headers[depthHeader]! };
+        expect(JSON.stringify((await sendTo('loop-4', depthOnly)).body)).toContain('3 hops deep');
+        expect(service.calls).toHaveLength(3);
+      } finally {
+        await service.close();
+      }
+    });
+
+    it('reaches the worker of a mailbox, with the trace of the sender', async () => {
+      await publish(gateway, { name: 'boxed', executor: { kind: 'mailbox' } });
+      await sendTo('boxed', { traceparent: `00-${'c'.repeat(32)}-${'d'.repeat(16)}-01` });
+      const { body } = await gateway.call('POST', '/api/mailbox/boxed/lease?waitMs=30000');
+      expect(opened(body.headers[lineageHeader])).toMatchObject({
+        depth: 1,
+        path: [expect.stringMatching(/^published:/)],
+      });
+      expect(body.headers.traceparent).toBe(`00-${'c'.repeat(32)}-${'d'.repeat(16)}-01`);
+      expect(JSON.stringify((await sendTo('boxed', body.headers)).body)).toContain('already at work behind');
+    });
   });
 
   it.each([

@@ -97,6 +97,21 @@ describe('an agent whose work is done by a model', () => {
     expect(lastOf(4).content.length).toBeLessThan(20_010);
   });
 
+  it('(N14) RY-25: followers of the run hear each step by its name, and nothing that was said', async () => {
+    model.script(call('town__weather', { city: 'Oslo' }), call('town__weather', 'no JSON'), { text: ['It snows.'] });
+    const { id } = await ask('tooled', 'weather?');
+    const stream = await fetch(`${gateway.url}/a2a/tasks/${id}/events`, {
+      headers: { authorization: `Bearer ${gateway.token}` },
+    });
+    const lines = [...(await stream.text()).matchAll(/^data: (\{"run_id.*)$/gm)].map(([, line]) => line!);
+    const events = lines.map((line) => JSON.parse(line));
+    const steps = ['turn_started', 'llm_called', 'tool_returned', 'llm_called', 'tool_failed', 'llm_called'];
+    expect(events.flatMap(({ event }) => event ?? [])).toEqual(steps);
+    const progress = events.map((event) => event.progress);
+    expect(progress).toEqual([...new Set(progress)].sort((a, b) => a - b));
+    expect(lines.slice(0, -1).join()).not.toMatch(/Oslo|rain|JSON/);
+  });
+
   it('has no more rights than its caller: what policy keeps from that one is neither listed nor called', async () => {
     const policies = [
       `forbid(principal == User::"eve", action == Action::"mcp_call", resource == Tool::"town__book");`,
@@ -372,7 +387,7 @@ describe('when whoever works for a model is killed', () => {
     expect(outcome(await send('charge'))).toEqual([
       'TASK_STATE_FAILED',
       expect.stringContaining('the outcome is unknown'),
-      'poisoned',
+      'outcome_unknown',
     ]);
     expect(upstream.calls.map(({ name }) => name)).toEqual(['look', 'charge']);
     await Promise.all([model.close(), upstream.close()]);

@@ -52,7 +52,7 @@ describe('MCP tools/call: events and records', () => {
     for (let rows = await ask(); ; rows = await ask()) if (enough(rows)) return rows;
   };
 
-  it('RE-36 RE-38 RE-39 a success is pre-verb and post-verb, with every field', async () => {
+  it('E8 RE-36 RE-38 RE-39 a success is pre-verb and post-verb, with every field', async () => {
     await call();
     expect(events.map(({ phase, outcome }) => [phase, outcome])).toEqual([
       ['pre-verb', undefined],
@@ -61,7 +61,8 @@ describe('MCP tools/call: events and records', () => {
     const common = {
       verb: canonical,
       action: 'a2a_invoke',
-      legacyAlias: undefined,
+      legacyAlias: alias,
+      calledAs: canonical,
       orgId,
       agentCardId: agentId,
       agentUrl: agent.url,
@@ -82,11 +83,16 @@ describe('MCP tools/call: events and records', () => {
 
   it('RE-09 a call by its alias is told, decided and audited under the canonical name', async () => {
     await call(alias);
-    for (const event of events) expect([event.verb, event.legacyAlias]).toEqual([canonical, alias]);
+    for (const event of events) expect(event).toMatchObject({ verb: canonical, legacyAlias: alias, calledAs: alias });
     const [row] = await audited(events[0]!.sessionId);
-    expect(row).toMatchObject({ verb: canonical, legacyAlias: alias, resource: { type: 'Skill', id: canonical } });
+    expect(row).toMatchObject({
+      verb: canonical,
+      legacyAlias: alias,
+      calledAs: alias,
+      resource: { type: 'Skill', id: canonical },
+    });
     const decision = await gateway.call('GET', `/api/audit/decisions/${row.id}`);
-    expect(decision.body).toMatchObject({ verb: canonical, legacyAlias: alias });
+    expect(decision.body).toMatchObject({ verb: canonical, legacyAlias: alias, calledAs: alias });
   });
 
   it.each<[string, () => void, string, number | null]>([
@@ -94,7 +100,7 @@ describe('MCP tools/call: events and records', () => {
     ['an invalid answer', () => agent.set(html()), 'remote_invalid_response', null],
     ['a failed task', () => agent.set(failed('broken')), 'remote_task_failed', null],
     ['a timeout', () => agent.set(hang), 'remote_timeout', 200],
-  ])('RE-37 %s is post-verb failed and verb-error, once each', async (_, arrange, code, timeoutMs) => {
+  ])('E7 RE-37 RE-39 %s is post-verb failed and verb-error, once each', async (_, arrange, code, timeoutMs) => {
     arrange();
     await setTimeoutMs(timeoutMs);
     const { error } = await call();
@@ -105,7 +111,8 @@ describe('MCP tools/call: events and records', () => {
       ['verb-error', 'failed'],
     ]);
     expect(watched.map(([name]) => name)).toEqual(['verb.pre', 'verb.post', 'verb.error']);
-    expect(events[2]!.error).toEqual({ code, message: error.message });
+    const { code: number, data, message } = error;
+    expect(events[2]!.error).toEqual({ code: number, name: data.name, reason: code, message });
     const [row] = await audited(events[0]!.sessionId);
     expect(row).toMatchObject({ outcome: 'failed', error: { code } });
   });

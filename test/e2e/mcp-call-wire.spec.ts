@@ -97,7 +97,7 @@ describe('MCP tools/call: what goes over the wire', () => {
     expect(everything).not.toContain('stub-secret-4711');
   });
 
-  it('RE-19 the form for v1.0 agents: one data part, the skill in the metadata', async () => {
+  it('RE-19 E9 the form for v1.0 agents: one data part, skill and session in the metadata', async () => {
     const agent = await stub({ card: 'v1', name: 'Newer', skills: [{ id: 'deploy' }] });
     await call('newer.deploy', { a: [true] });
     expect(agent.requests[0]!.headers['a2a-version']).toBe('1.0');
@@ -110,7 +110,7 @@ describe('MCP tools/call: what goes over the wire', () => {
           messageId: expect.any(String),
           role: 'ROLE_USER',
           parts: [{ data: { a: [true] } }],
-          metadata: { skillId: 'deploy' },
+          metadata: { skillId: 'deploy', correlationId: expect.stringMatching(/^a2a-/) },
         },
       },
     });
@@ -124,6 +124,7 @@ describe('MCP tools/call: what goes over the wire', () => {
     expect(result.structuredContent).toEqual({ ok: true });
     expect(agent.requests.map((request) => request.dialect)).toEqual([dialect]);
     expect(agent.requests[0]!.rawBody).toContain('"skillId":"go"');
+    expect(agent.requests[0]!.rawBody).toMatch(/"correlationId":"a2a-/);
     expect(agent.requests[0]!.rawBody).toContain('{"b":null,"c":"✓"}');
   });
 

@@ -137,12 +137,71 @@ describe('MCP: the list of tools', () => {
     expect(deploy.inputSchema).toEqual(inputSchema);
     expect(deploy.description).toContain('Invokes the deploy skill on remote A2A agent Vercel Ops');
     expect(deploy._meta[meta]).toEqual({ agent: 'vercel_ops', skillId: 'deploy', canonicalName: 'vercel_ops.deploy' });
-    expect(free.inputSchema).toEqual({ type: 'object', additionalProperties: true });
+    expect(free.inputSchema).toMatchObject({ type: 'object', additionalProperties: true });
     const [alias] = await list(token, '?names=portable');
     expect(alias._meta[meta]).toEqual({ ...deploy._meta[meta], aliasOf: 'vercel_ops.deploy' });
     const args = { anything: [1, { goes: null }], '✓': 'ü' };
     await gateway.rpc('tools/call', { name: 'vercel_ops.free', arguments: args }, token);
     expect((agent.requests.at(-1)!.json as any).params.message.parts).toEqual([{ data: args }]);
+  });
+
+  it.each(['v1', 'v03', 'v1-rest'] as const)(
+    'K9 a skill without schema asks for a message, which is sent as text: %s',
+    async (dialect) => {
+      const { token } = await org(`k9-${dialect}`);
+      const skills = [{ id: 'chat' }, { id: 'rows', inputModes: ['application/json'] }];
+      const card = dialect === 'v03' ? 'v03' : 'v1';
+      const agent = await stub({ card, ...(dialect === 'v1-rest' && { speaks: [dialect] }), name: 'Chat', skills });
+      await register(agent, token);
+      const tools = await list(token, '?names=canonical');
+      const [chat, rows] = ['chat.chat', 'chat.rows'].map((name) => tools.find((tool: any) => tool.name === name));
+      expect(chat.inputSchema).toEqual({
+        type: 'object',
+        properties: { message: { type: 'string', description: expect.any(String) } },
+        additionalProperties: true,
+      });
+      expect(rows.inputSchema).toEqual({ type: 'object', additionalProperties: true });
+      const sent = async (name: string, args: object) => {
+        await gateway.rpc('tools/call', { name, arguments: args }, token);
+        const { json } = agent.requests.at(-1)! as any;
+        const [part] = (json.params ?? json).message.parts;
+        return part.text ?? part.data;
+      };
+      expect(await sent('chat.chat', { message: 'hello' })).toBe('hello');
+      for (const args of [{ message: 'hello', tone: 'warm' }, { message: { text: 'hello' } }, { message: '' }])
+        expect(await sent('chat.chat', args)).toEqual(args);
+      expect(await sent('chat.rows', { message: 'hello' })).toEqual({ message: 'hello' });
+    },
+  );
+
+  it('a skill whose schema takes no arguments is no tool, and one that can be mended is (C25, E20)', async () => {
+    const { token } = await org('e20');
+    const schemas: Record<string, object> = {
+      empty: { type: 'object', properties: [] },
+      list: { type: 'array' },
+      outside: { type: 'object', properties: { a: { $ref: 'https://elsewhere.example/s.json' } } },
+      unknown: { type: 'object', properties: { a: { type: 'any' } } },
+    };
+    const skills = Object.entries(schemas).map(([id, inputSchema]) => ({ id, inputSchema }));
+    const agent = await stub({ name: 'Odd', skills: [{ id: 'good' }, ...skills] as never });
+    const { body } = await register(agent, token);
+    expect(body.skills.map(({ id, problem }: any) => [id, problem])).toEqual([
+      ['good', null],
+      ['empty', null],
+      ['list', expect.stringContaining('type is not "object"')],
+      ['outside', expect.stringContaining('https://elsewhere.example/s.json')],
+      ['unknown', 'not a valid JSON Schema of its dialect'],
+    ]);
+    const shown = (await list(token, '?agents=odd&names=canonical')).map(({ name, inputSchema }) => [
+      name,
+      inputSchema,
+    ]);
+    expect(shown).toEqual([
+      ['odd.empty', { type: 'object', properties: {} }],
+      ['odd.good', expect.objectContaining({ type: 'object' })],
+    ]);
+    await gateway.rpc('tools/call', { name: 'odd.empty', arguments: { a: 1 } }, token);
+    expect((agent.requests.at(-1)!.json as any).params.message.parts).toEqual([{ data: { a: 1 } }]);
   });
 
   it('D7 names of the list: the request, else the org, else the deployment; stable order', async () => {

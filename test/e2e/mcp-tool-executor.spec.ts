@@ -335,12 +335,48 @@ describe('when whoever called a tool is killed', () => {
       state: 'TASK_STATE_FAILED',
       message: {
         parts: [{ text: expect.stringContaining('the outcome is unknown') }],
-        metadata: { errorCode: 'poisoned' },
+        metadata: { errorCode: 'outcome_unknown', ambiguous: true },
       },
     });
     expect((await end(look)).artifacts[0].parts).toEqual([{ text: 'done' }]);
     expect(upstream.calls.map(({ name }) => name).sort()).toEqual(['charge', 'look', 'look']);
     await upstream.close();
     await home.close();
+  });
+});
+
+describe('(R3) a call that its server may have taken, and did not answer', () => {
+  const kinds: UpstreamKind[] = ['sessions', 'modern', 'websocket'];
+  it.each(kinds)('keeps its key where the tool of a server of %s must not be called twice', async (kind) => {
+    const gateway = await startTestGateway();
+    const upstream = await TestUpstream.start(kind);
+    let isStuck = true;
+    const answer = () => (isStuck ? never() : text('done'));
+    upstream.add('charge', answer);
+    upstream.add('look', answer, { annotations: { idempotentHint: true } });
+    await gateway.call('POST', '/api/mcp/servers', { id: 'bank', url: upstream.url });
+    await publish(gateway, { name: 'bank', executor: { kind: 'mcp-tool', serverId: 'bank' } });
+    const send = (skillId: string) => {
+      const message = { ...userMessage('', { parts: [{ data: {} }], metadata: { skillId } }), messageId: skillId };
+      return rpc(gateway, 'SendMessage', { message }, { agent: 'bank', headers: { 'Idempotency-Key': skillId } });
+    };
+    const sent = [send('charge'), send('look')];
+    await eventually(
+      () => upstream.calls.length,
+      (calls) => calls === 2,
+    );
+    await upstream.down();
+    const [charge, look] = await Promise.all(sent);
+    expect([charge.task.status, look.task.status]).toMatchObject([
+      { state: 'TASK_STATE_FAILED', message: { metadata: { errorCode: 'outcome_unknown', ambiguous: true } } },
+      { state: 'TASK_STATE_FAILED', message: { metadata: { errorCode: 'remote_transport' } } },
+    ]);
+    isStuck = false;
+    await upstream.listen();
+    expect((await send('charge')).task.id).toBe(charge.task.id);
+    expect((await send('look')).task.id).not.toBe(look.task.id);
+    expect(upstream.calls.filter(({ name }) => name === 'charge')).toHaveLength(1);
+    await upstream.close();
+    await gateway.close();
   });
 });

@@ -57,6 +57,7 @@ describe('everything an org has', () => {
     await gateway.call('POST', '/api/keys', { name: 'k' }, token);
     await gateway.call('POST', `/api/orgs/${slug}/secret`, {}, token);
     await gateway.call('POST', '/api/tokens/revocations', { jti: `jti-${slug}` }, token);
+    await gateway.call('PUT', `/api/orgs/${slug}/domains`, { domains: [`${slug}.example`] });
     await gateway.call('POST', '/api/webhooks/secrets', {}, token);
     const push = {
       url: `${sink.url}/hook?key=canary-query-${slug}`,

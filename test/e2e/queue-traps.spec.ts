@@ -253,6 +253,32 @@ onRedis('a Redis that is not to be relied on', () => {
     add.mockRestore();
   });
 
+  it('is not there when a process starts: it starts, works from the database, and uses Redis once it is there (P3)', async () => {
+    await proxy.set('refuse');
+    const late = await startTestGateway(
+      { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, RIALTO_QUEUE_PREFIX: 'bull-late' },
+      gateway,
+    );
+    try {
+      expect(late.log.join('')).toContain('REDIS_URL: the server does not answer');
+      expect((await late.call('GET', '/readyz')).body.checks.queue.status).toBe('degraded');
+      const configuration = { returnImmediately: true };
+      const { task } = await rpc(late, 'SendMessage', { message: userMessage('late'), configuration });
+      await completed([task.id]);
+      await proxy.set('pass');
+      await eventually(
+        () => admin.keys('bull-late:*'),
+        (keys) => keys.length > 0,
+      );
+      await eventually(
+        () => late.call('GET', '/readyz'),
+        ({ body }) => body.checks.queue.status === 'ok',
+      );
+    } finally {
+      await late.close();
+    }
+  });
+
   it('cannot be reached when the process stops: it stops nevertheless', async () => {
     const second = await startTestGateway(
       { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, RIALTO_QUEUE_PREFIX: 'bull-left' },

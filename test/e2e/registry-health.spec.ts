@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent, type StubAgentOptions } from '../support/stub-agent.js';
+import { data } from '../support/stub-behaviours.js';
 import { emptyObject, http as answer } from '../support/stub-hostile.js';
 
 const path = '/api/a2a/agents';
@@ -63,6 +64,23 @@ describe('the health of agents', () => {
       (names) => names.includes('walker.work'),
     );
     await gateway.call('DELETE', `${path}/walker`);
+  });
+
+  it('E19 calls an agent degraded while its card is there and its calls fail', async () => {
+    const agent = await stub({ name: 'Hollow' });
+    await gateway.call('POST', path, { url: agent.url });
+    agent.set(answer(500, 'boom'));
+    const call = () => gateway.rpc('tools/call', { name: 'hollow.work', arguments: {} });
+    for (let calls = 0; calls < 5; calls++) expect((await call()).error.code).toBe(-32202);
+    const degraded = await untilHealth('hollow', 'degraded');
+    expect(degraded).toMatchObject({
+      reachable: true,
+      lastError: 'its last 5 calls failed, though its card is there',
+    });
+    agent.set(data({}));
+    expect((await call()).error).toBeUndefined();
+    expect(await untilHealth('hollow', 'healthy')).toMatchObject({ lastError: null });
+    await gateway.call('DELETE', `${path}/hollow`);
   });
 
   it('backs off from an agent that is gone, twice as long each time', async () => {
@@ -205,6 +223,37 @@ describe('agents of rialto.config.json', () => {
         () => toolNames(gateway),
         (names) => names.join() === 'declared.work',
       );
+    });
+  });
+
+  it('P21 one that cannot be reached, and each change of its health, is one line of the log with slug and reason', async () => {
+    const agent = await stub({ name: 'Distant' });
+    await agent.down();
+    const credential = { type: 'bearer', tokenEnv: 'DECLARED' };
+    await restarted([{ url: agent.url, slug: 'distant', credential }], async (again) => {
+      const look = async () => {
+        await again.call('POST', `${path}/distant/refetch`);
+        return (await list())[0].health;
+      };
+      await eventually(look, (health) => health === 'unreachable');
+      await look(); // the same again is no change
+      await agent.up();
+      await eventually(look, (health) => health === 'healthy');
+      const lines = await eventually(
+        () =>
+          Promise.resolve(
+            [...gateway.log, ...again.log]
+              .map((line) => JSON.parse(line) as Record<string, unknown>)
+              .filter((line) => line.agent === 'distant' && line.health !== line.before),
+          ),
+        (found) => found.some(({ health }) => health === 'healthy'),
+      );
+      expect(lines.map(({ before, health }) => [before, health])).toEqual([
+        ['unknown', 'unreachable'],
+        ['unreachable', 'healthy'],
+      ]);
+      expect(lines.map(({ error }) => error)).toEqual([expect.stringMatching(/refused/), undefined]);
+      expect(JSON.stringify(lines)).not.toContain('a-declared-secret');
     });
   });
 

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { http, closeAll } from '../support/outbound.js';
 import { startStubAgent, type StubAgent, type StubAgentOptions } from '../support/stub-agent.js';
@@ -68,14 +71,118 @@ describe('registration refuses', () => {
     expect(agent.cardRequests.map(({ headers }) => headers.authorization).join()).not.toContain('canary-of-22');
   });
 
-  it('abuse 23: closed ports answer alike and say nothing of the network', async () => {
+  it('abuse 23: closed ports answer alike and name no address', async () => {
     const answers = await Promise.all(
       ['http://127.0.0.1:1', 'http://127.0.0.1:9', 'http://[::1]:1'].map((url) => register({ url })),
     );
     const texts = answers.map(({ body }) => JSON.stringify({ ...body, requestId: '' }));
     expect(new Set(texts).size).toBe(1);
-    expect(texts[0]).not.toMatch(/ECONN|127\.0|::1|refused/);
+    expect(texts[0]).not.toMatch(/ECONN|127\.0|::1/);
     expect(answers[0]!.body).toMatchObject({ status: 400, code: 'card_invalid', upstreamStatus: null });
+  });
+
+  it('(P2) an agent that cannot be reached is refused with the reason', async () => {
+    const plain = await http((_request, response) => response.end('{}'));
+    const other = createServer((socket) => void socket.on('error', () => undefined).end('SSH-2.0-x\r\n'));
+    await once(other.listen(0, '127.0.0.1'), 'listening');
+    const reasons: [string, RegExp][] = [
+      ['http://127.0.0.1:1', /refused/],
+      ['https://nosuchhost.invalid', /host name is unknown/],
+      [plain.url.replace('http:', 'https:'), /does not speak TLS/],
+      [`http://127.0.0.1:${(other.address() as AddressInfo).port}`, /does not speak HTTP/],
+    ];
+    for (const [url, reason] of reasons) {
+      const { status, body } = await register({ url });
+      expect([status, body.code, body.detail]).toEqual([400, 'card_invalid', expect.stringMatching(reason)]);
+    }
+    other.close();
+  });
+
+  const cardOf = (url: string, more: object = {}) => ({
+    name: 'Stub',
+    description: 'x',
+    version: '1',
+    protocolVersion: '0.3.0',
+    preferredTransport: 'JSONRPC',
+    url,
+    capabilities: {},
+    defaultInputModes: ['text/plain'],
+    defaultOutputModes: ['text/plain'],
+    skills: [{ id: 'do', name: 'Do', description: 'does', tags: [] }],
+    ...more,
+  });
+  /** A server that answers with what these paths have. */
+  const serving = (paths: Record<string, [number, string | object, object?]>) =>
+    http((request, response) => {
+      const [status, body, headers = {}] = paths[request.url!] ?? [404, ''];
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
+    });
+  const [newer, older] = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const;
+
+  it.each(['http://[::]:9001/rpc', 'http://10.0.0.1/rpc', 'https://169.254.169.254/a2a'])(
+    '(C01) a card whose only address nobody may call: %s',
+    async (address) => {
+      const { url } = await serving({ [newer]: [200, cardOf(address)] });
+      const { status, body } = await register({ url });
+      expect([status, body.code]).toEqual([422, 'url_not_allowed']);
+      expect(body.detail).toContain(address);
+      const fine = { additionalInterfaces: [{ url: 'http://127.0.0.1:9/rpc', transport: 'JSONRPC' }] };
+      const mixed = await serving({ [newer]: [200, cardOf(address, fine)] });
+      expect((await register({ url: mixed.url })).status).toBe(201);
+    },
+  );
+
+  it('(C01) a card that later names such an address alone is not healthy, and a call is not the fault of its caller', async () => {
+    const paths: Parameters<typeof serving>[0] = { [newer]: [200, cardOf('/rpc')] };
+    const { url } = await serving(paths);
+    const { body } = await register({ url, slug: 'moves' });
+    paths[newer] = [200, cardOf('http://10.0.0.1/rpc')];
+    const again = await gateway.call('POST', `${path}/${body.id}/refetch`, {});
+    expect(again.body).toMatchObject({ health: 'degraded', lastError: expect.stringContaining('http://10.0.0.1/rpc') });
+    await gateway.sql('update agent_cards set card = $1, updated_at = now()', [
+      JSON.stringify(cardOf('http://10.0.0.1/rpc')),
+    ]);
+    await eventually(
+      async () => (await gateway.rpc('tools/call', { name: 'moves.do', arguments: {} })).error,
+      (error) => error?.code === -32202 && /"moves"/.test(error.message),
+    );
+  });
+
+  it.each([
+    ['bearer', { type: 'bearer', token: 'sesame-1' }, 'authorization', 'Bearer sesame-1'],
+    ['apiKey', { type: 'apiKey', header: 'X-Key', value: 'sesame-2' }, 'x-key', 'sesame-2'],
+  ])(
+    '(C02) a card behind a credential is fetched with it, at first and later: %s',
+    async (_kind, credential, header, value) => {
+      const seen: (string | undefined)[] = [];
+      const { url } = await http((request, response) => {
+        const proof = request.headers[header] as string | undefined;
+        seen.push(proof);
+        const isOpen = proof === value && request.url === newer;
+        response.writeHead(isOpen ? 200 : 401, { 'content-type': 'application/json' });
+        response.end(isOpen ? JSON.stringify(cardOf('/rpc')) : '{}');
+      });
+      const { status, body } = await register({ url, credential });
+      expect([status, seen]).toEqual([201, [undefined, value]]);
+      expect((await gateway.call('POST', `${path}/${body.id}/refetch`, {})).body.health).toBe('healthy');
+      expect(seen).toEqual([undefined, value, undefined, value]);
+      await gateway.sql('delete from agent_cards');
+      expect((await register({ url })).body).toMatchObject({ code: 'card_invalid', upstreamStatus: 401 });
+    },
+  );
+
+  it.each<[string, [number, string | object, object?]]>([
+    ['a page', [200, '<html></html>', { 'content-type': 'text/html' }]],
+    ['401', [401, '{}']],
+    ['403', [403, { message: 'Missing Authentication Token' }]],
+    ['500', [500, '']],
+  ])('(C06) asks the older path where the newer one answers %s', async (_what, first) => {
+    const { url } = await serving({ [newer]: first, [older]: [200, cardOf('/rpc')] });
+    expect((await register({ url })).status).toBe(201);
+    const without = await serving({ [newer]: first, [older]: [404, ''] });
+    const { body } = await register({ url: without.url });
+    expect(body).toMatchObject({ code: 'card_invalid', upstreamStatus: first[0] });
   });
 
   it('abuse 27: credentials that would inject a header are refused', async () => {

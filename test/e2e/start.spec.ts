@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -60,6 +60,18 @@ function start(env: Record<string, string | undefined>, account = {}): GatewayPr
 }
 
 const takenPort = (): string => String((taken.address() as AddressInfo).port);
+/** Takes a connection, and wants a password that nobody gave. */
+const refusingRedis = async (): Promise<number> => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', (commands) => {
+      for (const _ of commands.toString().matchAll(/^\*\d+/gm)) socket.write('-NOAUTH Authentication required.\r\n');
+    });
+  }).unref();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+};
 const withDatabase = (url: string, change: (url: URL) => void): string => {
   const changed = new URL(url);
   change(changed);
@@ -125,9 +137,9 @@ describe('a start that cannot go on says so in one line, names the setting and e
       () => ({ DATABASE_URL: 'postgres://rialto@nowhere.invalid/rialto' }),
       [/^rialto: DATABASE_URL: the server cannot be reached \((ENOTFOUND|EAI_AGAIN)\)$/],
     ],
-    'Redis is down': [
-      async () => ({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` }),
-      [/^rialto: REDIS_URL: the server cannot be reached \(.*\)$/],
+    'Redis refuses': [
+      async () => ({ REDIS_URL: `redis://127.0.0.1:${await refusingRedis()}` }),
+      ['REDIS_URL: the server refuses (NOAUTH Authentication required.)'],
     ],
     'the secret is short': [
       () => ({ A2A_SECRET: 'short' }),
@@ -319,8 +331,8 @@ describe('a process on an outside database', () => {
     expect((await ended).code).toBe(0);
   });
 
-  it('AN-46: a bare production process without a secret starts, and its doors answer 503', async () => {
-    const { ready } = start({
+  it('AN-46, N14, P20: a bare production process without a secret starts, its doors answer 503, and it says so', async () => {
+    const { ready, child, ended } = start({
       NODE_ENV: undefined,
       HOST: '127.0.0.1',
       DATABASE_URL: server.url,
@@ -328,6 +340,10 @@ describe('a process on an outside database', () => {
     });
     const url = await ready;
     expect((await fetch(`${url}/livez`)).status).toBe(200);
+    const built = join(__dirname, '../../dist/commit');
+    const commit = existsSync(built) ? readFileSync(built, 'utf8').trim() : '';
+    const version = (await (await fetch(`${url}/version`)).json()) as { version: string; commit?: string };
+    expect(version.commit ?? '').toBe(commit);
     const readiness = await fetch(`${url}/readyz`);
     expect(readiness.status).toBe(503);
     expect(JSON.stringify(await readiness.json())).toContain('A2A_SECRET');
@@ -335,6 +351,9 @@ describe('a process on an outside database', () => {
       const init = { method: 'POST', headers: { 'content-type': 'application/json', authorization }, body: '{}' };
       expect((await fetch(`${url}/mcp`, init)).status).toBe(503);
     }
+    child.kill('SIGTERM');
+    expect((await ended).stderr).toContainEqual(expect.stringMatching(/^rialto: A2A_SECRET is not set: .* 503/));
+    expect((await ended).stdout).toContain(`  version  ${version.version}${commit && ` (${commit})`}`);
   });
 
   it('with a secret it is ready in production, and warns of nothing', async () => {

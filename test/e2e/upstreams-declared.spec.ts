@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,8 +22,8 @@ describe('MCP servers that the operator has written down', () => {
   });
 
   /** Started anew on the same database when there is a gateway. */
-  async function start(files: { ours?: object; usual?: object }, env: Record<string, string> = {}) {
-    writeFileSync(ours, JSON.stringify({ mcpServers: files.ours ?? {} }));
+  async function start(files: { ours?: object; usual?: object; more?: object }, env: Record<string, string> = {}) {
+    writeFileSync(ours, JSON.stringify({ mcpServers: files.ours ?? {}, ...files.more }));
     writeFileSync(usual, JSON.stringify({ mcpServers: files.usual ?? {} }));
     const before = gateway;
     await before?.gateway.close();
@@ -114,6 +115,51 @@ describe('MCP servers that the operator has written down', () => {
     expect(JSON.stringify(sent.body)).toContain('"hi"');
     await start({ usual: {} });
     expect((await card()).skills).toEqual([]);
+  });
+
+  it('(N13) AN-97 the tools of the usual file stay skills beside a default agent, and its door finds them', async () => {
+    const agents = [{ name: 'first', description: 'Says it again.', skills: [{ id: 'say' }], apiKeyEnv: 'FIRST_KEY' }];
+    const key = 'the-key-of-the-first-alone';
+    const twin = await upstream();
+    const usual = { own: { command: process.execPath, args: [script] }, twin: { url: twin.url } };
+    await start({ usual, more: { defaultAgent: 'first', agents } }, { FIRST_KEY: key });
+    for (const name of ['own__echo', 'twin__echo']) await listed(name);
+    const card = async () => (await fetch(`${gateway!.url}/.well-known/agent-card.json`)).json() as Promise<any>;
+    const { name, skills, supportedInterfaces } = await eventually(card, (one) => one.skills.length > 5);
+    const ids = skills.map(({ id }: { id: string }) => id);
+    expect([name, ids]).toEqual(['first', expect.arrayContaining(['say', 'own.echo', 'twin.echo'])]);
+    const doors = new Set(supportedInterfaces.map(({ url }: { url: string }) => new URL(url).pathname));
+    expect([...doors]).toEqual(['/a2a']);
+    const alone = await fetch(`${gateway!.url}/a2a/agents/first/.well-known/agent-card.json`);
+    expect(((await alone.json()) as any).skills).toMatchObject([{ id: 'say' }]);
+    const rpc = async (method: string, params: object, token?: string) => {
+      const body = { jsonrpc: '2.0', id: 1, method, params };
+      return (await gateway!.call('POST', '/a2a', body, token, { 'A2A-Version': '1.0' })).body.result;
+    };
+    const send = (skillId: string | undefined, token?: string) => {
+      const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ data: { text: 'by a tool' } }] };
+      return rpc('SendMessage', { message: { ...message, ...(skillId && { metadata: { skillId } }) } }, token);
+    };
+    const agentOf = async ({ task: { id } }: any) =>
+      (
+        await gateway!.sql(
+          'select a.name from a2a_tasks t join published_agents a on a.id = t.agent_id where t.id = $1',
+          [id],
+        )
+      )[0]!.name;
+    const called = await send('own.echo');
+    expect(called.task).toMatchObject({ status: { state: 'TASK_STATE_COMPLETED' } });
+    expect(JSON.stringify(called)).toContain('by a tool');
+    expect((await rpc('GetTask', { id: called.task.id })).id).toBe(called.task.id);
+    for (const [skillId, token] of [[undefined], ['say'], ['unknown'], ['own.echo', key]] as const)
+      expect(await agentOf(await send(skillId, token))).toBe('first');
+    const both = [called, await send('twin.echo')];
+    // Without a default agent the same names are on the card, and found.
+    await start({ usual });
+    for (const name of ['own__echo', 'twin__echo']) await listed(name);
+    both.push(await send('own.echo'), await send('twin.echo'));
+    expect(await Promise.all(both.map(agentOf))).toEqual(['own', 'twin', 'own', 'twin']);
+    for (const { task } of both) expect(task.history[0].metadata).toEqual({ skillId: 'echo' });
   });
 
   it('AN-97 one that is left out, because another was registered under its name, publishes nothing of that', async () => {

@@ -1,50 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-
-type Reply = (id: unknown, response: ServerResponse) => void;
-const json = (response: ServerResponse, body: unknown): void =>
-  void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-const stream = (response: ServerResponse): ServerResponse =>
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
-
-/** An MCP server that answers the handshake as it should, and each tool in its own way. */
-async function startHostile(tools: unknown[] | string, calls: Record<string, Reply> = {}) {
-  const http = createServer((request, response) => {
-    if (request.method !== 'POST') return void response.writeHead(405).end();
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString()) as Record<string, any>;
-      if (id === undefined) return void response.writeHead(202).end();
-      const result = (value: unknown): void => json(response, { jsonrpc: '2.0', id, result: value });
-      if (method === 'initialize')
-        return result({
-          protocolVersion: '2025-11-25',
-          capabilities: { tools: {} },
-          serverInfo: { name: 'h', version: '1' },
-        });
-      if (method === 'tools/list') {
-        const text = typeof tools === 'string' ? tools : JSON.stringify(tools);
-        response.writeHead(200, { 'content-type': 'application/json' });
-        return void response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"tools":${text}}}`);
-      }
-      if (method === 'tools/call') return calls[params.name]!(id, response);
-      return json(response, { jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } });
-    });
-  });
-  await new Promise<void>((done) => http.listen(0, '127.0.0.1', done));
-  return {
-    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
-    close: () => {
-      http.closeAllConnections();
-      return new Promise((done) => http.close(done));
-    },
-  };
-}
+import { clientKinds, connectMcp } from '../support/mcp-clients.js';
+import { eventStream as stream, json, startHostile, type Reply } from '../support/hostile-upstream.js';
 
 describe('MCP servers that mean harm', () => {
   let gateway: TestGateway;
@@ -185,6 +144,31 @@ describe('MCP servers that mean harm', () => {
     expect(own.find(({ name }) => name === 'bad__echo').description).toBe('[MCP:h] first');
   });
 
+  it('one tool that no client can read costs nobody the others (C25)', async () => {
+    const { body } = await hostile([
+      { name: 'good', inputSchema },
+      { name: 'empty', inputSchema: { type: 'object', properties: [] } },
+      { name: 'nothing', inputSchema: { type: 'object', properties: null, required: null } },
+      { name: 'untyped', inputSchema: { anyOf: [{ required: ['a'] }] } },
+      { name: 'odd', inputSchema, title: null, annotations: { readOnlyHint: 'yes' }, icons: 'x', _meta: 'y' },
+      { name: 'result', inputSchema, outputSchema: { type: ['null', 'array'] } },
+      { name: 'reference', inputSchema, outputSchema: { type: 'object', properties: { a: { $ref: '#/none' } } } },
+      { name: 'list', inputSchema: { type: 'array' } },
+    ]);
+    expect(body.problems.filter(({ effect }: any) => effect === 'left out')).toEqual([
+      { list: 'tools', name: 'list', problem: expect.stringContaining('type is not "object"'), effect: 'left out' },
+    ]);
+    const names = body.tools.map(({ name }: any) => `bad__${name}`);
+    expect(names).toHaveLength(7);
+    for (const kind of clientKinds)
+      for (const path of ['/mcp', '/mcp/servers/bad']) {
+        const client = await connectMcp(kind, `${gateway.url}${path}`, gateway.token);
+        const { tools } = await client.listTools();
+        expect([kind, path, tools.filter(({ name }) => /bad__|^[a-z]+$/.test(name)).length]).toEqual([kind, path, 7]);
+        await client.close();
+      }
+  });
+
   it('schemas that are bombs are refused or passed on as they are; none is opened', async () => {
     const deep = (levels: number): object => {
       let schema: object = { type: 'object' };
@@ -209,8 +193,9 @@ describe('MCP servers that mean harm', () => {
     const levels = 20_000;
     const nested = `${'{"type":"object","properties":{"a":'.repeat(levels)}{}${'}}'.repeat(levels)}`;
     const bomb = await hostile(`[{"name":"bomb","inputSchema":${nested}}]`);
-    expect(bomb.status).toBeGreaterThanOrEqual(400);
-    expect(bomb.body.code).not.toBe('internal');
+    expect([bomb.status, bomb.body.tools]).toEqual([201, []]);
+    expect(bomb.body.problems).toMatchObject([{ list: 'tools', name: 'bomb', effect: 'left out' }]);
+    await gateway.call('DELETE', '/api/mcp/servers/bad');
     const wide = await hostile([{ name: 'wide', inputSchema: { type: 'object', description: big } }]);
     expect([wide.status, wide.body.code]).toEqual([502, expect.stringMatching(/^remote_/)]);
   });

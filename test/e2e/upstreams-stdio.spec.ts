@@ -11,15 +11,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.js';
+import { connectSdk } from '../support/mcp-clients.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
 const script = join(process.cwd(), 'test', 'support', 'stdio-upstream.mjs');
 
 describe('MCP servers that are programs', () => {
   let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await startTestGateway();
-  });
+  beforeAll(async () => void (gateway = await startTestGateway()));
   afterEach(async () => {
     const { body } = await gateway.call('GET', '/api/mcp/servers');
     for (const { id } of body.items) await gateway.call('DELETE', `/api/mcp/servers/${id}`);
@@ -41,11 +40,8 @@ describe('MCP servers that are programs', () => {
       return false;
     }
   };
-  const gone = (pid: number) =>
-    eventually(
-      () => isAlive(pid),
-      (is) => !is,
-    );
+  const until = (check: () => boolean) => eventually(check, Boolean);
+  const gone = (pid: number) => until(() => !isAlive(pid));
 
   it('AE-16 AE-17 one is started with its own environment, folder and arguments, and nothing of ours', async () => {
     process.env.CANARY_OF_THE_GATEWAY = 'x';
@@ -227,15 +223,15 @@ describe('MCP servers that are programs', () => {
     await gone(pid);
   });
 
-  it('AE-32 a line without an end ends the program, not the gateway', async () => {
+  it('AE-32 a line that is too long ends its own call, not the program (C31)', async () => {
     await register();
     const { pid } = await told('environment');
-    expect((await call('flood')).error.data.code).toMatch(/remote_/);
-    await gone(pid);
-    await eventually(
-      () => call('echo', { text: 'again' }),
-      ({ result }) => result?.content[0].text === 'again',
-    );
+    const { error } = await call('flood');
+    expect(error).toMatchObject({ code: -32_203, message: expect.stringContaining('more than 10485760 bytes') });
+    expect(await said('echo', { text: 'again' })).toBe('again');
+    const { result } = await call('picture', { letters: 1_500_000 });
+    expect(result.content[0].data).toHaveLength(1_500_000);
+    expect((await told('environment')).pid).toBe(pid);
   });
 
   it.each([{}, { env: { IGNORES_SIGTERM: '1' } }])(
@@ -357,5 +353,47 @@ describe('MCP servers that are programs', () => {
     }
     await gone(pids[0]!);
     expect(pids.slice(1).map(isAlive)).toEqual([true, true, true, true, true]);
+  });
+
+  it('more than an org may have at work wait for their turn, and nobody is told that his was taken away (E3)', async () => {
+    const ids = Array.from({ length: 8 }, (_, n) => `p${n}`);
+    for (const id of ids) expect(await register({ id })).toMatchObject({ status: 201 });
+    const answers = await Promise.all(
+      [...ids, ...ids].map((id) => gateway.rpc('tools/call', { name: `${id}__rest`, arguments: { ms: 300 } })),
+    );
+    for (const answer of answers) expect(answer).toMatchObject({ result: { content: [{ text: 'rested' }] } });
+    expect((await gateway.call('PATCH', '/api/mcp/servers/p0', { timeoutMs: 1_000 })).status).toBe(200);
+    const [folders, naps]: [string[], Promise<any>[]] = [[], []];
+    const other = await gateway.tokenOf('default', 'colleague', 'admin');
+    for (const id of ids.slice(1, 6)) {
+      const token = naps.length < 4 ? gateway.token : other; // four are all that one caller may use at once
+      const { result } = await gateway.rpc('tools/call', { name: `${id}__environment`, arguments: {} }, token);
+      folders.push(JSON.parse(result.content[0].text).cwd);
+      naps.push(gateway.rpc('tools/call', { name: `${id}__nap`, arguments: {} }, token));
+    }
+    await until(() => folders.every((folder) => existsSync(join(folder, 'napping'))));
+    const rest = { name: 'p0__rest', arguments: { ms: 1 } };
+    for (const { error } of [await gateway.rpc('tools/call', rest), await gateway.rpc('tools/call', rest, other)])
+      expect(error?.data ?? error).toMatchObject({ code: 'unavailable', retryAfterSeconds: 5 });
+    for (const folder of folders) writeFileSync(join(folder, 'woken'), '');
+    for (const nap of naps) expect(await nap).toMatchObject({ result: { content: [{ text: 'rested' }] } });
+  });
+
+  it('a client that can be asked is asked at each of many programs (E2)', async () => {
+    const ids = Array.from({ length: 7 }, (_, n) => `q${n}`);
+    for (const id of ids) expect(await register({ id })).toMatchObject({ status: 201 });
+    for (const id of ids) await gateway.rpc('tools/call', { name: `${id}__rest`, arguments: { ms: 1 } });
+    const capabilities = { sampling: {} };
+    const asked = await connectSdk(`${gateway.url}/mcp`, gateway.token, 'legacy', { capabilities });
+    const sample = { role: 'assistant' as const, content: { type: 'text' as const, text: 'sampled' }, model: 'm' };
+    asked.client.setRequestHandler('sampling/createMessage', () => sample);
+    const params = { method: 'sampling/createMessage' };
+    for (const id of ids) {
+      const { content } = await asked.callTool({ name: `${id}__ask`, arguments: params });
+      expect([id, (content as any)[0].text]).toEqual([id, expect.stringContaining('sampled')]);
+    }
+    const all = await Promise.all(ids.map((id) => asked.callTool({ name: `${id}__ask`, arguments: params })));
+    for (const { content } of all) expect((content as any)[0].text).toContain('sampled');
+    await asked.close();
   });
 });

@@ -39,6 +39,13 @@ withHelm('the notes after an install', () => {
     expect(JSON.parse(body!)).toEqual({ spec: { suspend: false } });
   });
 
+  it('(P11) make the first admin in an image without a shell', () => {
+    const [made] = commands(notes('standard')).filter((command) => command.includes(' token '));
+    expect(made).toMatch(
+      / exec deployment\/\S+-api -- \/nodejs\/bin\/node dist\/src\/cli\.js token --org default .*--role admin --create/,
+    );
+  });
+
   it('show addresses without a doubled slash', () => {
     expect(notes('standard', '--set', 'config.publicUrl=https://rialto.example.com/')).toContain(
       ' https://rialto.example.com/mcp\n',

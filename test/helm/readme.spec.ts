@@ -36,6 +36,15 @@ describe('helm/rialto/README.md', () => {
     expect(marked.exec(readFileSync(file, 'utf8'))![0]).toBe(`<!-- values -->\n${table}\n<!-- /values -->`);
   });
 
+  it('(P13) makes the namespace before it is used, and shows real addresses', () => {
+    const text = readFileSync(join(chart, 'README.md'), 'utf8');
+    const [made, used] = ['kubectl create namespace rialto', '--namespace rialto'].map((words) => text.indexOf(words));
+    expect(made).toBeGreaterThan(-1);
+    expect(made).toBeLessThan(used!);
+    expect(text).not.toContain('replace-me://');
+    for (const [install] of text.matchAll(/helm install .*/g)) expect(install).toContain('--create-namespace');
+  });
+
   it('values.yaml stays short enough to read', () => {
     expect(chartFile('values.yaml').split('\n').length).toBeLessThanOrEqual(350);
   });

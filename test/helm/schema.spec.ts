@@ -73,7 +73,7 @@ describe('values.schema.json', () => {
     };
     walk(parse(chartFile('values.yaml')) as Record<string, unknown>, schema, '');
     // Helm itself sets `global`; these have no default because their absence means something.
-    const optional = ['global', 'bootstrap.apiKeyEnv', 'bootstrap.$schema', ...ephemeral].map(
+    const optional = ['global', 'bootstrap.apiKeyEnv', 'bootstrap.defaultAgent', 'bootstrap.$schema', ...ephemeral].map(
       (path) => `${path} has no default`,
     );
     expect(missing.filter((line) => !optional.includes(line))).toEqual([]);

@@ -110,6 +110,31 @@ describe('deliveries of a configuration, one after the other', () => {
     ]);
   });
 
+  it('abuse 36: what is of a sender that has to wait is neither claimed nor found, and is as due as before', async () => {
+    const store = storeOf(1);
+    await pool.query(
+      `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq)
+       values ($1, $1, $1, 'a', 'c', 'user:bad', '{}', 'completed', now(), '[]', '[]', 1, 1)`,
+      [taskId],
+    );
+    await pending(1, 2);
+    const found = async (...saturated: string[]) =>
+      (await store.findDue(1_000, saturated)).filter((due) => due.taskId === taskId);
+    const bad = `${taskId} user:bad`;
+    expect(await store.claim(key, [bad])).toBeUndefined();
+    expect(await found(bad)).toEqual([]);
+    expect(await rowsNow()).toMatchObject([
+      { status: 'pending', attempts: 0 },
+      { status: 'pending', attempts: 0 },
+    ]);
+    expect(await found(`${taskId} user:good`)).toEqual([{ ...key, isOrphan: false }]);
+    statements = [];
+    const first = (await store.claim(key, [`${taskId} user:good`]))!;
+    expect(first).toMatchObject({ seq: 1, sender: bad });
+    expect(await store.delivered(first, tried, true)).toMatchObject({ seq: 2, sender: bad });
+    expect(statements).toEqual(['delivery-claim', 'delivery-done']);
+  });
+
   it('many configurations end and go on together, each with its own', async () => {
     const store = storeOf(1);
     const others = Array.from({ length: 20 }, () => randomUUID());

@@ -64,42 +64,42 @@ describe('Notices of two processes on one database', () => {
   it('tells its own process at once and the other one by notify, once each', async () => {
     const own: string[] = [];
     const off = one.on('policy.changed', ({ orgId }) => void own.push(orgId));
-    const other = heardUntil(two, 'end');
+    const other = heardUntil(two, 'first-end');
     one.tell(undefined, 'policy.changed', { orgId: 'a' });
     expect(own).toEqual(['a']);
-    one.tell(undefined, 'policy.changed', { orgId: 'end' });
-    expect(await other).toEqual(['a', 'end']);
+    one.tell(undefined, 'policy.changed', { orgId: 'first-end' });
+    expect(await other).toEqual(['a', 'first-end']);
     const back = heardUntil(one, 'back');
     two.tell(undefined, 'policy.changed', { orgId: 'back' });
     await back;
-    expect(own).toEqual(['a', 'end', 'back']);
+    expect(own).toEqual(['a', 'first-end', 'back']);
     off();
   });
 
   it('coalesces a burst into one payload without repeats', async () => {
-    const other = heardUntil(two, 'end');
+    const other = heardUntil(two, 'burst-end');
     for (let index = 0; index < 100; index++) one.tell(undefined, 'policy.changed', { orgId: `o${index % 5}` });
-    one.tell(undefined, 'policy.changed', { orgId: 'end' });
-    expect(await other).toEqual(['o0', 'o1', 'o2', 'o3', 'o4', 'end']);
-    await overTheWire('end');
-    expect(payloads.filter((payload) => /"(o\d|end)"/.test(payload))).toHaveLength(1);
+    one.tell(undefined, 'policy.changed', { orgId: 'burst-end' });
+    expect(await other).toEqual(['o0', 'o1', 'o2', 'o3', 'o4', 'burst-end']);
+    await overTheWire('burst-end');
+    expect(payloads.filter((payload) => /"(o\d|burst-end)"/.test(payload))).toHaveLength(1);
   });
 
   it('splits below 8,000 bytes, counted as bytes, and loses nothing', async () => {
     const ids = Array.from({ length: 400 }, (_, index) => `${'ü'.repeat(60)}${index}`);
-    const other = heardUntil(two, 'end');
-    for (const orgId of [...ids, 'end']) one.tell(undefined, 'policy.changed', { orgId });
-    expect(await other).toEqual([...ids, 'end']);
-    await overTheWire('end');
+    const other = heardUntil(two, 'split-end');
+    for (const orgId of [...ids, 'split-end']) one.tell(undefined, 'policy.changed', { orgId });
+    expect(await other).toEqual([...ids, 'split-end']);
+    await overTheWire('split-end');
     expect(payloads.length).toBeGreaterThan(5);
     for (const payload of payloads) expect(Buffer.byteLength(payload)).toBeLessThan(8_000);
   });
 
   it('loses only the notice that is too long for any payload', async () => {
-    const other = heardUntil(two, 'end');
+    const other = heardUntil(two, 'long-end');
     one.tell(undefined, 'mcp.call-cancelled', { orgId: 'o', sessionId: 's', requestId: 'r'.repeat(9_000) });
-    one.tell(undefined, 'policy.changed', { orgId: 'end' });
-    expect(await other).toEqual(['end']);
+    one.tell(undefined, 'policy.changed', { orgId: 'long-end' });
+    expect(await other).toEqual(['long-end']);
   });
 
   it('waits for the commit and says nothing of a rollback', async () => {

@@ -184,9 +184,10 @@ describe('plans of hot statements', () => {
   it('abuse 36 due tasks are found org by org, the oldest of each first, and open ones counted, along one index', async () => {
     const other = '01890000-0000-7000-8000-000000000002';
     const open = `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq, next_at)
-       select gen_random_uuid(), $1::uuid, $1::uuid, 'a', 'c', 'o', '{}', 'submitted', now(), '[]', '[]', 1, 1, now() - interval '1 minute' * $3::float from generate_series(1, $2::int)`;
-    await client.query(open, [org, 20_000, 2]);
-    await client.query(open, [other, 30, 1]);
+       select gen_random_uuid(), $1::uuid, $1::uuid, 'a', 'c', $4, '{}', 'submitted', now(), '[]', '[]', 1, 1, now() - interval '1 minute' * $3::float from generate_series(1, $2::int)`;
+    await client.query(open, [org, 400, 3, 'eve']);
+    await client.query(open, [org, 20_000, 2, 'adam']);
+    await client.query(open, [other, 30, 1, 'eve']);
     await client.query('analyze a2a_tasks');
     const asked: { text: string; values: unknown[] }[] = [];
     const spy = {
@@ -197,20 +198,24 @@ describe('plans of hot statements', () => {
     } as unknown as Pg;
     const leases = new TaskLeases(spy, { id: 1 } as Presence, {} as TaskStore);
     const due = await leases.findDue(200);
-    const whose = await client.query<{ org_id: string }>(
-      'select t.org_id from unnest($1::uuid[]) with ordinality as due(id, place) join a2a_tasks t using (id) order by place',
+    const whose = await client.query<{ org_id: string; owner: string }>(
+      'select t.org_id, t.owner from unnest($1::uuid[]) with ordinality as due(id, place) join a2a_tasks t using (id) order by place',
       [due.map(({ id }) => id)],
     );
     const orgs = whose.rows.map(({ org_id: id }) => id);
     expect(orgs.slice(0, 60).filter((id) => id === other)).toHaveLength(30);
     expect(orgs).toHaveLength(130);
-    expect((await leases.findDue(200, [org])).length).toBe(30);
-    expect(await leases.waiting()).toMatchObject({ count: 10_000, lagSeconds: expect.closeTo(120, -1) });
-    const counts = await leases.countOpen([org, other], { perOrg: 1_000, all: 15_000 });
+    // Of the 100 of the first org: its senders take turns as well.
+    expect(whose.rows.filter((row) => row.org_id === org && row.owner === 'adam')).toHaveLength(50);
+    expect((await leases.findDue(200, { orgs: [org], senders: [] })).length).toBe(30);
+    expect(await leases.waiting()).toMatchObject({ count: 10_000, lagSeconds: expect.closeTo(180, -1) });
+    const counts = await leases.countOpen([org, other], [org], { perOrg: 1_000, all: 15_000 });
     expect(counts).toEqual(
       new Map([
         [org, 1_000],
         [other, 30],
+        [`${org} eve`, 400],
+        [`${org} adam`, 600],
         ['all', 15_000],
       ]),
     );

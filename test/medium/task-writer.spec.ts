@@ -306,9 +306,9 @@ describe('the write path of tasks', () => {
       expect((await cut.findDue(1_000)).map((task) => task.id)).not.toContain(id);
       expect(await cut.isWaiting(id)).toBe(false);
       await pool.query(`update a2a_tasks set lease_until = now() - interval '1 ms' where id = $1`, [id]);
-      expect(await cut.claim(id, [], true)).toBeUndefined();
+      expect(await cut.claim(id, undefined, true)).toBeUndefined();
       expect(await cut.claim(id)).toMatchObject({ crashes: 0, isTakenOver: false });
-      expect(await leases.claim(id, [], true)).toMatchObject({ crashes: 1, isTakenOver: true });
+      expect(await leases.claim(id, undefined, true)).toMatchObject({ crashes: 1, isTakenOver: true });
     });
 
     it('a released task is due at once and no crash', async () => {
@@ -324,7 +324,7 @@ describe('the write path of tasks', () => {
       await pool.query(`update a2a_tasks set next_at = now() - interval '1 minute' where id = $1`, [old]);
       await leases.claim(orphan);
       await pool.query(`update a2a_tasks set lease_until = now() - interval '1 ms' where id = $1`, [orphan]);
-      const found = (await others.findDue(1_000, [], 30_000)).map(({ id }) => id);
+      const found = (await others.findDue(1_000, undefined, 30_000)).map(({ id }) => id);
       expect(found).toEqual(expect.arrayContaining([old, orphan]));
       expect(found).not.toContain(fresh);
     });

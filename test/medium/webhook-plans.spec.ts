@@ -75,6 +75,14 @@ describe('plans of webhook statements', () => {
     const due = await plansOf((store) => store.findDue(200));
     expect(due).toMatch(/ix_webhook_deliveries_(due|pending)/);
     expect(due).not.toMatch(/Seq Scan on webhook_deliveries/);
+    const waiting = [`${none} user:a`];
+    for (const others of [
+      await plansOf((store) => store.claim({ taskId: none, configId: 'a' }, waiting)),
+      await plansOf((store) => store.findDue(200, waiting)),
+    ]) {
+      expect(others).toMatch(/Index Scan using pk_a2a_tasks/);
+      expect(others).not.toMatch(/Seq Scan/);
+    }
   });
 
   it('a look at the order of deliveries, and at what waits, reads along indexes', async () => {

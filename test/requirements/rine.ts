@@ -7,7 +7,7 @@ export const rine = {
   'RI-03': done('seed', 'each agent opts in'),
   'RI-04': done('seed', 'opting in and out works'),
   'RI-05': planned('seed', 'published agents', 'ciphertext passes unread'),
-  'RI-06': planned('seed', 'published agents', 'cleartext is refused where that is set'),
+  'RI-06': done('seed', 'cleartext is refused where that is set'),
   'RI-07': planned('seed', 'published agents', 'accepted cleartext has the lowest tier'),
   'RI-08': done('seed', 'cards by handle are public'),
   'RI-09': done('seed', 'handles may name their host'),

@@ -1,6 +1,6 @@
 import type { StreamResponse } from '@a2a-js/sdk';
 import { openStream, publish, rpc, userMessage } from '../support/a2a.js';
-import { closeSdkClients, sdkClient, sdkSend, sdkWires, states } from '../support/a2a-sdk.js';
+import { closeSdkClients, sdkClient, sdkSend, sdkWires, setUpSdk, states } from '../support/a2a-sdk.js';
 import { Board } from '../support/board.js';
 import { eventually } from '../support/eventually.js';
 import { shipped } from '../support/shipped.js';
@@ -33,6 +33,7 @@ describe('the A2A doors of the shipped tree', () => {
       const executor = { kind: 'echo', delayMs: 300, chunks: 3 };
       await publish(gateway, { name: `pieces${suffix}`, protocolVersions, executor });
     }
+    await setUpSdk(gateway);
   });
   afterAll(() => closeSdkClients());
 

@@ -32,6 +32,15 @@ export interface SdkClientOptions {
   readonly cardPath?: string;
 }
 
+/** gRPC of v0.3 can name no agent, so it stands on the card of the default agent alone (K2): `setUpSdk` makes it this one. */
+const defaultAgent = 'echo03';
+
+/** Lets `sdkClient` speak v0.3 over gRPC; the agents are published before. */
+export async function setUpSdk(gateway: Caller): Promise<void> {
+  const { status } = await gateway.call('PATCH', '/api/orgs/default', { defaultAgent });
+  if (status !== 200) throw new Error(`the default agent cannot be set: ${status}`);
+}
+
 /** The official client, found by the card of a published agent, that speaks one version over one binding and nothing else. */
 export function sdkClient(gateway: Caller, { binding, version }: SdkWire, options: SdkClientOptions = {}) {
   const { agent = version === '1.0' ? 'echo' : 'echo03', token = gateway.token, headers = {}, cardPath } = options;
@@ -43,8 +52,9 @@ export function sdkClient(gateway: Caller, { binding, version }: SdkWire, option
     options.statuses?.push(response.status);
     return response;
   };
-  // A v0.3 card has no tenant, so its callers name the agent in metadata.
+  // A v0.3 card has no tenant, so callers of another agent name it in metadata.
   const metadata = version === '0.3' ? { ...sent, 'rialto-agent': agent } : sent;
+  const found = version === '0.3' && binding === 'GRPC' ? defaultAgent : agent;
   const transports: Record<SdkWire['binding'], TransportFactory> = {
     JSONRPC: new JsonRpcTransportFactory({ fetchImpl, legacyCompat }),
     'HTTP+JSON': new RestTransportFactory({ fetchImpl, legacyCompat }),
@@ -56,7 +66,7 @@ export function sdkClient(gateway: Caller, { binding, version }: SdkWire, option
     clientConfig: { interceptors: binding === 'GRPC' ? [withMetadata(metadata)] : [] },
   });
   if (cardPath !== undefined) return opened(factory.createFromUrl(`${gateway.url}${cardPath}`, ''));
-  return opened(factory.createFromUrl(`${gateway.url}/a2a/agents/${agent}/`, '.well-known/agent-card.json'));
+  return opened(factory.createFromUrl(`${gateway.url}/a2a/agents/${found}/`, '.well-known/agent-card.json'));
 }
 
 const channels: { close?: () => void }[] = [];

@@ -36,7 +36,7 @@ export class FaultProxy {
   private constructor(
     private server: Server,
     readonly port: number,
-    private readonly target: { host: string; port: number },
+    private target: { host: string; port: number },
   ) {}
 
   /** @param targetPort of a server of this machine. */
@@ -47,6 +47,11 @@ export class FaultProxy {
     const proxy = new FaultProxy(server, port, { host: '127.0.0.1', port: targetPort });
     server.on('connection', (client) => proxy.take(client));
     return proxy;
+  }
+
+  /** New connections go to another port; those there are stay. */
+  leadTo(port: number): void {
+    this.target = { ...this.target, port };
   }
 
   /** Of connections there are and will be. */
@@ -146,7 +151,9 @@ class Link {
   }
 
   reset(): void {
-    this.client.resetAndDestroy();
+    // Node never closes one that is reset in the middle of its end, and the process would not end for it.
+    if (this.client.writableEnded) this.client.destroy();
+    else this.client.resetAndDestroy();
     this.server.destroy();
   }
 

@@ -1,6 +1,7 @@
 // An MCP server on standard input and output, without an SDK: it misbehaves as its tools are told.
 import { spawn } from 'node:child_process';
-import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 const tools = [
@@ -16,6 +17,8 @@ const tools = [
   'flood',
   'mutter',
   'nap',
+  'picture',
+  'rest',
   'sleep',
   'spy',
 ];
@@ -26,14 +29,22 @@ const text = (value) => ({
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
 process.stderr.write('the server is up\n');
+if (process.env.STARTS) appendFileSync(process.env.STARTS, `${process.pid}\n`);
 if (process.env.IGNORES_SIGTERM) process.on('SIGTERM', () => undefined);
+
+/** Says in a folder that it was asked, and waits there until it may answer. */
+async function answerLater(folder) {
+  writeFileSync(join(folder, 'asked'), '');
+  while (!existsSync(join(folder, 'answer'))) await wait(20);
+}
 
 const asked = new Map();
 const calls = {
   /** Asks its client for something, and says what it was answered. */
   ask: async ({ method }) => {
     const answer = new Promise((done) => asked.set(`q-${method}`, done));
-    say({ id: `q-${method}`, method, params: {} });
+    const params = { messages: [{ role: 'user', content: { type: 'text', text: 'hello' } }], maxTokens: 10 };
+    say({ id: `q-${method}`, method, params });
     return text(await answer);
   },
   echo: ({ text: said }) => text(String(said)),
@@ -87,6 +98,7 @@ const calls = {
   /** Answers with what is no response. */
   malformed: (answer, id) => say({ id, ...answer }),
   flood: () => void process.stdout.write('x'.repeat(12_000_000)),
+  picture: ({ letters }) => ({ content: [{ type: 'image', mimeType: 'image/png', data: 'A'.repeat(letters) }] }),
   mutter: () => {
     for (let line = 0; line < 500; line++) process.stderr.write(`line ${line} Bearer canary-stderr-0123456789abcdef\n`);
     return text('muttered');
@@ -95,6 +107,10 @@ const calls = {
   nap: async () => {
     writeFileSync('napping', '');
     while (!existsSync('woken')) await wait(20);
+    return text('rested');
+  },
+  rest: async ({ ms }) => {
+    await wait(ms);
     return text('rested');
   },
   sleep: () => wait(60_000),
@@ -115,6 +131,7 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
         },
       });
     case 'tools/list':
+      if (process.env.SLOW_LISTS) await answerLater(process.env.SLOW_LISTS);
       return say({ id, result: { tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) } });
     case 'tools/call': {
       const result = await calls[params.name](params.arguments, id);
@@ -125,4 +142,5 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
   }
 });
 // It ends when nobody listens, as a server should.
-process.stdin.on('close', () => process.exit(0));
+if (process.env.OUTLIVES_INPUT) setInterval(() => undefined, 1_000);
+else process.stdin.on('close', () => process.exit(0));

@@ -127,7 +127,7 @@ export class StubAgent {
   }
 
   /** Resolves when `check` holds after some event of this agent; rejects, naming `what`, when it does not in time. */
-  async until(check: () => boolean, what: string, timeoutMs = 10_000): Promise<void> {
+  async until(check: () => boolean, what: string, timeoutMs = 60_000): Promise<void> {
     if (check()) return;
     await new Promise<void>((resolve, reject) => {
       const look = () => check() && done(resolve);

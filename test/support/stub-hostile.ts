@@ -154,7 +154,7 @@ const envelopeFaults = {
   'task-without-status': (good) => withTask(good, (task) => delete task.status),
   'task-with-text-status': (good) => withTask(good, (task) => (task.status = 'completed')),
   'artifacts-not-a-list': (good) => withTask(good, (task) => (task.artifacts = { parts: [] })),
-  'artifact-without-parts': (good) => withTask(good, (task) => (task.artifacts = [{ artifactId: 'a' }])),
+  'parts-as-object': (good) => withTask(good, (task) => (task.artifacts = [{ artifactId: 'a', parts: {} }])),
   'null-part': (good) => withTask(good, (task) => (task.artifacts = [{ artifactId: 'a', parts: [null] }])),
 } satisfies Record<string, (good: Wire) => unknown>;
 

@@ -21,6 +21,8 @@ import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-w
 export interface BridgeSkillCall {
   readonly skillId: string;
   readonly args: JsonObject;
+  /** The skill takes plain text: a lone `message` goes as one (skill-input.ts). */
+  readonly takesText?: boolean;
   readonly sessionId: string;
   /** Where the agent may push what becomes of its task. */
   readonly pushUrl?: string;
@@ -78,12 +80,12 @@ export class BridgeTransport {
     }
   }
 
-  private send(hop: RemoteHop, { skillId, args, sessionId, pushUrl, blocking }: BridgeSkillCall): Promise<BridgeReply> {
+  private send(hop: RemoteHop, { pushUrl, baseUrl: _, ...asked }: BridgeSkillCall): Promise<BridgeReply> {
     const { version, tenant } = hop.endpoint;
     const messageId = newId();
     return withPushAddress(pushUrl, (url) => {
       const requestId = this.nextRequestId();
-      const call = { version, requestId, messageId, skillId, args, sessionId, tenant, blocking, pushUrl: url };
+      const call = { ...asked, version, requestId, messageId, tenant, pushUrl: url };
       return this.post(hop, requestId, encodeBridgeCall(call));
     });
   }

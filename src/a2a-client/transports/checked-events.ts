@@ -1,8 +1,9 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type Json } from '../../kernel/json.js';
+import { shielded } from '../../protocol/exact-integers.js';
 import { parseJson } from '../../protocol/jsonrpc.js';
 import { formatEvent, SseParser, type SseEvent } from '../../protocol/sse.js';
-import { isStreamEvent } from './reply-shape.js';
+import { faultOfEvent } from './reply-shape.js';
 import { notA2a, refused, restFault } from './wire-error.js';
 
 /** Bounds of a stream besides its bytes and its deadline (abuse 26). */
@@ -16,6 +17,8 @@ export interface StreamLimits {
 interface EventRules extends StreamLimits {
   /** Takes the envelope off an event, or throws what it says. */
   readonly unwrap: (json: Json) => Json;
+  /** Makes an event that was found sound ready for the SDK's reader. */
+  readonly prepare: (reply: Json) => Json;
 }
 
 /**
@@ -25,7 +28,7 @@ interface EventRules extends StreamLimits {
  */
 export async function* checkedEvents(
   body: ReadableStream<Uint8Array>,
-  { maxEventBytes, maxEvents, idleMs, unwrap }: EventRules,
+  { maxEventBytes, maxEvents, idleMs, unwrap, prepare }: EventRules,
 ): AsyncGenerator<string, void> {
   const parser = new SseParser({ maxEventBytes, maxLineBytes: maxEventBytes + 1_024 });
   const reader = body.getReader();
@@ -36,7 +39,8 @@ export async function* checkedEvents(
       if (done) return;
       for (const event of parser.push(value)) {
         if (++events > maxEvents) throw limit('the remote stream has too many events');
-        yield formatEvent({ data: JSON.stringify(judged(event, unwrap)) });
+        const reply = understood(event, unwrap);
+        if (reply !== undefined) yield formatEvent({ data: shielded(JSON.stringify(prepare(reply))) });
       }
     }
   } finally {
@@ -44,14 +48,26 @@ export async function* checkedEvents(
   }
 }
 
+/** The event, judged; undefined for one of a name of its own that is no A2A, such as a heartbeat (HTML, server-sent events 9.2.6). */
+function understood(event: SseEvent, unwrap: EventRules['unwrap']): Json | undefined {
+  const isOrdinary = event.event === undefined || event.event === 'message' || event.event === 'error';
+  if (isOrdinary) return judged(event, unwrap);
+  try {
+    return judged(event, unwrap);
+  } catch {
+    return undefined;
+  }
+}
+
 function judged({ event, data }: SseEvent, unwrap: EventRules['unwrap']): Json {
   const json = parseJson(data);
   if (!json.ok) throw notA2a(json.reason);
-  const fault = event === 'error' ? restFault(json.value) : undefined;
-  if (fault) throw refused(fault);
+  const said = event === 'error' ? restFault(json.value) : undefined;
+  if (said) throw refused(said);
   const reply = unwrap(json.value);
   const isEnvelope = isJsonObject(reply) && 'jsonrpc' in reply;
-  if (!isStreamEvent(isEnvelope ? (reply.result ?? null) : reply)) throw notA2a('an event of the stream is none');
+  const fault = faultOfEvent(isEnvelope ? (reply.result ?? null) : reply);
+  if (fault !== undefined) throw notA2a(`an event of the stream is none: ${fault}`);
   return reply;
 }
 

@@ -1,9 +1,11 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { parseExact, shielded } from '../../protocol/exact-integers.js';
 import { parseJson, parseResponse } from '../../protocol/jsonrpc.js';
 import type { Endpoint } from '../endpoint-choice.js';
+import { carry } from './carried.js';
 import { checkedEvents, eventStream, type StreamLimits } from './checked-events.js';
-import { completed, isReply } from './reply-shape.js';
+import { completed, faultOfReply, withKnownParts } from './reply-shape.js';
 import { faultFacts, notA2a, refused, restFault, type RemoteFault } from './wire-error.js';
 
 type Fetch = typeof globalThis.fetch;
@@ -25,6 +27,7 @@ export interface WireRules extends StreamLimits {
  */
 export function checkedFetch(send: Fetch, rules: WireRules): Fetch {
   const isRpc = rules.endpoint.binding === 'JSONRPC';
+  const prepare = preparing(rules.endpoint);
   return async (input, init) => {
     const amend = rules.endpoint.version === '0.3' ? rules.amend : undefined;
     const body = isRpc ? amended(init?.body, amend) : init?.body;
@@ -33,15 +36,27 @@ export function checkedFetch(send: Fetch, rules: WireRules): Fetch {
     const type = response.headers.get('content-type') ?? '';
     const requestId = isRpc ? idOf(body) : undefined;
     if (type.startsWith('text/event-stream') && response.body) {
-      return eventStream(checkedEvents(response.body, { ...rules, unwrap: (json) => unwrap(json, requestId, rules) }));
+      const unwrapped = (json: Json): Json => unwrap(json, requestId, rules);
+      return eventStream(checkedEvents(response.body, { ...rules, unwrap: unwrapped, prepare }));
     }
     if (response.status === 204) return response;
     const text = await readText(response, rules.maxReplyBytes);
     const reply = unwrap(parsed(text), requestId, rules);
-    if (rules.expectsReply && !isReply(resultOf(reply, isRpc))) throw notA2a('neither a task nor a message');
-    const answer = JSON.stringify(reply);
+    const fault = rules.expectsReply ? faultOfReply(resultOf(reply, isRpc)) : undefined;
+    if (fault !== undefined) throw notA2a(`neither a task nor a message: ${fault}`);
+    const answer = shielded(JSON.stringify(rules.expectsReply ? prepare(reply) : reply));
     if (!wantsEvents(init)) return new Response(answer, { headers: { 'content-type': 'application/json' } });
     return new Response(`data: ${answer}\n\n`, { headers: { 'content-type': 'text/event-stream' } });
+  };
+}
+
+/** What makes a sound answer ready for the SDK's reader of its version and binding. */
+function preparing({ binding, version }: Endpoint): (reply: Json) => Json {
+  const isRpc = binding === 'JSONRPC';
+  if (version === '0.3') return isRpc ? (reply) => reply : carry;
+  return (reply) => {
+    withKnownParts(resultOf(reply, isRpc));
+    return reply;
   };
 }
 
@@ -97,13 +112,13 @@ function parsed(text: string): Json {
 
 function amended(body: unknown, amend: WireRules['amend']): string | undefined {
   if (typeof body !== 'string' || amend === undefined) return typeof body === 'string' ? body : undefined;
-  const request = JSON.parse(body) as JsonObject;
+  const request = parseExact(body) as JsonObject;
   if (isJsonObject(request.params)) amend(request.params);
   return JSON.stringify(request);
 }
 
 function idOf(body: unknown): Json | undefined {
-  return typeof body === 'string' ? (JSON.parse(body) as { id?: Json }).id : undefined;
+  return typeof body === 'string' ? (parseExact(body) as { id?: Json }).id : undefined;
 }
 
 function wantsEvents(init: Parameters<Fetch>[1]): boolean {

@@ -1,10 +1,12 @@
 import { AgentCard } from '@a2a-js/sdk';
 import type { Transport } from '@a2a-js/sdk/client';
+import type { Interceptor } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { OutboundPolicy } from '../../platform/http/safe-fetch.js';
 import type { Endpoint } from '../endpoint-choice.js';
+import { carryDecoded } from './carried.js';
 
 const maxChannels = 64;
 
@@ -59,7 +61,9 @@ export class GrpcChannels {
     const at = checkedTarget(this.key, target, this.policy);
     for (const face of card.supportedInterfaces) face.url = at;
     const grpcChannelCredentials = isLocal ? credentials.createInsecure() : credentials.createSsl();
-    return new GrpcTransportFactory({ grpcChannelCredentials, legacyCompat: { enabled: true } }).create(at, card);
+    const grpcCallOptions = version === '0.3' ? { interceptors: [this.grpc.carrying] } : undefined;
+    const options = { grpcChannelCredentials, grpcCallOptions, legacyCompat: { enabled: true } };
+    return new GrpcTransportFactory(options).create(at, card);
   }
 
   /** The SDK gives no way to close its client; an open channel would keep its connection for half an hour. */
@@ -74,10 +78,29 @@ type GrpcParts = Awaited<ReturnType<typeof load>>;
 
 async function load() {
   const { GrpcTransportFactory } = await import('@a2a-js/sdk/client/grpc');
-  const { credentials } = await import('@grpc/grpc-js');
+  const { credentials, InterceptingCall } = await import('@grpc/grpc-js');
   const { checkedTarget, forgetPolicy, grpcTargetOf, vettedAddresses } = await import('./grpc-resolver.js');
   const { grpcMeaning } = await import('./grpc-error.js');
-  return { GrpcTransportFactory, credentials, checkedTarget, forgetPolicy, grpcTargetOf, vettedAddresses, grpcMeaning };
+  const carrying: Interceptor = (options, next) =>
+    new InterceptingCall(next(options), {
+      start: (metadata, _listener, begin) =>
+        begin(metadata, {
+          onReceiveMessage: (message, pass) => {
+            carryDecoded(message);
+            pass(message);
+          },
+        }),
+    });
+  return {
+    GrpcTransportFactory,
+    credentials,
+    carrying,
+    checkedTarget,
+    forgetPolicy,
+    grpcTargetOf,
+    vettedAddresses,
+    grpcMeaning,
+  };
 }
 
 function isLoopback(address: string): boolean {

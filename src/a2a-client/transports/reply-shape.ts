@@ -1,5 +1,7 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { partsOf } from '../../protocol/a2a/remote-parts.js';
 import { readReply } from '../../protocol/a2a/bridge-reply.js';
+import { replyFault } from '../../protocol/a2a/reply-fault.js';
 import { stateOf, wordOf } from '../../protocol/a2a/states.js';
 import { member } from '../../protocol/a2a/members.js';
 
@@ -8,21 +10,48 @@ import { member } from '../../protocol/a2a/members.js';
  * shapes are checked before it sees them, and the older spellings of the field are completed (requirements: C3, C4).
  */
 
-/** True for a task or a message, bare or wrapped, whose parts are parts (F29). */
-export function isReply(result: Json): boolean {
+/** Why a result is no task or message, bare or wrapped, whose parts are parts (F29); undefined where it is one. */
+export function faultOfReply(result: Json): string | undefined {
   // The v0.3 proto calls the message `msg`.
   const reply = isJsonObject(result) && isJsonObject(result.msg) ? result.msg : result;
-  return readReply(reply) !== undefined;
+  return readReply(reply) ? undefined : replyFault(reply);
 }
 
-/** True for one event of a stream of either version. */
-export function isStreamEvent(event: Json): boolean {
-  if (!isJsonObject(event)) return false;
+/** Why a value is no event of a stream of either version; undefined where it is one. */
+export function faultOfEvent(event: Json): string | undefined {
+  if (!isJsonObject(event)) return 'it is no object';
   const [status, artifact] = [eventOf(event, 'statusUpdate'), eventOf(event, 'artifactUpdate')];
-  if (status !== undefined) return isJsonObject(status) && isReply({ id: 'x', status: status.status ?? null });
-  if (artifact === undefined) return isReply(event);
-  const state = { state: 'working' };
-  return isJsonObject(artifact) && isReply({ id: 'x', status: state, artifacts: [artifact.artifact ?? null] });
+  if (status !== undefined)
+    return isJsonObject(status)
+      ? faultOfReply({ id: 'x', status: status.status ?? false })
+      : 'statusUpdate is no object';
+  if (artifact === undefined) return faultOfReply(event);
+  if (!isJsonObject(artifact)) return 'artifactUpdate is no object';
+  const fault = faultOfReply({ id: 'x', status: { state: 'working' }, artifacts: [artifact.artifact ?? null] });
+  return fault?.replace('artifacts[0]', 'artifact');
+}
+
+/** A v1.0 answer or event in which parts without a content that the SDK knows are parts that it does; it would empty them. */
+export function withKnownParts(reply: Json): Json {
+  if (!isJsonObject(reply)) return reply;
+  const inner = ['task', 'message', 'statusUpdate', 'artifactUpdate'].map((name) => member(reply, name));
+  for (const object of [reply, ...inner].filter((each) => each !== undefined).filter(isJsonObject)) {
+    const status = member(object, 'status');
+    const said = isJsonObject(status) ? member(status, 'message') : undefined;
+    const owners = [object, said, member(object, 'artifact'), ...listOf(object.artifacts), ...listOf(object.history)];
+    for (const owner of owners) if (isJsonObject(owner)) knowParts(owner);
+  }
+  return reply;
+}
+
+const contents = ['text', 'raw', 'url', 'data'];
+
+function knowParts(owner: JsonObject): void {
+  if (!Array.isArray(owner.parts)) return;
+  owner.parts = owner.parts.map((part) => {
+    if (!isJsonObject(part) || contents.some((name) => member(part, name) !== undefined)) return part;
+    return 'data' in part ? part : (partsOf([part])[0] as JsonObject);
+  });
 }
 
 function eventOf(event: JsonObject, name: 'statusUpdate' | 'artifactUpdate'): Json | undefined {
@@ -38,11 +67,13 @@ export function completed(result: Json): Json {
   if (!isJsonObject(result)) return result;
   const inner = result.task ?? result.message;
   const object = inner !== undefined && result.kind === undefined && isJsonObject(inner) ? inner : result;
+  dropNulls(object);
   if (isJsonObject(object.status)) {
     completeStatus(object.status);
     if (object.taskId === undefined) object.kind ??= 'task';
     object.contextId ||= '';
-  } else if (Array.isArray(object.parts)) completeMessage(object);
+  } else if (Array.isArray(object.parts) || object.kind === 'message' || object === result.message)
+    completeMessage(object);
   for (const [index, artifact] of [object.artifact, ...listOf(object.artifacts)].entries()) {
     if (isJsonObject(artifact)) completeArtifact(artifact, index);
   }
@@ -58,22 +89,37 @@ function completeStatus(status: JsonObject): void {
 }
 
 function completeMessage(message: JsonObject): void {
+  dropNulls(message);
   message.kind = 'message';
-  message.role ??= 'agent';
+  message.role = typeof message.role === 'string' && /user/i.test(message.role) ? 'user' : 'agent';
   message.messageId ||= 'unnamed';
   completeParts(message);
 }
 
 function completeArtifact(artifact: JsonObject, index: number): void {
+  dropNulls(artifact);
   artifact.artifactId ||= `artifact-${index + 1}`;
   completeParts(artifact);
 }
 
+/** An absent list is an empty one; a part of a kind that is unknown, or of a file without content, is kept as data (AN-62). */
 function completeParts(owner: JsonObject): void {
-  for (const part of listOf(owner.parts)) {
-    if (!isJsonObject(part)) continue;
-    part.kind ??= part.type ?? ['text', 'data', 'file'].find((name) => name in part) ?? 'text';
-  }
+  owner.parts = listOf(owner.parts).map((part) => {
+    if (!isJsonObject(part)) return part;
+    dropNulls(part);
+    part.kind ??= part.type ?? ['text', 'data', 'file'].find((name) => name in part) ?? 'unknown';
+    return isKnownPart(part) ? part : { kind: 'data', data: part };
+  });
+}
+
+function isKnownPart({ kind, file, text }: JsonObject): boolean {
+  if (kind === 'file') return isJsonObject(file) && (typeof file.bytes === 'string' || typeof file.uri === 'string');
+  return kind === 'data' || (kind === 'text' && typeof text === 'string');
+}
+
+/** Null is how some peers write an absent member; the data of a part may be null. */
+function dropNulls(object: JsonObject): void {
+  for (const [name, value] of Object.entries(object)) if (value === null && name !== 'data') delete object[name];
 }
 
 function listOf(value: Json | undefined): Json[] {

@@ -2,8 +2,10 @@ import { Message as SdkMessage, StreamResponse as SdkEvent, Task as SdkTask } fr
 import type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '../../protocol/a2a/model.js';
 import { areSoundIds, unsoundId } from '../../protocol/a2a/remote-id.js';
 import { stateOf } from '../../protocol/a2a/states.js';
+import { restored } from '../../protocol/exact-integers.js';
 import { storableJson } from '../../protocol/jsonrpc.js';
 import type { SendReply } from '../send-reply.js';
+import { takeCarried } from './carried.js';
 import { notA2a } from './wire-error.js';
 
 /*
@@ -13,8 +15,13 @@ import { notA2a } from './wire-error.js';
 
 type SendResult = SdkTask | SdkMessage;
 
+/** What the checked fetch has shielded is as it was sent; every text can be stored. */
+function ownJson<Value>(value: Value): Value {
+  return storableJson(restored(value));
+}
+
 export function taskOf(task: SdkTask): Task {
-  return storableJson(completeTask(SdkTask.toJSON(task) as Task));
+  return ownJson(completeTask(SdkTask.toJSON(task) as Task));
 }
 
 /** A task for its id; the answer about another one is no answer (F29). */
@@ -26,11 +33,11 @@ export function taskWithId(task: SdkTask, id: string): Task {
 export function replyOf(result: SendResult): SendReply {
   return 'status' in result
     ? { task: taskOf(result) }
-    : { message: storableJson(completeMessage(SdkMessage.toJSON(result) as Message)) };
+    : { message: ownJson(completeMessage(SdkMessage.toJSON(result) as Message)) };
 }
 
 export function eventOf(event: SdkEvent): StreamResponse {
-  return storableJson(completeEvent(SdkEvent.toJSON(event) as StreamResponse));
+  return ownJson(completeEvent(SdkEvent.toJSON(event) as StreamResponse));
 }
 
 function completeEvent(json: StreamResponse): StreamResponse {
@@ -42,7 +49,9 @@ function completeEvent(json: StreamResponse): StreamResponse {
   }
   if (!('artifactUpdate' in json)) throw notA2a('an event of the stream is none');
   requireSoundIds(json.artifactUpdate.taskId, json.artifactUpdate.contextId);
-  return { artifactUpdate: { ...json.artifactUpdate, artifact: completeArtifact(json.artifactUpdate.artifact) } };
+  const { append } = takeCarried(json.artifactUpdate);
+  const artifact = completeArtifact(json.artifactUpdate.artifact);
+  return { artifactUpdate: { ...json.artifactUpdate, artifact, ...(append && { append }) } };
 }
 
 function completeTask(task: Task): Task {
@@ -66,15 +75,18 @@ function completeStatus(status: TaskStatus | undefined): TaskStatus {
 }
 
 function completeArtifact(artifact: Artifact | undefined): Artifact {
-  return { ...artifact, artifactId: artifact?.artifactId ?? '', parts: partsOf(artifact) };
+  const { parts = partsOf(artifact), ...carried } = takeCarried(artifact);
+  return { ...artifact, ...carried, artifactId: artifact?.artifactId ?? '', parts };
 }
 
 function completeMessage(message: Message): Message {
+  const { parts = partsOf(message), ...carried } = takeCarried(message);
   return {
     ...message,
+    ...carried,
     messageId: message.messageId ?? '',
     role: message.role ?? 'ROLE_UNSPECIFIED',
-    parts: partsOf(message),
+    parts,
   };
 }
 

@@ -1,5 +1,5 @@
 import { RialtoError } from '../../kernel/errors.js';
-import { decodeBridgeReply, type BridgeReply } from '../../protocol/a2a/bridge-call.js';
+import { bridgeMetadata, decodeBridgeReply, skillPart, type BridgeReply } from '../../protocol/a2a/bridge-call.js';
 import { Deadline } from '../deadline.js';
 import type { BridgeSkillCall } from './bridge.transport.js';
 import { withPushAddress } from '../push-address.js';
@@ -9,19 +9,22 @@ import type { SdkHop, SdkTransport } from './sdk.transport.js';
 const pace = { firstMs: 250, mostMs: 2_000, random: Math.random };
 const cancelDeadlineMs = 1_000;
 
-type SdkSkillCall = Pick<BridgeSkillCall, 'skillId' | 'args' | 'pushUrl' | 'blocking'> & { readonly messageId: string };
+type SdkSkillCall = Pick<BridgeSkillCall, 'skillId' | 'args' | 'takesText' | 'sessionId' | 'pushUrl' | 'blocking'> & {
+  readonly messageId: string;
+};
 
 /**
- * A skill call for agents that offer no JSON-RPC: the bridge's message (one data part, `metadata.skillId`) over the SDK, with
+ * A skill call for agents that offer no JSON-RPC: the bridge's message (one part, skill and session in `metadata`) over the SDK, with
  * the same waiting and the same meanings as the bridge's own wire form.
  */
 export async function sendAsSkillCall(
   sdk: SdkTransport,
   hop: SdkHop,
-  { skillId, args, messageId, pushUrl, blocking }: SdkSkillCall,
+  { skillId, args, takesText, sessionId, messageId, pushUrl, blocking }: SdkSkillCall,
   watch: Watch = waitOrCancel,
 ): Promise<BridgeReply> {
-  const message = { messageId, role: 'ROLE_USER', parts: [{ data: args }], metadata: { skillId } } as const;
+  const metadata = bridgeMetadata({ skillId, sessionId });
+  const message = { messageId, role: 'ROLE_USER', parts: [skillPart({ args, takesText })], metadata } as const;
   const configuration = blocking === false ? { returnImmediately: true } : undefined;
   const params = { message: { ...message, parts: [...message.parts] }, ...(configuration && { configuration }) };
   const reply = asBridgeReply(await withPushAddress(pushUrl, (url) => sdk.send(hop, params, url)));

@@ -11,6 +11,7 @@ import { JsonRpcTransportFactory, RestTransportFactory, type RequestOptions, typ
 import { RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
 import type { Message, StreamResponse, Task } from '../../protocol/a2a/model.js';
+import { asTexts } from '../../protocol/exact-integers.js';
 import { jsonRpcCodes } from '../../protocol/jsonrpc.js';
 import type { OutboundPolicy, SafeFetch } from '../../platform/http/safe-fetch.js';
 import type { Endpoint } from '../endpoint-choice.js';
@@ -226,7 +227,8 @@ function sdkMeaning(error: unknown): RialtoError {
 function sendRequest(hop: SdkHop, { configuration, ...params }: SendParams, pushUrl?: string): SendMessageRequest {
   const push = pushUrl === undefined ? {} : { taskPushNotificationConfig: { url: pushUrl } };
   const configured = configuration || pushUrl !== undefined ? { configuration: { ...configuration, ...push } } : {};
-  return SendMessageRequest.fromJSON({ ...tenantOf(hop), ...params, ...configured });
+  const request = { ...tenantOf(hop), ...params, ...configured };
+  return SendMessageRequest.fromJSON(hop.endpoint.binding === 'GRPC' ? asTexts(request) : request);
 }
 
 function tenantOf({ endpoint }: SdkHop): { tenant?: string } {

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { parseExact } from '../../protocol/exact-integers.js';
 import type { CallContext } from '../../kernel/call-context.js';
 import { isJsonObject, storableText, type JsonObject } from '../../kernel/json.js';
 import type { ChatCall } from '../../protocol/chat/completion.js';
@@ -32,7 +33,7 @@ export class LlmTools {
     do {
       const { texts, nextCursor } = await this.tools.list(ctx, { names: 'portable' }, cursor);
       for (const text of texts) {
-        const tool = JSON.parse(text) as JsonObject & { name: string };
+        const tool = parseExact(text) as JsonObject & { name: string };
         if (found.size < maxTools && namesOf(tool).some((name) => matches(name, patterns)))
           found.set(tool.name, toolOf(tool));
       }
@@ -42,15 +43,17 @@ export class LlmTools {
   }
 
   /** What a call comes to, in words for the model: also why it failed. Throws what is no failure of the call. */
-  async call(ctx: CallContext, { name, arguments: text }: ChatCall): Promise<string> {
+  async call(ctx: CallContext, { name, arguments: text }: ChatCall): Promise<{ text: string; isError: boolean }> {
     const parsed = text.trim() === '' ? { ok: true as const, value: {} } : parseJson(text);
-    if (!parsed.ok || !isJsonObject(parsed.value)) return 'Error: the arguments are no JSON object';
+    if (!parsed.ok || !isJsonObject(parsed.value))
+      return { text: 'Error: the arguments are no JSON object', isError: true };
     try {
-      return resultText((await this.tools.call(ctx, { name, args: parsed.value })) as JsonObject);
+      const result = (await this.tools.call(ctx, { name, args: parsed.value })) as JsonObject;
+      return { text: resultText(result), isError: result.isError === true };
     } catch (thrown) {
       const error = asFailure(thrown);
       if (ctx.signal?.aborted || error.code === 'unavailable' || error.code === 'internal') throw error;
-      return storableText(`Error: ${error.message}`, maxResult);
+      return { text: storableText(`Error: ${error.message}`, maxResult), isError: true };
     }
   }
 }

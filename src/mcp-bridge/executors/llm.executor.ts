@@ -2,8 +2,9 @@ import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
-import type { Json } from '../../kernel/json.js';
+import type { Json, JsonObject } from '../../kernel/json.js';
 import { patienceOf } from '../../kernel/patience.js';
+import type { RunStep } from '../../protocol/a2a/run-event.js';
 import type { ChatCall, Completion } from '../../protocol/chat/completion.js';
 import { assistantMessage, toolMessage, type ChatMessage } from '../../protocol/chat/messages.js';
 import type { LlmConfig } from '../../registry/published.types.js';
@@ -23,7 +24,7 @@ import {
 import { LlmTools, type LlmTool } from './llm-tools.js';
 import { ModelClient } from './model-client.js';
 import { TextChunks } from './text-chunks.js';
-import { outcomeUnknown, turnOf, working } from './turn.js';
+import { callerLost, outcomeUnknown, turnOf, working } from './turn.js';
 
 /** Of several timers for one moment, any may come first. */
 const timerSlackMs = 50;
@@ -62,14 +63,14 @@ export class LlmExecutor implements TaskExecutor {
   ) {}
 
   async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
-    if (run.task.state === 'TASK_STATE_SUBMITTED') yield working;
+    yield did('turn_started');
     const memo = (run.task.memo ?? {}) as LlmMemo;
     const number = turnOf(run);
     if (memo.asked?.turn === number) {
       yield asks(memo.asked.text);
       return;
     }
-    if (memo.risked?.turn === number) throw outcomeUnknown(memo.risked.tool);
+    if (memo.risked?.turn === number) throw outcomeUnknown(memo.risked.tool, callerLost);
     const config = run.agent.executor as LlmConfig;
     const limits = limitsOf(config);
     const until = systemClock.elapsed() + limits.maxSeconds * 1_000;
@@ -127,6 +128,7 @@ export class LlmExecutor implements TaskExecutor {
     const { run, ctx, config, limits, until, tools } = turn;
     const request = requestOf(config, [...turn.opening, ...turn.said], tools.values(), maxTokens);
     const speech = this.model.complete({ agent: run.agent, request, until, signal: ctx.signal });
+    yield did('llm_called');
     const chunks = new TextChunks(systemClock);
     let next = await speech.next();
     for (; next.done !== true; next = await speech.next()) {
@@ -162,10 +164,17 @@ export class LlmExecutor implements TaskExecutor {
       if (!turn.tools.get(call.name)!.mayRepeat)
         yield { memo: { ...turn.memo, risked: { turn: number, tool: call.name } } as unknown as Json };
       yield { ...working, metadata: { step, tool: call.name } };
-      said.push(toolMessage(call.id, await this.tools.call(turn.ctx, call)));
+      const { text, isError } = await this.tools.call(turn.ctx, call);
+      said.push(toolMessage(call.id, text));
+      yield did(isError ? 'tool_failed' : 'tool_returned', { step, tool: call.name });
     }
     return question && { turn: number, callId: question.id, text: questionOf(question) };
   }
+}
+
+/** A step of the run, for those who follow it (RY-25). */
+function did(event: RunStep, facts: JsonObject = {}): TaskUpdate {
+  return { ...working, metadata: { event, ...facts } };
 }
 
 /** Why a call is not made, in words for the model. */

@@ -18,7 +18,7 @@ import { argumentsIn } from './message-arguments.js';
 import { progressOf } from './progress-update.js';
 import { partsOf, wordsOf } from './result-parts.js';
 import { answersIn, answersTo, asking, askingAll, questionIn, type AskedByTool } from './tool-question.js';
-import { asFailure, mayRepeat, outcomeUnknown, skillOf, turnOf, working } from './turn.js';
+import { asFailure, callerLost, isUnanswered, mayRepeat, outcomeUnknown, skillOf, turnOf, working } from './turn.js';
 import { whileWorking } from './while-working.js';
 
 type McpToolConfig = Extract<ExecutorConfig, { kind: 'mcp-tool' }>;
@@ -71,7 +71,7 @@ export class McpToolExecutor implements TaskExecutor {
       return;
     }
     const call = await this.callOf(run, asked, answers);
-    if (called === turn && !(call.target && mayRepeat(call.target.tool))) throw outcomeUnknown(call.tool);
+    if (called === turn && !(call.target && mayRepeat(call.target.tool))) throw outcomeUnknown(call.tool, callerLost);
     yield { memo: { ...(asked && { asked }), called: turn } as unknown as Json };
     const result = yield* this.result(run, call);
     if ('asked' in result) {
@@ -146,8 +146,11 @@ export class McpToolExecutor implements TaskExecutor {
     const ctx = { ...run.ctx, signal: run.signal, peer: peerOf(run, answers, tell) };
     try {
       return await this.calls.call(ctx, { target, canonical: upstreamName(serverId, tool), serverId, args, tasks });
-    } catch (error) {
-      if (target || RialtoError.from(error).code !== 'not_found') throw asFailure(error);
+    } catch (thrown) {
+      const error = asFailure(thrown);
+      if (target && isUnanswered(error) && !mayRepeat(target.tool) && !run.signal.aborted)
+        throw outcomeUnknown(tool, error.message, error);
+      if (target || error.code !== 'not_found') throw error;
       throw new RialtoError('not_found', { message: `the MCP server behind this agent has no tool "${tool}"` });
     }
   }

@@ -1,5 +1,6 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
+import { mayHaveArrived } from '../../platform/http/departed.js';
 import { dispatchedSkill } from '../../registry/own-routing.service.js';
 import type { TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 
@@ -21,12 +22,22 @@ export function mayRepeat({ annotations }: JsonObject): boolean {
   return isJsonObject(annotations) && (annotations.readOnlyHint === true || annotations.idempotentHint === true);
 }
 
-/** Whoever called was lost before the answer; what must not be done twice is not done again. */
-export function outcomeUnknown(tool: string): RialtoError {
-  return new RialtoError('poisoned', {
-    message: `the outcome is unknown: the process that called the tool "${tool}" was lost before the answer, and the tool is not called again, because it may have taken effect`,
-    data: { reason: 'outcome_unknown', tool },
+/** What must not be done twice is not done again when nobody knows whether it was done; nor does its key get free (R3). */
+export function outcomeUnknown(tool: string, why: string, cause?: unknown): RialtoError {
+  return new RialtoError('outcome_unknown', {
+    message: `the outcome is unknown: ${why}, and the tool "${tool}" is not called again, because it may have taken effect`,
+    data: { ambiguous: true, tool },
+    cause,
   });
+}
+
+/** Why the outcome is unknown after a process of ours was killed in the middle of a call. */
+export const callerLost = 'the process that called it was lost before the answer';
+
+/** Whether a call failed after it may have reached its server, which gave no answer to it. */
+export function isUnanswered(error: RialtoError): boolean {
+  if (error.code === 'remote_timeout') return true;
+  return error.code === 'remote_transport' && error.data?.upstreamStatus === undefined && mayHaveArrived(error);
 }
 
 /** A server that cannot be called now fails the call: waiting for it would look like a call that was lost. */

@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
 import pg from 'pg';
+import { parseExact } from '../../protocol/exact-integers.js';
 import { z } from 'zod';
 import { notices, type Notice, type NoticeName } from '../../kernel/notices.js';
-import { watchLine } from '../database/line-watch.js';
+import { breakLine, requireWritable, watchLine } from '../database/line-watch.js';
 import type { Tx } from '../database/tx.js';
 import type { Logger } from '../telemetry/logger.js';
 
@@ -79,7 +80,6 @@ export class Notices {
     const client = await this.connect();
     this.listener = client;
     client.once('end', () => this.reconnect());
-    watchLine(client);
   }
 
   private async connect(): Promise<pg.Client> {
@@ -93,10 +93,12 @@ export class Notices {
     client.on('notification', ({ payload }) => this.receive(payload ?? ''));
     try {
       await client.connect();
+      watchLine(client);
+      await requireWritable(client);
       await client.query(`listen ${channel}`);
       return client;
     } catch (error) {
-      await client.end().catch(() => undefined);
+      breakLine(client);
       throw error;
     }
   }
@@ -141,7 +143,7 @@ export class Notices {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExact(text);
   } catch {
     return undefined; // whoever may use the database may notify
   }

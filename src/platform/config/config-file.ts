@@ -141,6 +141,8 @@ const stdioCommand = z.strictObject({
 export const configFileSchema = z.strictObject({
   $schema: z.string().optional(),
   apiKeyEnv: variable.optional(),
+  /** Answers at `/a2a` and the card of the service while the default org names no agent itself. */
+  defaultAgent: z.string().optional(),
   agents: z.array(z.union([registered, published])).default([]),
   policies: policies.default([]),
   orgs: z.array(org).default([]),

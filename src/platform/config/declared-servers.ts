@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { trimEnd } from '../../kernel/text.js';
-import { readDeclaredFile } from './json-file.js';
 import { secretVariable, type Variables } from './variable.js';
 
 const text = z.string();
@@ -8,7 +7,7 @@ const texts = z.array(text);
 const words = z.record(text, text);
 
 /** An MCP server as it is written down: the members that MCP clients share, and ours. `${NAME}` stands for a variable. */
-const members = {
+export const serverMembers = {
   command: text.optional(),
   args: texts.optional(),
   env: words.optional(),
@@ -26,22 +25,14 @@ const members = {
   userHeaders: texts.optional(),
   callsPerMinute: z.number().optional(),
   toolChanges: text.optional(),
+  era: text.optional(),
   roots: z.array(z.strictObject({ uri: text, name: text.optional() })).optional(),
   disabled: z.boolean().optional(),
 };
-type Written = z.output<z.ZodObject<typeof members>>;
+type Written = z.output<z.ZodObject<typeof serverMembers>>;
 
 /** `mcpServers` of `rialto.config.json`, by their names. */
-export const mcpServers = z.record(text, z.strictObject(members));
-
-/** `mcp.config.json`: what programs of others write into the same file is theirs. */
-const mcpConfigFile = z.object({
-  mcpServers: z.record(
-    text,
-    z.object({ ...members, timeout: z.number().optional(), httpUrl: text.optional(), serverUrl: text.optional() }),
-    { error: 'an object is required that has each server by its name' },
-  ),
-});
+export const mcpServers = z.record(text, z.strictObject(serverMembers));
 
 /** An MCP server that the operator has written down. Its shape alone: its values are held to what the API takes. */
 export interface DeclaredServer extends Omit<Written, 'type' | 'disabled'> {
@@ -80,27 +71,14 @@ export function declaredServers(
       if (value === undefined) problems.push(`${variable} is named by the MCP server "${name}" and is not set`);
       return value ?? '';
     });
+    if (isAgent)
+      for (const placeholder of askedOfPersons(server))
+        problems.push(
+          `${placeholder} of the MCP server "${name}" is filled in by its editor alone: name a variable in its place, such as \${${variableFor(placeholder)}}`,
+        );
     servers.set(id, { name, isAgent, ...filled, ...(type !== undefined && { transport: type }), id });
   }
   return [...servers.values()];
-}
-
-/** Reads the servers of `mcp.config.json`; a default name may be absent, a named one may not. Problems are added to the list. */
-export function readMcpConfig(named: string | undefined, problems: string[]): z.output<typeof mcpServers> {
-  const read = readDeclaredFile(named, { usual: 'mcp.config.json', variable: 'RIALTO_MCP_CONFIG_FILE' }, problems);
-  if (!read) return {};
-  const parsed = mcpConfigFile.safeParse(read.content);
-  if (!parsed.success) {
-    for (const { path, message } of parsed.error.issues)
-      problems.push(`${read.file}: ${path.join('.') || 'the file'}: ${message}`);
-    return {};
-  }
-  return Object.fromEntries(
-    Object.entries(parsed.data.mcpServers).map(([name, { timeout, httpUrl, serverUrl, ...server }]) => [
-      name,
-      { timeoutMs: timeout, ...server, url: server.url ?? httpUrl ?? serverUrl },
-    ]),
-  );
 }
 
 /** Lower case, whatever else may not stand in an id as one dash. */
@@ -124,6 +102,12 @@ function filledIn<Value>(value: Value, valueOf: (variable: string, otherwise?: s
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, filledIn(item, valueOf)])) as Value;
 }
 
+/** Placeholders that an editor fills in, by asking or from its workspace: a gateway has neither. */
+function askedOfPersons(value: unknown): string[] {
+  if (typeof value === 'string') return value.match(/\$\{(?:input|config|command|workspaceFolder):[^{}]*\}/g) ?? [];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(askedOfPersons) : [];
+}
+
 function openSecrets({ env = {}, headers = {} }: Written): [string, string][] {
   return Object.entries({ ...env, ...headers }).filter(
     ([name, value]) => /authorization|cookie|token|secret|passw|api.?key/i.test(name) && !value.includes('${'),
@@ -131,5 +115,11 @@ function openSecrets({ env = {}, headers = {} }: Written): [string, string][] {
 }
 
 function variableFor(word: string): string {
-  return word.toUpperCase().replace(/\W+/g, '_');
+  return trimEnd(
+    word
+      .slice(word.indexOf(':') + 1)
+      .toUpperCase()
+      .replace(/\W+/g, '_'),
+    '_',
+  );
 }

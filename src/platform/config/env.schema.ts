@@ -1,19 +1,13 @@
 import { z } from 'zod';
+import { databaseUrl } from './database-url.js';
 import { parseAllowList } from '../http/address.js';
 import { parseTrustProxy } from '../http/client-address.js';
 import { nearestOf } from './nearest-name.js';
-import { account, key32, origins, secret } from './setting-shapes.js';
+import { account, key32, list, origins, secret, setting, whole } from './setting-shapes.js';
 import { secretVariable } from './variable.js';
 
 const flag = z.enum(['true', 'false']).transform((word) => word === 'true');
 const port = z.coerce.number().int().min(0).max(65_535);
-const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
-const list = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== ''),
-);
 const url = (...protocols: string[]) =>
   z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
     message: `must be a URL that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
@@ -27,17 +21,6 @@ const readableBy = (parse: (text: string) => unknown) => (text: string) => {
   }
 };
 const identityProvider = /^[a-z0-9_-]+=[^|]+\|https?:\/\/\S+$/;
-
-/** One setting: how it is read, what it is when it is absent, what it is for. The README's table is made from this. */
-interface Setting<Schema extends z.ZodType> {
-  schema: Schema;
-  fallback: string;
-  about: string;
-}
-
-function setting<Schema extends z.ZodType>(schema: Schema, fallback: string, about: string): Setting<Schema> {
-  return { schema, fallback, about };
-}
 
 /** Every setting of the process, once. `fallback` is the text of the table; defaults that depend on others are set in settings.ts. */
 export const environment = {
@@ -64,9 +47,9 @@ export const environment = {
     '`all`',
     '`api` serves doors, `worker` runs queues and sweepers, `all` does both',
   ),
-  DATABASE_URL: setting(url('postgres:', 'postgresql:').optional(), 'embedded PostgreSQL', 'PostgreSQL 15 or later'),
+  DATABASE_URL: setting(databaseUrl.optional(), 'embedded PostgreSQL', 'PostgreSQL 15 or later'),
   RIALTO_DATABASE_DIRECT_URL: setting(
-    url('postgres:', 'postgresql:').optional(),
+    databaseUrl.optional(),
     '`DATABASE_URL`',
     'direct address for LISTEN and locks when `DATABASE_URL` is a transaction pooler',
   ),
@@ -147,9 +130,9 @@ export const environment = {
   RIALTO_RATE_LIMIT_PRINCIPAL: setting(
     whole(1, 1_000_000).default(1_200),
     '`1200`',
-    'requests per minute and principal',
+    'requests per minute and principal, in each process; at once half of them may come, at least 10 where the limit allows it',
   ),
-  RIALTO_RATE_LIMIT_ORG: setting(whole(1, 10_000_000).default(6_000), '`6000`', 'requests per minute and org'),
+  RIALTO_RATE_LIMIT_ORG: setting(whole(1, 10_000_000).default(6_000), '`6000`', 'the same per org'),
   RIALTO_MAX_NESTED_CALLS: setting(
     whole(1, 100_000).default(50),
     '`50`',
@@ -204,7 +187,7 @@ export const environment = {
   RIALTO_LEGACY_TOKENS: setting(
     flag.default(false),
     '`false`',
-    'accept tokens without `iss` and `aud` on the `_agent-native` and `/a2a` doors',
+    'accept tokens without `iss`, `aud` and `org_domain` (then of the default org) on the `_agent-native` and `/a2a` doors',
   ),
   RIALTO_DEV_ANONYMOUS: setting(flag.default(false), '`false`', 'development only: loopback callers need no token'),
   RIALTO_ADMIN_PASSWORD: setting(
@@ -226,6 +209,11 @@ export const environment = {
     account.optional(),
     'the user of the gateway',
     'user and group, as numbers (`65533:65533`), that programs of MCP servers run as; the gateway has to be root for it',
+  ),
+  RIALTO_STDIO_PROGRAMS: setting(
+    whole(1, 1_000).default(5),
+    '`5`',
+    'programs that the MCP servers of one org may run at once in one process for all callers, and as many for single clients; calls wait for one',
   ),
   RIALTO_CONFORMANCE_AGENT: setting(
     z.enum(['v1', 'v03', 'nocaps', 'reqext']).optional(),
@@ -272,6 +260,16 @@ export const environment = {
     whole(10, 3_600_000).default(20_000),
     '`20000`',
     'until the next worker takes it up; twice as long each time, up to 4 minutes',
+  ),
+  A2A_CONTINUATION_SEND_TIMEOUT_MS: setting(
+    whole(10, 20_000).default(12_000),
+    '`12000`',
+    'how long the receiver of a conversation thread may take for one message',
+  ),
+  A2A_CONTINUATION_RECEIPT_RETRIES: setting(
+    whole(0, 5).default(3),
+    '`3`',
+    'how often writing the receipt of such a message is tried again',
   ),
   RIALTO_TASK_RETENTION_DAYS: setting(
     whole(1, 36_500).default(30),

@@ -25,8 +25,29 @@ export const key32 = z.string().refine((text) => Buffer.from(text, 'base64').len
   message: 'must be 32 bytes in base64; make one with `openssl rand -base64 32`',
 });
 
+/** Texts that commas separate. */
+export const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== ''),
+);
+
 /** Each text is an origin as URLs spell it; arguments of `refine`. */
 export const origins: [(texts: readonly string[]) => boolean, { message: string }] = [
   (texts) => texts.every((text) => URL.canParse(text) && new URL(text).origin === text),
   { message: 'is a list of origins such as https://keys.example.com, separated by commas' },
 ];
+
+export const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
+
+/** One setting: how it is read, what it is when it is absent, what it is for. The README's table is made from this. */
+export interface Setting<Schema extends z.ZodType> {
+  schema: Schema;
+  fallback: string;
+  about: string;
+}
+
+export function setting<Schema extends z.ZodType>(schema: Schema, fallback: string, about: string): Setting<Schema> {
+  return { schema, fallback, about };
+}

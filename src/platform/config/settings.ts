@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join, resolve } from 'node:path';
 import { readCardKeys, type OperatorKey } from './card-keys.js';
 import { readConfigFile, resolveSecrets, staticBearer, type ConfigFile } from './config-file.js';
-import { readMcpConfig } from './declared-servers.js';
+import { readMcpConfig } from './client-config.js';
 import { readEnvironment, type Environment } from './env.schema.js';
 import { isProductionRuntime } from './runtime.js';
 
@@ -86,6 +86,20 @@ export function loadSettings(env: Record<string, string | undefined>): Settings 
     configFile,
     cardKeys,
   };
+}
+
+/** Whether any caller can be let in: false in production without a secret and without a static bearer, of all or of one agent (AN-43, AN-95). */
+export function isAuthConfigured(
+  settings: Pick<Settings, 'production' | 'A2A_SECRET' | 'legacyBearer' | 'configFile'>,
+) {
+  const { production, A2A_SECRET, legacyBearer, configFile } = settings;
+  const hasAgentKey = configFile.published.some(({ apiKey }) => apiKey !== undefined);
+  return !production || A2A_SECRET !== undefined || legacyBearer !== undefined || hasAgentKey;
+}
+
+/** Whether a program that is not in the catalogue may be registered as an MCP server. */
+export function allowsAnyProgram(settings: Pick<Settings, 'production' | 'RIALTO_STDIO_COMMANDS'>): boolean {
+  return !settings.production || settings.RIALTO_STDIO_COMMANDS === 'any';
 }
 
 /** What a secret holds of different characters, or bytes, when nobody made it up: fewer are a habit, a pattern or a mistake. */

@@ -1,5 +1,7 @@
+import { PoolClient } from './pool-client.js';
 import { assertSchemaCompatibility, LATEST_SCHEMA_VERSION, runMigrations as runQueueMigrations } from 'bullmq';
 import pg from 'pg';
+import { parseExact } from '../../protocol/exact-integers.js';
 import { DataSource, type EntityTarget, type ObjectLiteral } from 'typeorm';
 import { CreateGateway1763769600000 } from '../../../migrations/1763769600000-CreateGateway.js';
 import { CreatePublishedAgents1763856000000 } from '../../../migrations/1763856000000-CreatePublishedAgents.js';
@@ -26,6 +28,8 @@ import { KeepUserCredentials1763857800000 } from '../../../migrations/1763857800
 import { KeepSessionsByOwner1763857900000 } from '../../../migrations/1763857900000-KeepSessionsByOwner.js';
 import { ChainAuditCheckpoints1763858000000 } from '../../../migrations/1763858000000-ChainAuditCheckpoints.js';
 import { PinCardKeys1763858100000 } from '../../../migrations/1763858100000-PinCardKeys.js';
+import { NameErasOfServers1763858200000 } from '../../../migrations/1763858200000-NameErasOfServers.js';
+import { AddOrgDomains1763858300000 } from '../../../migrations/1763858300000-AddOrgDomains.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -55,6 +59,8 @@ export const migrations = [
   KeepSessionsByOwner1763857900000,
   ChainAuditCheckpoints1763858000000,
   PinCardKeys1763858100000,
+  NameErasOfServers1763858200000,
+  AddOrgDomains1763858300000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */
@@ -62,8 +68,19 @@ const migrationLock = 7_262_911;
 /** Connections of TypeORM and the hot statements; with queues, notices and locks a process stays under 25. */
 const poolSize = 10;
 
+const jsonTypes = new Set<number>([pg.types.builtins.JSON, pg.types.builtins.JSONB]);
+
+/** JSON is read with all the digits of its integers. */
+function getTypeParser(type: number, format?: 'text' | 'binary'): unknown {
+  return jsonTypes.has(type) && format !== 'binary' ? parseExact : pg.types.getTypeParser(type, format);
+}
+
 /** The data source of the app and of the migration command. */
-export function createDataSource(url: string, entities: EntityTarget<ObjectLiteral>[]): DataSource {
+export function createDataSource(
+  url: string,
+  entities: EntityTarget<ObjectLiteral>[],
+  Client: typeof PoolClient = PoolClient,
+): DataSource {
   return new DataSource({
     type: 'postgres',
     url,
@@ -75,7 +92,7 @@ export function createDataSource(url: string, entities: EntityTarget<ObjectLiter
     applicationName: 'rialto',
     logger: 'debug', // the default one prints a failed migration on standard output, whatever is enabled
     // The server gives up first; what it does not say by then, it will not say: the line went silent (F24).
-    extra: { keepAlive: true, query_timeout: 17_000, statement_timeout: 15_000 },
+    extra: { keepAlive: true, query_timeout: 17_000, statement_timeout: 15_000, types: { getTypeParser }, Client },
   });
 }
 
@@ -123,13 +140,23 @@ export async function schemaState(url: string): Promise<SchemaState> {
  */
 export async function checkDatabase(url: string, mayForget = false): Promise<void> {
   await withClient(url, async (client) => {
-    const { rows } = await client.query<{ version: number; max: number; fsync: string; can_create: boolean }>(
-      `select current_setting('server_version_num')::int as version, current_setting('max_connections')::int as max,
+    const { rows } = await client.query<{
+      version: number;
+      encoding: string;
+      max: number;
+      fsync: string;
+      can_create: boolean;
+    }>(
+      `select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding, current_setting('max_connections')::int as max,
               current_setting('fsync') as fsync, has_database_privilege(current_database(), 'CREATE') and has_schema_privilege('public', 'CREATE') as can_create`,
     );
     const server = rows[0]!;
     if (server.version < 150_000)
       throw refused(`PostgreSQL 15 or later is needed, this is ${Math.floor(server.version / 10_000)}`);
+    if (server.encoding !== 'UTF8')
+      throw refused(
+        `the database has the encoding ${server.encoding}; make one with create database … encoding 'UTF8' template template0`,
+      );
     if (server.max < 30)
       throw refused(`the server offers ${server.max} connections (max_connections), at least 30 are needed`);
     if (server.fsync !== 'on' && !mayForget)

@@ -1,32 +1,58 @@
 import { randomInt } from 'node:crypto';
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import pg from 'pg';
+import { systemClock, type Clock } from '../../kernel/clock.js';
 import type { Logger } from '../telemetry/logger.js';
-import { watchLine } from './line-watch.js';
+import { breakLine, requireWritable, watchLine } from './line-watch.js';
 
 const lockClass = 7_262_920;
 const reconnectMs = 500;
-/** After a line broke, for until there is another, others believe that this process is gone. */
+/** After a line broke; others may believe that this process is gone while it has none. */
 const promptMs = 20;
+/** Two, so that one that breaks alone is not missed. */
+const lines = 2;
+/** After our own lines broke, until others have theirs again: it may have been the server that ended them all. */
+const settleMs = 1_000;
+/** Until others have renewed their leases, which they do every three seconds, after a time in which nobody could. */
+const renewedMs = 5_000;
+
+/** What this process may conclude about others: see `trust`. */
+const trusts = { nothing: 0, presence: 1, leases: 2 } as const;
 
 /**
- * Says to every other process that this one is alive: a session-level advisory lock on its own number, over a connection of
+ * Says to every other process that this one is alive: a session-level advisory lock on its own number, shared by two connections of
  * its own. PostgreSQL frees it within milliseconds when the process is killed, so its work is taken over at once; a frozen
  * process keeps it, and its leases run out instead (reliability 4.3).
  */
 export class Presence implements OnModuleInit, OnApplicationShutdown {
   /** The number that leases of this process carry. */
   readonly id = randomInt(1, 2_147_483_647);
-  private client?: pg.Client;
+  private readonly held = new Set<pg.Client>();
+  private brokeAt = -Infinity;
   private closed = false;
 
   constructor(
     private readonly directUrl: string,
     private readonly log: Logger,
+    private readonly clock: Pick<Clock, 'elapsed'> = systemClock,
   ) {}
 
-  /** Resolves when the lock is held. Rejects when the first connection fails; later ones are made again. */
+  /**
+   * Which signs of loss this process may act on. After an outage of the database everybody seems to be lost: no lock is held and no lease
+   * is renewed, though all go on with their work (R1). Whoever lost its own lines has seen it, and waits until others had time to come back.
+   */
+  get trust(): number {
+    const sinceMs = this.clock.elapsed() - this.brokeAt;
+    if (sinceMs < settleMs) return trusts.nothing;
+    return sinceMs < settleMs + renewedMs ? trusts.presence : trusts.leases;
+  }
+
+  /** Resolves when the lock is held. Rejects when the first connections fail; later ones are made again. */
   async open(): Promise<void> {
+    await Promise.all(Array.from({ length: lines }, () => this.line()));
+  }
+
+  private async line(): Promise<void> {
     const client = new pg.Client({
       connectionString: this.directUrl,
       connectionTimeoutMillis: 5_000,
@@ -36,14 +62,21 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
     client.on('error', () => undefined);
     try {
       await client.connect();
-      await client.query('select pg_advisory_lock($1, $2)', [lockClass, this.id]);
+      watchLine(client);
+      await requireWritable(client);
+      await client.query('select pg_advisory_lock_shared($1, $2)', [lockClass, this.id]);
     } catch (error) {
-      await client.end().catch(() => undefined);
+      breakLine(client);
       throw error;
     }
-    this.client = client;
-    client.once('end', () => this.reopen(promptMs));
-    watchLine(client);
+    // Until now there was none: others may have been without theirs as long.
+    if (this.held.size === 0 && this.brokeAt > -Infinity) this.brokeAt = this.clock.elapsed();
+    this.held.add(client);
+    client.once('end', () => {
+      this.held.delete(client);
+      this.brokeAt = this.clock.elapsed();
+      this.reopen(promptMs);
+    });
     if (this.closed) await client.end();
   }
 
@@ -59,15 +92,17 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
   /** Gives the lock back: what this process still holds may be taken over. */
   async close(): Promise<void> {
     this.closed = true;
-    await this.client?.end().catch(() => undefined);
+    await Promise.all([...this.held].map((client) => client.end().catch(() => undefined)));
   }
 
   private reopen(inMs = reconnectMs): void {
     if (this.closed) return;
     setTimeout(() => {
       if (this.closed) return;
-      this.open().catch((err: unknown) => {
-        this.log.warn({ err }, 'the presence lock is lost; others may take over what this process works on');
+      this.line().catch((err: unknown) => {
+        this.brokeAt = this.clock.elapsed();
+        if (this.held.size === 0)
+          this.log.warn({ err }, 'the presence lock is lost; others may take over what this process works on');
         this.reopen();
       });
     }, inMs).unref();
@@ -80,7 +115,13 @@ export function isGone(owner: string): string {
     and l.objsubid = 2 and l.database = (select oid from pg_database where datname = current_database()))`;
 }
 
-/** SQL: true unless the process `self` holds the row `alias` by a lease that runs: it is there, also while its presence lock is not. */
-export function notOurs(alias: string, self: string): string {
-  return `(${alias}.lease_until is null or ${alias}.lease_until < now() or ${alias}.lease_owner <> ${self})`;
+/**
+ * SQL: true when nobody holds the row `alias`, or its holder is lost, as far as `trust` (a parameter with that of the presence) lets this
+ * process conclude so. A process itself knows that it lost a lease which ran out.
+ */
+export function isFree(alias: string, { self, trust }: { self: string; trust: string }): string {
+  const [until, owner] = [`${alias}.lease_until`, `${alias}.lease_owner`];
+  return `(${until} is null
+    or (${until} < now() and (${trust}::int >= ${trusts.leases} or ${owner} = ${self}))
+    or (${trust}::int >= ${trusts.presence} and ${owner} <> ${self} and ${isGone(owner)}))`;
 }

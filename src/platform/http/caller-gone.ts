@@ -18,3 +18,12 @@ function signalOf(response: DoorResponse): AbortSignal {
   else response.once('close', closed);
   return gone.signal;
 }
+
+/** Resolves when the answer has left in full: true; or when its connection broke before: false. */
+export function whenAnswered(response: DoorResponse): Promise<boolean> {
+  if (response.destroyed) return Promise.resolve(response.writableFinished);
+  return new Promise((resolve) => {
+    response.once('finish', () => resolve(true));
+    response.once('close', () => resolve(response.writableFinished));
+  });
+}

@@ -2,6 +2,8 @@ import type { RequestListener } from 'node:http';
 import { newId } from '../../kernel/ids.js';
 import type { HttpWatch } from '../telemetry/http-watch.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from './http.types.js';
+import { answerCors } from './cors.js';
+import type { Reachable } from './origin-check.js';
 import { sendProblem } from './problem.js';
 
 const none = new URLSearchParams();
@@ -17,6 +19,7 @@ export class FrontDoor {
   constructor(
     private readonly watch: HttpWatch,
     private readonly onError: (error: unknown, request: DoorRequest) => void,
+    private readonly reachable: Reachable = { loopback: false },
   ) {}
 
   add(route: HotRoute): void {
@@ -51,6 +54,7 @@ export class FrontDoor {
     target: Target & { params: Record<string, string> },
   ): void {
     this.watch.observe(request, response, () => route.template);
+    if (route.cors && answerCors(request, response, route.methods, this.reachable)) return;
     if (!route.methods.includes(request.method ?? '')) {
       response.setHeader('Allow', route.methods.join(', '));
       return sendProblem(request, response, 'method_not_allowed');

@@ -22,6 +22,8 @@ export interface HotRoute {
   /** For metrics, OpenAPI and the route matrix, e.g. `/mcp/servers/{id}`. */
   readonly template: string;
   readonly methods: readonly string[];
+  /** A door of a protocol, whose answers pages of the gateway's own origins may read. */
+  readonly cors?: true;
   /** One line for the API description. */
   readonly summary: string;
   /** The parameters of the path, or undefined when it is not this route. */

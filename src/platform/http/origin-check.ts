@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Settings } from '../config/settings.js';
 
 const loopbackNames = new Set(['localhost', '127.0.0.1', '[::1]']);
 
@@ -33,4 +34,17 @@ function hostNameOf(url: string): string | undefined {
   if (!URL.canParse(url)) return undefined;
   const { hostname } = new URL(url);
   return hostname === '' ? undefined : hostname;
+}
+
+/** From where pages of browsers may talk to this process. */
+export function reachableAt({ HOST, RIALTO_PUBLIC_URL }: Pick<Settings, 'HOST' | 'RIALTO_PUBLIC_URL'>): Reachable {
+  const publicHost = RIALTO_PUBLIC_URL ? new URL(RIALTO_PUBLIC_URL).hostname : undefined;
+  return { loopback: isLoopback(HOST) || HOST === 'localhost', publicHost };
+}
+
+/** True for an address of this machine. */
+export function isLoopback(address: string | undefined): boolean {
+  return (
+    address !== undefined && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'))
+  );
 }

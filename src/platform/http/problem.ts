@@ -1,5 +1,6 @@
 import { errorCodes, type ErrorCode, type RialtoError } from '../../kernel/errors.js';
 import type { DoorRequest, DoorResponse } from './http.types.js';
+import { refusalHeaders } from './limit-headers.js';
 
 /** HTTP status of each meaning on the management API (decisions: errors and statuses). */
 export const problemStatus: Record<ErrorCode, number> = {
@@ -39,6 +40,7 @@ export const problemStatus: Record<ErrorCode, number> = {
   remote_invalid_response: 502,
   remote_task_failed: 502,
   remote_lost: 502,
+  outcome_unknown: 502,
   remote_error: 502,
   canceled: 499,
   poisoned: 500,
@@ -84,14 +86,13 @@ export function problemAnswer(
 ): { status: number; headers: Record<string, string>; body: string } {
   const problem = problemOf(code, request.requestId, error);
   const { status } = problem;
-  const retryAfter = error?.data?.retryAfterSeconds;
   const headers: Record<string, string> = {
     'Content-Type': 'application/problem+json; charset=utf-8',
     'Cache-Control': 'no-store',
+    ...(status === 503 && { 'Retry-After': '5' }),
+    ...refusalHeaders(error?.data),
   };
   if (status === 401) headers['WWW-Authenticate'] = challenge;
-  if (typeof retryAfter === 'number') headers['Retry-After'] = String(retryAfter);
-  else if (status === 503) headers['Retry-After'] = '5';
   return { status, headers, body: JSON.stringify(problem) };
 }
 

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import { markDeparted } from './departed.js';
 import { responseHeaders } from './safe-headers.js';
 
 /** What undici hands to a running request. */
@@ -82,6 +83,7 @@ export abstract class Exchange {
     if (this.finished) return;
     this.finished = true;
     const meaning = meaningOf(error);
+    if (this.controller !== undefined) markDeparted(meaning);
     this.controller?.abort(meaning);
     this.released?.(false);
     this.refuse(meaning);

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocket, type ClientOptions } from 'ws';
 import { RialtoError } from '../../kernel/errors.js';
@@ -6,6 +7,7 @@ import { safeConnector, urlNotAllowed, type OutboundPolicy } from './safe-connec
 
 const handshakeMs = 10_000;
 const noSubprotocol = 'Server sent no subprotocol';
+const mostOfRefusal = 4_096;
 
 export interface SafeSocketOptions {
   readonly headers: Readonly<Record<string, string>>;
@@ -15,6 +17,17 @@ export interface SafeSocketOptions {
   readonly maxBytes: number;
 }
 
+/** An answer of HTTP in place of a WebSocket. */
+export class RefusedUpgrade extends Error {
+  /** @param body the beginning of what was said. */
+  constructor(
+    readonly status: number,
+    readonly body: string,
+  ) {
+    super(`the upgrade was answered with HTTP ${status}`);
+  }
+}
+
 /** The address that the rules for URLs know: a WebSocket begins as a request of HTTP (RFC 6455 section 1.7). */
 export function httpOf(url: string): string {
   return url.replace(/^ws(?=s?:\/\/)/i, 'http');
@@ -22,7 +35,7 @@ export function httpOf(url: string): string {
 
 /**
  * An open WebSocket, by the rules of every byte that leaves Rialto: URL and every address checked, no redirects, no compression. Throws
- * `url_not_allowed`, and `remote_transport` when it does not open within 10 s.
+ * `url_not_allowed`, and `remote_transport` when it does not open within 10 s; with the HTTP status of a refusal as `data.upstreamStatus`.
  */
 export async function openSafeSocket(
   url: string,
@@ -56,6 +69,8 @@ function opened(
     handshakeTimeout: handshakeMs,
     maxPayload: maxBytes,
     perMessageDeflate: false,
+    // One message a turn of the event loop: a peer that says something without end would keep others waiting.
+    allowSynchronousEvents: false,
     followRedirects: false,
     createConnection: createConnection as unknown as ClientOptions['createConnection'],
   });
@@ -65,10 +80,38 @@ function opened(
       resolve(socket);
     });
     socket.once('error', reject);
+    socket.once('unexpected-response', (_, response) => {
+      void beginningOf(response).then((body) => {
+        reject(new RefusedUpgrade(response.statusCode ?? 0, body));
+        socket.terminate();
+      });
+    });
   });
+}
+
+/** What a refusal says, as far as it came. */
+async function beginningOf(response: IncomingMessage): Promise<string> {
+  const timer = setTimeout(() => response.destroy(), handshakeMs);
+  let body = '';
+  try {
+    for await (const chunk of response.setEncoding('utf8')) {
+      body += chunk as string;
+      if (body.length >= mostOfRefusal) break;
+    }
+  } catch {
+    // It ended within its words.
+  } finally {
+    clearTimeout(timer);
+  }
+  return body;
 }
 
 function asRefused(error: unknown): RialtoError {
   if (error instanceof RialtoError) return error;
-  return new RialtoError('remote_transport', { message: 'the WebSocket could not be opened', cause: error });
+  const { status } = error instanceof RefusedUpgrade ? error : {};
+  return new RialtoError('remote_transport', {
+    message: `the WebSocket could not be opened${status === undefined ? '' : `: HTTP ${status}`}`,
+    ...(status !== undefined && { data: { upstreamStatus: status } }),
+    cause: error,
+  });
 }

@@ -32,8 +32,9 @@ async function loadBoard(app: NestExpressApplication): Promise<RequestHandler> {
     import('@bull-board/express'),
   ]);
   const adapter = new ExpressAdapter();
-  adapter.setBasePath(boardPath);
   const { base } = app.get(PublicUrl);
+  // Where browsers find it: a path before ours is taken off on the way here (P6).
+  adapter.setBasePath(new URL(base).pathname.replace(/\/$/, '') + boardPath);
   const ofTask = { externalJobUrl: ({ data }: { data: unknown }) => taskLink(base, data) };
   const queues = Object.values(jobs).map(
     ({ queue, payload }) =>

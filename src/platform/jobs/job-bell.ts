@@ -30,16 +30,13 @@ export class JobBell {
 
   /**
    * True when the queue took the ring within its budget.
-   * @param othersFirst whose own backlog is long: it is taken when nothing else waits.
+   * @param line a ring of a higher one is taken when none waits in those before.
    */
-  async send<Name extends JobName>(
-    name: Name,
-    payload: JobPayload<Name>,
-    key: string,
-    { othersFirst = false } = {},
-  ): Promise<boolean> {
-    const how = othersFirst ? { priority: 1 } : {};
-    return this.add(name, payload, { ...how, deduplication: { id: key, keepLastIfActive: true } });
+  async send<Name extends JobName>(name: Name, payload: JobPayload<Name>, key: string, line = 0): Promise<boolean> {
+    return this.add(name, payload, {
+      ...(line > 0 && { priority: line }),
+      deduplication: { id: key, keepLastIfActive: true },
+    });
   }
 
   private async add<Name extends JobName>(name: Name, payload: JobPayload<Name>, how: JobsOptions): Promise<boolean> {

@@ -11,14 +11,14 @@ export type JobFacts = Readonly<Record<string, string | number>>;
 export interface JobRun {
   /** An operator retried or promoted it: the row is due now, whatever it says. */
   readonly byHand: boolean;
-  /** It was rung for after others, and lets them go first here too. */
-  readonly othersFirst: boolean;
+  /** The line that it was rung for in, and that it stands in here too. */
+  readonly line: number;
   log(line: string): void;
   progress(facts: JobFacts): void;
 }
 
 /** Of work that no job was made for: a sweep does it. */
-export const unseenRun: JobRun = { byHand: false, othersFirst: false, log: () => undefined, progress: () => undefined };
+export const unseenRun: JobRun = { byHand: false, line: 0, log: () => undefined, progress: () => undefined };
 
 /** Thrown by a handler when its attempt failed and all of it is recorded: the job shows it, and nobody has to be told again. */
 export class AttemptFailed extends Error {
@@ -36,7 +36,7 @@ const slackMs = 1_000;
 /** The run of a job of the queue. What cannot be written is left out: the row is the truth. */
 export class QueuedRun implements JobRun {
   readonly byHand: boolean;
-  readonly othersFirst: boolean;
+  readonly line: number;
   private lines?: Promise<unknown>;
   private shown?: Promise<unknown>;
 
@@ -45,7 +45,7 @@ export class QueuedRun implements JobRun {
     const isPromoted = delay > 0 && systemClock.now() < job.timestamp + delay - slackMs;
     // Nothing is tried twice by the queue itself, so whoever did that is a person.
     this.byHand = job.attemptsMade > 0 || isPromoted;
-    this.othersFirst = (job.opts.priority ?? 0) > 0;
+    this.line = job.opts.priority ?? 0;
   }
 
   log(line: string): void {

@@ -3,6 +3,8 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { RialtoError } from '../../kernel/errors.js';
 import type { Settings } from '../config/settings.js';
+import { PoolClient } from '../database/pool-client.js';
+import type { Logger } from '../telemetry/logger.js';
 import { GatheringConnector } from './gathering-connector.js';
 
 /** Queue objects share this pool: each listener keeps one connection of it, so there is room for those and a few queries. */
@@ -13,6 +15,8 @@ const commandMs = 5_000;
 /** A connection that brings no answer is a dead one; a worker may wait for a job for 10 s. */
 const silenceMs = { queue: 10_000, worker: 30_000 };
 const longestPauseMs = 2_000;
+/** What no waiting mends; a server that is loading or full is waited for. */
+const shutOut = /^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH)/;
 
 /** How queues and workers of this process reach their backend. */
 export interface QueueBackend {
@@ -26,32 +30,41 @@ export interface QueueBackend {
   close(): Promise<void>;
 }
 
-/** Chooses the backend for the whole process; must run before any queue is made. Throws `unavailable` naming REDIS_URL. */
+/**
+ * Chooses the backend for the whole process; must run before any queue is made. A Redis that does not answer yet is waited for while the
+ * process works: due work is found in the database (P3). Throws `unavailable` naming REDIS_URL when it answers and refuses.
+ * @param directUrl of the database, past a pooler: the queue needs sessions of its own.
+ */
 export async function prepareQueues(
   settings: Pick<Settings, 'REDIS_URL' | 'RIALTO_QUEUE_PREFIX'>,
-  databaseUrl: string,
+  directUrl: string,
+  log: Logger,
 ): Promise<QueueBackend> {
   return settings.REDIS_URL
-    ? redisBackend(settings.REDIS_URL, settings.RIALTO_QUEUE_PREFIX)
-    : postgresBackend(databaseUrl);
+    ? redisBackend(settings.REDIS_URL, settings.RIALTO_QUEUE_PREFIX, log)
+    : postgresBackend(directUrl);
 }
 
-async function redisBackend(url: string, prefix: string): Promise<QueueBackend> {
+async function redisBackend(url: string, prefix: string, log: Logger): Promise<QueueBackend> {
   const probe = new Redis(url, {
     lazyConnect: true,
     connectTimeout: 3_000,
+    commandTimeout: 3_000,
     maxRetriesPerRequest: 1,
+    enableReadyCheck: false,
     retryStrategy: () => null,
   });
-  probe.on('error', () => undefined);
+  // What the command throws says less: that the connection is closed.
+  let said: Error | undefined;
+  probe.on('error', (error: Error) => (said = error));
   try {
     await probe.connect();
     await probe.ping();
   } catch (cause) {
-    throw new RialtoError('unavailable', {
-      message: `REDIS_URL: the server cannot be reached (${(cause as Error).message.slice(0, 100)})`,
-      cause,
-    });
+    const reason = (said ?? (cause as Error)).message.slice(0, 100);
+    if (shutOut.test(reason))
+      throw new RialtoError('unavailable', { message: `REDIS_URL: the server refuses (${reason})`, cause });
+    log.warn({ reason }, 'REDIS_URL: the server does not answer; work goes on from the database until it does');
   } finally {
     probe.disconnect();
   }
@@ -93,6 +106,7 @@ async function redisBackend(url: string, prefix: string): Promise<QueueBackend> 
 
 function postgresBackend(databaseUrl: string): Promise<QueueBackend> {
   const pool = new pg.Pool({
+    Client: PoolClient,
     connectionString: databaseUrl,
     max: queuePoolSize,
     keepAlive: true,

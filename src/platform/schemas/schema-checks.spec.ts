@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../kernel/json.js';
 import { SchemaChecks } from './schema-checks.service.js';
+import { eventually } from '../../../test/support/eventually.js';
 
 const properties = (count: number, inner: (index: number) => JsonObject): JsonObject => ({
   type: 'object',
@@ -24,10 +25,14 @@ describe('SchemaChecks', () => {
   });
 
   it('X2.4 asks a process of its own for one that is large, or that may take long, and says the same', async () => {
-    const large = properties(900, () => ({ type: 'string' }));
-    const first = checks.violations('org', large, { p1: 7 });
-    expect(first).toBeInstanceOf(Promise);
-    expect(await first).toEqual([{ field: '/p1', description: 'must be string' }]);
+    let large = properties(900, () => ({ type: 'string' }));
+    expect(checks.violations('org', large, { p1: 'x' })).toBeInstanceOf(Promise);
+    // Beside other work the process may not have its share of the processor in time, which is said: then a schema like it is asked about.
+    const found = await eventually(
+      async () => checks.violations('org', (large = structuredClone(large)), { p1: 7 }),
+      ([violation]) => violation?.description !== 'could not be checked in time',
+    );
+    expect(found).toEqual([{ field: '/p1', description: 'must be string' }]);
     expect(await checks.violations('org', large, { p1: 'x' })).toEqual([]);
     const cyclic = { ...properties(1, () => ({ $ref: '#' })), required: ['p1'] };
     expect(await checks.violations('org', cyclic, {})).toEqual([

@@ -3,6 +3,8 @@ export type HealthStatus = 'ok' | 'degraded' | 'down';
 /** One thing this process needs. `degraded` keeps it in service. */
 export interface HealthCheck {
   readonly name: string;
+  /** The status when the check fails or gives no answer in time: `down` by default, `degraded` for what this process can work without. */
+  readonly unanswered?: HealthStatus;
   run(): Promise<{ status: HealthStatus; detail?: string }>;
 }
 
@@ -39,8 +41,9 @@ export class HealthService {
 }
 
 function withinBudget(check: HealthCheck): ReturnType<HealthCheck['run']> {
+  const status = check.unanswered ?? 'down';
   const late = new Promise<{ status: HealthStatus; detail: string }>((resolve) =>
-    setTimeout(resolve, budgetMs, { status: 'down', detail: 'no answer in time' }).unref(),
+    setTimeout(resolve, budgetMs, { status, detail: 'no answer in time' }).unref(),
   );
-  return Promise.race([check.run().catch(() => ({ status: 'down' as const, detail: 'not reachable' })), late]);
+  return Promise.race([check.run().catch(() => ({ status, detail: 'not reachable' })), late]);
 }

@@ -1,6 +1,7 @@
 import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import type { DoorRequest } from '../../platform/http/http.types.js';
+import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
+import { tellLeft } from '../../platform/http/limit-headers.js';
 import { publicRoute } from '../../platform/http/public.decorator.js';
 import { ContextService } from './context.service.js';
 
@@ -14,8 +15,9 @@ export class AuthGuard implements CanActivate {
 
   async canActivate(host: ExecutionContext): Promise<boolean> {
     if (this.reflector.getAllAndOverride<boolean>(publicRoute, [host.getHandler(), host.getClass()])) return true;
-    const request = host.switchToHttp().getRequest<DoorRequest>();
-    await this.contexts.open(request, 'rest');
+    const http = host.switchToHttp();
+    const ctx = await this.contexts.open(http.getRequest<DoorRequest>(), 'rest');
+    tellLeft(http.getResponse<DoorResponse>(), this.contexts.left(ctx));
     return true;
   }
 }

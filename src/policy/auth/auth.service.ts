@@ -3,15 +3,19 @@ import { Inject, Injectable } from '@nestjs/common';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { callerOf, lesserRole, type OrgRef, type Principal } from '../../kernel/call-context.js';
-import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { isAuthConfigured, SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { Notices } from '../../platform/bus/notices.js';
-import { isAllowedOrigin, type Reachable } from '../../platform/http/origin-check.js';
+import { isAllowedOrigin, isLoopback } from '../../platform/http/origin-check.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { bearerOf } from './bearer.js';
 import { CredentialStore } from './credential.store.js';
 import { runJwtStrategy } from './jwt.strategy.js';
+import { defaultOrg } from './org.types.js';
 import { TokenRefusals } from './token-refusals.js';
 import { TokenRefused, TokenVerifier } from './token-verifier.js';
+
+export { defaultOrg } from './org.types.js';
+export { reachableAt } from '../../platform/http/origin-check.js';
 
 /** Who a request comes from: the answer of `authenticate`. */
 export interface Identity {
@@ -26,7 +30,6 @@ export interface Identity {
 type AuthRequest = Parameters<typeof bearerOf>[0] & { socket: { remoteAddress?: string } };
 
 export const apiKeyPrefix = 'rlt_';
-export const defaultOrg = 'default';
 /** How long a verified credential is believed without asking the rows again: the bound of a revocation (abuse case 6). */
 const believedMs = 4_000;
 const maxCached = 10_000;
@@ -50,11 +53,9 @@ export class AuthService {
     notices.onMissed(() => this.cache.clear());
   }
 
-  /** False in production without a secret and without a static bearer: every agent door then answers 503 (AN-43, AN-95). */
+  /** When false, every agent door answers 503 (AN-43, AN-95). */
   get configured(): boolean {
-    return (
-      !this.settings.production || this.settings.A2A_SECRET !== undefined || this.settings.legacyBearer !== undefined
-    );
+    return isAuthConfigured(this.settings);
   }
 
   /**
@@ -210,17 +211,4 @@ export function hashKey(key: string): string {
 
 function sha256(text: string): Buffer {
   return hash('sha256', text, 'buffer');
-}
-
-/** From where pages of browsers may talk to this process. */
-export function reachableAt({ HOST, RIALTO_PUBLIC_URL }: Pick<Settings, 'HOST' | 'RIALTO_PUBLIC_URL'>): Reachable {
-  const publicHost = RIALTO_PUBLIC_URL ? new URL(RIALTO_PUBLIC_URL).hostname : undefined;
-  return { loopback: isLoopback(HOST) || HOST === 'localhost', publicHost };
-}
-
-/** Judged by the socket, never by a header. */
-function isLoopback(address: string | undefined): boolean {
-  return (
-    address !== undefined && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'))
-  );
 }

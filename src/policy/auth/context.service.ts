@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { CallContext, OrgRef, Surface } from '../../kernel/call-context.js';
+import type { CallContext, CallLimit, OrgRef, Surface } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { DoorRequest } from '../../platform/http/http.types.js';
@@ -58,6 +58,11 @@ export class ContextService {
     if (!identity) return undefined;
     this.limits.admit(identity);
     return identity.org;
+  }
+
+  /** What the limits let the caller send still. */
+  left({ org, principal }: CallContext): CallLimit {
+    return this.limits.left({ org, principal });
   }
 
   /** Charges one more message of a request that holds several; `open` charged the first. Throws `rate_limited`. */

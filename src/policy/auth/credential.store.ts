@@ -8,6 +8,8 @@ import { Vault } from '../../platform/secrets/vault.js';
 export interface OrgKeys {
   readonly id: OrgId;
   readonly slug: string;
+  /** What names it in tokens beside its slug. */
+  readonly domains: readonly string[];
   readonly secrets: readonly Buffer[];
 }
 
@@ -40,20 +42,29 @@ export class CredentialStore {
     private readonly vault: Vault,
   ) {}
 
-  async orgKeys(slug: string): Promise<OrgKeys | undefined> {
-    const rows = await this.pg.rows<{ id: OrgId; slug: string; secret_id: string | null; sealed: string | null }>(
+  /** @param name its slug, or one of its domains. */
+  async orgKeys(name: string): Promise<OrgKeys | undefined> {
+    type Row = { id: OrgId; slug: string; domains: string[]; secret_id: string | null; sealed: string | null };
+    const rows = await this.pg.rows<Row>(
       'org-keys',
-      `select o.id, o.slug, s.id as secret_id, s.sealed from orgs o
+      `select o.id, o.slug, s.id as secret_id, s.sealed, array(select d.domain from org_domains d where d.org_id = o.id) as domains from orgs o
        left join org_secrets s on s.org_id = o.id and (s.retires_at is null or s.retires_at > now())
-       where o.slug = $1 and o.deleted_at is null order by s.created_at desc limit 3`,
-      [slug],
+       where (o.slug = $1 or o.id = (select d.org_id from org_domains d where d.domain = lower($1))) and o.deleted_at is null
+       order by s.created_at desc limit 3`,
+      [name],
     );
     const org = rows[0];
     if (!org) return undefined;
     const secrets = rows.flatMap(({ secret_id: row, sealed }) =>
       row && sealed ? [Buffer.from(this.vault.open(sealed, { table: 'org_secrets', row, org: org.id }).reveal())] : [],
     );
-    return { id: org.id, slug: org.slug, secrets };
+    return { id: org.id, slug: org.slug, domains: org.domains, secrets };
+  }
+
+  /** Whether an org of this deployment has this id or slug. */
+  async isOrg(name: string): Promise<boolean> {
+    const rows = await this.pg.rows('is-org', 'select from orgs where slug = $1 or id::text = $1', [name]);
+    return rows.length > 0;
   }
 
   /** The active member a subject is, and whether the token with this id was revoked. */

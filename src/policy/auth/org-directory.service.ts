@@ -5,6 +5,7 @@ import { Notices } from '../../platform/bus/notices.js';
 import { Pg } from '../../platform/database/pg.js';
 import { SnapshotCache } from '../../platform/database/snapshot-cache.js';
 import { Slug } from '../../platform/http/params.js';
+import { Domain } from './org.types.js';
 
 /** What doors need to know of an org before anyone is authenticated. */
 export interface OrgEntry extends OrgRef {
@@ -13,13 +14,13 @@ export interface OrgEntry extends OrgRef {
   readonly defaultAgent: string | null;
 }
 
-/** Orgs by slug, from memory: one indexed look a second at most, and none while nothing changed. */
+/** Orgs by slug and by domain, from memory: one indexed look a second at most, and none while nothing changed. */
 @Injectable()
 export class OrgDirectory {
   private readonly entries = new SnapshotCache<OrgEntry | null>({
     // The row is small enough to be its own version.
-    probe: (slug) => this.read(slug),
-    load: (_slug, text) => Promise.resolve(JSON.parse(text) as OrgEntry | null),
+    probe: (name) => this.read(name),
+    load: (_name, text) => Promise.resolve(JSON.parse(text) as OrgEntry | null),
   });
 
   constructor(
@@ -31,14 +32,15 @@ export class OrgDirectory {
     notices.onMissed(() => this.entries.expireAll());
   }
 
-  /** Undefined for an org that does not exist or was deleted. */
-  async find(slug: string): Promise<OrgEntry | undefined> {
-    return Slug.safeParse(slug).success ? ((await this.entries.get(slug)) ?? undefined) : undefined;
+  /** @param name a slug, or a domain in lower case. Undefined for an org that does not exist or was deleted. */
+  async find(name: string): Promise<OrgEntry | undefined> {
+    const isName = Slug.safeParse(name).success || Domain.safeParse(name).success;
+    return isName ? ((await this.entries.get(name)) ?? undefined) : undefined;
   }
 
   /** The same without a promise while it is fresh; null when there is no such org, undefined when one has to ask. */
-  peek(slug: string): OrgEntry | null | undefined {
-    return this.entries.peek(slug);
+  peek(name: string): OrgEntry | null | undefined {
+    return this.entries.peek(name);
   }
 
   /** The org of an id, deleted or not. */
@@ -51,12 +53,12 @@ export class OrgDirectory {
     return row;
   }
 
-  private async read(slug: string): Promise<string> {
+  private async read(name: string): Promise<string> {
     const [row] = await this.pg.rows<{ entry: string }>(
       'org-entry',
       `select json_build_object('id', id, 'slug', slug, 'name', name, 'defaultAgent', default_agent)::text as entry
-       from orgs where slug = $1 and deleted_at is null`,
-      [slug],
+       from orgs where (slug = $1 or id = (select org_id from org_domains where domain = $1)) and deleted_at is null`,
+      [name],
     );
     return row?.entry ?? 'null';
   }

@@ -8,6 +8,7 @@ import {
   Param,
   Patch,
   Post,
+  Put,
   Query,
   StreamableFile,
 } from '@nestjs/common';
@@ -16,6 +17,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { Ctx } from '../../platform/http/ctx.decorator.js';
 import { pageSchema } from '../../platform/http/page.js';
 import { IdParam, PageQuery } from '../../platform/http/params.js';
+import { OrgDomainService } from './org-domains.service.js';
 import { OrgData } from './org-data.service.js';
 import { OrgService } from './org.service.js';
 import {
@@ -26,6 +28,7 @@ import {
   MemberView,
   NewKeyView,
   NewSecretView,
+  OrgDomains,
   OrgView,
   RevokeToken,
   RotateSecret,
@@ -39,6 +42,7 @@ export class OrgController {
   constructor(
     private readonly orgs: OrgService,
     private readonly data: OrgData,
+    private readonly named: OrgDomainService,
   ) {}
 
   @Get()
@@ -71,6 +75,24 @@ export class OrgController {
     @Body({ schema: ChangeOrg }) body: ChangeOrg,
   ) {
     return this.orgs.change(ctx, slug, body);
+  }
+
+  @Get(':slug/domains')
+  @ApiOperation({ summary: 'Domains that name the org in tokens, beside its slug' })
+  @ApiResponse({ status: 200, standardSchema: OrgDomains })
+  domains(@Ctx() ctx: CallContext, @Param('slug', { schema: IdParam }) slug: string) {
+    return this.named.get(ctx, slug);
+  }
+
+  @Put(':slug/domains')
+  @ApiOperation({ summary: 'Set the domains that name the org in tokens; for admins of the default org' })
+  @ApiResponse({ status: 200, standardSchema: OrgDomains })
+  setDomains(
+    @Ctx() ctx: CallContext,
+    @Param('slug', { schema: IdParam }) slug: string,
+    @Body({ schema: OrgDomains }) body: OrgDomains,
+  ) {
+    return this.named.set(ctx, slug, body);
   }
 
   @Get(':slug/export')

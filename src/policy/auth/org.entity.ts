@@ -55,6 +55,18 @@ export class OrgEntity {
   purgedAt: Date | null;
 }
 
+/** A name of an org in tokens of other systems, beside its slug. */
+@Entity('org_domains')
+export class OrgDomainEntity {
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'pk_org_domains' })
+  domain: string;
+
+  @Column('uuid', { name: 'org_id' })
+  @Index('ix_org_domains_org')
+  @ForeignKey('OrgEntity', { name: 'fk_org_domains_org' })
+  orgId: OrgId;
+}
+
 /** A secret of an org for HS256 tokens; a rotated one is accepted until it retires. */
 @Entity('org_secrets')
 export class OrgSecretEntity {

@@ -344,7 +344,8 @@ export class OrgService {
   }
 }
 
-function runsDeployment({ org, principal }: CallContext): boolean {
+/** Whether a caller administers the deployment, and not its own org alone. */
+export function runsDeployment({ org, principal }: CallContext): boolean {
   return org.slug === defaultOrg && principal.role === 'admin';
 }
 

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { roles } from '../../kernel/call-context.js';
 import { Moment, Name, Slug } from '../../platform/http/params.js';
 
+/** The org of whoever runs the deployment. */
+export const defaultOrg = 'default';
 const reservedOrgs = new Set(['rialto', 'system', 'agents', 'tasks']);
 const role = z.enum(roles);
 const groups = z.array(Name).max(50).default([]);
@@ -49,6 +51,23 @@ export const RevokeToken = z.strictObject({
   expiresAt: Moment.optional(),
 });
 export type RevokeToken = z.output<typeof RevokeToken>;
+
+/** Lower-case host names of at least two labels, so that none is a slug. */
+export const Domain = z
+  .string()
+  .max(253)
+  .toLowerCase()
+  .regex(/^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, {
+    message: 'must be a domain such as acme.example',
+  });
+
+export const OrgDomains = z.object({
+  domains: z
+    .array(Domain)
+    .max(20)
+    .refine((domains) => new Set(domains).size === domains.length, { message: 'names one twice' }),
+});
+export type OrgDomains = z.output<typeof OrgDomains>;
 
 export const OrgView = z.object({
   id: z.string(),

@@ -6,6 +6,7 @@ import type { SafeFetch } from '../../platform/http/safe-fetch.js';
 import type { Settings } from '../../platform/config/settings.js';
 import { peekJwt } from './bearer.js';
 import type { CredentialStore, OrgKeys } from './credential.store.js';
+import { defaultOrg } from './org.types.js';
 
 const clockSkewSeconds = 60;
 const maxLifetimeSeconds = 3_600;
@@ -74,8 +75,10 @@ export class TokenVerifier {
     const { header, claims } = peeked;
     const outside = this.outside.find((issuer) => issuer.issuer === claims.iss);
     if (outside) return this.verifyOutside(token, outside);
-    if (header.alg !== 'HS256' || typeof claims.org_domain !== 'string') throw new TokenRefused('claims');
-    const org = await this.store.orgKeys(claims.org_domain);
+    // A caller that has no org of its own names none.
+    const named = claims.org_domain ?? (lenient ? defaultOrg : undefined);
+    if (header.alg !== 'HS256' || typeof named !== 'string') throw new TokenRefused('claims');
+    const org = await this.store.orgKeys(named);
     const candidates = [
       ...(this.settings.A2A_SECRET ? [Buffer.from(this.settings.A2A_SECRET)] : []),
       ...(org?.secrets ?? []),
@@ -85,7 +88,7 @@ export class TokenVerifier {
       if (!payload) continue;
       if (!org) break;
       const isOfDeployment = secret === candidates[0] && this.settings.A2A_SECRET !== undefined;
-      return { ...this.accept(payload, org, { lenient }), isOfDeployment };
+      return { ...(await this.accept(payload, org, { lenient })), isOfDeployment };
     }
     throw new TokenRefused(org ? 'signature' : 'unknown_key', org);
   }
@@ -98,17 +101,17 @@ export class TokenVerifier {
         algorithms: outsideAlgorithms,
         clockTolerance: clockSkewSeconds,
       });
-      return this.accept(payload, org, { issuer: issuer.issuer });
+      return await this.accept(payload, org, { issuer: issuer.issuer });
     } catch (error) {
       throw error instanceof TokenRefused ? error : new TokenRefused('signature', org);
     }
   }
 
-  private accept(
+  private async accept(
     payload: JWTPayload,
     org: OrgKeys,
     { issuer, lenient = false }: { issuer?: string; lenient?: boolean },
-  ): VerifiedToken {
+  ): Promise<VerifiedToken> {
     const { iss, aud, sub, iat, exp, jti } = payload;
     const now = systemClock.now() / 1_000;
     const audiences = typeof aud === 'string' ? [aud] : (aud ?? []);
@@ -127,8 +130,17 @@ export class TokenVerifier {
       (audiences.length > 0 || (lenient && aud === undefined)) &&
       audiences.every((audience) => this.isOurs(audience, issuer !== undefined));
     if (!sound) throw new TokenRefused('claims', org);
-    if (claimsAnotherOrg(payload, org)) throw new TokenRefused('tenant_mismatch', org, sub);
+    if (await this.claimsAnotherOrg(payload, org, lenient)) throw new TokenRefused('tenant_mismatch', org, sub);
     return { org, sub, jti: typeof jti === 'string' ? jti : undefined, exp };
+  }
+
+  /** @param lenient the id may be that of the caller's own system, as long as it is of no org here. */
+  private async claimsAnotherOrg(payload: JWTPayload, org: OrgKeys, lenient: boolean): Promise<boolean> {
+    const { org_domain: domain, org_id: id } = payload;
+    const isNamed = domain === undefined || (typeof domain === 'string' && isNameOf(org, domain));
+    if (!isNamed) return true;
+    if (id === undefined || id === org.id || id === org.slug) return false;
+    return !lenient || typeof id !== 'string' || (await this.store.isOrg(id));
   }
 
   /** An MCP client asks its provider for a token for the address of the MCP door (RFC 8707; MCP, authorization). */
@@ -138,11 +150,8 @@ export class TokenVerifier {
   }
 }
 
-function claimsAnotherOrg(payload: JWTPayload, org: OrgKeys): boolean {
-  return (
-    (payload.org_domain !== undefined && payload.org_domain !== org.slug) ||
-    (payload.org_id !== undefined && payload.org_id !== org.id && payload.org_id !== org.slug)
-  );
+function isNameOf({ slug, domains }: OrgKeys, name: string): boolean {
+  return name === slug || domains.includes(name.toLowerCase());
 }
 
 async function verifyHs256(token: string, secret: Uint8Array): Promise<JWTPayload | undefined> {

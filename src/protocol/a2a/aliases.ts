@@ -19,13 +19,15 @@ export interface MethodMeaning {
   readonly endedToo?: true;
   /** A configuration may stay unnamed: the task's only one is meant. */
   readonly onlyConfig?: true;
+  /** Its callers do not know that a task may be rejected: to them it failed (RI-36). */
+  readonly rejectedFails?: true;
 }
 
 /** Names of methods that v0.3 itself does not have. */
 export const olderMethods: Readonly<Record<string, MethodMeaning>> = {
-  'tasks/send': { name: 'SendMessage' },
-  'tasks/sendSubscribe': { name: 'SendStreamingMessage' },
-  'tasks/subscribe': { name: 'SubscribeToTask', endedToo: true },
+  'tasks/send': { name: 'SendMessage', rejectedFails: true },
+  'tasks/sendSubscribe': { name: 'SendStreamingMessage', rejectedFails: true },
+  'tasks/subscribe': { name: 'SubscribeToTask', endedToo: true, rejectedFails: true },
   'tasks/pushNotification/set': { name: 'CreateTaskPushNotificationConfig', format: 'task' },
   'tasks/pushNotification/get': { name: 'GetTaskPushNotificationConfig' },
   'tasks/pushNotification/list': { name: 'ListTaskPushNotificationConfigs' },

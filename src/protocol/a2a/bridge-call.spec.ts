@@ -33,7 +33,7 @@ describe('encodeBridgeCall', () => {
     });
   });
 
-  it('RE-19 writes the v1.0 form without a key of its own', () => {
+  it('RE-19 E9 writes the v1.0 form without a key of its own', () => {
     const { body, headers } = encodeBridgeCall({ ...call, version: '1.0' });
     expect(headers).toMatchObject({ 'A2A-Version': '1.0' });
     expect(JSON.parse(body)).toEqual({
@@ -45,7 +45,7 @@ describe('encodeBridgeCall', () => {
           messageId: 'm1',
           role: 'ROLE_USER',
           parts: [{ data: { projectId: 'p' } }],
-          metadata: { skillId: 'deploy' },
+          metadata: { skillId: 'deploy', correlationId: 'a2a-1-deploy-x' },
         },
       },
     });
@@ -108,6 +108,18 @@ const accepted: [string, unknown, string][] = [
   ],
   ['empty parts', task('completed', { artifacts: [artifact()] }), 'TASK_STATE_COMPLETED'],
   ['a v0.3 message', { kind: 'message', messageId: 'm', role: 'agent', parts: [] }, 'message'],
+  ['(C03) a message without parts', { message: { messageId: 'm', role: 'ROLE_AGENT' } }, 'message'],
+  ['(C03) an artifact without parts', task('completed', { artifacts: [{ artifactId: 'a' }] }), 'TASK_STATE_COMPLETED'],
+  [
+    '(C03) parts that are null',
+    task('completed', { artifacts: [{ artifactId: 'a', parts: null }] }),
+    'TASK_STATE_COMPLETED',
+  ],
+  [
+    '(C03) a status message without parts',
+    task('completed', { status: { state: 'completed', message: { messageId: 'm' } } }),
+    'TASK_STATE_COMPLETED',
+  ],
   ['a bare message', { messageId: 'm', parts: [{ text: 'a' }] }, 'message'],
   ['a v1.0 message', { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'a' }] } }, 'message'],
   ['a proto message', { message: { messageId: 'm', content: [{ text: 'a' }] } }, 'message'],
@@ -117,7 +129,6 @@ const notA2a: [string, unknown][] = [
   ['nothing', ''],
   ['HTML', '<!doctype html><html></html>'],
   ['half JSON', '{"jsonrpc":"2.0","id":1,"result":'],
-  ['a byte order mark', `\ufeff${JSON.stringify(done())}`],
   ['depth', '['.repeat(100_000)],
   ['a number out of range', '{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"working"},"n":1e999}}'],
   ['two documents', `${JSON.stringify(done())}${JSON.stringify(done())}`],
@@ -154,7 +165,7 @@ const notA2a: [string, unknown][] = [
   ['task text', result({ task: 'x' })],
   ['task null', result({ task: null })],
   ['message text', result({ message: 'x' })],
-  ['message without parts', result({ message: { messageId: 'm' } })],
+  ['message without any member of a message', result({ message: { odd: 1 } })],
   ['a status update', result({ kind: 'status-update', taskId: 't', status: { state: 'working' } })],
   ['an unknown kind', result({ kind: 'odd', id: 't', status: { state: 'working' } })],
   ['kind as number', result({ kind: 5, id: 't', status: { state: 'working' } })],
@@ -168,7 +179,6 @@ const notA2a: [string, unknown][] = [
   ['state as list', result(task(['working']))],
   ['artifacts as object', result(task('completed', { artifacts: {} }))],
   ['an artifact as text', result(task('completed', { artifacts: ['x'] }))],
-  ['an artifact without parts', result(task('completed', { artifacts: [{ artifactId: 'a' }] }))],
   ['parts as object', result(task('completed', { artifacts: [{ parts: {} }] }))],
   ['a part as text', result(task('completed', { artifacts: [{ parts: ['x'] }] }))],
   ['a null part', result(task('completed', { artifacts: [{ parts: [null] }] }))],
@@ -176,7 +186,6 @@ const notA2a: [string, unknown][] = [
   ['a text part with a number', result(task('completed', { artifacts: [artifact({ kind: 'text', text: 5 })] }))],
   ['a data part without data', result(task('completed', { artifacts: [artifact({ kind: 'data' })] }))],
   ['a status message as number', result(task('working', { status: { state: 'working', message: 5 } }))],
-  ['a status message without parts', result(task('failed', { status: { state: 'failed', message: {} } }))],
   ['__proto__ as the envelope', '{"__proto__":{"jsonrpc":"2.0","id":1,"result":{}}}'],
 ];
 
@@ -206,6 +215,10 @@ describe('decodeBridgeReply', () => {
     const error = errorOf(() => decode(result(task(state, { status: { state, message } }))));
     expect(error).toMatchObject({ code: 'remote_task_failed', message: 'no quota\ntry later', data: { taskId: 't1' } });
     expect(['failed', 'rejected', 'canceled']).toContain(error.data?.state);
+  });
+
+  it('passes over a byte order mark (C05)', () => {
+    expect(decode(`\ufeff${JSON.stringify(done())}`)).toEqual(decode(done()));
   });
 
   it('RE-24 says something when the remote does not, and never too much', () => {

@@ -3,6 +3,8 @@ import { storableText, type JsonObject } from '../../kernel/json.js';
 import { parseJson, parseResponse, storableJson, type JsonRpcError, type JsonRpcId } from '../jsonrpc.js';
 import { readReply, type BridgeReply } from './bridge-reply.js';
 import type { A2aVersion } from './model.js';
+import { messageAlone } from './skill-input.js';
+import { replyFault } from './reply-fault.js';
 import { areSoundIds, unsoundId } from './remote-id.js';
 import { failedStates, wordOf } from './states.js';
 
@@ -16,6 +18,8 @@ export interface BridgeCall {
   readonly messageId: string;
   readonly skillId: string;
   readonly args: JsonObject;
+  /** The skill takes plain text: a lone `message` goes as a text part (takesText). */
+  readonly takesText?: boolean;
   /** Correlates everything one call causes (RE-20); on the wire for v0.3 only. */
   readonly sessionId: string;
   readonly historyLength?: number;
@@ -36,8 +40,9 @@ const jsonHeaders = { 'Content-Type': 'application/json', Accept: 'application/j
 const maxRemoteDataLength = 4_096;
 
 /**
- * The bridge's own wire form: one POST, one data part. v0.3 adds the bridge's keys `message.skill`, `correlationId` and `taskId`
- * (RE-15…RE-20); v1.0 has no room for extra keys, so the skill travels in `message.metadata.skillId` (decision D7).
+ * The bridge's own wire form: one POST, one data part, or one text part where a lone `message` is for a skill that takes text. v0.3 adds the
+ * bridge's keys `message.skill`, `correlationId` and `taskId` (RE-15…RE-20); v1.0 has no room for extra keys, so skill and session travel in
+ * `message.metadata` (decision D7).
  */
 export function encodeBridgeCall(call: BridgeCall): WireCall {
   const [method, params] = call.version === '1.0' ? newerRequest(call) : olderRequest(call);
@@ -45,25 +50,41 @@ export function encodeBridgeCall(call: BridgeCall): WireCall {
   return { body, headers: call.version === '1.0' ? { ...jsonHeaders, 'A2A-Version': '1.0' } : jsonHeaders };
 }
 
-function newerRequest({ messageId, skillId, args, tenant, ...call }: BridgeCall): [string, object] {
+/** Of a message in v1.0: the skill that is called, and the session that RE-20 puts beside the message in v0.3. */
+export function bridgeMetadata({ skillId, sessionId }: Pick<BridgeCall, 'skillId' | 'sessionId'>) {
+  return { skillId, correlationId: sessionId };
+}
+
+function newerRequest({ messageId, args, takesText, tenant, ...call }: BridgeCall): [string, object] {
   const configuration = {
     ...(call.historyLength !== undefined && { historyLength: call.historyLength }),
     ...(call.blocking !== undefined && { returnImmediately: !call.blocking }),
     ...(call.pushUrl !== undefined && { taskPushNotificationConfig: { url: call.pushUrl } }),
   };
-  const message = { messageId, role: 'ROLE_USER', parts: [{ data: args }], metadata: { skillId } };
+  const parts = [skillPart({ args, takesText })];
+  const message = { messageId, role: 'ROLE_USER', parts, metadata: bridgeMetadata(call) };
   return ['SendMessage', { ...(tenant && { tenant }), message, ...unlessEmpty({ configuration }) }];
 }
 
-function olderRequest({ messageId, skillId, args, sessionId, ...call }: BridgeCall): [string, object] {
+function olderRequest({ messageId, skillId, args, takesText, sessionId, ...call }: BridgeCall): [string, object] {
   const configuration = {
     ...(call.historyLength !== undefined && { historyLength: call.historyLength }),
     ...(call.blocking !== undefined && { blocking: call.blocking }),
     ...(call.pushUrl !== undefined && { pushNotificationConfig: { url: call.pushUrl } }),
   };
-  const parts = [{ kind: 'data', data: args }];
+  const part = skillPart({ args, takesText });
+  const parts = [{ kind: 'data' in part ? 'data' : 'text', ...part }];
   const message = { kind: 'message', role: 'user', messageId, parts, skill: { skillId } };
   return ['message/send', { message, correlationId: sessionId, taskId: sessionId, ...unlessEmpty({ configuration }) }];
+}
+
+/** The one part that carries the arguments of a skill (RE-19). */
+export function skillPart({
+  args,
+  takesText,
+}: Pick<BridgeCall, 'args' | 'takesText'>): { text: string } | { data: JsonObject } {
+  const text = takesText ? messageAlone(args) : undefined;
+  return text === undefined ? { data: args } : { text };
 }
 
 function unlessEmpty({ configuration }: { configuration: object }): object {
@@ -95,7 +116,7 @@ export function decodeBridgeReply(
   if (response.id !== requestId && !isUnreadRequest) throw invalid('the id is not that of the request');
   if ('error' in response) throw remoteError(response.error);
   const reply = readReply(response.result);
-  if (!reply) throw invalid('the result is neither a task nor a message');
+  if (!reply) throw invalid(`the result is neither a task nor a message: ${replyFault(response.result)}`);
   if (reply.kind === 'message') return reply;
   if (!areSoundIds(reply.taskId, reply.contextId)) throw invalid(unsoundId);
   if (failedStates.has(reply.state)) throw taskFailed(storableJson(reply));

@@ -30,12 +30,15 @@ export interface RemoteParts {
 export function readReply(result: Json): BridgeReply | undefined {
   if (!isJsonObject(result)) return undefined;
   const [task, message] = [member(result, 'task'), member(result, 'message')];
+  const isMessage = isJsonObject(message) && messageMembers.some((name) => member(message, name) !== undefined);
   const kind = member(result, 'kind');
   if (kind !== undefined)
     return kind === 'task' ? readTask(result) : kind === 'message' ? readMessage(result) : undefined;
   if (task !== undefined) return message === undefined ? readTask(task) : undefined;
-  if (message !== undefined) return readMessage(message);
-  return member(result, 'status') === undefined ? readMessage(result) : readTask(result);
+  if (message !== undefined) return isMessage ? readMessage(message) : undefined;
+  if (member(result, 'status') !== undefined) return readTask(result);
+  // Nothing but its parts tells a bare message.
+  return partsMember(result) === undefined ? undefined : readMessage(result);
 }
 
 /**
@@ -51,6 +54,9 @@ export function toolOutput(reply: BridgeReply): Json {
   if (first) return more.length === 0 ? contentOf(first) : { artifacts: reply.artifacts.map(({ raw }) => raw) };
   return reply.statusMessage ? contentOf(reply.statusMessage) : handleOf(reply);
 }
+
+/** One of them at least makes an object under `message` a message; its parts may be left out. */
+const messageMembers = ['messageId', 'role', 'parts', 'content'];
 
 function contentOf({ raw, parts }: RemoteParts): Json {
   const [only, ...more] = parts;
@@ -95,8 +101,14 @@ function readMessage(value: Json): BridgeReply | undefined {
 /** A message, artifact or anything else with `parts` (`content` in the v0.3 proto). */
 function readParts(value: Json): RemoteParts | undefined {
   if (!isJsonObject(value)) return undefined;
-  const parts = member(value, 'parts') ?? member(value, 'content');
+  // ProtoJSON leaves out an empty list.
+  const parts = partsMember(value) ?? [];
   return Array.isArray(parts) && parts.every(isPart) ? { raw: value, parts } : undefined;
+}
+
+/** The parts of a message or an artifact; `content` in the v0.3 proto. */
+export function partsMember(value: JsonObject): Json | undefined {
+  return member(value, 'parts') ?? member(value, 'content');
 }
 
 /** Some agents put plain text where a message belongs. */
@@ -106,7 +118,7 @@ function bareText(text: string): RemoteParts {
 }
 
 /** A known kind of part has its content in the right type; an unknown kind is let through. */
-function isPart(part: Json): part is JsonObject {
+export function isPart(part: Json): part is JsonObject {
   if (!isJsonObject(part)) return false;
   const kind = kindOf(part);
   if (kind === 'text') return typeof part.text === 'string';

@@ -57,9 +57,16 @@ function versionOf(version: string | undefined): A2aVersion | undefined {
 }
 
 function httpUrl(url: string | undefined, cardUrl: string): string | undefined {
-  if (!url || url.length > maxUrlLength || !URL.canParse(url, baseOf(cardUrl))) return undefined;
+  if (!url || url.length > maxUrlLength || isWithoutScheme(url) || !URL.canParse(url, baseOf(cardUrl)))
+    return undefined;
   const resolved = new URL(url, baseOf(cardUrl));
   return resolved.protocol === 'http:' || resolved.protocol === 'https:' ? resolved.href : undefined;
+}
+
+/** True for `www.example.com/a2a` or `localhost:9000`: a host whose scheme was forgotten, and no path relative to the agent. */
+export function isWithoutScheme(url: string): boolean {
+  const first = /^[^/?#]*/.exec(url)![0];
+  return /^[\w-]+(?:\.[\w-]+)*(?::\d{1,5})?$/.test(first) && /[.:]/.test(first);
 }
 
 /** A gRPC url is `host:port` without a scheme (v1.0.1 section 5.8); a full url is accepted too. */

@@ -85,6 +85,25 @@ describe('normaliseCard', () => {
     ]);
   });
 
+  it.each(['www.example.com/a2a', 'example.com:8080', 'localhost:9000/rpc', 'agent.example?x=1'])(
+    '(C08) a url without a scheme is named: %s',
+    (bare) => {
+      const field = { older: '/url', newer: '/supportedInterfaces' };
+      const base = { name: 'A', skills: [] };
+      for (const [kind, card] of [
+        ['older', { ...base, url: bare }],
+        [
+          'newer',
+          { ...base, supportedInterfaces: [{ url: bare, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }] },
+        ],
+      ] as const)
+        expect(normaliseCard(card, { url: 'http://127.0.0.1:9/.well-known/agent-card.json' })).toEqual({
+          ok: false,
+          violations: [{ field: field[kind], description: expect.stringContaining(`"${bare}" has no scheme`) }],
+        });
+    },
+  );
+
   it('reads an old agent.json: a url and little else, relative to its agent', () => {
     const old = { name: ' A ', url: 'rpc', skills: [] };
     const result = normaliseCard(old, { url: 'https://h.example/team/.well-known/agent.json?x=1' });

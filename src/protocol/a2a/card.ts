@@ -2,7 +2,13 @@ import type { Violation } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { containsUnstorable } from '../json-text.js';
 import { costPerTask } from './card-cost.js';
-import { isUsable, resolveInterfaces, type CardInterface } from './card-interfaces.js';
+import {
+  isUsable,
+  isWithoutScheme,
+  resolveInterfaces,
+  type CardInterface,
+  type ClaimedInterface,
+} from './card-interfaces.js';
 import { readSkills, type CardSkill } from './card-skills.js';
 import { member, objectMember, stringMember, stringsMember } from './members.js';
 import type { A2aVersion, AgentProvider, SecurityScheme } from './model.js';
@@ -53,8 +59,14 @@ const maxListLength = 50;
 export function normaliseCard(raw: unknown, { url }: { url: string }): CardResult {
   if (!isJsonObject(raw)) return { ok: false, violations: [{ field: '', description: 'a card is a JSON object' }] };
   const skills = readSkills(raw);
-  const interfaces = resolveInterfaces([...newer.claimedInterfaces(raw), ...older.claimedInterfaces(raw)], url);
-  const violations = [...readName(raw), ...skills.violations, ...readInterfaces(raw, interfaces), ...readText(raw)];
+  const claims = [...newer.claimedInterfaces(raw), ...older.claimedInterfaces(raw)];
+  const interfaces = resolveInterfaces(claims, url);
+  const violations = [
+    ...readName(raw),
+    ...skills.violations,
+    ...readInterfaces(raw, claims, interfaces),
+    ...readText(raw),
+  ];
   if (violations.length > 0) return { ok: false, violations };
   return { ok: true, card: build(raw, interfaces, skills.skills), raw };
 }
@@ -92,10 +104,17 @@ function readName(raw: JsonObject): Violation[] {
     : [];
 }
 
-function readInterfaces(raw: JsonObject, interfaces: CardInterface[]): Violation[] {
+function readInterfaces(
+  raw: JsonObject,
+  claims: readonly ClaimedInterface[],
+  interfaces: readonly CardInterface[],
+): Violation[] {
   const field = member(raw, 'supportedInterfaces') === undefined ? '/url' : '/supportedInterfaces';
   if (interfaces.length > maxListLength) return [{ field, description: `more than ${maxListLength} interfaces` }];
   if (interfaces.some(isUsable)) return [];
+  const bare = claims.map(({ url }) => url).find((url) => url !== undefined && isWithoutScheme(url));
+  if (bare !== undefined)
+    return [{ field, description: `"${bare.slice(0, 200)}" has no scheme; write it with https:// in front` }];
   return [
     { field, description: 'a card names an http or https url with A2A 1.0 or 0.x over JSONRPC, HTTP+JSON or GRPC' },
   ];

@@ -49,6 +49,8 @@ export interface Dialect {
   readonly version: A2aVersion;
   /** A JSON-RPC method and its params to an operation. Never throws. */
   decode(method: string, params: unknown, options?: DecodeOptions): Decoded;
+  /** True for a method whose clients read its answer as an event stream alone, errors too; absent where they read both. */
+  readsStreamOnly?(method: string): boolean;
   /** The JSON-RPC result of an operation. */
   encodeResult<Name extends OperationName>(
     operation: OperationNamed<Name>,

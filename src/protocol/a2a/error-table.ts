@@ -125,6 +125,8 @@ export const errorRows = {
   remote_transport: { rpc: -32603, http: 502, grpc: 'UNAVAILABLE' },
   remote_task_failed: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
   remote_lost: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
+  // Not one of the codes after which a client of gRPC tries again by itself.
+  outcome_unknown: { rpc: -32603, http: 502, grpc: 'UNKNOWN' },
   remote_error: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
   canceled: { rpc: -32603, http: 499, grpc: 'CANCELLED' },
   poisoned: { rpc: -32603, http: 500, grpc: 'ABORTED' },

@@ -14,6 +14,7 @@ export interface TextRule {
 }
 
 const maxInt32 = 2_147_483_647;
+const decimal = /^-?\d{1,15}(?:\.0{1,15})?$/;
 // What a header value may hold (RFC 9110 section 5.5), without the tab.
 const headerText = /^[\x20-\x7e\x80-\xff]*$/;
 
@@ -68,10 +69,13 @@ export class Fields {
     return this.refuse(name, 'must be true or false');
   }
 
-  /** A whole number within the bounds, both included; without an upper one, any that fits in an int32. */
+  /**
+   * A whole number within the bounds, both included; without an upper one, any that fits in an int32. ProtoJSON may write it as text.
+   */
   integer(name: string, min: number, max = maxInt32): number | undefined {
-    const value = this.value(name);
-    if (value === undefined) return undefined;
+    const given = this.value(name);
+    if (given === undefined) return undefined;
+    const value = typeof given === 'string' && decimal.test(given) ? Number(given) : given;
     if (typeof value !== 'number' || !Number.isInteger(value)) return this.refuse(name, 'must be a whole number');
     if (value >= min && value <= max) return value;
     return this.refuse(name, `must be ${min} to ${max}`);
@@ -97,6 +101,11 @@ export class Fields {
     return containsUnstorable(value) ? this.refuse(name, unstorable) : value;
   }
 
+  /** The whole object as it is, unless it holds text that cannot be stored. */
+  whole(): JsonObject | undefined {
+    return containsUnstorable(this.object) ? this.refuseAll(unstorable) : this.object;
+  }
+
   /** The object of that name, to be read in turn. */
   child(name: string): Fields | undefined {
     const value = this.value(name);
@@ -119,6 +128,15 @@ export class Fields {
       this.refuse(item, 'must be an object');
       return [];
     });
+  }
+
+  /** An enum by the name of a value, or by its number, which ProtoJSON takes as well; undefined too for a number without a name. */
+  enumName(name: string, names: readonly string[]): string | undefined {
+    const value = this.value(name);
+    if (value === undefined || value === '') return undefined;
+    const number = typeof value === 'string' && /^\d{1,3}$/.test(value) ? Number(value) : value;
+    if (typeof number !== 'number') return this.text(name);
+    return names[number] ?? this.refuse(name, `must be ${names.slice(1).join(', ')}`);
   }
 
   /** The texts of a list, none empty; an empty list is an absent one, as in ProtoJSON. */

@@ -3,7 +3,7 @@ import type { Fields } from './fields.js';
 import { limits } from './limits.js';
 import { idRule } from './message-fields.js';
 import type { ListParams } from './operations.js';
-import { isTaskState, unknownState, type TaskState } from './states.js';
+import { isTaskState, stateNames, unknownState, type TaskState } from './states.js';
 
 const notAFilter = { empty: 'absent' } as const;
 
@@ -29,7 +29,7 @@ export function pageFields(fields: Fields): { pageSize?: number; pageToken?: str
 }
 
 function statusField(fields: Fields): TaskState | undefined {
-  const status = fields.text('status');
+  const status = fields.enumName('status', stateNames);
   if (status === undefined || status === unknownState) return undefined; // the default of the proto: no filter
   if (isTaskState(status)) return status;
   return fields.refuse('status', 'must be a task state such as TASK_STATE_WORKING');

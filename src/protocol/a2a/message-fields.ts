@@ -3,6 +3,10 @@ import { limits } from './limits.js';
 import type { Message, Part } from './model.js';
 
 export const idRule: TextRule = { max: limits.id };
+/** An id that may be missing: ProtoJSON cannot tell an empty text from an absent one. */
+const optionalIdRule: TextRule = { ...idRule, empty: 'absent' };
+/** By their numbers in a2a.proto. */
+const roles = ['ROLE_UNSPECIFIED', 'ROLE_USER', 'ROLE_AGENT'];
 /** An id that is only looked up: whatever its length, it is known or not. */
 export const lookupRule: TextRule = {};
 
@@ -16,12 +20,18 @@ export function messageFields(
   fields: Fields,
 ): Pick<Message, 'contextId' | 'taskId' | 'metadata' | 'extensions' | 'referenceTaskIds'> {
   return {
-    contextId: fields.text('contextId', idRule),
-    taskId: fields.text('taskId', idRule),
+    contextId: fields.text('contextId', optionalIdRule),
+    taskId: fields.text('taskId', optionalIdRule),
     metadata: fields.json('metadata'),
     extensions: fields.texts('extensions', limits.extensions, { max: limits.uri }),
     referenceTaskIds: fields.texts('referenceTaskIds', limits.referenceTaskIds, idRule),
   };
+}
+
+/** The role, by its name or number; undefined when it is missing or the default of the proto. */
+export function roleField(fields: Fields): string | undefined {
+  const role = fields.enumName('role', roles);
+  return role === roles[0] ? undefined : role;
 }
 
 /** At least one part (v1.0 section 5.7), each read by the version's own reader. */

@@ -81,6 +81,8 @@ export interface DecodedOperation {
   readonly version: A2aVersion;
   /** The opaque routing key that v1.0 clients copy from the card (section 8.3.2). */
   readonly tenant?: string;
+  /** A rejected task is told as a failed one (RI-36). */
+  readonly rejectedFails?: true;
 }
 
 export type Decoded =

@@ -27,6 +27,8 @@ export interface Door {
   /** Absolute; of gRPC `host:port`. */
   readonly url: string;
   readonly tenant?: string;
+  /** The versions that it is offered in; absent: all that the agent speaks. */
+  readonly versions?: readonly A2aVersion[];
 }
 
 /** All that the card of an agent of ours is made of. */
@@ -122,12 +124,14 @@ function merged(left: unknown, right: unknown): JsonObject | undefined {
 
 function facesOf(doors: readonly Door[]): (version: A2aVersion) => AgentInterface[] {
   return (protocolVersion) =>
-    doors.map(({ binding, url, tenant }) => ({
-      url,
-      protocolBinding: binding,
-      ...(tenant !== undefined && { tenant }),
-      protocolVersion,
-    }));
+    doors
+      .filter(({ versions }) => versions?.includes(protocolVersion) ?? true)
+      .map(({ binding, url, tenant }) => ({
+        url,
+        protocolBinding: binding,
+        ...(tenant !== undefined && { tenant }),
+        protocolVersion,
+      }));
 }
 
 function withoutFlags({

@@ -25,12 +25,17 @@ export function pushConfigFields(
   });
 }
 
+/** Printed defaults of the proto are no authentication. */
+function isBlank(authentication: Fields): boolean {
+  return ['scheme', 'credentials'].every((name) => authentication.value(name) === '');
+}
+
 function authenticationFields(
   fields: Fields,
   readScheme: (authentication: Fields) => string | undefined,
 ): PushConfig['authentication'] {
   const authentication = fields.child('authentication');
-  if (!authentication) return undefined;
+  if (!authentication || isBlank(authentication)) return undefined;
   const scheme = readScheme(authentication);
   const credentials = authentication.text('credentials', credentialsRule);
   return scheme === undefined ? undefined : defined({ scheme, credentials });

@@ -1,5 +1,6 @@
 import { isJsonObject, type Json } from '../../kernel/json.js';
-import type { Message, Part, Task } from './model.js';
+import { artifactsText } from './artifact-text.js';
+import type { Artifact, Message, Part, Task } from './model.js';
 import { interruptedStates, wordOf, type TaskState } from './states.js';
 
 /** Reyn's words for the state of a run (RY-20). */
@@ -52,7 +53,7 @@ export function runFacts({ id, status, artifacts = [] }: Task): RunFacts {
     run_id: id,
     status: word,
     question: isWaiting ? said : null,
-    result: word === 'completed' ? (said ?? resultOf(artifacts.flatMap(({ parts }) => parts))) : null,
+    result: word === 'completed' ? (said ?? resultOf(artifacts)) : null,
     error: word === 'failed' ? (said ?? wordOf(status.state)) : null,
     ...(isWaiting && status.message && questionFacts(status.message)),
   };
@@ -65,9 +66,11 @@ function textOf(parts: readonly Part[]): string | null {
 }
 
 /** The texts, or else the data: one value as it is, several as a list. */
-function resultOf(parts: readonly Part[]): string | null {
-  const data = parts.flatMap((part) => (part.data === undefined ? [] : [part.data]));
-  return textOf(parts) ?? (data.length > 0 ? JSON.stringify(data.length === 1 ? data[0] : data) : null);
+function resultOf(artifacts: readonly Artifact[]): string | null {
+  const text = artifactsText(artifacts);
+  if (text !== '') return text;
+  const data = artifacts.flatMap(({ parts }) => parts.flatMap((part) => (part.data === undefined ? [] : [part.data])));
+  return data.length > 0 ? JSON.stringify(data.length === 1 ? data[0] : data) : null;
 }
 
 /** `kind`, `choices` and `detail` stand in the metadata of the message that asks, or else in its first data part. */

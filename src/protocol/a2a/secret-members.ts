@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../kernel/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import type { Message } from './model.js';
 
 /** Members of metadata in which older callers send credentials and identities (AN-55); compared without case, `-` and `_`. */
@@ -15,13 +15,28 @@ const secrets: ReadonlySet<string> = new Set([
   'processordata',
 ]);
 
-/** Metadata without credentials and identities: those travel in headers alone (v1.0 section 7). The same object when it has none. */
+/**
+ * Metadata without credentials and identities, at any depth: those travel in headers alone (v1.0 section 7). The same object when it has
+ * none.
+ */
 export function withoutSecrets(metadata: JsonObject): JsonObject {
-  const isSecret = (name: string): boolean =>
-    secrets.has(name.toLowerCase().replace(/[-_]/g, '')) || name.startsWith('__');
-  const names = Object.keys(metadata);
-  if (!names.some(isSecret)) return metadata;
-  return Object.fromEntries(names.filter((name) => !isSecret(name)).map((name) => [name, metadata[name]!]));
+  return cleaned(metadata) as JsonObject;
+}
+
+function cleaned(value: Json): Json {
+  if (Array.isArray(value)) {
+    const items = value.map(cleaned);
+    return items.some((item, index) => item !== value[index]) ? items : value;
+  }
+  if (!isJsonObject(value)) return value;
+  const members = Object.entries(value);
+  const kept = members.filter(([name]) => !isSecret(name)).map(([name, inner]) => [name, cleaned(inner)] as const);
+  const isSame = kept.length === members.length && kept.every(([name, inner]) => inner === value[name]);
+  return isSame ? value : Object.fromEntries(kept);
+}
+
+function isSecret(name: string): boolean {
+  return secrets.has(name.toLowerCase().replace(/[-_]/g, '')) || name.startsWith('__');
 }
 
 /** A message as it may be stored and told. */

@@ -59,6 +59,19 @@ export function stateOf(word: string): TaskState {
   return states.get(word) ?? states.get(word.toLowerCase().replaceAll('_', '-')) ?? unknownState;
 }
 
+/** States by their number in a2a.proto, the same in v0.3 and v1.0. */
+export const stateNames: readonly TaskState[] = [
+  'TASK_STATE_UNSPECIFIED',
+  'TASK_STATE_SUBMITTED',
+  'TASK_STATE_WORKING',
+  'TASK_STATE_COMPLETED',
+  'TASK_STATE_FAILED',
+  'TASK_STATE_CANCELED',
+  'TASK_STATE_INPUT_REQUIRED',
+  'TASK_STATE_REJECTED',
+  'TASK_STATE_AUTH_REQUIRED',
+];
+
 /** The v0.3 word of a state, which is also the one people and tools read. */
 export function wordOf(state: TaskState): TaskStateWord {
   return words[state];

@@ -51,6 +51,7 @@ const otherCodes: Partial<Record<ErrorCode, A2eCode>> = {
   canceled: 'mcp_unavailable',
   remote_timeout: 'mcp_unavailable',
   remote_transport: 'mcp_transport_error',
+  outcome_unknown: 'mcp_transport_error',
   poisoned: 'mcp_transport_error',
   internal: 'mcp_transport_error',
 };
@@ -72,6 +73,7 @@ export function a2eCodeOf(thrown: unknown, subject: Subject): A2eCode {
   const error = RialtoError.from(thrown);
   if (error.code === 'not_found') return notFound[subject];
   if (error.code === 'remote_error' && unknownToServer[subject]?.has(relayedOf(error)?.code)) return notFound[subject];
+  if (error.code === 'remote_error' && isRefusal(relayedOf(error))) return 'mcp_sampling_refused';
   // A server of resources that tells of no changes.
   if (error.code === 'unprocessable' && subject === 'resource') return 'mcp_capability_missing';
   return otherCodes[error.code] ?? 'mcp_protocol_error';
@@ -101,6 +103,11 @@ export function a2eError(thrown: unknown, subject: Subject): A2eError {
     ...(error.violations && { violations: error.violations }),
   };
   return { code, message: error.message, retryable, data: data as unknown as JsonObject };
+}
+
+/** Whether an agent refused what a server asked it (AE-33). */
+function isRefusal(relayed: JsonObject | undefined): boolean {
+  return isJsonObject(relayed?.data) && relayed.data.reason === 'mcp_sampling_refused';
 }
 
 function relayedOf({ data }: RialtoError): JsonObject | undefined {

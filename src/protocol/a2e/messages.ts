@@ -28,6 +28,9 @@ export const questionTypes = {
 /** Unasked for, from the gateway to the agent. */
 export const pushType = 'mcp/server/push';
 
+/** Messages of an agent that the gateway works on at once on one socket. Answers to its questions do not count. */
+export const mostAtWork = 64;
+
 /** Older spellings, and a request that says it is one. */
 const otherSpellings: readonly (readonly [RegExp, string])[] = [
   [/^mcp\/sample\//, 'mcp/sampling/'],

@@ -1,4 +1,5 @@
 import { errorCodes, RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import type { VerbError } from '../../kernel/verb-bus.js';
 import { jsonRpcCodes } from '../jsonrpc.js';
 
 export interface McpError {
@@ -19,6 +20,7 @@ const knownCodes: Partial<Record<ErrorCode, { code: number; name?: string }>> = 
   remote_transport: { code: -32202, name: 'RemoteA2ATransportError' },
   remote_invalid_response: { code: -32203, name: 'RemoteA2AInvalidResponseError' },
   remote_task_failed: { code: -32204, name: 'RemoteA2ATaskFailedError' },
+  outcome_unknown: { code: -32202, name: 'RemoteA2ATransportError' },
   remote_lost: { code: -32204, name: 'RemoteA2ATaskFailedError' },
   // The remote understood and refused: the same failure to a caller; data.remoteCode and data.remoteMessage tell it apart.
   remote_error: { code: -32204, name: 'RemoteA2ATaskFailedError' },
@@ -53,8 +55,7 @@ const callerCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 export function mcpError(thrown: unknown): McpError {
   const error = RialtoError.from(thrown);
   const { title, public: isPublic } = errorCodes[error.code];
-  const known = knownCodes[error.code];
-  const code = known?.code ?? (callerCodes.has(error.code) ? invalidParams : internalError);
+  const { code, name } = numbered(error.code);
   const relayed = error.code === 'remote_error' ? error.data?.relayed : undefined;
   if (relayed !== undefined) return relayed as McpError;
   if (!isPublic) return { code, message: title, data: { code: error.code } };
@@ -66,7 +67,16 @@ export function mcpError(thrown: unknown): McpError {
       ...(error.violations && { violations: error.violations }),
       ...(error.hint !== undefined && { hint: error.hint }),
       code: error.code,
-      ...(known?.name !== undefined && { name: known.name }),
+      ...(name !== undefined && { name }),
     },
   };
+}
+
+/** An error as the events of a call tell it: with the code and name of the MCP surface (RE-39). */
+export function verbError({ code: reason, message }: RialtoError): VerbError {
+  return { ...numbered(reason), reason, message };
+}
+
+function numbered(reason: ErrorCode): { code: number; name?: string } {
+  return knownCodes[reason] ?? { code: callerCodes.has(reason) ? invalidParams : internalError };
 }

@@ -71,6 +71,16 @@ function linearRegExp(pattern: string): { test(text: string): boolean; toString(
 }
 linearRegExp.code = 'linearRegExp';
 
+/** Whether a pattern of a schema can be checked here at all. */
+export function isCheckable(pattern: string): boolean {
+  try {
+    linearRegExp(pattern);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function compilePattern(pattern: string): RE2JS {
   try {
     return RE2JS.compile(RE2JS.translateRegExp(pattern));

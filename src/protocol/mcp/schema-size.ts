@@ -65,15 +65,21 @@ class Expansion {
   }
 
   private referred(reference: string): number {
-    if (reference !== '#' && !reference.startsWith('#/')) return Infinity;
-    let target: Json | undefined = this.root;
-    for (const token of reference.split('/').slice(1)) {
-      const key = decode(token);
-      if (Array.isArray(target)) target = target[Number(key)];
-      else target = isJsonObject(target) && Object.hasOwn(target, key) ? target[key] : undefined;
-    }
+    const target = pointedAt(this.root, reference);
     return target === undefined ? Infinity : this.sizeOf(target);
   }
+}
+
+/** What a JSON pointer in a fragment (`#/$defs/item`) points at; undefined for anything else, and for a place that is not there. */
+export function pointedAt(root: Json, reference: string): Json | undefined {
+  if (reference !== '#' && !reference.startsWith('#/')) return undefined;
+  let target: Json | undefined = root;
+  for (const token of reference.split('/').slice(1)) {
+    const key = decode(token);
+    if (Array.isArray(target)) target = target[Number(key)];
+    else target = isJsonObject(target) && Object.hasOwn(target, key) ? target[key] : undefined;
+  }
+  return target;
 }
 
 function decode(token: string): string {

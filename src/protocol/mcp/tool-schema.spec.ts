@@ -1,7 +1,7 @@
 import { Script } from 'node:vm';
 import fc from 'fast-check';
 import type { Json } from '../../kernel/json.js';
-import { compileToolSchema, listedSchema } from './tool-schema.js';
+import { compileToolSchema, listedSchema, skillSchema } from './tool-schema.js';
 
 /** Violated fields of the arguments; throws when the schema itself is refused. */
 function check(schema: Json | undefined, args: unknown): string[] {
@@ -262,5 +262,32 @@ describe('listedSchema', () => {
     expect(listedSchema(schema)).toBe(schema);
     expect(listedSchema(undefined)).toEqual({ type: 'object', additionalProperties: true });
     expect(listedSchema({ properties: {} })).toEqual({ type: 'object', properties: {} });
+  });
+});
+
+describe('the input schema of a skill as a tool', () => {
+  it.each<[string, Json]>([
+    ['another type', { type: 'array' }],
+    ['a remote reference', { type: 'object', properties: { a: { $ref: 'https://elsewhere.example/s.json' } } }],
+    ['a reference to nothing', { $ref: '#/definitions/none' }],
+    ['an unknown type', { type: 'object', properties: { a: { type: 'strin' } } }],
+    ['an unknown dialect', { $schema: 'http://json-schema.org/draft-04/schema#' }],
+    ['look-around', { properties: { a: { pattern: '(?!a)' } } }],
+    ['a boolean', false],
+  ])('is none where every call would be refused (E20): %s', (_, schema) => {
+    const { schema: listed, refusal } = skillSchema(schema);
+    expect([listed, typeof refusal]).toEqual([undefined, 'string']);
+    expect(compileToolSchema(schema).ok).toBe(false);
+  });
+
+  it('is one that takes calls where an empty list stands for no properties (C25)', () => {
+    const { schema } = skillSchema({ type: 'object', properties: [], required: null });
+    expect(schema).toEqual({ type: 'object', properties: {} });
+    expect(compileToolSchema(schema).ok).toBe(true);
+  });
+
+  it('is not one that depends on an id (E20)', () => {
+    const ids = { $id: 'https://a.example/a', properties: { a: { $id: 'b', $ref: '#/$defs/c', $defs: { c: {} } } } };
+    expect(skillSchema(ids).refusal).toBeUndefined();
   });
 });

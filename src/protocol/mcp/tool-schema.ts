@@ -5,7 +5,10 @@ import { canonicalJson } from '../../kernel/canonical-json.js';
 import { systemClock, workedMs, type Clock } from '../../kernel/clock.js';
 import type { Violation } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
-import { compileWith, metaCheck } from './schema-engine.js';
+import { asDoubles } from '../exact-integers.js';
+import { mendSchema, type MendedSchema } from './mend-schema.js';
+import { compileWith, isCheckable, metaCheck } from './schema-engine.js';
+import { schemaFault } from './schema-fault.js';
 import { isDeeperThan, isLargerThan, mayExplode } from './schema-size.js';
 
 export type CompiledSchema =
@@ -38,15 +41,49 @@ const restMs = 60_000;
 
 const tooLarge = `larger than ${maxSchemaLength / 1024} KiB`;
 const anyObject = { type: 'object', additionalProperties: true } as const;
+const messageProperty = {
+  message: {
+    type: 'string',
+    description:
+      'What to say to the agent. Given alone it is sent as text; with other arguments, all of them are sent as data.',
+  },
+};
 const cache = new Map<string, CompiledSchema>();
 
 /**
- * The input schema to list for a skill: its own, verbatim (RE-11); without one any object (RE-13). MCP wants `type: "object"` at the
- * top, so that member alone is set when the schema leaves it open.
+ * The input schema of a skill as a tool: its own (RE-11), with the top that clients want (mendSchema); without one any object (RE-13).
+ * Without an answer where no call could pass its check, as far as that is seen without compiling it. Pure.
  */
-export function listedSchema(schema: Json | undefined): JsonObject {
-  if (!isJsonObject(schema)) return anyObject;
-  return schema.type === 'object' ? schema : { ...schema, type: 'object' };
+export function skillSchema(schema: Json | undefined): MendedSchema {
+  if (schema === undefined || schema === null || schema === true) return { schema: anyObject, problems: [] };
+  if (!isJsonObject(schema)) return { problems: [], refusal: 'an input schema is a JSON object' };
+  const mended = mendSchema(schema);
+  const refusal = mended.schema && whyUncallable(mended.schema);
+  return refusal === undefined ? mended : { problems: mended.problems, refusal };
+}
+
+function whyUncallable(schema: JsonObject): string | undefined {
+  if (!metaCheck(schema.$schema)) return unknownDialect(schema);
+  return beyondLimits(schema) ?? schemaFault(schema, isCheckable);
+}
+
+function unknownDialect({ $schema }: JsonObject): string {
+  return `unknown $schema ${JSON.stringify($schema).slice(0, 200)}`;
+}
+
+/**
+ * The input schema to list for a skill, whether or not it can be called. A skill that takes text shows where to put it; any other
+ * arguments pass as before.
+ */
+export function listedSchema(schema: Json | undefined, takesText = false): JsonObject {
+  if (takesText) return { ...anyObject, properties: messageProperty };
+  return skillSchema(schema).schema ?? { ...(isJsonObject(schema) ? schema : anyObject), type: 'object' };
+}
+
+/** Why a schema is more than is looked at; stops early, where the exact length costs a walk through all. */
+function beyondLimits(schema: JsonObject): string | undefined {
+  if (isDeeperThan(schema, maxSchemaDepth)) return `nested deeper than ${maxSchemaDepth}`;
+  return isLargerThan(schema, maxSchemaLength) ? tooLarge : undefined;
 }
 
 /**
@@ -63,8 +100,8 @@ export function compileToolSchema(
 ): CompiledSchema {
   if (schema === undefined || schema === null || schema === true) return compileToolSchema(anyObject, time, limits);
   if (!isJsonObject(schema)) return refuse('an input schema is a JSON object');
-  if (isDeeperThan(schema, maxSchemaDepth)) return refuse(`nested deeper than ${maxSchemaDepth}`);
-  if (isLargerThan(schema, maxSchemaLength)) return refuse(tooLarge); // stops early, where the exact length costs a walk through all
+  const tooMuch = beyondLimits(schema);
+  if (tooMuch !== undefined) return refuse(tooMuch);
   let text: string;
   try {
     text = canonicalJson(schema);
@@ -84,7 +121,7 @@ export function compileToolSchema(
 
 function prepare(schema: JsonObject, time: Time, limits: SchemaLimits): CompiledSchema {
   const isValid = metaCheck(schema.$schema);
-  if (!isValid) return refuse(`unknown $schema ${JSON.stringify(schema.$schema).slice(0, 200)}`);
+  if (!isValid) return refuse(unknownDialect(schema));
   const type = schema.type;
   if (type !== undefined && type !== 'object' && !(Array.isArray(type) && type.includes('object'))) {
     return refuse('the arguments of a tool are an object, the schema asks for something else');
@@ -124,7 +161,9 @@ class TimedCheck {
     }));
   }
 
-  validate(args: unknown): Violation[] {
+  /** Integers beyond 2^53 are judged as the nearest doubles: the engine knows no others. */
+  validate(given: unknown): Violation[] {
+    const args = asDoubles(given);
     if (!isJsonObject(args)) return [{ field: '', description: 'must be object' }];
     try {
       const first = this.compile();

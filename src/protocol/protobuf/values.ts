@@ -65,10 +65,12 @@ export function structOf(object: JsonObject): Buffer {
   return writer.finish();
 }
 
+/** A Value has doubles alone: an integer that none holds is a text of its digits, as ProtoJSON writes an int64. */
 export function valueOf(value: Json): Buffer {
   const writer = new WireWriter();
   if (value === null) writer.varint(kinds.null, 0);
   else if (typeof value === 'number') writer.double(kinds.number, value);
+  else if (typeof value === 'bigint') writer.text(kinds.text, String(value));
   else if (typeof value === 'string') writer.text(kinds.text, value);
   else if (typeof value === 'boolean') writer.varint(kinds.flag, value ? 1 : 0);
   else if (isJsonObject(value)) writer.block(kinds.struct, structOf(value));

@@ -21,11 +21,13 @@ const link = { url: 'https://example.com/output.txt', filename: 'output.txt', me
 const chunk = (words: string) => ({ artifactId: 'chunked', parts: [{ text: words }] });
 const never = { waitMs: 600_000 };
 
+const multiTurn = 'tck-multi-turn';
+
 /** What a kit may ask for by the beginning of a message id or of a text; the longest that fits counts. */
 const scripts: Readonly<Record<string, Script>> = {
   'tck-complete-task': [completed('Hello from TCK')],
   'tck-input-required': [asks],
-  'tck-multi-turn': [asks],
+  [multiTurn]: [asks],
   'tck-auth-required': [wantsCredential],
   'tck-delayed-complete': [working, { waitMs: 2_000 }, completed('Done after delay')],
   'tck-reject-task': [status('TASK_STATE_REJECTED', 'rejected')],
@@ -53,7 +55,12 @@ const scripts: Readonly<Record<string, Script>> = {
     { artifact: chunk('second'), append: true, lastChunk: true },
     completed(),
   ],
-  'tck-long-running': [working, { waitMs: 3_000 }, completed()],
+  'tck-long-running': [
+    working,
+    { waitMs: 3_000 },
+    { artifact: { artifactId: 'text', parts: [{ text: 'Long work' }] } },
+    completed(),
+  ],
   'tck-cancel': [working, never, completed()],
   'test-resubscribe-message-id': [working, { waitMs: 4_000 }, completed()],
 };
@@ -66,9 +73,10 @@ export class ConformanceExecutor implements TaskExecutor {
 
   execute(run: TaskRun) {
     const { agent, message, task } = run;
-    const asked = scriptOf(message) ?? (agent.versions.includes('1.0') ? [completed()] : [working, asks]);
-    const isAnswer = task.history.length > 1;
-    const script = asked === scripts['tck-multi-turn'] && isAnswer ? [completed('Hello from TCK')] : asked;
+    const [first] = task.history;
+    const asked = scriptOf(message) ?? (first && turnsOf(first));
+    const usual = agent.versions.includes('1.0') ? [completed()] : [working, asks];
+    const script = asked === scripts[multiTurn] && isDone(message) ? [completed('Hello from TCK')] : (asked ?? usual);
     return play(task.state === 'TASK_STATE_SUBMITTED' ? script : script.filter((step) => step !== working), run);
   }
 }
@@ -76,6 +84,17 @@ export class ConformanceExecutor implements TaskExecutor {
 /** Undefined when nothing is asked for: a kit of v1.0 then expects the end, one of v0.3 a task to go on with. */
 function scriptOf({ messageId, parts }: Message): Script | undefined {
   return chosen(messageId) ?? chosen(parts[0]?.text ?? '');
+}
+
+/** A task of several turns stays one, whatever its later messages begin with. */
+function turnsOf(first: Message): Script | undefined {
+  const script = scriptOf(first);
+  return script === scripts[multiTurn] ? script : undefined;
+}
+
+/** The last turn says so in its text. */
+function isDone({ parts }: Message): boolean {
+  return parts.some(({ text = '' }) => text.toLowerCase().includes('done'));
 }
 
 function chosen(words: string): Script | undefined {

@@ -24,6 +24,8 @@ const texts = {
 export interface Call {
   readonly id: string;
   readonly body: string;
+  /** The trace and the delegation of the task. */
+  readonly headers: Readonly<Record<string, string>>;
   /** Ends the call itself. */
   readonly signal?: AbortSignal;
   /** Ends the waiting for another try. */
@@ -58,13 +60,14 @@ export class HttpCalls {
   }
 
   /** One try. */
-  async post({ id: agentId, executor }: PublishedAgent, { id, body, signal }: Call): Promise<SafeResponse> {
+  async post({ id: agentId, executor }: PublishedAgent, { id, body, headers, signal }: Call): Promise<SafeResponse> {
     const secret = await this.secrets.of(agentId);
     if (!secret) throw new RialtoError('internal', { message: 'the agent has no secret to sign with' });
     return this.safeFetch.request({
       method: 'POST',
       url: (executor as HttpConfig).url,
       headers: {
+        ...headers,
         'Content-Type': 'application/json',
         'User-Agent': 'rialto',
         ...signatureHeaders([secret.reveal()], { id, body, at: systemClock.now() }),

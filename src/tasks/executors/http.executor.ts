@@ -7,14 +7,10 @@ import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
 import { inlineEvents, type ExecutionEvent } from '../execution-events.js';
 import { hasReached, remembering, turnOf } from '../execution-report.js';
 import { silenceMs } from '../execution-times.js';
-import { ExecutionTokens } from '../execution-tokens.service.js';
 import { Executions } from '../executions.service.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
-import { taskView } from '../task.types.js';
+import { WorkOrders } from '../work-orders.service.js';
 import { HttpCalls } from './http-calls.js';
-
-/** Earlier messages that a service is told. */
-const maxHistory = 50;
 
 /**
  * The work done by a service of one's own, in any language: it gets each message by a signed POST, and says what became of it in
@@ -28,7 +24,7 @@ export class HttpExecutor implements TaskExecutor {
   constructor(
     private readonly calls: HttpCalls,
     private readonly executions: Executions,
-    private readonly tokens: ExecutionTokens,
+    private readonly orders: WorkOrders,
     private readonly publicUrl: PublicUrl,
   ) {}
 
@@ -38,10 +34,11 @@ export class HttpExecutor implements TaskExecutor {
     if (task.state === 'TASK_STATE_SUBMITTED') yield { status: { state: 'TASK_STATE_WORKING' } };
     const reached = turnOf(task);
     const id = `${task.id}-${reached}`;
-    const body = JSON.stringify(await this.orderOf(run));
+    const order = await this.orderOf(run);
     const answer = await this.calls.deliver(run.agent, {
       id,
-      body,
+      body: JSON.stringify(order),
+      headers: order.headers,
       signal: unlessLost(run.signal),
       givenUp: run.signal,
     });
@@ -54,17 +51,15 @@ export class HttpExecutor implements TaskExecutor {
   /** Tells the service that nobody waits any more, once. */
   async abandon({ agent, task }: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void> {
     const body = JSON.stringify({ type: 'cancel', taskId: task.id, agent: agent.name });
-    await this.calls.post(agent, { id: `${task.id}-cancel`, body });
+    await this.calls.post(agent, { id: `${task.id}-cancel`, body, headers: this.orders.headersOf(agent, task) });
   }
 
-  private async orderOf({ agent, task, message, ...run }: TaskRun) {
+  private async orderOf({ ctx, agent, task, message, ...run }: TaskRun) {
+    const { principal } = ctx;
     return {
-      task: taskView(task),
-      message,
-      history: (await run.earlier()).slice(-maxHistory),
+      ...this.orders.of({ agent, task, message, principal, earlier: await run.earlier() }),
       agent: agent.name,
       callbackUrl: `${this.publicUrl.base}/api/executions/${task.id}/events`,
-      token: this.tokens.issue({ taskId: task.id }),
     };
   }
 }

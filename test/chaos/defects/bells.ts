@@ -8,7 +8,7 @@ export const bellDefects: readonly Defect[] = [
     scenario: 'bells',
     file: 'tasks/task-submit.service',
     edits: [
-      ['void this.lives.ring(task.id, this.quota.hasBacklog(task.orgId));', ''],
+      ['void this.lives.ring(task.id, this.quota.lineOf(task));', ''],
       [
         'this.lives.commit(change)',
         '(defect(this.lives.ring(task.id)), defect.after(60, () => this.lives.commit(change)))',
@@ -20,7 +20,7 @@ export const bellDefects: readonly Defect[] = [
     breaks: 'I1',
     scenario: 'bells',
     file: 'platform/jobs/job-bell',
-    edits: [['{ ...how, deduplication: { id: key, keepLastIfActive: true } }', '{ jobId: defect(key) }']],
+    edits: [['deduplication: { id: key, keepLastIfActive: true }', 'jobId: defect(key)']],
   },
   {
     name: 'nobody sweeps: a lost ring strands its row',
@@ -36,7 +36,7 @@ export const bellDefects: readonly Defect[] = [
     file: 'tasks/task-submit.service',
     edits: [
       [
-        'void this.lives.ring(task.id, this.quota.hasBacklog(task.orgId));',
+        'void this.lives.ring(task.id, this.quota.lineOf(task));',
         "await defect([...this.lives.bell.queues.values()][0]).add('task-execution', { taskId: task.id });",
       ],
     ],

@@ -29,8 +29,11 @@ export const outwardDefects: readonly Defect[] = [
     scenario: 'receivers',
     file: 'webhooks/delivery.store',
     edits: [
-      ["d.lease_until < now() or ${isGone('d.lease_owner')}", "${defect('true')}"],
-      [" and ${notOurs('d', owner)}", ''],
+      ["${isFree('d', { self: owner, trust })}", "(${defect('true')} and ${trust}::int >= 0)"],
+      [
+        "and ${isFree('d', { self: '$2', trust: '$3' })} and not exists",
+        'and $2::int > 0 and $3::int >= 0 and not exists',
+      ],
     ],
   },
   {

@@ -16,8 +16,8 @@ export const taskDefects: readonly Defect[] = [
     file: 'tasks/task-lease.store',
     edits: [
       [
-        "where t.id = before.id and ${isDueByKey} and ${isFree('$2')} and",
-        'where t.id = before.id and ${defect(isDueByKey)} and',
+        "where t.id = before.id and ${isDueByKey} and ${isFree('t', { self: '$2', trust: '$5' })} and",
+        'where t.id = before.id and ${defect(isDueByKey)} and $5::int >= 0 and',
       ],
     ],
   },
@@ -32,10 +32,8 @@ export const taskDefects: readonly Defect[] = [
     name: 'a killed process is not noticed: its work waits for the lease',
     breaks: 'I1',
     scenario: 'handover',
-    file: 'tasks/task-lease.store',
-    edits: [
-      ["t.lease_owner <> ${self} and ${isGone('t.lease_owner')}", "t.lease_owner <> ${self} and ${defect('false')}"],
-    ],
+    file: 'platform/database/presence',
+    edits: [['${owner} <> ${self} and ${isGone(owner)}', "${owner} <> ${self} and ${defect('false')}"]],
   },
   {
     name: 'an asynchronous send is acknowledged before its commit',

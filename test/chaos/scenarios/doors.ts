@@ -87,9 +87,13 @@ async function staleReport({ scene, a, b }: Stage): Promise<void> {
   const first = (await lease())?.body;
   if (!first?.task) return;
   const taskId = first.task.id as string;
-  await rows.sql(`update a2a_tasks set lease_until = now() - interval '1 second' where id = $1`, [taskId]);
-  const second = (await lease())?.body;
-  history.leases.push({ taskId, epoch: second?.leaseEpoch, at: Date.now() });
+  // Its process notes after the answer that the task was handed out, and holds it anew by that; it may have been killed before.
+  const lose = `update a2a_tasks set lease_until = now() - interval '1 second' where id = $1 and lease_owner is null returning id`;
+  for (let look = 0; look < 50 && (await rows.sql(lose, [taskId])).length === 0; look++) await sleep(20);
+  const next = (await lease())?.body;
+  // Another worker may have been faster, and this one has another task: its epoch says nothing of the first.
+  const second = next?.task?.id === taskId ? next : undefined;
+  if (second) history.leases.push({ taskId, epoch: second.leaseEpoch, at: Date.now() });
   await sleep(10);
   for (const epoch of [first.leaseEpoch, second?.leaseEpoch]) {
     const event = { id: `${epoch}-end`, type: 'complete', text: 'done', leaseEpoch: epoch };

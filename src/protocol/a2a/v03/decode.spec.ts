@@ -106,7 +106,6 @@ describe('message/send', () => {
   );
 
   it.each<[string, JsonObject, string[]]>([
-    ['no role', { role: null }, ['message.role']],
     ['the role of the agent', { role: 'agent' }, ['message.role']],
     ['an empty messageId', { messageId: '' }, ['message.messageId']],
     ['no parts', { parts: null }, ['message.parts']],
@@ -239,7 +238,35 @@ describe('older words', () => {
     expect(refused('message/send', { message: '' })).toEqual(['message']);
   });
 
-  it('a message may have no id, when there is a maker of ids', () => {
+  it('(N1) reads the examples of Reyn: no role is that of the user', () => {
+    const parts = [{ kind: 'text', text: 'review the PR' }];
+    const read = { messageId: 'made', role: 'ROLE_USER', parts: [{ text: 'review the PR' }] };
+    expect(sent({ message: { parts }, async_mode: true })).toMatchObject({ message: read, returnImmediately: true });
+    expect(sent({ message: { parts }, task_id: 't1' }).message).toEqual({ ...read, taskId: 't1' });
+    expect(refused('message/send', { message: { parts, role: 'system' } })).toEqual(['message.role']);
+  });
+
+  it('(C21) takes printed defaults and enum numbers of the proto', () => {
+    const printed = { contextId: '', taskId: '', role: 1, content: [{ text: 'x' }], extensions: [] };
+    const configuration = { acceptedOutputModes: [], historyLength: 0, blocking: true };
+    expect(sent({ message: { ...printed, messageId: 'm1' }, configuration })).toEqual({
+      message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'x' }] },
+    });
+  });
+
+  it('(N8) keeps a part of a kind with a namespace as data', () => {
+    const activity = { kind: 'agent-native/agent-activity', activity: { step: 1 } };
+    expect(sent({ message: { ...message, parts: [activity] } }).message.parts).toEqual([{ data: activity }]);
+  });
+
+  it('(K6) what says that it is a message of 0.3 has an id of its own', () => {
+    const { messageId: _none, ...unnamed } = message;
+    const proto = { role: 'ROLE_USER', content: [{ text: 'x' }] };
+    for (const each of [unnamed, { ...unnamed, messageId: '' }, proto])
+      expect(refused('message/send', { message: each })).toEqual(['message.messageId']);
+  });
+
+  it('a message in an older spelling may have no id, when there is a maker of ids', () => {
     const unnamed = { role: 'user', parts: [{ type: 'text', text: 'x' }] };
     expect(sent({ message: unnamed }).message.messageId).toBe('made');
     expect(refused('message/send', { message: unnamed }, {})).toEqual(['message.messageId']);
@@ -314,7 +341,9 @@ describe('methods', () => {
       { name: 'DeleteTaskPushNotificationConfig', params: { taskId: 't1' } },
     ],
   ])('%s of %j', (method, params, operation) => {
-    expect(decoded(method, params)).toEqual({ ok: true, version: '0.3', operation });
+    const { rejectedFails, ...read } = decoded(method, params);
+    expect(read).toEqual({ ok: true, version: '0.3', operation });
+    expect(rejectedFails).toBe(/^tasks\/(?:send|sendSubscribe|subscribe)$/.test(method) || undefined); // (N11)
   });
 
   it('v0.3 knows no tenant', () => expect(decoded('tasks/get', { id: 't1', tenant: 7 })).not.toHaveProperty('tenant'));

@@ -71,7 +71,15 @@ const readers: { readonly [Name in OperationName]: Reader<Name> } = {
 /** A JSON-RPC method of v0.3 (section 7) or an older name of one, with its params. */
 export function decode(method: string, params: unknown, options: DecodeOptions = {}): Decoded {
   const known = Object.hasOwn(methods, method) ? methods[method] : undefined;
-  return known ? decodeAs(known, params, options) : methodNotFound(method);
+  if (!known) return methodNotFound(method);
+  const decoded = decodeAs(known, params, options);
+  return decoded.ok && known.rejectedFails ? { ...decoded, rejectedFails: true } : decoded;
+}
+
+/** True for a method whose answer is an event stream, under any of its names. */
+export function isStreamMethod(method: string): boolean {
+  const name = Object.hasOwn(methods, method) ? methods[method]!.name : undefined;
+  return name === 'SendStreamingMessage' || name === 'SubscribeToTask';
 }
 
 /** Params of an operation whose name is known, as REST knows it. */

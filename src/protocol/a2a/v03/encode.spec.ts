@@ -166,9 +166,11 @@ describe('the v0.3 encoding', () => {
 });
 
 describe("Reyn's superset", () => {
-  it('adds the facts of the run to the Task', () =>
+  it('(N12) adds the facts of the run to the Task, its status the word of the run and the Task beside it', () =>
     expect(encodeResult(send({ reyn: { isAnswer: false } }), { task }, { agentName: 'echo' })).toStrictEqual({
       ...older,
+      status: 'input-required',
+      task: older,
       run_id: 't1',
       question: 'Which one?',
       result: null,
@@ -183,7 +185,8 @@ describe("Reyn's superset", () => {
       task_id: 't1',
       answered: false,
       reason: 'not waiting',
-      status: { state: 'input-required' },
+      status: 'input-required',
+      task: { status: { state: 'input-required' } },
     });
     expect(encodeResult(answer, { message: question }, { agentName: 'echo' })).toStrictEqual({
       ...older.status.message,

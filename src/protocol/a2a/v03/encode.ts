@@ -43,7 +43,8 @@ export function encodeResult<Name extends OperationName>(
 
 /**
  * A Task or a Message. Whoever wrote `async: true` reads that the task is working (AN-12). Whoever used Reyn's words finds the facts of
- * the run beside the members of the Task (RY-16), and whether an answer was taken (RY-29, RY-30).
+ * the run beside the members of the Task, with the word of the run as its status and the Task itself under `task` (RY-16), and whether an
+ * answer was taken (RY-29, RY-30).
  */
 function encodeSend(
   value: SendValue,
@@ -55,7 +56,7 @@ function encodeSend(
   if (!reyn) return answer;
   return {
     ...answer,
-    ...('task' in value && runMembers(value)),
+    ...('task' in value && { ...runMembers(value), task: { ...answer } }),
     ...(agentName !== undefined && { agent_name: agentName }),
     ...(reyn.isAnswer && answerMembers(value, message.taskId)),
   };
@@ -65,9 +66,9 @@ function statusSaid(state: string, { status: { timestamp } }: Task): JsonObject 
   return { state, ...(timestamp !== undefined && { timestamp }) };
 }
 
-// `kind` and `status` are the Task's own.
+// `kind` is the Task's own.
 function runMembers({ task }: Extract<SendValue, { task: unknown }>): JsonObject {
-  const { kind: _kind, status: _status, ...facts } = runFacts(task);
+  const { kind: _kind, ...facts } = runFacts(task);
   return facts as unknown as JsonObject;
 }
 

@@ -2,7 +2,7 @@ import { isJsonObject } from '../../../kernel/json.js';
 import { defined } from '../defined.js';
 import type { DecodeOptions } from '../dialect.js';
 import type { Fields } from '../fields.js';
-import { idRule, messageFields, partsField } from '../message-fields.js';
+import { idRule, messageFields, partsField, roleField } from '../message-fields.js';
 import type { Message } from '../model.js';
 import { readPart, readProtoPart } from './read-part.js';
 
@@ -12,15 +12,17 @@ export function isProtoMessage(message: Fields): boolean {
 }
 
 /**
- * A message as a client of v0.3 or an older one sends it (v0.3 section 6.4). The id may be missing, since older agents make none, when
- * there is a maker of ids. `skill.skillId`, which only the MCP bridge says (and then no role), is `metadata.skillId` afterwards.
+ * A message as a client of v0.3 or an older one sends it (v0.3 section 6.4). The id may be missing in the older spellings, which have no
+ * `kind`, when there is a maker of ids. The role may be missing: whoever sends is the user (Reyn's examples have none). `skill.skillId`, which only the MCP
+ * bridge says, is `metadata.skillId` afterwards.
  */
 export function readMessage(fields: Fields, { newId }: DecodeOptions): Message {
   const skillId = bridgedSkill(fields);
-  const messageId = fields.text('messageId', idRule) ?? newId?.();
+  const isCurrent = skillId === undefined && (fields.value('kind') === 'message' || isProtoMessage(fields));
+  const messageId = fields.text('messageId', idRule) ?? (isCurrent ? undefined : newId?.());
   if (messageId === undefined && fields.value('messageId') === undefined) fields.refuse('messageId', 'is required');
-  const role = skillId !== undefined ? (fields.text('role') ?? 'user') : fields.requiredText('role');
-  if (role !== '' && role !== 'user' && role !== 'ROLE_USER') fields.refuse('role', 'must be user');
+  const role = roleField(fields) ?? 'user';
+  if (role !== 'user' && role !== 'ROLE_USER') fields.refuse('role', 'must be user');
   const parts = isProtoMessage(fields)
     ? partsField(fields, 'content', readProtoPart)
     : partsField(fields, 'parts', readPart);

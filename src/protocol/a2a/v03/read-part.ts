@@ -24,6 +24,8 @@ export function readPart(fields: Fields): Part {
       if (!fields.owns('data')) fields.refuse('data', 'is required');
       return unwrapped(fields.storable('data', fields.value('data') ?? null), fields.json('metadata'));
     default:
+      // A kind with a namespace is somebody's extension, such as live activity: it passes as data (AN-62).
+      if (kind.includes('/')) return { data: fields.whole() };
       fields.refuse(discriminator, 'must be text, file or data');
       return {};
   }

@@ -27,7 +27,7 @@ export function readSend(params: Fields, options: DecodeOptions): SendParams {
     message: placed(params, message, words),
     acceptedOutputModes: configuration?.texts('acceptedOutputModes', limits.outputModes, { max: limits.mediaType }),
     pushConfig: readPush(params, configuration, words.webhookUrl),
-    historyLength: configuration?.integer('historyLength', 0),
+    historyLength: configuration && historyLengthOf(configuration, messageFields),
     returnImmediately: words.returnImmediately || doesNotWait || undefined,
     metadata: params.json('metadata'),
     idempotencyKey: words.idempotencyKey,
@@ -49,6 +49,12 @@ function saysNotToWait(configuration: Fields, message: Fields | undefined): bool
     blocking === false ||
     (isProto && blocking === undefined && returnImmediately === undefined)
   );
+}
+
+/** In the proto of v0.3 the field has no presence: 0 there is no limit. */
+function historyLengthOf(configuration: Fields, message: Fields | undefined): number | undefined {
+  const length = configuration.integer('historyLength', 0);
+  return length === 0 && message !== undefined && isProtoMessage(message) ? undefined : length;
 }
 
 /** The message in the context and the task that were named beside it. */

@@ -1,14 +1,24 @@
 import type { Json } from '../../../kernel/json.js';
 import { defined } from '../defined.js';
 import type { Fields } from '../fields.js';
-import { addFileFields, bytesField, idRule, messageFields, partsField, urlField } from '../message-fields.js';
+import {
+  addFileFields,
+  bytesField,
+  idRule,
+  messageFields,
+  partsField,
+  roleField,
+  urlField,
+} from '../message-fields.js';
 import type { Message, Part } from '../model.js';
 
 /** A message as a client of v1.0 sends it (section 4.1.4): its own id, the role of a user, at least one part. */
 export function readMessage(fields: Fields): Message {
   const messageId = fields.requiredText('messageId', idRule);
-  const role = fields.requiredText('role');
-  if (role !== '' && role !== 'ROLE_USER') fields.refuse('role', 'must be ROLE_USER');
+  const wrong = fields.violations.length;
+  const role = roleField(fields);
+  if (role === undefined && fields.violations.length === wrong) fields.refuse('role', 'is required');
+  if (role !== undefined && role !== 'ROLE_USER') fields.refuse('role', 'must be ROLE_USER');
   const parts = partsField(fields, 'parts', readPart);
   const { contextId, taskId, metadata, extensions, referenceTaskIds } = messageFields(fields);
   return defined({

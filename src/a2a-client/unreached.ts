@@ -1,0 +1,54 @@
+import { RialtoError } from '../kernel/errors.js';
+import { mayHaveArrived } from '../platform/http/departed.js';
+import { unreachableReason } from '../platform/http/unreachable.js';
+
+/** What gRPC says of a call that never left. */
+const maxCauses = 6;
+const neverConnected = /No connection established|Name resolution failed|Resolution/;
+/** What an answer of the remote says, in gRPC: it was reached. */
+const answered: ReadonlySet<unknown> = new Set([7, 8, 16]); // PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAUTHENTICATED
+
+/**
+ * True when nobody knows whether a request was taken: it may have left, and no answer came. False for an answer, whatever its status, and
+ * for what failed before anything can have left.
+ */
+function isOutcomeUnknown(thrown: unknown): boolean {
+  const error = RialtoError.from(thrown);
+  const { code, data = {} } = error;
+  if (code === 'remote_timeout') return true;
+  if (code !== 'remote_transport' || data.tokenStatus !== undefined) return false;
+  if (data.grpcStatus !== undefined) {
+    return !answered.has(data.grpcStatus) && !causesOf(error).some(({ message }) => neverConnected.test(message));
+  }
+  return data.httpStatus === undefined && mayHaveArrived(error);
+}
+
+function causesOf(error: Error): Error[] {
+  const causes: Error[] = [];
+  for (let next: unknown = error; next instanceof Error && causes.length < maxCauses; next = next.cause)
+    causes.push(next);
+  return causes;
+}
+
+/**
+ * The failure of a call in words that name the agent and the reason. "Could not be reached" is said only when nothing can have arrived; else
+ * `data.ambiguous` is true. An address of the card that may not be called is the fault of the remote, and not of its caller.
+ */
+export function namedFailure(error: RialtoError, slug: string): RialtoError {
+  const { code, data, hint } = error;
+  const who = `the agent "${slug}"`;
+  if (code === 'url_not_allowed') {
+    const message = `${who} cannot be called: an address of its card may not be called`;
+    return new RialtoError('remote_transport', { message, hint, data: { ...data, reason: code }, cause: error });
+  }
+  if (code === 'remote_timeout' && error.message === new RialtoError(code).message)
+    return new RialtoError(code, { message: `${who} did not answer in time`, hint, data, cause: error });
+  const isAnswered = data?.httpStatus !== undefined && data.grpcStatus === undefined;
+  if (code !== 'remote_transport' || isAnswered || data?.tokenStatus !== undefined) return error;
+  const found = unreachableReason(error);
+  const isUnknown = isOutcomeUnknown(error);
+  const what = isUnknown ? 'did not answer' : 'could not be reached';
+  const message = `${who} ${what}${found ? `: ${found.text}` : ''}`;
+  const facts = { ...data, ...(found && { reason: found.reason }), ...(isUnknown && { ambiguous: true }) };
+  return new RialtoError(code, { message, hint, data: facts, cause: error });
+}

@@ -1,0 +1,43 @@
+import type { CallContext } from '../kernel/call-context.js';
+import { a2eError } from '../protocol/a2e/errors.js';
+import type { UpstreamAdmin } from '../upstreams/upstream-admin.service.js';
+import type { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
+import { ServerMessages } from './server-messages.js';
+import type { ServersInSight } from './servers-in-sight.js';
+
+describe('a registration by message', () => {
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
+
+  const payload = { server_id: 'a', url: 'https://a.example/mcp' };
+  const endless = () => new Promise<never>(() => {});
+  const messages = (register: (ctx: CallContext) => Promise<unknown>, ready: () => Promise<void> = endless) => {
+    const get = () => Promise.resolve({ id: 'a', tools: [], roots: [], counts: { resources: 0, prompts: 0 } });
+    return new ServerMessages(
+      { register, get } as unknown as UpstreamAdmin,
+      { ready } as unknown as UpstreamCalls,
+      { one: () => Promise.resolve({}) } as unknown as ServersInSight,
+    );
+  };
+
+  it('(E14) of a silent server ends before its client gives up, says why, and is not carried out later', async () => {
+    let signal: AbortSignal | undefined;
+    const silent = (ctx: CallContext) => ((signal = ctx.signal), endless());
+    const refused = messages(silent)
+      .register({ ctx: {} as CallContext, payload })
+      .catch((thrown: unknown) => a2eError(thrown, 'server'));
+    await jest.advanceTimersByTimeAsync(18_000);
+    expect(await refused).toMatchObject({
+      code: 'mcp_unavailable',
+      message: 'the MCP server did not answer in time',
+      retryable: true,
+    });
+    expect(signal!.aborted).toBe(true);
+  });
+
+  it('(E14) that is stored is told as it is when its line is not ready in time', async () => {
+    const stored = messages(() => Promise.resolve({ id: 'a' })).register({ ctx: {} as CallContext, payload });
+    await jest.advanceTimersByTimeAsync(18_000);
+    expect(await stored).toMatchObject({ server_id: 'a' });
+  });
+});

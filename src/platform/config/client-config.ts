@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import { mcpServers, serverMembers } from './declared-servers.js';
+import { readDeclaredFile } from './json-file.js';
+
+type Servers = z.output<typeof mcpServers>;
+type Entry = z.output<typeof clientEntry>;
+
+/** Numbers and flags are texts for a program; null is how some take a variable out. */
+const word = z.union([z.string(), z.number(), z.boolean()]).transform(String);
+const words = z
+  .record(z.string(), word.nullable())
+  .transform((given) =>
+    Object.fromEntries(Object.entries(given).flatMap(([name, value]) => (value === null ? [] : [[name, value]]))),
+  );
+
+/** One server as MCP clients write it: what they keep there for themselves is theirs. */
+const clientEntry = z.object({
+  ...serverMembers,
+  args: z.array(word).optional(),
+  env: words.optional(),
+  headers: words.optional(),
+  enabled: z.boolean().optional(),
+  timeout: z.number().optional(),
+  httpUrl: z.string().optional(),
+  serverUrl: z.string().optional(),
+  envFile: z.never({ error: 'is not read: name its variables in env' }).optional(),
+});
+const clientFile = z.record(z.string(), clientEntry, {
+  error: 'an object is required that has each server by its name',
+});
+
+/** Under which names clients keep their servers, the usual one first: VS Code `servers` (in its settings `mcp.servers`), Zed `context_servers`. */
+const places = [['mcpServers'], ['servers'], ['mcp', 'servers'], ['context_servers']] as const;
+/** Below this a `timeout` is in seconds, as Cline and Roo have it; Claude Code and Gemini have milliseconds. */
+const leastMilliseconds = 1_000;
+
+/** Reads the servers of `mcp.config.json`; a default name may be absent, a named one may not. Problems are added to the list. */
+export function readMcpConfig(named: string | undefined, problems: string[]): Servers {
+  const read = readDeclaredFile(named, { usual: 'mcp.config.json', variable: 'RIALTO_MCP_CONFIG_FILE' }, problems);
+  if (!read) return {};
+  const place = places.find((path) => at(read.content, path) !== undefined) ?? places[0];
+  const parsed = clientFile.safeParse(at(read.content, place));
+  if (!parsed.success) {
+    for (const { path, message } of parsed.error.issues)
+      problems.push(`${read.file}: ${[...place, ...path].join('.')}: ${message}`);
+    return {};
+  }
+  return Object.fromEntries(Object.entries(parsed.data).map(([name, entry]) => [name, serverOf(entry)]));
+}
+
+/** In our words. Empty `env`, `args` and `headers`, which forms leave behind, say nothing. */
+function serverOf({ timeout, httpUrl, serverUrl, enabled, envFile: _, ...entry }: Entry): Servers[string] {
+  const { type, args, env, headers, disabled } = entry;
+  const timeoutMs = timeout !== undefined && timeout < leastMilliseconds ? timeout * 1_000 : timeout;
+  return {
+    timeoutMs,
+    ...entry,
+    url: entry.url ?? httpUrl ?? serverUrl,
+    type: type === undefined ? undefined : (typesOfClients.get(type) ?? type),
+    args: args?.length ? args : undefined,
+    env: hasMembers(env) ? env : undefined,
+    headers: hasMembers(headers) ? headers : undefined,
+    disabled: disabled ?? (enabled === undefined ? undefined : !enabled),
+  };
+}
+
+const typesOfClients = new Map([
+  ['local', 'stdio'],
+  ['remote', 'http'],
+]);
+
+function hasMembers(value: object | undefined): boolean {
+  return value !== undefined && Object.keys(value).length > 0;
+}
+
+function at(content: unknown, path: readonly string[]): unknown {
+  let value = content;
+  for (const name of path)
+    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+  return value;
+}

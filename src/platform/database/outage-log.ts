@@ -1,0 +1,36 @@
+import { systemClock, type Clock } from '../../kernel/clock.js';
+import type { Logger } from '../telemetry/logger.js';
+import { isDatabaseAway } from './outage.js';
+
+/** After so long without a failure the outage is over. */
+const quietMs = 10_000;
+
+/**
+ * A logger that tells an outage of the database in two lines, its beginning and its end with what failed meanwhile, whoever meets it: sweeps, leases
+ * and jobs would otherwise say the same many times a second (R4).
+ */
+export function tellingOutagesOnce(log: Logger, clock: Pick<Clock, 'elapsed'> = systemClock): Logger {
+  let outage: { readonly since: number; last: number; failures: number } | undefined;
+  const look = (): void => {
+    if (!outage) return;
+    const { since, last, failures } = outage;
+    if (clock.elapsed() - last < quietMs) return void setTimeout(look, quietMs).unref();
+    outage = undefined;
+    log.info({ seconds: Math.round((last - since) / 1_000), failures }, 'the database answers again');
+  };
+  const once =
+    (level: 'warn' | 'error') =>
+    (facts: unknown, message?: string): void => {
+      if (!isDatabaseAway((facts as { err?: unknown } | undefined)?.err)) return log[level](facts, message);
+      const now = clock.elapsed();
+      if (!outage) {
+        outage = { since: now, last: now, failures: 0 };
+        log.warn(facts, `${message ?? 'a statement failed'}; the database is away, and further failures are counted`);
+        setTimeout(look, quietMs).unref();
+      }
+      outage.last = now;
+      outage.failures++;
+    };
+  const levels: Partial<Record<PropertyKey, unknown>> = { warn: once('warn'), error: once('error') };
+  return new Proxy(log, { get: (of, name) => levels[name] ?? (Reflect.get(of, name, of) as unknown) });
+}

@@ -1,0 +1,91 @@
+import pg from 'pg';
+import { askLines } from './line-watch.js';
+
+/** SQLSTATE 25006: a write on a server that only reads, such as a standby that was the primary. */
+const readOnly = '25006';
+
+/** What node-postgres does not declare of a client. */
+interface Inside {
+  readonly connection: {
+    on(event: 'errorMessage', listen: (message: { code?: string }) => void): void;
+    once(event: 'readyForQuery', listen: () => void): void;
+    readonly stream: { destroy(): void };
+  };
+}
+
+/**
+ * A client of our pools. It ends when its server refuses a write because it only reads: the address may lead to another one by
+ * now, and a pool would keep the line for as long as it lives (R5). That its line broke is told to its next query: a pool takes its
+ * listener away from a client that is in use, and an error nobody listens to would end the process (R1).
+ */
+export class PoolClient extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super(config);
+    this.on('error', () => undefined);
+    const { connection } = this as unknown as Inside;
+    connection.on('errorMessage', ({ code }) => {
+      if (code !== readOnly) return;
+      askLines();
+      connection.once('readyForQuery', () => setImmediate(() => connection.stream.destroy()));
+    });
+  }
+}
+
+type Query = (first: unknown, ...rest: unknown[]) => unknown;
+
+/** One whose statements have no names: behind a pooler each transaction may run on another server process, which knows none of them (R7). */
+export class NamelessClient extends PoolClient {
+  constructor(config?: pg.ClientConfig) {
+    super(config);
+    const query = this.query.bind(this) as Query;
+    const nameless: Query = (first, ...rest) => query(isNamed(first) ? { ...first, name: undefined } : first, ...rest);
+    Object.defineProperty(this, 'query', { value: nameless });
+  }
+}
+
+function isNamed(query: unknown): query is { name: string } {
+  return (
+    typeof query === 'object' && query !== null && Object.getPrototypeOf(query) === Object.prototype && 'name' in query
+  );
+}
+
+const probe = { name: 'rialto_probe', text: 'select pg_backend_pid() as pid' };
+
+/**
+ * Whether a statement that was prepared can be executed in a later transaction of the same client: asked while others hold server
+ * processes, for a pooler gives the same one again as long as it is free.
+ */
+export async function keepsStatements(url: string): Promise<boolean> {
+  const open = async (): Promise<pg.Client> => {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 5_000 });
+    client.on('error', () => undefined);
+    await client.connect();
+    return client;
+  };
+  const clients: pg.Client[] = [];
+  try {
+    const [one, ...others] = (clients.push(await open(), await open(), await open()), clients) as [
+      pg.Client,
+      ...pg.Client[],
+    ];
+    const pid = await pidOf(one, probe);
+    for (const other of others) {
+      await other.query('begin');
+      if ((await pidOf(other, { text: probe.text })) === pid) break;
+    }
+    return await pidOf(one, probe).then(
+      () => true,
+      (error: unknown) => {
+        // 26000: no such statement; 42P05: somebody else's has its name.
+        if (['26000', '42P05'].includes((error as { code?: string }).code ?? '')) return false;
+        throw error;
+      },
+    );
+  } finally {
+    await Promise.all(clients.map((client) => client.end().catch(() => undefined)));
+  }
+}
+
+async function pidOf(client: pg.Client, query: pg.QueryConfig): Promise<number> {
+  return (await client.query<{ pid: number }>(query)).rows[0]!.pid;
+}

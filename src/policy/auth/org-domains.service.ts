@@ -1,0 +1,60 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { In, Not, Repository } from 'typeorm';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { isUniqueViolation } from '../../platform/database/pg.js';
+import { defaultOrg } from './auth.service.js';
+import { OrgActs } from './org-acts.js';
+import { OrgDomainEntity } from './org.entity.js';
+import { OrgService, runsDeployment } from './org.service.js';
+import type { OrgDomains } from './org.types.js';
+
+/** The domains by which tokens name an org in `org_domain`, beside its slug. Each is of one org, and admins of the deployment say of which. */
+@Injectable()
+export class OrgDomainService {
+  constructor(
+    @InjectRepository(OrgDomainEntity) private readonly rows: Repository<OrgDomainEntity>,
+    private readonly orgs: OrgService,
+    private readonly acts: OrgActs,
+  ) {}
+
+  get(ctx: CallContext, slug: string): Promise<OrgDomains> {
+    return this.acts.admin.read(ctx, 'org.domains', async () => {
+      const org = await this.orgs.visible(ctx, slug);
+      const rows = await this.rows.find({ where: { orgId: org.id }, order: { domain: 'asc' } });
+      return { domains: rows.map(({ domain }) => domain) };
+    });
+  }
+
+  /** Throws `not_found`, `denied`, and `conflict` for a domain of another org. */
+  set(ctx: CallContext, slug: string, { domains }: OrgDomains): Promise<OrgDomains> {
+    return this.acts.admin.prepareAndWrite(
+      ctx,
+      'org.set_domains',
+      { org: slug, domains },
+      async () => {
+        const org = await this.orgs.visible(ctx, slug);
+        if (!runsDeployment(ctx))
+          throw new RialtoError('denied', {
+            message: `only admins of the org "${defaultOrg}" may give domains to orgs`,
+          });
+        return org;
+      },
+      async (tx, { id: orgId }) => {
+        const rows = tx.manager.getRepository(OrgDomainEntity);
+        const known = (await rows.findBy({ orgId })).map(({ domain }) => domain);
+        const { affected } = await rows.delete({ orgId, domain: Not(In(domains)) });
+        const added = domains.filter((domain) => !known.includes(domain));
+        try {
+          await rows.insert(added.map((domain) => ({ domain, orgId })));
+        } catch (error) {
+          if (!isUniqueViolation(error)) throw error;
+          throw new RialtoError('conflict', { message: 'domains: one of them belongs to another org' });
+        }
+        if (affected !== 0) this.acts.tellCredentials(tx, orgId, { kind: 'user' });
+        return { domains: [...domains].sort() };
+      },
+    );
+  }
+}

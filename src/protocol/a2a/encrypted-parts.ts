@@ -1,0 +1,22 @@
+import { isJsonObject } from '../../kernel/json.js';
+import type { Part } from './model.js';
+
+/** Version byte, encapsulated key (32) and tag (16): the shortest ciphertext of an empty text. */
+const minBytes = 49;
+const base64url = /^[\w-]+={0,2}$/;
+
+/**
+ * Whether a message is encrypted: every part is data whose `encrypted_payload` is base64url of the version byte 1, the encapsulated key and
+ * the ciphertext (RI-05). Only the form is checked; the gateway has no key to decrypt with.
+ */
+export function isEncrypted(parts: readonly Part[]): boolean {
+  return parts.length > 0 && parts.every(isEncryptedPart);
+}
+
+function isEncryptedPart({ data }: Part): boolean {
+  if (!isJsonObject(data)) return false;
+  const { encrypted_payload: payload, encryption_version: version } = data;
+  if (typeof payload !== 'string' || (version !== undefined && typeof version !== 'string')) return false;
+  if (!base64url.test(payload)) return false;
+  return Buffer.byteLength(payload, 'base64url') >= minBytes && Buffer.from(payload.slice(0, 4), 'base64url')[0] === 1;
+}

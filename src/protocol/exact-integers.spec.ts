@@ -1,0 +1,80 @@
+import { asDoubles, parseExact, restored, shielded } from './exact-integers.js';
+import { parseJson } from './json-text.js';
+
+describe('exact integers', () => {
+  const texts = [
+    '1915883588174806058',
+    '12345678901234567890',
+    '-12345678901234567890',
+    '9007199254740993',
+    '1152921504606846976',
+    '100000000000000000000000',
+    '[9007199254740993,{"a":-9007199254740993,"b":[1,"9007199254740993"]}]',
+    '{"text":"\\"9007199254740993","n":1234567890123456789}',
+    `{"n":${'7'.repeat(308)}}`,
+  ];
+
+  it.each(texts)('keep their digits: %s (C27, E6)', (text) => {
+    expect(JSON.stringify(parseExact(text))).toBe(text);
+    const parsed = parseJson(text);
+    expect(parsed.ok && JSON.stringify(parsed.value)).toBe(text);
+    expect(JSON.stringify(restored(JSON.parse(shielded(text))))).toBe(text);
+  });
+
+  it('are numbers as long as a double has their digits', () => {
+    for (const text of [
+      '9007199254740991',
+      '9007199254740992',
+      '1000000000000000000',
+      '0',
+      '-1',
+      '1234567890123456800',
+    ]) {
+      expect(shielded(text)).toBe(text);
+      expect(parseExact(text)).toBe(Number(text));
+    }
+  });
+
+  it('leaves other numbers and texts alone', () => {
+    for (const text of [
+      '1.2345678901234567890',
+      '12345678901234567890.5',
+      '12345678901234567890e3',
+      '"12345678901234567890"',
+    ])
+      expect(shielded(text)).toBe(text);
+  });
+
+  it.each([
+    '01234567890123456789',
+    '--12345678901234567890',
+    '+12345678901234567890',
+    '12345678901234567890 12345678901234567890',
+    '{12345678901234567890:1}',
+    '{12345678901234567890 \n\t\r :1}',
+    '[12345678901234567890',
+    '12345678901234567890a',
+    '1.12345678901234567890.1',
+    '"12345678901234567890',
+  ])('does not make JSON of what is none: %s', (text) => {
+    expect(() => parseExact(text)).toThrow(SyntaxError);
+    expect(parseJson(text)).toEqual({ ok: false, reason: 'not JSON' });
+  });
+
+  it('refuses integers that are out of the range of doubles', () => {
+    expect(parseJson('9'.repeat(400))).toEqual({ ok: false, reason: 'a number is out of range' });
+  });
+
+  it('drops and sets no prototype', () => {
+    const parsed = parseJson('{"__proto__":12345678901234567890,"a":12345678901234567890}');
+    expect(parsed).toEqual({ ok: true, value: { a: 12345678901234567890n } });
+    expect(Object.getPrototypeOf(parseExact('{"__proto__":12345678901234567890}'))).toBe(Object.prototype);
+  });
+
+  it('gives readers of doubles the nearest ones', () => {
+    const value = { a: [12345678901234567890n, 1], b: { c: 'x' } };
+    expect(asDoubles(value)).toEqual({ a: [Number('12345678901234567890'), 1], b: { c: 'x' } });
+    expect(asDoubles(value).b).toBe(value.b);
+    expect(value.a[0]).toBe(12345678901234567890n);
+  });
+});

@@ -1,0 +1,58 @@
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { metaCheck } from './schema-engine.js';
+import { pointedAt } from './schema-size.js';
+
+/** Members that hold data, whatever it looks like. */
+const data: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'examples']);
+
+/**
+ * Why a schema does not compile, as far as that is seen by a walk through it: it breaks the schema of its dialect, refers to what is
+ * not in it, or has a pattern that is none. Undefined where nothing is seen; one of an unknown dialect is not looked at. Pure.
+ *
+ * @param isPattern whether a regular expression can be used.
+ */
+export function schemaFault(schema: JsonObject, isPattern: (pattern: string) => boolean): string | undefined {
+  const isValid = metaCheck(schema.$schema);
+  if (isValid && !isValid(schema)) return 'not a valid JSON Schema of its dialect';
+  const members = membersOf(schema);
+  // Below an id of its own a reference means something else.
+  const hasIds = members.some(
+    ([name, value, owner]) => name === '$id' && typeof value === 'string' && owner !== schema,
+  );
+  const anchors = new Set(members.filter(([name]) => /anchor$/i.test(name)).map(([, value]) => value));
+  for (const [name, value, owner] of members) {
+    if (name === '$ref' && typeof value === 'string' && !hasIds && !isThere(value, schema, anchors))
+      return `it refers to ${JSON.stringify(value.slice(0, 200))}, which is not in it`;
+    if (name === 'pattern' && typeof value === 'string' && !isPattern(value))
+      return `a pattern cannot be checked: ${value.slice(0, 100)}`;
+    if (owner.patternProperties === value && isJsonObject(value))
+      for (const pattern of Object.keys(value))
+        if (!isPattern(pattern)) return `a pattern cannot be checked: ${pattern.slice(0, 100)}`;
+  }
+  return undefined;
+}
+
+type Member = readonly [name: string, value: Json, owner: JsonObject];
+
+function membersOf(schema: JsonObject): Member[] {
+  const members: Member[] = [];
+  const stack: Json[] = [schema];
+  while (stack.length > 0) {
+    const value = stack.pop()!;
+    if (Array.isArray(value)) stack.push(...value);
+    else if (isJsonObject(value))
+      for (const [name, inner] of Object.entries(value)) {
+        members.push([name, inner, value]);
+        if (typeof inner === 'object' && inner !== null && !data.has(name)) stack.push(inner);
+      }
+  }
+  return members;
+}
+
+function isThere(reference: string, schema: JsonObject, anchors: ReadonlySet<Json>): boolean {
+  const { $id } = schema;
+  const own = typeof $id === 'string' ? $id.replace(/#$/, '') : '';
+  const local = own !== '' && reference.startsWith(own) ? reference.slice(own.length) || '#' : reference;
+  if (!local.startsWith('#')) return false;
+  return pointedAt(schema, local) !== undefined || anchors.has(local.slice(1));
+}

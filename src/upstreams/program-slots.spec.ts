@@ -1,0 +1,81 @@
+import { ProgramSlots, SlotGroup, type SlotHolder } from './program-slots.js';
+
+describe('room for programs (E3, E2)', () => {
+  interface Holder extends SlotHolder {
+    idleSince: number | undefined;
+    isGone: boolean;
+  }
+  const holder = (idleSince?: number): Holder => {
+    const one: Holder = { idleSince, isGone: false, letGo: () => Promise.resolve(void (one.isGone = true)) };
+    return one;
+  };
+  const wait = { signal: new AbortController().signal, mayWait: true };
+
+  it('is made by the idlest program, and never by one in use', async () => {
+    const group = new SlotGroup(2);
+    const [busy, late, early] = [holder(), holder(7), holder(3)];
+    await group.take(busy, wait);
+    await group.take(late, wait);
+    await group.take(early, wait);
+    expect([busy.isGone, late.isGone, early.isGone]).toEqual([false, true, false]);
+    await group.take(holder(), wait);
+    expect([busy.isGone, early.isGone]).toEqual([false, true]);
+  });
+
+  it('is waited for in turn, until a program ends or is idle', async () => {
+    const group = new SlotGroup(1);
+    const first = holder();
+    const end = await group.take(first, wait);
+    const order: string[] = [];
+    const second = holder();
+    const taken = [
+      group.take(second, wait).then(() => order.push('second')),
+      group.take(holder(), wait).then(() => order.push('third')),
+    ];
+    await Promise.resolve();
+    expect(order).toEqual([]);
+    end();
+    end();
+    await taken[0];
+    expect(order).toEqual(['second']);
+    second.idleSince = 1;
+    group.stirred();
+    await taken[1];
+    expect([order, second.isGone]).toEqual([['second', 'third'], true]);
+  });
+
+  it('is seen also when nobody says that a program is idle', async () => {
+    const group = new SlotGroup(1);
+    const first = holder();
+    await group.take(first, wait);
+    const second = group.take(holder(), wait);
+    first.idleSince = 1;
+    await second;
+    expect(first.isGone).toBe(true);
+  });
+
+  it('is not waited for by whoever left, or whom nobody waits for', async () => {
+    const group = new SlotGroup(1);
+    const end = await group.take(holder(), wait);
+    const left = new AbortController();
+    const waiting = group.take(holder(), { ...wait, signal: left.signal });
+    left.abort();
+    await expect(waiting).rejects.toMatchObject({ code: 'unavailable', data: { retryAfterSeconds: 5 } });
+    await expect(group.take(holder(), { ...wait, mayWait: false })).rejects.toThrow('all 1 programs');
+    end();
+    await group.take(holder(1), { ...wait, mayWait: false });
+    await expect(group.take(holder(), { ...wait, mayWait: false })).rejects.toThrow();
+  });
+
+  it('is of each org and kind by itself', async () => {
+    const slots = new ProgramSlots({ RIALTO_STDIO_PROGRAMS: 1 });
+    const given = await Promise.all([
+      slots.of('a', 'shared').take(holder(), wait),
+      slots.of('a', 'own').take(holder(), wait),
+      slots.of('b', 'shared').take(holder(), wait),
+    ]);
+    await expect(slots.of('a', 'own').take(holder(), { ...wait, mayWait: false })).rejects.toThrow();
+    for (const giveBack of given) giveBack();
+    await slots.of('a', 'own').take(holder(), { ...wait, mayWait: false });
+  });
+});

@@ -1,0 +1,209 @@
+import { inspect } from 'node:util';
+import { A2AClient, A2AClientError } from '../src/a2a-client/client.js';
+import { RialtoError } from '../src/kernel/errors.js';
+import { parseAllowList } from '../src/platform/http/address.js';
+import { SafeFetch } from '../src/platform/http/safe-fetch.js';
+import { AnswerReader } from '../src/upstreams/answer-reader.js';
+import { UpstreamConnection } from '../src/upstreams/upstream-connection.js';
+import { UpstreamTransports } from '../src/upstreams/upstream-transports.js';
+import { disturb, poisons, scramble } from './support/fuzz-json.js';
+import { FuzzPeer, type Asked, type GoodAnswer } from './support/fuzz-peer.js';
+import { Random } from './support/random.js';
+import { buildCard } from './support/stub-card.js';
+
+/** `RIALTO_FUZZ_CASES=20000` for a long run; the same seed makes the same cases. */
+const cases = Number(process.env.RIALTO_FUZZ_CASES ?? 200);
+const seed = Number(process.env.RIALTO_FUZZ_SEED ?? 20_261_126);
+/** Of one call; what an answer that never ends may take. */
+const timeoutMs = 250;
+/** Of one that is answered as it should be, beside other work; and when one that has not ended is taken for one that never does. */
+const amplyMs = 30_000;
+const patience = 60_000 + cases * 60;
+
+/** How a call of a peer may end that answers whatever it likes. */
+const codes =
+  /^(remote_\w+|a2a_\w+|empty_agent_response|unauthenticated|url_not_allowed|unavailable|invalid_params|auth_expired)$/;
+
+/** Undefined for a result or a fault of the peer that is named; else what is wrong. */
+async function flawOf(work: () => Promise<unknown>): Promise<string | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const hung = new Promise((resolve) => (timer = setTimeout(() => resolve(new Error('it does not end')), amplyMs)));
+  const ended = work().then(
+    () => undefined,
+    (error: unknown) => error ?? new Error('nothing was thrown'),
+  );
+  const thrown = await Promise.race([ended, hung]).finally(() => clearTimeout(timer));
+  if (thrown === undefined) return undefined;
+  if (!(thrown instanceof A2AClientError) && !(thrown instanceof RialtoError)) return `it threw ${inspect(thrown)}`;
+  if (!codes.test(thrown.code)) return `${thrown.code}: ${thrown.message} (${String(thrown.cause)})`;
+  return thrown.message.trim() === '' ? `${thrown.code} without a reason` : undefined;
+}
+
+describe('whatever an agent or an MCP server answers, a call ends in time with a result or a named fault', () => {
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown): void => void unhandled.push(reason);
+  beforeAll(() => void process.on('unhandledRejection', note));
+  afterAll(() => void process.off('unhandledRejection', note));
+  afterEach(() => expect(unhandled.splice(0)).toEqual([]));
+
+  const status = { state: 'TASK_STATE_COMPLETED', timestamp: '2026-11-26T00:00:00Z' };
+  const artifacts = [{ artifactId: 'a', parts: [{ text: 'hello' }, { data: { n: 1 } }] }];
+  const task = { id: 't', contextId: 'c', status, artifacts };
+  const older = {
+    kind: 'task',
+    id: 't',
+    contextId: 'c',
+    status: { state: 'completed' },
+    artifacts: [{ artifactId: 'a', parts: [{ kind: 'text', text: 'hello' }] }],
+  };
+  const update = { statusUpdate: { taskId: 't', contextId: 'c', status } };
+  const olderUpdate = { kind: 'status-update', taskId: 't', contextId: 'c', status: older.status, final: true };
+
+  it.each(['v1', 'v03'] as const)(
+    `${cases} answers of an agent of %s`,
+    async (kind) => {
+      const random = new Random(seed);
+      const isNew = kind === 'v1';
+      const peer = await FuzzPeer.start(random, ({ path, body, headers }: Asked): GoodAnswer => {
+        if (path.includes('.well-known')) return { value: buildCard({ card: kind }, peer.url, '/') };
+        const isStream = headers.accept === 'text/event-stream' || path.endsWith(':stream');
+        const isSend = path.endsWith(':send') || /^(SendMessage|message\/send)$/.test(String(body?.method));
+        const plain = isNew ? (isSend ? { task } : task) : older;
+        const results = isStream ? (isNew ? [{ task }, update] : [older, olderUpdate]) : [plain];
+        const told = results.map((result) => (body?.jsonrpc ? { jsonrpc: '2.0', id: body.id, result } : result));
+        return isStream ? { events: told } : { value: told[0] };
+      });
+      peer.goodShare = 100;
+      const open = async (): Promise<A2AClient> => {
+        peer.goodShare = 100;
+        const client = new A2AClient(peer.url, { allow: '127.0.0.0/8', timeoutMs: amplyMs });
+        await client.getAgentCard();
+        peer.goodShare = 10;
+        return client;
+      };
+      let client = await open();
+      const calls: (() => Promise<unknown>)[] = [
+        () => client.send('hello', { timeoutMs }),
+        () => client.getTask('t', { timeoutMs }),
+        () => client.cancelTask('t', { timeoutMs }),
+        async () => {
+          let events = 0;
+          for await (const event of client.stream('hello', { timeoutMs })) if (event && ++events > 50) break;
+        },
+        async () => {
+          const other = new A2AClient(peer.url, { allow: '127.0.0.0/8' });
+          await other.getAgentCard({ timeoutMs }).finally(() => other.close());
+        },
+      ];
+      const flaws: string[] = [];
+      for (let index = 0; index < cases; index++) {
+        const flaw = await flawOf(random.pick(calls));
+        if (flaw !== undefined) flaws.push(`${index}: ${flaw}`);
+        if (index % 50 !== 49) continue;
+        // A peer that is well again is served as before.
+        await client.close();
+        client = await open();
+        peer.goodShare = 100;
+        expect(await client.send('hello')).toHaveProperty('task.id', 't');
+        peer.goodShare = 10;
+      }
+      await client.close();
+      await peer.close();
+      expect(flaws.slice(0, 5)).toEqual([]);
+    },
+    patience,
+  );
+
+  it.each(['legacy', 'modern'] as const)(
+    `${cases} answers of an MCP server of the %s era`,
+    async (era) => {
+      const random = new Random(seed);
+      const serverInfo = { name: 'fuzz', version: '1' };
+      const capabilities = { tools: {} };
+      const discovered = {
+        resultType: 'complete',
+        supportedVersions: ['2026-07-28'],
+        capabilities,
+        serverInfo,
+        ttlMs: 0,
+        cacheScope: 'private',
+      };
+      const result = {
+        resultType: 'complete',
+        content: [{ type: 'text', text: 'hello' }],
+        structuredContent: { n: 1 },
+      };
+      const peer = await FuzzPeer.start(random, ({ method, body }: Asked): GoodAnswer | undefined => {
+        if (method !== 'POST') return { status: 405, value: {} };
+        if (body?.id === undefined) return undefined;
+        const told = (value: object): object => ({ jsonrpc: '2.0', id: body.id, ...value });
+        if (body.method === 'server/discover')
+          return {
+            value: told(era === 'modern' ? { result: discovered } : { error: { code: -32601, message: 'no' } }),
+          };
+        if (body.method === 'initialize')
+          return { value: told({ result: { protocolVersion: '2025-11-25', capabilities, serverInfo } }) };
+        const answer = told({ result });
+        const progress = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } };
+        return random.chance(0.5) ? { value: answer } : { events: [progress, answer] };
+      });
+      peer.goodShare = 100;
+      const fetch = new SafeFetch({ allow: parseAllowList('127.0.0.0/8'), httpsOnly: false });
+      const unused = undefined as never;
+      const transports = new UpstreamTransports(fetch, unused, unused, unused, unused);
+      const endpoint = { transport: 'streamable-http', url: `${peer.url}/mcp`, headers: {} } as const;
+      const connection = new UpstreamConnection({
+        server: 'fuzz',
+        autoReconnect: true,
+        changed: () => undefined,
+        transportKind: 'streamable-http',
+        transport: () => transports.open(endpoint, unused),
+        times: { connectMs: timeoutMs, probeMs: 100, pauseMs: () => 0 },
+      });
+      const flaws: string[] = [];
+      for (let index = 0; index < cases; index++) {
+        const call = (withinMs = timeoutMs) =>
+          connection.request('tools/call', { name: 'x', arguments: {} }, { timeoutMs: withinMs });
+        const flaw = await flawOf(call);
+        if (flaw !== undefined) flaws.push(`${index}: ${flaw}`);
+        peer.goodShare = 10;
+        if (index % 50 !== 49) continue;
+        peer.goodShare = 100;
+        for (let tries = 0; ; tries++) {
+          const good = await call(amplyMs).catch((error: unknown) => error);
+          if (!(good instanceof Error)) break;
+          if (tries === 20) throw good;
+        }
+        peer.goodShare = 10;
+      }
+      await connection.close();
+      await peer.close();
+      await fetch.close();
+      expect(flaws.slice(0, 5)).toEqual([]);
+    },
+    patience,
+  );
+
+  it(`${cases} lines of a program`, () => {
+    const random = new Random(seed);
+    const good = { jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text: 'hello' }] } };
+    const heard: unknown[] = [];
+    const failed: Error[] = [];
+    const reader = new AnswerReader(
+      (message) => heard.push(message),
+      (error) => failed.push(error),
+    );
+    for (let index = 0; index < cases * 10; index++) {
+      reader.sends({ jsonrpc: '2.0', id: 1, method: 'tools/call' });
+      const text = random.pick<() => string>([
+        () => JSON.stringify(disturb(good, random)),
+        () => scramble(Buffer.from(JSON.stringify(good)), random).toString(),
+        () => JSON.stringify([good, disturb(good, random)]),
+        () => random.pick(poisons)().toString(),
+      ])();
+      reader.read(text);
+    }
+    expect(heard.length).toBeGreaterThan(0);
+    expect(failed.every((error) => error instanceof RialtoError && error.message !== '')).toBe(true);
+  });
+});
