@@ -4,6 +4,7 @@ import { systemClock } from '../kernel/clock.js';
 import type { Act, Decision } from '../kernel/verb-bus.js';
 import type { ResourceRef } from '../kernel/verbs.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
+import { TurnBudget } from '../platform/jobs/in-turns.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
 import { CedarEngine } from './cedar.js';
 import { DecisionCache, decisionKey } from './decision-cache.js';
@@ -25,6 +26,8 @@ export type ToolFactsSource = (
 export class PolicyDecider {
   readonly engine = new CedarEngine();
   private readonly decisions = new DecisionCache();
+  /** A list asks about each of its entries at once, and by heavy policies each decision takes 20 ms. */
+  private readonly turn = new TurnBudget();
   private readonly sets: SnapshotCache<PolicySet>;
   private facts: FactsSource = () => undefined;
   private toolFacts: ToolFactsSource = () => undefined;
@@ -51,8 +54,12 @@ export class PolicyDecider {
     const set = this.sets.peek(org) ?? this.sets.get(org);
     const call = this.callOf(act);
     if (set instanceof Promise || call instanceof Promise)
-      return Promise.all([set, call]).then(([found, known]) => this.ask(found, known));
-    return this.ask(set, call);
+      return Promise.all([set, call]).then(([found, known]) => this.askInTurn(found, known));
+    return this.askInTurn(set, call);
+  }
+
+  private askInTurn(set: PolicySet, call: PolicyCall): Promise<Decision> | Decision {
+    return this.turn.wait?.then(() => this.askInTurn(set, call)) ?? this.ask(set, call);
   }
 
   /** Asks a set about a call, without an act. Who could not call a tool in quarantine anyway is told that, and nothing of the tool. */
@@ -67,7 +74,7 @@ export class PolicyDecider {
     const key = decisionKey(set, call);
     const known = key === undefined ? undefined : this.decisions.get(key);
     if (known) return known;
-    const decision = this.engine.decide(set, call);
+    const decision = this.turn.spend(() => this.engine.decide(set, call));
     if (key !== undefined) this.decisions.set(key, decision);
     return decision;
   }

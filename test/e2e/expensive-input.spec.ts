@@ -54,7 +54,6 @@ describe('what costs most of all that is allowed holds up nobody else', () => {
           const agent = { url: stub.url, slug: `${skill}_${index}` };
           expect((await gateway.call('POST', '/api/a2a/agents', agent)).status).toBe(201);
         }
-        console.log("BLOCK registered", Date.now() % 1e6);
         const wish = { workType: skill, requiredSkills: [skill], args: { p1: 'aax' } };
         return longestBlock(async () => {
           const { status, body } = await gateway.call('POST', '/api/a2a/dispatch/explain', wish);

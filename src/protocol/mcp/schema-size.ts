@@ -21,7 +21,9 @@ export function isLargerThan(value: Json, limit: number): boolean {
     const item = stack.pop()!;
     if (typeof item === 'string') size += item.length / 16;
     else if (typeof item === 'object' && item !== null) {
-      for (const key of Object.keys(item)) size += key.length / 16;
+      const keys = Object.keys(item);
+      if (keys.length > limit) return true;
+      for (const key of keys) size += key.length / 16;
       for (const inner of Object.values(item)) stack.push(inner);
     }
   }
