@@ -1,50 +1,18 @@
-import { inspect } from 'node:util';
-import { A2AClient, A2AClientError } from '../src/a2a-client/client.js';
+import { A2AClient } from '../src/a2a-client/client.js';
 import { RialtoError } from '../src/kernel/errors.js';
 import { parseAllowList } from '../src/platform/http/address.js';
 import { SafeFetch } from '../src/platform/http/safe-fetch.js';
 import { AnswerReader } from '../src/upstreams/answer-reader.js';
 import { UpstreamConnection } from '../src/upstreams/upstream-connection.js';
 import { UpstreamTransports } from '../src/upstreams/upstream-transports.js';
+import { amplyMs, cases, flawOf, noUnhandledRejections, patience, seed, timeoutMs } from './support/fuzz-flaw.js';
 import { disturb, poisons, scramble } from './support/fuzz-json.js';
 import { FuzzPeer, type Asked, type GoodAnswer } from './support/fuzz-peer.js';
 import { Random } from './support/random.js';
-import { buildCard } from './support/stub-card.js';
-
-/** `RIALTO_FUZZ_CASES=20000` for a long run; the same seed makes the same cases. */
-const cases = Number(process.env.RIALTO_FUZZ_CASES ?? 200);
-const seed = Number(process.env.RIALTO_FUZZ_SEED ?? 20_261_126);
-/** Of one call; what an answer that never ends may take. */
-const timeoutMs = 250;
-/** Of one that is answered as it should be, beside other work; and when one that has not ended is taken for one that never does. */
-const amplyMs = 30_000;
-const patience = 60_000 + cases * 60;
-
-/** How a call of a peer may end that answers whatever it likes. */
-const codes =
-  /^(remote_\w+|a2a_\w+|empty_agent_response|unauthenticated|url_not_allowed|unavailable|invalid_params|auth_expired)$/;
-
-/** Undefined for a result or a fault of the peer that is named; else what is wrong. */
-async function flawOf(work: () => Promise<unknown>): Promise<string | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const hung = new Promise((resolve) => (timer = setTimeout(() => resolve(new Error('it does not end')), amplyMs)));
-  const ended = work().then(
-    () => undefined,
-    (error: unknown) => error ?? new Error('nothing was thrown'),
-  );
-  const thrown = await Promise.race([ended, hung]).finally(() => clearTimeout(timer));
-  if (thrown === undefined) return undefined;
-  if (!(thrown instanceof A2AClientError) && !(thrown instanceof RialtoError)) return `it threw ${inspect(thrown)}`;
-  if (!codes.test(thrown.code)) return `${thrown.code}: ${thrown.message} (${String(thrown.cause)})`;
-  return thrown.message.trim() === '' ? `${thrown.code} without a reason` : undefined;
-}
+import { buildCard, type CardOptions } from './support/stub-card.js';
 
 describe('whatever an agent or an MCP server answers, a call ends in time with a result or a named fault', () => {
-  const unhandled: unknown[] = [];
-  const note = (reason: unknown): void => void unhandled.push(reason);
-  beforeAll(() => void process.on('unhandledRejection', note));
-  afterAll(() => void process.off('unhandledRejection', note));
-  afterEach(() => expect(unhandled.splice(0)).toEqual([]));
+  noUnhandledRejections();
 
   const status = { state: 'TASK_STATE_COMPLETED', timestamp: '2026-11-26T00:00:00Z' };
   const artifacts = [{ artifactId: 'a', parts: [{ text: 'hello' }, { data: { n: 1 } }] }];
@@ -59,13 +27,17 @@ describe('whatever an agent or an MCP server answers, a call ends in time with a
   const update = { statusUpdate: { taskId: 't', contextId: 'c', status } };
   const olderUpdate = { kind: 'status-update', taskId: 't', contextId: 'c', status: older.status, final: true };
 
-  it.each(['v1', 'v03'] as const)(
+  it.each<[string, CardOptions]>([
+    ['v1', { card: 'v1' }],
+    ['v1 over HTTP+JSON', { card: 'v1', speaks: ['v1-rest'] }],
+    ['v03', { card: 'v03' }],
+  ])(
     `${cases} answers of an agent of %s`,
-    async (kind) => {
+    async (_, options) => {
       const random = new Random(seed);
-      const isNew = kind === 'v1';
+      const isNew = options.card === 'v1';
       const peer = await FuzzPeer.start(random, ({ path, body, headers }: Asked): GoodAnswer => {
-        if (path.includes('.well-known')) return { value: buildCard({ card: kind }, peer.url, '/') };
+        if (path.includes('.well-known')) return { value: buildCard(options, peer.url, '/') };
         const isStream = headers.accept === 'text/event-stream' || path.endsWith(':stream');
         const isSend = path.endsWith(':send') || /^(SendMessage|message\/send)$/.test(String(body?.method));
         const plain = isNew ? (isSend ? { task } : task) : older;

@@ -1,12 +1,10 @@
 import { AgentCard } from '@a2a-js/sdk';
 import type { Transport } from '@a2a-js/sdk/client';
-import type { Interceptor } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { OutboundPolicy } from '../../platform/http/safe-fetch.js';
 import type { Endpoint } from '../endpoint-choice.js';
-import { carryDecoded } from './carried.js';
 
 const maxChannels = 64;
 
@@ -61,7 +59,7 @@ export class GrpcChannels {
     const at = checkedTarget(this.key, target, this.policy);
     for (const face of card.supportedInterfaces) face.url = at;
     const grpcChannelCredentials = isLocal ? credentials.createInsecure() : credentials.createSsl();
-    const grpcCallOptions = version === '0.3' ? { interceptors: [this.grpc.carrying] } : undefined;
+    const grpcCallOptions = { interceptors: [this.grpc.guarding(version)] };
     const options = { grpcChannelCredentials, grpcCallOptions, legacyCompat: { enabled: true } };
     return new GrpcTransportFactory(options).create(at, card);
   }
@@ -78,23 +76,14 @@ type GrpcParts = Awaited<ReturnType<typeof load>>;
 
 async function load() {
   const { GrpcTransportFactory } = await import('@a2a-js/sdk/client/grpc');
-  const { credentials, InterceptingCall } = await import('@grpc/grpc-js');
+  const { credentials } = await import('@grpc/grpc-js');
   const { checkedTarget, forgetPolicy, grpcTargetOf, vettedAddresses } = await import('./grpc-resolver.js');
   const { grpcMeaning } = await import('./grpc-error.js');
-  const carrying: Interceptor = (options, next) =>
-    new InterceptingCall(next(options), {
-      start: (metadata, _listener, begin) =>
-        begin(metadata, {
-          onReceiveMessage: (message, pass) => {
-            carryDecoded(message);
-            pass(message);
-          },
-        }),
-    });
+  const { guarding } = await import('./grpc-interceptor.js');
   return {
     GrpcTransportFactory,
     credentials,
-    carrying,
+    guarding,
     checkedTarget,
     forgetPolicy,
     grpcTargetOf,

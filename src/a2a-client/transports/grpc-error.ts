@@ -2,6 +2,7 @@ import { isGrpcError } from '@a2a-js/sdk/errors/grpc';
 import { status } from '@grpc/grpc-js';
 import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
 import { refusedAddress } from './grpc-resolver.js';
+import { refusedAnswer } from './grpc-interceptor.js';
 import { codeOfReason, notA2a, refused } from './wire-error.js';
 
 const meanings: Partial<Record<status, ErrorCode>> = {
@@ -24,6 +25,8 @@ const httpStatuses: Partial<Record<status, number>> = {
 export function grpcMeaning(error: unknown): RialtoError {
   if (!isGrpcError(error)) return notA2a('it cannot be read', error);
   const { status: code, message } = error;
+  const [, flaw] = message.split(refusedAnswer);
+  if (flaw !== undefined) return notA2a(flaw, error);
   if (message.includes(refusedAddress)) return new RialtoError('url_not_allowed', { cause: error });
   const remoteCode = codeOfReason(error.reason);
   if (remoteCode !== undefined) return refused({ code: remoteCode, message }, { grpcStatus: code });

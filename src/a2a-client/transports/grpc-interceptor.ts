@@ -1,0 +1,48 @@
+import { fromGrpcError, GRPC_STATUS_DETAILS_BIN } from '@a2a-js/sdk/errors/grpc';
+import { InterceptingCall, Metadata, status as codes, type Interceptor, type StatusObject } from '@grpc/grpc-js';
+import { carryDecoded } from './carried.js';
+
+/** The beginning of the status of a call whose answer is none. */
+export const refusedAnswer = 'rialto: remote_invalid_response ';
+
+/**
+ * Looks at what an agent answers before the SDK does, which reads some of it in a callback of the library: what it throws there nobody can
+ * catch, and it ends the process.
+ */
+export function guarding(version: string): Interceptor {
+  return (options, next) => {
+    const isSend = options.method_definition.path.endsWith('/SendMessage');
+    let flaw: string | undefined;
+    return new InterceptingCall(next(options), {
+      start: (metadata, _listener, begin) =>
+        begin(metadata, {
+          onReceiveMessage: (message: unknown, pass) => {
+            flaw = isSend && message !== null && !hasResult(message) ? 'neither a task nor a message' : flaw;
+            if (version === '0.3' && message !== null) carryDecoded(message);
+            pass(message);
+          },
+          onReceiveStatus: (status, pass) =>
+            pass(
+              flaw === undefined || status.code !== codes.OK
+                ? readable(status)
+                : { code: codes.INTERNAL, details: `${refusedAnswer}${flaw}`, metadata: new Metadata() },
+            ),
+        }),
+    });
+  };
+}
+
+function hasResult(message: unknown): boolean {
+  const { $case } = (message as { payload?: { $case?: string } }).payload ?? {};
+  return $case === 'task' || $case === 'message' || $case === 'msg';
+}
+
+/** Without details that the SDK cannot read. */
+function readable(status: StatusObject): StatusObject {
+  try {
+    fromGrpcError(Object.assign(new Error(), status));
+  } catch {
+    status.metadata.remove(GRPC_STATUS_DETAILS_BIN);
+  }
+  return status;
+}

@@ -1,0 +1,158 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import * as sdk from '@a2a-js/sdk';
+import { encodeGrpcStatusDetails } from '@a2a-js/sdk/errors/grpc';
+import { A2AService } from '@a2a-js/sdk/server/grpc';
+import { Deadline } from '../src/a2a-client/deadline.js';
+import type { A2aVersion } from '../src/protocol/a2a/model.js';
+import { SdkTransport, type SdkHop } from '../src/a2a-client/transports/sdk.transport.js';
+import { parseAllowList } from '../src/platform/http/address.js';
+import { SafeFetch } from '../src/platform/http/safe-fetch.js';
+import { UpstreamConnection } from '../src/upstreams/upstream-connection.js';
+import { UpstreamTransports } from '../src/upstreams/upstream-transports.js';
+import { amplyMs, cases, flawOf, noUnhandledRejections, patience, seed, timeoutMs } from './support/fuzz-flaw.js';
+import { frame, FuzzGrpcPeer, type GrpcAnswer } from './support/fuzz-grpc-peer.js';
+import { FuzzLinePeer } from './support/fuzz-line-peer.js';
+import { Random } from './support/random.js';
+
+const local = { allow: parseAllowList('127.0.0.0/8'), httpsOnly: false };
+const unused = undefined as never;
+
+describe('whatever an agent or an MCP server answers on a line, a call ends in time with a result or a named fault', () => {
+  noUnhandledRejections();
+
+  const params = { message: { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] } };
+
+  /** A gRPC agent that can be spoilt, and a client of it. */
+  const grpcAgent = async (random: Random) => {
+    const status = { state: 'TASK_STATE_COMPLETED' };
+    const artifacts = [{ artifactId: 'a', parts: [{ text: 'hello' }, { data: { n: 1 } }] }];
+    const task = { id: 't', contextId: 'c', status, artifacts };
+    const sent = A2AService.sendMessage.responseSerialize(sdk.SendMessageResponse.fromJSON({ task }));
+    const events = [{ task }, { statusUpdate: { taskId: 't', contextId: 'c', status } }].map((event) =>
+      A2AService.sendStreamingMessage.responseSerialize(sdk.StreamResponse.fromJSON(event)),
+    );
+    const known = A2AService.getTask.responseSerialize(sdk.Task.fromJSON(task));
+    const peer = await FuzzGrpcPeer.start(random, (path) => {
+      if (path === A2AService.sendMessage.path) return [sent];
+      return path === A2AService.sendStreamingMessage.path ? events : [known];
+    });
+    const fetch = new SafeFetch(local);
+    const transport = new SdkTransport(fetch, local, {});
+    const hop = (withinMs = timeoutMs, version: A2aVersion = '1.0'): SdkHop => ({
+      endpoint: { url: peer.address, binding: 'GRPC', version },
+      headers: { of: () => Promise.resolve({}), renew: () => false },
+      deadline: new Deadline(withinMs),
+      signals: [],
+    });
+    const close = async (): Promise<void> => {
+      transport.close();
+      await peer.close();
+      await fetch.close();
+    };
+    return { peer, transport, hop, close };
+  };
+
+  it(
+    `${cases} answers of an agent over gRPC`,
+    async () => {
+      const random = new Random(seed);
+      const { peer, transport, hop, close } = await grpcAgent(random);
+      const calls: (() => Promise<unknown>)[] = [
+        () => transport.send(hop(), params),
+        () => transport.getTask(hop(), 't'),
+        async () => {
+          let count = 0;
+          for await (const event of transport.stream(hop(), params)) if (event && ++count > 50) break;
+        },
+        () => transport.send(hop(timeoutMs, '0.3'), params),
+        () => transport.getTask(hop(timeoutMs, '0.3'), 't'),
+      ];
+      const flaws: string[] = [];
+      for (let index = 0; index < cases; index++) {
+        peer.goodShare = 10;
+        const flaw = await flawOf(random.pick(calls));
+        if (flaw !== undefined) flaws.push(`${index}: ${flaw}`);
+        if (index % 50 !== 49) continue;
+        // A peer that is well again is served as before, once its channel is open again.
+        peer.goodShare = 100;
+        for (let tries = 0; ; tries++) {
+          const good = await transport.send(hop(amplyMs), params).catch((error: unknown) => error);
+          if (!(good instanceof Error)) break;
+          if (tries === 200) throw good;
+          await wait(100); // the library dials again after a second
+        }
+      }
+      await close();
+      expect(flaws.slice(0, 5)).toEqual([]);
+    },
+    patience,
+  );
+
+  // Each ended the process: the SDK reads it in a callback of the library.
+  const details = (bytes: Buffer) => ({ 'grpc-status': '5', 'grpc-status-details-bin': bytes.toString('base64') });
+  it.each<[string, A2aVersion, GrpcAnswer, string]>([
+    ['an answer without anything in it', '1.0', { body: frame(Buffer.alloc(0)) }, 'remote_invalid_response'],
+    ['the same of 0.3', '0.3', { body: frame(Buffer.alloc(0)) }, 'remote_invalid_response'],
+    ['details that end too early', '1.0', { trailers: details(Buffer.from([0x1a, 0x20])) }, 'remote_error'],
+    ['the same of 0.3', '0.3', { trailers: details(Buffer.from([0x1a, 0x20])) }, 'remote_error'],
+    [
+      'a reason that is the name of something else',
+      '1.0',
+      { trailers: details(encodeGrpcStatusDetails(5, 'gone', 'constructor')) },
+      'remote_error',
+    ],
+  ])('%s (gRPC %s) ends the call, and not the process', async (_, version, answer, code) => {
+    const { peer, transport, hop, close } = await grpcAgent(new Random(seed));
+    peer.fixed = answer;
+    await expect(transport.send(hop(amplyMs, version), params)).rejects.toMatchObject({ code });
+    await close();
+  });
+
+  // Most of these wait for a call to end by its own time.
+  const fewer = Math.ceil(cases / 4);
+  it.each(['websocket', 'sse'] as const)(
+    `${fewer} answers of an MCP server over %s`,
+    async (kind) => {
+      const random = new Random(seed);
+      const serverInfo = { name: 'fuzz', version: '1' };
+      const peer = await FuzzLinePeer.start(kind, random, ({ id, method }) => {
+        if (id === undefined) return undefined;
+        const told = (value: object): object => ({ jsonrpc: '2.0', id, ...value });
+        if (method === 'server/discover') return told({ error: { code: -32601, message: 'no' } });
+        if (method === 'initialize')
+          return told({ result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo } });
+        return told({ result: { content: [{ type: 'text', text: 'hello' }], structuredContent: { n: 1 } } });
+      });
+      const fetch = new SafeFetch(local);
+      const transports = new UpstreamTransports(fetch, unused, unused, unused, unused);
+      const connection = new UpstreamConnection({
+        server: 'fuzz',
+        autoReconnect: true,
+        changed: () => undefined,
+        transportKind: kind,
+        transport: () => transports.open({ transport: kind, url: peer.url, headers: {} }, unused),
+        times: { connectMs: timeoutMs, probeMs: 100, pauseMs: () => 0 },
+      });
+      const call = (withinMs = timeoutMs) =>
+        connection.request('tools/call', { name: 'x', arguments: {} }, { timeoutMs: withinMs });
+      const flaws: string[] = [];
+      for (let index = 0; index < fewer; index++) {
+        peer.goodShare = random.pick([10, 60]);
+        const flaw = await flawOf(call);
+        if (flaw !== undefined) flaws.push(`${index}: ${flaw}`);
+        if (index % 25 !== 24) continue;
+        peer.goodShare = 100;
+        for (let tries = 0; ; tries++) {
+          const good = await call(amplyMs).catch((error: unknown) => error);
+          if (!(good instanceof Error)) break;
+          if (tries === 20) throw good;
+        }
+      }
+      await connection.close();
+      await peer.close();
+      await fetch.close();
+      expect(flaws.slice(0, 5)).toEqual([]);
+    },
+    patience,
+  );
+});
