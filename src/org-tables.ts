@@ -27,7 +27,8 @@ export const orgTables: readonly OrgTable[] = [
   {
     table: 'agent_cards',
     kind: 'registered-agent',
-    withheld: ['credential'],
+    withheld: ['credential', 'card_query'],
+    withoutQuery: ['card_url'],
     children: [{ table: 'agent_outcomes', column: 'agent_id', kind: 'agent-outcomes' }],
   },
   { table: 'agent_card_changes', kind: 'card-change' },

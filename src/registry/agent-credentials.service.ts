@@ -1,16 +1,22 @@
 import { Injectable } from '@nestjs/common';
 import { assertNever } from '../kernel/never.js';
+import { UrlQueries } from '../platform/secrets/url-queries.js';
 import { Vault } from '../platform/secrets/vault.js';
 import type { AgentEntity } from './agent.entity.js';
 import type { Credential } from './registry.types.js';
 
 type Owner = Pick<AgentEntity, 'id' | 'orgId'>;
+type Address = Pick<AgentEntity, 'cardUrl' | 'cardQuery'>;
 type Sealed = Pick<AgentEntity, 'credential' | 'credentialKind' | 'credentialHint'>;
 
 /** Credentials of agents: sealed on the way in, opened at the last moment on the way out. */
 @Injectable()
 export class AgentCredentials {
-  constructor(private readonly vault: Vault) {}
+  private readonly queries: UrlQueries;
+
+  constructor(private readonly vault: Vault) {
+    this.queries = new UrlQueries(vault);
+  }
 
   seal(owner: Owner, credential: Credential | null): Sealed {
     if (credential === null) return { credential: null, credentialKind: null, credentialHint: null };
@@ -26,6 +32,23 @@ export class AgentCredentials {
       ? undefined
       : (JSON.parse(this.vault.open(agent.credential, placeOf(agent)).reveal()) as Credential);
   }
+
+  /** The address of its card as its row has it, without the query, and that sealed: it may hold a credential as well. */
+  sealAddress(owner: Owner, address: string): Address {
+    const { url, query } = this.queries.hide(address);
+    return { cardUrl: url, cardQuery: query === undefined ? null : this.vault.seal(query, placeOfQuery(owner)) };
+  }
+
+  /** The whole address of its card. */
+  openAddress(agent: Owner & Address): string {
+    const { cardUrl: url, cardQuery } = agent;
+    if (cardQuery === null) return url;
+    return UrlQueries.whole({ url, query: this.vault.open(cardQuery, placeOfQuery(agent)).reveal() });
+  }
+}
+
+function placeOfQuery(owner: Owner) {
+  return { ...placeOf(owner), table: 'agent_cards.card_query' };
 }
 
 function placeOf({ id, orgId }: Owner) {

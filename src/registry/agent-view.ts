@@ -1,3 +1,4 @@
+import { withoutQuery } from '../platform/secrets/url-queries.js';
 import { parseExact } from '../protocol/exact-integers.js';
 import { normaliseCard, type NormalisedCard } from '../protocol/a2a/card.js';
 import { canonicalName, disambiguate } from '../protocol/mcp/tool-names.js';
@@ -66,7 +67,7 @@ export function viewOf({ row, card, tools }: RegisteredAgent): AgentView {
     slug: row.slug,
     name: row.name,
     url: row.url,
-    cardUrl: row.cardUrl,
+    cardUrl: withoutQuery(row.cardUrl),
     trustLevel: row.trustLevel,
     timeoutMs: row.timeoutMs,
     health: row.health,

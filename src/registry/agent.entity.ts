@@ -32,6 +32,10 @@ export class AgentEntity {
   @Column('text', { name: 'card_url' })
   cardUrl: string;
 
+  /** The sealed query of the address of the card, in whose place that has a mark. */
+  @Column('text', { name: 'card_query', nullable: true })
+  cardQuery: string | null;
+
   @Column('text', { name: 'trust_level', default: 'standard' })
   trustLevel: TrustLevel;
 

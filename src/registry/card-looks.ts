@@ -3,6 +3,7 @@ import { parseExact } from '../protocol/exact-integers.js';
 import { RialtoError } from '../kernel/errors.js';
 import { storableText, type JsonObject } from '../kernel/json.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { AgentCredentials } from './agent-credentials.service.js';
 import { AgentProofs } from './agent-proofs.service.js';
 import type { AgentEntity } from './agent.entity.js';
 import { CardFetcher, type FetchedCard } from './card-fetcher.js';
@@ -28,6 +29,7 @@ export class CardLooks {
     private readonly fetcher: CardFetcher,
     private readonly verifier: CardVerifier,
     private readonly proofs: AgentProofs,
+    private readonly credentials: AgentCredentials,
   ) {}
 
   /** Finds the card of an address. Throws as `CardFetcher.discover` does. */
@@ -39,11 +41,12 @@ export class CardLooks {
   /** Never throws for what the agent does. */
   async again(row: AgentEntity, signal?: AbortSignal): Promise<CardLook> {
     const request = { proof: this.proofs.of(row), signal };
+    const address = this.credentials.openAddress(row);
     try {
       const found =
         row.card === null
-          ? await this.fetcher.discover(row.cardUrl, request)
-          : await this.fetcher.fetch(row.cardUrl, request, row.etag ?? undefined);
+          ? await this.fetcher.discover(address, request)
+          : await this.fetcher.fetch(address, request, row.etag ?? undefined);
       const verdict = await this.judge(found ?? storedCard(row), row.pinnedKey, signal);
       return { result: 'ok', found, verdict };
     } catch (error) {
@@ -53,6 +56,11 @@ export class CardLooks {
       const result = answered ? 'invalid' : 'unreachable';
       return { result, error: storableText(known.message, 500), verdict: this.withoutCard(row) };
     }
+  }
+
+  /** Where a card was found, as the row of its agent has it. */
+  addressOf(row: AgentEntity, { cardUrl }: FetchedCard): Pick<AgentEntity, 'cardUrl' | 'cardQuery'> {
+    return this.credentials.sealAddress(row, cardUrl);
   }
 
   private async judge(card: CardToVerify, pin: KeyPin | null, signal?: AbortSignal): Promise<Verdict | undefined> {

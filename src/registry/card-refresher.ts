@@ -130,7 +130,11 @@ export class CardRefresher {
       signature: decision.signature,
       pinnedKey: decision.pin,
       cardHash: approvalHash(after, this.mode, decision.signature),
-      ...(found && { ...this.cardColumns(found, decision, row.skillsSince), name: found.card.name }),
+      ...(found && {
+        ...this.cardColumns(found, decision, row.skillsSince),
+        ...this.looks.addressOf(row, found),
+        name: found.card.name,
+      }),
       ...(quarantined && { quarantinedAt: now() }),
     };
     const visible = cardChanged || trustChanged || quarantined || health.health !== row.health;
@@ -165,7 +169,6 @@ export class CardRefresher {
     return {
       card: found.text,
       cardHash: approvalHash(found.raw, this.mode, signature),
-      cardUrl: found.cardUrl,
       etag: found.etag,
       skillsSince: seenSince(since, found.card, systemClock.now()),
       signature,

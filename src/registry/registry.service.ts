@@ -211,10 +211,10 @@ export class RegistryService {
       name,
       source,
       slug: input.slug ?? slugOf(name),
-      cardUrl: input.url,
       trustLevel: input.trustLevel,
       timeoutMs: input.timeoutMs ?? null,
       ...this.credentials.seal({ id, orgId: org }, input.credential ?? null),
+      ...this.credentials.sealAddress({ id, orgId: org }, look?.found?.cardUrl ?? input.url),
       ...(look
         ? this.refresher.fresh(look)
         : {

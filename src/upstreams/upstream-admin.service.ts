@@ -6,6 +6,7 @@ import { storableText } from '../kernel/json.js';
 import { newId } from '../kernel/ids.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
+import { withoutQuery } from '../platform/secrets/url-queries.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import { completed, nothingYet } from './offer.js';
 import { endpointChanged, endpointFrom, UpstreamPlaces, type Endpoint } from './upstream-places.js';
@@ -269,12 +270,6 @@ export class UpstreamAdmin {
 function whereabouts(endpoint: Endpoint): string {
   if (endpoint.transport === 'stdio') return endpoint.program.command;
   return URL.canParse(endpoint.url) ? new URL(endpoint.url).host : '';
-}
-
-/** Servers like to have their secrets there. */
-function withoutQuery(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return `${origin}${pathname}`;
 }
 
 function nameOf({ serverInfo }: Offer): string | undefined {

@@ -5,10 +5,10 @@ import { RialtoError } from '../kernel/errors.js';
 import { isUuid } from '../kernel/ids.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
+import { withoutQuery } from '../platform/secrets/url-queries.js';
 import { DeliveryLogStore, type DeliveryRow } from './delivery-log.store.js';
 import { ownerSeenBy } from './own-tasks.js';
 import { maxAttempts } from './retry-plan.js';
-import { withoutQuery } from './postable.js';
 import { keyOf, WebhookBell } from './webhook-bell.js';
 import {
   DeliveryState,

@@ -16,12 +16,6 @@ export function requirePostable(
   if (violations.length > 0) throw new RialtoError('invalid_params', { violations });
 }
 
-/** An address as it is shown: receivers like to put their secrets into the query. */
-export function withoutQuery(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return `${origin}${pathname}`;
-}
-
 /** Printable ASCII, which is what leaves this process in a header (platform/http/safe-headers.ts). */
 function isHeaderText(text = ''): boolean {
   return /^[\x20-\x7e]*$/.test(text);

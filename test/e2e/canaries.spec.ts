@@ -91,7 +91,11 @@ describe('abuse 45 a credential, wherever there is one, and whoever says it back
 
   it('is sent to whom it belongs', async () => {
     const change = (credential: object) => gateway.call('PATCH', '/api/a2a/agents/mirror', { credential });
-    await make('/api/a2a/agents', { url: agent.url, credential: { type: 'bearer', token: canary('agent-bearer') } });
+    const cardQuery = `?key=${canary('card-query')}`;
+    await make('/api/a2a/agents', {
+      url: `${agent.cardUrl}${cardQuery}`,
+      credential: { type: 'bearer', token: canary('agent-bearer') },
+    });
     const calls = async (): Promise<void> => {
       await tool('mirror.work');
       await tool('mirror.work', { please: 'fail' });

@@ -20,7 +20,7 @@ describe('P4 the encryption key', () => {
     agent = await startStubAgent({ name: 'guarded' });
     server = await TestUpstream.start('sessions');
     const credential = { type: 'bearer', token: 'canary-of-an-agent' };
-    await created('/api/a2a/agents', { url: agent.url, slug: 'guarded', credential });
+    await created('/api/a2a/agents', { url: `${agent.cardUrl}?key=canary`, slug: 'guarded', credential });
     const headers = { Authorization: 'Bearer canary-of-a-server' };
     await created('/api/mcp/servers', { id: 'own', url: server.url, headers, userCredentials: 'optional' });
     const own = { headers: { Authorization: 'Bearer canary-of-a-user' } };

@@ -30,6 +30,7 @@ import { ChainAuditCheckpoints1763858000000 } from '../../../migrations/17638580
 import { PinCardKeys1763858100000 } from '../../../migrations/1763858100000-PinCardKeys.js';
 import { NameErasOfServers1763858200000 } from '../../../migrations/1763858200000-NameErasOfServers.js';
 import { AddOrgDomains1763858300000 } from '../../../migrations/1763858300000-AddOrgDomains.js';
+import { SealCardQueries1763858400000 } from '../../../migrations/1763858400000-SealCardQueries.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -61,6 +62,7 @@ export const migrations = [
   PinCardKeys1763858100000,
   NameErasOfServers1763858200000,
   AddOrgDomains1763858300000,
+  SealCardQueries1763858400000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */

@@ -24,6 +24,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   columnOf('signing_keys', 'sealed', { row: 'kid', org: `'rialto'` }),
   columnOf('org_secrets', 'sealed'),
   columnOf('agent_cards', 'credential'),
+  columnOf('agent_cards', 'card_query', { place: 'agent_cards.card_query' }),
   columnOf('published_agents', 'executor_secret'),
   ofConfig('token'),
   ofConfig('authentication'),

@@ -10,6 +10,12 @@ export interface HiddenUrl {
   readonly query?: string;
 }
 
+/** An address as it is shown: many have their credential in the query. */
+export function withoutQuery(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}
+
 /** Keeps the queries of URLs, which many have their credential in, out of plain columns. */
 export class UrlQueries {
   private readonly key: Buffer;
