@@ -5,8 +5,9 @@ describe('room for programs (E3, E2)', () => {
     idleSince: number | undefined;
     isGone: boolean;
   }
-  const holder = (idleSince?: number): Holder => {
-    const one: Holder = { idleSince, isGone: false, letGo: () => Promise.resolve(void (one.isGone = true)) };
+  const holder = (idleSince?: number, watchingSince?: number): Holder => {
+    const letGo = () => Promise.resolve(void (one.isGone = true));
+    const one: Holder = { idleSince, watchingSince, isGone: false, letGo };
     return one;
   };
   const wait = { signal: new AbortController().signal, mayWait: true };
@@ -20,6 +21,18 @@ describe('room for programs (E3, E2)', () => {
     expect([busy.isGone, late.isGone, early.isGone]).toEqual([false, true, false]);
     await group.take(holder(), wait);
     expect([busy.isGone, early.isGone]).toEqual([false, true]);
+  });
+
+  it('is made by a program that is only listened to when none is idle', async () => {
+    const group = new SlotGroup(3);
+    const [busy, early, late, idle] = [holder(), holder(undefined, 1), holder(undefined, 2), holder(5)];
+    for (const one of [busy, early, late]) await group.take(one, wait);
+    await group.take(idle, wait);
+    expect([early.isGone, late.isGone]).toEqual([true, false]);
+    await group.take(holder(), wait);
+    expect([idle.isGone, late.isGone]).toEqual([true, false]);
+    await group.take(holder(), wait);
+    expect([busy.isGone, late.isGone]).toEqual([false, true]);
   });
 
   it('is waited for in turn, until a program ends or is idle', async () => {

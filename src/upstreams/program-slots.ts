@@ -5,8 +5,10 @@ import { ProgramShares, type TurnWait } from './program-shares.js';
 
 /** A connection to a program. */
 export interface SlotHolder {
-  /** When its last use ended, as `systemClock.elapsed` counts; undefined while it is in use. */
+  /** When its last use ended, as `systemClock.elapsed` counts; undefined while it is in use, by a subscription too. */
   readonly idleSince: number | undefined;
+  /** The same of one that subscriptions alone use. */
+  readonly watchingSince: number | undefined;
   /** Ends the program until it is needed again. */
   letGo(): Promise<void>;
 }
@@ -14,8 +16,8 @@ export interface SlotHolder {
 /** For how many programs of one kind an org has room. */
 export interface Slots {
   /**
-   * Waits in turn for a slot; the idlest program of the others ends for it. Resolves with what gives it back. Rejects with `unavailable`
-   * when none is free and nobody can wait, or when the signal comes.
+   * Waits in turn for a slot; the idlest program of the others ends for it, or else one that subscriptions alone use. Resolves with what
+   * gives it back. Rejects with `unavailable` when none is free and nobody can wait, or when the signal comes.
    */
   take(holder: SlotHolder, wait: { readonly signal: AbortSignal; readonly mayWait: boolean }): Promise<() => void>;
   /** Counts a call of a caller at a program, as ProgramShares.enter does. */
@@ -109,16 +111,21 @@ export class SlotGroup implements Slots {
     };
   }
 
-  /** Ends the idlest program where there is no room otherwise. Of those that are as idle the first goes. */
+  /** Ends the idlest program where there is no room otherwise, or the one that was only listened to for longest. */
   private hasRoom(): boolean {
     if (this.held.size < this.most) return true;
-    // Compares moments and not durations, since the clock moves between two comparisons.
-    const idle = [...this.held].filter(({ holder }) => holder.idleSince !== undefined);
-    const [idlest] = idle.toSorted((one, other) => one.holder.idleSince! - other.holder.idleSince!);
-    if (!idlest) return false;
-    this.held.delete(idlest);
-    void idlest.holder.letGo();
+    const slot = this.longest(({ idleSince }) => idleSince) ?? this.longest(({ watchingSince }) => watchingSince);
+    if (!slot) return false;
+    this.held.delete(slot);
+    void slot.holder.letGo();
     return true;
+  }
+
+  /** Of those that are in this state, the one that has been for longest. Of equals the first. */
+  private longest(since: (holder: SlotHolder) => number | undefined): Slot | undefined {
+    // Compares moments and not durations, since the clock moves between two comparisons.
+    const moments = [...this.held].map((slot) => ({ slot, at: since(slot.holder) ?? Infinity }));
+    return moments.filter(({ at }) => at < Infinity).toSorted((one, other) => one.at - other.at)[0]?.slot;
   }
 
   private settle(): void {

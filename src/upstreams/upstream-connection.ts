@@ -12,7 +12,8 @@ import { ClientsAtWork } from './clients-at-work.js';
 import { openInEra, tooSlow, type Approach, type Attempt } from './era-plan.js';
 import { readOffers } from './offer.js';
 import { LineSlot } from './line-slot.js';
-import { capabilitiesOf, envelopeOf, inRounds, isMoreTalkative, offering, tellProgress } from './peer-talk.js';
+import { LogWishes } from './log-wishes.js';
+import { capabilitiesOf, envelopeOf, inRounds, offering, tellProgress } from './peer-talk.js';
 import { UpstreamEars } from './upstream-ears.js';
 import type { CallOptions, ConnectionOptions, ConnectionTimes, DiscoveryLine } from './upstream-connection.types.js';
 import { isSessionGone, resting, takenAway, upstreamError } from './upstream-error.js';
@@ -48,12 +49,10 @@ export class UpstreamConnection {
   private isLegacyUntil = -Infinity;
   /** The server bears no request before `initialize`, as was seen, here or before. */
   private wantsInitialize: boolean;
-  /** The level that its server logs at, since somebody wished it. */
-  private logLevel?: string;
+  private readonly logs = new LogWishes();
   private readonly ears?: UpstreamEars;
   private usedAt = systemClock.elapsed();
   private since?: number;
-
   private readonly times: Required<ConnectionTimes>;
   private readonly slot: LineSlot;
 
@@ -75,7 +74,9 @@ export class UpstreamConnection {
       isBusy: () => !this.callers.isIdle,
       onSilence: (client, thrown) => void this.silent(client, thrown),
     });
-    if (heard) this.ears = new UpstreamEars();
+    const open = (): Promise<unknown> => this.openWithin(offerMs, undefined);
+    const updated = (uri: string): void => heard?.('notifications/resources/updated', { uri });
+    if (heard) this.ears = new UpstreamEars({ open, updated });
   }
 
   get status(): UpstreamStatus {
@@ -112,7 +113,16 @@ export class UpstreamConnection {
 
   /** When its last use ended, as `systemClock.elapsed` counts; undefined while a call or a subscription uses it. */
   get idleSince(): number | undefined {
-    return !this.callers.isIdle || this.opening || this.ears?.isWatching ? undefined : this.usedAt;
+    return this.ears?.isWatching ? undefined : this.workedUntil;
+  }
+
+  /** The same where subscriptions alone use it. */
+  get watchingSince(): number | undefined {
+    return this.ears?.isWatching ? this.workedUntil : undefined;
+  }
+
+  private get workedUntil(): number | undefined {
+    return this.callers.isIdle && !this.opening ? this.usedAt : undefined;
   }
 
   /** What the server says of itself and has. Throws as `request` does. */
@@ -161,7 +171,6 @@ export class UpstreamConnection {
   /** Tells of the changes of a resource from now on, and whenever it is open. */
   watch(uri: string): void {
     this.ears?.watch(uri);
-    void this.openWithin(offerMs, undefined).catch(() => undefined);
   }
 
   unwatch(uri: string): void {
@@ -176,6 +185,7 @@ export class UpstreamConnection {
   /** Whoever waits is told `unavailable`; it is never opened again. */
   async close(): Promise<void> {
     this.isClosed = true;
+    this.ears?.end();
     await this.letGo();
   }
 
@@ -218,7 +228,7 @@ export class UpstreamConnection {
 
   private async send(client: Client, method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
     const { timeoutMs, peer, signal, capabilities, headers, meta } = options;
-    if (peer?.logLevel !== undefined) await this.wishLevel(client, peer.logLevel, timeoutMs);
+    if (this.era === 'legacy') await this.logs.heed(client, peer?.logLevel, timeoutMs);
     const envelope = this.era === 'modern' ? envelopeOf(peer, this.roots, capabilities) : undefined;
     const _meta = { ...meta, ...envelope, ...(params._meta as JsonObject) };
     const asked = Object.keys(_meta).length > 0 ? { ...params, _meta } : params;
@@ -238,16 +248,6 @@ export class UpstreamConnection {
     });
     this.failure = undefined;
     return result;
-  }
-
-  /** A server of the 2025 era logs at one level for all of a line: at the most talkative that any caller wished. */
-  private async wishLevel(client: Client, level: string, timeout: number): Promise<void> {
-    if (this.era !== 'legacy' || !client.getServerCapabilities()?.logging) return;
-    if (!isMoreTalkative(level, this.logLevel)) return;
-    this.logLevel = level;
-    await client
-      .request({ method: 'logging/setLevel', params: { level } }, anything, { timeout })
-      .catch(() => undefined);
   }
 
   /** One that went while it was looked over has a successor. */
@@ -277,7 +277,6 @@ export class UpstreamConnection {
 
   private async connect(): Promise<Client> {
     await this.slot.take(this);
-    this.logLevel = undefined;
     const patience = patienceOf(this.times.connectMs, []);
     const attempts: Attempt<ConnectedClient>[] = [];
     const start = (approach: Approach, isPatient = false): Attempt<ConnectedClient> => {
@@ -326,6 +325,7 @@ export class UpstreamConnection {
     const wasAsked = this.approach === 'auto';
     this.client = client;
     this.since = systemClock.now();
+    this.usedAt = systemClock.elapsed();
     this.failures = 0;
     this.failure = undefined;
     // Of a program that was slow to start nobody knows yet what it speaks.

@@ -4,9 +4,18 @@ import { pauseAfter } from './backoff.js';
 
 const askMs = 30_000;
 
+/** The line that they belong to. */
+export interface HearingLine {
+  /** Opens it, unless it is open. */
+  open(): Promise<unknown>;
+  /** A watched resource may have changed. */
+  updated(uri: string): void;
+}
+
 /**
  * What a line does to hear of changes: a server of the 2025 era tells of its lists by itself and of the resources one subscribed to; the
- * 2026-07-28 revision has one stream for both, opened again when it ends or other resources are watched.
+ * 2026-07-28 revision has one stream for both, opened again when it ends or other resources are watched. A line that ends, for a call to
+ * another program it may be, is opened again later for what is watched.
  */
 export class UpstreamEars {
   private readonly watched = new Set<string>();
@@ -16,6 +25,12 @@ export class UpstreamEars {
   private isDue = false;
   private failures = 0;
   private again?: NodeJS.Timeout;
+  private hasMissed = false;
+
+  constructor(
+    private readonly line: HearingLine,
+    private readonly pauseMs = 30_000,
+  ) {}
 
   get isWatching(): boolean {
     return this.watched.size > 0;
@@ -26,22 +41,40 @@ export class UpstreamEars {
     this.failures = 0;
     if (isModern(client)) this.listenSoon();
     else for (const uri of this.watched) void this.ask('resources/subscribe', uri);
+    if (this.hasMissed) for (const uri of this.watched) this.line.updated(uri);
+    this.hasMissed = false;
   }
 
   closed(): void {
     this.client = undefined;
     this.stream = undefined;
-    clearTimeout(this.again);
+    this.hasMissed = this.isWatching;
+    this.openLater();
+  }
+
+  /** The line is never opened again. */
+  end(): void {
+    this.watched.clear();
   }
 
   watch(uri: string): void {
     this.watched.add(uri);
     this.changed('resources/subscribe', uri);
+    this.keepOpen();
   }
 
   unwatch(uri: string): void {
     this.watched.delete(uri);
     this.changed('resources/unsubscribe', uri);
+  }
+
+  private keepOpen(): void {
+    void this.line.open().catch(() => this.openLater());
+  }
+
+  private openLater(): void {
+    clearTimeout(this.again);
+    if (this.isWatching) this.again = setTimeout(() => this.keepOpen(), this.pauseMs).unref();
   }
 
   private changed(method: string, uri: string): void {

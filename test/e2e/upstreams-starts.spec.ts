@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Metrics } from '../../src/platform/telemetry/metrics.js';
 import { connectAgent, message, poster, unregisterAll } from '../support/a2e.js';
 import { eventually } from '../support/eventually.js';
+import { connectSdk } from '../support/mcp-clients.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
 const script = join(process.cwd(), 'test', 'support', 'stdio-upstream.mjs');
@@ -41,6 +42,26 @@ describe('(E13) how often the program of an MCP server is started', () => {
     const { result } = await at.rpc('tools/call', { name: `${server}__environment`, arguments: {} });
     return JSON.parse(result.content[0].text).pid as number;
   };
+
+  it('makes room for a call where one is only subscribed to, the one that was used longest ago first (E3)', async () => {
+    const subscriber = await connectSdk(`${gateway.url}/mcp`, gateway.token, 'legacy');
+    const register = async (id: string, env: object = {}) => {
+      const { status } = await gateway.call('POST', '/api/mcp/servers', { id, ...program(env), timeoutMs: 5_000 });
+      expect(status).toBe(201);
+    };
+    const pids: number[] = [];
+    for (let n = 0; n < 5; n++) {
+      await register(`s${n}`, { RESOURCE: `note://s${n}` });
+      await subscriber.client.subscribeResource({ uri: `note://s${n}` });
+      pids.push(await pidOf(`s${n}`));
+    }
+    await register('last');
+    const last = await pidOf('last');
+    await eventually(running, (alive) => !alive.includes(pids[0]!));
+    expect(running()).toEqual(expect.arrayContaining([...pids.slice(1), last]));
+    await subscriber.close();
+    for (const id of ['s0', 's1', 's2', 's3', 's4', 'last']) await gateway.call('DELETE', `/api/mcp/servers/${id}`);
+  });
 
   it('is once for a registration by A2E and the first call, also when the program does not end when it is told to', async () => {
     const stubborn = { IGNORES_SIGTERM: '1', OUTLIVES_INPUT: '1' };

@@ -126,13 +126,17 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
         id,
         result: {
           protocolVersion: process.env.VERSION ?? params.protocolVersion,
-          capabilities: { tools: {} },
+          capabilities: { tools: {}, ...(process.env.RESOURCE && { resources: { subscribe: true } }) },
           serverInfo: { name: 'stdio-upstream', version: '1' },
         },
       });
     case 'tools/list':
       if (process.env.SLOW_LISTS) await answerLater(process.env.SLOW_LISTS);
       return say({ id, result: { tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) } });
+    case 'resources/list':
+      return say({ id, result: { resources: [{ uri: process.env.RESOURCE, name: 'the one' }] } });
+    case 'resources/subscribe':
+      return say({ id, result: {} });
     case 'tools/call': {
       const result = await calls[params.name](params.arguments, id);
       return result && say({ id, result });
