@@ -65,6 +65,24 @@ describe('the gate before hosts', () => {
     expect(gate.waiting).toBe(0);
   });
 
+  it('calls the sender of an org with the fewest posts at a host first, and keeps the place for it', async () => {
+    gate = new PostGate({ perHost: 2, perOrg: 9, perSender: 9 }, { elapsed: () => now });
+    const visit = (sender: string, key: string) => ({ host: 'x', org: 'a', sender, key });
+    const inside = [await gate.enter(visit('greedy', 'g1')), await gate.enter(visit('greedy', 'g2'))];
+    const waited = gate.enter(visit('greedy', 'g3'));
+    await jest.advanceTimersByTimeAsync(100);
+    await waited;
+    const called: string[] = [];
+    for (const each of [visit('greedy', 'g3'), visit('greedy', 'g4'), visit('modest', 'm1')])
+      gate.await(each, (await gate.enter(each)) as PutOff, () => called.push(each.key));
+    slowly(inside[0] as Pass);
+    expect(called).toEqual(['m1']);
+    expect(await gate.enter(visit('greedy', 'g5'))).toMatchObject({ why: 'full' });
+    expect(isPass(await gate.enter(visit('modest', 'm1')))).toBe(true);
+    slowly(inside[1] as Pass);
+    expect(called).toEqual(['m1', 'g3']);
+  });
+
   it('has nobody wait for a host that is slow: they are put off at once, and called by who finishes', async () => {
     const [first, second] = await fill('x');
     const called: string[] = [];

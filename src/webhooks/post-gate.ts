@@ -70,6 +70,7 @@ class Room {
 /** A host for one org. */
 class Guest {
   inside = 0;
+  private readonly senders = new Map<string, number>();
   /** Which of all admissions was its last. */
   last = 0;
   /** The last moment that was given to somebody who has to come again. */
@@ -79,6 +80,16 @@ class Guest {
 
   isUnremarkable(now: number): boolean {
     return this.inside === 0 && this.slot <= now && isSpotless(this.breaker);
+  }
+
+  insideOf(sender: string): number {
+    return this.senders.get(sender) ?? 0;
+  }
+
+  count(sender: string, more: 1 | -1): void {
+    const now = this.insideOf(sender) + more;
+    if (now > 0) this.senders.set(sender, now);
+    else this.senders.delete(sender);
   }
 
   /** Whoever has fewer inside, and of those who has waited longest. @param more that were called just now. */
@@ -137,6 +148,12 @@ interface Caller extends InLine {
   readonly call: () => void;
 }
 
+/** Who may be called. */
+interface Next {
+  readonly caller: Caller;
+  readonly guest: Guest;
+}
+
 interface Places {
   readonly host: Host;
   readonly guest: Guest;
@@ -147,8 +164,8 @@ interface Places {
 /**
  * Who may post now: so many to a host, so many of an org and of one sender of it, and nothing to a host that is down but one post at a
  * time that tries it (abuse case 28). A host that does not answer is down for all, one that refuses for the org it refuses; free places and tries go to
- * orgs in turn, so that none keeps others from a host that they share (abuse case 36). It knows this process only and may forget
- * everything: whoever is put off has a row that comes due by itself.
+ * orgs in turn, and in an org to the sender with the fewest posts under way, so that none keeps others from a host that they share (abuse
+ * case 36). It knows this process only and may forget everything: whoever is put off has a row that comes due by itself.
  */
 export class PostGate {
   private readonly hosts = new Map<string, Host>();
@@ -217,14 +234,16 @@ export class PostGate {
     return admitted === 'probe' ? 'down' : 'full';
   }
 
-  /** Orgs that are expected at the host, may post, and have their turn before this one. */
-  private othersBefore({ host: name, org }: Visit, guest: Guest, now: number): number {
+  /** Orgs, and senders of its own org, that are expected at the host, may post, and have their turn before this one. */
+  private othersBefore({ host: name, org, sender }: Visit, guest: Guest, now: number): number {
     const others = new Set<string>();
     for (const { visit, until } of [...this.brief, ...this.line.values()]) {
-      if (visit.host !== name || visit.org === org || others.has(visit.org) || now >= until + expectedMs) continue;
+      const isOwn = visit.org === org;
+      const who = isOwn ? visit.sender : visit.org;
+      if (visit.host !== name || visit.sender === sender || others.has(who) || now >= until + expectedMs) continue;
       const places = this.placesOf(visit);
       if (places.org.isFull || places.sender.isFull || admission(places.guest.breaker, now) === 'nothing') continue;
-      if (places.guest.isBefore(guest)) others.add(visit.org);
+      if (isOwn ? guest.insideOf(visit.sender) < guest.insideOf(sender) : places.guest.isBefore(guest)) others.add(who);
     }
     return others.size;
   }
@@ -232,6 +251,7 @@ export class PostGate {
   private admit(visit: Visit, { host, guest, org, sender }: Places): Pass {
     const begun = this.clock.elapsed();
     for (const place of [host, guest, org, sender]) place.inside++;
+    guest.count(visit.sender, 1);
     this.senders.set(visit.sender, sender);
     guest.last = ++this.admissions;
     const endOfHost = enterBreaker(host);
@@ -239,6 +259,7 @@ export class PostGate {
     const leave = (end: PostEnd): void => {
       const now = this.clock.elapsed();
       for (const place of [host, guest, org, sender]) place.inside--;
+      guest.count(visit.sender, -1);
       for (const room of [host, org, sender]) room.isBrisk = now - begun < patienceMs;
       if (endOfHost(ofHost(end), now)) host.forgetSlots();
       if (endOfGuest(ofGuest(end), now)) guest.slot = 0;
@@ -277,29 +298,33 @@ export class PostGate {
     }
   }
 
-  /** As many as there is room for, orgs in turn; who is called may find it taken, and comes again. */
+  /** As many as there is room for, orgs and their senders in turn; who is called may find it taken, and comes again. */
   private callNext({ host: name, org }: Visit, host: Host): void {
     const now = this.clock.elapsed();
     this.forgetLate(now);
-    const called = new Map<Guest, number>();
+    const called = new Map<Guest, string[]>();
+    const insideWith = ({ guest, caller: { visit } }: Next): number =>
+      guest.insideOf(visit.sender) + (called.get(guest) ?? []).filter((sender) => sender === visit.sender).length;
+    const isBefore = (one: Next, other: Next): boolean =>
+      one.guest === other.guest
+        ? insideWith(one) < insideWith(other)
+        : one.guest.isBefore(other.guest, called.get(one.guest)?.length, called.get(other.guest)?.length);
     for (let free = host.most - host.inside; free > 0; free--) {
-      let next: { readonly caller: Caller; readonly guest: Guest } | undefined;
+      let next: Next | undefined;
       const seen = new Set<string>();
-      for (const each of this.line.values()) {
-        const { visit, until } = each;
+      for (const caller of this.line.values()) {
+        const { visit, until } = caller;
         if (until <= now || (visit.host !== name && visit.org !== org)) continue;
         // Of a sender the first one in line for a host stands for all behind it.
         const who = `${visit.host} ${visit.sender}`;
         if (seen.has(who)) continue;
         seen.add(who);
         const places = this.placesOf(visit);
-        const { guest } = places;
-        const more = called.get(guest) ?? 0;
-        const isNext = !next || guest.isBefore(next.guest, more, called.get(next.guest));
-        if (isNext && !this.refusal(visit, places)) next = { caller: each, guest };
+        const one = { caller, guest: places.guest };
+        if ((!next || isBefore(one, next)) && !this.refusal(visit, places)) next = one;
       }
       if (!next) return;
-      called.set(next.guest, (called.get(next.guest) ?? 0) + 1);
+      called.set(next.guest, [...(called.get(next.guest) ?? []), next.caller.visit.sender]);
       next.caller.until = now;
       next.caller.call();
     }
