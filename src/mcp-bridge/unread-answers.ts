@@ -1,31 +1,34 @@
 import type { ServerResponse } from 'node:http';
-import { callerOf } from '../kernel/call-context.js';
 import type { DoorRequest } from '../platform/http/http.types.js';
+import { keysOf, type ShareLimits } from '../platform/http/shares.js';
+import { payerOf } from '../platform/http/turnstile.js';
 
 const unreadMs = 30_000;
-const maxUnread = 134_217_728;
-const maxOfPrincipal = 33_554_432;
+const mebibyte = 1_048_576;
+const most: ShareLimits = { principal: 32 * mebibyte, org: 64 * mebibyte, process: 128 * mebibyte };
 
 interface Unread {
   readonly length: number;
-  readonly principal: string;
+  /** Of its principal, of its org, and of all. */
+  readonly keys: readonly string[];
 }
 
 /**
- * Answers that their clients have not read yet: let go after 30 s, and the oldest at once when those of one principal pass 32 MiB or all
- * together 128 MiB, so that clients that never read cannot fill the process (abuse case: slow readers).
+ * Answers that their clients have not read yet: let go after 30 s, and the oldest at once when those of one principal pass 32 MiB, of one
+ * org 64 MiB or all together 128 MiB, so that clients that never read cannot fill the process (abuse case: slow readers).
  */
 export class UnreadAnswers {
   private readonly unread = new Map<ServerResponse, Unread>();
   private readonly totals = new Map<string, number>();
-  private total = 0;
+  private readonly limits: readonly number[];
 
-  /** `ms` after which an answer is let go; `max` bytes that may wait in all, and of one principal. */
+  /** `ms` after which an answer is let go; `limits` in bytes. */
   constructor(
     private readonly ms = unreadMs,
-    private readonly max = maxUnread,
-    private readonly maxOfOne = maxOfPrincipal,
-  ) {}
+    limits = most,
+  ) {
+    this.limits = [limits.principal, limits.org, limits.process];
+  }
 
   /** For an answer that was written to its end; what the operating system took at once needs no watch. */
   watch(response: ServerResponse): void {
@@ -36,17 +39,17 @@ export class UnreadAnswers {
       clearTimeout(timer);
       this.forget(response);
     });
-    const principal = principalOf(response);
-    this.unread.set(response, { length, principal });
-    this.add(principal, length);
-    this.letOldestGo(principal);
+    const keys = keysAt(response);
+    this.unread.set(response, { length, keys });
+    this.add(keys, length);
+    this.letOldestGo(keys);
   }
 
-  private letOldestGo(principal: string): void {
+  private letOldestGo(keys: readonly string[]): void {
     for (const [response, one] of this.unread) {
-      const isTooMuch = this.total > this.max || (this.totals.get(principal) ?? 0) > this.maxOfOne;
-      if (!isTooMuch) return;
-      if (this.total <= this.max && one.principal !== principal) continue;
+      const over = keys.filter((key, scope) => (this.totals.get(key) ?? 0) > this.limits[scope]!);
+      if (over.length === 0) return;
+      if (!one.keys.some((key) => over.includes(key))) continue;
       this.forget(response);
       response.destroy();
     }
@@ -56,20 +59,21 @@ export class UnreadAnswers {
     const known = this.unread.get(response);
     if (!known) return;
     this.unread.delete(response);
-    this.add(known.principal, -known.length);
+    this.add(known.keys, -known.length);
   }
 
-  private add(principal: string, length: number): void {
-    this.total += length;
-    const total = (this.totals.get(principal) ?? 0) + length;
-    if (total > 0) this.totals.set(principal, total);
-    else this.totals.delete(principal);
+  private add(keys: readonly string[], length: number): void {
+    for (const key of keys) {
+      const total = (this.totals.get(key) ?? 0) + length;
+      if (total > 0) this.totals.set(key, total);
+      else this.totals.delete(key);
+    }
   }
 }
 
-function principalOf(response: ServerResponse): string {
+function keysAt(response: ServerResponse): readonly string[] {
   const { ctx } = response.req as DoorRequest;
-  return ctx ? `${ctx.org.id} ${callerOf(ctx.principal)}` : '';
+  return keysOf(ctx ? payerOf(ctx) : { principal: '', org: '' });
 }
 
 /** The one count of this process. */

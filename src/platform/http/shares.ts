@@ -76,7 +76,8 @@ export class Shares {
   }
 }
 
-function keysOf({ principal, org }: Payer): readonly string[] {
+/** What counts the shares of a payer: of the principal, the org, and all. */
+export function keysOf({ principal, org }: Payer): readonly string[] {
   return [`principal ${org} ${principal}`, `org ${org}`, 'process'];
 }
 
