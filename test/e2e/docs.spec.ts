@@ -8,10 +8,10 @@ import { startWeatherAgent } from '../../src/demo/agents/weather-agent.js';
 import { bareEnv } from '../support/cli.js';
 import { blocksOf, shows } from '../support/docs.js';
 import { startTestGateway } from '../support/gateway.js';
+import { mark, readmeEnv, readmeScript } from '../support/readme.js';
 
 const root = process.cwd();
 const page = join(root, 'docs', 'publish-an-agent.md');
-const mark = '@@ next block @@';
 
 async function freePort(): Promise<number> {
   const server = createServer();
@@ -21,8 +21,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function shell(script: string, folder: string): Promise<{ stdout: string }> {
-  const options = { cwd: folder, env: bareEnv(), maxBuffer: 10_000_000, timeout: 100_000 };
+async function shell(script: string, folder: string, env = bareEnv()): Promise<{ stdout: string }> {
+  const options = { cwd: folder, env, maxBuffer: 10_000_000, timeout: 100_000 };
   try {
     return await promisify(execFile)('sh', ['-ec', script], options);
   } catch (error) {
@@ -32,7 +32,10 @@ async function shell(script: string, folder: string): Promise<{ stdout: string }
 }
 
 describe('docs/publish-an-agent.md', () => {
-  it('has commands and programs that work in their order, and print what is shown', async () => {
+  it.each([
+    ['by themselves', false],
+    ['after those of README.md (P14)', true],
+  ])('has commands and programs that work %s, and print what is shown', async (_, isAfter) => {
     const folder = mkdtempSync(join(tmpdir(), 'rialto-docs-'));
     const dataDir = join(folder, '.rialto');
     const agent = await startWeatherAgent();
@@ -71,6 +74,7 @@ describe('docs/publish-an-agent.md', () => {
       })
       .join('');
     try {
+      if (isAfter) await shell(readmeScript(gateway, agent.url), folder, readmeEnv(gateway, dataDir));
       const { stdout } = await shell(
         `pids=; trap 'kill $pids 2>/dev/null || :' EXIT INT TERM\n${here(script)}`,
         folder,

@@ -10,8 +10,8 @@ export interface Ended {
 
 /** Only what a program needs to run, so that no setting of the machine reaches a test. */
 export function bareEnv(env: Record<string, string> = {}): Record<string, string | undefined> {
-  const { PATH, HOME, TMPDIR } = process.env;
-  return { PATH, HOME, TMPDIR, ...env };
+  const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE, ...env };
 }
 
 /** Starts one of our entries in a child process; `file` is relative to src, such as `cli.ts`. */

@@ -34,9 +34,10 @@ export function startProcess(
   env: Record<string, string | undefined>,
   { imports = [], ...account }: ProcessOptions = {},
 ): GatewayProcess {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
   const flags = imports.flatMap((module) => ['--import', module]);
   const child = spawn(process.execPath, [...flags, ...entryArgs('main.ts')], {
-    env: { PATH: process.env.PATH, NODE_ENV: 'development', PORT: '0', METRICS_PORT: '0', ...env },
+    env: { PATH, NODE_COMPILE_CACHE, NODE_ENV: 'development', PORT: '0', METRICS_PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...account,
   });
