@@ -13,12 +13,20 @@ export function guarding(version: string): Interceptor {
   return (options, next) => {
     const isSend = options.method_definition.path.endsWith('/SendMessage');
     let flaw: string | undefined;
+    const flawIn = (message: unknown): string | undefined => {
+      if (isSend && !hasResult(message)) return 'neither a task nor a message';
+      try {
+        if (version === '0.3') carryDecoded(message);
+        return undefined;
+      } catch {
+        return 'it cannot be read';
+      }
+    };
     return new InterceptingCall(next(options), {
       start: (metadata, _listener, begin) =>
         begin(metadata, {
           onReceiveMessage: (message: unknown, pass) => {
-            flaw = isSend && message !== null && !hasResult(message) ? 'neither a task nor a message' : flaw;
-            if (version === '0.3' && message !== null) carryDecoded(message);
+            if (message !== null) flaw ??= flawIn(message);
             pass(message);
           },
           onReceiveStatus: (status, pass) =>
