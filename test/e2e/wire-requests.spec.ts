@@ -20,7 +20,8 @@ describe('requests, byte by byte', () => {
     await publish(gateway);
     await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 300 } });
     await publish(gateway, { name: 'box', executor: { kind: 'mailbox' } });
-    const server = (made.mock.contexts[0] as FrontServer).getHttpServer();
+    const server = (made.mock.contexts.at(-1) as FrontServer).getHttpServer();
+    made.mockRestore(); // another spec of this process looks for its own
     server.on('connection', (socket: Socket) => void sockets.add(socket.once('close', () => sockets.delete(socket))));
   });
   afterEach(async () => {

@@ -22,7 +22,8 @@ describe('requests that ask for an upgrade, byte by byte', () => {
   beforeAll(async () => {
     const made = jest.spyOn(FrontServer.prototype, 'initHttpServer');
     gateway = await startTestGateway();
-    const server = (made.mock.contexts[0] as FrontServer).getHttpServer();
+    const server = (made.mock.contexts.at(-1) as FrontServer).getHttpServer();
+    made.mockRestore(); // another spec of this process looks for its own
     server.on('connection', (socket: Socket) => {
       if (!sockets.has(socket)) sockets.add(socket.once('close', () => sockets.delete(socket)));
     });
