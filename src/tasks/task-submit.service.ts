@@ -143,15 +143,17 @@ export class TaskSubmitService {
     const others = rows?.(id) ?? [];
     const record = this.ledger.completion(act);
     const first = { record: record.rows, rows: others, key };
-    const mayStartFirst = this.runner.executorOf(agent).pure && waits && others.length === 0;
-    if (!waits) {
-      const stored = await this.enqueue(moved, first);
-      record.done(); // committed also when a racer had taken the key
-      return stored && { task: stored, isNew: true };
-    }
-    const live = this.lives.fresh(moved, first);
+    const { pure, parkedMs } = this.runner.executorOf(agent);
     const inbox = follows ? this.lives.feed.open(id) : undefined;
     try {
+      if (!waits || parkedMs !== undefined) {
+        const stored = await this.enqueue(moved, first, agent);
+        record.done(); // committed also when a racer had taken the key
+        if (!stored) inbox?.close();
+        return stored && { task: stored, isNew: true, inbox };
+      }
+      const live = this.lives.fresh(moved, first);
+      const mayStartFirst = pure && others.length === 0;
       const begun = await this.begin(live, agent, ctx, mayStartFirst);
       if (begun?.run.reply) {
         inbox?.close();
@@ -218,12 +220,13 @@ export class TaskSubmitService {
     const moved = resumeTask(task, params.message, this.lives.step());
     return this.quota.admit(ctx, async () => {
       const first = { key, rows: rows?.(task.id) };
-      if (!waits) {
-        const stored = await this.enqueue(moved, first, task);
-        return stored && { task: stored, isNew: false };
+      const inbox = follows ? this.lives.feed.open(task.id) : undefined;
+      if (!waits || this.runner.executorOf(agent).parkedMs !== undefined) {
+        const stored = await this.enqueue(moved, first, agent, task);
+        if (!stored) inbox?.close();
+        return stored && { task: stored, isNew: false, inbox };
       }
       const live = this.lives.resumed(task, moved, first);
-      const inbox = follows ? this.lives.feed.open(task.id) : undefined;
       await live.save();
       const stored = live.committed;
       if (!live.lost) return { task: stored, isNew: false, inbox, run: this.start(live, agent, ctx, true) };
@@ -232,16 +235,19 @@ export class TaskSubmitService {
     });
   }
 
-  /** Stores without starting; the queue rings a worker. */
+  /** Stores without starting: the queue rings a worker, or whoever works on it comes for it. */
   private async enqueue(
     { task, event }: Moved,
     first: FirstCommit,
+    agent: PublishedAgent,
     from?: StoredTask,
   ): Promise<StoredTask | undefined> {
-    const change = { task, from, events: [event], hold: { dueInMs: 0 }, ...first };
+    const executor = this.runner.executorOf(agent);
+    const change = { task, from, events: [event], hold: { dueInMs: executor.parkedMs ?? 0 }, ...first };
     if (!(await this.lives.commit(change))) return undefined;
     this.lives.feed.tell(task, [event]);
-    void this.lives.ring(task.id, this.quota.lineOf(task));
+    if (executor.parkedMs === undefined) void this.lives.ring(task.id, this.quota.lineOf(task));
+    else executor.rested?.({ agent });
     return task;
   }
 

@@ -29,17 +29,9 @@ describe('an agent whose tasks wait in a mailbox', () => {
   const lease = (waitMs?: number, token?: string | null) => leaseAt(gateway, waitMs, token);
   const send = async (text: string, more: Record<string, unknown> = {}): Promise<string> => {
     const params = { message: userMessage(text, more), configuration: { returnImmediately: true } };
-    const id = (await rpc(gateway, 'SendMessage', params, { agent })).task.id as string;
-    await placed(id);
-    return id;
+    return (await rpc(gateway, 'SendMessage', params, { agent })).task.id as string;
   };
   const isThere = ({ length }: unknown[]) => length > 0;
-  /** A worker has it in hand for a moment before it lies in the mailbox, or somebody took it from there. */
-  const placed = (id: string) => {
-    const found = `select from a2a_tasks where id = $1 and lease_owner is null
-      and (next_at > now() + interval '1 hour' or lease_until is not null or next_at is null)`;
-    return eventually(() => gateway.sql(found, [id]), isThere);
-  };
   const look = (id: string): Promise<any> => rpc(gateway, 'GetTask', { id }, { agent });
   const report = (id: string, event: Record<string, unknown>, token?: string) =>
     gateway.call('POST', `/api/executions/${id}/events`, event, token);
@@ -111,7 +103,6 @@ describe('an agent whose tasks wait in a mailbox', () => {
     try {
       const params = { message: userMessage('x'.repeat(15_000_000)), configuration: { returnImmediately: true } };
       const { id } = (await rpc(wide, 'SendMessage', params, { agent })).task;
-      await placed(id);
       const first = await askAndNotRead(wide.url);
       await taken(id);
       first.destroy();
@@ -124,7 +115,6 @@ describe('an agent whose tasks wait in a mailbox', () => {
       const answer = { message: userMessage('more', { taskId: id }), configuration: { returnImmediately: true } };
       await rpc(wide, 'SendMessage', answer, { agent });
 
-      await placed(id);
       const socket = await askAndNotRead(await other.ready);
       const lost = await taken(id);
       other.child.kill('SIGKILL');

@@ -6,14 +6,14 @@ import { MailboxStore } from '../mailbox.store.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
 
 /**
- * The work done by whoever fetches it, e.g. an agent behind a router that nobody can call. A run only puts the task into its
- * mailbox and says so; one that lies there for a day fails.
+ * The work done by whoever fetches it, e.g. an agent behind a router that nobody can call. A task is born in its mailbox, so that
+ * they are fetched in the order they came in; a run only looks how long one lies there, and fails it after a day.
  */
 @Injectable()
 export class MailboxExecutor implements TaskExecutor {
   readonly kind = 'mailbox';
-  /** Who fetches is woken after the run, and then the row has to be there. */
   readonly pure = false;
+  readonly parkedMs = mailboxWaitMs;
 
   constructor(
     private readonly notices: Notices,
@@ -21,8 +21,7 @@ export class MailboxExecutor implements TaskExecutor {
   ) {}
 
   async *execute({ task }: TaskRun): AsyncGenerator<TaskUpdate, void> {
-    // Whoever claims it first puts it in; later ones come to see how long it lies there.
-    const lookAgainMs = task.epoch <= 1 ? mailboxWaitMs : await this.boxes.leftMs(task.id);
+    const lookAgainMs = await this.boxes.leftMs(task.id);
     if (lookAgainMs <= 0) throw new RialtoError('remote_timeout', { message: 'nobody fetched the task within a day' });
     yield { deferred: { lookAgainMs } };
   }
