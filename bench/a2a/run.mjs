@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { load, warmUp } from '../lib/load.mjs';
-import { json, root, start, startRialto } from '../lib/processes.mjs';
+import { json, root, start, startBaseline, startRialto } from '../lib/processes.mjs';
 import { drift, of, printHeader, printServers, printTable, settings, show, spread } from '../lib/report.mjs';
 import { startPostgres } from '../lib/services.mjs';
 
@@ -19,6 +19,7 @@ const sdkDatabase = await postgres.database('sdk');
 const migrate = join(root, 'node_modules', '.bin', 'a2a-db');
 execFileSync(process.execPath, [migrate, 'upgrade', '--url', sdkDatabase], { cwd: root, stdio: 'ignore' });
 const rialto = await startRialto({ DATABASE_URL: await postgres.database('gateway') });
+const baseline = await startBaseline({ DATABASE_URL: await postgres.database('baseline') });
 const memory = await start('bench/a2a/sdk-server.mjs', { ready });
 const stored = await start('bench/a2a/sdk-server.mjs', { ready, args: [sdkDatabase] });
 
@@ -29,16 +30,17 @@ try {
     executor: { kind: 'echo' },
     a2a_enabled: true,
   };
-  await json(`${rialto.url}/api/a2a/published`, { token: rialto.token, body: published });
+  const gateway = async ({ url, token, pid }) => {
+    await json(`${url}/api/a2a/published`, { token, body: published });
+    const agent = `${url}/a2a/agents/echo`;
+    const headers = { authorization: `Bearer ${token}` };
+    return { url: agent, card: `${agent}/.well-known/agent-card.json`, pid, headers };
+  };
   const servers = {
-    Rialto: {
-      url: `${rialto.url}/a2a/agents/echo`,
-      card: `${rialto.url}/a2a/agents/echo/.well-known/agent-card.json`,
-      pid: rialto.pid,
-      headers: { authorization: `Bearer ${rialto.token}` },
-    },
+    Rialto: await gateway(rialto),
     'SDK, memory': server(memory),
     'SDK, PostgreSQL': server(stored),
+    ...(baseline && { baseline: await gateway(baseline) }),
   };
   let n = 0;
   const request = (method, params) => JSON.stringify({ jsonrpc: '2.0', id: ++n, method, params });
@@ -83,13 +85,19 @@ try {
   console.log('\nall paths');
   printTable(
     [
-      ...['path', 'to SDK, memory', 'to SDK, PostgreSQL', 'gateway req/s', 'p50 ms', 'p99 ms', 'CPU µs'],
+      ...[
+        'path',
+        ...Object.keys(servers)
+          .slice(1)
+          .map((name) => `to ${name}`),
+      ],
+      ...['gateway req/s', 'p50 ms', 'p99 ms', 'CPU µs'],
       ...['last to first shot', '1 connection: p50 ms', 'first bytes ms'],
     ],
     summary,
   );
 } finally {
-  await Promise.all([rialto.stop(), memory.stop(), stored.stop()]);
+  await Promise.all([rialto.stop(), baseline?.stop(), memory.stop(), stored.stop()]);
   await postgres.stop();
 }
 

@@ -1,7 +1,7 @@
 // What a tools/call costs through the gateway, against the same client calling the same agent directly and against the official
 // SDK's stateless server answering a no-op. All in one run, in turn; figures are ratios with their spread.
 import { load, warmUp } from '../lib/load.mjs';
-import { json, start, startRialto } from '../lib/processes.mjs';
+import { json, start, startBaseline, startRialto } from '../lib/processes.mjs';
 import { printHeader, printServers, printTable, settings, show, spread } from '../lib/report.mjs';
 
 const { rounds, seconds, warmUpSeconds } = settings();
@@ -12,10 +12,10 @@ const agent = await start('bench/bridge/agent.mjs', { ready });
 const sdk2 = await start('bench/bridge/sdk-v2.mjs', { ready });
 const sdk1 = await start('bench/bridge/sdk-v1.mjs', { ready });
 const rialto = await startRialto();
+const baseline = await startBaseline();
 const agentUrl = agent.match[1];
 
 try {
-  await json(`${rialto.url}/api/a2a/agents`, { token: rialto.token, body: { url: agentUrl } });
   const call = (name) => () =>
     JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } });
   const direct = () =>
@@ -34,23 +34,24 @@ try {
       },
     });
   let n = 0;
+  const bridged = () =>
+    JSON.stringify({
+      jsonrpc: '2.0',
+      id: ++n,
+      method: 'tools/call',
+      params: { name: 'a2a_bench_echo', arguments: { n } },
+    });
+  const gateway = async ({ url, token, pid }) => {
+    await json(`${url}/api/a2a/agents`, { token, body: { url: agentUrl } });
+    const headers = { authorization: `Bearer ${token}` };
+    return { url: `${url}/mcp`, pid, headers, body: bridged, expect: (text) => text.includes('structuredContent') };
+  };
   const targets = {
-    Rialto: {
-      url: `${rialto.url}/mcp`,
-      pid: rialto.pid,
-      headers: { authorization: `Bearer ${rialto.token}` },
-      body: () =>
-        JSON.stringify({
-          jsonrpc: '2.0',
-          id: ++n,
-          method: 'tools/call',
-          params: { name: 'a2a_bench_echo', arguments: { n } },
-        }),
-      expect: (text) => text.includes('structuredContent'),
-    },
+    Rialto: await gateway(rialto),
     direct: { url: agentUrl, pid: agent.pid, body: direct, expect: (text) => text.includes('artifacts') },
     'SDK 2.x': { url: sdk2.match[1], pid: sdk2.pid, body: call('noop'), expect: (text) => text.includes('xxx') },
     'SDK 1.x': { url: sdk1.match[1], pid: sdk1.pid, body: call('noop'), expect: (text) => text.includes('xxx') },
+    ...(baseline && { baseline: await gateway(baseline) }),
   };
   for (const [name, target] of Object.entries(targets))
     await warmUp(name, () => load(target, { connections: 50, seconds: warmUpSeconds }));
@@ -62,7 +63,7 @@ try {
         (shots[connections][name] ??= []).push(await load(target, { connections, seconds }));
   report(shots);
 } finally {
-  await Promise.all([rialto.stop(), agent.stop(), sdk1.stop(), sdk2.stop()]);
+  await Promise.all([rialto.stop(), baseline?.stop(), agent.stop(), sdk1.stop(), sdk2.stop()]);
 }
 
 function report(shots) {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -13,7 +13,7 @@ process.once('exit', () => children.forEach((child) => child.kill('SIGTERM')));
 
 /** Starts a script and waits for a line of its output that matches; the match is returned with a way to stop it. */
 export function start(file, { args = [], env = {}, ready }) {
-  const child = spawn(process.execPath, [join(root, file), ...args], {
+  const child = spawn(process.execPath, [resolve(root, file), ...args], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -39,10 +39,10 @@ function stop(child) {
 }
 
 /** A gateway as a user starts it: embedded database unless DATABASE_URL is set; durable, with policy, audit and metrics on. */
-export async function startRialto(env = {}) {
+export async function startRialto(env = {}, checkout = root) {
   const dataDir = mkdtempSync(join(tmpdir(), 'rialto-bench-'));
   const secret = randomBytes(36).toString('base64');
-  const gateway = await start('dist/src/main.js', {
+  const gateway = await start(join(checkout, 'dist', 'src', 'main.js'), {
     env: {
       NODE_ENV: 'development',
       PORT: '0',
@@ -62,6 +62,11 @@ export async function startRialto(env = {}) {
     rmSync(dataDir, { recursive: true, force: true });
   };
   return { url, token: readFileSync(tokenFile, 'utf8').trim(), secret, pid: gateway.pid, stop: stopAll };
+}
+
+/** The gateway of another built checkout, which BASELINE names, to see in the same run what changed since; else undefined. */
+export async function startBaseline(env = {}) {
+  return process.env.BASELINE ? startRialto(env, process.env.BASELINE) : undefined;
 }
 
 /** Starts a bare loop of BullMQ (bench/queue/bare.mjs); `shoot` makes a shot of it. */

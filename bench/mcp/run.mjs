@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 import { load, warmUp } from '../lib/load.mjs';
-import { cpuMicros, json, root, startRialto } from '../lib/processes.mjs';
+import { cpuMicros, json, root, startBaseline, startRialto } from '../lib/processes.mjs';
 import { of, printHeader, printServers, printTable, settings, show, spread } from '../lib/report.mjs';
 
 const { rounds, seconds, warmUpSeconds } = settings();
@@ -20,18 +20,17 @@ const packages = { 'mcp-proxy': '6.7.19', supergateway: '4.0.0' };
 await printHeader('bench/mcp', { rounds, of: `${seconds} s`, databaseUrl: process.env.DATABASE_URL });
 if (withProxies) install();
 const rialto = await startRialto({ RIALTO_STDIO_COMMANDS: 'any' });
+const baseline = await startBaseline({ RIALTO_STDIO_COMMANDS: 'any' });
 const proxies = [];
 const pipe = openPipe();
 try {
-  const register = (id, tools) =>
-    json(`${rialto.url}/api/mcp/servers`, {
-      token: rialto.token,
-      body: { id, command: process.execPath, args: [program, String(tools)] },
-    });
-  await register('bench', 1);
-  const authorization = `Bearer ${rialto.token}`;
+  const registered = async ({ url, token, pid }, id, tools, method) => {
+    const body = { id, command: process.execPath, args: [program, String(tools)] };
+    await json(`${url}/api/mcp/servers`, { token, body });
+    return target(`${url}/mcp/servers/${id}`, pid, { authorization: `Bearer ${token}` }, method);
+  };
   const targets = {
-    Rialto: await target(`${rialto.url}/mcp/servers/bench`, rialto.pid, { authorization }),
+    Rialto: await registered(rialto, 'bench', 1),
     ...(withProxies && {
       'mcp-proxy': await proxied('mcp-proxy/dist/bin/mcp-proxy.mjs', (port) => [
         ...['--port', port, '--host', '127.0.0.1', '--server', 'stream', '--'],
@@ -42,6 +41,7 @@ try {
         ...['--port', port, '--logLevel', 'none'],
       ]),
     }),
+    ...(baseline && { baseline: await registered(baseline, 'bench', 1) }),
   };
   const shooters = Object.entries(targets).map(([name, one]) => [name, (shot) => load(one, shot)]);
   shooters.push(['direct', pipe.load]);
@@ -54,8 +54,7 @@ try {
         (shots[connections][name] ??= []).push(await shoot({ connections, seconds }));
   report(shots);
 
-  await register('many', 1_000);
-  const many = await target(`${rialto.url}/mcp/servers/many`, rialto.pid, { authorization }, 'tools/list');
+  const many = await registered(rialto, 'many', 1_000, 'tools/list');
   const listOnce = (forSeconds) => load(many, { connections: 1, seconds: forSeconds });
   await warmUp('the list', () => listOnce(warmUpSeconds));
   const lists = [];
@@ -65,7 +64,7 @@ try {
 } finally {
   pipe.close();
   for (const child of proxies) child.kill('SIGTERM');
-  await rialto.stop();
+  await Promise.all([rialto.stop(), baseline?.stop()]);
 }
 
 /** What is compared with is no dependency of ours. */
