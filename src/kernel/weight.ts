@@ -6,9 +6,9 @@ export function weightOf(value: unknown): number {
     const item = stack.pop();
     if (typeof item === 'string') weight += item.length;
     else if (typeof item === 'object' && item !== null) {
-      for (const [name, inner] of Object.entries(item)) {
+      for (const name of Object.keys(item)) {
         weight += name.length;
-        stack.push(inner);
+        stack.push((item as Record<string, unknown>)[name]);
       }
     } else weight += 8;
   }

@@ -9,14 +9,17 @@ const overhead = 500;
 export class CardCache {
   private readonly cards = new Map<string, BuiltCard>();
   private bytes = 0;
+  /** The key that was used last. */
+  private newest?: string;
 
   constructor(private readonly maxBytes = 64 * 1_048_576) {}
 
   get(key: string): BuiltCard | undefined {
     const card = this.cards.get(key);
-    if (card) {
+    if (card && key !== this.newest) {
       this.cards.delete(key);
       this.cards.set(key, card);
+      this.newest = key;
     }
     return card;
   }
@@ -24,6 +27,7 @@ export class CardCache {
   set(key: string, card: BuiltCard): void {
     this.drop(key);
     this.cards.set(key, card);
+    this.newest = key;
     this.bytes += sizeOf(card);
     for (const oldest of this.cards.keys()) {
       if (this.bytes <= this.maxBytes) break;

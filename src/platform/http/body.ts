@@ -40,7 +40,8 @@ export function readText(request: DoorRequest, maxBytes: number): Promise<string
       resolve(chunks.length === 1 ? chunks[0]!.toString('utf8') : Buffer.concat(chunks).toString('utf8')),
     );
     request.once('error', (cause) => reject(new RialtoError('canceled', { cause })));
-    request.once('close', () => reject(new RialtoError('canceled')));
+    // Asked first, for an error costs a stack, and each request ends so.
+    request.once('close', () => request.readableEnded || reject(new RialtoError('canceled')));
   });
 }
 

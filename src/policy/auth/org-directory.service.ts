@@ -34,6 +34,8 @@ export class OrgDirectory {
 
   /** @param name a slug, or a domain in lower case. Undefined for an org that does not exist or was deleted. */
   async find(name: string): Promise<OrgEntry | undefined> {
+    const known = this.peek(name);
+    if (known !== undefined) return known ?? undefined;
     const isName = Slug.safeParse(name).success || Domain.safeParse(name).success;
     return isName ? ((await this.entries.get(name)) ?? undefined) : undefined;
   }
