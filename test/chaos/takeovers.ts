@@ -31,8 +31,8 @@ export class Takeovers {
   /** Milliseconds, by the kind of work. */
   private readonly tookMs = new Map<string, number[]>();
   private isOver = false;
-  /** When there was last no worker at all. */
-  private aloneUntil = 0;
+  /** When there was last no process at all of each role. */
+  private readonly missingUntil = { api: 0, worker: 0 };
   private readonly looking: Promise<void>;
   private readonly orphans = new Map<string, { readonly kind: string; readonly since: number }>();
 
@@ -67,12 +67,13 @@ export class Takeovers {
 
   private compare(orphans: ReadonlyMap<string, string>, now: number): void {
     const { slots } = this.scene.fleet;
-    if (!slots.some(({ role, isReady }) => role !== 'api' && isReady)) this.aloneUntil = now;
+    for (const taker of ['api', 'worker'] as const)
+      if (!slots.some(({ role, isReady }) => isReady && [taker, 'all'].includes(role))) this.missingUntil[taker] = now;
     for (const [key, kind] of orphans) if (!this.orphans.has(key)) this.orphans.set(key, { kind, since: now });
     for (const [key, { kind, since }] of this.orphans) {
       if (orphans.has(key)) continue;
       this.orphans.delete(key);
-      if (this.aloneUntil >= since || !this.isCalm(since, now)) continue;
+      if (this.missingUntil[takerOf(kind)] >= since || !this.isCalm(since, now)) continue;
       this.tookMs.set(kind, [...(this.tookMs.get(kind) ?? []), now - since]);
     }
   }
@@ -82,6 +83,11 @@ export class Takeovers {
       ({ kind, at, until = Infinity }) => kind === 'kill' || at > now || until + calmMs < since,
     );
   }
+}
+
+/** Tasks of a mailbox are fetched at a door; workers take everything else over. */
+function takerOf(kind: string): 'api' | 'worker' {
+  return kind === 'box' ? 'api' : 'worker';
 }
 
 function spreadOf(tookMs: readonly number[]): Spread {
