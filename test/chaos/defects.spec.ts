@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseSync } from '@swc/core';
 import { defects } from './defects/all.js';
 import { exercised, preambleOf } from './defects/defect.js';
 import { scenarios } from './scenarios/all.js';
@@ -18,7 +19,7 @@ describe('the planted defects', () => {
   });
 
   it.each(defects.map((defect) => [defect.name, defect] as const))(
-    '%s: its target is in the source and in what is built of it, once',
+    '%s: its target is in the source and in what is built of it, once, and what it makes can be read',
     (_, defect) => {
       const source = join(process.cwd(), 'src', `${defect.file}.ts`);
       const built = join(process.cwd(), 'dist', 'src', `${defect.file}.js`);
@@ -29,6 +30,7 @@ describe('the planted defects', () => {
           expect(text.split(find)).toHaveLength(2);
           text = text.replace(find, () => put);
         }
+        if (file === built) parseSync(text, { syntax: 'ecmascript', target: 'es2022' });
       }
       expect(defect.edits.some(([, put]) => put.includes('defect'))).toBe(true);
       expect(preambleOf(defect)).toContain(JSON.stringify(exercised(defect)).slice(1, -1));

@@ -8,7 +8,7 @@ export const bellDefects: readonly Defect[] = [
     scenario: 'bells',
     file: 'tasks/task-submit.service',
     edits: [
-      ['void this.lives.ring(task.id, this.quota.lineOf(task));', ''],
+      ['void this.lives.ring(task.id, this.quota.lineOf(task));', ';'],
       [
         'this.lives.commit(change)',
         '(defect(this.lives.ring(task.id)), defect.after(60, () => this.lives.commit(change)))',
