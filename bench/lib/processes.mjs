@@ -64,7 +64,7 @@ export async function startRialto(env = {}, checkout = root) {
   return { url, token: readFileSync(tokenFile, 'utf8').trim(), secret, pid: gateway.pid, stop: stopAll };
 }
 
-/** The gateway of another built checkout, which BASELINE names, to see in the same run what changed since; else undefined. */
+/** Starts the gateway of the built checkout at BASELINE, to compare with in the same run. Undefined without BASELINE. */
 export async function startBaseline(env = {}) {
   return process.env.BASELINE ? startRialto(env, process.env.BASELINE) : undefined;
 }

@@ -9,7 +9,7 @@ const overhead = 500;
 export class CardCache {
   private readonly cards = new Map<string, BuiltCard>();
   private bytes = 0;
-  /** The key that was used last. */
+  /** Key of the most recently used card, which is the last one in the map. */
   private newest?: string;
 
   constructor(private readonly maxBytes = 64 * 1_048_576) {}

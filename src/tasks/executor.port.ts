@@ -56,12 +56,15 @@ export interface TaskExecutor {
   readonly kind: ExecutorConfig['kind'];
   /** True when a run touches nothing outside: it may begin before the task is stored (decisions: fast path). */
   readonly pure: boolean;
-  /** Whoever does the work comes for it: a task is stored as waiting for so long, and a run begins only when nobody came. */
+  /**
+   * Set when an external worker fetches the tasks: milliseconds that a task waits for it before a run begins. The first commit stores
+   * the task as waiting, and no job is queued.
+   */
   readonly parkedMs?: number;
   /** True when the work is done elsewhere, and what is remembered lets anyone go on: a process that stops leaves it to others at once. */
   leavesWork?(run: Pick<TaskRun, 'task' | 'message'>): boolean;
   execute(run: TaskRun): AsyncIterable<TaskUpdate> | Iterable<TaskUpdate>;
-  /** Told when a run is over, or a task is parked, and all of it committed: the row is free for whoever works on it next. */
+  /** Called after the last commit of a run, and after a task was stored as waiting: an external worker can lease the row. */
   rested?(run: Pick<TaskRun, 'agent'>): void;
   /** Told after a cancel that reached no run of this process; e.g. cancels a remote task. */
   abandon?(run: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void>;

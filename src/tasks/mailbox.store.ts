@@ -8,8 +8,8 @@ import type { StoredTask } from './task.types.js';
 import type { Hold } from './task-writer.js';
 
 /**
- * A task that lies in a mailbox, and that nobody holds: no process of ours, which puts it in or hands it out, and nobody outside, who could
- * not renew its lease while the database was away.
+ * SQL condition: the task is in a mailbox and is not leased, neither by a gateway process that is handing it out nor by an external
+ * worker. An external worker cannot renew its lease while the database is unavailable, so `trust` applies to it too.
  */
 const isWaiting = (
   self: string,

@@ -221,21 +221,26 @@ export class TaskSubmitService {
     return this.quota.admit(ctx, async () => {
       const first = { key, rows: rows?.(task.id) };
       const inbox = follows ? this.lives.feed.open(task.id) : undefined;
-      if (!waits || this.runner.executorOf(agent).parkedMs !== undefined) {
-        const stored = await this.enqueue(moved, first, agent, task);
-        if (!stored) inbox?.close();
-        return stored && { task: stored, isNew: false, inbox };
+      try {
+        if (!waits || this.runner.executorOf(agent).parkedMs !== undefined) {
+          const stored = await this.enqueue(moved, first, agent, task);
+          if (!stored) inbox?.close();
+          return stored && { task: stored, isNew: false, inbox };
+        }
+        const live = this.lives.resumed(task, moved, first);
+        await live.save();
+        const stored = live.committed;
+        if (!live.lost) return { task: stored, isNew: false, inbox, run: this.start(live, agent, ctx, true) };
+        inbox?.close();
+        return undefined;
+      } catch (error) {
+        inbox?.close();
+        throw error;
       }
-      const live = this.lives.resumed(task, moved, first);
-      await live.save();
-      const stored = live.committed;
-      if (!live.lost) return { task: stored, isNew: false, inbox, run: this.start(live, agent, ctx, true) };
-      inbox?.close();
-      return undefined;
     });
   }
 
-  /** Stores without starting: the queue rings a worker, or whoever works on it comes for it. */
+  /** Stores a task without starting it: the queue wakes a worker, or an external worker fetches the task. */
   private async enqueue(
     { task, event }: Moved,
     first: FirstCommit,

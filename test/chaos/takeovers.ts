@@ -31,7 +31,7 @@ export class Takeovers {
   /** Milliseconds, by the kind of work. */
   private readonly tookMs = new Map<string, number[]>();
   private isOver = false;
-  /** When there was last no process at all of each role. */
+  /** The last time at which no process of a role was ready. */
   private readonly missingUntil = { api: 0, worker: 0 };
   private readonly looking: Promise<void>;
   private readonly orphans = new Map<string, { readonly kind: string; readonly since: number }>();
@@ -85,7 +85,7 @@ export class Takeovers {
   }
 }
 
-/** Tasks of a mailbox are fetched at a door; workers take everything else over. */
+/** The role that takes over work of this kind: mailbox tasks are leased at an api process, all else by workers. */
 function takerOf(kind: string): 'api' | 'worker' {
   return kind === 'box' ? 'api' : 'worker';
 }

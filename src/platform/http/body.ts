@@ -40,7 +40,7 @@ export function readText(request: DoorRequest, maxBytes: number): Promise<string
       resolve(chunks.length === 1 ? chunks[0]!.toString('utf8') : Buffer.concat(chunks).toString('utf8')),
     );
     request.once('error', (cause) => reject(new RialtoError('canceled', { cause })));
-    // Asked first, for an error costs a stack, and each request ends so.
+    // Every request closes. An error captures a stack, so it is made only for a body that did not end.
     request.once('close', () => request.readableEnded || reject(new RialtoError('canceled')));
   });
 }

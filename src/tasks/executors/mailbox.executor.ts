@@ -6,8 +6,8 @@ import { MailboxStore } from '../mailbox.store.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
 
 /**
- * The work done by whoever fetches it, e.g. an agent behind a router that nobody can call. A task is born in its mailbox, so that
- * they are fetched in the order they came in; a run only looks how long one lies there, and fails it after a day.
+ * Tasks that an external worker fetches, e.g. an agent behind a router that accepts no connections. The commit that accepts a task
+ * puts it into the mailbox, so tasks are fetched in the order of acceptance. A run fails a task that was not fetched within a day.
  */
 @Injectable()
 export class MailboxExecutor implements TaskExecutor {
