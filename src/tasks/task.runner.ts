@@ -89,6 +89,8 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       if (this.active.get(task.id) === active) this.active.delete(task.id);
       executor.rested?.(run);
     });
+    // A request that came before the signal; what was answered at once needs no task.
+    if (this.over.aborted && !active.reply) void this.letGo([active]);
     return active;
   }
 
@@ -122,7 +124,9 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     const live = this.lives.claimed(claimed.task);
     try {
       const { agent, ctx } = await this.admit(claimed);
-      return this.start(live, agent, ctx, true);
+      if (!this.draining) return this.start(live, agent, ctx, true);
+      await this.lives.leases.release(claimed.task); // this process stopped meanwhile: another one begins
+      return undefined;
     } catch (error) {
       const known = RialtoError.from(error);
       const refusal = known.code === 'unavailable' ? 'dispatchFailed' : 'markedFailed';
@@ -186,10 +190,14 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   /** Gives running tasks a bounded time, then lets go of them: another process goes on. */
   private async drain(): Promise<void> {
     await this.letGo([...this.active.values()].filter((run) => run.mayLeave));
-    const all = Promise.all([...this.active.values()].map((run) => run.ended));
-    const late = new Promise<'late'>((resolve) => setTimeout(resolve, drainMs, 'late').unref());
-    if ((await Promise.race([all, late])) === 'late') await this.letGo([...this.active.values()]);
+    const late = sleep(drainMs, true, { ref: false });
+    // A request that came before the signal may begin a run after it.
+    for (let isLate = false; this.active.size > 0 && !isLate;) {
+      const ended = Promise.all([...this.active.values()].map((run) => run.ended));
+      isLate = await Promise.race([ended.then(() => false), late]);
+    }
     this.drained.abort();
+    await this.letGo([...this.active.values()]);
   }
 
   /** After trouble of our own: the task is due as soon as the database is back, and not when the lease is over. */

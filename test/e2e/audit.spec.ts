@@ -282,7 +282,14 @@ describe('RE-84 a changed audit is found out', () => {
   });
 
   it('P5 a checkpoint whose key is not there is no change', async () => {
-    await tamper([`update audit_checkpoints set kid = 'other'`]);
+    // The next checkpoint states what the line before it was, key and all: only that of the last one may be replaced.
+    const lastKid = `update audit_checkpoints set kid = 'other' where number = (select max(number) from audit_checkpoints)`;
+    await tamper([
+      `do $$ begin
+         perform pg_advisory_xact_lock(hashtextextended('audit:' || org_id::text, 0)) from (select distinct org_id from audit_checkpoints) p;
+         ${lastKid};
+       end $$`,
+    ]);
     expect((await gateway.call('POST', '/api/audit/verify')).body).toMatchObject({
       valid: false,
       verdict: 'unverifiable',

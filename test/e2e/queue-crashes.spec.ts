@@ -1,6 +1,9 @@
+import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Worker } from 'bullmq';
 import { WorkerHost } from '../../src/platform/jobs/worker-host.js';
+import { TaskAgents } from '../../src/registry/task-agents.service.js';
+import { TaskRunner } from '../../src/tasks/task.runner.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { Board } from '../support/board.js';
 import { eventually } from '../support/eventually.js';
@@ -111,6 +114,54 @@ describe('workers that die', () => {
     expect(ends).toBe(1);
     next.child.kill('SIGTERM');
     await next.ended;
+  });
+});
+
+describe('a process that is told to stop while it begins a task', () => {
+  it.each([
+    ['a claimed one', true],
+    ['one that its sender waits for', false],
+  ])('F12 %s is due at once for another process, and no attempt of it is lost', async (_which, isClaimed) => {
+    const gateway = await startTestGateway();
+    try {
+      await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });
+      const runner = gateway.gateway.get(TaskRunner);
+      const agents = gateway.gateway.get(TaskAgents);
+      const asked = new AbortController();
+      const permitted = new AbortController();
+      const over = ({ signal }: AbortController) => signal.aborted || once(signal, 'abort');
+      if (isClaimed) {
+        const senderOf = agents.senderOf.bind(agents);
+        jest.spyOn(agents, 'senderOf').mockImplementation(async (...of) => {
+          asked.abort();
+          await over(permitted);
+          return senderOf(...of);
+        });
+      }
+      const configuration = { returnImmediately: isClaimed };
+      const message = userMessage('x');
+      const send = () => rpc(gateway, 'SendMessage', { message, configuration }, { agent: 'asleep' });
+      if (isClaimed) await send();
+      else asked.abort();
+      await over(asked);
+      runner.onModuleDestroy();
+      if (!isClaimed) await runner.beforeApplicationShutdown();
+      const answer = isClaimed ? undefined : await send();
+      permitted.abort();
+      await runner.beforeApplicationShutdown();
+      const [row] = await eventually(
+        () =>
+          gateway.sql(
+            `select lease_owner as owner, lease_until as until, crashes, next_at <= now() as due from a2a_tasks
+             where lease_epoch = 1 and lease_until is null`,
+          ),
+        ({ length }) => length === 1,
+      );
+      expect(row).toEqual({ owner: null, until: null, crashes: 0, due: true });
+      if (answer) expect(answer.task.status.state).toBe('TASK_STATE_SUBMITTED');
+    } finally {
+      await gateway.close();
+    }
   });
 });
 
