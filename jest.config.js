@@ -33,8 +33,8 @@ export default {
   testTimeout: 90_000,
   // What failed is told once more at the end, where it is found.
   reporters: ['default', ['summary', { summaryThreshold: 0 }]],
-  // Half of what they do is waiting. Each may run two gateways of up to 25 connections.
-  maxWorkers: Number(process.env.RIALTO_TEST_WORKERS ?? 3),
+  // Most of what they do is waiting. Each may run two gateways of up to 25 connections.
+  maxWorkers: Number(process.env.RIALTO_TEST_WORKERS ?? 5),
   projects: [
     {
       ...compiled,

@@ -27,7 +27,7 @@ export async function findDatabase({ durable = false } = {}) {
   if (given) return { database: given, workers: '2' };
   const usual = 'postgres://postgres@127.0.0.1:5432/postgres';
   if (!postgresPrograms() && (await databaseAnswers(usual))) return { database: usual, workers: '2' };
-  return { database: await startDatabase(durable), workers: '3' };
+  return { database: await startDatabase(durable), workers: '5' };
 }
 
 /** Address of a Redis server: the one the environment names, the one on the usual port, or one of its own. */
