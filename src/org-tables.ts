@@ -23,7 +23,7 @@ export const orgTables: readonly OrgTable[] = [
   { table: 'mcp_servers', kind: 'mcp-server', withheld: ['secrets'], withoutQuery: ['url'] },
   { table: 'policy_versions', kind: 'policy-version' },
   { table: 'policies', kind: 'policy' },
-  { table: 'published_agents', kind: 'published-agent', withheld: ['executor_secret'] },
+  { table: 'published_agents', kind: 'published-agent', withheld: ['executor_secret', 'executor_query'] },
   {
     table: 'agent_cards',
     kind: 'registered-agent',

@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { canonicalJson } from '../kernel/canonical-json.js';
 import type { OrgRef } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
@@ -10,7 +9,7 @@ import { conformanceAgent } from './conformance-agent.js';
 import { PublishedAgentStore } from './published-agent.store.js';
 import { PublishedChecks } from './published-checks.js';
 import { apiKeyOf, definitionOf } from './published-definition.js';
-import type { Definition, PublishedSource } from './published.types.js';
+import type { PublishedSource } from './published.types.js';
 import { PublishingService, type Wanted } from './publishing.service.js';
 import { PublishAgent } from './publishing.types.js';
 
@@ -84,12 +83,11 @@ export class DeclaredPublished {
   }
 
   private async put(tx: Tx, org: OrgRef, source: PublishedSource, wanted: Wanted): Promise<void> {
-    const { definition, apiKey } = wanted;
+    const { definition } = wanted;
     const known = await this.store.find(org.id, definition.name, tx);
     const row = known?.source === source ? known : await this.store.findArchived(tx, org.id, definition.name, source);
     if (!row) await this.publishing.insert(tx, org, source, wanted);
-    else if (row.archivedAt || !isSame(row, definition) || !this.publishing.hasKey(row, apiKey))
-      await this.publishing.update(tx, row, wanted);
+    else if (row.archivedAt || !this.publishing.isSame(row, wanted)) await this.publishing.update(tx, row, wanted);
   }
 
   /** Logs what is wrong and was not at the last look. */
@@ -123,9 +121,4 @@ function accepted({ name, members }: Declared): PublishAgent {
   const checked = PublishAgent.safeParse({ ...usual, ...members });
   if (!checked.success) throw invalidBody(checked.error.issues);
   return checked.data;
-}
-
-function isSame(row: Definition, wanted: Definition): boolean {
-  const names = Object.keys(wanted) as (keyof Definition)[];
-  return names.every((name) => canonicalJson(row[name]) === canonicalJson(wanted[name]));
 }

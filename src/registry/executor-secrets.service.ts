@@ -1,25 +1,47 @@
 import { Injectable } from '@nestjs/common';
 import type { AgentId, OrgId } from '../kernel/ids.js';
+import { UrlQueries } from '../platform/secrets/url-queries.js';
 import { Vault, type Secret } from '../platform/secrets/vault.js';
+import type { PublishedAgentEntity } from './published-agent.entity.js';
 import { PublishedAgentStore } from './published-agent.store.js';
+import type { ExecutorConfig } from './published.types.js';
 
 interface Owner {
   readonly id: AgentId;
   readonly orgId: OrgId;
 }
 
-/** The secrets of executors: sealed in the rows of their agents, opened at the last moment. */
+type Address = Pick<PublishedAgentEntity, 'executor' | 'executorQuery'>;
+
+/** What a call to an executor needs. */
+export interface ExecutorAccess {
+  /** Signs the calls of an `http` executor (`whsec_…`), opens a `mailbox` (`mbx_…`), is the key of a model. */
+  readonly secret?: Secret;
+  /** The whole URL of an `http` or `llm` executor. */
+  readonly url?: string;
+}
+
+/** The secrets of executors, and the queries of their URLs, which may hold one: sealed in the rows of their agents. */
 @Injectable()
 export class ExecutorSecrets {
+  private readonly queries: UrlQueries;
+
   constructor(
     private readonly store: PublishedAgentStore,
     private readonly vault: Vault,
-  ) {}
+  ) {
+    this.queries = new UrlQueries(vault);
+  }
 
-  /** What an `http` executor signs its calls with (`whsec_…`), and a `mailbox` is opened by (`mbx_…`); undefined for others. */
-  async of(id: AgentId): Promise<Secret | undefined> {
-    const found = await this.store.sealedSecret(id);
-    return found && this.open({ id, orgId: found.orgId }, found.sealed);
+  /** Opened for each call; nothing for an agent that was never there. */
+  async of(id: AgentId): Promise<ExecutorAccess> {
+    const found = await this.store.executorOf(id);
+    if (!found) return {};
+    const { orgId, secret, url, query } = found;
+    return {
+      ...(secret !== null && { secret: this.open({ id, orgId }, secret) }),
+      ...(url !== null && { url: this.wholeUrl({ id, orgId }, url, query) }),
+    };
   }
 
   open(owner: Owner, sealed: string): Secret {
@@ -29,8 +51,35 @@ export class ExecutorSecrets {
   seal(owner: Owner, secret: string): string {
     return this.vault.seal(secret, placeOf(owner));
   }
+
+  /** An executor as its row has it: its URL without the query, and the sealed query. */
+  sealAddress(owner: Owner, executor: ExecutorConfig): Address {
+    const { config, query } = this.withoutQuery(executor);
+    return { executor: config, executorQuery: query === undefined ? null : this.vault.seal(query, queryOf(owner)) };
+  }
+
+  /** An executor as it was given. */
+  openAddress(row: Owner & Address): ExecutorConfig {
+    const { executor, executorQuery } = row;
+    return 'url' in executor ? { ...executor, url: this.wholeUrl(row, executor.url, executorQuery) } : executor;
+  }
+
+  /** An executor with a mark in place of the query of its URL, the same for the same query. */
+  withoutQuery(executor: ExecutorConfig): { config: ExecutorConfig; query?: string } {
+    if (!('url' in executor)) return { config: executor };
+    const { url, query } = this.queries.hide(executor.url);
+    return { config: { ...executor, url }, query };
+  }
+
+  private wholeUrl(owner: Owner, url: string, sealed: string | null): string {
+    return sealed === null ? url : UrlQueries.whole({ url, query: this.vault.open(sealed, queryOf(owner)).reveal() });
+  }
 }
 
 function placeOf({ id, orgId }: Owner) {
   return { table: 'published_agents', row: id, org: orgId };
+}
+
+function queryOf(owner: Owner) {
+  return { ...placeOf(owner), table: 'published_agents.executor_query' };
 }

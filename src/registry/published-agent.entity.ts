@@ -35,6 +35,10 @@ export class PublishedAgentEntity implements Definition {
   @Column('text', { name: 'executor_secret', nullable: true })
   executorSecret: string | null;
 
+  /** Sealed query of the URL of the executor, in whose place the URL has a mark. */
+  @Column('text', { name: 'executor_query', nullable: true })
+  executorQuery: string | null;
+
   /** `a2a_enabled`: absent at every door while it is false (RI-03). */
   @Column('boolean', { default: false })
   enabled: boolean;

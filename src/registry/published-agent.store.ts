@@ -13,6 +13,14 @@ import type { PublishedSource } from './published.types.js';
 const changeLock = 7_262_915;
 const live = { archivedAt: IsNull() };
 
+/** @see PublishedAgentStore.executorOf */
+export interface SealedExecutor {
+  readonly orgId: OrgId;
+  readonly secret: string | null;
+  readonly url: string | null;
+  readonly query: string | null;
+}
+
 /** The rows of agents of our own. */
 @Injectable()
 export class PublishedAgentStore {
@@ -66,14 +74,15 @@ export class PublishedAgentStore {
     return row?.org;
   }
 
-  /** The sealed secret of an executor; archived or not, for calls that are still under way. */
-  async sealedSecret(id: AgentId): Promise<{ orgId: OrgId; sealed: string } | undefined> {
-    const [row] = await this.pg.rows<{ orgId: OrgId; sealed: string | null }>(
-      'published-secret',
-      'select org_id as "orgId", executor_secret as sealed from published_agents where id = $1',
+  /** What a call to an executor needs, sealed; also of an archived agent, for calls that are still under way. */
+  async executorOf(id: AgentId): Promise<SealedExecutor | undefined> {
+    const [row] = await this.pg.rows<SealedExecutor>(
+      'published-executor',
+      `select org_id as "orgId", executor_secret as secret, executor->>'url' as url, executor_query as query
+       from published_agents where id = $1`,
       [id],
     );
-    return row?.sealed ? { orgId: row.orgId, sealed: row.sealed } : undefined;
+    return row;
   }
 
   /** A text that changes whenever an agent of the org does; every row counts, for commits come in any order. */

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { OrgRef } from '../kernel/call-context.js';
+import { withoutQuery } from '../platform/secrets/url-queries.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 import { PublishedCards } from './published-cards.js';
 import { PublishedLoader } from './published-loader.js';
-import type { PublishedAgent } from './published.types.js';
+import type { ExecutorConfig, PublishedAgent } from './published.types.js';
 import type { PublishedView } from './publishing.types.js';
 
 /** Agents of our own as the API shows them. */
@@ -32,7 +33,7 @@ export class PublishedViews {
       name: row.name,
       handle: row.handle,
       description: row.description,
-      executor: { ...row.executor },
+      executor: { ...row.executor, ...shownUrl(row.executor) },
       a2a_enabled: row.enabled,
       a2a_accept_cleartext: agent.acceptCleartext,
       publishToCard: row.publishToCard,
@@ -55,4 +56,9 @@ export class PublishedViews {
       updatedAt: row.updatedAt.toISOString(),
     };
   }
+}
+
+/** The query of a URL may hold a credential. */
+function shownUrl(executor: ExecutorConfig): { url?: string } {
+  return 'url' in executor ? { url: withoutQuery(executor.url) } : {};
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { CallContext, OrgRef } from '../kernel/call-context.js';
+import { canonicalJson } from '../kernel/canonical-json.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId, type AgentId } from '../kernel/ids.js';
 import type { Tx } from '../platform/database/tx.js';
@@ -96,7 +97,8 @@ export class PublishingService {
         await this.store.lock(tx, ctx.org.id);
         // What another admin changed meanwhile stays: this change goes on top of the row as it is now.
         const row = await this.ofApi(ctx, idOrName, tx);
-        return this.update(tx, row, { definition: definitionOf(admitted, row), apiKey: apiKeyOf(admitted) });
+        const before = { ...row, executor: this.secrets.openAddress(row) };
+        return this.update(tx, row, { definition: definitionOf(admitted, before), apiKey: apiKeyOf(admitted) });
       },
     );
     return this.answer(ctx, written);
@@ -138,7 +140,8 @@ export class PublishingService {
   async insert(tx: Tx, org: OrgRef, source: PublishedSource, { definition, apiKey }: Wanted): Promise<Written> {
     const place = { id: newId<AgentId>(), orgId: org.id };
     const { secret, executorSecret } = this.secretFor(place, { definition, apiKey });
-    const row = await this.store.insert(tx, { ...place, ...definition, source, executorSecret });
+    const address = this.secrets.sealAddress(place, definition.executor);
+    const row = await this.store.insert(tx, { ...place, ...definition, ...address, source, executorSecret });
     this.tellChanged(tx, row);
     return { row, secret };
   }
@@ -146,7 +149,9 @@ export class PublishingService {
   /** Under the lock of the org; an archived one is back. */
   async update(tx: Tx, before: PublishedAgentEntity, { definition, apiKey }: Wanted): Promise<Written> {
     const { secret, executorSecret } = this.secretFor(before, { definition, apiKey }, before);
-    const row = await this.store.update(tx, before.id, { ...definition, executorSecret, archivedAt: null });
+    const address = this.secrets.sealAddress(before, definition.executor);
+    const change = { ...definition, ...address, executorSecret, archivedAt: null };
+    const row = await this.store.update(tx, before.id, change);
     this.tellChanged(tx, row);
     return { row, secret };
   }
@@ -191,8 +196,15 @@ export class PublishingService {
     });
   }
 
-  /** Whether a model has this key, or none. */
-  hasKey(row: PublishedAgentEntity, apiKey: string | null | undefined): boolean {
+  /** Whether a declaration changes nothing. */
+  isSame(row: PublishedAgentEntity, { definition, apiKey }: Wanted): boolean {
+    const wanted = { ...definition, executor: this.secrets.withoutQuery(definition.executor).config };
+    const names = Object.keys(wanted) as (keyof Definition)[];
+    const isAlike = names.every((name) => canonicalJson(row[name]) === canonicalJson(wanted[name]));
+    return isAlike && this.hasKey(row, apiKey);
+  }
+
+  private hasKey(row: PublishedAgentEntity, apiKey: string | null | undefined): boolean {
     if (row.executor.kind !== 'llm' || row.executorSecret === null) return !apiKey;
     return this.secrets.open(row, row.executorSecret).reveal() === apiKey;
   }

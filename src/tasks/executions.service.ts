@@ -4,7 +4,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { isDatabaseAway } from '../platform/database/outage.js';
 import { isUuid } from '../kernel/ids.js';
 import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
-import { SaidBack } from '../platform/secrets/said-back.js';
+import { credentialsOf, SaidBack } from '../platform/secrets/said-back.js';
 import { ContextService } from '../policy/auth/context.service.js';
 import { interruptedStates, wordOf } from '../protocol/a2a/states.js';
 import { ExecutorSecrets } from '../registry/executor-secrets.service.js';
@@ -91,9 +91,10 @@ export class Executions {
     scope?: TokenScope,
   ): Promise<readonly ExecutionEvent[]> {
     if (events.length === 0) return events;
-    const secret = await this.secrets.of(agentId);
+    const { secret, url } = await this.secrets.of(agentId);
     const tokens = [{ taskId: id }, ...(scope ? [scope] : [])].map((one) => this.tokens.issue(one));
-    return new SaidBack([...tokens, ...(secret ? [secret.reveal()] : [])]).clean(events);
+    const held = [...(secret ? [secret.reveal()] : []), ...(url === undefined ? [] : credentialsOf(url))];
+    return new SaidBack([...tokens, ...held]).clean(events);
   }
 
   private async commit(

@@ -42,7 +42,7 @@ export class MailboxGuard implements CanActivate {
     const [, given, id = ''] = (second === undefined && shape.exec(header)) || [];
     if (given === undefined || !isUuid(id)) return undefined;
     const agent = await this.published.byId(id as AgentId);
-    const secret = agent?.executor.kind === 'mailbox' ? await this.secrets.of(agent.id) : undefined;
+    const secret = agent?.executor.kind === 'mailbox' ? (await this.secrets.of(agent.id)).secret : undefined;
     return secret && isSame(given, secret.reveal()) ? agent : undefined;
   }
 }

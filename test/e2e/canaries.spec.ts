@@ -142,10 +142,21 @@ describe('abuse 45 a credential, wherever there is one, and whoever says it back
     }
     canaries['webhook-secret'] = (await make('/api/webhooks/secrets', {}, 201)).secret;
 
-    const http = await publish(gateway, { name: 'http', executor: { kind: 'http', url: `${mirror.url}/work` } });
+    const http = await publish(gateway, {
+      name: 'http',
+      executor: { kind: 'http', url: `${mirror.url}/work?key=${canary('service-query')}` },
+    });
     canaries['service-secret'] = http.secret;
-    const llm = { kind: 'llm', url: `${mirror.url}/chat`, model: 'm', apiKey: canary('model-key') };
+    const llm = {
+      kind: 'llm',
+      url: `${mirror.url}/chat?key=${canary('model-query')}`,
+      model: 'm',
+      apiKey: canary('model-key'),
+    };
     await publish(gateway, { name: 'llm', executor: llm });
+    // A change of something else keeps the address and its query.
+    for (const name of ['http', 'llm'])
+      await tell(gateway.call('PATCH', `/api/a2a/published/${name}`, { description: 'Says it back.' }));
     for (const name of ['http', 'llm'])
       await tell(rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent: name, token: member }));
     const order = mirror.seen.map((one) => /rx1\.[\w.-]+/.exec(one)?.[0]).find((token) => token !== undefined);
@@ -171,7 +182,9 @@ describe('abuse 45 a credential, wherever there is one, and whoever says it back
     });
     expect(Object.keys(canaries).length).toBeGreaterThanOrEqual(25);
     const sent = JSON.stringify([agent.requests, upstream.seen, upstream.paths, mirror.seen]);
-    for (const name of ['agent-bearer', 'access-token', 'server-query', 'user-bearer', 'push-tokenfails', 'model-key'])
+    const ofServers = ['access-token', 'server-query', 'user-bearer'];
+    const ofExecutors = ['service-query', 'model-query', 'model-key'];
+    for (const name of ['agent-bearer', 'push-tokenfails', ...ofServers, ...ofExecutors])
       expect([name, sent.includes(canaries[name]!)]).toEqual([name, true]);
   });
 

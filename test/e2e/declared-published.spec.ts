@@ -95,7 +95,11 @@ describe('agents of the configuration file', () => {
   });
 
   it('leaves rows as they are when nothing changed, however many start at once', async () => {
+    const executor = { kind: 'http', url: 'https://service.example/work?code=canary' };
+    write(support, { name: 'service', executor });
+    await start();
     const before = await started[0]!.sql('select * from published_agents order by id');
+    expect(JSON.stringify(before)).not.toContain('canary');
     await Promise.all([start(), start()]);
     expect(await started[0]!.sql('select * from published_agents order by id')).toEqual(before);
   });

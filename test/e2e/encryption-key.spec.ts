@@ -27,6 +27,7 @@ describe('P4 the encryption key', () => {
     expect((await first.call('PUT', '/api/mcp/servers/own/credential', own)).status).toBeLessThan(300);
     await created('/api/orgs', { slug: 'acme' });
     await publish(first, { name: 'box', executor: { kind: 'mailbox' } });
+    await publish(first, { name: 'service', executor: { kind: 'http', url: 'http://127.0.0.1:9/work?key=canary' } });
     const open = { message: userMessage('x'), configuration: { returnImmediately: true } };
     const { task } = await rpc(first, 'SendMessage', open, { agent: 'box' });
     const authentication = { scheme: 'Bearer', credentials: 'canary-of-a-receiver' };

@@ -12,7 +12,7 @@ import { completionOf, CompletionReader, type Completion } from '../../protocol/
 import { parseJson } from '../../protocol/json-text.js';
 import { SseParser } from '../../protocol/sse.js';
 import { ExecutorSecrets } from '../../registry/executor-secrets.service.js';
-import type { LlmConfig, PublishedAgent } from '../../registry/published.types.js';
+import type { PublishedAgent } from '../../registry/published.types.js';
 import { lessDemanding, pauseBefore } from './model-retry.js';
 
 const maxBytes = 16_777_216;
@@ -48,14 +48,13 @@ export class ModelClient {
    * `rate_limited`, `remote_error` with its status, `remote_transport`, `remote_timeout`, `remote_invalid_response`, `url_not_allowed`.
    */
   async *complete(call: ModelCall): AsyncGenerator<string, Completion> {
-    const key = await this.secrets.of(call.agent.id);
-    const saidBack = new SaidBack([
-      ...(key ? [key.reveal()] : []),
-      ...credentialsOf(endpointOf(call.agent.executor as LlmConfig)),
-    ]);
+    const { secret: key, url } = await this.secrets.of(call.agent.id);
+    if (url === undefined) throw new RialtoError('internal', { message: 'the agent has no address of a model' });
+    const endpoint = endpointOf(url);
+    const saidBack = new SaidBack([...(key ? [key.reveal()] : []), ...credentialsOf(endpoint)]);
     let { request } = call;
     for (let attempt = 1; ;) {
-      const answer = await this.post(call, request, key).catch((error: unknown) => inWords(error));
+      const answer = await this.post(call, request, { endpoint, key }).catch((error: unknown) => inWords(error));
       if (!(answer instanceof RialtoError) && answer.status >= 200 && answer.status < 300)
         return yield* withoutSaidBack(spoken(answer), saidBack);
       const { status, said } = answer instanceof RialtoError ? {} : await this.refused(call, answer, saidBack);
@@ -73,10 +72,14 @@ export class ModelClient {
     }
   }
 
-  private post({ agent, until, signal }: ModelCall, request: JsonObject, key: Secret | undefined) {
+  private post(
+    { until, signal }: ModelCall,
+    request: JsonObject,
+    { endpoint, key }: { endpoint: string; key: Secret | undefined },
+  ) {
     return this.safeFetch.stream({
       method: 'POST',
-      url: endpointOf(agent.executor as LlmConfig),
+      url: endpoint,
       headers: {
         'Content-Type': 'application/json',
         Accept: 'text/event-stream, application/json',
@@ -166,7 +169,7 @@ async function textOf({ body }: SafeStream, most: number): Promise<string> {
 }
 
 /** Keeps a query, which some servers have their version in. */
-function endpointOf({ url }: LlmConfig): string {
+function endpointOf(url: string): string {
   const endpoint = new URL(url);
   endpoint.pathname = `${trimEnd(endpoint.pathname, '/')}/chat/completions`;
   return endpoint.href;

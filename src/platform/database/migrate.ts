@@ -31,6 +31,7 @@ import { PinCardKeys1763858100000 } from '../../../migrations/1763858100000-PinC
 import { NameErasOfServers1763858200000 } from '../../../migrations/1763858200000-NameErasOfServers.js';
 import { AddOrgDomains1763858300000 } from '../../../migrations/1763858300000-AddOrgDomains.js';
 import { SealCardQueries1763858400000 } from '../../../migrations/1763858400000-SealCardQueries.js';
+import { SealExecutorQueries1763858500000 } from '../../../migrations/1763858500000-SealExecutorQueries.js';
 import { RialtoError } from '../../kernel/errors.js';
 
 /** Every migration, in order. A new one is a file in `migrations/` and a line here. */
@@ -63,6 +64,7 @@ export const migrations = [
   NameErasOfServers1763858200000,
   AddOrgDomains1763858300000,
   SealCardQueries1763858400000,
+  SealExecutorQueries1763858500000,
 ];
 
 /** Serialises migrations of processes that start at the same time. */

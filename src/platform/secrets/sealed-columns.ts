@@ -26,6 +26,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   columnOf('agent_cards', 'credential'),
   columnOf('agent_cards', 'card_query', { place: 'agent_cards.card_query' }),
   columnOf('published_agents', 'executor_secret'),
+  columnOf('published_agents', 'executor_query', { place: 'published_agents.executor_query' }),
   ofConfig('token'),
   ofConfig('authentication'),
   columnOf('thread_answers', 'token'),

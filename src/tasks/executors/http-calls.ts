@@ -7,10 +7,8 @@ import { SafeFetch, type SafeResponse } from '../../platform/http/safe-fetch.js'
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { signatureHeaders } from '../../protocol/webhook-signature.js';
 import { ExecutorSecrets } from '../../registry/executor-secrets.service.js';
-import type { ExecutorConfig, PublishedAgent } from '../../registry/published.types.js';
+import type { PublishedAgent } from '../../registry/published.types.js';
 import { pauseAfter } from './http-retry.js';
-
-type HttpConfig = Extract<ExecutorConfig, { kind: 'http' }>;
 
 const timeoutMs = 10_000;
 const texts = {
@@ -60,12 +58,13 @@ export class HttpCalls {
   }
 
   /** One try. */
-  async post({ id: agentId, executor }: PublishedAgent, { id, body, headers, signal }: Call): Promise<SafeResponse> {
-    const secret = await this.secrets.of(agentId);
-    if (!secret) throw new RialtoError('internal', { message: 'the agent has no secret to sign with' });
+  async post(agent: PublishedAgent, { id, body, headers, signal }: Call): Promise<SafeResponse> {
+    const { secret, url } = await this.secrets.of(agent.id);
+    if (!secret || url === undefined)
+      throw new RialtoError('internal', { message: 'the agent has no secret to sign with' });
     return this.safeFetch.request({
       method: 'POST',
-      url: (executor as HttpConfig).url,
+      url,
       headers: {
         ...headers,
         'Content-Type': 'application/json',
