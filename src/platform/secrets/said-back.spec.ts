@@ -17,7 +17,8 @@ describe('what is a credential', () => {
     expect(credentialsOf('https://me:p%40ssword@h/x?api_key=abcdefg&page=2')).toEqual(both);
     expect(credentialsOf('https://me:100%zz@h/')).toEqual(['100%zz', '100%zz']);
     expect(new Set(credentialsOf('https://h/?key=first-1&key=second'))).toEqual(new Set(['first-1', 'second']));
-    expect(credentialsOf('https://h/x?page=2')).toEqual([]);
+    expect(new Set(credentialsOf('https://h/?code=function&sig=signed'))).toEqual(new Set(['function', 'signed']));
+    expect(credentialsOf('https://h/x?page=2&postcode=12345678')).toEqual([]);
   });
 });
 

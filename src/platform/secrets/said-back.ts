@@ -113,7 +113,8 @@ function isPlain(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-const credentialNames = /auth|cookie|pass|pwd|secret|token|credential|key|bearer|session|signature/i;
+/** `code` and `sig` are query parameters of Azure (function keys, shared access signatures). */
+const credentialNames = /auth|cookie|pass|pwd|secret|token|credential|key|bearer|session|signature|^(?:code|sig)$/i;
 /** Long, of letters and digits, and without the signs that text, addresses and types of media have. */
 const tokenLike = /^(?=[^\d]*\d)(?=[^a-z]*[a-z])[\w.~+=-]{16,}$/i;
 /** A shorter value may be a word of any answer. */
