@@ -4,7 +4,7 @@ import { VERSION } from '../platform/telemetry/version.js';
 import { tooSlow, type Approach, type Attempt } from './era-plan.js';
 import { keepOrder } from './message-order.js';
 import { isModernVersion, keepRaw } from './raw-results.js';
-import type { DiscoveryLine } from './upstream-connection.types.js';
+import type { DiscoveryLine } from './stdio.transport.js';
 
 const newestRevision = '2026-07-28';
 

@@ -12,7 +12,6 @@ import { LineSplitter } from './line-splitter.js';
 import { removed } from './program-caches.js';
 import type { ProgramGuard } from './program-guard.js';
 import { environmentOf, isThere, type StdioCommand } from './stdio-command.js';
-import type { DiscoveryLine } from './upstream-connection.types.js';
 
 /** A program that says so much in one line never ends it. */
 const endless = 16 * maxAnswerBytes;
@@ -22,6 +21,12 @@ const notesPerSecond = 20;
 const politeMs = 5_000;
 const sternMs = 2_000;
 const hint = '`command` is a program without its arguments; those stand in `args`';
+
+/** A connection that tells whether the first question for its server's revision was answered. */
+export interface DiscoveryLine {
+  /** `unanswered` when `initialize` was said, which the server then took; `late`: it was answered all the same. */
+  readonly discovery: 'none' | 'asked' | 'answered' | 'unanswered' | 'late';
+}
 
 /**
  * A line to a program of this machine: one JSON-RPC message a line on its standard input and output. It leads a process group of its own,

@@ -29,12 +29,6 @@ export interface ConnectionOptions {
   readonly times?: ConnectionTimes;
 }
 
-/** A line that tells whether the first question for its server's revision was answered. */
-export interface DiscoveryLine {
-  /** `unanswered` when `initialize` was said, which the server then took; `late`: it was answered all the same. */
-  readonly discovery: 'none' | 'asked' | 'answered' | 'unanswered' | 'late';
-}
-
 export interface ConnectionTimes {
   readonly connectMs: number;
   /** For the answer to the question whether a server speaks the 2026-07-28 revision. */

@@ -1,5 +1,3 @@
-import type { Tried } from './delivery.store.js';
-
 /** What is known by the last posts. `half-open`: one post tries whether it is back. Moments are milliseconds of a clock that never steps back. */
 export type Breaker =
   | {
@@ -74,7 +72,7 @@ export function ofGuest(end: PostEnd): BreakerEnd {
 }
 
 /** How a try ended. */
-export function postEndOf({ status, error }: Pick<Tried, 'status' | 'error'>): PostEnd {
+export function postEndOf({ status, error }: { readonly status?: number; readonly error?: string }): PostEnd {
   if (status !== undefined) return busyStatuses.has(status) ? 'refused' : 'answered';
   return error?.startsWith('remote_') ? 'silent' : 'none';
 }
