@@ -29,9 +29,9 @@ import { ToolCallsEntity } from './policy/tool-calls.entity.js';
 import { HeldAnswerEntity } from './upstreams/held-answer.entity.js';
 import { McpServerEntity } from './upstreams/mcp-server.entity.js';
 import { UserCredentialEntity } from './upstreams/user-credential.entity.js';
-import { WebhookAttemptEntity, WebhookDeliveryEntity } from './webhooks/delivery.entity.js';
-import { PushConfigEntity } from './webhooks/push-config.entity.js';
-import { WebhookSecretEntity } from './webhooks/webhook-secret.entity.js';
+import { WebhookAttemptEntity, WebhookDeliveryEntity } from './webhooks/delivery/delivery.entity.js';
+import { PushConfigEntity } from './webhooks/configs/push-config.entity.js';
+import { WebhookSecretEntity } from './webhooks/configs/webhook-secret.entity.js';
 
 /** Every entity class, once: for the app and for the migration command. */
 export const entities = [

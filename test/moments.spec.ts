@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { AuditQuery, DecisionQuery } from '../src/audit/audit.types.js';
 import { CreateKey, RevokeToken } from '../src/policy/auth/org.types.js';
 import { DispatchQuery } from '../src/registry/dispatch.types.js';
-import { DeliveryQuery, ReplayDeliveries, SummaryQuery } from '../src/webhooks/webhook.types.js';
+import { DeliveryQuery, ReplayDeliveries, SummaryQuery } from '../src/webhooks/admin/webhook.types.js';
 
 const ranges: readonly [string, z.ZodType][] = [
   ['AuditQuery', AuditQuery],

@@ -2,7 +2,7 @@ import type { Message, StreamResponse, Task } from '../src/protocol/a2a/model.js
 import type { AgentId, OrgId, TaskId } from '../src/kernel/ids.js';
 import { applyUpdate, openTask, resumeTask, type Moved } from '../src/tasks/task.lifecycle.js';
 import { taskView } from '../src/tasks/task.types.js';
-import { beginning, replay, taskAt, type TaskFacts } from '../src/webhooks/replay.js';
+import { beginning, replay, taskAt, type TaskFacts } from '../src/webhooks/rendering/replay.js';
 
 const message = (text: string): Message => ({ messageId: text, role: 'ROLE_USER', parts: [{ text }] });
 let clock = 0;

@@ -13,9 +13,9 @@ import type { PushConfig, PushFormat } from '../protocol/a2a/operations.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { TaskService } from '../tasks/task.service.js';
 import type { StoredTask } from '../tasks/task.types.js';
-import { requirePostable } from './postable.js';
-import { maxConfigs, PushConfigStore, type StoredConfig } from './push-config.store.js';
-import { WebhookBell } from './webhook-bell.js';
+import { requirePostable } from './configs/postable.js';
+import { maxConfigs, PushConfigStore, type StoredConfig } from './configs/push-config.store.js';
+import { WebhookBell } from './delivery/webhook-bell.js';
 
 type Given = PushConfig & { readonly format: PushFormat };
 

@@ -5,7 +5,7 @@ import { TaskLeases } from '../../src/tasks/task-lease.store.js';
 import { TaskWatchSweeper } from '../../src/tasks/task-watch.sweeper.js';
 import { TaskWriter } from '../../src/tasks/task-writer.js';
 import { TaskStore } from '../../src/tasks/task.store.js';
-import { DeliveryWatchSweeper } from '../../src/webhooks/delivery-watch.sweeper.js';
+import { DeliveryWatchSweeper } from '../../src/webhooks/delivery/delivery-watch.sweeper.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { Board } from '../support/board.js';
 import { eventually } from '../support/eventually.js';

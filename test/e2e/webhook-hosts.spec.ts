@@ -2,7 +2,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { systemClock } from '../../src/kernel/clock.js';
-import { PostGate } from '../../src/webhooks/post-gate.js';
+import { PostGate } from '../../src/webhooks/admission/post-gate.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { expiredTls } from '../support/expired-tls.js';

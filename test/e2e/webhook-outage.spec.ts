@@ -1,5 +1,5 @@
 import { systemClock } from '../../src/kernel/clock.js';
-import { WebhookSweeper } from '../../src/webhooks/webhook.sweeper.js';
+import { WebhookSweeper } from '../../src/webhooks/delivery/webhook.sweeper.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';

@@ -1,6 +1,6 @@
 import { StreamResponse } from '@a2a-js/sdk';
 import { legacyPushNotificationToV1StreamResponse } from '@a2a-js/sdk/compat/v0_3';
-import { DeliveryStore } from '../../src/webhooks/delivery.store.js';
+import { DeliveryStore } from '../../src/webhooks/delivery/delivery.store.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Pg } from '../../src/platform/database/pg.js';
 import type { Presence } from '../../src/platform/database/presence.js';
-import { DeliveryStore, type Claimed } from '../../src/webhooks/delivery.store.js';
+import { DeliveryStore, type Claimed } from '../../src/webhooks/delivery/delivery.store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
 describe('deliveries of a configuration, one after the other', () => {

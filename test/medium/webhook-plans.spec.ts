@@ -3,11 +3,11 @@ import type { OrgId } from '../../src/kernel/ids.js';
 import type { Pg } from '../../src/platform/database/pg.js';
 import type { Tx } from '../../src/platform/database/tx.js';
 import type { Presence } from '../../src/platform/database/presence.js';
-import { DeliveryLogStore } from '../../src/webhooks/delivery-log.store.js';
-import { DeliverySink } from '../../src/webhooks/delivery.sink.js';
-import { ConfigLogStore } from '../../src/webhooks/config-log.store.js';
-import { DeliveryStore, type Claimed } from '../../src/webhooks/delivery.store.js';
-import { DeliveryWatchStore } from '../../src/webhooks/delivery-watch.store.js';
+import { DeliveryLogStore } from '../../src/webhooks/admin/delivery-log.store.js';
+import { DeliverySink } from '../../src/webhooks/delivery/delivery.sink.js';
+import { ConfigLogStore } from '../../src/webhooks/admin/config-log.store.js';
+import { DeliveryStore, type Claimed } from '../../src/webhooks/delivery/delivery.store.js';
+import { DeliveryWatchStore } from '../../src/webhooks/delivery/delivery-watch.store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
 const none = '0190aaaa-0000-7000-8000-000000000000';

@@ -1,0 +1,134 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { isUuid } from '../../kernel/ids.js';
+import { AdminActs } from '../../platform/bus/admin-acts.js';
+import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
+import { withoutQuery } from '../../platform/secrets/url-queries.js';
+import { DeliveryLogStore, type DeliveryRow } from './delivery-log.store.js';
+import { ownerSeenBy } from './own-tasks.js';
+import { maxAttempts } from '../delivery/retry-plan.js';
+import { keyOf, WebhookBell } from '../delivery/webhook-bell.js';
+import {
+  DeliveryState,
+  type DeliveryDetail,
+  type DeliveryQuery,
+  type DeliverySummary,
+  type DeliveryView,
+  type Replayed,
+  type ReplayDeliveries,
+  type SummaryQuery,
+} from './webhook.types.js';
+
+const dayMs = 86_400_000;
+const maxReplayed = 1_000;
+
+/** Deliveries, seen and delivered anew: an admin sees those of the org, everyone else those of their own tasks. */
+@Injectable()
+export class DeliveryLogService {
+  constructor(
+    private readonly acts: AdminActs,
+    private readonly deliveries: DeliveryLogStore,
+    private readonly bell: WebhookBell,
+    private readonly cursors: Cursors,
+  ) {}
+
+  /** The newest first. Throws `denied`, `invalid_params` for a cursor of another list. */
+  list(ctx: CallContext, { limit, cursor, ...query }: DeliveryQuery): Promise<Page<DeliveryView>> {
+    return this.acts.read(ctx, 'webhook.deliveries', async () => {
+      const filter = { ...query, owner: ownerSeenBy(ctx) };
+      const scope = `deliveries:${ctx.org.id}:${JSON.stringify(filter)}`;
+      const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 3);
+      const rows = await this.deliveries.page(ctx.org.id, filter, limit, after);
+      return pageOf(rows, limit, viewOf, (row) => this.cursors.encode(scope, [row.at, String(row.seq), row.id]));
+    });
+  }
+
+  /** Throws `not_found`, also for one of a task of somebody else. */
+  get(ctx: CallContext, id: string): Promise<DeliveryDetail> {
+    return this.acts.read(ctx, 'webhook.delivery', async () => {
+      const row = await this.known(ctx, id);
+      const tries = (await this.deliveries.attempts(row.id)).map(({ at, duration_ms: durationMs, ...tried }) => ({
+        ...tried,
+        endedAt: at.toISOString(),
+        durationMs,
+      }));
+      return { ...viewOf(row), body: row.body, tries };
+    });
+  }
+
+  /** Of the last day unless a range is given. */
+  summary(ctx: CallContext, { from, to }: SummaryQuery): Promise<DeliverySummary> {
+    return this.acts.read(ctx, 'webhook.summary', async () => {
+      const since = from ?? new Date(systemClock.now() - dayMs).toISOString();
+      const counted = await this.deliveries.counts(ctx.org.id, { from: since, to, owner: ownerSeenBy(ctx) });
+      const found = new Map(counted.map(({ state, count }) => [state, count]));
+      const counts = Object.fromEntries(DeliveryState.options.map((state) => [state, found.get(state) ?? 0]));
+      return { from: since, to: to ?? null, counts: counts as DeliverySummary['counts'] };
+    });
+  }
+
+  /** Posted again under the same `webhook-id`, with the whole schedule before it. Throws `not_found`, `conflict`. */
+  async redeliver(ctx: CallContext, id: string): Promise<DeliveryView> {
+    const known = () => this.known(ctx, id);
+    await this.acts.prepareAndWrite(ctx, 'webhook.redeliver', { delivery: id }, known, async (tx, row) => {
+      const key = await this.deliveries.redeliver(tx, ctx.org.id, row.id);
+      if (!key) throw new RialtoError('conflict', { message: whyNotAgain(row) });
+      tx.afterCommit(() => void this.bell.ring(key));
+    });
+    return viewOf(await known());
+  }
+
+  /**
+   * What matches, the oldest first, at most a thousand at once: what is posted anew may match again, so the next ones are asked for by the cursor.
+   * Throws `denied`, `invalid_params` for a cursor of another replay.
+   */
+  replay(ctx: CallContext, { cursor, ...filter }: ReplayDeliveries): Promise<Replayed> {
+    const scope = `replay:${ctx.org.id}:${JSON.stringify(filter)}`;
+    return this.acts.write(ctx, 'webhook.replay', { ...filter }, async (tx) => {
+      const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 3);
+      const begun = await this.deliveries.replay(tx, ctx.org.id, filter, maxReplayed, after);
+      const configs = new Map(begun.map((key) => [keyOf(key), key]));
+      tx.afterCommit(() => configs.forEach(({ taskId, configId }) => void this.bell.ring({ taskId, configId })));
+      const last = begun.length === maxReplayed ? begun.at(-1) : undefined;
+      return { replayed: begun.length, nextCursor: last ? this.cursors.encode(scope, last.place) : null };
+    });
+  }
+
+  private async known(ctx: CallContext, id: string): Promise<DeliveryRow> {
+    const row = isUuid(id) ? await this.deliveries.find(ctx.org.id, id, ownerSeenBy(ctx)) : undefined;
+    if (!row) throw new RialtoError('not_found', { message: 'no such delivery' });
+    return row;
+  }
+}
+
+const planned = new Set<DeliveryState>(['pending', 'failed']);
+
+function viewOf(row: DeliveryRow): DeliveryView {
+  return {
+    id: row.id,
+    taskId: row.task_id,
+    configId: row.config_id,
+    event: row.seq,
+    state: row.state,
+    url: row.url && withoutQuery(row.url),
+    configState: row.config_state,
+    configReason: row.config_reason,
+    attempts: row.attempts,
+    maxAttempts: row.format && row.earlier_attempts + maxAttempts(row.format),
+    nextAttemptAt: planned.has(row.state) ? row.next_at.toISOString() : null,
+    lastStatus: row.last_status,
+    lastError: row.last_error,
+    createdAt: row.created_at.toISOString(),
+    endedAt: row.ended_at?.toISOString() ?? null,
+  };
+}
+
+function whyNotAgain({ state, config_state: config, task_id: taskId, config_id: id }: DeliveryRow): string {
+  if (config === null) return 'its configuration is deleted: nothing is posted there any more';
+  if (config === 'disabled')
+    return `its configuration is disabled: POST /api/webhooks/configs/${taskId}/${encodeURIComponent(id)}/activate first`;
+  if (state === 'processing') return 'it is on its way';
+  return 'it is due, or waits for an earlier delivery of its task: redeliver that one';
+}

@@ -1,0 +1,67 @@
+import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
+import type { CallContext } from '../../kernel/call-context.js';
+import { Ctx } from '../../platform/http/ctx.decorator.js';
+import { pageSchema } from '../../platform/http/page.js';
+import { IdParam } from '../../platform/http/params.js';
+import { WebhookConfigsService } from './webhook-configs.service.js';
+import { ConfigIdParam, ConfigQuery, ConfigView, NewConfig } from './webhook.types.js';
+
+@ApiTags('webhooks')
+@ApiBearerAuth()
+@Controller('api/webhooks/configs')
+export class WebhookConfigsController {
+  constructor(private readonly configs: WebhookConfigsService) {}
+
+  @Get()
+  @ApiOperation({
+    summary:
+      'Push configurations, the newest first, never their secrets: an admin sees those of the org, everyone else their own',
+  })
+  @ApiResponse({ status: 200, standardSchema: pageSchema(ConfigView) })
+  list(@Ctx() ctx: CallContext, @Query({ schema: ConfigQuery }) query: ConfigQuery) {
+    return this.configs.list(ctx, query);
+  }
+
+  @Post()
+  @ApiOperation({ summary: 'Have the changes of a task posted; an address that the task has already is a conflict' })
+  @ApiResponse({ status: 201, standardSchema: ConfigView })
+  create(@Ctx() ctx: CallContext, @Body({ schema: NewConfig }) body: NewConfig) {
+    return this.configs.create(ctx, body);
+  }
+
+  @Get(':taskId/:id')
+  @ApiOperation({ summary: 'One push configuration with its state' })
+  @ApiResponse({ status: 200, standardSchema: ConfigView })
+  get(
+    @Ctx() ctx: CallContext,
+    @Param('taskId', { schema: IdParam }) taskId: string,
+    @Param('id', { schema: ConfigIdParam }) configId: string,
+  ) {
+    return this.configs.get(ctx, { taskId, configId });
+  }
+
+  @Post(':taskId/:id/activate')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Post again to a disabled configuration what happens from now on' })
+  @ApiResponse({ status: 200, standardSchema: ConfigView })
+  activate(
+    @Ctx() ctx: CallContext,
+    @Param('taskId', { schema: IdParam }) taskId: string,
+    @Param('id', { schema: ConfigIdParam }) configId: string,
+  ) {
+    return this.configs.activate(ctx, { taskId, configId });
+  }
+
+  @Post(':taskId/:id/deactivate')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Post nothing more to a configuration; what waits is given up' })
+  @ApiResponse({ status: 200, standardSchema: ConfigView })
+  deactivate(
+    @Ctx() ctx: CallContext,
+    @Param('taskId', { schema: IdParam }) taskId: string,
+    @Param('id', { schema: ConfigIdParam }) configId: string,
+  ) {
+    return this.configs.deactivate(ctx, { taskId, configId });
+  }
+}

@@ -1,0 +1,97 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { isUuid } from '../../kernel/ids.js';
+import { AdminActs } from '../../platform/bus/admin-acts.js';
+import type { Tx } from '../../platform/database/tx.js';
+import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
+import { withoutQuery } from '../../platform/secrets/url-queries.js';
+import { ConfigLogStore, type ConfigRow } from './config-log.store.js';
+import type { ConfigKey } from '../delivery/delivery.store.js';
+import { ownerSeenBy } from './own-tasks.js';
+import { WebhookBell } from '../delivery/webhook-bell.js';
+import { WebhookService } from '../webhook.service.js';
+import type { ConfigQuery, ConfigView, NewConfig } from './webhook.types.js';
+
+/**
+ * Push configurations: seen, made, and switched off and on (RI-45). An admin sees those of the org, everyone else those of
+ * their own tasks.
+ */
+@Injectable()
+export class WebhookConfigsService {
+  constructor(
+    private readonly acts: AdminActs,
+    private readonly webhooks: WebhookService,
+    private readonly configs: ConfigLogStore,
+    private readonly bell: WebhookBell,
+    private readonly cursors: Cursors,
+  ) {}
+
+  /** The newest first. Throws `denied`, `invalid_params` for a cursor of another list. */
+  list(ctx: CallContext, { limit, cursor, ...query }: ConfigQuery): Promise<Page<ConfigView>> {
+    return this.acts.read(ctx, 'webhook.configs', async () => {
+      const filter = { ...query, owner: ownerSeenBy(ctx) };
+      const scope = `configs:${ctx.org.id}:${JSON.stringify(filter)}`;
+      const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 3);
+      const rows = await this.configs.page(ctx.org.id, filter, limit, after);
+      return pageOf(rows, limit, viewOf, (row) => this.cursors.encode(scope, [row.at, row.task_id, row.id]));
+    });
+  }
+
+  /** Throws `not_found`, also for one of a task of somebody else. */
+  get(ctx: CallContext, key: ConfigKey): Promise<ConfigView> {
+    return this.acts.read(ctx, 'webhook.config', async () => viewOf(await this.known(ctx, key)));
+  }
+
+  /** The A2A doors replace; here an address that the task has is a `conflict`. Throws as WebhookService.create does. */
+  async create(ctx: CallContext, given: NewConfig): Promise<ConfigView> {
+    const { id } = await this.webhooks.add(ctx, given);
+    return viewOf(await this.known(ctx, { taskId: given.taskId, configId: id }));
+  }
+
+  /** Nothing is posted to it any more; what waits is given up, and can be replayed once it is active again. Throws `not_found`. */
+  deactivate(ctx: CallContext, key: ConfigKey): Promise<ConfigView> {
+    return this.turn(ctx, 'webhook.deactivate', key, (tx) =>
+      this.configs.deactivate(tx, ctx.org.id, key, 'deactivated'),
+    );
+  }
+
+  /** What happens from now on is posted. Throws `not_found`. */
+  activate(ctx: CallContext, key: ConfigKey): Promise<ConfigView> {
+    return this.turn(ctx, 'webhook.activate', key, async (tx) => {
+      await this.configs.activate(tx, ctx.org.id, key);
+      tx.afterCommit(() => this.bell.know(key));
+    });
+  }
+
+  /** What it is already it stays. */
+  private async turn(
+    ctx: CallContext,
+    verb: string,
+    key: ConfigKey,
+    work: (tx: Tx) => Promise<void>,
+  ): Promise<ConfigView> {
+    const known = () => this.known(ctx, key);
+    await this.acts.prepareAndWrite(ctx, verb, { task: key.taskId, config: key.configId }, known, work);
+    return viewOf(await known());
+  }
+
+  private async known(ctx: CallContext, key: ConfigKey): Promise<ConfigRow> {
+    const row = isUuid(key.taskId) ? await this.configs.find(ctx.org.id, key, ownerSeenBy(ctx)) : undefined;
+    if (!row) throw new RialtoError('not_found', { message: 'no such push configuration' });
+    return row;
+  }
+}
+
+function viewOf(row: ConfigRow): ConfigView {
+  return {
+    taskId: row.task_id,
+    id: row.id,
+    url: withoutQuery(row.url),
+    format: row.format,
+    state: row.state,
+    reason: row.reason,
+    failingSince: row.failing_since?.toISOString() ?? null,
+    createdAt: row.created_at.toISOString(),
+  };
+}

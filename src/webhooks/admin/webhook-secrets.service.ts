@@ -1,0 +1,51 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { isUuid } from '../../kernel/ids.js';
+import { AdminActs } from '../../platform/bus/admin-acts.js';
+import type { Page } from '../../platform/http/cursor.js';
+import type { WebhookSecretEntity } from '../configs/webhook-secret.entity.js';
+import { WebhookSecretStore } from '../configs/webhook-secret.store.js';
+import type { MakeSecret, NewWebhookSecretView, WebhookSecretView } from './webhook.types.js';
+
+/** What an org's webhooks are signed with: made, seen by their last characters, and ended. */
+@Injectable()
+export class WebhookSecretsService {
+  constructor(
+    private readonly acts: AdminActs,
+    private readonly secrets: WebhookSecretStore,
+  ) {}
+
+  /** The only answer that ever holds the secret. Throws `denied`. */
+  make(ctx: CallContext, { graceSeconds }: MakeSecret): Promise<NewWebhookSecretView> {
+    return this.acts.write(ctx, 'webhook.make_secret', { graceSeconds }, async (tx) => {
+      const { row, secret } = await this.secrets.make(tx, ctx.org.id, graceSeconds);
+      return { ...viewOf(row), secret };
+    });
+  }
+
+  /** Those that sign, the newest first. */
+  list(ctx: CallContext): Promise<Page<WebhookSecretView>> {
+    return this.acts.read(ctx, 'webhook.secrets', async () => ({
+      items: (await this.secrets.list(ctx.org.id)).map(viewOf),
+      nextCursor: null,
+    }));
+  }
+
+  /** It signs no more, at once. Throws `not_found`. */
+  end(ctx: CallContext, id: string): Promise<void> {
+    return this.acts.write(ctx, 'webhook.end_secret', { secret: id }, async (tx) => {
+      if (!isUuid(id) || !(await this.secrets.end(tx, ctx.org.id, id)))
+        throw new RialtoError('not_found', { message: 'no such secret' });
+    });
+  }
+}
+
+function viewOf({
+  id,
+  hint,
+  createdAt,
+  endsAt,
+}: Pick<WebhookSecretEntity, 'id' | 'hint' | 'createdAt' | 'endsAt'>): WebhookSecretView {
+  return { id, hint, createdAt: createdAt.toISOString(), endsAt: endsAt?.toISOString() ?? null };
+}

@@ -1,0 +1,57 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import { newId } from '../../kernel/ids.js';
+import { AdminActs } from '../../platform/bus/admin-acts.js';
+import { SafeFetch } from '../../platform/http/safe-fetch.js';
+import type { PushFormat } from '../../protocol/a2a/operations.js';
+import { eventBody, mediaTypeOf, needsOnlyEvent, taskBody } from '../rendering/body.js';
+import { requirePostable } from '../configs/postable.js';
+import { WebhookPost } from '../delivery/webhook-post.js';
+import { WebhookSecretStore } from '../configs/webhook-secret.store.js';
+import type { TestWebhook, WebhookTestResult } from './webhook.types.js';
+
+/** Posts an event of no task, as any other is posted, so that a receiver can be tried before it is needed. */
+@Injectable()
+export class WebhookTestService {
+  constructor(
+    private readonly acts: AdminActs,
+    private readonly secrets: WebhookSecretStore,
+    private readonly post: WebhookPost,
+    private readonly safeFetch: SafeFetch,
+  ) {}
+
+  /** One try; what the receiver says is the answer, not an error. Throws `denied`, `url_not_allowed`, `invalid_params`. */
+  run(ctx: CallContext, { format, ...receiver }: TestWebhook): Promise<WebhookTestResult> {
+    const work = async (): Promise<WebhookTestResult> => {
+      requirePostable(this.safeFetch, receiver);
+      const [id, taskId] = [newId(), newId()];
+      const posted = await this.post.send({
+        id,
+        config: { ...receiver, id: 'test', taskId },
+        secrets: await this.secrets.signing(ctx.org.id),
+        mediaType: mediaTypeOf(format),
+        body: testBody(format, taskId),
+      });
+      return {
+        delivered: posted.error === undefined,
+        id,
+        status: posted.status ?? null,
+        error: posted.error ?? null,
+        reply: posted.reply ?? null,
+        durationMs: Math.round(posted.durationMs),
+      };
+    };
+    const args = { host: new URL(receiver.url).host };
+    return this.acts.prepareAndWrite(ctx, 'webhook.test', args, work, (_, result) => Promise.resolve(result));
+  }
+}
+
+function testBody(format: PushFormat, taskId: string): string {
+  const [contextId, metadata] = [newId(), { test: true }];
+  const status = { state: 'TASK_STATE_WORKING', timestamp: new Date(systemClock.now()).toISOString() } as const;
+  const event = { statusUpdate: { taskId, contextId, status, metadata } };
+  if (needsOnlyEvent(format)) return eventBody(format, event);
+  const task = { id: taskId, contextId, status, metadata };
+  return taskBody(format, { event, seq: 1, task, stateBefore: 'TASK_STATE_SUBMITTED', agentName: 'test' })!;
+}

@@ -1,0 +1,30 @@
+import { Injectable } from '@nestjs/common';
+import { Pg } from '../../platform/database/pg.js';
+
+const perSample = 1_000;
+
+/** Looks at the promise about the order of deliveries in their rows (reliability 3.0). */
+@Injectable()
+export class DeliveryWatchStore {
+  constructor(private readonly pg: Pg) {}
+
+  /**
+   * Deliveries that were overtaken, among the thousand made from `seconds` ago on: the one right before a delivered one came later
+   * or not at all. Only those count that never waited and were never begun anew: whoever replays chooses the order.
+   */
+  async overtaken(seconds: number): Promise<string[]> {
+    const rows = await this.pg.rows<{ id: string }>(
+      'delivery-overtaken',
+      `with sample as materialized (
+         select task_id, config_id, seq, status, ended_at from webhook_deliveries
+         where created_at > now() - make_interval(secs => $1::integer) order by created_at limit ${perSample})
+       select e.id from sample s cross join lateral (
+         select d.* from webhook_deliveries d where d.task_id = s.task_id and d.config_id = s.config_id and d.seq < s.seq
+         order by d.seq desc limit 1) e
+       where s.status = 'delivered' and e.next_at = e.created_at
+         and ((e.status = 'delivered' and e.attempts = 1 and e.ended_at > s.ended_at) or (e.status = 'pending' and e.attempts = 0))`,
+      [seconds],
+    );
+    return rows.map(({ id }) => id);
+  }
+}

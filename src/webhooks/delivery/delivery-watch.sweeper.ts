@@ -1,0 +1,23 @@
+import { Injectable } from '@nestjs/common';
+import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
+import { DeliveryWatch } from './delivery-watch.js';
+import { DeliveryWatchStore } from './delivery-watch.store.js';
+
+const recentSeconds = 600;
+
+/** Looks each half minute whether deliveries kept their order, in a sample. */
+@Injectable()
+@Sweeps('webhook.watch')
+export class DeliveryWatchSweeper implements Sweeper {
+  readonly everyMs = 30_000;
+
+  constructor(
+    private readonly store: DeliveryWatchStore,
+    private readonly watch: DeliveryWatch,
+  ) {}
+
+  async sweep(): Promise<void> {
+    const overtaken = await this.store.overtaken(Math.round(Math.random() * recentSeconds));
+    for (const id of overtaken) this.watch.overtaken(id);
+  }
+}

@@ -1,0 +1,34 @@
+import { Injectable } from '@nestjs/common';
+import type { JobPayload } from '../../kernel/jobs.js';
+import { HandlesJob, type JobHandler } from '../../platform/jobs/handles-job.decorator.js';
+import { AttemptFailed, type JobFacts, type JobRun } from '../../platform/jobs/job-run.js';
+import { WebhookBell } from './webhook-bell.js';
+import { WebhookDeliverer } from './webhook-deliverer.js';
+
+const later = {
+  full: '; the rest waits for room',
+  down: '; the rest waits until the host is up',
+  database: '; the rest waits for the database',
+} as const;
+
+/** Delivers what is due of a configuration that the queue rang for; the rows say whether there is anything. */
+@Injectable()
+@HandlesJob('webhook.deliver')
+export class WebhookDeliverProcessor implements JobHandler<'webhook.deliver'> {
+  constructor(
+    private readonly deliverer: WebhookDeliverer,
+    private readonly bell: WebhookBell,
+  ) {}
+
+  async handle(key: JobPayload<'webhook.deliver'>, job: JobRun): Promise<JobFacts> {
+    if (job.byHand) await this.deliverer.hurry(key);
+    const { delivered, againMs, flaw, putOff } = await this.deliverer.run(key);
+    if (againMs !== undefined) this.bell.ringIn(againMs, key);
+    job.log(
+      `task ${key.taskId}: ${delivered} delivered${putOff ? later[putOff] : delivered || flaw ? '' : '; nothing is due'}`,
+    );
+    if (flaw === undefined) return { delivered };
+    job.log(flaw);
+    throw new AttemptFailed(flaw);
+  }
+}

@@ -1,0 +1,92 @@
+import { RialtoError } from '../../kernel/errors.js';
+import type { TaskLogService } from '../../tasks/task-log.service.js';
+import type { DeliveryStore, Claimed } from './delivery.store.js';
+import type { DeliveryWatch } from './delivery-watch.js';
+import type { GatedPost } from './gated-post.js';
+import type { PushConfigStore } from '../configs/push-config.store.js';
+import { WebhookDeliverer } from './webhook-deliverer.js';
+import { statementError } from '../../platform/database/outage.js';
+import type { WebhookSecretStore } from '../configs/webhook-secret.store.js';
+
+const key = { taskId: 't', configId: 'c' };
+const due = (seq: number, more: Partial<Claimed> = {}): Claimed =>
+  ({
+    delivery: `d${seq}`,
+    seq,
+    attempts: 1,
+    earlier_attempts: 0,
+    body: '{}',
+    state: 'active',
+    format: 'v1',
+    secrets: [],
+    ...more,
+  }) as Claimed;
+
+/** @param claims what each claim answers, in turn. @param nexts the same of each end. */
+function start(claims: (Claimed | undefined)[], nexts: (Claimed | undefined)[] = []) {
+  const steps: string[] = [];
+  const said = <Answer>(step: string, answer: Answer) => (steps.push(step), Promise.resolve(answer));
+  const deliveries = {
+    claim: () => said('claim', claims.shift()),
+    delivered: ({ seq }: Claimed, _tried: unknown, goesOn: boolean) =>
+      said(goesOn ? `end ${seq}` : `end ${seq} alone`, goesOn ? nexts.shift() : undefined),
+    recovered: ({ seq }: Claimed) => said(`recovered ${seq}`, true),
+    putOff: ({ seq }: Claimed, inMs: number) => said(`put off ${seq} for ${inMs}`, 'later'),
+  } as unknown as DeliveryStore;
+  const post = {
+    send: ({ seq }: Claimed) => said(`post ${seq}`, { status: 200, durationMs: 1 }),
+  } as unknown as GatedPost;
+  const watch = { tellingOf: () => ({ events: [], rows: [] }), told: () => undefined, ended: () => undefined };
+  const deliverer = new WebhookDeliverer(
+    deliveries,
+    { open: () => ({}) } as unknown as PushConfigStore,
+    {} as WebhookSecretStore,
+    {} as TaskLogService,
+    post,
+    watch as unknown as DeliveryWatch,
+  );
+  return { deliverer, steps, post };
+}
+
+describe('WebhookDeliverer', () => {
+  it('goes on with what came with the end of the one before', async () => {
+    const { deliverer, steps } = start([due(1)], [due(2), due(3)]);
+    expect(await deliverer.run(key)).toEqual({ delivered: 3 });
+    expect(steps).toEqual(['claim', 'post 1', 'end 1', 'post 2', 'end 2', 'post 3', 'end 3', 'claim']);
+  });
+
+  it('asks once more when an end brought nothing: what came meanwhile rang in vain', async () => {
+    const { deliverer, steps } = start([due(1), due(2)]);
+    expect(await deliverer.run(key)).toEqual({ delivered: 2 });
+    expect(steps).toEqual(['claim', 'post 1', 'end 1', 'claim', 'post 2', 'end 2', 'claim']);
+  });
+
+  it('goes on behind the first that was taken again', async () => {
+    const { deliverer, steps } = start([due(1, { state: 'failing' }), due(2)]);
+    expect(await deliverer.run(key)).toEqual({ delivered: 2 });
+    expect(steps).toEqual(['claim', 'post 1', 'recovered 1', 'claim', 'post 2', 'end 2', 'claim']);
+  });
+
+  it('leaves off after many in a row, and claims none that it does not post', async () => {
+    const all = Array.from({ length: 300 }, (_, index) => due(index + 1));
+    const { deliverer, steps } = start([all[0]], all.slice(1));
+    expect(await deliverer.run(key)).toEqual({ delivered: 200, againMs: 0 });
+    expect(steps.at(-1)).toBe('end 200 alone');
+  });
+
+  it('claims nothing more once it stops', async () => {
+    const { deliverer, steps } = start([due(1), due(2)], [due(2)]);
+    const run = deliverer.run(key);
+    deliverer.onModuleDestroy();
+    expect(await run).toEqual({ delivered: 1 });
+    expect(steps).toEqual(['claim', 'post 1', 'end 1 alone']);
+  });
+
+  it('counts no attempt when our own database kept it from posting (R1)', async () => {
+    const { deliverer, steps, post } = start([due(1)]);
+    const cause = Object.assign(new Error('terminating connection'), { code: '57P01' });
+    post.send = () => Promise.reject(RialtoError.from(statementError(cause)));
+    expect(await deliverer.run(key)).toEqual({ delivered: 0, putOff: 'database', againMs: 1_000 });
+    expect(steps).toEqual(['claim', 'put off 1 for 1000']);
+  });
+});

@@ -1,0 +1,98 @@
+import { Injectable } from '@nestjs/common';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { isDatabaseAway } from '../../platform/database/outage.js';
+import { SafeFetch } from '../../platform/http/safe-fetch.js';
+import { rineHeader, rineScheme, signatureHeaders } from '../../protocol/webhook-signature.js';
+import type { Tried } from './delivery.store.js';
+import type { StoredConfig } from '../configs/push-config.store.js';
+import { keptReply } from './reply.js';
+import { WebhookTokens } from '../configs/webhook-tokens.js';
+
+const timeoutMs = 10_000;
+/** More than is kept of a reply, so that what it says back of ours is found whole. */
+const maxReplyBytes = 16_384;
+
+export interface Post {
+  readonly id: string;
+  readonly config: StoredConfig;
+  /** What it is signed with, one signature each. */
+  readonly secrets: readonly string[];
+  readonly mediaType: string;
+  readonly body: string;
+}
+
+export type Posted = Tried & { readonly retryAfter?: string };
+
+/** One try: a POST that follows no redirect, over within ten seconds. */
+@Injectable()
+export class WebhookPost {
+  constructor(
+    private readonly safeFetch: SafeFetch,
+    private readonly tokens: WebhookTokens,
+  ) {}
+
+  /** A failure is an answer without a status, or one that broke off. Rejects when our own database is away, before anything has left. */
+  async send(post: Post): Promise<Posted> {
+    const begun = systemClock.elapsed();
+    const tried = await this.exchange(post).catch((error: unknown) => {
+      if (isDatabaseAway(error)) throw error;
+      return { error: RialtoError.from(error).code };
+    });
+    return { ...tried, durationMs: systemClock.elapsed() - begun };
+  }
+
+  private async exchange(post: Post): Promise<Omit<Posted, 'durationMs'>> {
+    const { config, body } = post;
+    const authorization = await this.authorizationOf(post);
+    const headers = headersOf(post, authorization);
+    const limits = { deadlineMs: timeoutMs, maxBytes: maxReplyBytes, purpose: 'webhook' as const };
+    const answer = await this.safeFetch.beginning({ method: 'POST', url: config.url, headers, body, ...limits });
+    const { status, isCut } = answer;
+    const retryAfter = answer.headers['retry-after'];
+    const reply = keptReply(
+      answer.body.toString(),
+      { url: config.url, secrets: [config.token, authorization?.credentials] },
+      isCut,
+    );
+    return {
+      status,
+      ...(reply !== '' && { reply }),
+      ...(retryAfter !== undefined && { retryAfter }),
+      ...((status < 200 || status >= 300) && { error: `status_${status}` }),
+    };
+  }
+
+  /** That of the configuration; a bearer without credentials gets a token of ours, which our JWKS verifies. */
+  private async authorizationOf(post: Post): Promise<Authorization | undefined> {
+    const { scheme, credentials } = post.config.authentication ?? {};
+    if (scheme === undefined || signsAsRine(post.config)) return undefined;
+    if (credentials !== undefined) return { scheme, credentials };
+    return scheme.toLowerCase() === 'bearer' ? { scheme, credentials: await this.tokens.issue(post) } : undefined;
+  }
+}
+
+interface Authorization {
+  readonly scheme: string;
+  readonly credentials: string;
+}
+
+function headersOf(
+  { id, config, secrets, mediaType, body }: Post,
+  authorization?: Authorization,
+): Record<string, string> {
+  const { token } = config;
+  return {
+    'Content-Type': mediaType,
+    'User-Agent': 'rialto-webhooks',
+    ...signatureHeaders(secrets, { id, body, at: systemClock.now() }),
+    ...(signsAsRine(config) && rineHeader(config.authentication?.credentials ?? secrets[0], body)),
+    ...(token !== undefined && { 'A2A-Notification-Token': token, 'X-A2A-Notification-Token': token }),
+    ...(authorization && { Authorization: `${authorization.scheme} ${authorization.credentials}` }),
+  };
+}
+
+/** What such a configuration names as credentials signs, and is never sent. */
+function signsAsRine({ authentication }: StoredConfig): boolean {
+  return authentication?.scheme.toLowerCase() === rineScheme.toLowerCase();
+}

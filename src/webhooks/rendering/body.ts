@@ -1,0 +1,43 @@
+import { dialects } from '../../protocol/a2a/dialects.js';
+import type { StreamResponse, Task } from '../../protocol/a2a/model.js';
+import type { PushFormat } from '../../protocol/a2a/operations.js';
+import { runEvent } from '../../protocol/a2a/run-event.js';
+import type { TaskState } from '../../protocol/a2a/states.js';
+
+/** An event with the task as it was right after it. */
+export interface Happened {
+  readonly event: StreamResponse;
+  readonly seq: number;
+  readonly task: Task;
+  readonly stateBefore?: TaskState;
+  readonly agentName: string;
+}
+
+/** True when bodies of this format are made of the event alone. */
+export function needsOnlyEvent(format: PushFormat): format is 'v1' | 'v0.3' {
+  return format === 'v1' || format === 'v0.3';
+}
+
+/** The media type of a body (v1.0 section 9.1; v0.3 section 6.8 leaves it open). */
+export function mediaTypeOf(format: PushFormat): string {
+  return format === 'v1' ? 'application/a2a+json' : 'application/json';
+}
+
+/** A StreamResponse of v1.0, or the bare event of v0.3. */
+export function eventBody(format: 'v1' | 'v0.3', event: StreamResponse): string {
+  return JSON.stringify(dialects[format === 'v1' ? '1.0' : '0.3'].encodeEvent(event));
+}
+
+/**
+ * The Task of v0.3 (RI-40), or the change of the run as its stream tells it (RY-25, RY-33), at each change of its state; undefined for
+ * other events.
+ */
+export function taskBody(
+  format: 'task' | 'reyn',
+  { event, seq, task, stateBefore, agentName }: Happened,
+): string | undefined {
+  const change = 'statusUpdate' in event ? event.statusUpdate : undefined;
+  if (change === undefined || change.status.state === stateBefore) return undefined;
+  if (format === 'task') return JSON.stringify(dialects['0.3'].encodeEvent({ task }));
+  return JSON.stringify(runEvent(task, change, seq, agentName));
+}

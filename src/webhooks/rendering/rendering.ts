@@ -1,0 +1,57 @@
+import type { StreamResponse } from '../../protocol/a2a/model.js';
+import type { PushFormat } from '../../protocol/a2a/operations.js';
+import { eventBody, needsOnlyEvent, taskBody } from './body.js';
+import { beginning, replay, taskAt, type Past } from './replay.js';
+import type { TaskLogService } from '../../tasks/task-log.service.js';
+
+/** Events that one read brings beyond the one that is wanted. */
+const readAhead = 50;
+
+/** Makes the bodies of one configuration, in the order of their events; the log is read once for all of them. */
+export class Rendering {
+  private past: Past = beginning;
+  private at = 0;
+  private ahead: ReadonlyMap<number, StreamResponse> = new Map();
+
+  constructor(
+    private readonly log: TaskLogService,
+    private readonly taskId: string,
+  ) {}
+
+  /** Undefined when nothing is posted for this event: the format leaves it out, or the task is gone. */
+  async bodyOf(format: PushFormat, seq: number): Promise<string | undefined> {
+    if (!needsOnlyEvent(format)) return this.taskBodyOf(format, seq);
+    const event = this.ahead.get(seq) ?? (await this.readOn(seq));
+    return event && eventBody(format, event);
+  }
+
+  /** What comes behind is wanted next; logs have no gaps. */
+  private async readOn(seq: number): Promise<StreamResponse | undefined> {
+    const events = await this.log.events(this.taskId, seq - 1, seq + readAhead);
+    this.ahead = new Map(events.map((event, index) => [seq + index, event]));
+    return this.ahead.get(seq);
+  }
+
+  private async taskBodyOf(format: 'task' | 'reyn', seq: number): Promise<string | undefined> {
+    if (seq <= this.at) this.rewind();
+    const [events, facts] = await Promise.all([this.log.events(this.taskId, this.at, seq), this.log.task(this.taskId)]);
+    const event = events.at(-1);
+    if (!event || !facts) return undefined;
+    for (const each of events) this.past = replay(this.past, each, facts.history);
+    this.at = seq;
+    const { stateBefore } = this.past;
+    const { agentName } = facts;
+    return taskBody(format, {
+      event,
+      seq,
+      task: taskAt(this.past, facts),
+      agentName,
+      ...(stateBefore && { stateBefore }),
+    });
+  }
+
+  private rewind(): void {
+    this.past = beginning;
+    this.at = 0;
+  }
+}
