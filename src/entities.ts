@@ -24,7 +24,7 @@ import { AgentOutcomesEntity, CostEventEntity, TaskInstanceEntity } from './regi
 import { ContinuationEntity } from './continuations/continuation.entity.js';
 import { ThreadAnswerEntity } from './continuations/thread-answer.entity.js';
 import { RemotePushEntity } from './continuations/remote-push.entity.js';
-import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity } from './tasks/task.entity.js';
+import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity } from './tasks/storage/task.entity.js';
 import { ToolCallsEntity } from './policy/tool-calls.entity.js';
 import { HeldAnswerEntity } from './upstreams/held-answer.entity.js';
 import { McpServerEntity } from './upstreams/mcp-server.entity.js';

@@ -97,7 +97,7 @@ const sound: Record<string, string> = {
   'src/platform/http/safe-fetch.ts': `import { request } from 'undici';\nexport const send = request;`,
   'src/registry/agent.store.ts': `import type { RegistryService } from './registry.service.js';\nexport class AgentStore {}`,
   'src/registry/registry.service.ts': `import { AgentStore } from './agent.store.js';\nexport class RegistryService { s = AgentStore; fetch() {} again() { this.fetch(); } }`,
-  'src/tasks/task.entity.ts': `import { now } from '../kernel/clock.js';\nexport class TaskEntity { at = now(); }`,
+  'src/tasks/storage/task.entity.ts': `import { now } from '../kernel/clock.js';\nexport class TaskEntity { at = now(); }`,
   'src/tasks/tasks.module.ts': `import { RegistryService } from '../registry/registry.service.js';\nexport const TasksModule = RegistryService;`,
   'src/tasks/task.spec.ts': `import { stub } from '../../test/support/stub.js';\nstub('v03', process.env);`,
   'src/a2a-client/client.ts': `export class RialtoClient {}`,

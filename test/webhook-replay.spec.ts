@@ -1,6 +1,6 @@
 import type { Message, StreamResponse, Task } from '../src/protocol/a2a/model.js';
 import type { AgentId, OrgId, TaskId } from '../src/kernel/ids.js';
-import { applyUpdate, openTask, resumeTask, type Moved } from '../src/tasks/task.lifecycle.js';
+import { applyUpdate, openTask, resumeTask, type Moved } from '../src/tasks/lifecycle/task.lifecycle.js';
 import { taskView } from '../src/tasks/task.types.js';
 import { beginning, replay, taskAt, type TaskFacts } from '../src/webhooks/rendering/replay.js';
 

@@ -7,10 +7,10 @@ import type { RowChange } from '../platform/database/row-writer.js';
 import type { Message } from '../protocol/a2a/model.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import type { TaskExecutor } from './executor.port.js';
-import { LiveTasks } from './live-tasks.js';
-import { openTask } from './task.lifecycle.js';
-import { TaskQuota } from './task-quota.service.js';
-import { TaskRunner } from './task.runner.js';
+import { LiveTasks } from './lifecycle/live-tasks.js';
+import { openTask } from './lifecycle/task.lifecycle.js';
+import { TaskQuota } from './run/task-quota.service.js';
+import { TaskRunner } from './run/task.runner.js';
 import { originOf } from './task-verbs.js';
 import type { StoredTask } from './task.types.js';
 

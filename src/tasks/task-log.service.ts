@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { StreamResponse } from '../protocol/a2a/model.js';
-import { TaskStore } from './task.store.js';
+import { TaskStore } from './storage/task.store.js';
 import type { StoredTask } from './task.types.js';
 
 /** The log of tasks for other rooms, whoever the tasks belong to. */

@@ -4,7 +4,7 @@ import { patienceOf } from '../kernel/patience.js';
 import type { Message, Task } from '../protocol/a2a/model.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { isAnswer, isSettled, TaskStreamService } from './task-stream.service.js';
-import { TaskRunner } from './task.runner.js';
+import { TaskRunner } from './run/task.runner.js';
 import { TaskSubmitService, type Accepted, type Submission } from './task-submit.service.js';
 import type { StreamedEvent } from './task.service.js';
 import { isEnded, taskView, type StoredTask } from './task.types.js';

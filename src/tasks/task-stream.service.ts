@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { interruptedStates, terminalStates, type TaskState } from '../protocol/a2a/states.js';
-import { TaskFeed, type Inbox } from './task-feed.js';
-import { TaskStore } from './task.store.js';
+import { TaskFeed, type Inbox } from './lifecycle/task-feed.js';
+import { TaskStore } from './storage/task.store.js';
 import type { NumberedEvent, StoredTask } from './task.types.js';
 
 /** The state that an event brings its task into; undefined when it changes none. */

@@ -14,16 +14,16 @@ import type { SendParams } from '../protocol/a2a/operations.js';
 import { dispatchMember } from '../registry/own-routing.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import type { Said } from './executor.port.js';
-import { IdempotencyStore } from './idempotency.store.js';
-import type { FirstCommit, LiveTask } from './live-task.js';
-import { LiveTasks } from './live-tasks.js';
-import type { Inbox } from './task-feed.js';
-import { openTask, resumeTask, type Moved } from './task.lifecycle.js';
-import type { ActiveRun } from './task-run.js';
-import { TaskQuota } from './task-quota.service.js';
-import { TaskRunner } from './task.runner.js';
+import { IdempotencyStore } from './storage/idempotency.store.js';
+import type { FirstCommit, LiveTask } from './lifecycle/live-task.js';
+import { LiveTasks } from './lifecycle/live-tasks.js';
+import type { Inbox } from './lifecycle/task-feed.js';
+import { openTask, resumeTask, type Moved } from './lifecycle/task.lifecycle.js';
+import type { ActiveRun } from './run/task-run.js';
+import { TaskQuota } from './run/task-quota.service.js';
+import { TaskRunner } from './run/task.runner.js';
 import { maySee, originOf, placeOf, submission } from './task-verbs.js';
-import type { IdempotencyKey } from './task-writer.js';
+import type { IdempotencyKey } from './storage/task-writer.js';
 import { ownerOf, type StoredTask } from './task.types.js';
 
 /** How long a pure executor may take before its task is stored as working (decisions: fast path). */

@@ -1,4 +1,4 @@
-import { TaskFeed } from '../../src/tasks/task-feed.js';
+import { TaskFeed } from '../../src/tasks/lifecycle/task-feed.js';
 import type { StoredTask } from '../../src/tasks/task.types.js';
 import { openStream, publish, rpc, rpcCall, rpcStream, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';

@@ -346,7 +346,7 @@ describe('tasks over the life of processes', () => {
          insert into a2a_task_events (task_id, seq, body, at) values ($2, 1, '{}', now())`,
         [kept, old, open],
       );
-      const { TaskRetentionSweeper } = await import('../../src/tasks/task-retention.sweeper.js');
+      const { TaskRetentionSweeper } = await import('../../src/tasks/run/task-retention.sweeper.js');
       await gateway.gateway.get(TaskRetentionSweeper).sweep();
       expect((await gateway.sql('select id from a2a_tasks order by id')).map(({ id }) => id)).toEqual([open, kept]);
       expect(await gateway.sql('select task_id from a2a_task_events where task_id = $1', [old])).toEqual([]);

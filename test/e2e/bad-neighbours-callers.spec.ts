@@ -365,7 +365,7 @@ describe('what one member of an org sends costs the others nothing', () => {
          from (select * from a2a_tasks where agent_name = 'echo' limit 1) t, generate_series(1, 5000) n returning id`,
       );
       expect(inserted).toHaveLength(5_000);
-      const { TaskRetentionSweeper } = await import('../../src/tasks/task-retention.sweeper.js');
+      const { TaskRetentionSweeper } = await import('../../src/tasks/run/task-retention.sweeper.js');
       const sweeper = near.gateway.gateway.get(TaskRetentionSweeper);
       const sweeping = again(() => sweeper.sweep(), 1);
       await near.proves(sweeping);

@@ -204,7 +204,7 @@ describe('remote work that outlives its call', () => {
       ({ status }) => status === 'pending',
     );
     await gateway.sql('update a2a_tasks set next_at = now() where id = $1', [taskId]);
-    const { TaskRunner } = await import('../../src/tasks/task.runner.js');
+    const { TaskRunner } = await import('../../src/tasks/run/task.runner.js');
     const runner = gateway.gateway.get(TaskRunner);
     await Promise.all(Array.from({ length: 10 }, () => runner.begin(taskId as never)));
     expect((await rowOf(taskId)).attempts).toBe(before.attempts + 1);

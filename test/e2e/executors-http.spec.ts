@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks';
-import { Executions } from '../../src/tasks/executions.service.js';
+import { Executions } from '../../src/tasks/external/executions.service.js';
 import { rpc, rpcCall, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';
 import { type TestGateway } from '../support/gateway.js';

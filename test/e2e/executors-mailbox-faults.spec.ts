@@ -1,5 +1,5 @@
-import { LiveTasks } from '../../src/tasks/live-tasks.js';
-import { MailboxStore } from '../../src/tasks/mailbox.store.js';
+import { LiveTasks } from '../../src/tasks/lifecycle/live-tasks.js';
+import { MailboxStore } from '../../src/tasks/storage/mailbox.store.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import pg from 'pg';
-import { TaskLeases } from '../../src/tasks/task-lease.store.js';
-import { TaskWatchSweeper } from '../../src/tasks/task-watch.sweeper.js';
-import { TaskWriter } from '../../src/tasks/task-writer.js';
-import { TaskStore } from '../../src/tasks/task.store.js';
+import { TaskLeases } from '../../src/tasks/storage/task-lease.store.js';
+import { TaskWatchSweeper } from '../../src/tasks/run/task-watch.sweeper.js';
+import { TaskWriter } from '../../src/tasks/storage/task-writer.js';
+import { TaskStore } from '../../src/tasks/storage/task.store.js';
 import { DeliveryWatchSweeper } from '../../src/webhooks/delivery/delivery-watch.sweeper.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { Board } from '../support/board.js';

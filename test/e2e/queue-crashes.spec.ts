@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Worker } from 'bullmq';
 import { WorkerHost } from '../../src/platform/jobs/worker-host.js';
 import { TaskAgents } from '../../src/registry/task-agents.service.js';
-import { TaskRunner } from '../../src/tasks/task.runner.js';
+import { TaskRunner } from '../../src/tasks/run/task.runner.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';
 import { Board } from '../support/board.js';
 import { eventually } from '../support/eventually.js';

@@ -10,11 +10,11 @@ import { ContinuationStore, moving } from '../../src/continuations/continuation.
 import { ThreadAnswerStore, type ClaimedAnswer } from '../../src/continuations/thread-answer.store.js';
 import { Vault } from '../../src/platform/secrets/vault.js';
 import { EventSinks } from '../../src/tasks/event-sinks.service.js';
-import { applyUpdate, openTask, type Step } from '../../src/tasks/task.lifecycle.js';
-import { TaskLeases } from '../../src/tasks/task-lease.store.js';
-import { TaskWriter, type TaskChange } from '../../src/tasks/task-writer.js';
-import type { TaskStore } from '../../src/tasks/task.store.js';
-import { TaskWatchStore } from '../../src/tasks/task-watch.store.js';
+import { applyUpdate, openTask, type Step } from '../../src/tasks/lifecycle/task.lifecycle.js';
+import { TaskLeases } from '../../src/tasks/storage/task-lease.store.js';
+import { TaskWriter, type TaskChange } from '../../src/tasks/storage/task-writer.js';
+import type { TaskStore } from '../../src/tasks/storage/task.store.js';
+import { TaskWatchStore } from '../../src/tasks/storage/task-watch.store.js';
 import { agentStatsRecorder } from '../../src/registry/agent-stats.recorder.js';
 import { asAdmin, runPrefix } from '../support/admin.js';
 

@@ -7,12 +7,12 @@ import type { RowStatement } from '../../src/platform/database/row-writer.js';
 import { createLogger } from '../../src/platform/telemetry/logger.js';
 import { Metrics } from '../../src/platform/telemetry/metrics.js';
 import { EventSinks } from '../../src/tasks/event-sinks.service.js';
-import { LiveTasks } from '../../src/tasks/live-tasks.js';
-import { TaskLeases } from '../../src/tasks/task-lease.store.js';
-import { applyUpdate, openTask, type Moved, type Step } from '../../src/tasks/task.lifecycle.js';
-import { TaskStore } from '../../src/tasks/task.store.js';
+import { LiveTasks } from '../../src/tasks/lifecycle/live-tasks.js';
+import { TaskLeases } from '../../src/tasks/storage/task-lease.store.js';
+import { applyUpdate, openTask, type Moved, type Step } from '../../src/tasks/lifecycle/task.lifecycle.js';
+import { TaskStore } from '../../src/tasks/storage/task.store.js';
 import type { StoredTask } from '../../src/tasks/task.types.js';
-import { TaskWriter, type TaskChange } from '../../src/tasks/task-writer.js';
+import { TaskWriter, type TaskChange } from '../../src/tasks/storage/task-writer.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 

@@ -1,7 +1,7 @@
 import { foldArtifacts } from '../../src/protocol/a2a/artifacts.js';
 import type { Artifact, Message, StreamResponse } from '../../src/protocol/a2a/model.js';
 import { terminalStates, wordOf } from '../../src/protocol/a2a/states.js';
-import { bodyFromStore, type StoredBody } from '../../src/tasks/stored-event.js';
+import { bodyFromStore, type StoredBody } from '../../src/tasks/storage/stored-event.js';
 import type { StoredTask } from '../../src/tasks/task.types.js';
 import type { TestGateway } from './gateway.js';
 

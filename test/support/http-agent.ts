@@ -1,4 +1,4 @@
-import { TaskRunner } from '../../src/tasks/task.runner.js';
+import { TaskRunner } from '../../src/tasks/run/task.runner.js';
 import { publish, rpc, userMessage } from './a2a.js';
 import { eventually } from './eventually.js';
 import { startTestGateway, type TestGateway } from './gateway.js';

@@ -4,12 +4,12 @@ import { RialtoError } from '../../kernel/errors.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
 import type { SafeResponse } from '../../platform/http/safe-fetch.js';
 import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
-import { inlineEvents, type ExecutionEvent } from '../execution-events.js';
-import { hasReached, remembering, turnOf } from '../execution-report.js';
-import { silenceMs } from '../execution-times.js';
-import { Executions } from '../executions.service.js';
+import { inlineEvents, type ExecutionEvent } from '../external/execution-events.js';
+import { hasReached, remembering, turnOf } from '../external/execution-report.js';
+import { silenceMs } from '../storage/execution-times.js';
+import { Executions } from '../external/executions.service.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
-import { WorkOrders } from '../work-orders.service.js';
+import { WorkOrders } from '../external/work-orders.service.js';
 import { HttpCalls } from './http-calls.js';
 
 /**

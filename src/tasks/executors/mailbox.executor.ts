@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../../kernel/errors.js';
 import { Notices } from '../../platform/bus/notices.js';
-import { mailboxWaitMs } from '../execution-times.js';
-import { MailboxStore } from '../mailbox.store.js';
+import { mailboxWaitMs } from '../storage/execution-times.js';
+import { MailboxStore } from '../storage/mailbox.store.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
 
 /**

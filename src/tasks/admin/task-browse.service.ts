@@ -1,0 +1,85 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { AdminActs } from '../../platform/bus/admin-acts.js';
+import { Cursors, type Page } from '../../platform/http/cursor.js';
+import { stateOf, wordOf } from '../../protocol/a2a/states.js';
+import { PublishedService } from '../../registry/published.service.js';
+import type { TaskDetail, TaskQuery, TaskSummary } from './task-browse.types.js';
+import { TaskListStore } from '../storage/task-list.store.js';
+import { TaskService } from '../task.service.js';
+import { TaskStore } from '../storage/task.store.js';
+import { ownerOf, taskView, type StoredTask } from '../task.types.js';
+
+/** Tasks for whoever looks after them: an admin sees those of the org, everyone else their own. */
+@Injectable()
+export class TaskBrowseService {
+  constructor(
+    private readonly acts: AdminActs,
+    private readonly tasks: TaskService,
+    private readonly store: TaskStore,
+    private readonly lists: TaskListStore,
+    private readonly published: PublishedService,
+    private readonly cursors: Cursors,
+  ) {}
+
+  /** Newest status first. Throws `invalid_params` for a cursor of another list. */
+  list(ctx: CallContext, { agent: name, state, contextId, limit, cursor }: TaskQuery): Promise<Page<TaskSummary>> {
+    return this.acts.read(ctx, 'task.list', async () => {
+      const { agents } = await this.published.snapshot(ctx.org.id);
+      const agent = name === undefined ? undefined : agents.find((one) => one.name === name || one.id === name)?.id;
+      if (name !== undefined && agent === undefined) return { items: [], nextCursor: null };
+      const owner = ctx.principal.role === 'admin' ? undefined : ownerOf(ctx.principal);
+      const filter = { org: ctx.org.id, agent, owner, contextId, state: state && stateOf(state) };
+      const scope = `tasks:${JSON.stringify(filter)}`;
+      const after = cursor === undefined ? undefined : (this.cursors.decode(scope, cursor, 2) as [string, string]);
+      const { tasks, more } = await this.lists.page(filter, limit, {
+        after,
+        artifacts: false,
+        history: false,
+        statusMessage: false,
+      });
+      const last = tasks.at(-1);
+      return {
+        items: tasks.map(({ task }) => summaryOf(task)),
+        nextCursor: more && last ? this.cursors.encode(scope, [last.at, last.task.id]) : null,
+      };
+    });
+  }
+
+  /** Throws `not_found`, also for a task of somebody else. */
+  get(ctx: CallContext, id: string): Promise<TaskDetail> {
+    return this.acts.read(ctx, 'task.get', async () => {
+      const task = await this.visible(ctx, id);
+      const events = await this.store.eventsAfter(task.id, 0);
+      const log = events.map(({ seq, body }) => ({ seq, event: body }));
+      return { ...summaryOf(task), task: taskView(task), log };
+    });
+  }
+
+  /** Throws `not_found`, `task_not_cancelable`, `denied`. */
+  async cancel(ctx: CallContext, id: string): Promise<TaskSummary> {
+    return summaryOf(await this.tasks.cancel(ctx, undefined, (await this.visible(ctx, id)).id));
+  }
+
+  private async visible(ctx: CallContext, id: string): Promise<StoredTask> {
+    try {
+      return await this.tasks.visible(ctx, undefined, id);
+    } catch (error) {
+      if (RialtoError.from(error).code !== 'task_not_found') throw error;
+      throw new RialtoError('not_found', { message: 'no such task' });
+    }
+  }
+}
+
+function summaryOf({ id, agentName: agent, contextId, state, principal, seq, statusAt }: StoredTask): TaskSummary {
+  return {
+    id,
+    agent,
+    contextId,
+    state: wordOf(state) as TaskSummary['state'],
+    owner: { kind: principal.kind, id: principal.id },
+    events: seq,
+    statusAt: new Date(statusAt).toISOString(),
+  };
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { dialects } from '../../protocol/a2a/dialects.js';
+import type { Part } from '../../protocol/a2a/model.js';
+
+/** What may be in one report. */
+const maxEvents = 50;
+const maxParts = 100;
+
+const EventId = z.string().min(1).max(128);
+const metadata = z.record(z.string(), z.unknown()).optional();
+
+/** Parts in the spelling of v1.0 or an older one: the reader of the older dialect takes them all. */
+const Parts = z
+  .array(z.looseObject({}))
+  .min(1)
+  .max(maxParts)
+  .transform((parts, context): Part[] => {
+    const message = { messageId: 'outside', role: 'user', parts };
+    const decoded = dialects['0.3'].decode('message/send', { message });
+    if (decoded.ok) return decoded.operation.name === 'SendMessage' ? decoded.operation.params.message.parts : [];
+    for (const { field, description } of decoded.violations ?? [])
+      context.addIssue({ code: 'custom', message: description, path: pathIn('message.parts', field) });
+    return z.NEVER;
+  });
+
+/** `message.parts[0].text` below `message.parts` is `0`, `text`. */
+function pathIn(parent: string, field: string): string[] {
+  return field
+    .slice(parent.length)
+    .split(/[.[\]]+/)
+    .filter((name) => name !== '');
+}
+
+const Message = z.strictObject({ parts: Parts, metadata });
+const Artifact = z.strictObject({
+  artifactId: z.string().min(1).max(256).optional(),
+  name: z.string().max(256).optional(),
+  description: z.string().max(4_096).optional(),
+  parts: Parts,
+  metadata,
+});
+/** A choice that is a text alone is its own id and label. */
+const Choice = z.union([
+  z
+    .string()
+    .min(1)
+    .max(256)
+    .transform((text) => ({ id: text, label: text })),
+  z.strictObject({
+    id: z.string().min(1).max(256),
+    label: z.string().max(1_024),
+    hotkey: z.string().max(32).optional(),
+  }),
+]);
+
+/** What is said, as a plain text or as a message. */
+const words = { text: z.string().min(1).optional(), message: Message.optional() };
+
+function eventWith<Id extends z.ZodType>(id: Id) {
+  const head = { id, leaseEpoch: z.number().int().min(0).optional() };
+  return z.discriminatedUnion('type', [
+    z.strictObject({ ...head, type: z.literal('progress'), ...words }),
+    z.strictObject({
+      ...head,
+      type: z.literal('artifact'),
+      artifact: Artifact,
+      append: z.boolean().optional(),
+      lastChunk: z.boolean().optional(),
+    }),
+    z
+      .strictObject({
+        ...head,
+        type: z.literal('ask'),
+        ...words,
+        kind: z.string().max(64).optional(),
+        choices: z.array(Choice).max(100).optional(),
+        detail: z.unknown().optional(),
+      })
+      .refine(({ text, message }) => text !== undefined || message !== undefined, { message: 'asks nothing' }),
+    z.strictObject({
+      ...head,
+      type: z.literal('complete'),
+      ...words,
+      artifacts: z.array(Artifact).max(100).optional(),
+    }),
+    z.strictObject({ ...head, type: z.literal('fail'), ...words, error: z.string().min(1).max(4_000).optional() }),
+    z.strictObject({ ...head, type: z.literal('heartbeat') }),
+  ]);
+}
+
+const Event = eventWith(EventId);
+/** One thing that whoever works on a task outside says of it. */
+export type ExecutionEvent = z.output<typeof Event>;
+
+const Events = z.array(Event).min(1).max(maxEvents);
+
+/** As the API describes it: what stands before the check of a body, so that mistakes in one event are told of that event. */
+const shape = z.toJSONSchema(z.union([Event, Events]), { io: 'input', target: 'openapi-3.0' });
+
+/** The body of a report: one event, or a list of them that counts as a whole. */
+export const ExecutionReport = z
+  .unknown()
+  .meta(shape)
+  .transform((body, context): ExecutionEvent[] => {
+    const read = Array.isArray(body) ? Events.safeParse(body) : Event.safeParse(body);
+    if (read.success) return [read.data].flat();
+    for (const { message, path } of read.error.issues) context.addIssue({ code: 'custom', message, path });
+    return z.NEVER;
+  });
+
+const Inline = z.array(eventWith(EventId.optional())).max(maxEvents);
+
+/** What the answer to a call holds of events; none in an answer that is no report. Throws a ZodError for bad ones. */
+export function inlineEvents(answer: unknown, callId: string): ExecutionEvent[] {
+  if (typeof answer !== 'object' || answer === null) return [];
+  const list = 'events' in answer ? answer.events : 'type' in answer ? [answer] : [];
+  return Inline.parse(list).map((event, index) => ({ ...event, id: event.id ?? `${callId}-${index}` }));
+}
+
+export const ReportView = z.object({ taskId: z.string(), state: z.string(), seq: z.number().int() });
+export type ReportView = z.output<typeof ReportView>;

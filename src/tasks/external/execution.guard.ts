@@ -1,0 +1,37 @@
+import { createParamDecorator, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import type { DoorRequest } from '../../platform/http/http.types.js';
+import { ContextService } from '../../policy/auth/context.service.js';
+import { ExecutionTokens, type TokenScope } from '../execution-tokens.service.js';
+
+/** Who reports on a task: the bearer of its token, or somebody with a credential of an org. */
+export type Reporter = (TokenScope & { readonly requestId: string }) | { readonly ctx: CallContext };
+
+interface ReportRequest extends DoorRequest {
+  reporter?: Reporter;
+}
+
+/** Lets bearers of a token in who are nobody otherwise, before a byte of what they say is read. */
+@Injectable()
+export class ExecutionGuard implements CanActivate {
+  constructor(
+    private readonly tokens: ExecutionTokens,
+    private readonly contexts: ContextService,
+  ) {}
+
+  async canActivate(host: ExecutionContext): Promise<boolean> {
+    const request = host.switchToHttp().getRequest<ReportRequest>();
+    const scope = this.tokens.scopeOf(request);
+    const { requestId } = request;
+    request.reporter = scope ? { ...scope, requestId } : { ctx: await this.contexts.open(request, 'rest') };
+    return true;
+  }
+}
+
+/** Whom the guard let in. */
+export const ReportedBy = createParamDecorator((_data: unknown, host: ExecutionContext): Reporter => {
+  const { reporter } = host.switchToHttp().getRequest<ReportRequest>();
+  if (!reporter) throw new RialtoError('unauthenticated');
+  return reporter;
+});

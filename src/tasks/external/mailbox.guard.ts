@@ -1,0 +1,59 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { createParamDecorator, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { isUuid, type AgentId } from '../../kernel/ids.js';
+import type { DoorRequest } from '../../platform/http/http.types.js';
+import { ContextService } from '../../policy/auth/context.service.js';
+import { ExecutorSecrets } from '../../registry/executor-secrets.service.js';
+import { PublishedService } from '../../registry/published.service.js';
+import type { PublishedAgent } from '../../registry/published.types.js';
+import { workerFor } from '../task-verbs.js';
+
+/** Who asks for work: the bearer of an agent's mailbox secret, or somebody with a credential of an org. */
+export type Holder = { readonly agent: PublishedAgent } | { readonly ctx: CallContext };
+
+interface LeaseRequest extends DoorRequest {
+  holder?: Holder;
+}
+
+const shape = /^Bearer (mbx_([0-9a-f-]{36})_[A-Za-z0-9_-]{43})$/i;
+
+/** Lets the worker of a mailbox in by the secret of its agent, which opens nothing else. */
+@Injectable()
+export class MailboxGuard implements CanActivate {
+  constructor(
+    private readonly published: PublishedService,
+    private readonly secrets: ExecutorSecrets,
+    private readonly contexts: ContextService,
+  ) {}
+
+  async canActivate(host: ExecutionContext): Promise<boolean> {
+    const request = host.switchToHttp().getRequest<LeaseRequest>();
+    const agent = await this.agentOf(request);
+    if (agent) this.contexts.admit(workerFor(agent, request.requestId));
+    request.holder = agent ? { agent } : { ctx: await this.contexts.open(request, 'rest') };
+    return true;
+  }
+
+  private async agentOf({ headersDistinct }: Pick<IncomingMessage, 'headersDistinct'>) {
+    const [header = '', second] = headersDistinct.authorization ?? [];
+    const [, given, id = ''] = (second === undefined && shape.exec(header)) || [];
+    if (given === undefined || !isUuid(id)) return undefined;
+    const agent = await this.published.byId(id as AgentId);
+    const secret = agent?.executor.kind === 'mailbox' ? (await this.secrets.of(agent.id)).secret : undefined;
+    return secret && isSame(given, secret.reveal()) ? agent : undefined;
+  }
+}
+
+function isSame(given: string, expected: string): boolean {
+  return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', expected, 'buffer'));
+}
+
+/** Whom the guard let in. */
+export const HeldBy = createParamDecorator((_data: unknown, host: ExecutionContext): Holder => {
+  const { holder } = host.switchToHttp().getRequest<LeaseRequest>();
+  if (!holder) throw new RialtoError('unauthenticated');
+  return holder;
+});

@@ -1,0 +1,155 @@
+import { Injectable } from '@nestjs/common';
+import { z } from 'zod';
+import type { CallContext, Principal } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { VerbBus, type VerbCall } from '../../kernel/verb-bus.js';
+import { TaskAgents } from '../../registry/task-agents.service.js';
+import type { PublishedAgent } from '../../registry/published.types.js';
+import { mailboxLeaseMs } from '../storage/execution-times.js';
+import { LiveTasks } from '../lifecycle/live-tasks.js';
+import { MailboxBell } from './mailbox-bell.js';
+import type { LeaseCaller } from './mailbox-caller.decorator.js';
+import type { Holder } from './mailbox.guard.js';
+import { MailboxHandOuts } from './mailbox-hand-outs.service.js';
+import { attemptsSpent, failure, newestMessage, senderGone } from '../run/task-run.js';
+import { applyUpdate } from '../lifecycle/task.lifecycle.js';
+import type { Claimed } from '../storage/task-lease.store.js';
+import type { StoredTask } from '../task.types.js';
+import { maxHistory, WorkOrders } from './work-orders.service.js';
+
+export const LeaseQuery = z.strictObject({ waitMs: z.coerce.number().int().min(0).max(60_000).default(0) });
+export type LeaseQuery = z.output<typeof LeaseQuery>;
+
+/** A task that was handed out: reports on it carry the epoch, and each keeps it for `leaseMs`. */
+export const LeaseView = z.object({
+  task: z.looseObject({ id: z.string() }),
+  message: z.looseObject({ messageId: z.string() }),
+  history: z.array(z.looseObject({ messageId: z.string() })),
+  /** Who sent the task: its kind and subject, with the role and the groups that it has now. */
+  caller: z.object({
+    kind: z.string(),
+    subject: z.string(),
+    org: z.string(),
+    role: z.string(),
+    groups: z.array(z.string()),
+  }),
+  /** Afterwards nobody waits for the result. */
+  deadline: z.string(),
+  /** For each call that is made for this task: `traceparent`, `x-rialto-depth` and `x-rialto-lineage`. */
+  headers: z.record(z.string(), z.string()),
+  /** Whoever has it may report on this task, and nothing else. */
+  token: z.string(),
+  leaseEpoch: z.number().int(),
+  leaseMs: z.number().int(),
+});
+export type LeaseView = z.output<typeof LeaseView>;
+
+/** A task at work, and its caller as it is now. */
+interface BegunTask {
+  readonly task: StoredTask;
+  readonly principal: Principal;
+}
+
+/** Hands tasks out to agents that nobody can call: they come and ask. */
+@Injectable()
+export class MailboxService {
+  constructor(
+    private readonly verbs: VerbBus,
+    private readonly agents: TaskAgents,
+    private readonly handOuts: MailboxHandOuts,
+    private readonly bell: MailboxBell,
+    private readonly lives: LiveTasks,
+    private readonly orders: WorkOrders,
+  ) {}
+
+  /**
+   * The oldest task that waits for an agent, at once or within `waitMs`; undefined when none came, or the caller has gone.
+   * A task whose answer does not arrive goes to the next who asks. Throws `not_found`, `denied`, `unprocessable`.
+   */
+  async lease(
+    holder: Holder,
+    name: string,
+    { waitMs }: LeaseQuery,
+    caller: LeaseCaller,
+  ): Promise<LeaseView | undefined> {
+    const { gone } = caller;
+    const wait = (agent: PublishedAgent) => this.bell.firstOf(agent.id, { waitMs, gone }, () => this.next(agent));
+    if ('agent' in holder) {
+      const { agent } = holder;
+      if (name !== agent.name && name !== agent.id) throw noSuchAgent();
+      const begun = await wait(agent);
+      return begun && this.handOuts.around(begun.task, caller, () => this.viewOf(agent, begun));
+    }
+    const agent = await this.agentOf(holder.ctx, name);
+    const act = leaseAct(holder.ctx, agent);
+    await this.requirePermission(act);
+    if (agent.executor.kind !== 'mailbox')
+      throw new RialtoError('unprocessable', { message: 'this agent has no mailbox' });
+    const begun = await wait(agent);
+    if (!begun) return undefined;
+    const recorded = { ...act, sessionId: begun.task.id };
+    return this.handOuts.around(begun.task, caller, () => this.verbs.around(recorded, () => this.viewOf(agent, begun)));
+  }
+
+  /** Enabled or not: what was begun goes on. */
+  private async agentOf({ org }: CallContext, name: string): Promise<PublishedAgent> {
+    const { agents } = await this.agents.published.snapshot(org.id);
+    const agent = agents.find((one) => one.name === name || one.id === name);
+    if (!agent) throw noSuchAgent();
+    return agent;
+  }
+
+  /** Asking costs no record, for it is done all day long; being refused does. */
+  private async requirePermission(act: VerbCall): Promise<void> {
+    if (!(await this.verbs.permits(act))) await this.verbs.around(act, () => Promise.resolve());
+  }
+
+  /** Leases until there is a task that can be worked on, or none at all. */
+  private async next(agent: PublishedAgent): Promise<BegunTask | undefined> {
+    for (;;) {
+      const claimed = await this.handOuts.take(agent.id);
+      if (!claimed) return undefined;
+      const begun = await this.handOuts.orBack(claimed.task, this.begin(claimed, agent));
+      if (begun) return begun;
+    }
+  }
+
+  /** The task at work; undefined when it is over, or moved on meanwhile. */
+  private async begin(claimed: Claimed, { org }: PublishedAgent): Promise<BegunTask | undefined> {
+    const { task: from } = claimed;
+    const principal = await this.agents.senderOf(from, org);
+    const spent = attemptsSpent(claimed) ?? (principal ? undefined : senderGone());
+    if (!spent && principal && from.state === 'TASK_STATE_WORKING') return { task: from, principal };
+    const update = spent ? failure(spent) : ({ status: { state: 'TASK_STATE_WORKING' } } as const);
+    const { task, event } = applyUpdate(from, update, this.lives.step());
+    const hold = spent ? {} : this.handOuts.hold;
+    if (!(await this.lives.commit({ task, from, events: [event], hold }))) return undefined;
+    this.lives.feed.tell(task, [event]);
+    return spent || !principal ? undefined : { task, principal };
+  }
+
+  private async viewOf(agent: PublishedAgent, { task, principal }: BegunTask): Promise<LeaseView> {
+    const earlier = await this.lives.store.earlierMessages(task, maxHistory);
+    const { epoch } = task;
+    const order = this.orders.of({ agent, task, message: newestMessage(task), earlier, principal, epoch });
+    return {
+      ...order,
+      task: { ...order.task },
+      message: { ...order.message },
+      history: order.history.map((one) => ({ ...one })),
+      caller: { ...order.caller, groups: [...order.caller.groups] },
+      leaseEpoch: epoch,
+      leaseMs: mailboxLeaseMs,
+    };
+  }
+}
+
+function noSuchAgent(): RialtoError {
+  return new RialtoError('not_found', { message: 'no such agent' });
+}
+
+/** Working for an agent without its secret is an administrator's act. */
+function leaseAct(ctx: CallContext, { name }: PublishedAgent): VerbCall {
+  const resource = { type: 'Org', id: ctx.org.slug } as const;
+  return { ctx, verb: 'mailbox.lease', action: 'admin_write', resource, args: { agent: name } };
+}

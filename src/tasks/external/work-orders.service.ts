@@ -1,0 +1,69 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Lineage, Principal } from '../../kernel/call-context.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { lineageHeader, LineageSeal } from '../../platform/secrets/lineage.js';
+import { newTrace, traceHeaders } from '../../platform/telemetry/trace-context.js';
+import { depthHeader } from '../../policy/auth/context.service.js';
+import type { Message } from '../../protocol/a2a/model.js';
+import type { PublishedAgent } from '../../registry/published.types.js';
+import { mailboxWaitMs } from '../storage/execution-times.js';
+import { ExecutionTokens } from '../execution-tokens.service.js';
+import { placeOf } from '../task-verbs.js';
+import { taskView, type StoredTask } from '../task.types.js';
+
+/** Earlier messages that an order holds. */
+export const maxHistory = 50;
+
+/** A task that is handed to a service or a worker. */
+export interface HandedTask {
+  readonly agent: Pick<PublishedAgent, 'id' | 'org'>;
+  readonly task: StoredTask;
+  readonly message: Message;
+  /** Messages of earlier tasks of the context, oldest first. */
+  readonly earlier: readonly Message[];
+  /** The caller of the task, with the groups and the role that it has now. */
+  readonly principal: Principal;
+  /** The number of the lease; absent for a service, which has the task for as long as it lasts. */
+  readonly epoch?: number;
+}
+
+/** Writes what a service or a worker gets with a task: the messages, the caller, the time limit, and the headers of onward calls. */
+@Injectable()
+export class WorkOrders {
+  constructor(
+    private readonly tokens: ExecutionTokens,
+    private readonly seal: LineageSeal,
+    @Inject(SETTINGS) private readonly settings: Pick<Settings, 'A2A_PROCESSING_LIFETIME_MAX_MS'>,
+  ) {}
+
+  of({ agent, task, message, earlier, principal, epoch }: HandedTask) {
+    const { kind, id: subject, role, groups } = principal;
+    const token = this.tokens.issue({ taskId: task.id, ...(epoch !== undefined && { epoch }) });
+    return {
+      task: taskView(task),
+      message,
+      history: earlier.slice(-maxHistory),
+      caller: { kind, subject, org: agent.org.slug, role, groups },
+      deadline: new Date(this.deadlineOf(task, epoch !== undefined)).toISOString(),
+      headers: this.headersOf(agent, task),
+      token,
+    };
+  }
+
+  /** The headers for each call that is made for a task: its trace, its depth, and its lineage with the agent in it (AN-61). */
+  headersOf(agent: Pick<PublishedAgent, 'id'>, { depth, lineage }: StoredTask): Record<string, string> {
+    const { path = [], deadlineAt, trace = newTrace() }: Partial<Lineage> = lineage ?? {};
+    const sealed = this.seal.seal({ depth: depth + 1, path: [...path, placeOf(agent)], deadlineAt });
+    return {
+      ...traceHeaders(trace, trace.spanId),
+      [depthHeader]: String(depth + 1),
+      [lineageHeader]: sealed,
+    };
+  }
+
+  /** The end of the call behind the task, or the time at which the task fails when its status stays as it is. */
+  private deadlineOf({ lineage, statusAt }: StoredTask, isLeased: boolean): number {
+    const lifetimeMs = isLeased ? mailboxWaitMs : this.settings.A2A_PROCESSING_LIFETIME_MAX_MS;
+    return Math.min(statusAt + lifetimeMs, lineage?.deadlineAt ?? Infinity);
+  }
+}

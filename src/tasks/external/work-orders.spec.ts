@@ -1,0 +1,78 @@
+import { LineageSeal } from '../../platform/secrets/lineage.js';
+import { Vault } from '../../platform/secrets/vault.js';
+import type { Message } from '../../protocol/a2a/model.js';
+import { ExecutionTokens } from '../execution-tokens.service.js';
+import { openTask } from '../lifecycle/task.lifecycle.js';
+import { originOf } from '../task-verbs.js';
+import type { StoredTask } from '../task.types.js';
+import { WorkOrders } from './work-orders.service.js';
+
+const now = Date.parse('2026-01-01T00:00:00Z');
+const seal = new LineageSeal(Buffer.alloc(32, 1));
+const orders = new WorkOrders(new ExecutionTokens(new Vault(Buffer.alloc(32, 2))), seal, {
+  A2A_PROCESSING_LIFETIME_MAX_MS: 60_000,
+});
+const agent = { id: 'a-1', org: { id: 'o-1', slug: 'acme' } } as Parameters<WorkOrders['of']>[0]['agent'];
+const principal = { kind: 'user', id: 'bob', role: 'member', groups: ['ops'] } as const;
+const message: Message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
+const taskWith = (more: Partial<StoredTask> = {}): StoredTask => {
+  const seed = {
+    id: 't-1' as StoredTask['id'],
+    orgId: agent.org.id,
+    agentId: agent.id,
+    agentName: 'x',
+    contextId: 'c',
+  };
+  const step = { now, newId: () => 'id', maxWeight: 1_000 };
+  return { ...openTask({ ...seed, principal, depth: 0 }, message, step).task, ...more };
+};
+const orderOf = (task: StoredTask, epoch?: number) =>
+  orders.of({ agent, task, message, earlier: [], principal: { ...principal, role: 'viewer' }, epoch });
+
+describe('(P1, P8) what a service or a worker gets with a task', () => {
+  it('names the caller as it is now, with its org, groups and role', () => {
+    expect(orderOf(taskWith()).caller).toEqual({
+      kind: 'user',
+      subject: 'bob',
+      org: 'acme',
+      role: 'viewer',
+      groups: ['ops'],
+    });
+  });
+
+  it('has headers for onward calls: one hop deeper, with the agent in the lineage, in the trace of the caller', () => {
+    const trace = { traceId: '0'.repeat(31) + '1', spanId: '0'.repeat(15) + '2', sampled: true, state: 'v=1' };
+    const lineage = { path: ['https://far.example'], deadlineAt: now + 5_000 };
+    const { headers } = orderOf(taskWith({ depth: 1, ...originOf({ lineage, trace }) }));
+    expect(headers).toEqual({
+      traceparent: `00-${trace.traceId}-${trace.spanId}-01`,
+      tracestate: 'v=1',
+      'x-rialto-depth': '2',
+      'x-rialto-lineage': expect.any(String),
+    });
+    expect(seal.open(headers['x-rialto-lineage']!)).toEqual({
+      depth: 2,
+      path: ['https://far.example', 'published:a-1'],
+      deadlineAt: now + 5_000,
+    });
+  });
+
+  it('has them also for a task without a lineage or a trace', () => {
+    const { headers } = orderOf(taskWith());
+    expect(headers.traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$/);
+    expect(seal.open(headers['x-rialto-lineage']!)).toEqual({ depth: 1, path: ['published:a-1'] });
+  });
+
+  it.each([
+    ['the end of the call behind it', { lineage: { path: [], deadlineAt: now + 5_000 } }, undefined, now + 5_000],
+    ['the lifetime of a task at work', {}, undefined, now + 60_000],
+    ['a day in a mailbox', {}, 3, now + 86_400_000],
+  ])('has a deadline: %s', (_, more, epoch, deadline) => {
+    expect(orderOf(taskWith(more), epoch).deadline).toBe(new Date(deadline).toISOString());
+  });
+
+  it('has a token for the lease that it came with', () => {
+    expect(orderOf(taskWith(), 3).token).toMatch(/^rx1\.t-1\.3\./);
+    expect(orderOf(taskWith()).token).toMatch(/^rx1\.t-1\.[^.]+$/);
+  });
+});

@@ -1,0 +1,46 @@
+import { RialtoError } from '../../kernel/errors.js';
+import { LiveTask, type LiveTaskDeps } from './live-task.js';
+import type { TaskChange } from '../storage/task-writer.js';
+import type { StoredTask } from '../task.types.js';
+
+describe('a live task whose change the database refuses', () => {
+  const task = {
+    id: 't',
+    state: 'TASK_STATE_WORKING',
+    statusAt: 0,
+    seq: 2,
+    epoch: 1,
+    history: [],
+    artifacts: [],
+  } as unknown as StoredTask;
+  const step = { now: 0, newId: () => 'id', maxWeight: 1_000_000 };
+
+  const liveOn = (refusal: RialtoError) => {
+    const changes: TaskChange[] = [];
+    const commit = (change: TaskChange): Promise<boolean> => {
+      changes.push(change);
+      return changes.length === 1 ? Promise.reject(refusal) : Promise.resolve(true);
+    };
+    const deps = { commit, feed: { tell: () => undefined }, step: () => step, holder: 1 } as unknown as LiveTaskDeps;
+    return { live: LiveTask.claimed(deps, task), changes };
+  };
+
+  it('goes back to what was committed when it can never be made, and can be ended from there', async () => {
+    const refusal = new RialtoError('internal');
+    const { live, changes } = liveOn(refusal);
+    live.apply({ status: { state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: '\u0000' }] } } });
+    await expect(live.save()).rejects.toBe(refusal);
+    expect([live.refusal, live.task, live.atRest]).toEqual([refusal, task, false]);
+    live.apply({ status: { state: 'TASK_STATE_FAILED' } });
+    await live.save();
+    expect(changes[1]).toMatchObject({ from: task, task: { state: 'TASK_STATE_FAILED', seq: 3 } });
+    expect(changes[1]!.events).toHaveLength(1);
+  });
+
+  it('does not when the database is away', async () => {
+    const { live } = liveOn(new RialtoError('unavailable'));
+    live.apply({ status: { state: 'TASK_STATE_COMPLETED' } });
+    await expect(live.save()).rejects.toMatchObject({ code: 'unavailable' });
+    expect(live.refusal).toBeUndefined();
+  });
+});

@@ -1,0 +1,131 @@
+import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
+import type { Notice } from '../../kernel/notices.js';
+import { Notices } from '../../platform/bus/notices.js';
+import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { weightOf } from '../../kernel/weight.js';
+import { TaskStore } from '../storage/task.store.js';
+import type { NumberedEvent, StoredTask } from '../task.types.js';
+
+const pollMs = 500;
+/** What is kept for a reader that does not take it, in events and in their weight; beyond, it reads the log. */
+const maxKept = { events: 1_000, weight: 1_048_576 };
+
+/** One reader's window on the log of a task: events of this process as they are committed, and hints of those of others. */
+export class Inbox {
+  private events: NumberedEvent[] = [];
+  private weight = 0;
+  private wake?: () => void;
+  /** The highest number that is known to exist. */
+  private known = 0;
+
+  constructor(private readonly leave: () => void) {}
+
+  push(seq: number, events: readonly NumberedEvent[], weight = 0): void {
+    this.known = Math.max(this.known, seq);
+    this.weight += weight;
+    if (this.events.length + events.length > maxKept.events || this.weight > maxKept.weight) this.empty();
+    else this.events.push(...events);
+    this.wake?.();
+  }
+
+  /** Events right after the cursor, without a read; undefined when there are some that only the log has; none: wait. */
+  take(cursor: number): NumberedEvent[] | undefined {
+    const later = this.events.filter(({ seq }) => seq > cursor);
+    this.empty();
+    if (later[0]?.seq === cursor + 1) return later;
+    return this.known > cursor ? undefined : [];
+  }
+
+  get seen(): number {
+    return this.known;
+  }
+
+  /** Resolves when there may be more, or after a nudge. */
+  async wait(cursor: number): Promise<void> {
+    if (this.known > cursor) return;
+    await new Promise<void>((resolve) => (this.wake = resolve));
+    this.wake = undefined;
+  }
+
+  private empty(): void {
+    this.events = [];
+    this.weight = 0;
+  }
+
+  nudge(): void {
+    this.wake?.();
+  }
+
+  close(): void {
+    this.leave();
+  }
+}
+
+/** Tells the readers of tasks what was committed: those of this process at once, others by a notice, all by a slow poll. */
+@Injectable()
+export class TaskFeed implements OnModuleDestroy {
+  private readonly inboxes = new Map<string, Set<Inbox>>();
+  private readonly timer = setInterval(() => void this.poll(), pollMs).unref();
+  private polling = false;
+
+  constructor(
+    private readonly notices: Notices,
+    private readonly store: TaskStore,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {
+    notices.onMissed(() => void this.poll());
+  }
+
+  /** After the commit. `alone`: nobody in another process can have heard of the task yet. */
+  tell(task: StoredTask, events: readonly NumberedEvent[], alone = false): void {
+    const inboxes = this.inboxes.get(task.id);
+    if (inboxes) {
+      const weight = weightOf(events);
+      for (const inbox of inboxes) inbox.push(task.seq, events, weight);
+    }
+    if (!alone) this.notices.tell(undefined, 'task.event-appended', { taskId: task.id, seq: task.seq });
+  }
+
+  /** Whoever works on it, here or elsewhere, stops. */
+  tellCanceled({ id }: StoredTask): void {
+    this.notices.tell(undefined, 'task.cancel-wished', { taskId: id });
+  }
+
+  /** Opens an inbox; before the task is read, so that nothing falls between. */
+  open(id: string): Inbox {
+    const inboxes = this.inboxes.get(id) ?? new Set();
+    this.inboxes.set(id, inboxes);
+    const inbox = new Inbox(() => {
+      inboxes.delete(inbox);
+      if (inboxes.size === 0 && this.inboxes.get(id) === inboxes) this.inboxes.delete(id);
+    });
+    inboxes.add(inbox);
+    return inbox;
+  }
+
+  @OnNotice('task.event-appended')
+  hear({ taskId, seq }: Notice<'task.event-appended'>): void {
+    for (const inbox of this.inboxes.get(taskId) ?? []) if (inbox.seen < seq) inbox.push(seq, []);
+  }
+
+  onModuleDestroy(): void {
+    clearInterval(this.timer);
+  }
+
+  /** Notices are hints and may be lost: the rows say what there is. */
+  private async poll(): Promise<void> {
+    if (this.polling || this.inboxes.size === 0) return;
+    this.polling = true;
+    try {
+      const seen = [...this.inboxes].map(
+        ([id, inboxes]) => [id, Math.min(...[...inboxes].map((inbox) => inbox.seen))] as const,
+      );
+      for (const { id, seq } of await this.store.newer(new Map(seen))) this.hear({ taskId: id, seq });
+    } catch (err) {
+      this.log.debug({ err }, 'the watched tasks could not be polled');
+    } finally {
+      this.polling = false;
+    }
+  }
+}

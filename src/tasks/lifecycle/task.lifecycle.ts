@@ -1,0 +1,178 @@
+import { RialtoError } from '../../kernel/errors.js';
+import type { TaskId } from '../../kernel/ids.js';
+import { withArtifact } from '../../protocol/a2a/artifacts.js';
+import type { Artifact, Message } from '../../protocol/a2a/model.js';
+import { withoutSecretMetadata, withoutSecrets } from '../../protocol/a2a/secret-members.js';
+import { interruptedStates, terminalStates, wordOf, type TaskState } from '../../protocol/a2a/states.js';
+import type { Said, TaskUpdate } from '../executor.port.js';
+import { weightOf } from '../../kernel/weight.js';
+import { taskView, type NumberedEvent, type StoredTask } from '../task.types.js';
+
+/*
+ * The state machine of tasks (v1.0 section 4.1.3), pure: a task and what happened give the next task and its event. Called
+ * by the task room alone; the database refuses what another process did meanwhile.
+ */
+
+/** What a step depends on beside its arguments. */
+export interface Step {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly newId: () => string;
+  /** Characters that the artifacts of a task may hold, and its messages as well. */
+  readonly maxWeight: number;
+}
+
+export interface Moved {
+  readonly task: StoredTask;
+  readonly event: NumberedEvent;
+}
+
+const any: readonly TaskState[] = [
+  'TASK_STATE_WORKING',
+  'TASK_STATE_INPUT_REQUIRED',
+  'TASK_STATE_AUTH_REQUIRED',
+  'TASK_STATE_COMPLETED',
+  'TASK_STATE_FAILED',
+  'TASK_STATE_CANCELED',
+  'TASK_STATE_REJECTED',
+];
+
+/** Which states may follow; submitted is only the beginning, and from an end nothing follows. */
+export function mayFollow(from: TaskState, to: TaskState): boolean {
+  return !terminalStates.has(from) && any.includes(to);
+}
+
+/** A new task with its first event, the task itself. */
+export function openTask(
+  seed: Pick<
+    StoredTask,
+    'id' | 'orgId' | 'agentId' | 'agentName' | 'contextId' | 'principal' | 'depth' | 'lineage' | 'metadata'
+  >,
+  message: Message,
+  { now }: Step,
+): Moved {
+  const { metadata } = seed;
+  const task: StoredTask = {
+    state: 'TASK_STATE_SUBMITTED',
+    statusMessage: undefined,
+    statusAt: now,
+    history: [ofTask(seed, message)],
+    artifacts: [],
+    isFolded: true,
+    seq: 1,
+    epoch: 0,
+    memo: undefined,
+    ...seed,
+    metadata: metadata && withoutSecrets(metadata),
+  };
+  return { task, event: { seq: 1, body: { task: taskView(task) } } };
+}
+
+/** The caller's next message to a task that waits for it: the task works again. Throws `unsupported_operation`. */
+export function resumeTask(task: StoredTask, message: Message, step: Step): Moved {
+  if (!interruptedStates.has(task.state)) {
+    throw new RialtoError('unsupported_operation', {
+      message: terminalStates.has(task.state)
+        ? `the task is ${wordOf(task.state)}; send a new message in its context`
+        : 'the task is not waiting for input',
+      data: { taskId: task.id, state: wordOf(task.state) },
+    });
+  }
+  const asked = task.statusMessage ? [task.statusMessage] : [];
+  const history = [...task.history, ...asked, ofTask(task, message)];
+  requireRoom(task.history, [...asked, message], history, step);
+  return moveTo({ ...task, history, statusMessage: undefined }, 'TASK_STATE_WORKING', undefined, step);
+}
+
+/** What an executor reported. Throws `unsupported_operation` when the task has ended or the state may not follow. */
+export function applyUpdate(
+  task: StoredTask,
+  update: Extract<TaskUpdate, { status: unknown } | { artifact: unknown }>,
+  step: Step,
+): Moved {
+  if (terminalStates.has(task.state)) throw ended(task);
+  if ('artifact' in update) return addArtifact(task, update, step);
+  const { state, message } = update.status;
+  if (!mayFollow(task.state, state)) {
+    throw new RialtoError('unsupported_operation', {
+      message: `${wordOf(state)} may not follow ${wordOf(task.state)}`,
+      data: { taskId: task.id, state: wordOf(task.state) },
+    });
+  }
+  const before = task.statusMessage ? [...task.history, task.statusMessage] : task.history;
+  const said = message && agentMessage(task, message, step);
+  const moved = moveTo({ ...task, history: before, statusMessage: said }, state, said, step);
+  return update.metadata ? withMetadata(moved, update.metadata) : moved;
+}
+
+/** The caller's wish to end it. A task that is canceled already stays so; any other end throws `task_not_cancelable`. */
+export function cancelTask(task: StoredTask, step: Step): Moved | undefined {
+  if (task.state === 'TASK_STATE_CANCELED') return undefined;
+  if (terminalStates.has(task.state)) {
+    throw new RialtoError('task_not_cancelable', {
+      message: `the task is ${wordOf(task.state)}`,
+      data: { taskId: task.id, state: wordOf(task.state) },
+    });
+  }
+  return applyUpdate(task, { status: { state: 'TASK_STATE_CANCELED' } }, step);
+}
+
+function addArtifact(task: StoredTask, update: Extract<TaskUpdate, { artifact: unknown }>, step: Step): Moved {
+  const { append, lastChunk, metadata } = update;
+  const artifact: Artifact = { ...update.artifact, artifactId: update.artifact.artifactId ?? step.newId() };
+  const artifactUpdate = {
+    taskId: task.id,
+    contextId: task.contextId,
+    artifact,
+    ...(append !== undefined && { append }),
+    ...(lastChunk !== undefined && { lastChunk }),
+    ...(metadata && { metadata }),
+  };
+  const artifacts = withArtifact(task.artifacts, artifactUpdate);
+  requireRoom(task.artifacts, artifact, artifacts, step);
+  const next: StoredTask = { ...task, artifacts, isFolded: false, seq: task.seq + 1 };
+  return { task: next, event: { seq: next.seq, body: { artifactUpdate } } };
+}
+
+/** What a list was found to weigh, so that a task that grows by small pieces is not weighed as a whole for each. */
+const weights = new WeakMap<readonly unknown[], number>();
+
+/** Whoever reads a task reads all of it. Throws `too_large`. */
+function requireRoom(before: readonly unknown[], more: unknown, after: readonly unknown[], { maxWeight }: Step): void {
+  let weight = (weights.get(before) ?? weightOf(before)) + weightOf(more);
+  if (weight > maxWeight) weight = weightOf(after); // what was replaced weighs no more
+  if (weight > maxWeight)
+    throw new RialtoError('too_large', {
+      message: `the artifacts, or the messages, of one task may hold ${maxWeight} characters`,
+    });
+  weights.set(after, weight);
+}
+
+function moveTo(task: StoredTask, state: TaskState, message: Message | undefined, { now }: Step): Moved {
+  const statusAt = Math.max(now, task.statusAt);
+  const next: StoredTask = { ...task, state, statusAt, seq: task.seq + 1 };
+  const status = { state, ...(message && { message }), timestamp: new Date(statusAt).toISOString() };
+  const statusUpdate = { taskId: task.id as string, contextId: task.contextId, status };
+  return { task: next, event: { seq: next.seq, body: { statusUpdate } } };
+}
+
+function withMetadata({ task, event }: Moved, metadata: NonNullable<StoredTask['metadata']>): Moved {
+  if (!('statusUpdate' in event.body)) return { task, event };
+  return { task, event: { seq: event.seq, body: { statusUpdate: { ...event.body.statusUpdate, metadata } } } };
+}
+
+/** A message of the caller as the task keeps it. */
+function ofTask({ id: taskId, contextId }: Pick<StoredTask, 'id' | 'contextId'>, message: Message): Message {
+  return Object.assign({}, withoutSecretMetadata(message), { taskId, contextId });
+}
+
+function agentMessage({ id, contextId }: { id: TaskId; contextId: string }, said: Said, { newId }: Step): Message {
+  return { messageId: said.messageId ?? newId(), contextId, taskId: id, role: 'ROLE_AGENT', ...said };
+}
+
+function ended({ id, state }: StoredTask): RialtoError {
+  return new RialtoError('unsupported_operation', {
+    message: `the task is ${wordOf(state)}`,
+    data: { taskId: id, state: wordOf(state) },
+  });
+}

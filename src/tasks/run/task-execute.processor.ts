@@ -1,0 +1,35 @@
+import { Injectable } from '@nestjs/common';
+import type { TaskId } from '../../kernel/ids.js';
+import type { JobPayload } from '../../kernel/jobs.js';
+import { HandlesJob, type JobHandler } from '../../platform/jobs/handles-job.decorator.js';
+import { AttemptFailed, type JobRun } from '../../platform/jobs/job-run.js';
+import { wordOf } from '../../protocol/a2a/states.js';
+import type { LiveTask } from '../lifecycle/live-task.js';
+import { TaskRunner } from './task.runner.js';
+
+const progressMs = 1_000;
+
+/** Works on a task that the queue rang for; the row says whether there is anything to do. The job lasts as long as the run. */
+@Injectable()
+@HandlesJob('task.execute')
+export class TaskExecuteProcessor implements JobHandler<'task.execute'> {
+  constructor(private readonly runner: TaskRunner) {}
+
+  async handle({ taskId }: JobPayload<'task.execute'>, job: JobRun): Promise<void> {
+    const run = await this.runner.begin(taskId as TaskId, job.line);
+    if (!run) return job.log(`task ${taskId}: nothing to do; it ended, waits for somebody, or is worked on elsewhere`);
+    const { live } = run;
+    const timer = setInterval(() => job.progress(factsOf(live)), progressMs);
+    await run.ended;
+    clearInterval(timer);
+    job.progress(factsOf(live));
+    const { state, events } = factsOf(live);
+    const end = live.lost ? 'lost to somebody else' : state;
+    job.log(`task ${taskId} of agent ${live.task.agentName}: ${end} after ${events} events`);
+    if (run.flaw !== undefined) throw new AttemptFailed(run.flaw);
+  }
+}
+
+function factsOf({ committed: { state, seq } }: LiveTask): { state: string; events: number } {
+  return { state: wordOf(state), events: seq };
+}

@@ -1,0 +1,46 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { DueSweep } from '../../platform/jobs/due-work.js';
+import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
+import { QueueState } from '../../platform/jobs/queue-state.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { Metrics, type SweepOutcome } from '../../platform/telemetry/metrics.js';
+import { LiveTasks } from '../lifecycle/live-tasks.js';
+import type { DueTask } from '../storage/task-lease.store.js';
+import type { Begun } from './task-run.js';
+import { TaskRunner } from './task.runner.js';
+
+/** For so long the ring of whoever made a task due is on its way; a second one would make a job for nothing. */
+const ringingMs = 500;
+
+/** Finds tasks that are due and that nobody works on: a ring was lost, a process died, a lease ran out. */
+@Injectable()
+@Sweeps('task.due')
+export class TaskSweeper implements Sweeper {
+  readonly everyMs = 1_000;
+  private readonly due: DueSweep<DueTask>;
+
+  constructor(lives: LiveTasks, runner: TaskRunner, state: QueueState, metrics: Metrics, @Inject(LOGGER) log: Logger) {
+    this.due = new DueSweep<DueTask>(
+      {
+        kind: 'tasks',
+        find: (limit) => lives.leases.findDue(limit, runner.waiting, ringingMs),
+        keyOf: ({ id }) => id,
+        isOrphan: ({ isOrphan }) => isOrphan,
+        ring: ({ id }) => lives.ring(id),
+        run: async ({ id }) => outcomeOf(await runner.begin(id)),
+        isHeld: () => state.isHeld('task.execute'),
+      },
+      metrics,
+      log,
+    );
+  }
+
+  sweep(): Promise<void> {
+    return this.due.sweep();
+  }
+}
+
+function outcomeOf(begun: Begun | undefined): SweepOutcome {
+  if (!begun) return 'skipped';
+  return begun.refusal ?? 'dispatched';
+}

@@ -1,0 +1,92 @@
+import { Injectable } from '@nestjs/common';
+import { Pg } from '../../platform/database/pg.js';
+import { isFree, Presence } from '../../platform/database/presence.js';
+import { mailboxLeaseMs, mailboxWaitMs } from './execution-times.js';
+import { lastsSince, type Claimed } from './task-lease.store.js';
+import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
+import type { StoredTask } from '../task.types.js';
+import type { Hold } from './task-writer.js';
+
+/**
+ * SQL condition: the task is in a mailbox and is not leased, neither by a gateway process that is handing it out nor by an external
+ * worker. An external worker cannot renew its lease while the database is unavailable, so `trust` applies to it too.
+ */
+const isWaiting = (
+  self: string,
+  trust: string,
+): string => `t.next_at is not null and t.status_state in ('submitted', 'working')
+  and ${isFree('t', { self, trust })}`;
+const holderWasLost = 'lease_until is not null and lease_owner is null';
+
+/** Which tasks wait in which mailbox; who holds them is outside, and known by the epoch alone. */
+@Injectable()
+export class MailboxStore {
+  constructor(
+    private readonly pg: Pg,
+    private readonly tasks: TaskStore,
+    private readonly presence: Presence,
+  ) {}
+
+  /** What a task is held for while its answer is on the way to whoever asked: a kill of this process frees it at once. */
+  get hold(): Hold {
+    return { leaseOwner: this.presence.id, leaseMs: mailboxLeaseMs, dueInMs: mailboxWaitMs };
+  }
+
+  /**
+   * Takes the oldest task that waits, to hand it out; undefined when there is none. Its order keeps the planner to the tasks that are not
+   * over.
+   */
+  async lease(agentId: string): Promise<Claimed | undefined> {
+    const rows = await this.pg.rows<TaskRow & { crashes: number }>(
+      'mailbox-lease',
+      `update a2a_tasks t set lease_owner = $2, lease_until = now() + ${mailboxLeaseMs} * interval '1 millisecond',
+         lease_epoch = lease_epoch + 1, next_at = now() + ${mailboxWaitMs} * interval '1 millisecond',
+         crashes = crashes + (case when ${holderWasLost} then 1 else 0 end), updated_at = now()
+       where t.id = (select t.id from a2a_tasks t where t.agent_id = $1 and ${isWaiting('$2', '$3')}
+         order by t.created_at, t.id limit 1 for update skip locked)
+       returning ${taskColumns}, t.crashes`,
+      [agentId, this.presence.id, this.presence.trust],
+    );
+    const [task] = await this.tasks.fold(rows);
+    return task && { task, crashes: rows[0]!.crashes };
+  }
+
+  /** Whoever asked has the task now, unless it has already reported. */
+  async handedOut({ id, epoch }: Pick<StoredTask, 'id' | 'epoch'>): Promise<void> {
+    await this.pg.rows(
+      'mailbox-handed-out',
+      `update a2a_tasks set lease_owner = null, lease_until = now() + ${mailboxLeaseMs} * interval '1 millisecond'
+       where id = $1 and lease_epoch = $2 and lease_owner = $3`,
+      [id, epoch, this.presence.id],
+    );
+  }
+
+  /** Nobody was told of the task: it waits as before. */
+  async takenBack({ id, epoch }: Pick<StoredTask, 'id' | 'epoch'>): Promise<void> {
+    await this.pg.rows(
+      'mailbox-taken-back',
+      'update a2a_tasks set lease_owner = null, lease_until = null where id = $1 and lease_epoch = $2 and lease_owner = $3',
+      [id, epoch, this.presence.id],
+    );
+  }
+
+  /** How much longer a task may lie in its mailbox, in whole milliseconds. */
+  async leftMs(taskId: string): Promise<number> {
+    const [row] = await this.pg.rows<{ left: number }>(
+      'mailbox-left',
+      `select ceil(${mailboxWaitMs} - extract(epoch from now() - ${lastsSince}) * 1000)::float8 as left from a2a_tasks t where t.id = $1`,
+      [taskId],
+    );
+    return row?.left ?? mailboxWaitMs;
+  }
+
+  /** Of these agents, those for whom a task waits. */
+  async filled(agentIds: readonly string[]): Promise<string[]> {
+    const rows = await this.pg.rows<{ id: string }>(
+      'mailbox-filled',
+      `select distinct t.agent_id as id from a2a_tasks t where t.agent_id = any($1::uuid[]) and ${isWaiting('$2', '$3')}`,
+      [agentIds, this.presence.id, this.presence.trust],
+    );
+    return rows.map(({ id }) => id);
+  }
+}

@@ -1,0 +1,68 @@
+import type { JsonObject } from '../../kernel/json.js';
+import type { StreamResponse, TaskArtifactUpdateEvent } from '../../protocol/a2a/model.js';
+import { terminalStates, type TaskState } from '../../protocol/a2a/states.js';
+import { taskView, type NumberedEvent, type StoredTask } from '../task.types.js';
+
+/*
+ * A task that ended in the commit that made it never changes again, so its events need not say once more what its row says
+ * (docs/decisions/0005). Pure.
+ */
+
+/** What an event says beside the row of its task. Times are ISO 8601. */
+type Remainder =
+  | { readonly opened: string }
+  | ({ readonly artifactId: string } & Omit<TaskArtifactUpdateEvent, 'taskId' | 'contextId' | 'artifact'>)
+  | {
+      readonly state: TaskState;
+      readonly timestamp?: string;
+      /** The message of the status is that of the row. */
+      readonly said?: true;
+      readonly metadata?: JsonObject;
+    };
+
+/** The body of an event as it is stored: the event, or what of it the row of its task does not hold. */
+export type StoredBody = StreamResponse | { readonly besideTask: Remainder };
+
+/** @param task as the commit leaves it. @param isNew whether the commit makes it. */
+export function bodyToStore(task: StoredTask, { body }: NumberedEvent, isNew: boolean): StoredBody {
+  const besideTask = isNew && terminalStates.has(task.state) ? remainderOf(task, body) : undefined;
+  return besideTask ? { besideTask } : body;
+}
+
+/** Undefined for an event that says what the row does not: a message or parts that others followed. */
+function remainderOf({ artifacts, statusMessage }: StoredTask, body: StreamResponse): Remainder | undefined {
+  if ('task' in body) return { opened: body.task.status.timestamp! };
+  if ('artifactUpdate' in body) {
+    const { artifact, append, lastChunk, metadata } = body.artifactUpdate;
+    return artifacts.includes(artifact) ? { artifactId: artifact.artifactId, append, lastChunk, metadata } : undefined;
+  }
+  if (!('statusUpdate' in body)) return undefined;
+  const { status, metadata } = body.statusUpdate;
+  const { state, timestamp, message } = status;
+  if (message === undefined) return { state, timestamp, metadata };
+  return message === statusMessage ? { state, timestamp, said: true, metadata } : undefined;
+}
+
+/** The event as it was, from its stored body and the row of its task. */
+export function bodyFromStore(task: StoredTask, body: StoredBody): StreamResponse {
+  if (!('besideTask' in body)) return body;
+  const { besideTask } = body;
+  const ids = { taskId: task.id as string, contextId: task.contextId };
+  if ('opened' in besideTask) {
+    const began = {
+      state: 'TASK_STATE_SUBMITTED',
+      statusMessage: undefined,
+      statusAt: Date.parse(besideTask.opened),
+    } as const;
+    return { task: taskView({ ...task, ...began, history: task.history.slice(0, 1), artifacts: [] }) };
+  }
+  if ('artifactId' in besideTask) {
+    const { artifactId, ...more } = besideTask;
+    return {
+      artifactUpdate: { ...ids, artifact: task.artifacts.find((one) => one.artifactId === artifactId)!, ...more },
+    };
+  }
+  const { state, timestamp, said, metadata } = besideTask;
+  const status = { state, ...(said && { message: task.statusMessage }), timestamp };
+  return { statusUpdate: { ...ids, status, ...(metadata && { metadata }) } };
+}

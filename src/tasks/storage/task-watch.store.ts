@@ -1,0 +1,38 @@
+import { Injectable } from '@nestjs/common';
+import { Pg } from '../../platform/database/pg.js';
+import type { Invariant } from '../../platform/telemetry/metrics.js';
+
+const perSample = 1_000;
+
+/** A task of which a promise is broken. */
+export interface Breach {
+  readonly id: string;
+  readonly inv: Invariant;
+}
+
+/** Looks at the promises about tasks in their rows (reliability 3.0). */
+@Injectable()
+export class TaskWatchStore {
+  constructor(private readonly pg: Pg) {}
+
+  /**
+   * Of the thousand tasks from this id on, those whose row and log contradict each other, or that nobody will ever look at. Along
+   * the primary keys of tasks and events, in one snapshot: a commit is seen whole or not at all.
+   */
+  breaches(from: string): Promise<Breach[]> {
+    return this.pg.rows<Breach>(
+      'task-breaches',
+      `with sample as materialized (
+         select id, seq, next_at, status_state in ('completed', 'failed', 'canceled', 'rejected') as ended,
+           status_state in ('submitted', 'working') as open from a2a_tasks where id >= $1 order by id limit ${perSample}),
+       logs as (
+         select s.*, l.* from sample s cross join lateral (
+           select count(*) as events, max(e.seq) as last, count(*) filter (where e.terminal) as ends, max(e.seq) filter (where e.terminal) as ending
+           from a2a_task_events e where e.task_id = s.id) l)
+       select id, 'I1' as inv from logs where open and next_at is null
+       union all select id, 'I2' from logs where ended <> (ends = 1) or ending < last
+       union all select id, 'I3' from logs where events <> seq or last <> seq`,
+      [from],
+    );
+  }
+}

@@ -1,0 +1,296 @@
+import { Injectable } from '@nestjs/common';
+import { textByKey } from '../../platform/database/by-key.js';
+import { GroupCommit } from '../../platform/database/group-commit.js';
+import { Pg } from '../../platform/database/pg.js';
+import { preparedName, rowExpressions, type RowChange } from '../../platform/database/row-writer.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
+import { terminalStates, wordOf } from '../../protocol/a2a/states.js';
+import { bodyToStore } from './stored-event.js';
+import type { EventSink } from '../event-sink.port.js';
+import { EventSinks } from '../event-sinks.service.js';
+import { ownerOf, type NumberedEvent, type StoredTask } from '../task.types.js';
+
+/** Who may work on a task after a change, and when someone has to look at it. Times are of the database's clock. */
+export interface Hold {
+  /** The process that works on it; absent: nobody of ours. */
+  readonly leaseOwner?: number;
+  readonly leaseMs?: number;
+  /** From now; absent: nobody has to look. */
+  readonly dueInMs?: number;
+}
+
+/** What a key stands for, and what it was used with. */
+export interface IdempotencyKey {
+  readonly key: string;
+  readonly payloadHash: string;
+}
+
+/** One change of one task, committed as a whole or not at all. */
+export interface TaskChange {
+  /** As it is afterwards. */
+  readonly task: StoredTask;
+  /** The task as it was read; absent for a new one. The change is lost when the row has moved on. */
+  readonly from?: StoredTask;
+  readonly events: readonly NumberedEvent[];
+  readonly hold: Hold;
+  /** What is remembered of the act, whether or not the change is made: it was decided and tried. */
+  readonly record?: readonly RowChange[];
+  /** Rows of other rooms that stand or fall with the change; each has a `task_id`. */
+  readonly rows?: readonly RowChange[];
+  readonly key?: IdempotencyKey;
+}
+
+/** Whether the artifacts of the row are up to date afterwards: so at every rest, when nobody adds to them. */
+function isAtRest({ task, hold }: TaskChange): boolean {
+  return hold.leaseOwner === undefined || terminalStates.has(task.state);
+}
+
+/** The index that knows one end for each task. */
+const onlyEnd = 'uq_a2a_task_events_end';
+
+/** Tasks share no rows, so a second batch waits for nothing: while one is on its way to the disk, the next is worked on. */
+const laneOpensAt = 20;
+
+/**
+ * The only write path of tasks: group commit of compare-and-set, events, sinks and records (decisions: fast path). One
+ * statement for all that waits; each caller gets its own outcome.
+ */
+@Injectable()
+export class TaskWriter {
+  private readonly group: GroupCommit<TaskChange, boolean>;
+
+  constructor(
+    private readonly pg: Pg,
+    private readonly sinks: EventSinks,
+    private readonly metrics: Metrics,
+  ) {
+    this.group = new GroupCommit((batch) => this.flush(batch), {
+      keysOf: ({ task, key }) =>
+        key ? [task.id, `${task.orgId} ${task.agentId} ${ownerOf(task.principal)} ${key.key}`] : [task.id],
+      laneOpensAt,
+      mayRepeat: false,
+    });
+  }
+
+  /** True when it is committed; false when the row had moved on, or the key of a new task is in use. */
+  commit(change: TaskChange): Promise<boolean> {
+    return this.group.commit(change);
+  }
+
+  private async flush(batch: TaskChange[]): Promise<boolean[]> {
+    const { name, text, values } = composeTaskStatement(batch, this.sinks.all);
+    const rows = await this.pg.rows<{ id: string }>(name, text, values).catch((error: unknown) => {
+      if ((error as { constraint?: string }).constraint === onlyEnd)
+        this.metrics.invariantViolations.inc({ inv: 'I2' });
+      throw error;
+    });
+    const done = new Set(rows.map(({ id }) => id));
+    const fenced = batch.filter(({ task, from }) => from && !done.has(task.id)).length;
+    if (fenced > 0) this.metrics.fencedWrites.inc({ kind: 'tasks' }, fenced);
+    return batch.map(({ task }) => done.has(task.id));
+  }
+}
+
+/** One statement for all changes; its shape, and so its prepared name, depends on the kinds of change alone. */
+function composeTaskStatement(batch: readonly TaskChange[], sinks: readonly EventSink[]) {
+  const parts = new Statement();
+  const fresh = batch.filter(({ from }) => !from);
+  const moved = batch.filter(({ from }) => from).sort((a, b) => (a.task.id < b.task.id ? -1 : 1));
+  // In one order, so that no two processes each hold what the other waits for.
+  const keyed = batch.filter(({ key }) => key).sort((a, b) => (a.key!.key < b.key!.key ? -1 : 1));
+  if (keyed.length > 0) parts.add('k', claimKeys, keyed.map(keyRow));
+  if (fresh.length > 0) parts.add('i', keyed.length > 0 ? insertKeyed : insertTasks, fresh.map(insertRow));
+  if (moved.length > 0) parts.add('u', keyed.length > 0 ? updateKeyed : updateTasks, moved.map(updateRow));
+  const sources = [fresh.length > 0 && 'i', moved.length > 0 && 'u'].filter((name) => name !== false);
+  const ok = sources.map((name) => `select id, org_id from ${name}`).join(' union all ');
+  parts.with('ok', ok);
+  const events = batch.flatMap(eventRows);
+  if (events.length > 0) {
+    parts.add('e', insertEvents, events);
+    // Nobody waits for a task that is only being made: what refers to it, be it made by this very statement, is not seen yet.
+    const appended = '(select e.task_id, u.org_id, e.seq from e join u on u.id = e.task_id)';
+    if (moved.length > 0) for (const sink of sinks) parts.with(`sink_${sink.name}`, sink.sql(appended), sink.name);
+  }
+  parts.addRows(
+    'record',
+    batch.flatMap(({ record }) => record ?? []),
+  );
+  parts.addRows(
+    'rows',
+    batch.flatMap(({ rows }) => rows ?? []),
+    ofChanged,
+  );
+  return parts.finish('select id from ok');
+}
+
+class Statement {
+  private readonly names: string[] = [];
+  private readonly expressions: string[] = [];
+  private readonly values: string[] = [];
+
+  add(name: string, sql: (rows: string) => string, rows: readonly object[]): void {
+    this.values.push(JSON.stringify(rows));
+    this.with(name, sql(`$${this.values.length}::json`), sql.name);
+  }
+
+  with(name: string, sql: string, label = name): void {
+    this.names.push(label);
+    this.expressions.push(`${name} as (${sql})`);
+  }
+
+  addRows(label: string, rows: readonly RowChange[], select?: (rows: string) => string): void {
+    if (rows.length === 0) return;
+    const more = rowExpressions(rows, this.values.length + 1, { label, select });
+    this.names.push(...more.names.map((name) => `${label}.${name}`));
+    this.expressions.push(...more.expressions);
+    this.values.push(...more.values);
+  }
+
+  finish(select: string): { name: string; text: string; values: string[] } {
+    const text = `with ${this.expressions.join(',\n')}\n${select}`;
+    return { name: preparedName(`task:${this.names.join('+')}`), text, values: this.values };
+  }
+}
+
+/** Of a jsonb array of rows those whose task was changed. */
+function ofChanged(rows: string): string {
+  return `(select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(${rows}) x where (x->>'task_id')::uuid in (select id from ok))`;
+}
+
+const taskColumns = `id uuid, org_id uuid, agent_id uuid, agent_name text, context_id text, owner text, principal json, depth integer, lineage json,
+  status_state text, status_message json, status_timestamp timestamptz, history json, artifacts json, metadata json,
+  seq integer, folded_seq integer, memo json, lease_owner integer, lease_epoch integer, lease_ms integer, due_ms integer, keyed boolean`;
+
+const insertList = `id, org_id, agent_id, agent_name, context_id, owner, principal, depth, lineage, status_state, status_message,
+  status_timestamp, history, artifacts, metadata, seq, folded_seq, memo, lease_owner, lease_epoch`;
+
+const later = (ms: string): string => `now() + ${ms} * interval '1 millisecond'`;
+
+function insertTasks(rows: string): string {
+  return `insert into a2a_tasks (${insertList}, lease_until, next_at)
+    select ${insertList}, ${later('lease_ms')}, ${later('due_ms')} from json_to_recordset(${rows}) as r(${taskColumns}) returning id, org_id`;
+}
+
+function insertKeyed(rows: string): string {
+  return insertTasks(rows).replace('returning', `where ${mayUseKey} returning`);
+}
+
+/**
+ * A key is free when nobody has it, and again when the task that had it failed or was canceled. Asked of tasks that are seen:
+ * that of a racer, committed a moment ago, is not.
+ */
+function claimKeys(rows: string): string {
+  return `insert into a2a_idempotency_keys as known (org_id, agent_id, owner, key, payload_hash, task_id)
+    select * from json_to_recordset(${rows}) as r(org_id uuid, agent_id uuid, owner text, key text, payload_hash text, task_id uuid)
+    on conflict (org_id, agent_id, owner, key) do update
+      set payload_hash = excluded.payload_hash, task_id = excluded.task_id, answer = null, created_at = now()
+      where known.answer is null and exists (
+        select from a2a_tasks t where t.id = known.task_id and ${freesItsKey('t')})
+    returning task_id`;
+}
+
+/**
+ * The condition under which a task frees its key: it failed or was canceled. One whose outcome nobody knows may have been done at its
+ * remote: a repeat under the same key has to meet it, and not to do the work twice.
+ */
+export function freesItsKey(task: string): string {
+  return `(${task}.status_state in ('failed', 'canceled')
+    and ${task}.status_message #>> '{metadata,errorCode}' is distinct from 'outcome_unknown')`;
+}
+
+const mayUseKey = 'r.keyed is not true or r.id in (select task_id from k)';
+
+// The condition on r says nothing new; it keeps the planner from expecting a hundred rows and reading a small table as a whole.
+function updateTasks(rows: string): string {
+  return `update a2a_tasks t set status_state = r.status_state, status_message = r.status_message, status_timestamp = r.status_timestamp,
+      status_since = case when r.restated then now() else t.status_since end,
+      history = coalesce(r.history, t.history), artifacts = coalesce(r.artifacts, t.artifacts), folded_seq = coalesce(r.folded_seq, t.folded_seq),
+      seq = r.seq, memo = coalesce(r.memo, t.memo), lease_owner = r.lease_owner, lease_epoch = r.lease_epoch,
+      lease_until = ${later('r.lease_ms')}, next_at = ${later('r.due_ms')}, updated_at = now()
+    from json_to_recordset(${rows}) as r(id uuid, status_state text, status_message json, status_timestamp timestamptz, history json,
+      artifacts json, folded_seq integer, seq integer, memo json, lease_owner integer, lease_epoch integer, lease_ms integer, due_ms integer,
+      from_seq integer, from_epoch integer, keyed boolean, restated boolean)
+    where t.id = r.id and r.from_seq > 0 and t.seq = r.from_seq and t.lease_epoch = r.from_epoch
+      and ${textByKey('t.status_state')} in ('submitted', 'working', 'input-required', 'auth-required')
+    returning t.id, t.org_id`;
+}
+
+function updateKeyed(rows: string): string {
+  return updateTasks(rows).replace('returning', `and (${mayUseKey}) returning`);
+}
+
+function insertEvents(rows: string): string {
+  return `insert into a2a_task_events (task_id, seq, body, terminal, at)
+    select r.task_id, r.seq, r.body, r.terminal, now() from json_to_recordset(${rows}) as r(task_id uuid, seq integer, body json, terminal boolean)
+    where r.task_id in (select id from ok) returning task_id, seq`;
+}
+
+function keyRow({ task, key }: TaskChange): object {
+  const { orgId, agentId, principal, id } = task;
+  return {
+    org_id: orgId,
+    agent_id: agentId,
+    owner: ownerOf(principal),
+    key: key!.key,
+    payload_hash: key!.payloadHash,
+    task_id: id,
+  };
+}
+
+function insertRow(change: TaskChange): object {
+  const { task, key } = change;
+  return {
+    org_id: task.orgId,
+    agent_id: task.agentId,
+    agent_name: task.agentName,
+    context_id: task.contextId,
+    owner: ownerOf(task.principal),
+    principal: task.principal,
+    depth: task.depth,
+    lineage: task.lineage,
+    ...stateColumns(change),
+    history: task.history,
+    artifacts: task.artifacts,
+    metadata: task.metadata,
+    folded_seq: task.seq,
+    keyed: key !== undefined,
+  };
+}
+
+function updateRow(change: TaskChange): object {
+  const { task, from, events, key } = change;
+  return {
+    from_seq: from!.seq,
+    from_epoch: from!.epoch,
+    // Its timestamp does not tell: that of a process whose clock is behind stays as it was.
+    restated: events.some(({ body }) => 'statusUpdate' in body),
+    keyed: key !== undefined,
+    ...stateColumns(change),
+    ...(task.history !== from!.history && { history: task.history }),
+    ...(isAtRest(change) && { folded_seq: task.seq, ...(!task.isFolded && { artifacts: task.artifacts }) }),
+  };
+}
+
+function stateColumns({ task, hold }: TaskChange): object {
+  return {
+    id: task.id,
+    status_state: wordOf(task.state),
+    status_message: task.statusMessage,
+    status_timestamp: new Date(task.statusAt).toISOString(),
+    seq: task.seq,
+    memo: task.memo,
+    lease_owner: hold.leaseOwner,
+    lease_epoch: task.epoch,
+    lease_ms: hold.leaseMs,
+    due_ms: hold.dueInMs,
+  };
+}
+
+function eventRows({ task, from, events }: TaskChange): object[] {
+  return events.map((event, index) => ({
+    task_id: task.id,
+    seq: event.seq,
+    body: bodyToStore(task, event, from === undefined),
+    terminal: index === events.length - 1 && terminalStates.has(task.state),
+  }));
+}

@@ -1,0 +1,160 @@
+import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import type { Lineage, Principal } from '../../kernel/call-context.js';
+import type { Json, JsonObject } from '../../kernel/json.js';
+import type { Artifact, Message, StreamResponse } from '../../protocol/a2a/model.js';
+
+const states = `'submitted', 'working', 'completed', 'failed', 'canceled', 'rejected', 'input-required', 'auth-required'`;
+
+/** A task of a published agent. The row decides: who owns it, what state it is in, who may work on it, when to look again. */
+@Entity('a2a_tasks')
+@Check('ck_a2a_tasks_state', `status_state in (${states})`)
+@Index('ix_a2a_tasks_agent', ['orgId', 'agentId', 'statusTimestamp', 'id'])
+@Index('ix_a2a_tasks_owner', ['orgId', 'agentId', 'owner', 'statusTimestamp', 'id'])
+@Index('ix_a2a_tasks_state', ['orgId', 'agentId', 'statusState', 'statusTimestamp', 'id'], {
+  where: `status_state <> 'completed'`,
+})
+@Index('ix_a2a_tasks_context', ['contextId', 'createdAt', 'id'])
+@Index('ix_a2a_tasks_open', ['orgId', 'nextAt'], { where: 'next_at is not null' })
+export class TaskEntity {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_a2a_tasks' })
+  id: string;
+
+  @Column('uuid', { name: 'org_id' })
+  orgId: string;
+
+  @Column('uuid', { name: 'agent_id' })
+  agentId: string;
+
+  @Column('text', { name: 'agent_name' })
+  agentName: string;
+
+  @Column('text', { name: 'context_id' })
+  contextId: string;
+
+  /** `kind:id` of the principal who sent it; nobody else sees it. */
+  @Column('text')
+  owner: string;
+
+  /** The whole principal, on whose behalf work goes on after its request is over. */
+  @Column('json')
+  principal: Principal;
+
+  @Column('integer', { default: 0 })
+  depth: number;
+
+  /** Who delegated to whom before it. */
+  @Column('json', { nullable: true })
+  lineage: Lineage | null;
+
+  /** In the words of v0.3. */
+  @Column('text', { name: 'status_state' })
+  statusState: string;
+
+  @Column('json', { name: 'status_message', nullable: true })
+  statusMessage: Message | null;
+
+  /** As callers see it, by the clock of the process that said it. */
+  @Column('timestamptz', { name: 'status_timestamp' })
+  statusTimestamp: Date;
+
+  /** When the status changed, by the clock of the database: sweeps judge by it how long it has lasted. Null for one as it was made. */
+  @Column('timestamptz', { name: 'status_since', nullable: true })
+  statusSince: Date | null;
+
+  @Column('json')
+  history: Message[];
+
+  /** As of event `folded_seq`; later ones are in the log (task.store.ts folds them). */
+  @Column('json')
+  artifacts: Artifact[];
+
+  @Column('json', { nullable: true })
+  metadata: JsonObject | null;
+
+  /** The number of its last event. */
+  @Column('integer')
+  seq: number;
+
+  @Column('integer', { name: 'folded_seq' })
+  foldedSeq: number;
+
+  /** What its executor has to remember across processes, e.g. the id of a remote task. */
+  @Column('json', { nullable: true })
+  memo: Json | null;
+
+  /** When someone has to look at it, by the clock of the database; null when nobody has to. */
+  @Column('timestamptz', { name: 'next_at', nullable: true })
+  nextAt: Date | null;
+
+  /** The process that works on it (platform/database/presence.ts); null for a holder outside. */
+  @Column('integer', { name: 'lease_owner', nullable: true })
+  leaseOwner: number | null;
+
+  @Column('timestamptz', { name: 'lease_until', nullable: true })
+  leaseUntil: Date | null;
+
+  /** Raised by each change of hands: whoever writes with an older one changes nothing. */
+  @Column('integer', { name: 'lease_epoch', default: 0 })
+  leaseEpoch: number;
+
+  /** How often its holder was lost. */
+  @Column('integer', { default: 0 })
+  crashes: number;
+
+  @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
+  createdAt: Date;
+
+  @Column('timestamptz', { name: 'updated_at', default: () => 'now()' })
+  updatedAt: Date;
+}
+
+/** One event of a task, in its order. Insert-only. */
+@Entity('a2a_task_events')
+@Index('uq_a2a_task_events_end', ['taskId'], { unique: true, where: 'terminal' })
+export class TaskEventEntity {
+  @PrimaryColumn('uuid', { name: 'task_id', primaryKeyConstraintName: 'pk_a2a_task_events' })
+  taskId: string;
+
+  @PrimaryColumn('integer', { primaryKeyConstraintName: 'pk_a2a_task_events' })
+  seq: number;
+
+  @Column('json')
+  body: StreamResponse;
+
+  @Column('boolean', { default: false })
+  terminal: boolean;
+
+  @Column('timestamptz')
+  at: Date;
+}
+
+/** What a key was used for (decisions: idempotency). */
+@Entity('a2a_idempotency_keys')
+@Index('ix_a2a_idempotency_keys_task', ['taskId'])
+export class IdempotencyKeyEntity {
+  @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_a2a_idempotency_keys' })
+  orgId: string;
+
+  @PrimaryColumn('uuid', { name: 'agent_id', primaryKeyConstraintName: 'pk_a2a_idempotency_keys' })
+  agentId: string;
+
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'pk_a2a_idempotency_keys' })
+  owner: string;
+
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'pk_a2a_idempotency_keys' })
+  key: string;
+
+  @Column('text', { name: 'payload_hash' })
+  payloadHash: string;
+
+  /** The task that the message made or continued; of a message that was answered without one, an id that no task has. */
+  @Column('uuid', { name: 'task_id' })
+  taskId: string;
+
+  /** The message that was the whole answer. */
+  @Column('json', { nullable: true })
+  answer: Message | null;
+
+  @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
+  createdAt: Date;
+}
