@@ -18,9 +18,9 @@ import {
   RevokedTokenEntity,
 } from './policy/auth/org.entity.js';
 import { PolicyEntity, PolicyVersionEntity } from './policy/policy.entity.js';
-import { AgentCardChangeEntity, AgentEntity } from './registry/agent.entity.js';
-import { PublishedAgentEntity } from './registry/published-agent.entity.js';
-import { AgentOutcomesEntity, CostEventEntity, TaskInstanceEntity } from './registry/agent-stats.entity.js';
+import { AgentCardChangeEntity, AgentEntity } from './registry/agents/agent.entity.js';
+import { PublishedAgentEntity } from './registry/published/published-agent.entity.js';
+import { AgentOutcomesEntity, CostEventEntity, TaskInstanceEntity } from './registry/agents/agent-stats.entity.js';
 import { ContinuationEntity } from './continuations/continuation.entity.js';
 import { ThreadAnswerEntity } from './continuations/thread-answer.entity.js';
 import { RemotePushEntity } from './continuations/remote-push.entity.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { assertNever } from '../kernel/never.js';
 import { UrlQueries } from '../platform/secrets/url-queries.js';
 import { Vault } from '../platform/secrets/vault.js';
-import type { AgentEntity } from './agent.entity.js';
+import type { AgentEntity } from './agents/agent.entity.js';
 import type { Credential } from './registry.types.js';
 
 type Owner = Pick<AgentEntity, 'id' | 'orgId'>;

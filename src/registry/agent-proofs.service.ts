@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
 import { AgentCredentials } from './agent-credentials.service.js';
-import type { AgentEntity } from './agent.entity.js';
+import type { AgentEntity } from './agents/agent.entity.js';
 import type { Credential } from './registry.types.js';
 
 /** A credential as headers; `agentId` is whose token it is where one has to be fetched. */

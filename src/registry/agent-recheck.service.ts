@@ -3,8 +3,8 @@ import { systemClock } from '../kernel/clock.js';
 import type { RialtoError } from '../kernel/errors.js';
 import { JobBell } from '../platform/jobs/job-bell.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import type { AgentEntity } from './agent.entity.js';
-import { AgentStore } from './agent.store.js';
+import type { AgentEntity } from './agents/agent.entity.js';
+import { AgentStore } from './agents/agent.store.js';
 
 /** A failing agent is called again and again: its log line is not. */
 const quietMs = 60_000;

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { RowChange } from '../platform/database/row-writer.js';
-import { endRows, keepActive, type EndedCall } from './agent-stats.recorder.js';
+import { endRows, keepActive, type EndedCall } from './agents/agent-stats.recorder.js';
 
 /** Load and outcome of calls whose work goes on after their act: counted by whoever sees its end, in the commit of that end. */
 @Injectable()

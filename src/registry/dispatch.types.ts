@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Moment } from '../platform/http/params.js';
-import { healths } from './health.js';
+import { healths } from './agents/health.js';
 
 /** What a dispatch is waiting for, or how it ended. `pending`: it has its place with an agent and was not sent yet. */
 export const DispatchStatus = z.enum(['pending', 'running', 'completed', 'failed']);

@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import type { AgentId, OrgId } from '../kernel/ids.js';
 import { UrlQueries } from '../platform/secrets/url-queries.js';
 import { Vault, type Secret } from '../platform/secrets/vault.js';
-import type { PublishedAgentEntity } from './published-agent.entity.js';
-import { PublishedAgentStore } from './published-agent.store.js';
+import type { PublishedAgentEntity } from './published/published-agent.entity.js';
+import { PublishedAgentStore } from './published/published-agent.store.js';
 import type { ExecutorConfig } from './published.types.js';
 
 interface Owner {

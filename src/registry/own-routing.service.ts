@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { OrgId } from '../kernel/ids.js';
 import { isJsonObject, type JsonObject } from '../kernel/json.js';
-import { DispatchStore, type AgentRecord } from './dispatch.store.js';
+import { DispatchStore, type AgentRecord } from './dispatch/dispatch.store.js';
 import type { PublishedAgent } from './published.types.js';
 import { RegistryService, type AgentSnapshot } from './registry.service.js';
 import { chanceOf, choose, type Contender } from './routing/choose.js';

@@ -8,15 +8,15 @@ import { SnapshotCache } from '../platform/database/snapshot-cache.js';
 import { PublicUrl } from '../platform/http/public-url.js';
 import { defaultOrg } from '../policy/auth/auth.service.js';
 import { OrgDirectory } from '../policy/auth/org-directory.service.js';
-import type { BuiltCard } from './card-cache.js';
-import { PublishedAgentStore } from './published-agent.store.js';
-import { PublishedCards, type CardWish } from './published-cards.js';
-import { PublishedLoader } from './published-loader.js';
-import { byWord, calledOf, type Called } from './published-names.js';
+import type { BuiltCard } from './cards/card-cache.js';
+import { PublishedAgentStore } from './published/published-agent.store.js';
+import { PublishedCards, type CardWish } from './published/published-cards.js';
+import { PublishedLoader } from './published/published-loader.js';
+import { byWord, calledOf, type Called } from './published/published-names.js';
 import type { PublishedAgent } from './published.types.js';
 
-export type { BuiltCard } from './card-cache.js';
-export type { CardWish } from './published-cards.js';
+export type { BuiltCard } from './cards/card-cache.js';
+export type { CardWish } from './published/published-cards.js';
 
 /** All agents of our own of an org, for everyone who reads them on every request. */
 export interface PublishedSnapshot {

@@ -11,13 +11,13 @@ import { SnapshotCache } from '../platform/database/snapshot-cache.js';
 import type { Tx } from '../platform/database/tx.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { AgentCredentials } from './agent-credentials.service.js';
-import type { AgentEntity } from './agent.entity.js';
-import { AgentStore, keptChanges, secondsFromNow } from './agent.store.js';
-import { understand, viewOf } from './agent-view.js';
-import { baseUrlOf } from './card-fetcher.js';
-import { CardLooks, type CardLook } from './card-looks.js';
-import { CardRefresher } from './card-refresher.js';
-import { RegistryActs } from './registry-acts.js';
+import type { AgentEntity } from './agents/agent.entity.js';
+import { AgentStore, keptChanges, secondsFromNow } from './agents/agent.store.js';
+import { understand, viewOf } from './agents/agent-view.js';
+import { baseUrlOf } from './refresh/card-fetcher.js';
+import { CardLooks, type CardLook } from './refresh/card-looks.js';
+import { CardRefresher } from './refresh/card-refresher.js';
+import { RegistryActs } from './published/registry-acts.js';
 import type {
   AgentQuery,
   AgentView,

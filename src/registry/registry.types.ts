@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { trustLevels } from '../kernel/trust.js';
 import { framingHeaders, HeaderName, HeaderValue, Name } from '../platform/http/params.js';
 import type { NormalisedCard } from '../protocol/a2a/card.js';
-import type { AgentEntity } from './agent.entity.js';
-import { healths } from './health.js';
+import type { AgentEntity } from './agents/agent.entity.js';
+import { healths } from './agents/health.js';
 
 const reservedHeaders = new Set([...framingHeaders, 'a2a-version', 'traceparent']);
 

@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { OrgId } from '../../src/kernel/ids.js';
 import type { Pg } from '../../src/platform/database/pg.js';
 import type { TxRunner } from '../../src/platform/database/tx.js';
-import { DispatchStore, type DispatchFilter } from '../../src/registry/dispatch.store.js';
+import { DispatchStore, type DispatchFilter } from '../../src/registry/dispatch/dispatch.store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
 const org = '0190aaaa-0000-7000-8000-000000000001' as OrgId;

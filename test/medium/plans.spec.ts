@@ -15,7 +15,7 @@ import { TaskLeases } from '../../src/tasks/storage/task-lease.store.js';
 import { TaskWriter, type TaskChange } from '../../src/tasks/storage/task-writer.js';
 import type { TaskStore } from '../../src/tasks/storage/task.store.js';
 import { TaskWatchStore } from '../../src/tasks/storage/task-watch.store.js';
-import { agentStatsRecorder } from '../../src/registry/agent-stats.recorder.js';
+import { agentStatsRecorder } from '../../src/registry/agents/agent-stats.recorder.js';
 import { asAdmin, runPrefix } from '../support/admin.js';
 
 const org = '01890000-0000-7000-8000-000000000001';

@@ -1,4 +1,4 @@
-import type { Health } from '../health.js';
+import type { Health } from '../agents/health.js';
 
 /** How an agent is now: reachability, running calls, price. */
 export interface Standing {

@@ -1,0 +1,171 @@
+import type { CallContext } from '../../kernel/call-context.js';
+import { newId } from '../../kernel/ids.js';
+import { storableText } from '../../kernel/json.js';
+import type { Act, ActEnd } from '../../kernel/verb-bus.js';
+import type { ActRecorder } from '../../platform/bus/ledger.js';
+import type { RowChange, RowStatement } from '../../platform/database/row-writer.js';
+
+/** How much longer than its time limit a call counts as running. */
+export const graceMs = 60_000;
+const defaultTimeoutMs = 3_600_000;
+
+// Times are by the clock of the database, which also says what runs still: those of processes differ (F26).
+const later = `now() + r.expires_ms * interval '1 millisecond'`;
+
+const startInstance: RowStatement = {
+  name: 'instance-start',
+  sql: (
+    rows,
+  ) => `insert into a2a_task_instances (id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, status, caller, expires_at, input)
+    select id, org_id, agent_id, agent_name, verb, skill_id, session_id, work_type, 'active', caller, ${later}, input
+    from jsonb_to_recordset(${rows}) as r(id uuid, org_id uuid, agent_id uuid, agent_name text, verb text, skill_id text, session_id text,
+      work_type text, caller text, expires_ms double precision, input text)`,
+};
+
+// The condition on r: see instance-end.
+const sendInstance: RowStatement = {
+  name: 'instance-send',
+  sql: (rows) => `update a2a_task_instances t set pending = false
+    from jsonb_to_recordset(${rows}) as r(id uuid, is_sent boolean) where t.id = r.id and r.is_sent`,
+};
+
+// The condition on r says nothing new: without it the planner expects a hundred rows of any record set, and reads a table that it
+// knows nothing of, or knows as small, as a whole instead of following the key. An end that comes after the call was given up
+// (`call.retention`) tells the truth all the same.
+const endInstance: RowStatement = {
+  name: 'instance-end',
+  sql: (
+    rows,
+  ) => `update a2a_task_instances t set status = r.status, ended_at = now(), duration_ms = r.duration_ms, error_code = r.error_code,
+      task_id = r.task_id, output = r.output, cost = r.cost, pending = false
+    from jsonb_to_recordset(${rows}) as r(id uuid, status text, duration_ms double precision, error_code text,
+      task_id text, output text, cost double precision)
+    where t.id = r.id and r.status in ('completed', 'failed')`,
+};
+
+const extendInstance: RowStatement = {
+  name: 'instance-extend',
+  sql: (
+    rows,
+  ) => `update a2a_task_instances t set expires_at = greatest(t.expires_at, ${later}), task_id = coalesce(r.task_id, t.task_id)
+    from jsonb_to_recordset(${rows}) as r(id uuid, expires_ms double precision, task_id text) where t.id = r.id and r.expires_ms is not null`,
+};
+
+// Rows of one agent are summed and agents sorted, so that two batches lock them in the same order.
+const countOutcome: RowStatement = {
+  name: 'outcome',
+  sql: (rows) => `insert into agent_outcomes as o (agent_id, successes, failures, total_ms)
+    select agent_id, sum(success), sum(1 - success), sum(duration_ms) from jsonb_to_recordset(${rows}) as r(agent_id uuid, success int, duration_ms double precision)
+    group by agent_id order by agent_id
+    on conflict (agent_id) do update set successes = o.successes + excluded.successes, failures = o.failures + excluded.failures,
+      total_ms = o.total_ms + excluded.total_ms, updated_at = now()`,
+};
+
+const chargeCost: RowStatement = {
+  name: 'cost',
+  sql: (rows) => `insert into cost_events (id, org_id, agent_id, act_id, amount)
+    select id, org_id, agent_id, act_id, amount from jsonb_to_recordset(${rows}) as r(id uuid, org_id uuid, agent_id uuid, act_id uuid, amount double precision)`,
+};
+
+/** Who called, as the rows of calls name them. */
+export function callerOf({ principal }: CallContext): string {
+  return `${principal.kind}:${storableText(principal.id, 256)}`;
+}
+
+/** Load, outcome and cost of every call to an agent (RE-40, RE-42, RE-72). What the caller did wrong is not the agent's failure. */
+export const agentStatsRecorder: ActRecorder = {
+  begin(act: Act): RowChange[] {
+    if (act.action !== 'a2a_invoke' || !act.agent) return [];
+    if (act.dispatch?.isPlaced) return [{ statement: sendInstance, row: { id: act.id, is_sent: true } }];
+    const { ctx, agent, skillId, dispatch } = act;
+    return [
+      {
+        statement: startInstance,
+        row: {
+          id: act.id,
+          org_id: ctx.org.id,
+          agent_id: agent.id,
+          agent_name: agent.slug,
+          verb: storableText(act.verb, 256),
+          skill_id: skillId === undefined ? null : storableText(skillId, 256),
+          session_id: act.sessionId,
+          work_type: dispatch?.workType ?? `explicit:${storableText(skillId ?? '', 200)}`,
+          caller: callerOf(ctx),
+          expires_ms: (act.timeoutMs ?? defaultTimeoutMs) + graceMs,
+          input: dispatch?.input,
+        },
+      },
+    ];
+  },
+
+  end(act: Act, end: ActEnd): RowChange[] {
+    if (act.action !== 'a2a_invoke' || !act.agent || end.handedOver) return [];
+    const { agent, answer } = act;
+    const { outcome, durationMs, error } = end;
+    const taskId = answer?.taskId ?? error?.data?.taskId;
+    const call = {
+      actId: act.id,
+      orgId: act.ctx.org.id,
+      agentId: agent.id,
+      costPerTask: agent.costPerTask,
+      durationMs,
+      error,
+      output: answer?.output,
+      ...(typeof taskId === 'string' && { taskId: storableText(taskId, 256) }),
+    };
+    if (outcome === 'denied') return act.dispatch?.isPlaced ? [instanceEnd({ ...call, outcome: 'failed' })] : [];
+    return endRows({ ...call, outcome });
+  },
+};
+
+/** A call that is over, as it is counted. */
+export interface EndedCall {
+  readonly actId: string;
+  readonly orgId: string;
+  readonly agentId: string;
+  readonly costPerTask?: number;
+  readonly outcome: 'completed' | 'failed';
+  readonly durationMs: number;
+  readonly error?: { readonly code: string };
+  /** What a dispatch keeps of the answer. */
+  readonly output?: unknown;
+  readonly taskId?: string;
+}
+
+export function endRows(call: EndedCall): RowChange[] {
+  const { actId, orgId, agentId, costPerTask, outcome, durationMs, error } = call;
+  const completed = outcome === 'completed';
+  const rows = [instanceEnd(call)];
+  // A caller that left, or may not, says nothing about the agent.
+  if (completed || (error?.code !== 'canceled' && error?.code !== 'denied'))
+    rows.push({
+      statement: countOutcome,
+      row: { agent_id: agentId, success: completed ? 1 : 0, duration_ms: durationMs },
+    });
+  if (completed && costPerTask !== undefined)
+    rows.push({
+      statement: chargeCost,
+      row: { id: newId(), org_id: orgId, agent_id: agentId, act_id: actId, amount: costPerTask },
+    });
+  return rows;
+}
+
+function instanceEnd({ actId, outcome, durationMs, error, costPerTask, output, taskId }: EndedCall): RowChange {
+  return {
+    statement: endInstance,
+    row: {
+      id: actId,
+      status: outcome,
+      duration_ms: durationMs,
+      error_code: error?.code ?? null,
+      task_id: taskId,
+      output,
+      cost: outcome === 'completed' ? costPerTask : undefined,
+    },
+  };
+}
+
+/** The row of a call that was handed over: it counts as active until its work is over, or may no longer be. */
+export function keepActive(actId: string, forMs: number): RowChange {
+  return { statement: extendInstance, row: { id: actId, expires_ms: forMs + graceMs } };
+}

@@ -1,0 +1,119 @@
+import { withoutQuery } from '../../platform/secrets/url-queries.js';
+import { parseExact } from '../../protocol/exact-integers.js';
+import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card.js';
+import { canonicalName, disambiguate } from '../../protocol/mcp/tool-names.js';
+import { skillSchema } from '../../protocol/mcp/tool-schema.js';
+import type { AgentEntity } from './agent.entity.js';
+import type { AgentView, RegisteredAgent } from '../registry.types.js';
+
+export type { RegisteredAgent } from '../registry.types.js';
+
+/** Agents with the names of their tools, which depend on who came first: give all agents of an org. Pure. */
+export function understand(rows: readonly AgentEntity[]): RegisteredAgent[] {
+  const cards = rows.map(cardOf);
+  const oldestFirst = rows
+    .map((row, index) => ({ row, card: cards[index] }))
+    .sort((a, b) => a.row.createdAt.getTime() - b.row.createdAt.getTime());
+  const named = disambiguate(
+    oldestFirst.flatMap(({ row, card }) =>
+      (card?.skills ?? []).map(({ id }) => ({
+        slug: row.slug,
+        skillId: id,
+        agent: row.id,
+        since: row.skillsSince[id],
+      })),
+    ),
+  );
+  return rows.map((row, index) => ({
+    row,
+    card: cards[index],
+    tools: named
+      .filter(({ agent }) => agent === row.id)
+      .map(({ slug, skillId, alias }) => ({ skillId, alias, canonical: canonicalName(slug, skillId) })),
+  }));
+}
+
+function cardOf(row: AgentEntity): NormalisedCard | undefined {
+  const normalised = row.card === null ? undefined : normaliseCard(parseExact(row.card), { url: row.cardUrl });
+  return normalised?.ok ? normalised.card : undefined;
+}
+
+/** When each skill of a card was first seen: what was there keeps its time, what is new has `now` (ms), what is gone is forgotten. */
+export function seenSince(
+  before: Readonly<Record<string, number>>,
+  card: NormalisedCard,
+  now: number,
+): Record<string, number> {
+  return Object.fromEntries(card.skills.map(({ id }) => [id, Object.hasOwn(before, id) ? before[id]! : now]));
+}
+
+/** What policies may know of an agent. */
+export function factsOf({ row, card }: RegisteredAgent) {
+  return {
+    url: row.url,
+    skills: card?.skills.map((skill) => skill.id) ?? [],
+    trustLevel: row.trustLevel,
+    quarantined: row.quarantinedAt !== null,
+    version: `${row.id}:${row.updatedAt.getTime()}`,
+  };
+}
+
+/** The agent as the API shows it; a credential only by kind and last characters. */
+export function viewOf({ row, card, tools }: RegisteredAgent): AgentView {
+  const names = new Map(tools.map((tool) => [tool.skillId, tool]));
+  return {
+    id: row.id,
+    orgId: row.orgId,
+    slug: row.slug,
+    name: row.name,
+    url: row.url,
+    cardUrl: withoutQuery(row.cardUrl),
+    trustLevel: row.trustLevel,
+    timeoutMs: row.timeoutMs,
+    health: row.health,
+    reachable: row.health === 'healthy' || row.health === 'degraded',
+    lastError: row.lastError,
+    quarantine: row.quarantinedAt && { since: row.quarantinedAt.toISOString(), cardHash: row.cardHash ?? '' },
+    signature: signatureOf(row),
+    protocolVersions: [...(card?.protocolVersions ?? [])],
+    bindings: [...new Set(card?.interfaces.map(({ binding }) => binding))],
+    capabilities: {
+      streaming: card?.capabilities.streaming ?? false,
+      pushNotifications: card?.capabilities.pushNotifications ?? false,
+      extendedAgentCard: card?.capabilities.extendedAgentCard ?? false,
+    },
+    costPerTask: card?.costPerTask ?? null,
+    credential: row.credentialKind === null ? null : { type: row.credentialKind, hint: row.credentialHint ?? '' },
+    skills: (card?.skills ?? []).map(({ id, name, description, tags, inputSchema }) => ({
+      id,
+      name,
+      description,
+      tags: [...tags],
+      toolName: names.get(id)?.canonical ?? canonicalName(row.slug, id),
+      alias: names.get(id)?.alias ?? '',
+      problem: skillSchema(inputSchema).refusal ?? null,
+    })),
+    card: card
+      ? {
+          name: card.name,
+          url: row.url,
+          version: card.version,
+          description: card.description,
+          skills: [...card.skills],
+        }
+      : null,
+    lastFetchedAt: row.lastFetchedAt?.toISOString() ?? null,
+    lastSeenAt: row.lastSeenAt?.toISOString() ?? null,
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  };
+}
+
+function signatureOf({ signature, pinnedKey }: AgentEntity): AgentView['signature'] {
+  return {
+    state: signature?.state ?? 'unchecked',
+    keyThumbprint: signature?.key?.thumbprint ?? null,
+    pinnedThumbprint: pinnedKey?.thumbprint ?? null,
+    reason: signature?.reason ?? null,
+  };
+}

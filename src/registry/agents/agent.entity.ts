@@ -1,0 +1,138 @@
+import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
+import type { AgentId, OrgId } from '../../kernel/ids.js';
+import type { CardChange } from '../../protocol/a2a/card.js';
+import type { CardSignatureState, KeyPin } from '../cards/card-trust.js';
+import type { Health } from './health.js';
+import type { TrustLevel } from '../../kernel/trust.js';
+
+/** An outside agent that an org registered, with its card as it was sent. */
+@Entity('agent_cards')
+@Unique('uq_agent_cards_slug', ['orgId', 'slug'])
+@Unique('uq_agent_cards_url', ['orgId', 'url'])
+@Check('ck_agent_cards_trust', `trust_level in ('untrusted', 'standard', 'trusted')`)
+@Check('ck_agent_cards_health', `health in ('healthy', 'degraded', 'unreachable', 'unknown')`)
+export class AgentEntity {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_agent_cards' })
+  id: AgentId;
+
+  @Column('uuid', { name: 'org_id' })
+  @ForeignKey('OrgEntity', { name: 'fk_agent_cards_org' })
+  orgId: OrgId;
+
+  @Column('text')
+  slug: string;
+
+  @Column('text')
+  name: string;
+
+  /** The base URL the agent was registered by; credentials are bound to its origin. */
+  @Column('text')
+  url: string;
+
+  @Column('text', { name: 'card_url' })
+  cardUrl: string;
+
+  /** The sealed query of the address of the card, in whose place that has a mark. */
+  @Column('text', { name: 'card_query', nullable: true })
+  cardQuery: string | null;
+
+  @Column('text', { name: 'trust_level', default: 'standard' })
+  trustLevel: TrustLevel;
+
+  @Column('integer', { name: 'timeout_ms', nullable: true })
+  timeoutMs: number | null;
+
+  /** The card byte for byte; null until it was fetched once. */
+  @Column('text', { nullable: true })
+  card: string | null;
+
+  @Column('text', { name: 'card_hash', nullable: true })
+  cardHash: string | null;
+
+  @Column('text', { nullable: true })
+  etag: string | null;
+
+  /** By skill id, when it was first seen on the card, in ms: who came first keeps a name that two want (RE-10). */
+  @Column('jsonb', { name: 'skills_since', default: {} })
+  skillsSince: Record<string, number>;
+
+  /** Sealed JSON of a Credential. */
+  @Column('text', { nullable: true })
+  credential: string | null;
+
+  @Column('text', { name: 'credential_kind', nullable: true })
+  credentialKind: string | null;
+
+  /** Its last four characters. */
+  @Column('text', { name: 'credential_hint', nullable: true })
+  credentialHint: string | null;
+
+  /** `api` or `config` (declared in rialto.config.json). */
+  @Column('text', { default: 'api' })
+  source: string;
+
+  @Column('text', { default: 'unknown' })
+  health: Health;
+
+  @Column('integer', { default: 0 })
+  failures: number;
+
+  /** Since when a changed card waits for approval (RIALTO_CARD_CHANGES). */
+  @Column('timestamptz', { name: 'quarantined_at', nullable: true })
+  quarantinedAt: Date | null;
+
+  /** What its signatures proved; null until they were looked at, and with RIALTO_CARD_SIGNATURES=off. */
+  @Column('jsonb', { nullable: true })
+  signature: CardSignatureState | null;
+
+  /** The key its card has to be signed with; an approval replaces it. */
+  @Column('jsonb', { name: 'pinned_key', nullable: true })
+  pinnedKey: KeyPin | null;
+
+  @Column('text', { name: 'last_error', nullable: true })
+  lastError: string | null;
+
+  @Column('timestamptz', { name: 'last_fetched_at', nullable: true })
+  lastFetchedAt: Date | null;
+
+  @Column('timestamptz', { name: 'last_seen_at', nullable: true })
+  lastSeenAt: Date | null;
+
+  @Index('ix_agent_cards_refresh')
+  @Column('timestamptz', { name: 'next_refresh_at', default: () => 'now()' })
+  nextRefreshAt: Date;
+
+  @Column('timestamptz', { name: 'lease_until', nullable: true })
+  leaseUntil: Date | null;
+
+  @CreateDateColumn({ type: 'timestamptz', name: 'created_at' })
+  createdAt: Date;
+
+  /** Raised by what readers of the agent can see; snapshots are keyed by it. */
+  @Column('timestamptz', { name: 'updated_at', default: () => 'now()' })
+  updatedAt: Date;
+}
+
+/** How a card differed from the one before. */
+@Entity('agent_card_changes')
+@Index('ix_agent_card_changes_agent', ['agentId', 'detectedAt'])
+export class AgentCardChangeEntity {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_agent_card_changes' })
+  id: string;
+
+  @Column('uuid', { name: 'agent_id' })
+  @ForeignKey('AgentEntity', { name: 'fk_agent_card_changes_agent', onDelete: 'CASCADE' })
+  agentId: AgentId;
+
+  @Column('uuid', { name: 'org_id' })
+  orgId: OrgId;
+
+  @Column('text', { name: 'card_hash' })
+  cardHash: string;
+
+  @Column('jsonb')
+  changes: CardChange[];
+
+  @Column('timestamptz', { name: 'detected_at', default: () => 'now()' })
+  detectedAt: Date;
+}

@@ -1,0 +1,180 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository, type QueryDeepPartialEntity } from 'typeorm';
+import { RialtoError } from '../../kernel/errors.js';
+import { isUuid, newId, type AgentId, type OrgId } from '../../kernel/ids.js';
+import type { CardChange } from '../../protocol/a2a/card.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { Pg } from '../../platform/database/pg.js';
+import type { Tx } from '../../platform/database/tx.js';
+import { AgentCardChangeEntity, AgentEntity } from './agent.entity.js';
+import type { AgentQuery } from '../registry.types.js';
+
+const leaseSeconds = 30;
+/** Card changes that are kept of each agent. */
+export const keptChanges = 50;
+
+/** So many failed calls in a row make an agent degraded. */
+export const failingCalls = 5;
+
+/** Columns of an agent, each a value or an expression of the database. */
+export type AgentChange = QueryDeepPartialEntity<AgentEntity>;
+
+/** A moment by the clock of the database, which also says when it is due: those of processes differ (F26). */
+export function secondsFromNow(seconds: number): () => string {
+  return () => `now() + ${seconds} * interval '1 second'`;
+}
+
+/** The rows of registered agents. */
+@Injectable()
+export class AgentStore {
+  constructor(
+    @InjectRepository(AgentEntity) private readonly agents: Repository<AgentEntity>,
+    private readonly pg: Pg,
+    @Inject(SETTINGS) private readonly settings: Settings,
+  ) {}
+
+  /** By id or slug, in one org. */
+  find(org: OrgId, idOrSlug: string): Promise<AgentEntity | null> {
+    return this.agents.findOneBy(
+      isUuid(idOrSlug) ? { orgId: org, id: idOrSlug as AgentId } : { orgId: org, slug: idOrSlug },
+    );
+  }
+
+  findAll(org: OrgId): Promise<AgentEntity[]> {
+    return this.agents.find({ where: { orgId: org }, order: { slug: 'ASC' } });
+  }
+
+  /** In order of slug, one row more than the limit when there are more. */
+  findPage(
+    org: OrgId,
+    { health, trustLevel, q, limit }: AgentQuery,
+    afterSlug: string | undefined,
+  ): Promise<AgentEntity[]> {
+    const query = this.agents
+      .createQueryBuilder('agent')
+      .where('agent.org_id = :org', { org })
+      .orderBy('agent.slug')
+      .limit(limit + 1);
+    if (health) query.andWhere('agent.health = :health', { health });
+    if (trustLevel) query.andWhere('agent.trust_level = :trustLevel', { trustLevel });
+    if (q)
+      query.andWhere(
+        `(strpos(lower(agent.name), lower(:q)) > 0 or strpos(agent.slug, lower(:q)) > 0 or strpos(lower(agent.url), lower(:q)) > 0)`,
+        { q },
+      );
+    if (afterSlug !== undefined) query.andWhere('agent.slug > :afterSlug', { afterSlug });
+    return query.getMany();
+  }
+
+  /**
+   * A text that changes whenever what readers of the org's agents can see changes. Every row counts, not the latest alone:
+   * of two changes under way, the one that began first may be committed last.
+   */
+  async version(org: string): Promise<string> {
+    const [row] = await this.pg.rows<{ version: string }>(
+      'agents-version',
+      `select count(*) || ':' || coalesce(sum(hashtextextended(id::text || updated_at::text, 0)), 0) as version
+       from agent_cards where org_id = $1`,
+      [org],
+    );
+    return row!.version;
+  }
+
+  async countByHealth(): Promise<{ health: string; count: number }[]> {
+    return this.pg.rows('agents-by-health', 'select health, count(*)::int as count from agent_cards group by health');
+  }
+
+  /** Throws `unprocessable` when its org has as many as it may have. */
+  async insert(tx: Tx, agent: AgentChange & Pick<AgentEntity, 'orgId'>): Promise<void> {
+    const agents = tx.manager.getRepository(AgentEntity);
+    const most = this.settings.RIALTO_MAX_AGENTS_PER_ORG;
+    if ((await agents.countBy({ orgId: agent.orgId })) >= most) {
+      throw new RialtoError('unprocessable', {
+        message: `an org may have ${most} agents`,
+        hint: 'RIALTO_MAX_AGENTS_PER_ORG allows more',
+      });
+    }
+    await agents.insert(agent);
+  }
+
+  /** `visible` raises `updated_at`, by the clock of the database. The row as it is now; null when it is gone. */
+  async update(tx: Tx, id: AgentId, change: AgentChange, visible: boolean): Promise<AgentEntity | null> {
+    const now = { updatedAt: () => 'clock_timestamp()' };
+    const agents = tx.manager.getRepository(AgentEntity);
+    await agents.update({ id }, { ...change, ...(visible && now) });
+    return agents.findOneBy({ id });
+  }
+
+  /** The row as it is now, held until the transaction ends; null when it is gone. */
+  lock(tx: Tx, id: AgentId): Promise<AgentEntity | null> {
+    return tx.manager.getRepository(AgentEntity).findOne({ where: { id }, lock: { mode: 'pessimistic_write' } });
+  }
+
+  /** False when it was gone already. */
+  async delete(tx: Tx, id: AgentId): Promise<boolean> {
+    return (await tx.manager.getRepository(AgentEntity).delete({ id })).affected === 1;
+  }
+
+  /** Keeps the latest changes of an agent alone: one that changes its card all the time fills nobody's disk. */
+  async addChange(tx: Tx, agent: AgentEntity, cardHash: string, changes: CardChange[]): Promise<void> {
+    await tx.manager
+      .getRepository(AgentCardChangeEntity)
+      .insert({ id: newId(), agentId: agent.id, orgId: agent.orgId, cardHash, changes } as never);
+    await tx.manager.query(
+      `delete from agent_card_changes where agent_id = $1 and id not in
+         (select id from agent_card_changes where agent_id = $1 order by detected_at desc, id desc limit ${keptChanges})`,
+      [agent.id],
+    );
+  }
+
+  findChanges(agent: AgentId, limit: number): Promise<AgentCardChangeEntity[]> {
+    return this.agents.manager.find(AgentCardChangeEntity, {
+      where: { agentId: agent },
+      order: { detectedAt: 'DESC' },
+      take: limit,
+    });
+  }
+
+  /** Takes an agent for one refresh; undefined when it is not due, unless it `isDue` at once, or another process has it. */
+  async claimDue(id: AgentId, isDue: boolean): Promise<AgentEntity | undefined> {
+    const [row] = await this.pg.rows<{ id: string }>(
+      'agent-claim',
+      `update agent_cards set lease_until = now() + interval '${leaseSeconds} seconds'
+       where id = $1 and ($2 or next_refresh_at <= now()) and (lease_until is null or lease_until < now()) returning id`,
+      [id, isDue],
+    );
+    return row && ((await this.agents.findOneBy({ id })) ?? undefined);
+  }
+
+  async findDue(limit: number): Promise<AgentId[]> {
+    const rows = await this.pg.rows<{ id: AgentId }>(
+      'agents-due',
+      'select id from agent_cards where next_refresh_at <= now() and (lease_until is null or lease_until < now()) order by next_refresh_at limit $1',
+      [limit],
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  /** Whether the last calls of the agent, if there were enough of late, all failed without an answer that is A2A. */
+  async areCallsFailing(tx: Tx, { id, orgId }: Pick<AgentEntity, 'id' | 'orgId'>): Promise<boolean> {
+    const [row] = await tx.manager.query<[{ failing: boolean }]>(
+      `select count(*) = ${failingCalls} as failing from (
+         select error_code from a2a_task_instances
+         where org_id = $1 and agent_id = $2 and status <> 'active' and started_at > now() - interval '15 minutes'
+         order by started_at desc, id desc limit ${failingCalls}) latest
+       where error_code in ('remote_transport', 'remote_invalid_response')`,
+      [orgId, id],
+    );
+    return row.failing;
+  }
+
+  /** Makes an agent due at once, e.g. because a call could not reach it. */
+  async makeDue(id: string): Promise<void> {
+    await this.pg.rows(
+      'agent-make-due',
+      `update agent_cards set next_refresh_at = now() where id = $1 and next_refresh_at > now() + interval '2 seconds'`,
+      [id],
+    );
+  }
+}

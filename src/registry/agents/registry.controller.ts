@@ -1,0 +1,89 @@
+import { Body, Controller, Delete, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
+import type { CallContext } from '../../kernel/call-context.js';
+import { Ctx } from '../../platform/http/ctx.decorator.js';
+import { pageSchema } from '../../platform/http/page.js';
+import { IdParam } from '../../platform/http/params.js';
+import { RegistryService } from '../registry.service.js';
+import { AgentQuery, AgentView, ApproveCard, CardChangeView, ChangeAgent, RegisterAgent } from '../registry.types.js';
+
+@ApiTags('registered agents')
+@ApiBearerAuth()
+@Controller('api/a2a/agents')
+export class RegistryController {
+  constructor(private readonly registry: RegistryService) {}
+
+  @Post()
+  @ApiOperation({ summary: 'Register an outside agent by its base URL or the URL of its card' })
+  @ApiResponse({ status: 201, standardSchema: AgentView })
+  register(@Ctx() ctx: CallContext, @Body({ schema: RegisterAgent }) body: RegisterAgent) {
+    return this.registry.register(ctx, body);
+  }
+
+  @Get()
+  @ApiOperation({ summary: 'Registered agents in order of their slug' })
+  @ApiResponse({ status: 200, standardSchema: pageSchema(AgentView) })
+  list(@Ctx() ctx: CallContext, @Query({ schema: AgentQuery }) query: AgentQuery) {
+    return this.registry.list(ctx, query);
+  }
+
+  @Get(':id')
+  @ApiOperation({ summary: 'One agent, by id or slug' })
+  @ApiResponse({ status: 200, standardSchema: AgentView })
+  get(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.registry.get(ctx, id);
+  }
+
+  @Get(':id/card')
+  @Header('Content-Type', 'application/json; charset=utf-8')
+  @ApiOperation({ summary: 'Its card, byte for byte as it was sent' })
+  card(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.registry.card(ctx, id);
+  }
+
+  @Get(':id/changes')
+  @ApiOperation({ summary: 'How its card changed, newest first' })
+  @ApiResponse({ status: 200, standardSchema: pageSchema(CardChangeView) })
+  changes(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.registry.changes(ctx, id);
+  }
+
+  @Patch(':id')
+  @ApiOperation({ summary: 'Change trust level, timeout or credential' })
+  @ApiResponse({ status: 200, standardSchema: AgentView })
+  change(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Body({ schema: ChangeAgent }) body: ChangeAgent,
+  ) {
+    return this.registry.change(ctx, id, body);
+  }
+
+  @Delete(':id')
+  @HttpCode(204)
+  @ApiOperation({ summary: 'Remove an agent and its tools' })
+  @ApiResponse({ status: 204 })
+  remove(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.registry.remove(ctx, id);
+  }
+
+  @Post(':id/approve')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Approve the changed card of an agent in quarantine, by the hash of what was looked at' })
+  @ApiResponse({ status: 200, standardSchema: AgentView })
+  approve(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Body({ schema: ApproveCard }) body: ApproveCard,
+  ) {
+    return this.registry.approve(ctx, id, body);
+  }
+
+  @Post(':id/refetch')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Fetch its card now' })
+  @ApiResponse({ status: 200, standardSchema: AgentView })
+  refetch(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.registry.refetch(ctx, id);
+  }
+}

@@ -1,0 +1,45 @@
+import { resolve } from 'node:path';
+import { Inject, Injectable } from '@nestjs/common';
+import type { OrgRef } from '../../kernel/call-context.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
+import { defaultOrg } from '../../policy/auth/auth.service.js';
+import { OrgDirectory } from '../../policy/auth/org-directory.service.js';
+import { agentsIn, readAgent } from './agents-folder.js';
+import { DeclaredPublished } from './declared-published.service.js';
+
+/**
+ * Every directory under the agents folder is an agent (RY-45): added ones are served within seconds, without a restart,
+ * and removed ones archived. All processes of a deployment have to see the same folder, as they see the same configuration.
+ */
+@Injectable()
+@Sweeps('agents.folder')
+export class AgentsFolderSweeper implements Sweeper {
+  readonly everyMs = 2_000;
+  private readonly folder: string;
+  private seen?: string;
+
+  constructor(
+    @Inject(SETTINGS) settings: Settings,
+    private readonly orgs: OrgDirectory,
+    private readonly declared: DeclaredPublished,
+  ) {
+    this.folder = resolve(settings.RIALTO_AGENTS_DIR);
+  }
+
+  sweep(): Promise<void> {
+    return this.look();
+  }
+
+  /** Cheap while nothing changed: one look at the folder, no profile is read and no row asked for. */
+  async look(org?: OrgRef): Promise<void> {
+    const marks = await agentsIn(this.folder);
+    const seen = JSON.stringify([...marks]);
+    if (seen === this.seen) return;
+    const home = org ?? (await this.orgs.find(defaultOrg));
+    if (!home) return; // the very first start: it looks again when the org is there
+    const declared = await Promise.all([...marks.keys()].map((directory) => readAgent(this.folder, directory)));
+    await this.declared.declare(home, 'folder', declared);
+    this.seen = seen;
+  }
+}

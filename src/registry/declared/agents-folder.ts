@@ -1,0 +1,81 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject } from '../../kernel/json.js';
+import type { Declared } from './declared-published.service.js';
+
+const profileName = 'profile.yaml';
+/** Members of a profile that mean the same as in the API; what else it holds is not ours, and stays inside (RY-09). */
+const known = [
+  'name',
+  'handle',
+  'description',
+  'executor',
+  'skills',
+  'publishToCard',
+  'streaming',
+  'pushNotifications',
+  'extendedCard',
+  'defaultInputModes',
+  'defaultOutputModes',
+  'version',
+  'provider',
+  'documentationUrl',
+  'iconUrl',
+  'extensions',
+  'protocolVersions',
+  'history',
+  'a2a_accept_cleartext',
+];
+
+/**
+ * The agents of a folder, each with a text that changes when its profile does: its sub-directories, but those whose names
+ * begin with a dot or an underscore. A folder that is not there has none.
+ */
+export async function agentsIn(folder: string): Promise<Map<string, string>> {
+  const names = await readdir(folder).catch(orNothing<string[]>([]));
+  const marks = await Promise.all(names.sort().map(async (name) => [name, await markOf(join(folder, name))] as const));
+  return new Map(marks.flatMap(([name, mark]) => (/^[._]/.test(name) || mark === undefined ? [] : [[name, mark]])));
+}
+
+/** What a directory declares; without a profile, an agent of its name that does no more than the name says. */
+export async function readAgent(folder: string, directory: string): Promise<Declared> {
+  const text = await readFile(join(folder, directory, profileName), 'utf8').catch(orNothing(''));
+  const profile = parsed(text);
+  if (profile instanceof RialtoError) return { name: directory, members: profile };
+  const given = Object.fromEntries(known.flatMap((member) => (member in profile ? [[member, profile[member]]] : [])));
+  const role = typeof profile.role === 'string' && profile.role.trim() !== '' ? { description: profile.role } : {};
+  // Text alone, unless the profile says more (RY-08, RY-43).
+  const usual = { defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'] };
+  const name = typeof given.name === 'string' ? given.name : directory;
+  return { name, members: { ...usual, ...role, ...given } };
+}
+
+async function markOf(directory: string): Promise<string | undefined> {
+  const itself = await stat(directory).catch(orNothing(undefined));
+  if (!itself?.isDirectory()) return undefined;
+  const profile = await stat(join(directory, profileName)).catch(orNothing(undefined));
+  return profile ? `${profile.ino}:${profile.size}:${profile.mtimeMs}` : '';
+}
+
+function parsed(text: string): Readonly<Record<string, unknown>> | RialtoError {
+  try {
+    const value: unknown = parse(text) ?? {};
+    return isJsonObject(value) ? value : bad('is no mapping');
+  } catch {
+    return bad('is no YAML');
+  }
+}
+
+function bad(what: string): RialtoError {
+  return new RialtoError('invalid_params', { message: `${profileName} ${what}` });
+}
+
+/** What is not there is nothing; anything else that keeps one from looking is a fault. */
+function orNothing<Value>(nothing: Value): (error: NodeJS.ErrnoException) => Value {
+  return (error) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return nothing;
+    throw error;
+  };
+}

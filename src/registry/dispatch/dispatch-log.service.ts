@@ -1,0 +1,68 @@
+import { Injectable } from '@nestjs/common';
+import { parseExact } from '../../protocol/exact-integers.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { isUuid } from '../../kernel/ids.js';
+import type { Json } from '../../kernel/json.js';
+import { AdminActs } from '../../platform/bus/admin-acts.js';
+import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
+import { callerOf } from '../agents/agent-stats.recorder.js';
+import { DispatchStore, type DispatchRow } from './dispatch.store.js';
+import type { DispatchQuery, DispatchView } from '../dispatch.types.js';
+import { RegistryService } from '../registry.service.js';
+
+/** The calls that were made to registered agents: an admin sees those of the org, everyone else their own. */
+@Injectable()
+export class DispatchLogService {
+  constructor(
+    private readonly acts: AdminActs,
+    private readonly registry: RegistryService,
+    private readonly dispatches: DispatchStore,
+    private readonly cursors: Cursors,
+  ) {}
+
+  /** The newest first. Throws `denied`, `invalid_params` for a cursor of another list. */
+  list(ctx: CallContext, { limit, cursor, agentId: named, ...query }: DispatchQuery): Promise<Page<DispatchView>> {
+    return this.acts.read(ctx, 'dispatch.list', async () => {
+      const agentId = named === undefined ? undefined : await this.agentId(ctx, named);
+      if (agentId === null) return { items: [], nextCursor: null };
+      const filter = { ...query, agentId, caller: ctx.principal.role === 'admin' ? undefined : callerOf(ctx) };
+      const scope = `dispatches:${ctx.org.id}:${JSON.stringify(filter)}`;
+      const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 2);
+      const rows = await this.dispatches.page(ctx.org.id, filter, limit, after);
+      return pageOf(rows, limit, viewOf, (row) => this.cursors.encode(scope, [row.at, row.id]));
+    });
+  }
+
+  /** By id, also of an agent that is gone, or by slug; null for nobody's. */
+  private async agentId({ org }: CallContext, named: string): Promise<string | null> {
+    const { bySlug } = await this.registry.snapshot(org.id);
+    return bySlug.get(named)?.row.id ?? (isUuid(named) ? named : null);
+  }
+}
+
+function viewOf(row: DispatchRow): DispatchView {
+  const [, kind, workType] = /^(explicit|transparent):(.*)$/s.exec(row.work_type) ?? [];
+  return {
+    dispatchId: row.id,
+    agentId: row.agent_id,
+    agentName: row.agent_name,
+    skillId: row.skill_id,
+    taskId: row.task_id,
+    status: row.state,
+    // A bare work type is one that was routed.
+    dispatchType: kind === 'explicit' ? 'explicit' : 'transparent',
+    workType: workType ?? row.work_type,
+    caller: row.caller,
+    input: jsonOf(row.input),
+    output: jsonOf(row.output),
+    errorCode: row.error_code,
+    dispatchedAt: row.started_at.toISOString(),
+    completedAt: row.ended_at?.toISOString() ?? null,
+    latencyMs: row.duration_ms,
+    costTokens: row.cost,
+  };
+}
+
+function jsonOf(text: string | null): Json {
+  return text === null ? null : (parseExact(text) as Json);
+}

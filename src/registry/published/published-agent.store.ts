@@ -1,0 +1,161 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { IsNull, Not, Repository } from 'typeorm';
+import { RialtoError } from '../../kernel/errors.js';
+import { isUuid, type AgentId, type OrgId } from '../../kernel/ids.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { Pg } from '../../platform/database/pg.js';
+import type { Tx } from '../../platform/database/tx.js';
+import { PublishedAgentEntity } from './published-agent.entity.js';
+import type { PublishedQuery } from './publishing.types.js';
+import type { PublishedSource } from '../published.types.js';
+
+const changeLock = 7_262_915;
+const live = { archivedAt: IsNull() };
+
+/** @see PublishedAgentStore.executorOf */
+export interface SealedExecutor {
+  readonly orgId: OrgId;
+  readonly secret: string | null;
+  readonly url: string | null;
+  readonly query: string | null;
+}
+
+/** The rows of agents of our own. */
+@Injectable()
+export class PublishedAgentStore {
+  constructor(
+    @InjectRepository(PublishedAgentEntity) private readonly agents: Repository<PublishedAgentEntity>,
+    private readonly pg: Pg,
+    @Inject(SETTINGS) private readonly settings: Settings,
+  ) {}
+
+  /** By id or name, in one org; archived ones are gone. */
+  find(org: OrgId, idOrName: string, tx?: Tx): Promise<PublishedAgentEntity | null> {
+    return this.within(tx).findOneBy({
+      orgId: org,
+      ...live,
+      ...(isUuid(idOrName) ? { id: idOrName as AgentId } : { name: idOrName }),
+    });
+  }
+
+  findAll(org: OrgId, tx?: Tx): Promise<PublishedAgentEntity[]> {
+    return this.within(tx).find({ where: { orgId: org, ...live }, order: { name: 'ASC' } });
+  }
+
+  /** In order of name, one row more than the limit when there are more. */
+  findPage(org: OrgId, { q, limit }: PublishedQuery, afterName: string | undefined): Promise<PublishedAgentEntity[]> {
+    const query = this.agents
+      .createQueryBuilder('agent')
+      .where('agent.org_id = :org and agent.archived_at is null', { org })
+      .orderBy('agent.name')
+      .limit(limit + 1);
+    if (q)
+      query.andWhere('(strpos(agent.name, lower(:q)) > 0 or strpos(lower(agent.description), lower(:q)) > 0)', { q });
+    if (afterName !== undefined) query.andWhere('agent.name > :afterName', { afterName });
+    return query.getMany();
+  }
+
+  /** The last one of a name that a declaration brought and took away again: brought back, it is the same agent. */
+  findArchived(tx: Tx, org: OrgId, name: string, source: PublishedSource): Promise<PublishedAgentEntity | null> {
+    return this.within(tx).findOne({
+      where: { orgId: org, name, source, archivedAt: Not(IsNull()) },
+      order: { archivedAt: 'DESC' },
+    });
+  }
+
+  /** The org of an agent, archived or not. */
+  async orgOf(id: AgentId): Promise<OrgId | undefined> {
+    const [row] = await this.pg.rows<{ org: OrgId }>(
+      'published-org',
+      'select org_id as org from published_agents where id = $1',
+      [id],
+    );
+    return row?.org;
+  }
+
+  /** What a call to an executor needs, sealed; also of an archived agent, for calls that are still under way. */
+  async executorOf(id: AgentId): Promise<SealedExecutor | undefined> {
+    const [row] = await this.pg.rows<SealedExecutor>(
+      'published-executor',
+      `select org_id as "orgId", executor_secret as secret, executor->>'url' as url, executor_query as query
+       from published_agents where id = $1`,
+      [id],
+    );
+    return row;
+  }
+
+  /** A text that changes whenever an agent of the org does; every row counts, for commits come in any order. */
+  async version(org: string): Promise<string> {
+    const [row] = await this.pg.rows<{ version: string }>(
+      'published-version',
+      `select count(*) || ':' || coalesce(sum(hashtextextended(id::text || revision::text, 0)), 0) as version
+       from published_agents where org_id = $1 and archived_at is null`,
+      [org],
+    );
+    return row!.version;
+  }
+
+  /** One change of an org's agents at a time, so that names and handles share one space and the maximum is exact. */
+  async lock(tx: Tx, org: OrgId): Promise<void> {
+    await tx.manager.query('select pg_advisory_xact_lock($1, hashtext($2))', [changeLock, org]);
+  }
+
+  /** Under the lock. Throws `slug_taken`, or `unprocessable` when the org has as many as it may have. */
+  async insert(tx: Tx, agent: Partial<PublishedAgentEntity>): Promise<PublishedAgentEntity> {
+    const agents = this.within(tx);
+    const most = this.settings.RIALTO_MAX_AGENTS_PER_ORG;
+    if ((await agents.countBy({ orgId: agent.orgId, ...live })) >= most) {
+      throw new RialtoError('unprocessable', {
+        message: `an org may publish ${most} agents`,
+        hint: 'RIALTO_MAX_AGENTS_PER_ORG allows more',
+      });
+    }
+    await this.requireFree(tx, agent);
+    const row: object = agent; // spares the compiler the depths of its jsonb columns
+    await agents.insert(row);
+    return agents.findOneByOrFail({ id: agent.id });
+  }
+
+  /** Under the lock; raises the revision. The row as it is now. Throws `slug_taken`, or `not_found` when it is gone. */
+  async update(tx: Tx, id: AgentId, change: Partial<PublishedAgentEntity>): Promise<PublishedAgentEntity> {
+    const agents = this.within(tx);
+    const known = await agents.findOneByOrFail({ id });
+    await this.requireFree(tx, { ...known, ...change });
+    const moved = { revision: () => 'revision + 1', updatedAt: () => 'clock_timestamp()' };
+    await agents.update({ id }, { ...(change as object), ...moved });
+    return agents.findOneByOrFail({ id });
+  }
+
+  /** False when it was gone already. */
+  async archive(tx: Tx, id: AgentId): Promise<boolean> {
+    const now = { archivedAt: () => 'clock_timestamp()', updatedAt: () => 'clock_timestamp()' };
+    const change = { ...now, revision: () => 'revision + 1' };
+    return (await this.within(tx).update({ id, ...live }, change)).affected === 1;
+  }
+
+  /** Who holds a transaction reads in it: a second connection may not be free. */
+  private within(tx: Tx | undefined): Repository<PublishedAgentEntity> {
+    return tx?.manager.getRepository(PublishedAgentEntity) ?? this.agents;
+  }
+
+  /** Names and handles are called alike, so no word may mean two agents. */
+  private async requireFree(tx: Tx, { id, orgId, name, handle }: Partial<PublishedAgentEntity>): Promise<void> {
+    const words = [name, handle].filter((word) => word !== null && word !== undefined);
+    const [other] = await this.within(tx)
+      .createQueryBuilder('agent')
+      .where('agent.org_id = :orgId and agent.archived_at is null and agent.id <> :id', { orgId, id })
+      .andWhere('(agent.name in (:...words) or agent.handle in (:...words))', { words })
+      .limit(1)
+      .getMany();
+    if (other) throw wordTaken(words.find((word) => word === other.name || word === other.handle)!);
+  }
+}
+
+function wordTaken(word: string): RialtoError {
+  return new RialtoError('slug_taken', {
+    message: `an agent of this org is called "${word}" already`,
+    hint: 'choose another name or handle, or delete the other agent',
+    data: { name: word },
+  });
+}

@@ -1,0 +1,74 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { OrgRef } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import type { OrgId } from '../../kernel/ids.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { OrgDirectory } from '../../policy/auth/org-directory.service.js';
+import type { PublishedAgentEntity } from './published-agent.entity.js';
+import { PublishedAgentStore } from './published-agent.store.js';
+import { agentOf } from './published-definition.js';
+import type { PublishedAgent } from '../published.types.js';
+import { RegistryService } from '../registry.service.js';
+import type { RegisteredAgent } from '../registry.types.js';
+import { noServers, ToolServers } from '../tool-servers.service.js';
+
+const noAgents = { byId: new Map<string, RegisteredAgent>(), bySlug: new Map<string, RegisteredAgent>() };
+
+/** Agents of our own as they are now: by their rows, and by the MCP servers and remote agents that some are made of. */
+@Injectable()
+export class PublishedLoader {
+  /** Orgs that have such agents: nobody else's servers and remote agents are looked at. */
+  private readonly madeOfTools = new Set<string>();
+  private readonly madeOfRemotes = new Set<string>();
+
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly store: PublishedAgentStore,
+    private readonly orgs: OrgDirectory,
+    private readonly servers: ToolServers,
+    private readonly registry: RegistryService,
+  ) {}
+
+  /** A text that changes whenever an agent of the org does. */
+  async version(org: string): Promise<string> {
+    const [rows, tools, remotes] = await Promise.all([
+      this.store.version(org),
+      this.madeOfTools.has(org) ? this.servers.of(org as OrgId) : undefined,
+      this.madeOfRemotes.has(org) ? this.registry.snapshot(org) : undefined,
+    ]);
+    return [rows, ...[tools, remotes].flatMap((source) => source?.version ?? [])].join('|');
+  }
+
+  /** In order of name; those that are not enabled too. */
+  async load(id: OrgId): Promise<PublishedAgent[]> {
+    const [org, rows] = await Promise.all([this.orgs.byId(id), this.store.findAll(id)]);
+    keep(this.madeOfTools, id, rows.some(isMadeOfTools));
+    keep(this.madeOfRemotes, id, rows.some(isMadeOfRemote));
+    return org ? this.agentsOf(rows, org) : [];
+  }
+
+  /** These rows, in their order. */
+  async agentsOf(rows: readonly PublishedAgentEntity[], org: OrgRef): Promise<PublishedAgent[]> {
+    const servers = rows.some(isMadeOfTools) ? await this.servers.of(org.id) : noServers;
+    const { byId, bySlug } = rows.some(isMadeOfRemote) ? await this.registry.snapshot(org.id) : noAgents;
+    // A declaration names it by its slug.
+    const remotes = new Map<string, RegisteredAgent>([...bySlug, ...byId]);
+    const acceptsCleartext = this.settings.RIALTO_A2A_ACCEPT_CLEARTEXT;
+    const at = new Date(systemClock.now());
+    return rows.map((row) => agentOf(row, { org, acceptsCleartext, servers, remotes, at }));
+  }
+}
+
+function keep(orgs: Set<string>, org: string, isWanted: boolean): void {
+  if (isWanted) orgs.add(org);
+  else orgs.delete(org);
+}
+
+/** What it takes is what the agent behind it takes, unless its own definition says it. */
+function isMadeOfRemote({ executor, card }: PublishedAgentEntity): boolean {
+  return executor.kind === 'remote' && card.inputModes.length === 0;
+}
+
+function isMadeOfTools({ executor }: PublishedAgentEntity): boolean {
+  return executor.kind === 'mcp-tool';
+}

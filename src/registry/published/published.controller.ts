@@ -1,0 +1,69 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
+import type { CallContext } from '../../kernel/call-context.js';
+import { Ctx } from '../../platform/http/ctx.decorator.js';
+import { pageSchema } from '../../platform/http/page.js';
+import { IdParam } from '../../platform/http/params.js';
+import { PublishingService } from './publishing.service.js';
+import {
+  ChangePublished,
+  ExecutorSecretView,
+  NewPublishedView,
+  PublishAgent,
+  PublishedQuery,
+  PublishedView,
+} from './publishing.types.js';
+
+@ApiTags('published agents')
+@ApiBearerAuth()
+@Controller('api/a2a/published')
+export class PublishedController {
+  constructor(private readonly publishing: PublishingService) {}
+
+  @Post()
+  @ApiOperation({ summary: 'Publish an agent of your own' })
+  @ApiResponse({ status: 201, standardSchema: NewPublishedView })
+  create(@Ctx() ctx: CallContext, @Body({ schema: PublishAgent }) body: PublishAgent) {
+    return this.publishing.create(ctx, body);
+  }
+
+  @Get()
+  @ApiOperation({ summary: 'Published agents in order of their name' })
+  @ApiResponse({ status: 200, standardSchema: pageSchema(PublishedView) })
+  list(@Ctx() ctx: CallContext, @Query({ schema: PublishedQuery }) query: PublishedQuery) {
+    return this.publishing.list(ctx, query);
+  }
+
+  @Get(':id')
+  @ApiOperation({ summary: 'One agent, by id or name' })
+  @ApiResponse({ status: 200, standardSchema: PublishedView })
+  get(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.publishing.get(ctx, id);
+  }
+
+  @Patch(':id')
+  @ApiOperation({ summary: 'Change what is given; null takes away' })
+  @ApiResponse({ status: 200, standardSchema: NewPublishedView })
+  change(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Body({ schema: ChangePublished }) body: ChangePublished,
+  ) {
+    return this.publishing.change(ctx, id, body);
+  }
+
+  @Delete(':id')
+  @HttpCode(204)
+  @ApiOperation({ summary: 'Archive an agent: its doors close and its name is free, its tasks stay' })
+  @ApiResponse({ status: 204 })
+  archive(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.publishing.archive(ctx, id);
+  }
+
+  @Post(':id/secret')
+  @ApiOperation({ summary: 'Make a new secret for its http or mailbox executor, shown once' })
+  @ApiResponse({ status: 201, standardSchema: ExecutorSecretView })
+  rotateSecret(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.publishing.rotateSecret(ctx, id);
+  }
+}

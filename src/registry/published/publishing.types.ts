@@ -1,0 +1,207 @@
+import { z } from 'zod';
+import { Name, Slug } from '../../platform/http/params.js';
+import { containsUnstorable } from '../../protocol/json-text.js';
+
+const reserved = ['agents', 'tasks'];
+/** Ours alone: what the gateway itself says of an agent on its card (RI-13). */
+const ownNamespace = 'urn:rialto:';
+
+const AgentName = Slug.refine((name) => !reserved.includes(name), { message: 'is reserved' });
+const Handle = z
+  .string()
+  .max(320)
+  .regex(/^[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?(?:@[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?(?::\d{1,5})?)?$/, {
+    message: 'must be a word of lower-case letters, digits, - or _, or word@host',
+  })
+  .refine((handle) => !reserved.includes(handle.split('@')[0]!), { message: 'is reserved' });
+
+const text = (max: number) => z.string().max(max);
+const texts = (max: number, each: number) => z.array(text(each).min(1)).max(max);
+const mediaTypes = z
+  .array(
+    z
+      .string()
+      .max(200)
+      .regex(/^[\w.+*-]+\/[\w.+*-]+(?:\s*;.*)?$/, { message: 'is no media type' }),
+  )
+  .max(50);
+const webUrl = z.url({ protocol: /^https?$/ }).max(2_048);
+
+/** The gateway says how it is authenticated; what an agent says of it is read past (RI-12). */
+const gatewayOnly = {
+  security: z.unknown().optional(),
+  securitySchemes: z.unknown().optional(),
+  securityRequirements: z.unknown().optional(),
+};
+
+const Skill = z.strictObject({
+  id: text(256).regex(/\S/, { message: 'must not be empty' }),
+  name: text(256).optional(),
+  description: text(16_384).optional(),
+  tags: texts(50, 100).optional(),
+  examples: texts(50, 2_000).optional(),
+  inputModes: mediaTypes.optional(),
+  outputModes: mediaTypes.optional(),
+  inputSchema: z.record(z.string(), z.unknown()).optional(),
+  public: z.boolean().optional(),
+  requiresAuth: z.boolean().optional(),
+  isConsequential: z.boolean().optional(),
+  ...gatewayOnly,
+});
+
+const Skills = z
+  .array(Skill)
+  .max(500)
+  .refine((skills) => new Set(skills.map(({ id }) => id)).size === skills.length, { message: 'has one id twice' });
+
+const Extension = z.strictObject({
+  uri: text(512)
+    .regex(/^[a-z][a-z0-9+.-]*:\S+$/i, { message: 'is no URI' })
+    .refine((uri) => !uri.toLowerCase().startsWith(ownNamespace), { message: 'is of the gateway’s own namespace' }),
+  description: text(2_000).optional(),
+  required: z.boolean().optional(),
+  params: z.record(z.string(), z.unknown()).optional(),
+});
+
+/** What an agent of ours may be run by. The `conformance` executor is the deployment’s to give (RIALTO_CONFORMANCE_AGENT). */
+const Executor = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('echo'),
+    delayMs: z.number().int().min(0).max(600_000).optional(),
+    chunks: z.number().int().min(1).max(1_000).optional(),
+    ask: text(2_000).min(1).optional(),
+  }),
+  z.strictObject({ kind: z.literal('remote'), agentId: text(200).min(1), skillId: text(256).min(1).optional() }),
+  z.strictObject({ kind: z.literal('http'), url: text(2_048).min(1) }),
+  z.strictObject({ kind: z.literal('mailbox') }),
+  z.strictObject({
+    kind: z.literal('mcp-tool'),
+    serverId: text(32).min(1),
+    tool: text(256).min(1).optional(),
+  }),
+  z.strictObject({
+    kind: z.literal('llm'),
+    url: text(2_048).min(1),
+    model: text(256).min(1),
+    /** Sealed, and never shown; null takes it away. */
+    apiKey: text(4_096)
+      .regex(/^[\x21-\x7e]+$/, { message: 'must be visible ASCII characters' })
+      .nullable()
+      .optional(),
+    system: text(100_000).optional(),
+    tools: texts(100, 256).optional(),
+    maxSteps: z.number().int().min(1).max(50).optional(),
+    maxSeconds: z.number().int().min(1).max(3_600).optional(),
+    maxTokens: z.number().int().min(1).max(1_000_000).optional(),
+    temperature: z.number().min(0).max(2).optional(),
+  }),
+]);
+export type GivenExecutor = z.output<typeof Executor>;
+
+const parts = {
+  skills: Skills.optional(),
+  a2a_enabled: z.boolean().optional(),
+  publishToCard: z.boolean().optional(),
+  /** RE-79: another spelling of `publishToCard`. */
+  trust: z.strictObject({ publish_to_a2a: z.boolean().optional() }).optional(),
+  streaming: z.boolean().optional(),
+  pushNotifications: z.boolean().optional(),
+  extendedCard: z.boolean().optional(),
+  defaultInputModes: mediaTypes.optional(),
+  defaultOutputModes: mediaTypes.optional(),
+  version: text(64).min(1).optional(),
+  extensions: z.array(Extension).max(50).optional(),
+  protocolVersions: z
+    .array(z.enum(['1.0', '0.3']))
+    .min(1)
+    .max(2)
+    .refine((versions) => new Set(versions).size === versions.length, { message: 'names one twice' })
+    .optional(),
+  history: z.enum(['context', 'agent']).optional(),
+  ...gatewayOnly,
+};
+/** Null takes away what was said before. */
+const clearable = {
+  handle: Handle.nullable().optional(),
+  a2a_accept_cleartext: z.boolean().nullable().optional(),
+  provider: z
+    .strictObject({ organization: text(256).min(1), url: webUrl })
+    .nullable()
+    .optional(),
+  documentationUrl: webUrl.nullable().optional(),
+  iconUrl: webUrl.nullable().optional(),
+};
+const description = text(16_384).regex(/\S/, { message: 'must not be empty' });
+const storable = (value: unknown) => !containsUnstorable(value);
+const unstorable = { message: 'holds a NUL or a lone surrogate' };
+
+/** An agent of our own, as it is declared (decisions: bodies that outside checks rely on). */
+export const PublishAgent = z
+  .strictObject({ name: AgentName, description, executor: Executor, ...parts, ...clearable })
+  .refine(storable, unstorable);
+export type PublishAgent = z.output<typeof PublishAgent>;
+
+/** A change of one: lists and objects that are given replace those before. */
+export const ChangePublished = z
+  .strictObject({
+    name: AgentName.optional(),
+    description: description.optional(),
+    executor: Executor.optional(),
+    ...parts,
+    ...clearable,
+  })
+  .refine((change) => Object.keys(change).length > 0, { message: 'names nothing to change' })
+  .refine(storable, unstorable);
+export type ChangePublished = z.output<typeof ChangePublished>;
+
+export const PublishedQuery = z.strictObject({
+  q: Name.optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+});
+export type PublishedQuery = z.output<typeof PublishedQuery>;
+
+const Urls = z.object({
+  jsonRpc: z.string(),
+  rest: z.string(),
+  card: z.string(),
+  handleCard: z.string().optional(),
+  grpc: z.string().optional(),
+});
+
+/** An agent of ours as the API shows it; lists that were not given show what the card says instead. */
+export const PublishedView = z.object({
+  id: z.string(),
+  orgId: z.string(),
+  name: z.string(),
+  handle: z.string().nullable(),
+  description: z.string(),
+  executor: z.looseObject({ kind: z.string() }),
+  a2a_enabled: z.boolean(),
+  a2a_accept_cleartext: z.boolean(),
+  publishToCard: z.boolean(),
+  skills: z.array(z.looseObject({ id: z.string(), name: z.string(), description: z.string() })),
+  streaming: z.boolean(),
+  pushNotifications: z.boolean(),
+  extendedCard: z.boolean(),
+  defaultInputModes: z.array(z.string()),
+  defaultOutputModes: z.array(z.string()),
+  version: z.string(),
+  provider: z.object({ organization: z.string(), url: z.string() }).nullable(),
+  documentationUrl: z.string().nullable(),
+  iconUrl: z.string().nullable(),
+  extensions: z.array(z.looseObject({ uri: z.string() })),
+  protocolVersions: z.array(z.string()),
+  history: z.string(),
+  source: z.string(),
+  urls: Urls,
+  createdAt: z.string(),
+  updatedAt: z.string(),
+});
+export type PublishedView = z.output<typeof PublishedView>;
+
+/** With the secret of its `http` or `mailbox` executor; the only answers that hold it are those that made it. */
+export const NewPublishedView = PublishedView.extend({ secret: z.string().optional() });
+export type NewPublishedView = z.output<typeof NewPublishedView>;
+
+export const ExecutorSecretView = z.object({ secret: z.string() });

@@ -1,0 +1,52 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { AgentId } from '../../kernel/ids.js';
+import { DueSweep } from '../../platform/jobs/due-work.js';
+import { JobBell } from '../../platform/jobs/job-bell.js';
+import { unseenRun } from '../../platform/jobs/job-run.js';
+import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
+import { QueueState } from '../../platform/jobs/queue-state.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
+import { AgentStore } from '../agents/agent.store.js';
+import { CardRefreshProcessor } from './card-refresh.processor.js';
+import { healths } from '../agents/health.js';
+
+/** Finds agents whose card is due, and counts agents by health. */
+@Injectable()
+@Sweeps('card.refresh')
+export class CardRefreshSweeper implements Sweeper {
+  readonly everyMs = 2_000;
+  private readonly due: DueSweep<AgentId>;
+
+  constructor(
+    private readonly store: AgentStore,
+    bell: JobBell,
+    processor: CardRefreshProcessor,
+    state: QueueState,
+    private readonly metrics: Metrics,
+    @Inject(LOGGER) log: Logger,
+  ) {
+    this.due = new DueSweep<AgentId>(
+      {
+        kind: 'cards',
+        find: (limit) => store.findDue(limit),
+        keyOf: (id) => id,
+        ring: (agentId) => bell.send('card.refresh', { agentId }, agentId),
+        run: (agentId) => processor.handle({ agentId }, unseenRun),
+        isHeld: () => state.isHeld('card.refresh'),
+      },
+      metrics,
+      log,
+    );
+  }
+
+  async sweep(): Promise<void> {
+    await this.due.sweep();
+    await this.gauge();
+  }
+
+  private async gauge(): Promise<void> {
+    const counts = new Map((await this.store.countByHealth()).map(({ health, count }) => [health, count]));
+    for (const health of healths) this.metrics.agents.set({ health }, counts.get(health) ?? 0);
+  }
+}

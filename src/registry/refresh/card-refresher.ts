@@ -1,0 +1,220 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { parseExact } from '../../protocol/exact-integers.js';
+import { AuditService } from '../../audit/audit.service.js';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import type { AgentId } from '../../kernel/ids.js';
+import { storableText, type JsonObject } from '../../kernel/json.js';
+import { Notices } from '../../platform/bus/notices.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import type { Tx } from '../../platform/database/tx.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import type { AgentEntity } from '../agents/agent.entity.js';
+import { AgentStore, failingCalls, secondsFromNow, type AgentChange } from '../agents/agent.store.js';
+import { seenSince } from '../agents/agent-view.js';
+import { changesOf, isTrustChanged } from './card-changes.js';
+import type { FetchedCard } from './card-fetcher.js';
+import { CardLooks, type CardLook } from './card-looks.js';
+import {
+  approvalHash,
+  approvalRefusal,
+  changeHash,
+  decideTrust,
+  type SignatureMode,
+  type TrustDecision,
+} from '../cards/card-trust.js';
+import { nextHealth, refreshDelay, type Attempt } from '../agents/health.js';
+
+/** One look at an agent's card: what was found, or why nothing was. */
+export interface RefreshAttempt extends CardLook {
+  readonly row: AgentEntity;
+}
+
+type Taken = Extract<TrustDecision, { action: 'take' }>;
+
+/** Looks at a card again and takes over what it finds: card, diff, trust, health, next time. */
+@Injectable()
+export class CardRefresher {
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly agents: AgentStore,
+    private readonly looks: CardLooks,
+    private readonly notices: Notices,
+    private readonly audit: AuditService,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** Never throws for what the agent does; the outcome is its health. */
+  async attempt(row: AgentEntity, signal?: AbortSignal): Promise<RefreshAttempt> {
+    return { row, ...(await this.looks.again(row, signal)) };
+  }
+
+  /** Writes an attempt. Readers are told only when they can see a difference. Throws `not_found` for an agent removed meanwhile. */
+  async store(tx: Tx, attempt: RefreshAttempt, byHand: boolean): Promise<AgentEntity> {
+    // The pin may have been replaced by an approval since the look.
+    const row = await this.agents.lock(tx, attempt.row.id);
+    if (!row) throw new RialtoError('not_found', { message: 'no such agent' });
+    const decision = this.decide(row, attempt);
+    const seen = await this.withCalls(tx, row, attempt);
+    if (decision?.action === 'take') return this.take(tx, row, seen, decision, byHand);
+    const isRefused = decision?.action === 'refuse';
+    const error = isRefused ? signatureError(decision.reason).message : seen.error;
+    const signature = decision?.action === 'keep' ? decision.signature : row.signature;
+    const change = this.healthChange(row, isRefused ? 'invalid' : seen.result, error, byHand);
+    const visible = change.health !== row.health || isTrustChanged(row.signature, signature);
+    return this.write(tx, row, { ...change, signature }, visible);
+  }
+
+  /** Ends the quarantine of an agent and pins the key of its card. Throws `conflict` for another card, `unprocessable`. */
+  async approve(tx: Tx, id: AgentId, cardHash: string): Promise<AgentEntity> {
+    const row = await this.agents.lock(tx, id);
+    if (!row || row.cardHash !== cardHash)
+      throw new RialtoError('conflict', {
+        message: 'its card is not the one you looked at',
+        hint: 'GET /api/a2a/agents/{id} and its /changes show the present one',
+      });
+    const refusal = approvalRefusal(this.mode, row.signature);
+    if (refusal !== undefined) throw new RialtoError('unprocessable', { message: refusal });
+    const pinnedKey = row.signature === null ? row.pinnedKey : (row.signature.key ?? null);
+    return this.write(tx, row, { quarantinedAt: null, pinnedKey }, true);
+  }
+
+  /** The columns of an agent whose card was just fetched. Throws `card_invalid` when its signatures forbid it. */
+  fresh(look: CardLook) {
+    const found = look.found!;
+    const prior = { pin: null, signature: null, hasCard: false, isSame: false };
+    const decision = decideTrust(this.mode, look.verdict, prior);
+    if (decision.action !== 'take') throw signatureError('reason' in decision ? decision.reason : '');
+    return {
+      ...this.cardColumns(found, decision, {}),
+      health: 'healthy' as const,
+      failures: 0,
+      lastError: null,
+      lastFetchedAt: now(),
+      quarantinedAt: null,
+      lastSeenAt: now(),
+      nextRefreshAt: this.nextTime(0),
+    };
+  }
+
+  private get mode(): SignatureMode {
+    return this.settings.RIALTO_CARD_SIGNATURES;
+  }
+
+  /** Undefined where there is nothing to judge: no card was found, or the one that was judged is gone. */
+  private decide(row: AgentEntity, { row: before, found, verdict, result }: RefreshAttempt): TrustDecision | undefined {
+    if (verdict === undefined && (this.mode !== 'off' || result !== 'ok')) return undefined;
+    if (found === undefined && row.card !== before.card) return undefined;
+    const isSame = found === undefined || found.text === row.card;
+    const { pinnedKey: pin, signature } = row;
+    return decideTrust(this.mode, verdict, { pin, signature, hasCard: row.card !== null, isSame });
+  }
+
+  private async take(
+    tx: Tx,
+    row: AgentEntity,
+    { found, result, error }: RefreshAttempt,
+    decision: Taken,
+    byHand: boolean,
+  ): Promise<AgentEntity> {
+    const before = row.card === null ? undefined : (parseExact(row.card) as JsonObject);
+    const after = found?.raw ?? before!;
+    const cardChanged = before === undefined || changeHash(before, this.mode) !== changeHash(after, this.mode);
+    const replaced = cardChanged && before !== undefined;
+    const trustChanged = isTrustChanged(row.signature, decision.signature);
+    const waits = replaced && this.settings.RIALTO_CARD_CHANGES === 'approve';
+    const quarantined = waits || (decision.isHeld && (replaced || row.quarantinedAt === null));
+    const health = this.healthChange(row, result, error, byHand);
+    const change: AgentChange = {
+      ...health,
+      signature: decision.signature,
+      pinnedKey: decision.pin,
+      cardHash: approvalHash(after, this.mode, decision.signature),
+      ...(found && {
+        ...this.cardColumns(found, decision, row.skillsSince),
+        ...this.looks.addressOf(row, found),
+        name: found.card.name,
+      }),
+      ...(quarantined && { quarantinedAt: now() }),
+    };
+    const visible = cardChanged || trustChanged || quarantined || health.health !== row.health;
+    const stored = await this.write(tx, row, change, visible);
+    if (before && (replaced || (trustChanged && row.signature !== null))) {
+      const { signature } = decision;
+      const changes = changesOf(this.mode, { card: before, signature: row.signature }, { card: after, signature });
+      if (changes.length > 0) await this.agents.addChange(tx, row, stored.cardHash!, changes);
+    }
+    if (quarantined) tx.afterCommit(() => this.tellQuarantine(stored, decision.isHeld));
+    return stored;
+  }
+
+  /** A card alone does not make an agent healthy: its calls may fail all the same. */
+  private async withCalls(tx: Tx, row: AgentEntity, attempt: RefreshAttempt): Promise<RefreshAttempt> {
+    if (attempt.result !== 'ok' || !(await this.agents.areCallsFailing(tx, row))) return attempt;
+    return { ...attempt, result: 'failing', error: `its last ${failingCalls} calls failed, though its card is there` };
+  }
+
+  private healthChange(row: AgentEntity, result: Attempt, error: string | undefined, byHand: boolean) {
+    const state = nextHealth(row, result, byHand);
+    return {
+      ...state,
+      lastError: error ?? null,
+      leaseUntil: null,
+      nextRefreshAt: this.nextTime(state.failures),
+      ...(state.failures === 0 && { lastFetchedAt: now(), lastSeenAt: now() }),
+    };
+  }
+
+  private cardColumns(found: FetchedCard, { signature, pin }: Taken, since: Readonly<Record<string, number>>) {
+    return {
+      card: found.text,
+      cardHash: approvalHash(found.raw, this.mode, signature),
+      etag: found.etag,
+      skillsSince: seenSince(since, found.card, systemClock.now()),
+      signature,
+      pinnedKey: pin,
+    };
+  }
+
+  private async write(tx: Tx, row: AgentEntity, change: AgentChange, visible: boolean): Promise<AgentEntity> {
+    const stored = (await this.agents.update(tx, row.id, change, visible))!;
+    if (stored.health !== row.health || (row.failures === 0 && stored.failures > 0))
+      tx.afterCommit(() => this.logHealth(row, stored));
+    if (visible) this.notices.tell(tx, 'agent.card-changed', { orgId: row.orgId, agentId: row.id });
+    return stored;
+  }
+
+  private logHealth(before: AgentEntity, { id, slug, health, failures, lastError }: AgentEntity): void {
+    const facts = {
+      agent: slug,
+      agentId: id,
+      health,
+      before: before.health,
+      failures,
+      ...(lastError && { error: lastError }),
+    };
+    if (health === 'healthy') this.log.info(facts, 'an agent is healthy');
+    else if (failures === 0) this.log.warn(facts, 'the calls of an agent fail');
+    else this.log.warn(facts, 'the card of an agent cannot be fetched or used');
+  }
+
+  private tellQuarantine({ id, orgId, slug, cardHash }: AgentEntity, isHeld: boolean): void {
+    const reason = isHeld ? 'signature_changed' : 'tool_changed';
+    this.audit
+      .note(orgId, 'agent.quarantined', { agent: slug, agentCardId: id, cardHash, reason })
+      .catch((err: unknown) => this.log.error({ err, agent: slug }, 'a quarantine could not be noted in the audit'));
+  }
+
+  private nextTime(failures: number): () => string {
+    return secondsFromNow(refreshDelay(failures, this.settings.RIALTO_CARD_REFRESH_SECONDS, Math.random()));
+  }
+}
+
+function signatureError(reason: string): RialtoError {
+  const message = `the card is refused for its signature: ${storableText(reason, 500)}`;
+  return new RialtoError('card_invalid', { message, data: { upstreamStatus: 200, signature: reason } });
+}
+
+function now(): Date {
+  return new Date(systemClock.now());
+}
