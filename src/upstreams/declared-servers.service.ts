@@ -6,11 +6,11 @@ import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { TxRunner, type Tx } from '../platform/database/tx.js';
 import { invalidBody } from '../platform/http/request-checks.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import type { McpServerEntity } from './mcp-server.entity.js';
-import { nothingYet } from './offer.js';
-import { columnsOf } from './server-columns.js';
-import { endpointFrom, UpstreamPlaces, type Endpoint } from './upstream-places.js';
-import { UpstreamStore } from './upstream.store.js';
+import type { McpServerEntity } from './storage/mcp-server.entity.js';
+import { nothingYet } from './storage/offer.js';
+import { columnsOf } from './storage/server-columns.js';
+import { endpointFrom, UpstreamPlaces, type Endpoint } from './storage/upstream-places.js';
+import { UpstreamStore } from './storage/upstream.store.js';
 import { RegisterServer } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
 

@@ -1,4 +1,4 @@
-import type { McpServerEntity } from './mcp-server.entity.js';
+import type { McpServerEntity } from './storage/mcp-server.entity.js';
 import type {
   ListProblem,
   OfferedPrompt,

@@ -3,13 +3,13 @@ import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import { afterFind, isForgotten, restOf, type Pace } from './look-pace.js';
-import { ServerOffers } from './server-offers.js';
-import type { UserCredential } from './upstream-places.js';
-import { UpstreamPool, type Addressed } from './upstream-pool.js';
-import { UpstreamStore } from './upstream.store.js';
+import { afterFind, isForgotten, restOf, type Pace } from './catalog/look-pace.js';
+import { ServerOffers } from './catalog/server-offers.js';
+import type { UserCredential } from './storage/upstream-places.js';
+import { UpstreamPool, type Addressed } from './connections/upstream-pool.js';
+import { UpstreamStore } from './storage/upstream.store.js';
 import { UpstreamsService } from './upstreams.service.js';
-import { UserCredentials } from './user-credentials.service.js';
+import { UserCredentials } from './credentials/user-credentials.service.js';
 
 const unreadAtOnce = 50;
 

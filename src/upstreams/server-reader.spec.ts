@@ -1,6 +1,6 @@
-import { nothingYet } from './offer.js';
+import { nothingYet } from './storage/offer.js';
 import { ServerReader } from './server-reader.service.js';
-import type { Addressed } from './upstream-pool.js';
+import type { Addressed } from './connections/upstream-pool.js';
 import type { Offer } from './upstream.types.js';
 
 const server = { id: 's1', serverId: 'files' } as Addressed;

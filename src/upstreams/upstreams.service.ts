@@ -7,14 +7,14 @@ import { Notices } from '../platform/bus/notices.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import type { Tx } from '../platform/database/tx.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
-import type { McpServerEntity } from './mcp-server.entity.js';
-import { serverOf } from './registered-server.js';
-import { ServerOffers } from './server-offers.js';
+import type { McpServerEntity } from './storage/mcp-server.entity.js';
+import { serverOf } from './storage/registered-server.js';
+import { ServerOffers } from './catalog/server-offers.js';
 import type { RegisteredServer } from './registered-server.types.js';
-import type { UpstreamConnection } from './upstream-connection.js';
-import { UpstreamPool } from './upstream-pool.js';
-import { UserCredentials, type OwnCredentials } from './user-credentials.service.js';
-import { UpstreamStore } from './upstream.store.js';
+import type { UpstreamConnection } from './connections/upstream-connection.js';
+import { UpstreamPool } from './connections/upstream-pool.js';
+import { UserCredentials, type OwnCredentials } from './credentials/user-credentials.service.js';
+import { UpstreamStore } from './storage/upstream.store.js';
 import type { ApproveTools } from './upstream.types.js';
 
 /** All MCP servers of an org, for everyone who reads them on every request. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { UpstreamPool, type Addressed } from '../../src/upstreams/upstream-pool.js';
+import { UpstreamPool, type Addressed } from '../../src/upstreams/connections/upstream-pool.js';
 import { eventually } from '../support/eventually.js';
 import { eventStream, json, startHostile, type Reply } from '../support/hostile-upstream.js';
 import { again, Neighbourhood, type Misdeed } from '../support/neighbourhood.js';

@@ -1,0 +1,77 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
+import type { CallContext } from '../../kernel/call-context.js';
+import { Ctx } from '../../platform/http/ctx.decorator.js';
+import { pageSchema } from '../../platform/http/page.js';
+import { IdParam } from '../../platform/http/params.js';
+import { UpstreamAdmin } from '../upstream-admin.service.js';
+import { ApproveTools, ChangeServer, RegisterServer, ServerQuery, ServerView } from '../upstream.types.js';
+
+@ApiTags('MCP servers')
+@ApiBearerAuth()
+@Controller('api/mcp/servers')
+export class UpstreamsController {
+  constructor(private readonly servers: UpstreamAdmin) {}
+
+  @Post()
+  @ApiOperation({ summary: 'Register an MCP server: its tools are tools of the org' })
+  @ApiResponse({ status: 201, standardSchema: ServerView })
+  register(@Ctx() ctx: CallContext, @Body({ schema: RegisterServer }) body: RegisterServer) {
+    return this.servers.register(ctx, body);
+  }
+
+  @Get()
+  @ApiOperation({ summary: 'MCP servers in order of their ids' })
+  @ApiResponse({ status: 200, standardSchema: pageSchema(ServerView) })
+  list(@Ctx() ctx: CallContext, @Query({ schema: ServerQuery }) query: ServerQuery) {
+    return this.servers.list(ctx, query);
+  }
+
+  @Get(':id')
+  @ApiOperation({ summary: 'One MCP server, with its tools' })
+  @ApiResponse({ status: 200, standardSchema: ServerView })
+  get(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.servers.get(ctx, id);
+  }
+
+  @Patch(':id')
+  @ApiOperation({ summary: 'Change what is given' })
+  @ApiResponse({ status: 200, standardSchema: ServerView })
+  change(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Body({ schema: ChangeServer }) body: ChangeServer,
+  ) {
+    return this.servers.change(ctx, id, body);
+  }
+
+  @Post(':id/refresh')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Connect anew, and read what it has' })
+  @ApiResponse({ status: 200, standardSchema: ServerView })
+  refresh(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.servers.refresh(ctx, id);
+  }
+
+  @Post(':id/approve')
+  @HttpCode(200)
+  @ApiOperation({
+    summary: 'Approve the present definitions of tools in quarantine: of all, or of those that are named',
+  })
+  @ApiResponse({ status: 200, standardSchema: ServerView })
+  approve(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Body({ schema: ApproveTools }) body: ApproveTools,
+  ) {
+    return this.servers.approve(ctx, id, body);
+  }
+
+  @Delete(':id')
+  @HttpCode(204)
+  @ApiOperation({ summary: 'Unregister an MCP server: its tools are gone' })
+  @ApiResponse({ status: 204 })
+  unregister(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.servers.unregister(ctx, id);
+  }
+}

@@ -1,0 +1,401 @@
+import type { Client, Notification } from '@modelcontextprotocol/client';
+import { systemClock } from '../../kernel/clock.js';
+import { patienceOf, unless } from '../../kernel/patience.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject, type JsonObject } from '../../kernel/json.js';
+import { usualTimes } from './backoff.js';
+import { anything } from '../transports/anything.js';
+import { CallersAtWork } from '../client-requests/callers-at-work.js';
+import { ChangeLooks } from './change-looks.js';
+import { attemptClient, type ConnectedClient } from './client-attempt.js';
+import { ClientsAtWork } from './clients-at-work.js';
+import { openInEra, tooSlow, type Approach, type Attempt } from './era-plan.js';
+import { readOffers } from '../storage/offer.js';
+import { LineSlot } from '../programs/line-slot.js';
+import { LogWishes } from '../client-requests/log-wishes.js';
+import { capabilitiesOf, envelopeOf, inRounds, offering, tellProgress } from '../client-requests/peer-talk.js';
+import { UpstreamEars } from './upstream-ears.js';
+import type { CallOptions, ConnectionOptions, ConnectionTimes } from './upstream-connection.types.js';
+import type { DiscoveryLine } from '../transports/stdio.transport.js';
+import { isSessionGone, resting, takenAway, upstreamError } from './upstream-error.js';
+import { rawOf } from '../transports/raw-results.js';
+import { UpstreamPulse } from './upstream-pulse.js';
+import type { FoundOffer, Root, UpstreamStatus } from '../upstream.types.js';
+
+/** All pages of its lists together. */
+const offerMs = 60_000;
+/** Progress keeps a call alive, but not for ever. */
+const longestCallMs = 3_600_000;
+/** For how long a server of the 2025 era is not asked whether it speaks a later revision. */
+const verdictMs = 86_400_000;
+
+/**
+ * The line of one process to one MCP server: opened when it is needed, opened again when it broke, after a pause that grows. A
+ * call that was sent is not sent twice, but for one that a server refused because it forgot the session.
+ */
+export class UpstreamConnection {
+  private client?: Client;
+  private opening?: Promise<Client>;
+  private failures = 0;
+  private failure?: RialtoError;
+  private waitUntil = 0;
+  private reopening?: NodeJS.Timeout;
+  private isClosed = false;
+  private readonly callers: CallersAtWork;
+  private readonly clients = new ClientsAtWork();
+  private readonly looks: ChangeLooks;
+  private readonly pulse: UpstreamPulse;
+  private readonly roots: readonly Root[];
+  /** Until when it is taken for one of the 2025 era, because it was. */
+  private isLegacyUntil = -Infinity;
+  /** The server bears no request before `initialize`, as was seen, here or before. */
+  private wantsInitialize: boolean;
+  private readonly logs = new LogWishes();
+  private readonly ears?: UpstreamEars;
+  private usedAt = systemClock.elapsed();
+  private since?: number;
+  private readonly times: Required<ConnectionTimes>;
+  private readonly slot: LineSlot;
+
+  constructor(private readonly options: ConnectionOptions) {
+    const { server, owner, roots = [], heard, times = usualTimes } = options;
+    this.times = { ...usualTimes, ...times };
+    this.wantsInitialize = options.wantsInitialize ?? false;
+    this.roots = roots;
+    this.slot = new LineSlot(options.slots);
+    this.looks = new ChangeLooks(options.changed);
+    this.callers = new CallersAtWork({
+      owner,
+      roots,
+      isModern: () => this.era === 'modern',
+      onFlood: () => void this.client?.close().catch(() => undefined),
+    });
+    this.pulse = new UpstreamPulse({
+      server,
+      isBusy: () => !this.callers.isIdle,
+      onSilence: (client, thrown) => void this.silent(client, thrown),
+    });
+    const open = (): Promise<unknown> => this.openWithin(offerMs, undefined);
+    const updated = (uri: string): void => heard?.('notifications/resources/updated', { uri });
+    if (heard) this.ears = new UpstreamEars({ open, updated });
+  }
+
+  get status(): UpstreamStatus {
+    if (this.opening) return 'connecting';
+    if (this.failure) return 'error';
+    return this.client ? 'ready' : 'disconnected';
+  }
+
+  /** Why it failed last; undefined when it did not. */
+  get error(): RialtoError | undefined {
+    return this.failure;
+  }
+
+  /** Milliseconds since the epoch; undefined while there is no connection. */
+  get connectedAt(): number | undefined {
+    return this.client && this.since;
+  }
+
+  /** Calls that it has at work. */
+  get load(): number {
+    return this.callers.count;
+  }
+
+  /** How long it took to say that it is there, when it was asked last, in milliseconds; undefined before. */
+  get lastPingMs(): number | undefined {
+    return this.pulse.lastMs;
+  }
+
+  /** The generation of the protocol it speaks; undefined before it is open. */
+  get era(): 'legacy' | 'modern' | undefined {
+    const version = this.client?.getNegotiatedProtocolVersion();
+    return version === undefined ? undefined : version >= '2026' ? 'modern' : 'legacy';
+  }
+
+  /** When its last use ended, as `systemClock.elapsed` counts; undefined while a call or a subscription uses it. */
+  get idleSince(): number | undefined {
+    return this.ears?.isWatching ? undefined : this.workedUntil;
+  }
+
+  /** The same where subscriptions alone use it. */
+  get watchingSince(): number | undefined {
+    return this.ears?.isWatching ? this.workedUntil : undefined;
+  }
+
+  private get workedUntil(): number | undefined {
+    return this.callers.isIdle && !this.opening ? this.usedAt : undefined;
+  }
+
+  /** What the server says of itself and has. Throws as `request` does. */
+  async offer(): Promise<FoundOffer> {
+    const client = await this.openWithin(offerMs, undefined);
+    const capabilities = client.getServerCapabilities() ?? {};
+    const until = systemClock.elapsed() + offerMs;
+    // What only we want to know keeps no line from being idle.
+    const ask = (method: string, params: JsonObject) => {
+      const asked = { ...params, ...(this.era === 'modern' && { _meta: offering }) };
+      const options = { timeoutMs: Math.max(1, until - systemClock.elapsed()) };
+      return this.callers.during(undefined, () => this.ask(method, asked, options));
+    };
+    const instructions = client.getInstructions();
+    return {
+      protocolVersion: client.getNegotiatedProtocolVersion() ?? '',
+      serverInfo: { ...client.getServerVersion() },
+      ...(instructions !== undefined && { instructions }),
+      capabilities: capabilities as JsonObject,
+      ...(this.wantsInitialize && { wantsInitialize: true as const }),
+      ...(await readOffers(ask, capabilities as JsonObject)),
+    };
+  }
+
+  /**
+   * Asks for one thing. Throws `unavailable` while it is not tried, `remote_transport`, `remote_timeout`, `remote_invalid_response`,
+   * `canceled`, and `remote_error` with what the server said.
+   */
+  async request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+    try {
+      return await this.slot.usedBy(options, () =>
+        this.callers.during(options.peer, () => this.ask(method, params, options)),
+      );
+    } finally {
+      this.usedAt = systemClock.elapsed();
+      this.slot.stirred();
+    }
+  }
+
+  /** Says something and waits for no answer. Throws as `request` does. */
+  async notify(method: string, params: JsonObject, { timeoutMs, signal }: CallOptions): Promise<void> {
+    const client = await this.openWithin(timeoutMs, signal);
+    await client.notification({ method, params }).catch((thrown: unknown) => Promise.reject(this.failed(thrown)));
+  }
+
+  /** Tells of the changes of a resource from now on, and whenever it is open. */
+  watch(uri: string): void {
+    this.ears?.watch(uri);
+  }
+
+  unwatch(uri: string): void {
+    this.ears?.unwatch(uri);
+  }
+
+  /** Opens it, unless it is open. Throws as `request` does. */
+  async ready({ timeoutMs, signal }: CallOptions): Promise<void> {
+    await this.openWithin(timeoutMs, signal);
+  }
+
+  /** Whoever waits is told `unavailable`; it is never opened again. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    this.ears?.end();
+    await this.letGo();
+  }
+
+  /** Until it is needed again. */
+  async letGo(): Promise<void> {
+    const client = this.leave();
+    await this.clients.close(client);
+  }
+
+  /** The client that is nobody's to call any more. */
+  private leave(): Client | undefined {
+    this.looks.stop();
+    clearTimeout(this.reopening);
+    const { client } = this;
+    this.client = undefined;
+    this.notListening();
+    this.slot.free();
+    return client;
+  }
+
+  private async ask(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+    const { signal } = options;
+    const client = await this.openFor(options);
+    try {
+      return await this.clients.during(client, () => this.send(client, method, params, options));
+    } catch (thrown) {
+      if (signal?.aborted) throw new RialtoError('canceled', { cause: thrown });
+      if (this.isClosed) throw this.gone(thrown);
+      if (this.era === 'modern' || !isSessionGone(thrown)) throw this.failed(thrown);
+    }
+    if (this.client === client) {
+      this.leave();
+      this.clients.setAside(client);
+    }
+    const next = await this.openFor(options);
+    return this.clients
+      .during(next, () => this.send(next, method, params, options))
+      .catch((thrown: unknown) => Promise.reject(this.failed(thrown)));
+  }
+
+  private async send(client: Client, method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
+    const { timeoutMs, peer, signal, capabilities, headers, meta } = options;
+    if (this.era === 'legacy') await this.logs.heed(client, peer?.logLevel, timeoutMs);
+    const envelope = this.era === 'modern' ? envelopeOf(peer, this.roots, capabilities) : undefined;
+    const _meta = { ...meta, ...envelope, ...(params._meta as JsonObject) };
+    const asked = Object.keys(_meta).length > 0 ? { ...params, _meta } : params;
+    const result = await inRounds({ peer, roots: this.roots, signal }, async (answers) => {
+      const given = await client.request({ method, params: { ...asked, ...answers } }, anything, {
+        timeout: timeoutMs,
+        resetTimeoutOnProgress: true,
+        maxTotalTimeout: Math.max(timeoutMs, longestCallMs),
+        signal,
+        headers: this.era === 'modern' ? headers : undefined,
+        allowInputRequired: true,
+        onprogress: (progress) => tellProgress(peer, progress as unknown as JsonObject),
+      });
+      const answer = rawOf(given);
+      if (!isJsonObject(answer)) throw new RialtoError('remote_invalid_response', { message: 'its result is none' });
+      return answer;
+    });
+    this.failure = undefined;
+    return result;
+  }
+
+  /** One that went while it was looked over has a successor. */
+  private async openFor({ timeoutMs, signal, opened }: CallOptions, times = 3): Promise<Client> {
+    const client = this.client && !signal?.aborted ? this.client : await this.openWithin(timeoutMs, signal);
+    await opened?.();
+    return this.client === client || times === 1 ? client : this.openFor({ timeoutMs, signal, opened }, times - 1);
+  }
+
+  /** Whoever waits for a line waits no longer than for an answer. */
+  private async openWithin(timeoutMs: number, signal: AbortSignal | undefined): Promise<Client> {
+    const patience = patienceOf(timeoutMs, [signal]);
+    const late = (): RialtoError =>
+      signal?.aborted ? new RialtoError('canceled') : (this.slot.refusal ?? new RialtoError('remote_timeout'));
+    return this.slot.waitedFor(() => unless(patience.signal, this.open(), late)).finally(patience.end);
+  }
+
+  private open(): Promise<Client> {
+    if (this.isClosed) return Promise.reject(this.gone());
+    if (this.client) return Promise.resolve(this.client);
+    const waitMs = this.waitUntil - systemClock.elapsed();
+    if (!this.opening && this.failure && (waitMs > 0 || !this.options.autoReconnect))
+      return Promise.reject(resting(this.failure, this.options, waitMs));
+    this.opening ??= this.connect().finally(() => (this.opening = undefined));
+    return this.opening;
+  }
+
+  private async connect(): Promise<Client> {
+    await this.slot.take(this);
+    const patience = patienceOf(this.times.connectMs, []);
+    const attempts: Attempt<ConnectedClient>[] = [];
+    const start = (approach: Approach, isPatient = false): Attempt<ConnectedClient> => {
+      if (patience.signal.aborted) throw tooSlow();
+      const attempt = this.attempt(approach, isPatient);
+      attempts.push(attempt);
+      return attempt;
+    };
+    const { transportKind: transport = 'websocket' } = this.options;
+    const { approach, wantsInitialize: seemsLegacy } = this;
+    try {
+      const plan = { transport, approach, seemsLegacy, hushMs: this.times.hushMs, start };
+      const { opened, wantsInitialize } = await unless(patience.signal, openInEra(plan), tooSlow);
+      this.opened(opened, wantsInitialize);
+      return opened.client;
+    } catch (thrown) {
+      for (const attempt of attempts) attempt.close();
+      this.isLegacyUntil = -Infinity;
+      this.slot.free();
+      this.rest();
+      throw this.failed(thrown);
+    } finally {
+      patience.end();
+    }
+  }
+
+  private attempt(approach: Approach, isPatient: boolean): Attempt<ConnectedClient> {
+    const { connectMs, probeMs } = this.times;
+    return attemptClient({
+      approach,
+      capabilities: capabilitiesOf(this.options.owner, this.roots),
+      transport: this.options.transport,
+      connectMs,
+      probeMs: isPatient || approach === 'modern' ? connectMs : probeMs,
+      prepare: (client) => {
+        client.fallbackNotificationHandler = (notification) => Promise.resolve(this.heard(notification));
+        client.fallbackRequestHandler = ({ method, params = {} }, { mcpReq }) =>
+          this.callers.asked(method, params as JsonObject, mcpReq.signal);
+        client.onclose = () => this.lost(client);
+      },
+    });
+  }
+
+  private opened({ client, line }: ConnectedClient, wantsInitialize: boolean): void {
+    if (this.isClosed) throw this.gone();
+    const wasAsked = this.approach === 'auto';
+    this.client = client;
+    this.since = systemClock.now();
+    this.usedAt = systemClock.elapsed();
+    this.failures = 0;
+    this.failure = undefined;
+    // Of a program that was slow to start nobody knows yet what it speaks.
+    const { discovery } = line as Partial<DiscoveryLine>;
+    this.wantsInitialize = wantsInitialize || discovery === 'unanswered';
+    if (wasAsked && this.era === 'legacy' && discovery !== 'late')
+      this.isLegacyUntil = systemClock.elapsed() + verdictMs;
+    this.looks.opened();
+    this.ears?.opened(client);
+    this.pulse.opened(client);
+  }
+
+  private get approach(): Approach {
+    const { era = 'auto' } = this.options;
+    return era === 'auto' && systemClock.elapsed() < this.isLegacyUntil ? 'legacy' : era;
+  }
+
+  private notListening(): void {
+    this.ears?.closed();
+    this.pulse.closed();
+  }
+
+  /** Nobody answers on a line that looks open; a server that forgot the session is there. */
+  private async silent(client: Client, thrown: unknown): Promise<void> {
+    if (this.client !== client) return;
+    const isGone = this.era === 'legacy' && isSessionGone(thrown);
+    if (!isGone) this.failed(thrown);
+    await this.letGo();
+    if (!isGone) this.rest();
+    else if (this.options.autoReconnect) await this.open().catch(() => undefined);
+  }
+
+  /** It ended by itself; whoever closes it has let go of it before. */
+  private lost(client: Client): void {
+    if (this.client !== client) return;
+    this.client = undefined;
+    this.notListening();
+    this.slot.free();
+    this.failure = new RialtoError('remote_transport', { message: 'the MCP server ended the connection' });
+    this.rest();
+  }
+
+  /** Nobody tries for a while; who was connected once is then connected again without being asked (AE-20). */
+  private rest(): void {
+    const pauseMs = this.times.pauseMs(++this.failures);
+    this.waitUntil = systemClock.elapsed() + pauseMs;
+    if (this.isClosed || this.since === undefined || !this.options.autoReconnect) return;
+    clearTimeout(this.reopening);
+    this.reopening = setTimeout(() => {
+      // Timers count whole milliseconds: they may end a little before the clock says so.
+      this.waitUntil = 0;
+      void this.open().catch(() => undefined);
+    }, pauseMs).unref();
+  }
+
+  private heard({ method, params = {} }: Notification): void {
+    this.callers.told(method, params as JsonObject);
+    this.options.heard?.(method, params as JsonObject);
+    if (!this.isClosed) this.looks.heard(method);
+  }
+
+  /** What the server says is no failure of the line. */
+  private failed(thrown: unknown): RialtoError {
+    const error = upstreamError(thrown, this.options.server);
+    if (error.code !== 'remote_error' && error.code !== 'canceled') this.failure = error;
+    return error;
+  }
+
+  private gone(cause?: unknown): RialtoError {
+    return takenAway(this.options.server, cause);
+  }
+}

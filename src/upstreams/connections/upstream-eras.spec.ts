@@ -1,0 +1,223 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { StreamableHTTPClientTransport, type JSONRPCMessage, type Transport } from '@modelcontextprotocol/client';
+import { RialtoError } from '../../kernel/errors.js';
+import { StdioTransport } from '../transports/stdio.transport.js';
+import { UpstreamConnection } from './upstream-connection.js';
+import type { ConnectionOptions } from './upstream-connection.types.js';
+import type { UpstreamTransport } from '../upstream.types.js';
+
+/** A program that says in a file when it starts, and treats what comes before `initialize` as it is told. */
+const program = (manner: string, starts: string, startMs = 0): string => `
+  require('node:fs').appendFileSync(${JSON.stringify(starts)}, 'start\\n');
+  const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
+  const manner = ${JSON.stringify(manner)};
+  let isDeaf = false, isOpen = false, rest = '';
+  const hear = (line) => {
+    const { id, method, params } = JSON.parse(line);
+    if (isDeaf || id === undefined) return;
+    if (method === 'initialize') {
+      if (manner === 'modern') return say({ id, error: { code: -32022, message: 'no', data: { supported: ['2026-07-28'] } } });
+      isOpen = true;
+      const serverInfo = { name: manner, version: '1' };
+      return say({ id, result: { protocolVersion: params.protocolVersion, capabilities: {}, serverInfo } });
+    }
+    if (manner === 'broken') process.exit(1);
+    if (manner === 'modern') {
+      const result = { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: {}, ttlMs: 0, cacheScope: 'private' };
+      return say({ id, result: method === 'server/discover' ? result : { resultType: 'complete' } });
+    }
+    if (isOpen) return say({ id, result: {} });
+    if (manner === 'exits') process.exit(0);
+    if (manner === 'deaf') isDeaf = true;
+    if (manner === 'refuses') say({ id, error: { code: -32601, message: 'no' } });
+  };
+  if (manner === 'gone') process.exit(3);
+  setTimeout(() => process.stdin.on('data', (piece) => {
+    const lines = (rest + piece).split('\\n');
+    rest = lines.pop();
+    lines.forEach(hear);
+  }).on('end', () => process.exit(0)), ${startMs});`;
+
+/** A program may take seconds to start beside other work: it is given up at once only where nothing comes from it. */
+const patient = { connectMs: 60_000, probeMs: 30_000, hushMs: 30_000, pauseMs: () => 10 };
+const hasty = { ...patient, probeMs: 400 };
+
+describe('the era of an MCP server (C28, E1)', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'rialto-eras-'));
+  const open: UpstreamConnection[] = [];
+  afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  let count = 0;
+
+  const connect = (
+    transportKind: UpstreamTransport,
+    transport: () => Promise<Transport>,
+    more: Partial<ConnectionOptions> = {},
+  ): UpstreamConnection => {
+    const options = { server: 's', autoReconnect: true, changed: () => undefined, times: patient, ...more };
+    open.push(new UpstreamConnection({ ...options, transportKind, transport }));
+    return open.at(-1)!;
+  };
+  const start = (manner: string, startMs = 0, more: Partial<ConnectionOptions> = {}) => {
+    const starts = join(folder, String(count++));
+    appendFileSync(starts, '');
+    const guard = { wordsFor: async () => [], handOver: () => undefined };
+    const command = {
+      command: process.execPath,
+      args: ['-e', program(manner, starts, startMs)],
+      env: {},
+      cache: folder,
+    };
+    const line = (): Promise<Transport> => Promise.resolve(new StdioTransport(command, guard, () => undefined));
+    const one = connect('stdio', line, more);
+    return { one, starts: () => readFileSync(starts, 'utf8').split('\n').length - 1 };
+  };
+  const said = async (one: UpstreamConnection): Promise<unknown[]> => {
+    const { serverInfo, wantsInitialize } = await one.offer();
+    return [serverInfo.name, one.era, wantsInitialize];
+  };
+
+  it.each<[string, string, number, unknown[], ConnectionOptions['times']?]>([
+    ['ends at the first request is started anew', 'exits', 2, ['exits', 'legacy', true]],
+    ['ignores it goes on', 'ignores', 1, ['ignores', 'legacy', true], hasty],
+    ['is deaf from then on is started beside itself', 'deaf', 2, ['deaf', 'legacy', true], { ...hasty, hushMs: 1_500 }],
+    ['refuses it goes on', 'refuses', 1, ['refuses', 'legacy', undefined]],
+    ['speaks the later revision is spoken to so', 'modern', 1, [undefined, 'modern', undefined]],
+  ])('a program that %s', async (_, manner, count, found, times = patient) => {
+    const { one, starts } = start(manner, 0, { times });
+    expect(await said(one)).toEqual(found);
+    expect(starts()).toBe(count);
+  });
+
+  it('a program that is slow to start is started once', async () => {
+    const { one, starts } = start('refuses', 1_000, { times: hasty });
+    expect([await said(one), starts()]).toEqual([['refuses', 'legacy', undefined], 1]);
+    const modern = start('modern', 1_000, { times: hasty });
+    expect((await said(modern.one))[1]).toBe('modern');
+    expect(modern.starts()).toBeLessThanOrEqual(2);
+  });
+
+  it('what was seen once is remembered, and a program that speaks another revision by now is found', async () => {
+    const { one, starts } = start('exits', 0, { wantsInitialize: true });
+    expect([await said(one), starts()]).toEqual([['exits', 'legacy', true], 1]);
+    await one.letGo();
+    expect([await said(one), starts()]).toEqual([['exits', 'legacy', true], 2]);
+    const { one: modern } = start('modern', 0, { wantsInitialize: true });
+    expect(await said(modern)).toEqual([undefined, 'modern', undefined]);
+  });
+
+  it('a program that only ends is started twice at most, and one that is not there not at all', async () => {
+    const { one, starts } = start('gone');
+    await expect(one.offer()).rejects.toMatchObject({ code: 'remote_transport' });
+    expect(starts()).toBeLessThanOrEqual(2);
+    let tries = 0;
+    const missing = connect('stdio', () => {
+      tries++;
+      return Promise.reject(new RialtoError('remote_transport', { message: 'there is no program "x"' }));
+    });
+    await expect(missing.offer()).rejects.toMatchObject({ message: 'there is no program "x"' });
+    expect(tries).toBe(1);
+  });
+
+  it('is not asked for where the registration says it', async () => {
+    const { one, starts } = start('exits', 0, { era: 'legacy' });
+    expect([await said(one), starts()]).toEqual([['exits', 'legacy', undefined], 1]);
+    const { one: modern } = start('refuses', 0, { era: 'modern' });
+    await expect(modern.offer()).rejects.toThrow();
+  });
+
+  /** A socket to a server that closes it at the first request, or does not answer. */
+  class Socket implements Transport {
+    onclose?: () => void;
+    onmessage?: (message: JSONRPCMessage) => void;
+    private isOpen = false;
+
+    constructor(private readonly manner: 'closes' | 'ignores') {}
+
+    start = (): Promise<void> => Promise.resolve();
+    close = (): Promise<void> => Promise.resolve(this.onclose?.());
+    send(message: JSONRPCMessage): Promise<void> {
+      const { id, method } = message as { id?: number; method: string };
+      if (method === 'initialize') this.isOpen = true;
+      else if (id !== undefined && !this.isOpen) {
+        if (this.manner === 'closes') setImmediate(() => void this.close());
+        return Promise.resolve();
+      }
+      const serverInfo = { name: this.manner, version: '1' };
+      const result = { protocolVersion: '2025-06-18', capabilities: {}, serverInfo };
+      if (id !== undefined) setImmediate(() => this.onmessage?.({ jsonrpc: '2.0', id, result }));
+      return Promise.resolve();
+    }
+  }
+
+  it.each(['closes', 'ignores'] as const)('a socket whose server %s it gets another', async (manner) => {
+    let sockets = 0;
+    const one = connect(
+      'websocket',
+      () => {
+        sockets++;
+        return Promise.resolve(new Socket(manner));
+      },
+      { times: hasty },
+    );
+    expect(await said(one)).toEqual([manner, 'legacy', true]);
+    expect(sockets).toBe(2);
+  });
+
+  it('the two endpoints of 2024 are of no later revision', async () => {
+    let sockets = 0;
+    const one = connect('sse', () => {
+      sockets++;
+      return Promise.resolve(new Socket('closes'));
+    });
+    expect(await said(one)).toEqual(['closes', 'legacy', undefined]);
+    expect(sockets).toBe(1);
+  });
+
+  it.each<[string, (method: string) => Response | Promise<Response>]>([
+    ['fails', () => new Response('Traceback', { status: 500 })],
+    ['answers a page', () => new Response('<html>', { headers: { 'content-type': 'text/html' } })],
+    ['says nothing', () => new Promise(() => undefined)],
+  ])('a server over HTTP that %s at the first question is asked to initialize', async (_, before) => {
+    const methods: string[] = [];
+    const answer = async (_input: unknown, init?: RequestInit): Promise<Response> => {
+      if (init?.method !== 'POST') return new Response(null, { status: 405 });
+      const { id, method } = JSON.parse(init.body as string) as { id?: number; method: string };
+      methods.push(method);
+      if (id === undefined) return new Response(null, { status: 202 });
+      if (method === 'server/discover') return before(method);
+      const result = { protocolVersion: '2025-06-18', capabilities: {}, serverInfo: { name: 'h', version: '1' } };
+      return Response.json({ jsonrpc: '2.0', id, result });
+    };
+    const one = connect(
+      'streamable-http',
+      () => Promise.resolve(new StreamableHTTPClientTransport(new URL('http://x'), { fetch: answer })),
+      { times: hasty },
+    );
+    expect((await said(one))[1]).toBe('legacy');
+    expect(methods.slice(0, 2)).toEqual(['server/discover', 'initialize']);
+  });
+
+  it('a server over HTTP that wants a credential, or is not there, is asked once', async () => {
+    let asked = 0;
+    const one = connect('streamable-http', () =>
+      Promise.resolve(
+        new StreamableHTTPClientTransport(new URL('http://x'), {
+          fetch: () => Promise.resolve(new Response('who?', { status: ++asked && 401 })),
+        }),
+      ),
+    );
+    await expect(one.offer()).rejects.toMatchObject({ data: { upstreamStatus: 401 } });
+    expect(asked).toBe(1);
+    const gone = new RialtoError('remote_transport');
+    const away = connect('streamable-http', () =>
+      Promise.resolve(
+        new StreamableHTTPClientTransport(new URL('http://x'), { fetch: () => (asked++, Promise.reject(gone)) }),
+      ),
+    );
+    await expect(away.offer()).rejects.toMatchObject({ code: 'remote_transport' });
+    expect(asked).toBe(2);
+  });
+});

@@ -1,0 +1,170 @@
+import {
+  Client,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  SSEClientTransport,
+  StreamableHTTPClientTransport,
+  type JSONRPCMessage,
+  type Transport,
+} from '@modelcontextprotocol/client';
+import { RialtoError } from '../../kernel/errors.js';
+import { isSessionGone, upstreamError } from './upstream-error.js';
+
+describe('what an MCP server and the SDK throw', () => {
+  const http = (status: number) => new SdkHttpError(SdkErrorCode.SendFailed, 'no', { status });
+  const own = new RialtoError('url_not_allowed');
+
+  it.each([
+    [new ProtocolError(-32_042, 'go there', { url: 'x' }), 'remote_error'],
+    [http(500), 'remote_transport'],
+    [new SdkError(SdkErrorCode.RequestTimeout, 'late'), 'remote_timeout'],
+    [new SdkError(SdkErrorCode.InvalidResult, 'odd'), 'remote_invalid_response'],
+    [new SdkError(SdkErrorCode.UnsupportedResultType, 'odd'), 'remote_invalid_response'],
+    [new SdkError(SdkErrorCode.ConnectionClosed, 'gone'), 'remote_transport'],
+    [new Error('who knows', { cause: own }), 'url_not_allowed'],
+    [new ProtocolError(-32_603, 'odd', new RialtoError('remote_invalid_response')), 'remote_invalid_response'],
+    [new ProtocolError(-32_603, 'odd', { code: 'remote_invalid_response', name: 'RialtoError' }), 'remote_error'],
+    [Object.assign(new Error('[]'), { name: 'ZodError' }), 'remote_invalid_response'],
+    [new TypeError('fetch failed'), 'remote_transport'],
+    ['a word', 'remote_transport'],
+  ])('%s has its meaning', (thrown, code) => {
+    expect(upstreamError(thrown, 'own').code).toBe(code);
+  });
+
+  it('keeps what the server said for those who speak its protocol', () => {
+    const { message, data } = upstreamError(new ProtocolError(-32_042, 'go there', { url: 'x' }), 'own');
+    expect([message, data]).toEqual([
+      'go there',
+      { server: 'own', relayed: { code: -32_042, message: 'go there', data: { url: 'x' } } },
+    ]);
+    expect(upstreamError(http(503), 'own').data).toEqual({ server: 'own', upstreamStatus: 503 });
+  });
+
+  it('tells a session that is gone', () => {
+    expect([http(404), http(400), new Error('x'), undefined].map(isSessionGone)).toEqual([true, false, false, false]);
+  });
+});
+
+describe('why a server failed (C35)', () => {
+  const client = (mode: 'legacy' | { pin: string } = 'legacy') =>
+    new Client({ name: 'x', version: '1' }, { versionNegotiation: { mode } });
+  const why = async (work: Promise<unknown>): Promise<unknown> =>
+    work.then(
+      () => 'nothing',
+      (thrown: unknown) => {
+        const { code, message, data } = upstreamError(thrown, 's');
+        return [code, message, data?.upstreamStatus];
+      },
+    );
+  const http = (answer: Response) =>
+    client().connect(new StreamableHTTPClientTransport(new URL('http://x'), { fetch: () => Promise.resolve(answer) }));
+  /** A server that answers the first request with a result. */
+  const answering = (result: unknown): Transport => {
+    const line: Transport = {
+      start: () => Promise.resolve(),
+      close: () => Promise.resolve(line.onclose?.()),
+      send: (message) => {
+        if ('id' in message)
+          setImmediate(() => line.onmessage?.({ jsonrpc: '2.0', id: message.id, result } as JSONRPCMessage));
+        return Promise.resolve();
+      },
+    };
+    return line;
+  };
+  const serverInfo = { name: 'x', version: '1' };
+
+  it.each<[string, Response, unknown[]]>([
+    [
+      'an error of the protocol with a status of HTTP',
+      Response.json({ jsonrpc: '2.0', id: 1, error: { code: -32603, message: 'quota exceeded' } }, { status: 500 }),
+      ['remote_error', 'quota exceeded', 500],
+    ],
+    [
+      'an error without an id',
+      Response.json({ jsonrpc: '2.0', id: null, error: { code: -1, message: 'busy' } }, { status: 429 }),
+      ['remote_error', 'busy', 429],
+    ],
+    [
+      'any other body',
+      new Response('{"error":"no"}', { status: 500 }),
+      ['remote_transport', 'the MCP server answered HTTP 500', 500],
+    ],
+    [
+      'a refusal that is about the caller',
+      Response.json({ jsonrpc: '2.0', id: 1, error: { code: -1, message: 'who?' } }, { status: 401 }),
+      ['remote_transport', 'the MCP server answered HTTP 401', 401],
+    ],
+    [
+      'a page',
+      new Response('<html>', { headers: { 'content-type': 'text/html; charset=utf-8' } }),
+      [
+        'remote_invalid_response',
+        'the MCP server answered text/html in place of JSON or a stream of events',
+        undefined,
+      ],
+    ],
+    [
+      'what is not JSON',
+      new Response('{"jsonrpc":', { headers: { 'content-type': 'application/json' } }),
+      ['remote_invalid_response', 'the MCP server answered what is not JSON', undefined],
+    ],
+  ])('is told: %s', async (_, answer, told) => expect(await why(http(answer))).toEqual(told));
+
+  it('is what the error says that came with a status, for those who speak its protocol', async () => {
+    const error = { code: -32603, message: 'quota exceeded', data: { limit: 3 } };
+    const thrown = await http(Response.json({ jsonrpc: '2.0', id: 1, error }, { status: 500 })).catch(
+      (one: unknown) => one,
+    );
+    expect(upstreamError(thrown, 's').data).toEqual({ server: 's', relayed: error, upstreamStatus: 500 });
+  });
+
+  it.each<[string, unknown, string]>([
+    [
+      'an unknown revision',
+      { protocolVersion: '2024-06-18', capabilities: {}, serverInfo },
+      'the MCP server speaks MCP 2024-06-18, which the gateway does not: it speaks 2024-11-05 to 2025-11-25, and 2026-07-28',
+    ],
+    [
+      'a member that is missing',
+      { protocolVersion: '2025-06-18', capabilities: {}, serverInfo: { name: 'x' } },
+      'the MCP server answered something else: serverInfo.version is missing',
+    ],
+    [
+      'a member that is wrong',
+      { protocolVersion: '2025-06-18', capabilities: { tools: 5 }, serverInfo },
+      'the MCP server answered something else: capabilities.tools: Invalid input: expected object, received number',
+    ],
+  ])('is told: %s', async (_, result, message) =>
+    expect(await why(client().connect(answering(result)))).toEqual(['remote_invalid_response', message, undefined]),
+  );
+
+  it('is told of the two endpoints of 2024, of a pinned revision, and of a connection that ended', async () => {
+    const sse = new SSEClientTransport(new URL('http://x'), {
+      fetch: () => Promise.resolve(new Response('busy', { status: 503 })),
+    });
+    expect(await why(client().connect(sse))).toEqual(['remote_transport', 'the MCP server answered HTTP 503', 503]);
+    const posted = new Error(
+      'Error POSTing to endpoint (HTTP 500): {"error":{"code":-32603,"message":"quota exceeded"}}',
+    );
+    expect(await why(Promise.reject(posted))).toEqual(['remote_error', 'quota exceeded', 500]);
+    expect(await why(client({ pin: '2026-07-28' }).connect(answering({})))).toEqual([
+      'remote_invalid_response',
+      'the MCP server does not speak MCP 2026-07-28, which its `era` asks for',
+      undefined,
+    ]);
+    const gone = answering({});
+    gone.send = () => Promise.resolve(void setImmediate(() => gone.onclose?.()));
+    expect(await why(client().connect(gone))).toEqual([
+      'remote_transport',
+      'the MCP server ended the connection',
+      undefined,
+    ]);
+    expect(await why(Promise.reject(new TypeError('fetch failed')))).toEqual([
+      'remote_transport',
+      'the MCP server could not be reached',
+      undefined,
+    ]);
+  });
+});

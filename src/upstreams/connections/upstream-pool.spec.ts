@@ -1,0 +1,132 @@
+import { systemClock } from '../../kernel/clock.js';
+import type { OrgId } from '../../kernel/ids.js';
+import type { Logger } from '../../platform/telemetry/logger.js';
+import { ProgramSlots } from '../programs/program-slots.js';
+import { UpstreamPool, type Addressed } from './upstream-pool.js';
+import type { UpstreamPlaces } from '../storage/upstream-places.js';
+import type { UpstreamTransports } from '../transports/upstream-transports.js';
+
+const places = { endpointOf: () => ({ transport: 'streamable-http', url: 'http://x', headers: {} }) };
+/** Lines that are being opened until their pool is closed. */
+const opening: (() => void)[] = [];
+const forgotten: string[] = [];
+const transports = {
+  check: () => undefined,
+  forget: ({ serverId }: Addressed) => Promise.resolve(void forgotten.push(serverId)),
+  open: () => new Promise((_resolve, reject) => opening.push(() => reject(new Error('over')))),
+};
+
+const server = (id: string, more: Partial<Addressed> = {}) =>
+  ({ id, orgId: 'o', serverId: id, transport: 'streamable-http', url: 'http://x', roots: [], ...more }) as Addressed;
+const user = (name: string | number, id = `credential of ${name}`) => ({
+  id,
+  caller: `user:${name}`,
+  origin: 'http://x',
+  sealed: '',
+});
+
+describe('lines to MCP servers', () => {
+  const open: UpstreamPool[] = [];
+  const pool = (): UpstreamPool => {
+    const one = new UpstreamPool(
+      transports as unknown as UpstreamTransports,
+      places as unknown as UpstreamPlaces,
+      new ProgramSlots({ RIALTO_STDIO_PROGRAMS: 5 }),
+      { debug: () => undefined } as unknown as Logger,
+    );
+    open.push(one);
+    return one;
+  };
+  const callers = (one: UpstreamPool): string[] => one.users().map((each) => each.user.caller);
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((one) => one.onApplicationShutdown()));
+    for (const end of opening.splice(0)) end();
+  });
+
+  it('are kept for each user and server, and for all, and never shared', () => {
+    const one = pool();
+    const of = [
+      one.to(server('a')),
+      one.to(server('a'), user('ann')),
+      one.to(server('a'), user('bob')),
+      one.to(server('b'), user('ann')),
+    ];
+    expect(new Set(of).size).toBe(4);
+    expect(one.to(server('a'), user('ann'))).toBe(of[1]);
+    expect(one.to(server('a'))).toBe(of[0]);
+  });
+
+  it('are others for another credential, and for a server that is elsewhere or wants other headers', async () => {
+    const one = pool();
+    const before = one.to(server('a'), user('ann'));
+    const after = one.to(server('a'), user('ann', 'another'));
+    expect(after).not.toBe(before);
+    await expect(before.main.ready({ timeoutMs: 1_000 })).rejects.toThrow('taken away');
+    expect(one.to(server('a', { userHeaders: ['X-Key'] }), user('ann', 'another'))).not.toBe(after);
+    one.keepOnly('o', new Map([['a', server('a', { url: 'http://y' })]]));
+    expect(callers(one)).toEqual([]);
+  });
+
+  it('of one user end with the credential, and those of all and of others stay', () => {
+    const one = pool();
+    const [all, bobs] = [one.to(server('a')), one.to(server('a'), user('bob'))];
+    for (const id of ['a', 'b']) one.to(server(id), user('ann'));
+    one.dropUser('a', 'user:ann');
+    expect(one.users().map((each) => [each.server.id, each.user.caller])).toEqual([
+      ['a', 'user:bob'],
+      ['b', 'user:ann'],
+    ]);
+    expect([one.to(server('a')), one.to(server('a'), user('bob'))]).toEqual([all, bobs]);
+    one.drop('a');
+    expect(callers(one)).toEqual(['user:ann']);
+  });
+
+  it('leave nothing behind of a server that is gone, but for one that has its name by now, or is asked under it', async () => {
+    const one = pool();
+    const old = (row: string) => server(row, { serverId: 'named' });
+    const goes = async (row: string): Promise<string[]> => {
+      one.to(old(row));
+      one.keepOnly('o', new Map([['next', old('next')]]));
+      for (let turns = 0; turns < 5; turns++) await new Promise((resolve) => setImmediate(resolve));
+      return forgotten.splice(0);
+    };
+    expect(await goes('first')).toEqual(['named']);
+    const asked = one.probe(old('x'), places.endpointOf() as never, old('x')).catch(() => undefined);
+    expect(await goes('second')).toEqual([]);
+    for (const end of opening.splice(0)) end();
+    await asked;
+    expect(await goes('third')).toEqual(['named']);
+    one.to(old('next'));
+    expect(await goes('fourth')).toEqual([]);
+  });
+
+  it('of users are 200 to an org: the idlest that nobody listens to makes room, where all are at work there is none', () => {
+    const one = pool();
+    const listening = one.attend(server('a'), user(0));
+    for (let count = 0; count < 201; count++) one.to(server('a'), user(count));
+    expect(callers(one)).toHaveLength(200);
+    expect(callers(one)).toEqual(expect.arrayContaining(['user:0', 'user:2', 'user:200']));
+    expect(callers(one)).not.toContain('user:1');
+    one.to(server('of another org', { orgId: 'p' as OrgId }), user('ann'));
+    expect(callers(one)).toHaveLength(201);
+    listening();
+    for (const { server: at, user: whose } of one.users())
+      void one
+        .to(at, whose)
+        .main.ready({ timeoutMs: 60_000 })
+        .catch(() => undefined);
+    expect(() => one.to(server('a'), user('late'))).toThrow('200 users of the org');
+    expect(() => one.to(server('a'))).not.toThrow();
+  });
+
+  it('of users that were opened in one instant make room in the order in which they were opened', () => {
+    const elapsed = jest.spyOn(systemClock, 'elapsed').mockReturnValue(1);
+    try {
+      const one = pool();
+      for (let count = 0; count < 203; count++) one.to(server('a'), user(count));
+      expect(callers(one)).toEqual(Array.from({ length: 200 }, (_, index) => `user:${index + 3}`));
+    } finally {
+      elapsed.mockRestore();
+    }
+  });
+});

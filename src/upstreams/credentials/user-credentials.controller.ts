@@ -1,0 +1,94 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from '@nestjs/common';
+import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
+import type { CallContext } from '../../kernel/call-context.js';
+import { Ctx } from '../../platform/http/ctx.decorator.js';
+import { pageSchema } from '../../platform/http/page.js';
+import { IdParam, PageQuery } from '../../platform/http/params.js';
+import { UserCredentialAdmin } from './user-credential-admin.service.js';
+import { ApproveTools } from '../upstream.types.js';
+import {
+  GiveCredential,
+  OwnCredentialView,
+  UserCredentialDetails,
+  UserCredentialView,
+} from './user-credential.types.js';
+
+@ApiTags('MCP servers')
+@ApiBearerAuth()
+@Controller('api/mcp/servers/:id')
+export class UserCredentialsController {
+  constructor(private readonly credentials: UserCredentialAdmin) {}
+
+  @Get('credential')
+  @ApiOperation({ summary: 'What the server wants of you, and since when it has it' })
+  @ApiResponse({ status: 200, standardSchema: OwnCredentialView })
+  get(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.credentials.get(ctx, id);
+  }
+
+  @Put('credential')
+  @ApiOperation({ summary: 'Give a credential of your own: your calls go by it' })
+  @ApiResponse({ status: 200, standardSchema: OwnCredentialView })
+  give(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Body({ schema: GiveCredential }) body: GiveCredential,
+  ) {
+    return this.credentials.give(ctx, id, body);
+  }
+
+  @Delete('credential')
+  @HttpCode(204)
+  @ApiOperation({ summary: 'Take your own back: connections by it are closed' })
+  @ApiResponse({ status: 204 })
+  remove(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
+    return this.credentials.remove(ctx, id);
+  }
+
+  @Get('credentials')
+  @ApiOperation({ summary: 'Who has given one, and since when' })
+  @ApiResponse({ status: 200, standardSchema: pageSchema(UserCredentialView) })
+  list(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Query({ schema: PageQuery }) query: PageQuery,
+  ) {
+    return this.credentials.list(ctx, id, query);
+  }
+
+  @Get('credentials/:credentialId')
+  @ApiOperation({ summary: 'The one of somebody, with the tools that wait for that user' })
+  @ApiResponse({ status: 200, standardSchema: UserCredentialDetails })
+  show(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Param('credentialId', { schema: IdParam }) credentialId: string,
+  ) {
+    return this.credentials.show(ctx, id, credentialId);
+  }
+
+  @Post('credentials/:credentialId/approve')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Approve the present definitions of tools in quarantine for that user' })
+  @ApiResponse({ status: 200, standardSchema: UserCredentialDetails })
+  approve(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Param('credentialId', { schema: IdParam }) credentialId: string,
+    @Body({ schema: ApproveTools }) body: ApproveTools,
+  ) {
+    return this.credentials.approve(ctx, id, credentialId, body);
+  }
+
+  @Delete('credentials/:credentialId')
+  @HttpCode(204)
+  @ApiOperation({ summary: 'Take back the one of somebody' })
+  @ApiResponse({ status: 204 })
+  revoke(
+    @Ctx() ctx: CallContext,
+    @Param('id', { schema: IdParam }) id: string,
+    @Param('credentialId', { schema: IdParam }) credentialId: string,
+  ) {
+    return this.credentials.revoke(ctx, id, credentialId);
+  }
+}

@@ -1,0 +1,78 @@
+import { RialtoError } from '../../kernel/errors.js';
+import { patienceOf } from '../../kernel/patience.js';
+
+/** How long a call waits for its turn. */
+export interface TurnWait {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+interface Waiter {
+  readonly caller: string;
+  readonly program: object;
+  readonly grant: () => void;
+}
+
+const maxWaiting = 1_000;
+
+/** Keeps each caller to a number of programs at once, so that those that never answer it leave room for the calls of others. */
+export class ProgramShares {
+  /** How many calls each caller has at each program. */
+  private readonly calls = new Map<string, Map<object, number>>();
+  private readonly waiting = new Set<Waiter>();
+
+  /** @param most programs that one caller may use at once. @param full says so to a call that waited in vain. */
+  constructor(
+    private readonly most: number,
+    private readonly full: (most: number) => RialtoError,
+  ) {}
+
+  get isEmpty(): boolean {
+    return this.calls.size === 0;
+  }
+
+  /**
+   * Counts a call until what it resolves with is called. Waits while its caller uses as many other programs as one caller may. Rejects with
+   * `unavailable` when there is no turn in time, and with `canceled` when the signal comes.
+   */
+  enter(caller: string, program: object, { timeoutMs, signal }: TurnWait): Promise<() => void> {
+    if (this.mayUse(caller, program)) return Promise.resolve(this.counted(caller, program));
+    if (signal?.aborted) return Promise.reject(new RialtoError('canceled'));
+    if (this.waiting.size >= maxWaiting) return Promise.reject(this.full(this.most));
+    const patience = patienceOf(timeoutMs, [signal]);
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.waiting.delete(waiter);
+        patience.end();
+        reject(signal?.aborted ? new RialtoError('canceled') : this.full(this.most));
+      };
+      const grant = (): void => {
+        this.waiting.delete(waiter);
+        patience.signal.removeEventListener('abort', leave);
+        patience.end();
+        resolve(this.counted(caller, program));
+      };
+      const waiter: Waiter = { caller, program, grant };
+      this.waiting.add(waiter);
+      patience.signal.addEventListener('abort', leave, { once: true });
+    });
+  }
+
+  private mayUse(caller: string, program: object): boolean {
+    const programs = this.calls.get(caller);
+    return !programs || programs.size < this.most || programs.has(program);
+  }
+
+  private counted(caller: string, program: object): () => void {
+    const programs = this.calls.get(caller) ?? new Map<object, number>();
+    this.calls.set(caller, programs);
+    programs.set(program, (programs.get(program) ?? 0) + 1);
+    return () => {
+      const left = programs.get(program)! - 1;
+      if (left > 0) return void programs.set(program, left);
+      programs.delete(program);
+      if (programs.size === 0) this.calls.delete(caller);
+      for (const each of this.waiting) if (each.caller === caller && this.mayUse(caller, each.program)) each.grant();
+    };
+  }
+}

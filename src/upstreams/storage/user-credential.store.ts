@@ -1,0 +1,153 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { MoreThan, Not, Repository } from 'typeorm';
+import { RialtoError } from '../../kernel/errors.js';
+import { newId } from '../../kernel/ids.js';
+import { Pg } from '../../platform/database/pg.js';
+import type { Tx } from '../../platform/database/tx.js';
+import { McpServerEntity } from './mcp-server.entity.js';
+import { nothingYet } from './offer.js';
+import { pinsOf } from './tool-pins.js';
+import type { Offer } from '../upstream.types.js';
+import { UserCredentialEntity } from './user-credential.entity.js';
+
+/** What a server offers one of its users, in bytes: each process that serves the user has it in memory. */
+const maxOfferBytes = 2_097_152;
+/** Of one that was taken back nothing is left but what its caller may call: it would be approved if that were forgotten. */
+const isThere = { sealed: Not('') };
+
+/** A credential with its offer as the text that tells equal ones. */
+export interface KeptCredential extends Pick<
+  UserCredentialEntity,
+  'id' | 'server' | 'origin' | 'headers' | 'sealed' | 'quarantinedTools'
+> {
+  readonly offer: string;
+}
+
+/** The rows of credentials that callers have given for MCP servers. */
+@Injectable()
+export class UserCredentialStore {
+  constructor(
+    @InjectRepository(UserCredentialEntity) private readonly rows: Repository<UserCredentialEntity>,
+    private readonly pg: Pg,
+  ) {}
+
+  /** A text that changes whenever a credential of the caller does, or what is offered for it. */
+  async version(org: string, caller: string): Promise<string> {
+    const [row] = await this.pg.rows<{ version: string }>(
+      'user-credentials-version',
+      `select count(*) || ':' || coalesce(sum(hashtextextended(id::text || revision::text, 0)), 0) as version
+       from mcp_user_credentials where org_id = $1 and caller = $2`,
+      [org, caller],
+    );
+    return row!.version;
+  }
+
+  /** All of a caller. */
+  of(org: string, caller: string): Promise<KeptCredential[]> {
+    return this.pg.rows<KeptCredential>(
+      'user-credentials-of',
+      `select id, server, origin, headers, sealed, offer::text as offer, quarantined_tools as "quarantinedTools" from mcp_user_credentials
+       where org_id = $1 and caller = $2`,
+      [org, caller],
+    );
+  }
+
+  find(server: string, caller: string): Promise<UserCredentialEntity | null> {
+    return this.rows.findOneBy({ server, caller });
+  }
+
+  /** One of a server, with what is offered for it. */
+  findOne(server: string, id: string): Promise<UserCredentialEntity | null> {
+    return this.rows.findOneBy({ server, id, ...isThere });
+  }
+
+  /** Of a server, in order of whose they are; without what is offered for them. */
+  page(server: string, after: string, limit: number): Promise<UserCredentialEntity[]> {
+    return this.rows.find({
+      select: { id: true, caller: true, createdAt: true, quarantinedTools: true },
+      where: { server, caller: MoreThan(after), ...isThere },
+      order: { caller: 'ASC' },
+      take: limit,
+    });
+  }
+
+  /** Those of `ids` that are still there. */
+  async left(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const rows = await this.pg.rows<{ id: string }>(
+      'user-credentials-left',
+      'select id from mcp_user_credentials where id = any($1::uuid[])',
+      [ids],
+    );
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  /** In place of the caller's former one: since when it is there; undefined when the server is gone. */
+  async put(tx: Tx, given: Omit<UserCredentialEntity, 'revision' | 'createdAt'>): Promise<Date | undefined> {
+    const { id, orgId, server, caller, origin, headers, sealed, ...offered } = given;
+    const texts = [offered.offer, offered.approvedTools, offered.quarantinedTools].map((each) => JSON.stringify(each));
+    const rows = await tx.manager.query<{ created_at: Date }[]>(
+      `insert into mcp_user_credentials (id, org_id, server, caller, origin, headers, sealed, offer, approved_tools, quarantined_tools)
+       select $1, $2, m.id, $4, $5, $6::jsonb, $7, $8::json, $9::json, $10::json from mcp_servers m where m.id = $3 and m.org_id = $2 for share
+       on conflict (server, caller) do update set id = excluded.id, origin = excluded.origin, headers = excluded.headers,
+         sealed = excluded.sealed, offer = excluded.offer, approved_tools = excluded.approved_tools,
+         quarantined_tools = excluded.quarantined_tools, revision = 1, created_at = now()
+       returning created_at`,
+      [id, orgId, server, caller, origin, JSON.stringify(headers), sealed, ...texts],
+    );
+    return rows[0]?.created_at;
+  }
+
+  /** Takes one of a server back; undefined when there is none. What is approved and what waits for its caller stays known. */
+  async withdraw(
+    tx: Tx,
+    server: string,
+    by: Pick<UserCredentialEntity, 'caller'> | Pick<UserCredentialEntity, 'id'>,
+  ): Promise<UserCredentialEntity | undefined> {
+    const rows = tx.manager.getRepository(UserCredentialEntity);
+    const known = await rows.findOne({ where: { server, ...by, ...isThere }, lock: { mode: 'pessimistic_write' } });
+    if (!known) return undefined;
+    await tx.manager.query(
+      `update mcp_user_credentials set id = $2, headers = '[]', sealed = '', offer = $3::json, approved_tools = $4::json,
+         revision = revision + 1 where id = $1`,
+      [known.id, newId(), JSON.stringify(nothingYet), JSON.stringify(pinsOf(known))],
+    );
+    return known;
+  }
+
+  /** One, by its caller also one that was taken back: under its lock, with the server that it is for. */
+  async locked(
+    tx: Tx,
+    by: Pick<UserCredentialEntity, 'id'> | Pick<UserCredentialEntity, 'server' | 'caller'>,
+  ): Promise<{ kept: UserCredentialEntity; server: McpServerEntity } | undefined> {
+    // Before its rows, as whoever deletes it does.
+    if ('server' in by) await tx.manager.query('select from mcp_servers where id = $1 for share', [by.server]);
+    const rows = tx.manager.getRepository(UserCredentialEntity);
+    const kept = await rows.findOne({ where: by, lock: { mode: 'pessimistic_write' } });
+    const server = kept && (await tx.manager.getRepository(McpServerEntity).findOneBy({ id: kept.server }));
+    return kept && server ? { kept, server } : undefined;
+  }
+
+  /** What it is offered now, under its lock. */
+  async keepOffer(
+    tx: Tx,
+    id: string,
+    {
+      offer,
+      approvedTools,
+      quarantinedTools,
+    }: Pick<UserCredentialEntity, 'offer' | 'approvedTools' | 'quarantinedTools'>,
+  ): Promise<void> {
+    await tx.manager.query(
+      `update mcp_user_credentials set offer = $2::json, approved_tools = $3::json, quarantined_tools = $4::json,
+         revision = revision + 1 where id = $1`,
+      [id, ...[offer, approvedTools, quarantinedTools].map((value) => JSON.stringify(value))],
+    );
+  }
+
+  /** Throws `unprocessable` for an offer that is too large to be kept. */
+  requireFit(offer: Offer): void {
+    if (Buffer.byteLength(JSON.stringify(offer)) <= maxOfferBytes) return;
+    throw new RialtoError('unprocessable', { message: 'the MCP server offers more than can be kept' });
+  }
+}
