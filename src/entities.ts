@@ -6,9 +6,9 @@ import {
   AuditPendingEntity,
   SigningKeyEntity,
 } from './audit/audit-event.entity.js';
-import { McpAnswerEntity } from './mcp-bridge/mcp-answer.entity.js';
-import { McpSubscriptionEntity } from './mcp-bridge/mcp-subscription.entity.js';
-import { McpSessionEntity } from './mcp-bridge/mcp-session.entity.js';
+import { McpAnswerEntity } from './mcp-bridge/sessions/mcp-answer.entity.js';
+import { McpSubscriptionEntity } from './mcp-bridge/sessions/mcp-subscription.entity.js';
+import { McpSessionEntity } from './mcp-bridge/sessions/mcp-session.entity.js';
 import {
   ApiKeyEntity,
   MemberEntity,

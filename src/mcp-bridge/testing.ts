@@ -24,7 +24,7 @@ import {
   type SkillTool,
   type ToolCard,
   type ToolSkill,
-} from './skill-tool.js';
+} from './tools/skill-tool.js';
 
 export { VerbBus, type VerbError, type VerbEvent, type VerbSubscriber } from '../kernel/verb-bus.js';
 export { RialtoError } from '../kernel/errors.js';
@@ -38,7 +38,7 @@ export {
   type SkillToolOptions,
   type ToolCard,
   type ToolSkill,
-} from './skill-tool.js';
+} from './tools/skill-tool.js';
 
 /** A bus without Nest, database or policy, for tests of tools: permits unless a subscriber throws or denies (RE-50, RE-52). */
 export function createInMemoryVerbBus(): VerbBus {

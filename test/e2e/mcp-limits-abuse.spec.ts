@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
-import { eraOf } from '../../src/mcp-bridge/era.js';
-import { BatchGate } from '../../src/mcp-bridge/mcp-batch.js';
-import { readMessage } from '../../src/mcp-bridge/mcp-dispatch.js';
+import { eraOf } from '../../src/mcp-bridge/door/era.js';
+import { BatchGate } from '../../src/mcp-bridge/door/mcp-batch.js';
+import { readMessage } from '../../src/mcp-bridge/door/mcp-dispatch.js';
 import type { ShareLimits } from '../../src/platform/http/shares.js';
-import { UnreadAnswers, watchReader } from '../../src/mcp-bridge/unread-answers.js';
+import { UnreadAnswers, watchReader } from '../../src/mcp-bridge/door/unread-answers.js';
 import { modernRequest } from '../support/mcp-clients.js';
 import { openEvents, type EventReader } from '../support/mcp-events.js';
 import { signToken, startTestGateway, type TestGateway } from '../support/gateway.js';

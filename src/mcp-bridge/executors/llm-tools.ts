@@ -5,7 +5,7 @@ import { isJsonObject, storableText, type JsonObject } from '../../kernel/json.j
 import type { ChatCall } from '../../protocol/chat/completion.js';
 import type { ChatFunction } from '../../protocol/chat/messages.js';
 import { parseJson } from '../../protocol/json-text.js';
-import { ToolSet } from '../tool-set.js';
+import { ToolSet } from '../tools/tool-set.js';
 import { wordsOf } from './result-parts.js';
 import { asFailure, mayRepeat } from './turn.js';
 

@@ -1,0 +1,93 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { classifyInboundRequest } from '@modelcontextprotocol/server';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { isLegacyVersion } from './mcp-dispatch.js';
+
+const modernVersion = '2026-07-28';
+const versionKey = 'io.modelcontextprotocol/protocolVersion';
+const clientKey = 'io.modelcontextprotocol/clientInfo';
+const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
+
+/**
+ * Who serves a body: our own dispatch for the 2025 era (`legacy`) and for the two busy methods of the 2026-07-28 revision when
+ * nothing about them is doubtful (`hot`); the official SDK for the rest of that revision, refusals included (`modern`).
+ */
+export type Era = 'legacy' | 'hot' | 'modern';
+
+/** Pure; the common cases cost a few comparisons, doubtful ones are judged by the SDK's own classification. */
+export function eraOf(headers: IncomingHttpHeaders, body: unknown): Era {
+  const version = textOf(headers['mcp-protocol-version']);
+  const method = textOf(headers['mcp-method']);
+  const claim = claimOf(body);
+  if (claim === undefined && method === undefined && (version === undefined || isLegacyVersion(version)))
+    return 'legacy';
+  if (version === modernVersion && isJsonObject(body) && isPlain(body, method, textOf(headers['mcp-name'])))
+    return 'hot';
+  const mcpNameHeader = textOf(headers['mcp-name']);
+  const { kind } = classifyInboundRequest({
+    httpMethod: 'POST',
+    protocolVersionHeader: version,
+    mcpMethodHeader: method,
+    mcpNameHeader,
+    body,
+  });
+  return kind === 'legacy' ? 'legacy' : 'modern';
+}
+
+/** Every header agrees with the body, the envelope is whole, and nothing in it could be invalid. */
+function isPlain(body: JsonObject, method: string | undefined, name: string | undefined): boolean {
+  const { jsonrpc, id, params } = body;
+  if (jsonrpc !== '2.0' || body.method !== method || !isJsonObject(params) || Object.keys(body).length !== 4)
+    return false;
+  if (!isToken(id) || !isJsonObject(params._meta) || !isPlainMeta(params._meta)) return false;
+  return method === 'tools/list'
+    ? params.cursor === undefined || typeof params.cursor === 'string'
+    : method === 'tools/call' && typeof name === 'string' && params.name === name;
+}
+
+function isPlainMeta(meta: JsonObject): boolean {
+  return (
+    Object.entries(meta).every(([key, value]) => {
+      switch (key) {
+        case versionKey:
+          return value === modernVersion;
+        case capabilitiesKey:
+          return isJsonObject(value) && Object.entries(value).every(isPlainCapability);
+        case clientKey:
+          return isJsonObject(value) && typeof value.version === 'string' && isPlainClient(value);
+        case 'progressToken':
+          return isToken(value);
+        default:
+          return !key.startsWith('io.modelcontextprotocol/');
+      }
+    }) &&
+    capabilitiesKey in meta &&
+    versionKey in meta
+  );
+}
+
+function isPlainClient(client: JsonObject): boolean {
+  return typeof client.name === 'string' && Object.values(client).every((value) => typeof value === 'string');
+}
+
+/** A capability whose members say nothing more, such as `elicitation: { form: {} }` or `roots: { listChanged: true }`. */
+function isPlainCapability([name, capability]: [string, Json]): boolean {
+  if (!isJsonObject(capability)) return false;
+  return Object.values(capability).every((value) =>
+    name === 'roots' ? typeof value === 'boolean' : isJsonObject(value) && Object.keys(value).length === 0,
+  );
+}
+
+function isToken(value: Json | undefined): boolean {
+  return typeof value === 'string' || typeof value === 'bigint' || Number.isSafeInteger(value);
+}
+
+function claimOf(body: unknown): unknown {
+  const params = isJsonObject(body) ? body.params : undefined;
+  const meta = isJsonObject(params) ? params._meta : undefined;
+  return isJsonObject(meta) ? meta[versionKey] : undefined;
+}
+
+function textOf(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : undefined;
+}

@@ -1,0 +1,16 @@
+import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
+import { faceOf } from './face.js';
+
+describe('the face of one MCP server', () => {
+  const face = (serverInfo: object) =>
+    faceOf({ row: { name: 'Files', offer: { serverInfo, capabilities: {} } } } as unknown as RegisteredServer);
+
+  it('is what the server says of itself, and has a name and a version where it says none', () => {
+    expect(face({ name: 'fs', version: '2', title: 'FS' }).serverInfo).toEqual({
+      name: 'fs',
+      version: '2',
+      title: 'FS',
+    });
+    expect(face({}).serverInfo).toEqual({ name: 'Files', version: 'unknown' });
+  });
+});

@@ -1,0 +1,240 @@
+import { Injectable } from '@nestjs/common';
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
+import { ContextService } from '../../policy/auth/context.service.js';
+import type { JsonRpcId, JsonRpcRequest } from '../../protocol/jsonrpc.js';
+import { errorResponse, jsonRpcCodes } from '../../protocol/jsonrpc.js';
+import { BatchGate } from './mcp-batch.js';
+import {
+  isLegacyVersion,
+  McpDispatch,
+  negotiate,
+  readMessage,
+  type Incoming,
+  type McpExchange,
+  type McpResponse,
+} from './mcp-dispatch.js';
+import { sessionMethodsOf } from './face.js';
+import { askableOf, LegacyPeers } from './legacy-peers.js';
+import { acceptsStream, McpReply } from './mcp-reply.js';
+import { McpSessionStore, type McpSession } from '../sessions/mcp-session.store.js';
+import { McpStreams } from './mcp-streams.js';
+import { withHeartbeat } from './progress.js';
+import { RunningCalls } from './running-calls.js';
+
+const maxBatch = 20;
+/** What MCP servers may answer, and ask and tell the client before they do. */
+const relayedMethods = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
+const notAcceptable = 'Not Acceptable: a GET accepts text/event-stream';
+const unsupportedVersion = 'Bad Request: unsupported MCP-Protocol-Version';
+const noBatches = 'Bad Request: JSON-RPC batches ended with revision 2025-06-18';
+const sessionHeader = 'mcp-session-id';
+
+/**
+ * The revisions of the 2025 era by our own dispatch: the SDK's per-request server costs thirty times as much
+ * (performance.md, section 8). Sessions are rows; a client without one is served statelessly.
+ */
+@Injectable()
+export class LegacyMcp {
+  constructor(
+    private readonly dispatch: McpDispatch,
+    readonly sessions: McpSessionStore,
+    readonly streams: McpStreams,
+    readonly running: RunningCalls,
+    private readonly peers: LegacyPeers,
+    private readonly contexts: ContextService,
+  ) {}
+
+  async post(
+    exchange: McpExchange,
+    request: DoorRequest,
+    response: DoorResponse,
+    body: unknown,
+    bound: string | undefined,
+  ): Promise<void> {
+    const reply = new McpReply(request, response);
+    const session = isOpening(body, bound)
+      ? await this.open(exchange, request, response, body)
+      : await this.sessionOf(exchange, request, bound);
+    if (!namesKnownVersion(request)) return reply.end(refusal(unsupportedVersion), 400);
+    if (Array.isArray(body)) {
+      if (!mayBatch(request, session)) return reply.end(refusal(noBatches), 400);
+      return reply.whileWorking(() => this.batch(exchange, session, reply, body as Json[]));
+    }
+    const message = readMessage(body);
+    if (message.kind === 'invalid') return reply.end(message.response, 400);
+    if (message.kind === 'request') {
+      const { text, status } = await reply.whileWorking(() => this.respond(exchange, session, reply, message.request));
+      return reply.end(text, status);
+    }
+    await this.took(exchange, session, message);
+    reply.accepted();
+  }
+
+  /** GET opens the standing stream of a session, DELETE ends the session. */
+  async handleSession(
+    exchange: McpExchange,
+    request: DoorRequest,
+    response: DoorResponse,
+    bound: string | undefined,
+  ): Promise<void> {
+    const session = await this.sessionOf(exchange, request, bound);
+    if (!session) {
+      response.setHeader('Allow', 'POST');
+      throw new RialtoError('method_not_allowed', { message: 'GET and DELETE need the Mcp-Session-Id of a session' });
+    }
+    if (request.method === 'DELETE') {
+      await this.sessions.end(exchange.ctx, session.id);
+      response.writeHead(204).end();
+    } else if (acceptsStream(request)) this.streams.open(exchange.ctx, session.id, response);
+    else new McpReply(request, response).end(refusal(notAcceptable), 406);
+  }
+
+  private async open(
+    { ctx }: McpExchange,
+    request: DoorRequest,
+    response: DoorResponse,
+    body: JsonObject,
+  ): Promise<McpSession> {
+    const params = isJsonObject(body.params) ? body.params : {};
+    const session = await this.sessions.open(ctx, {
+      protocolVersion: negotiate(params.protocolVersion),
+      client: nameOf(params.clientInfo),
+      capabilities: askableOf(params.capabilities),
+    });
+    response.setHeader('Mcp-Session-Id', session.id);
+    delete request.headers['mcp-protocol-version'];
+    return session;
+  }
+
+  /** Throws `not_found` for an id that is nobody's or another's; undefined when none was given. */
+  private async sessionOf(
+    { ctx }: McpExchange,
+    request: DoorRequest,
+    bound: string | undefined,
+  ): Promise<McpSession | undefined> {
+    const header = request.headers[sessionHeader];
+    const id = bound ?? (typeof header === 'string' ? header : undefined);
+    if (id === undefined) return undefined;
+    const session = await this.sessions.find(ctx, id);
+    if (!session) throw new RialtoError('not_found', { message: 'Session not found', hint: 'initialize again' });
+    return session;
+  }
+
+  private async batch(
+    exchange: McpExchange,
+    session: McpSession | undefined,
+    reply: McpReply,
+    body: Json[],
+  ): Promise<void> {
+    if (body.length === 0 || body.length > maxBatch) {
+      return reply.end(
+        JSON.stringify(
+          errorResponse(null, jsonRpcCodes.invalidRequest, `Invalid Request: a batch holds 1 to ${maxBatch} messages`),
+        ),
+        400,
+      );
+    }
+    const gate = new BatchGate(() => this.contexts.admit(exchange.ctx));
+    const messages = body.map((value) => gate.enter(readMessage(value))).filter((message) => message !== undefined);
+    const answers = await Promise.all(
+      messages.map(async (message) => {
+        const text = await this.answer(exchange, session, reply, message);
+        return text === undefined ? undefined : gate.leave(message, text);
+      }),
+    );
+    const texts = answers.filter((text) => text !== undefined);
+    if (texts.length === 0) return reply.accepted();
+    reply.end(`[${texts.join(',')}]`);
+  }
+
+  private async answer(
+    exchange: McpExchange,
+    session: McpSession | undefined,
+    reply: McpReply,
+    message: Incoming,
+  ): Promise<string | undefined> {
+    if (message.kind === 'invalid') return message.response;
+    if (message.kind === 'request') return (await this.respond(exchange, session, reply, message.request)).text;
+    await this.took(exchange, session, message);
+    return undefined;
+  }
+
+  private respond(
+    exchange: McpExchange,
+    session: McpSession | undefined,
+    reply: McpReply,
+    request: JsonRpcRequest & { id: JsonRpcId },
+  ): Promise<McpResponse> {
+    const act =
+      session &&
+      sessionMethodsOf(exchange.face).includes(request.method) &&
+      this.peers.sessionActOf(exchange, session, request);
+    if (act)
+      return this.dispatch.answer(exchange, request, async () => {
+        await act();
+        return '{}';
+      });
+    if (!relayedMethods.has(request.method)) return this.dispatch.respond(exchange, request);
+    const token = progressTokenOf(request);
+    const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
+    const call = (signal = exchange.ctx.signal) =>
+      withHeartbeat(request.method === 'tools/call' ? token : undefined, notify, (relay) => {
+        const peer = this.peers.of(session, reply, token, relay);
+        return this.dispatch.respond({ ...exchange, ctx: { ...exchange.ctx, signal, peer } }, request);
+      });
+    // Without a session nobody could name the call to cancel it.
+    return session ? this.running.run(exchange.ctx, session.id, request.id, call) : call();
+  }
+
+  /** What a client says without wanting an answer. */
+  private async took({ ctx }: McpExchange, session: McpSession | undefined, message: Incoming): Promise<void> {
+    if (!session) return;
+    if (message.kind === 'answer') return this.peers.answered(ctx, session, message.answer);
+    if (message.kind !== 'notification') return;
+    const { method, params } = message.request;
+    if (method === 'notifications/roots/list_changed') return this.peers.rootsChanged(ctx, session);
+    if (method !== 'notifications/cancelled' || !isJsonObject(params)) return;
+    const { requestId } = params;
+    if (isRequestId(requestId)) this.running.cancelAnywhere(ctx.org.id, session.id, requestId);
+  }
+}
+
+/** A request to initialize, not a notification of that name, opens a session; on the URL of a session it only agrees again. */
+function isOpening(body: unknown, bound: string | undefined): body is JsonObject {
+  if (bound !== undefined || !isJsonObject(body)) return false;
+  return body.jsonrpc === '2.0' && body.method === 'initialize' && isRequestId(body.id);
+}
+
+function isRequestId(id: Json | undefined): id is string | number | bigint {
+  return typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint';
+}
+
+/** Name and version of a client, for people who look at its session. */
+function nameOf(client: Json | undefined): string {
+  if (!isJsonObject(client)) return '';
+  return [client.name, client.version].filter((text) => typeof text === 'string').join(' ');
+}
+
+function progressTokenOf({ params }: JsonRpcRequest): Json | undefined {
+  const meta = isJsonObject(params) ? params._meta : undefined;
+  return isJsonObject(meta) ? meta.progressToken : undefined;
+}
+
+/** False for a revision that is named and unknown (MCP Streamable HTTP, protocol version header). */
+function namesKnownVersion(request: DoorRequest): boolean {
+  const version = request.headers['mcp-protocol-version'];
+  return version === undefined || (typeof version === 'string' && isLegacyVersion(version));
+}
+
+/** Batches ended with 2025-06-18; who names no revision speaks an older one (MCP Streamable HTTP, protocol version header). */
+function mayBatch({ headers }: DoorRequest, session: McpSession | undefined): boolean {
+  const version = headers['mcp-protocol-version'] ?? session?.protocolVersion;
+  return version === undefined || version < '2025-06-18';
+}
+
+/** The text of what the transport refuses, with the code that the official SDK gives it. */
+function refusal(message: string): string {
+  return JSON.stringify(errorResponse(null, -32_000, message));
+}

@@ -1,0 +1,239 @@
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import {
+  createMcpHandler,
+  Server,
+  type Implementation,
+  type McpHttpHandler,
+  type McpRequestContext,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import { ProtocolError } from '@modelcontextprotocol/server';
+import { Injectable } from '@nestjs/common';
+import { parseExact } from '../../protocol/exact-integers.js';
+import { callerOf, type CallContext } from '../../kernel/call-context.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { z } from 'zod';
+import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
+import { mcpError } from '../../protocol/mcp/errors.js';
+import { methodsOf } from './face.js';
+import { McpDispatch, modernResult, type McpExchange, type McpResponse } from './mcp-dispatch.js';
+import { McpReply } from './mcp-reply.js';
+import { takesTasks } from '../tools/mcp-task.js';
+import { McpTasks } from '../tools/mcp-tasks.service.js';
+import { modernPeer } from './modern-peer.js';
+import { withHeartbeat, type RelayProgress } from './progress.js';
+import { McpStreams } from './mcp-streams.js';
+import { ResourceWatches } from '../sessions/resource-watches.js';
+import { watchReader } from './unread-answers.js';
+
+const maxHandlers = 1_000;
+/** With an HTTP status of their own (specification 2026-07-28, HeaderMismatch and MissingRequiredClientCapabilityError). */
+const badRequests: readonly unknown[] = [-32_020, -32_021];
+/** Lists that may change, as the SDK names them. */
+export type ChangingList = 'tools' | 'resources' | 'prompts';
+
+/** Tasks check what they are given themselves. */
+const anyParams = z.looseObject({});
+
+interface DoorHandler {
+  readonly org: string;
+  /** Whose streams it serves. */
+  readonly caller: string;
+  /** The one server of its door. */
+  readonly only?: string;
+  readonly handler: McpHttpHandler;
+  readonly serve: ReturnType<typeof toNodeHandler>;
+}
+
+/**
+ * The 2026-07-28 revision by the official SDK: discovery, subscriptions, header checks and every refusal. One handler per
+ * org and door, and for the streams of each caller one, so that a change is told to those only whom it is for.
+ */
+@Injectable()
+export class McpModern {
+  private readonly handlers = new Map<string, DoorHandler>();
+  /** Of callers with streams, with how many they have open. */
+  private readonly listening = new Map<string, DoorHandler & { streams: number }>();
+
+  constructor(
+    private readonly tasks: McpTasks,
+    private readonly dispatch: McpDispatch,
+    private readonly streams: McpStreams,
+    private readonly watches: ResourceWatches,
+  ) {}
+
+  /** Throws `rate_limited` for one subscription too many: they count as standing streams do. */
+  async serve(exchange: McpExchange, request: DoorRequest, response: DoorResponse, body: unknown): Promise<void> {
+    const isStream = isJsonObject(body) && body.method === 'subscriptions/listen';
+    if (isStream) {
+      this.streams.hold(exchange.ctx, response);
+      const release = await this.watches.listen(exchange.ctx, exchange.options, watchedIn(body), () =>
+        response.destroy(),
+      );
+      if (response.destroyed) return release();
+      response.once('close', release);
+    }
+    watchReader(response);
+    const auth = { token: '', clientId: exchange.ctx.principal.id, scopes: [], extra: { exchange } };
+    const { serve } = isStream ? this.listenerOf(exchange, response) : this.handlerOf(exchange);
+    await serve(Object.assign(request, { auth }), response, body);
+  }
+
+  /** `tools/list` and `tools/call` without the SDK, whose server per request costs about a millisecond. */
+  async serveHot(exchange: McpExchange, request: DoorRequest, response: DoorResponse, body: JsonObject): Promise<void> {
+    const { id, method, params } = body as unknown as { id: string | number; method: string; params: JsonObject };
+    const reply = new McpReply(request, response);
+    const { progressToken } = params._meta as JsonObject;
+    const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
+    const respond = (relay: RelayProgress): Promise<McpResponse> => {
+      const peer = modernPeer(params, exchange.headers, (told, more) => reply.notify(told, more), relay);
+      const within = { ...exchange, ctx: { ...exchange.ctx, peer }, takesTasks: mayTake(exchange, params) };
+      const shape = (asked: string, text: string): string => modernResult(exchange.face, asked, text);
+      return this.dispatch.respond(within, { id, method, params }, shape);
+    };
+    const token = method === 'tools/call' ? progressToken : undefined;
+    const { text, errorCode, status } = await reply.whileWorking(() => withHeartbeat(token, notify, respond));
+    reply.end(text, status ?? (badRequests.includes(errorCode) ? 400 : 200));
+  }
+
+  /** @param caller whose they are alone; absent: everybody's. */
+  listsChanged(org: string, lists: readonly ChangingList[], caller?: string): void {
+    for (const { handler } of this.told(org, caller)) for (const list of lists) handler.notify[`${list}Changed`]();
+  }
+
+  /** Streams that named the resource of this server: others may have named one of the same address of another. */
+  resourceUpdated(org: string, server: string, uri: string, caller?: string): void {
+    for (const listening of this.told(org, caller))
+      if (this.watches.isNamed(listening, server, uri)) listening.handler.notify.resourceUpdated(uri);
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.handlers.values(), ...this.listening.values()];
+    await Promise.all(all.map(({ handler }) => handler.close()));
+  }
+
+  private told(org: string, caller: string | undefined): DoorHandler[] {
+    const listening = [...this.listening.values()].filter((one) => one.org === org);
+    return listening.filter((one) => caller === undefined || one.caller === caller);
+  }
+
+  private listenerOf(exchange: McpExchange, response: DoorResponse): DoorHandler {
+    const { ctx, options } = exchange;
+    const key = `${ctx.org.id} ${options.only ?? ''} ${callerOf(ctx.principal)}`;
+    const known = this.listening.get(key) ?? { ...this.newHandler(exchange), streams: 0 };
+    this.listening.set(key, known);
+    known.streams++;
+    response.once('close', () => {
+      if (--known.streams > 0) return;
+      this.listening.delete(key);
+      known.handler.close().catch(() => undefined);
+    });
+    return known;
+  }
+
+  private handlerOf(exchange: McpExchange): DoorHandler {
+    const { ctx, options } = exchange;
+    const key = `${ctx.org.id} ${options.only ?? ''}`;
+    let known = this.handlers.get(key);
+    if (!known) {
+      known = this.newHandler(exchange);
+      this.handlers.set(key, known);
+      this.dropOldest();
+    }
+    return known;
+  }
+
+  private newHandler({ ctx: { org, principal }, options: { only } }: McpExchange): DoorHandler {
+    const handler = createMcpHandler((context) => this.serverFor(context), { legacy: 'reject' });
+    return { org: org.id, caller: callerOf(principal), only, handler, serve: toNodeHandler(handler) };
+  }
+
+  private dropOldest(): void {
+    if (this.handlers.size <= maxHandlers) return;
+    const [key, { handler }] = this.handlers.entries().next().value!;
+    this.handlers.delete(key);
+    handler.close().catch(() => undefined);
+  }
+
+  private serverFor({ authInfo }: McpRequestContext): Server {
+    const { exchange } = authInfo!.extra as unknown as { exchange: McpExchange };
+    const { serverInfo, capabilities, extensions, instructions } = exchange.face;
+    const server = new Server(serverInfo as unknown as Implementation, {
+      capabilities: { ...capabilities, ...(extensions && { extensions: extensions as never }) },
+      instructions,
+    });
+    for (const method of methodsOf(exchange.face))
+      server.setRequestHandler(method as 'tools/call', async ({ params }, { mcpReq }) => {
+        const given = paramsOf(params, mcpReq);
+        const token = method === 'tools/call' ? (given._meta as JsonObject).progressToken : undefined;
+        const notify = (told: string, more: JsonObject): void =>
+          void mcpReq.notify({ method: told, params: more }).catch(() => undefined);
+        const progress = (more: JsonObject): void => notify('notifications/progress', more);
+        try {
+          const text = await withHeartbeat(token, progress, (relay) => {
+            const ctx = {
+              ...exchange.ctx,
+              signal: mcpReq.signal,
+              peer: modernPeer(given, exchange.headers, notify, relay),
+            };
+            const within = { ...exchange, ctx, takesTasks: mayTake(exchange, given) };
+            return this.dispatch.result(within, { method, params: given });
+          });
+          return parseExact(text!) as never;
+        } catch (thrown) {
+          throw protocolError(thrown);
+        }
+      });
+    if (extensions) this.addTaskMethods(server, exchange.ctx);
+    return server;
+  }
+
+  /** The extension's methods; of `tasks/update` the SDK lifts the answers out of the params. */
+  private addTaskMethods(server: Server, ctx: CallContext): void {
+    const methods: Record<string, (params: unknown, answers: unknown) => Promise<JsonObject>> = {
+      'tasks/get': (params) => this.tasks.get(ctx, params),
+      'tasks/cancel': (params) => this.tasks.cancel(ctx, params),
+      'tasks/update': (params, answers) => this.tasks.update(ctx, params, answers),
+    };
+    for (const [method, work] of Object.entries(methods))
+      server.setRequestHandler(method, { params: anyParams }, async (params, { mcpReq }) => {
+        try {
+          return await work(params, mcpReq.inputResponses);
+        } catch (thrown) {
+          throw protocolError(thrown);
+        }
+      });
+  }
+}
+
+/** A client takes tasks where it can ask for them. */
+function mayTake({ face }: McpExchange, params: JsonObject): boolean {
+  return face.extensions !== undefined && takesTasks(params);
+}
+
+/** The resources that a stream of changes is asked to tell of. */
+function watchedIn({ params }: JsonObject): readonly Json[] {
+  const wanted =
+    isJsonObject(params) && isJsonObject(params.notifications) && params.notifications.resourceSubscriptions;
+  return Array.isArray(wanted) ? wanted : [];
+}
+
+/** The params as they came: the SDK lifts out what belongs to the request as a whole. */
+function paramsOf(
+  params: object | undefined,
+  { envelope, inputResponses, requestState }: ServerContext['mcpReq'],
+): JsonObject {
+  const given = (params ?? {}) as JsonObject;
+  const state = requestState();
+  return {
+    ...given,
+    ...(inputResponses && { inputResponses: inputResponses as JsonObject }),
+    ...(state !== undefined && { requestState: state as Json }),
+    _meta: { ...(given._meta as JsonObject | undefined), ...(envelope as JsonObject | undefined) },
+  };
+}
+
+function protocolError(thrown: unknown): ProtocolError {
+  const { code, message, data } = mcpError(thrown);
+  return ProtocolError.fromError(code, message, data);
+}

@@ -1,0 +1,66 @@
+import type { ServerResponse } from 'node:http';
+import { Injectable } from '@nestjs/common';
+import { isOf, type CallContext } from '../../kernel/call-context.js';
+import type { JsonObject } from '../../kernel/json.js';
+import { EventStream } from '../../platform/http/event-stream.js';
+import { endStream, SseStreams } from '../../platform/http/sse-streams.js';
+import { ResourceWatches } from '../sessions/resource-watches.js';
+
+interface Stream {
+  readonly ctx: CallContext;
+  readonly session: string;
+  readonly response: EventStream;
+}
+
+/** The GET streams of sessions of the 2025 era: list changes go out on them. */
+@Injectable()
+export class McpStreams {
+  private readonly streams = new Set<Stream>();
+
+  constructor(
+    private readonly standing: SseStreams,
+    private readonly watches: ResourceWatches,
+  ) {}
+
+  /** Opens the GET stream of a session. Throws `rate_limited` beyond the caps per principal, org and process. */
+  open(ctx: CallContext, session: string, to: ServerResponse): void {
+    const response = new EventStream(to);
+    this.standing.hold(ctx, response);
+    if (response.destroyed) return;
+    const stream = { ctx, session, response };
+    this.streams.add(stream);
+    const leave = this.watches.attend(ctx, session);
+    response.once('close', () => {
+      this.streams.delete(stream);
+      leave();
+    });
+    response.open();
+    response.write(': open\n\n');
+  }
+
+  /** Counts a subscription of the 2026-07-28 revision, which the SDK writes. Throws as `open` does. */
+  hold(ctx: CallContext, response: ServerResponse): void {
+    this.standing.hold(ctx, response, { beats: false });
+  }
+
+  /** Sends a notification to every session of an org that has a stream, or of one caller in it. */
+  notify(org: string, method: string, caller?: string): void {
+    this.send({ method }, ({ ctx }) => ctx.org.id === org && isOf(ctx, caller));
+  }
+
+  /** Sends a notification to one session. */
+  tell(session: string, method: string, params: JsonObject): void {
+    this.send({ method, params }, (stream) => stream.session === session);
+  }
+
+  /** A message goes out on one stream of a session, the newest (specification 2025-11-25, multiple connections). */
+  private send(message: { method: string; params?: JsonObject }, isMeant: (stream: Stream) => boolean): void {
+    const frame = `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
+    const meant = [...this.streams].filter((stream) => isMeant(stream) && !stream.response.destroyed);
+    for (const { response } of new Map(meant.map((stream) => [stream.session, stream])).values()) response.write(frame);
+  }
+
+  endSession(session: string): void {
+    for (const stream of this.streams) if (stream.session === session) endStream(stream.response);
+  }
+}

@@ -1,0 +1,39 @@
+import { RialtoError } from '../../kernel/errors.js';
+import { newId } from '../../kernel/ids.js';
+import { isJsonObject, type JsonObject } from '../../kernel/json.js';
+import type { Peer } from '../../kernel/peer.js';
+import { askableOf } from './legacy-peers.js';
+import { isToken, type RelayProgress } from './progress.js';
+
+const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
+const logLevelKey = 'io.modelcontextprotocol/logLevel';
+
+/** A client of the 2026-07-28 revision as one request describes it: it is told on the request's stream, and asked by its result. */
+export function modernPeer(
+  params: JsonObject,
+  headers: Peer['headers'],
+  notify: (method: string, params: JsonObject) => void,
+  relay: RelayProgress,
+): Peer {
+  const meta = isJsonObject(params._meta) ? params._meta : {};
+  const { progressToken, [logLevelKey]: logLevel, [capabilitiesKey]: capabilities } = meta;
+  return {
+    key: newId(),
+    era: 'modern',
+    wantsAlone: logLevel !== undefined,
+    capabilities: askableOf(capabilities),
+    ...(typeof logLevel === 'string' && { logLevel }),
+    ...(isToken(progressToken) && { progressToken }),
+    headers,
+    answers: answersIn(params),
+    ask: () => Promise.reject(new RialtoError('unavailable', { message: 'this client is asked by results alone' })),
+    tell: (method, told) => (method === 'notifications/progress' ? relay(told) : notify(method, told)),
+  };
+}
+
+function answersIn({ inputResponses, requestState }: JsonObject): JsonObject {
+  return {
+    ...(inputResponses !== undefined && { inputResponses }),
+    ...(requestState !== undefined && { requestState }),
+  };
+}

@@ -1,0 +1,111 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { newId } from '../../kernel/ids.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import type { Notice } from '../../kernel/notices.js';
+import { Notices } from '../../platform/bus/notices.js';
+import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
+import { Cursors } from '../../platform/http/cursor.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { McpSessionStore } from '../sessions/mcp-session.store.js';
+
+const lookMs = 5_000;
+/** People answer some questions. */
+const patienceMs = 3_600_000;
+
+/**
+ * Questions to clients of the 2025 era: they go out on the stream of a call, and the answer comes as a POST of its own, perhaps to another
+ * process.
+ */
+@Injectable()
+export class PeerQuestions {
+  private readonly waiting = new Map<string, (answer: JsonObject) => void>();
+
+  constructor(
+    private readonly sessions: McpSessionStore,
+    private readonly notices: Notices,
+    private readonly cursors: Cursors,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** @param send puts a message on the stream. Throws `remote_error` with what the client says in place of a result, and `canceled` when the call ends before. */
+  async ask(
+    session: string,
+    send: (request: JsonObject) => void,
+    { method, params }: { method: string; params: JsonObject },
+    until: AbortSignal | undefined,
+  ): Promise<JsonObject> {
+    const id = newId();
+    const patience = AbortSignal.timeout(patienceMs);
+    const signal = until ? AbortSignal.any([until, patience]) : patience;
+    // Notices may be lost.
+    const looking = setInterval(() => void this.take(id), lookMs).unref();
+    const answer = await new Promise<JsonObject>((resolve, reject) => {
+      const requestId = this.cursors.encode(scopeOf(session), [id]);
+      const giveUp = (): void => {
+        send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } });
+        reject(new RialtoError('canceled', { message: 'the call ended before its answer' }));
+      };
+      if (signal.aborted) return reject(new RialtoError('canceled'));
+      signal.addEventListener('abort', giveUp, { once: true });
+      this.waiting.set(id, (answer) => {
+        signal.removeEventListener('abort', giveUp);
+        resolve(answer);
+      });
+      send({ jsonrpc: '2.0', id: requestId, method, params });
+    }).finally(() => {
+      clearInterval(looking);
+      this.waiting.delete(id);
+    });
+    if (isJsonObject(answer.result)) return answer.result;
+    throw refusalOf(isJsonObject(answer.error) ? answer.error : {});
+  }
+
+  /** A client's answer; one to a question that nobody asked in its session is read past. */
+  async answered({ org }: CallContext, session: string, answer: JsonObject): Promise<void> {
+    const id = this.questionOf(session, answer.id);
+    if (id === undefined) return;
+    const waiting = this.waiting.get(id);
+    if (waiting) return waiting(answer);
+    if (await this.sessions.keepAnswer(session, id, answer))
+      this.notices.tell(undefined, 'mcp.answered', { orgId: org.id, questionId: id });
+  }
+
+  @OnNotice('mcp.answered')
+  kept({ questionId }: Notice<'mcp.answered'>): void {
+    if (this.waiting.has(questionId)) void this.take(questionId);
+  }
+
+  private async take(question: string): Promise<void> {
+    try {
+      const answer = await this.sessions.takeAnswer(question);
+      if (answer) this.waiting.get(question)?.(answer);
+    } catch (err) {
+      this.log.warn({ err }, 'the answer of an MCP client could not be read');
+    }
+  }
+
+  private questionOf(session: string, id: Json | undefined): string | undefined {
+    try {
+      return this.cursors.decode(scopeOf(session), typeof id === 'string' ? id : '', 1)[0];
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** Whoever holds another session cannot answer in its place. */
+function scopeOf(session: string): string {
+  return `mcp-question ${session}`;
+}
+
+function refusalOf({ code, message, data }: JsonObject): RialtoError {
+  const text = typeof message === 'string' ? message : 'the client refused';
+  const relayed = {
+    code: Number.isInteger(code) ? code! : -32_603,
+    message: text,
+    ...(data !== undefined && { data }),
+  };
+  return new RialtoError('remote_error', { message: text, data: { relayed } });
+}

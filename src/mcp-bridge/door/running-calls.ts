@@ -1,0 +1,42 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { Notices } from '../../platform/bus/notices.js';
+import type { JsonRpcId } from '../../protocol/jsonrpc.js';
+
+/** Calls of MCP clients that a client may cancel by `notifications/cancelled`, by who made them and under which id. */
+@Injectable()
+export class RunningCalls {
+  private readonly calls = new Map<string, AbortController>();
+
+  constructor(private readonly notices: Notices) {}
+
+  /** Runs a call that `cancel` can abort. */
+  async run<Result>(
+    ctx: CallContext,
+    session: string,
+    id: JsonRpcId,
+    work: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    const key = keyOf(ctx.org.id, session, id);
+    const controller = new AbortController();
+    this.calls.set(key, controller);
+    try {
+      return await work(ctx.signal ? AbortSignal.any([ctx.signal, controller.signal]) : controller.signal);
+    } finally {
+      if (this.calls.get(key) === controller) this.calls.delete(key);
+    }
+  }
+
+  /** Whichever process runs it. */
+  cancelAnywhere(orgId: string, sessionId: string, requestId: string | number | bigint): void {
+    this.notices.tell(undefined, 'mcp.call-cancelled', { orgId, sessionId, requestId });
+  }
+
+  cancel(org: string, session: string, id: JsonRpcId): void {
+    this.calls.get(keyOf(org, session, id))?.abort();
+  }
+}
+
+function keyOf(org: string, session: string, id: JsonRpcId): string {
+  return `${org} ${session} ${JSON.stringify(id)}`;
+}

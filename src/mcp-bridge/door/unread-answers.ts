@@ -1,0 +1,91 @@
+import type { ServerResponse } from 'node:http';
+import type { DoorRequest } from '../../platform/http/http.types.js';
+import { keysOf, type ShareLimits } from '../../platform/http/shares.js';
+import { payerOf } from '../../platform/http/turnstile.js';
+
+const unreadMs = 30_000;
+const mebibyte = 1_048_576;
+const most: ShareLimits = { principal: 32 * mebibyte, org: 64 * mebibyte, process: 128 * mebibyte };
+
+interface Unread {
+  readonly length: number;
+  /** Of its principal, of its org, and of all. */
+  readonly keys: readonly string[];
+}
+
+/**
+ * Answers that their clients have not read yet: let go after 30 s, and the oldest at once when those of one principal pass 32 MiB, of one
+ * org 64 MiB or all together 128 MiB, so that clients that never read cannot fill the process (abuse case: slow readers).
+ */
+export class UnreadAnswers {
+  private readonly unread = new Map<ServerResponse, Unread>();
+  private readonly totals = new Map<string, number>();
+  private readonly limits: readonly number[];
+
+  /** `ms` after which an answer is let go; `limits` in bytes. */
+  constructor(
+    private readonly ms = unreadMs,
+    limits = most,
+  ) {
+    this.limits = [limits.principal, limits.org, limits.process];
+  }
+
+  /** For an answer that was written to its end; what the operating system took at once needs no watch. */
+  watch(response: ServerResponse): void {
+    const length = response.writableLength;
+    if (length === 0 || response.destroyed) return;
+    const timer = setTimeout(() => response.destroy(), this.ms).unref();
+    response.once('close', () => {
+      clearTimeout(timer);
+      this.forget(response);
+    });
+    const keys = keysAt(response);
+    this.unread.set(response, { length, keys });
+    this.add(keys, length);
+    this.letOldestGo(keys);
+  }
+
+  private letOldestGo(keys: readonly string[]): void {
+    for (const [response, one] of this.unread) {
+      const over = keys.filter((key, scope) => (this.totals.get(key) ?? 0) > this.limits[scope]!);
+      if (over.length === 0) return;
+      if (!one.keys.some((key) => over.includes(key))) continue;
+      this.forget(response);
+      response.destroy();
+    }
+  }
+
+  private forget(response: ServerResponse): void {
+    const known = this.unread.get(response);
+    if (!known) return;
+    this.unread.delete(response);
+    this.add(known.keys, -known.length);
+  }
+
+  private add(keys: readonly string[], length: number): void {
+    for (const key of keys) {
+      const total = (this.totals.get(key) ?? 0) + length;
+      if (total > 0) this.totals.set(key, total);
+      else this.totals.delete(key);
+    }
+  }
+}
+
+function keysAt(response: ServerResponse): readonly string[] {
+  const { ctx } = response.req as DoorRequest;
+  return keysOf(ctx ? payerOf(ctx) : { principal: '', org: '' });
+}
+
+/** The one count of this process. */
+export const unreadAnswers = new UnreadAnswers();
+
+/** For an answer that someone else writes: lets its client go when bytes wait at two looks, 30 s apart, in a row. */
+export function watchReader(response: ServerResponse, ms = unreadMs): void {
+  let waiting = false;
+  const timer = setInterval(() => {
+    const waits = response.writableLength > 0;
+    if (waiting && waits) response.destroy();
+    waiting = waits;
+  }, ms).unref();
+  response.once('close', () => clearInterval(timer));
+}

@@ -1,0 +1,176 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject, type JsonObject } from '../../kernel/json.js';
+import { Cursors } from '../../platform/http/cursor.js';
+import { upstreamName } from '../../protocol/mcp/tool-names.js';
+import { UpstreamCalls, type PromptCall } from '../../upstreams/upstream-calls.service.js';
+import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
+import { UpstreamsService, type ServerSnapshot } from '../../upstreams/upstreams.service.js';
+import { PageFiller, type Page } from '../tools/list-page.js';
+import { serverOfName } from '../tools/server-tools.js';
+import type { ListOptions } from '../tools/tool-call.types.js';
+
+/** Whose a resource or a prompt is; in the `_meta` of a read, whom to ask. */
+const serverKey = 'dev.rialto/server';
+const maxUri = 2_048;
+
+/** The lists beside the tools, by the member that holds their items. */
+export type FeatureList = 'resources' | 'resourceTemplates' | 'prompts';
+
+interface Feature {
+  readonly server: string;
+  /** `<server> <key>`, in the order of the list. */
+  readonly position: string;
+  /** What its list holds once; of two servers with one resource the first is asked for it. */
+  readonly key: string;
+  /** As its server says it, but for a prompt's name, and whose it is. */
+  readonly text: string;
+  readonly own: JsonObject;
+}
+
+type FeatureCatalogue = Readonly<Record<FeatureList, readonly Feature[]>>;
+
+/** Resources, their templates and prompts of an org's MCP servers: listed by what the caller may discover. */
+@Injectable()
+export class ServerFeatures {
+  private readonly catalogues = new WeakMap<ServerSnapshot, FeatureCatalogue>();
+
+  constructor(
+    private readonly upstreams: UpstreamsService,
+    private readonly calls: UpstreamCalls,
+    private readonly cursors: Cursors,
+  ) {}
+
+  /** A page in a stable order. Throws `invalid_params` for a cursor of another org or of other list options. */
+  async list(ctx: CallContext, list: FeatureList, options: ListOptions, cursor?: unknown): Promise<Page> {
+    const { only, servers } = options;
+    const scope = JSON.stringify([`mcp-${list}`, ctx.org.id, only ?? null, servers ? [...servers].sort() : null]);
+    const [after] = cursor === undefined ? [] : this.cursors.decode(scope, typeof cursor === 'string' ? cursor : '', 1);
+    const shown = new Map<string, boolean>();
+    const seen = new Set<string>();
+    const page = new PageFiller();
+    for (const { server, key, position, text, own } of (await this.catalogue(ctx))[list]) {
+      if (!isWanted(options, server)) continue;
+      if (!shown.has(server)) shown.set(server, await this.upstreams.mayDiscover(ctx, server));
+      if (!shown.get(server) || seen.has(key)) continue;
+      seen.add(key);
+      if (after !== undefined && position <= after) continue;
+      if (!page.add(only === undefined ? text : JSON.stringify(own), [position]))
+        return { texts: page.texts, nextCursor: this.cursors.encode(scope, [...page.last!] as string[]) };
+    }
+    return { texts: page.texts };
+  }
+
+  /** `resources/read`. Throws as UpstreamCalls.read does, and `invalid_params`. */
+  async read(ctx: CallContext, options: ListOptions, params: unknown): Promise<JsonObject> {
+    const { uri, servers } = await this.asked(ctx, options, params);
+    return this.calls.read(ctx, servers, uri);
+  }
+
+  /** The resource that params name, and who may have it. Throws `invalid_params`. */
+  async asked(
+    ctx: CallContext,
+    options: ListOptions,
+    params: unknown,
+  ): Promise<{ uri: string; servers: readonly RegisteredServer[] }> {
+    const { uri, _meta } = objectOf(params);
+    return { uri: requireUri(uri), servers: await this.candidates(ctx, options, _meta) };
+  }
+
+  async servers(ctx: CallContext): Promise<readonly RegisteredServer[]> {
+    return (await this.snapshot(ctx)).servers;
+  }
+
+  /** `prompts/get`. Throws as UpstreamCalls.prompt does, and `invalid_params`. */
+  async prompt(ctx: CallContext, { only }: ListOptions, params: unknown): Promise<JsonObject> {
+    const { name, arguments: args } = objectOf(params);
+    if (args !== undefined && !isJsonObject(args)) throw invalid('params.arguments is an object');
+    return this.calls.prompt(ctx, await this.promptCalled(ctx, only, name), args);
+  }
+
+  /** `completion/complete`. Throws as UpstreamCalls does, and `invalid_params`. */
+  async complete(ctx: CallContext, options: ListOptions, params: unknown): Promise<JsonObject> {
+    const { ref, argument, context, _meta } = objectOf(params);
+    if (!isJsonObject(ref)) throw invalid('params.ref is a prompt or a resource template');
+    if (!isJsonObject(argument)) throw invalid('params.argument is an object');
+    const asked = { argument, ...(context !== undefined && { context }) };
+    if (ref.type === 'ref/prompt')
+      return this.calls.completePrompt(ctx, await this.promptCalled(ctx, options.only, ref.name), asked);
+    if (ref.type === 'ref/resource')
+      return this.calls.completeUri(ctx, await this.candidates(ctx, options, _meta), requireUri(ref.uri), asked);
+    throw invalid('params.ref.type is ref/prompt or ref/resource');
+  }
+
+  private async promptCalled(ctx: CallContext, only: string | undefined, name: unknown): Promise<PromptCall> {
+    if (typeof name !== 'string' || name === '' || name.length > 256) throw invalid('the name of a prompt is missing');
+    const canonical = only === undefined ? name : upstreamName(only, name);
+    const { servers } = await this.snapshot(ctx);
+    const target = servers.flatMap(({ prompts }) => prompts).find((prompt) => prompt.canonical === canonical);
+    return { target, canonical, serverId: target?.server.row.serverId ?? only ?? serverOfName(name) };
+  }
+
+  private async candidates(ctx: CallContext, options: ListOptions, meta: unknown): Promise<RegisteredServer[]> {
+    const hint = isJsonObject(meta) ? meta[serverKey] : undefined;
+    const { servers } = await this.snapshot(ctx);
+    return servers.filter(
+      ({ row }) => isWanted(options, row.serverId) && (hint === undefined || row.serverId === hint),
+    );
+  }
+
+  private async snapshot(ctx: CallContext): Promise<ServerSnapshot> {
+    return this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx));
+  }
+
+  private async catalogue(ctx: CallContext): Promise<FeatureCatalogue> {
+    const snapshot = await this.snapshot(ctx);
+    let known = this.catalogues.get(snapshot);
+    if (!known) this.catalogues.set(snapshot, (known = catalogueOf(snapshot)));
+    return known;
+  }
+}
+
+function catalogueOf({ servers }: ServerSnapshot): FeatureCatalogue {
+  const each = servers.map(featuresOf);
+  const all = (list: FeatureList): Feature[] =>
+    each.flatMap((features) => features[list]).sort((a, b) => (a.position < b.position ? -1 : 1));
+  return { resources: all('resources'), resourceTemplates: all('resourceTemplates'), prompts: all('prompts') };
+}
+
+/** Snapshots of one org differ by callers, and share their servers. */
+const featuresByServer = new WeakMap<RegisteredServer, FeatureCatalogue>();
+
+function featuresOf(server: RegisteredServer): FeatureCatalogue {
+  const { row, resources, templates, prompts } = server;
+  const known = featuresByServer.get(server) ?? {
+    resources: resources.map((item) => featureOf(row.serverId, item.uri, item)),
+    resourceTemplates: templates.map((item) => featureOf(row.serverId, item.uriTemplate, item)),
+    prompts: prompts.map(({ canonical, prompt }) => featureOf(row.serverId, canonical, prompt, { name: canonical })),
+  };
+  featuresByServer.set(server, known);
+  return known;
+}
+
+function featureOf(server: string, key: string, own: JsonObject, changed?: JsonObject): Feature {
+  const _meta = { ...(own._meta as JsonObject | undefined), [serverKey]: server };
+  return { server, position: `${server} ${key}`, key, own, text: JSON.stringify({ ...own, ...changed, _meta }) };
+}
+
+function isWanted({ only, agents, servers }: ListOptions, server: string): boolean {
+  if (only !== undefined) return only === server;
+  return servers?.has(server) ?? agents === undefined;
+}
+
+function objectOf(params: unknown): JsonObject {
+  return isJsonObject(params) ? params : {};
+}
+
+/** Throws `invalid_params`. */
+export function requireUri(uri: unknown): string {
+  if (typeof uri === 'string' && uri !== '' && !uri.includes('\0') && Buffer.byteLength(uri) <= maxUri) return uri;
+  throw invalid(`the URI of a resource is missing, or longer than ${maxUri} bytes`);
+}
+
+function invalid(message: string): RialtoError {
+  return new RialtoError('invalid_params', { message });
+}

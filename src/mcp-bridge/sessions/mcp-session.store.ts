@@ -1,0 +1,145 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import { isUuid, newId } from '../../kernel/ids.js';
+import { storableText, type JsonObject } from '../../kernel/json.js';
+import { Notices } from '../../platform/bus/notices.js';
+import { Pg } from '../../platform/database/pg.js';
+
+/** A session of the 2025 era: whose it is, which revision it speaks, and what its client can be asked and told. */
+export interface McpSession {
+  readonly id: string;
+  readonly protocolVersion: string;
+  readonly capabilities: JsonObject;
+  readonly logLevel?: string;
+}
+
+/** What a client says of itself when it opens a session. */
+export interface McpClientFacts {
+  readonly protocolVersion: string;
+  /** Its name and version. */
+  readonly client: string;
+  readonly capabilities: JsonObject;
+}
+
+const idleDays = 7;
+/** Of one principal, the latest: a client whose session made room opens another. */
+const mostOfOne = 1_000;
+/** How long a session is believed without its row; the notice of its end comes sooner, unless it is lost. */
+const believedMs = 10_000;
+const maxKnown = 10_000;
+
+/** Sessions as rows: any replica serves any session, and a restart forgets none. */
+@Injectable()
+export class McpSessionStore {
+  private readonly known = new Map<string, { session: McpSession; until: number }>();
+
+  constructor(
+    private readonly pg: Pg,
+    private readonly notices: Notices,
+  ) {}
+
+  async open(ctx: CallContext, { protocolVersion, client, capabilities }: McpClientFacts): Promise<McpSession> {
+    const id = newId();
+    // Rows that another insert deletes are skipped: waiting for them would hold a database connection.
+    await this.pg.rows(
+      'mcp-session-open',
+      `with room as (delete from mcp_sessions where id in (select id from mcp_sessions where id in (
+         select id from mcp_sessions where org_id = $2 and principal = $3 order by last_seen_at desc offset ${mostOfOne - 1})
+         for update skip locked))
+       insert into mcp_sessions (id, org_id, principal, protocol_version, client, capabilities)
+       values ($1, $2, $3, $4, $5, $6)`,
+      [id, ctx.org.id, ownerOf(ctx), protocolVersion, storableText(client, 200), JSON.stringify(capabilities)],
+    );
+    return { id, protocolVersion, capabilities };
+  }
+
+  /** The caller's own session; another principal's looks absent (abuse case 40). */
+  async find(ctx: CallContext, id: string): Promise<McpSession | undefined> {
+    const key = keyOf(ctx, id);
+    const known = this.known.get(key);
+    if (known && known.until > systemClock.elapsed()) return known.session;
+    const session = isUuid(id) ? await this.read(ctx, id) : undefined;
+    this.known.delete(key);
+    if (!session) return undefined;
+    this.known.set(key, { session, until: systemClock.elapsed() + believedMs });
+    if (this.known.size > maxKnown) this.known.delete(this.known.keys().next().value!);
+    return session;
+  }
+
+  /** A session ended, here or in another process. */
+  forget(id: string): void {
+    for (const [key, { session }] of this.known) if (session.id === id) this.known.delete(key);
+  }
+
+  private async read(ctx: CallContext, id: string): Promise<McpSession | undefined> {
+    const [row] = await this.pg.rows<{
+      protocol_version: string;
+      capabilities: JsonObject;
+      log_level: string | null;
+    }>(
+      'mcp-session-find',
+      `with seen as (update mcp_sessions set last_seen_at = now() where id = $1 and org_id = $2 and principal = $3
+         and last_seen_at < now() - interval '1 hour')
+       select protocol_version, capabilities, log_level from mcp_sessions where id = $1 and org_id = $2 and principal = $3`,
+      [id, ctx.org.id, ownerOf(ctx)],
+    );
+    if (!row) return undefined;
+    const { protocol_version: protocolVersion, capabilities, log_level: level } = row;
+    return { id, protocolVersion, capabilities, ...(level !== null && { logLevel: level }) };
+  }
+
+  /** Other processes believe it some seconds later. */
+  async setLogLevel(id: string, level: string): Promise<void> {
+    await this.pg.rows('mcp-session-level', 'update mcp_sessions set log_level = $2 where id = $1', [id, level]);
+    this.forget(id);
+  }
+
+  /** False for a second answer to a question. */
+  async keepAnswer(session: string, question: string, answer: JsonObject): Promise<boolean> {
+    const rows = await this.pg.rows(
+      'mcp-answer-keep',
+      `insert into mcp_answers (id, session_id, answer) select $1, id, $3 from mcp_sessions where id = $2
+       on conflict do nothing returning id`,
+      [question, session, JSON.stringify(answer)],
+    );
+    return rows.length > 0;
+  }
+
+  async takeAnswer(question: string): Promise<JsonObject | undefined> {
+    const [row] = await this.pg.rows<{ answer: JsonObject }>(
+      'mcp-answer-take',
+      'delete from mcp_answers where id = $1 returning answer',
+      [question],
+    );
+    return row?.answer;
+  }
+
+  /** Whoever holds its streams is told. */
+  async end(ctx: CallContext, id: string): Promise<void> {
+    const rows = isUuid(id)
+      ? await this.pg.rows(
+          'mcp-session-end',
+          'delete from mcp_sessions where id = $1 and org_id = $2 and principal = $3 returning id',
+          [id, ctx.org.id, ownerOf(ctx)],
+        )
+      : [];
+    if (rows.length > 0) this.notices.tell(undefined, 'mcp.session-ended', { orgId: ctx.org.id, sessionId: id });
+  }
+
+  async dropIdle(): Promise<void> {
+    await this.pg.rows(
+      'mcp-session-idle',
+      `delete from mcp_sessions where last_seen_at < now() - interval '${idleDays} days'`,
+    );
+    await this.pg.rows('mcp-answers-late', "delete from mcp_answers where created_at < now() - interval '1 hour'");
+  }
+}
+
+function ownerOf({ principal }: CallContext): string {
+  return `${principal.kind}:${principal.id}`;
+}
+
+function keyOf(ctx: CallContext, id: string): string {
+  return `${ctx.org.id} ${id} ${ownerOf(ctx)}`;
+}

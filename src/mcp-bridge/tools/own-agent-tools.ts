@@ -1,0 +1,148 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { newId } from '../../kernel/ids.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { artifactsText } from '../../protocol/a2a/artifact-text.js';
+import type { Message, Part, Task } from '../../protocol/a2a/model.js';
+import { interruptedStates, wordOf } from '../../protocol/a2a/states.js';
+import { containsUnstorable, unstorable } from '../../protocol/jsonrpc.js';
+import { toolResult, type ToolResult } from '../../protocol/mcp/tool-result.js';
+import { PublishedService } from '../../registry/published.service.js';
+import type { PublishedAgent } from '../../registry/published.types.js';
+import { TaskSendService } from '../../tasks/task-send.service.js';
+import { isSettled } from '../../tasks/task-stream.service.js';
+import { TaskSubmitService } from '../../tasks/task-submit.service.js';
+import type { ToolCall, ToolOutcome } from './tool-call.types.js';
+
+/** How long a model waits for an agent of ours; the task goes on, and a later call with its `taskId` asks again. */
+const waitMs = 60_000;
+const maxWords = 100_000;
+const maxId = 256;
+
+const listAgents = {
+  name: 'list_agents',
+  title: 'List agents',
+  description: 'Lists the agents of this gateway that you may send messages to, with their skills.',
+  inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+  annotations: { readOnlyHint: true },
+};
+const sendToAgent = {
+  name: 'send_to_agent',
+  title: 'Send to agent',
+  description:
+    'Sends a message to an agent of this gateway and waits for its answer. Give the contextId of an answer to go on with a conversation, and its taskId to answer a question.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      agent: { type: 'string', description: 'The name of the agent, as list_agents shows it' },
+      message: { type: 'string', description: 'What to say' },
+      data: { type: 'object', description: 'Structured input, beside the message or instead of it' },
+      contextId: { type: 'string', description: 'Of an earlier answer: the same conversation' },
+      taskId: { type: 'string', description: 'Of an earlier answer that asked something' },
+    },
+    required: ['agent'],
+    additionalProperties: false,
+  },
+};
+
+/** Two tools for the agents that this gateway publishes: the same tasks, history and policy as over A2A (RY-11). */
+@Injectable()
+export class OwnAgentTools {
+  constructor(
+    private readonly published: PublishedService,
+    private readonly sends: TaskSendService,
+    private readonly submits: TaskSubmitService,
+  ) {}
+
+  /** The tools as `tools/list` shows them; none while there is no agent that the caller may use. */
+  async listed(ctx: CallContext): Promise<string[]> {
+    const agents = await this.agentsFor(ctx);
+    return agents.length === 0 ? [] : [JSON.stringify(listAgents), JSON.stringify(sendToAgent)];
+  }
+
+  has(name: string): boolean {
+    return name === listAgents.name || name === sendToAgent.name;
+  }
+
+  /** Throws what a send throws; bad arguments are `invalid_params`. */
+  async call(ctx: CallContext, { name, args }: ToolCall): Promise<ToolOutcome> {
+    if (name === sendToAgent.name) return this.send(ctx, args);
+    const agents = (await this.agentsFor(ctx)).map(viewOf);
+    return { result: toolResult({ agents }) };
+  }
+
+  private async send(ctx: CallContext, args: JsonObject): Promise<ToolOutcome> {
+    const name = textOf(args, 'agent');
+    if (name === undefined) throw new RialtoError('invalid_params', { message: 'agent is required' });
+    const agent = await this.published.resolve(name, ctx.org);
+    if (!agent)
+      throw new RialtoError('not_found', { message: 'no such agent', hint: 'list_agents shows what there is' });
+    const params = { message: messageOf(args) };
+    const { signal } = ctx;
+    const answer = await this.sends.send(ctx, agent, { params }, { waitMs, gone: signal && (() => signal) });
+    if ('message' in answer) return { result: toolResult(contentOf(answer.message.parts)) };
+    const { id, status } = answer.task;
+    return { result: resultOf(answer.task), ...(!isSettled(status.state) && { goesOnAs: id }) };
+  }
+
+  private async agentsFor(ctx: CallContext): Promise<PublishedAgent[]> {
+    const { agents } = await this.published.snapshot(ctx.org.id);
+    const enabled = agents.filter((agent) => agent.enabled);
+    const allowed = await Promise.all(enabled.map((agent) => this.submits.mayUse(ctx, agent)));
+    return enabled.filter((_, index) => allowed[index]);
+  }
+}
+
+function viewOf({ name, description, skills }: PublishedAgent): JsonObject {
+  const shown = skills.map((skill) => ({ id: skill.id, name: skill.name, description: skill.description }));
+  return { name, description, skills: shown };
+}
+
+function messageOf(args: JsonObject): Message {
+  const text = textOf(args, 'message');
+  const [taskId, contextId] = [textOf(args, 'taskId', maxId), textOf(args, 'contextId', maxId)];
+  if (containsUnstorable(args)) throw new RialtoError('invalid_params', { message: `the message ${unstorable}` });
+  const parts: Part[] = [
+    ...(text === undefined ? [] : [{ text }]),
+    ...(isJsonObject(args.data) ? [{ data: args.data }] : []),
+  ];
+  if (parts.length === 0) throw new RialtoError('invalid_params', { message: 'give a message, data, or both' });
+  return {
+    messageId: newId(),
+    role: 'ROLE_USER',
+    parts,
+    ...(taskId !== undefined && { taskId }),
+    ...(contextId !== undefined && { contextId }),
+  };
+}
+
+function textOf(args: JsonObject, name: string, most = maxWords): string | undefined {
+  const value = args[name];
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'string' && value.length > 0 && value.length <= most) return value;
+  throw new RialtoError('invalid_params', { message: `${name} is a text of 1 to ${most} characters` });
+}
+
+/** What the model reads, and for programs the ids to go on with. A task that failed is an error of the tool. */
+export function resultOf({ id, contextId = '', status, artifacts = [] }: Task): ToolResult {
+  const said = textsOf(status.message?.parts ?? []) || artifactsText(artifacts);
+  const state = wordOf(status.state);
+  const data = artifacts.flatMap(({ parts }) => parts.flatMap((part) => (part.data === undefined ? [] : [part.data])));
+  const failed = ['failed', 'rejected', 'canceled'].includes(state);
+  const goesOn = interruptedStates.has(status.state) || state === 'working' || state === 'submitted';
+  const hint = goesOn ? `\n\n(${state}; taskId ${id})` : '';
+  return {
+    content: [{ type: 'text', text: `${said || state}${hint}` }],
+    structuredContent: { taskId: id, contextId, state, text: said, ...(data.length > 0 && { data }) },
+    ...(failed && { isError: true }),
+  };
+}
+
+function contentOf(parts: readonly Part[]): Json {
+  return textsOf(parts) || (parts.find((part) => part.data !== undefined)?.data ?? '');
+}
+
+function textsOf(parts: readonly Part[]): string {
+  return parts.flatMap((part) => part.text ?? []).join('\n');
+}

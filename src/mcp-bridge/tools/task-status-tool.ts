@@ -1,0 +1,75 @@
+import { Injectable } from '@nestjs/common';
+import { ContinuationService } from '../../continuations/continuation.service.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import type { JsonObject } from '../../kernel/json.js';
+import type { ToolResult } from '../../protocol/mcp/tool-result.js';
+import { TaskSendService } from '../../tasks/task-send.service.js';
+import { isSettled } from '../../tasks/task-stream.service.js';
+import { TaskService } from '../../tasks/task.service.js';
+import { McpTasks } from './mcp-tasks.service.js';
+import type { ToolCall } from './tool-call.types.js';
+
+const name = 'task_status';
+const waitMs = { usual: 10_000, most: 60_000 };
+const listed = JSON.stringify({
+  name,
+  title: 'Task status',
+  description:
+    'Asks again for a task that an earlier call named by its taskId. Waits a little for its end; gives its result as the call would have, or says that it goes on.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      taskId: { type: 'string', description: 'Of an earlier result' },
+      waitMs: { type: 'integer', minimum: 0, maximum: waitMs.most, description: 'How long to wait for its end' },
+    },
+    required: ['taskId'],
+    additionalProperties: false,
+  },
+  annotations: { readOnlyHint: true },
+});
+
+/** Asks again for what a call left under way, for clients without the tasks extension. */
+@Injectable()
+export class TaskStatusTool {
+  private readonly offered = new Set<string>();
+
+  constructor(
+    private readonly tasks: TaskService,
+    private readonly sends: TaskSendService,
+    private readonly mcpTasks: McpTasks,
+    private readonly continuations: ContinuationService,
+  ) {}
+
+  has(called: string): boolean {
+    return called === name;
+  }
+
+  /** Listed once there was something to ask for. */
+  async listed({ org }: CallContext): Promise<string[]> {
+    return this.offered.has(org.id) || (await this.continuations.hasAny(org.id)) ? [listed] : [];
+  }
+
+  /** A call of this org went on as a task. */
+  offer({ org }: CallContext): void {
+    this.offered.add(org.id);
+  }
+
+  /** Throws `invalid_params`, `task_not_found`, `denied`, and what the failure of the task means. */
+  async call(ctx: CallContext, { args }: ToolCall): Promise<ToolResult | JsonObject> {
+    const { taskId, wait } = readArguments(args);
+    const seen = await this.tasks.get(ctx, undefined, taskId);
+    if (isSettled(seen.state)) return this.mcpTasks.resultOf(seen);
+    const { signal } = ctx;
+    const task = await this.sends.settledWithin(seen, wait, signal && (() => signal));
+    return this.mcpTasks.resultOf(task);
+  }
+}
+
+function readArguments({ taskId, waitMs: wait = waitMs.usual }: JsonObject): { taskId: string; wait: number } {
+  if (typeof taskId !== 'string' || taskId === '')
+    throw new RialtoError('invalid_params', { message: 'taskId is the id of a task' });
+  if (!Number.isInteger(wait) || (wait as number) < 0 || (wait as number) > waitMs.most)
+    throw new RialtoError('invalid_params', { message: `waitMs is a whole number up to ${waitMs.most}` });
+  return { taskId, wait: wait as number };
+}

@@ -1,0 +1,172 @@
+import type { Json, JsonObject } from '../../kernel/json.js';
+import { literalName, portableName } from '../../protocol/mcp/tool-names.js';
+import { takesText } from '../../protocol/a2a/skill-input.js';
+import { listedSchema, skillSchema } from '../../protocol/mcp/tool-schema.js';
+import type { AgentSnapshot } from '../../registry/registry.service.js';
+import type { RegisteredAgent } from '../../registry/registry.types.js';
+import type { ServerSnapshot } from '../../upstreams/upstreams.service.js';
+import type { RegisteredServer, UpstreamTool } from '../../upstreams/registered-server.types.js';
+
+export type NameMode = 'portable' | 'canonical' | 'both';
+/** `own`: as its MCP server calls it. */
+export type ListedNames = NameMode | 'own';
+
+interface Named {
+  readonly canonical: string;
+  readonly alias: string;
+  /** The tool as `tools/list` shows it, ready to be sent, by each of its names. */
+  readonly listed: { readonly canonical: string; readonly portable: string };
+}
+
+/** A skill as a tool: its names, its schema, and where a call goes. */
+export interface SkillEntry extends Named {
+  readonly kind: 'skill';
+  readonly agent: RegisteredAgent;
+  readonly skillId: string;
+  /** As its card has it, with the top that MCP wants. */
+  readonly inputSchema: Json | undefined;
+  /** No arguments pass its schema, so that it is not listed. */
+  readonly isUncallable: boolean;
+}
+
+/** A tool of an MCP server. */
+export interface UpstreamEntry extends Named {
+  readonly kind: 'upstream';
+  readonly target: UpstreamTool;
+}
+
+export type ToolEntry = SkillEntry | UpstreamEntry;
+
+/** All tools of an org: looked up by any of their names, listed in a stable order. */
+export interface ToolCatalogue {
+  readonly entries: readonly ToolEntry[];
+  readonly byName: ReadonlyMap<string, ToolEntry>;
+}
+
+const metaKey = 'dev.rialto/tool';
+
+/** Catalogues of one org differ by callers, and share what is in several of them. */
+const skillEntries = new WeakMap<RegisteredAgent, readonly SkillEntry[]>();
+const serverEntries = new WeakMap<RegisteredServer, readonly UpstreamEntry[]>();
+
+function onceFor<Key extends object, Value>(known: WeakMap<Key, Value>, key: Key, make: () => Value): Value {
+  const value = known.get(key) ?? make();
+  known.set(key, value);
+  return value;
+}
+
+/** Makes the catalogue of an org. Unreachable agents keep their tools callable, but are not listed (RE-45). */
+export function catalogueOf({ agents }: AgentSnapshot, { servers }: ServerSnapshot): ToolCatalogue {
+  const entries: ToolEntry[] = [
+    ...agents.flatMap((agent) =>
+      onceFor(skillEntries, agent, () => agent.tools.map((tool) => skillEntry(agent, tool))),
+    ),
+    ...servers.flatMap((server) => onceFor(serverEntries, server, () => server.tools.map(upstreamEntry))),
+  ];
+  entries.sort((a, b) => (a.canonical < b.canonical ? -1 : 1));
+  // Of what is called alike the later has the name: no spelling hides an alias, and neither a canonical name.
+  const byName = new Map<string, ToolEntry>();
+  for (const entry of entries)
+    if (entry.kind === 'upstream')
+      byName.set(literalName(entry.target.server.row.serverId, entry.target.tool.name), entry);
+  for (const entry of entries) byName.set(entry.alias, entry);
+  for (const entry of entries) byName.set(entry.canonical, entry);
+  return { entries, byName };
+}
+
+function skillEntry(
+  agent: RegisteredAgent,
+  { skillId, canonical, alias }: RegisteredAgent['tools'][number],
+): SkillEntry {
+  const skill = agent.card!.skills.find(({ id }) => id === skillId)!;
+  const { schema, refusal } = skillSchema(skill.inputSchema);
+  const described = skill.description === '' ? '' : `\n\n${skill.description}`;
+  const tool = (name: string): string => {
+    const meta: JsonObject = {
+      agent: agent.row.slug,
+      skillId,
+      canonicalName: canonical,
+      ...(name !== canonical && { aliasOf: canonical }),
+    };
+    return JSON.stringify({
+      name,
+      title: skill.name,
+      description: `Invokes the ${skillId} skill on remote A2A agent ${agent.row.name}${described}`,
+      inputSchema: listedSchema(skill.inputSchema, takesText(skill, agent.card!.defaultInputModes)),
+      _meta: { [metaKey]: meta },
+    });
+  };
+  return {
+    kind: 'skill',
+    agent,
+    skillId,
+    canonical,
+    alias,
+    inputSchema: schema ?? skill.inputSchema,
+    isUncallable: refusal !== undefined,
+    listed: { canonical: tool(canonical), portable: tool(alias) },
+  };
+}
+
+/** As its server says it, but for its name, and a description that says whose it is (AE-56, AE-59). */
+function upstreamEntry(target: UpstreamTool): UpstreamEntry {
+  const { canonical, tool, server } = target;
+  const { serverId, name: serverName } = server.row;
+  const alias = portableName(canonical);
+  const listed = (name: string): string => {
+    const meta: JsonObject = {
+      server: serverId,
+      tool: tool.name,
+      canonicalName: canonical,
+      tags: ['mcp', serverId, serverName],
+      ...(name !== canonical && { aliasOf: canonical }),
+    };
+    return JSON.stringify({
+      ...tool,
+      name,
+      description: `[MCP:${serverName}] ${typeof tool.description === 'string' ? tool.description : ''}`.trimEnd(),
+      _meta: { ...(tool._meta as JsonObject | undefined), [metaKey]: meta },
+    });
+  };
+  return {
+    kind: 'upstream',
+    target,
+    canonical,
+    alias,
+    listed: { canonical: listed(canonical), portable: listed(alias) },
+  };
+}
+
+/** Whose a tool is: what may be discovered and filtered by. */
+export interface ToolOwner {
+  readonly kind: 'agent' | 'server';
+  readonly id: string;
+}
+
+export function ownerOf(entry: ToolEntry): ToolOwner {
+  return entry.kind === 'skill'
+    ? { kind: 'agent', id: entry.agent.row.slug }
+    : { kind: 'server', id: entry.target.server.row.serverId };
+}
+
+/** True for a tool that is shown, if its owner is. */
+export function isListed(entry: ToolEntry): boolean {
+  if (entry.kind === 'upstream') return !entry.target.quarantine;
+  if (entry.isUncallable) return false;
+  return entry.agent.row.health !== 'unreachable' && entry.agent.row.quarantinedAt === null;
+}
+
+/** The JSON texts of an entry under the names that are asked for. */
+export function textsOf(entry: ToolEntry, names: ListedNames): string[] {
+  const { listed, canonical, alias } = entry;
+  switch (names) {
+    case 'own':
+      return entry.kind === 'upstream' ? [JSON.stringify(entry.target.tool)] : [];
+    case 'portable':
+      return [listed.portable];
+    case 'canonical':
+      return [listed.canonical];
+    case 'both':
+      return canonical === alias ? [listed.canonical] : [listed.canonical, listed.portable];
+  }
+}

@@ -1,0 +1,40 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import type { JsonObject } from '../../kernel/json.js';
+import { SchemaChecks, type Violations } from '../../platform/schemas/schema-checks.service.js';
+import { RegistryService, type AgentSnapshot } from '../../registry/registry.service.js';
+import { UpstreamsService, type ServerSnapshot } from '../../upstreams/upstreams.service.js';
+import { catalogueOf, type SkillEntry, type ToolCatalogue, type ToolOwner } from './tool-catalogue.js';
+
+/** The tools of each org, made once for each state of its agents and MCP servers; of some servers callers have tools of their own. */
+@Injectable()
+export class ToolCatalogues {
+  private readonly catalogues = new WeakMap<ServerSnapshot, { agents: AgentSnapshot; catalogue: ToolCatalogue }>();
+
+  constructor(
+    private readonly registry: RegistryService,
+    private readonly upstreams: UpstreamsService,
+    private readonly schemas: SchemaChecks,
+  ) {}
+
+  /** How arguments break the input schema of a skill. */
+  violations({ org }: CallContext, { inputSchema }: SkillEntry, args: JsonObject): Violations {
+    return this.schemas.violations(org.id, inputSchema, args);
+  }
+
+  async of(ctx: CallContext): Promise<ToolCatalogue> {
+    const { org } = ctx;
+    const agents = this.registry.peekSnapshot(org.id) ?? (await this.registry.snapshot(org.id));
+    const servers = this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx));
+    let known = this.catalogues.get(servers);
+    if (known?.agents !== agents) {
+      known = { agents, catalogue: catalogueOf(agents, servers) };
+      this.catalogues.set(servers, known);
+    }
+    return known.catalogue;
+  }
+
+  mayDiscover(ctx: CallContext, { kind, id }: ToolOwner): Promise<boolean> {
+    return (kind === 'agent' ? this.registry : this.upstreams).mayDiscover(ctx, id);
+  }
+}

@@ -1,0 +1,104 @@
+import { Injectable } from '@nestjs/common';
+import { parseExact } from '../../protocol/exact-integers.js';
+import { ToolTasks, type KeptCall, type ToolKeeper } from '../../continuations/tool-tasks.service.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import type { JsonObject } from '../../kernel/json.js';
+import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
+import { UpstreamTools } from '../../upstreams/upstream-tools.service.js';
+import { isListed, ownerOf, type ToolEntry } from './tool-catalogue.js';
+import { ToolCatalogues } from './tool-catalogues.js';
+import { outcomeOf } from './server-tools.js';
+import { beforeCallersLeaveMs } from './tool-call.types.js';
+import { ToolsService } from './tools.service.js';
+import type { CalledTool, CallTool, ToolQuery, ToolView } from './tools.types.js';
+
+/** Tools for those who speak no MCP: found by their names, called wherever they are. */
+@Injectable()
+export class ToolDesk {
+  constructor(
+    private readonly catalogues: ToolCatalogues,
+    private readonly tools: ToolsService,
+    private readonly servers: UpstreamTools,
+    private readonly tasks: ToolTasks,
+    private readonly cursors: Cursors,
+  ) {}
+
+  /** Those of whoever the caller may discover, in order of their canonical names. Throws `invalid_params` for a cursor of another list. */
+  async list(ctx: CallContext, { limit, cursor, ...wanted }: ToolQuery): Promise<Page<ToolView>> {
+    const { entries } = await this.catalogues.of(ctx);
+    const scope = JSON.stringify(['tools', ctx.org.id, wanted]);
+    const [after = ''] = cursor === undefined ? [] : this.cursors.decode(scope, cursor, 1);
+    const shown = new Map<string, Promise<boolean>>();
+    const views: ToolView[] = [];
+    for (const entry of entries) {
+      if (entry.canonical <= after || !isWanted(entry, wanted)) continue;
+      const owner = ownerOf(entry);
+      const key = `${owner.kind} ${owner.id}`;
+      if (!shown.has(key)) shown.set(key, this.catalogues.mayDiscover(ctx, owner));
+      if (await shown.get(key)) views.push(viewOf(entry));
+      if (views.length > limit) break;
+    }
+    return pageOf(
+      views,
+      limit,
+      (view) => view,
+      ({ name }) => this.cursors.encode(scope, [name]),
+    );
+  }
+
+  /**
+   * By either of its names; any other name is that of whichever MCP server has it. Throws as ToolsService.call and UpstreamTools.call do.
+   */
+  async call(ctx: CallContext, { name, arguments: args, strategy }: CallTool): Promise<CalledTool> {
+    const { byName } = await this.catalogues.of(ctx);
+    const known = byName.get(name);
+    if (!known && (await this.servers.find(ctx, name)).length > 0) {
+      let keeper: ToolKeeper | undefined;
+      const tasksOf = (call: KeptCall): ToolKeeper => (keeper = this.tasks.keeperOf(ctx, call, beforeCallersLeaveMs));
+      const { target, result } = await this.servers.call(ctx, { tool: name, args: args, strategy, tasksOf });
+      return { name: target.canonical, result: outcomeOf(result, keeper).result as JsonObject };
+    }
+    const { result } = await this.tools.call(ctx, { name, args: args }, { goesOnAfterMs: beforeCallersLeaveMs });
+    return { name: known?.canonical ?? name, result: result as JsonObject };
+  }
+}
+
+function isWanted(entry: ToolEntry, { quarantined, ...wanted }: Omit<ToolQuery, 'limit' | 'cursor'>): boolean {
+  if (quarantined === 'true' ? !quarantineOf(entry) : !isListed(entry)) return false;
+  const { name, server, agent, q } = wanted;
+  const { kind, id } = ownerOf(entry);
+  if (server !== undefined && (kind !== 'server' || id !== server)) return false;
+  if (agent !== undefined && (kind !== 'agent' || id !== agent)) return false;
+  if (name !== undefined && ![entry.canonical, entry.alias, ownName(entry)].includes(name)) return false;
+  return q === undefined || wordsOf(entry).toLowerCase().includes(q.toLowerCase());
+}
+
+function wordsOf(entry: ToolEntry): string {
+  const { name, title, description } = toolOf(entry);
+  return [name, title, description].filter((words) => typeof words === 'string').join('\n');
+}
+
+function toolOf(entry: ToolEntry): ToolView['tool'] {
+  return parseExact(entry.listed.canonical) as ToolView['tool'];
+}
+
+function viewOf(entry: ToolEntry): ToolView {
+  const { kind, id } = ownerOf(entry);
+  return {
+    name: entry.canonical,
+    alias: entry.alias,
+    server: kind === 'server' ? id : null,
+    agent: kind === 'agent' ? id : null,
+    own: ownName(entry),
+    quarantine: quarantineOf(entry),
+    tool: toolOf(entry),
+  };
+}
+
+function quarantineOf(entry: ToolEntry): ToolView['quarantine'] {
+  return entry.kind === 'upstream' ? entry.target.quarantine : undefined;
+}
+
+function ownName(entry: ToolEntry): string {
+  return entry.kind === 'skill' ? entry.skillId : entry.target.tool.name;
+}

@@ -1,0 +1,52 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { OwnAgentTools } from './own-agent-tools.js';
+import { TaskStatusTool } from './task-status-tool.js';
+import type { TaskHandle } from './mcp-task.js';
+import { McpTasks } from './mcp-tasks.service.js';
+import type { Peer } from '../../kernel/peer.js';
+import type { Page } from './list-page.js';
+import { beforeCallersLeaveMs, soonMs, type ListOptions, type ToolCall, type ToolOutcome } from './tool-call.types.js';
+import { ToolsService } from './tools.service.js';
+
+/** All tools of an MCP client: those of agents of our own and of tasks first, then the skills of registered agents and the tools of MCP servers. */
+@Injectable()
+export class ToolSet {
+  constructor(
+    private readonly own: OwnAgentTools,
+    private readonly skills: ToolsService,
+    private readonly status: TaskStatusTool,
+    private readonly tasks: McpTasks,
+  ) {}
+
+  async list(ctx: CallContext, options: ListOptions, cursor?: unknown): Promise<Page> {
+    const page = await this.skills.list(ctx, options, cursor);
+    if (cursor !== undefined || options.agents || options.servers || options.only !== undefined) return page;
+    const own = await this.own.listed(ctx);
+    return { ...page, texts: [...own, ...(await this.status.listed(ctx)), ...page.texts] };
+  }
+
+  /** @param takesTasks whether the caller takes a task in place of a result that is not there in time. */
+  async call(
+    ctx: CallContext,
+    call: ToolCall,
+    { only, takesTasks = false }: { only?: string; takesTasks?: boolean } = {},
+  ): Promise<ToolOutcome['result'] | TaskHandle> {
+    const isOfAll = only === undefined;
+    if (isOfAll && this.status.has(call.name)) return this.status.call(ctx, call);
+    const mayGoOn = isOfAll && !isAskedByResults(ctx.peer);
+    const goesOnAfterMs = takesTasks ? soonMs : mayGoOn ? beforeCallersLeaveMs : undefined;
+    const { result, goesOnAs } =
+      isOfAll && this.own.has(call.name)
+        ? await this.own.call(ctx, call)
+        : await this.skills.call(ctx, call, { only, goesOnAfterMs });
+    if (goesOnAs === undefined) return result;
+    this.status.offer(ctx);
+    return takesTasks ? this.tasks.handle(ctx, goesOnAs) : result;
+  }
+}
+
+/** A client that answers questions of servers only in their rounds could not answer those of a task. */
+function isAskedByResults(peer: Peer | undefined): boolean {
+  return peer?.era === 'modern' && Object.keys(peer.capabilities).length > 0;
+}
