@@ -7,10 +7,10 @@ import { AdminActs } from '../platform/bus/admin-acts.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { TaskService } from '../tasks/task.service.js';
-import { ContinuationListStore, type ContinuationRow, type Sight } from './continuation-list.store.js';
+import { ContinuationListStore, type ContinuationRow, type Sight } from './storage/continuation-list.store.js';
 import { ownerOf } from '../tasks/task.types.js';
-import { ContinuationStore } from './continuation.store.js';
-import type { ContinuationQuery, ContinuationView } from './continuation.types.js';
+import { ContinuationStore } from './storage/continuation.store.js';
+import type { ContinuationQuery, ContinuationView } from './admin/continuation.types.js';
 
 const lookAgainMs = 5_000;
 

@@ -15,12 +15,12 @@ import type { StoredTask } from '../tasks/task.types.js';
 import type { UpstreamTool } from '../upstreams/registered-server.types.js';
 import { UpstreamTasks } from '../upstreams/upstream-tasks.service.js';
 import type { TaskTaker } from '../upstreams/upstream-tasks.types.js';
-import { isPassing } from './continuation-plan.js';
-import { ContinuationStore } from './continuation.store.js';
-import { ContinuationUpdates } from './continuation-updates.js';
-import { RemoteFollower, type Following } from './remote-follower.js';
-import { RemoteMirror } from './remote-mirror.js';
-import { ToolRemote, type Manner } from './tool-remote.js';
+import { isPassing } from './follow/continuation-plan.js';
+import { ContinuationStore } from './storage/continuation.store.js';
+import { ContinuationUpdates } from './follow/continuation-updates.js';
+import { RemoteFollower, type Following } from './follow/remote-follower.js';
+import { RemoteMirror } from './follow/remote-mirror.js';
+import { ToolRemote, type Manner } from './follow/tool-remote.js';
 import { toolResultOf, unchanged, type ToolTask, type ToolTaskView } from './tool-task.types.js';
 
 /** A call of a tool, as its caller made it. */

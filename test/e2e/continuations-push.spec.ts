@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { newId } from '../../src/kernel/ids.js';
-import { PushTokens } from '../../src/continuations/push-tokens.js';
+import { PushTokens } from '../../src/continuations/push/push-tokens.js';
 import { PublicUrl } from '../../src/platform/http/public-url.js';
 import { Vault } from '../../src/platform/secrets/vault.js';
 import { publish, rpc, userMessage } from '../support/a2a.js';

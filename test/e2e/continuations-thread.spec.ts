@@ -1,4 +1,4 @@
-import { ThreadAnswerStore } from '../../src/continuations/thread-answer.store.js';
+import { ThreadAnswerStore } from '../../src/continuations/threads/thread-answer.store.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { closeRemotes, quick, startRemote, type Remote } from '../support/remote-work.js';

@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { threadAnswerStatuses } from '../threads/thread-answer.entity.js';
+import { continuationStatuses } from '../storage/continuation.entity.js';
+
+export const ContinuationQuery = z.strictObject({
+  status: z.enum(continuationStatuses).optional(),
+  agentId: z.uuid().optional(),
+  taskId: z.uuid().optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+});
+export type ContinuationQuery = z.output<typeof ContinuationQuery>;
+
+/** Remote work that outlives one call. Times are ISO 8601. */
+export const ContinuationView = z.object({
+  id: z.string(),
+  taskId: z.string(),
+  agentId: z.string(),
+  agent: z.string(),
+  agentUrl: z.string(),
+  remoteTaskId: z.string(),
+  status: z.enum(continuationStatuses),
+  attempts: z.number().int(),
+  maxAttempts: z.number().int(),
+  polls: z.number().int(),
+  /** When the remote has had all the time it gets. */
+  deadlineAt: z.string(),
+  /** When it is taken up again; null while somebody follows it, and at its end. */
+  nextAt: z.string().nullable(),
+  lastError: z.string().nullable(),
+  /** Its answer to a conversation thread; null without one. */
+  thread: z
+    .object({
+      status: z.enum(threadAnswerStatuses),
+      attempts: z.number().int(),
+      lastError: z.string().nullable(),
+    })
+    .nullable(),
+  createdAt: z.string(),
+  endedAt: z.string().nullable(),
+});
+export type ContinuationView = z.output<typeof ContinuationView>;

@@ -1,0 +1,224 @@
+import { Injectable } from '@nestjs/common';
+import type { SkillCall } from '../../a2a-client/remote-call.types.js';
+import {
+  waitUntilSettled,
+  type Admission,
+  type RemoteTask,
+  type RemoteTaskKeeper,
+  type TaskReply,
+  type WaitLimits,
+} from '../../a2a-client/remote-task-keeper.port.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { newId, type TaskId } from '../../kernel/ids.js';
+import { retryAfterMs } from '../../kernel/retry-after.js';
+import type { Act } from '../../kernel/verb-bus.js';
+import type { BridgeReply } from '../../protocol/a2a/bridge-call.js';
+import type { Message } from '../../protocol/a2a/model.js';
+import type { RowChange } from '../../platform/database/row-writer.js';
+import { storableJson } from '../../protocol/jsonrpc.js';
+import { artifactsOf, partsOf } from '../../protocol/a2a/remote-parts.js';
+import { stateOf } from '../../protocol/a2a/states.js';
+import { WebhookService } from '../../webhooks/webhook.service.js';
+import { forAdopted } from '../../registry/task-agents.service.js';
+import type { TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
+import { TaskAdoption, type Adopted } from '../../tasks/task-adoption.service.js';
+import { isPassing } from './continuation-plan.js';
+import type { Followed } from '../storage/continuation.store.js';
+import { ContinuationUpdates } from './continuation-updates.js';
+import { PushTokens } from '../push/push-tokens.js';
+import { RemoteFollower } from './remote-follower.js';
+import { firstOutwardId, type RemoteMemo } from './remote-message.js';
+import { calleeOf } from './remote.js';
+import { RemoteMirror } from './remote-mirror.js';
+import { lettingGo, ThreadAnswerStore } from '../threads/thread-answer.store.js';
+
+const stillWorking = 'The agent still works on it. Ask again with the tool task_status and this taskId.';
+
+/** How a caller's wait ended; `goesOn` when the task did not end with it. */
+type Waited =
+  | { readonly kind: 'settled'; readonly reply: BridgeReply }
+  | { readonly kind: 'failed' | 'goesOn'; readonly error: RialtoError };
+
+/**
+ * Keeps the tasks of bridged calls: each is a task and a continuation of ours before its first look. While its caller waits, this
+ * process looks on its behalf; a caller that leaves ends it, one whose patience is over is told how to ask again.
+ */
+@Injectable()
+export class CallKeeper implements RemoteTaskKeeper {
+  constructor(
+    private readonly adoption: TaskAdoption,
+    private readonly follower: RemoteFollower,
+    private readonly updates: ContinuationUpdates,
+    private readonly webhooks: WebhookService,
+    private readonly pushes: PushTokens,
+    private readonly threads: ThreadAnswerStore,
+  ) {}
+
+  async admit(ctx: CallContext, { agent, webhookUrl, thread }: SkillCall): Promise<Admission> {
+    const ours = forAdopted(agent, ctx.org);
+    if (webhookUrl !== undefined) await this.webhooks.admit(ctx, ours, { url: webhookUrl });
+    if (thread) await this.webhooks.admit(ctx, ours, { url: thread.url, token: thread.token });
+    this.adoption.requireRoom(ctx);
+    const taskId = newId<TaskId>();
+    return { taskId, pushUrl: this.pushes.urlFor(agent, { taskId, orgId: ctx.org.id }) };
+  }
+
+  async keep(
+    act: Act,
+    call: SkillCall & Admission,
+    first: TaskReply,
+    remote: RemoteTask,
+    limits: WaitLimits,
+  ): Promise<BridgeReply> {
+    const { ctx } = act;
+    const { taskId: id } = call;
+    const { followed, row } = this.updates.open(
+      { ctx, task: { id, orgId: ctx.org.id, principal: ctx.principal } },
+      calleeOf(call.agent),
+      first.taskId,
+      act.id,
+    );
+    const memo: RemoteMemo = { taskId: first.taskId, contextId: first.contextId, messageId: firstOutwardId(id) };
+    const adoptee = {
+      id,
+      contextId: first.contextId ?? newId(),
+      message: messageOf(call, memo.messageId),
+      memo: { ...memo },
+      rows: [row, ...this.told(ctx, id, call)],
+    };
+    const wait = new Wait(first, remote, limits);
+    const adopted = await this.adoption
+      .adopt(ctx, forAdopted(call.agent, ctx.org), adoptee, (run) => this.watch(run, call, followed, wait, act.id))
+      .catch((error: unknown) => {
+        wait.tellToStop();
+        throw error;
+      });
+    const waited = await Promise.race([wait.over, adopted.ended.then(() => undefined)]);
+    if (waited?.kind !== 'goesOn') await adopted.ended;
+    return this.answer(act, adopted.task, waited);
+  }
+
+  /** Whoever is told of the task, beside its caller. */
+  private told(ctx: CallContext, taskId: TaskId, { webhookUrl: url, thread }: SkillCall): RowChange[] {
+    return [
+      ...(url === undefined ? [] : this.webhooks.rowsOf(ctx, taskId, { url, format: 'reyn' })),
+      ...(thread ? [this.threads.holding(ctx.org.id, taskId, thread)] : []),
+    ];
+  }
+
+  /** The first run of the task: looks for the caller, then for itself. */
+  private async *watch(
+    run: TaskRun,
+    call: SkillCall,
+    followed: Followed,
+    wait: Wait,
+    actId: string,
+  ): AsyncGenerator<TaskUpdate, void> {
+    const startedAt = systemClock.elapsed();
+    const waited = await wait.run(run.signal);
+    if (run.signal.aborted) return;
+    const { polls } = wait;
+    const thread = call.thread ? [lettingGo(run.task.id, waited.kind === 'goesOn' ? 'waiting' : 'answered')] : [];
+    if (waited.kind === 'goesOn') {
+      const waitMs = this.updates.firstWaitMs - (systemClock.elapsed() - startedAt);
+      const own = { ...call, signal: run.signal };
+      const handedOver = { ...followed, actId };
+      yield { memo: run.task.memo!, rows: [this.updates.stillActive(handedOver), ...thread] };
+      const remote = this.follower.agentOf(own);
+      const following = { run, remote, followed: handedOver, mirror: new RemoteMirror(run) };
+      const rest = retryAfterMs(waited.error.data?.retryAfter, systemClock.now());
+      return yield* this.follower.follow(following, waitMs, { polls, retryAfterMs: rest });
+    }
+    if (waited.kind !== 'settled') {
+      yield withRows(this.failed(call, followed, waited.error, polls), thread);
+      return;
+    }
+    const reply = storableJson(waited.reply);
+    let isEmpty = true;
+    for (const artifact of reply.kind === 'task' ? artifactsOf(reply) : []) {
+      isEmpty = false;
+      yield { artifact, lastChunk: true };
+    }
+    yield withRows(this.updates.told(endOf(reply), calleeOf(call.agent), followed, { polls, isEmpty }), thread);
+  }
+
+  private failed(call: SkillCall, followed: Followed, error: RialtoError, polls: number): TaskUpdate {
+    const { code, data, message } = error;
+    if (code === 'canceled') return this.updates.canceled(followed, { polls });
+    if (code !== 'remote_task_failed') return this.updates.failed(calleeOf(call.agent), followed, { polls }, error);
+    const status = { state: stateOf(String(data?.state)), message: { parts: [{ text: message }] } };
+    return this.updates.told({ status }, calleeOf(call.agent), followed, { polls, isEmpty: false });
+  }
+
+  private answer(act: Act, task: Adopted['task'], waited: Waited | undefined): BridgeReply {
+    if (waited?.kind === 'settled') return waited.reply;
+    if (waited?.kind === 'failed') throw waited.error;
+    if (task.state === 'TASK_STATE_CANCELED') throw new RialtoError('canceled', { data: { taskId: task.id } });
+    act.handedOver = true;
+    const { id: taskId, contextId, state } = task;
+    return { kind: 'task', state, taskId, contextId, task: {}, artifacts: [], statusText: stillWorking };
+  }
+}
+
+/** The wait of one caller for its remote task. */
+class Wait {
+  /** Looks that it took. */
+  polls = 0;
+  readonly over: Promise<Waited>;
+  private settle!: (waited: Waited) => void;
+
+  constructor(
+    private readonly first: TaskReply,
+    private readonly remote: RemoteTask,
+    private readonly limits: WaitLimits,
+  ) {
+    this.over = new Promise((resolve) => (this.settle = resolve));
+  }
+
+  /** @param stop ends the wait without the caller: the task was canceled, or is worked on elsewhere. */
+  async run(stop: AbortSignal): Promise<Waited> {
+    const { remote, limits } = this;
+    const counted: RemoteTask = {
+      ...remote,
+      get: (...look) => {
+        this.polls++;
+        return remote.get(...look);
+      },
+    };
+    const waited = await waitUntilSettled(this.first, counted, { ...limits, signals: [...limits.signals, stop] }).then(
+      (reply): Waited => ({ kind: 'settled', reply }),
+      (thrown: unknown): Waited => {
+        const error = RialtoError.from(thrown);
+        return { kind: isPassing(error) ? 'goesOn' : 'failed', error };
+      },
+    );
+    if (!stop.aborted) {
+      if (waited.kind === 'failed' && waited.error.code === 'canceled') this.tellToStop();
+      this.settle(waited);
+    }
+    return waited;
+  }
+
+  /** Without waiting for its answer: the caller is gone. */
+  tellToStop(): void {
+    this.remote.cancel(this.first.taskId).catch(() => undefined);
+  }
+}
+
+/** An update with more rows in its commit. */
+function withRows(update: TaskUpdate, more: readonly RowChange[]): TaskUpdate {
+  if ('artifact' in update || 'reply' in update) return update;
+  return { ...update, rows: [...(update.rows ?? []), ...more] };
+}
+
+function messageOf({ args, skillId }: SkillCall, messageId: string): Message {
+  return { messageId, role: 'ROLE_USER', parts: [{ data: storableJson(args) }], metadata: { skillId } };
+}
+
+function endOf(reply: BridgeReply): Parameters<ContinuationUpdates['told']>[0] {
+  if (reply.kind === 'message') return { reply: { parts: partsOf(reply.message.parts) } };
+  const { state, statusMessage } = reply;
+  return { status: { state, ...(statusMessage && { message: { parts: partsOf(statusMessage.parts) } }) } };
+}

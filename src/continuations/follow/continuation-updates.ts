@@ -1,0 +1,165 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import type { RialtoError } from '../../kernel/errors.js';
+import { newId } from '../../kernel/ids.js';
+import { storableText } from '../../kernel/json.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import type { RowChange } from '../../platform/database/row-writer.js';
+import { redact } from '../../platform/secrets/redact.js';
+import { failedStates } from '../../protocol/a2a/states.js';
+import { AgentStats } from '../../registry/agent-stats.service.js';
+import type { TaskUpdate } from '../../tasks/executor.port.js';
+import type { StoredTask } from '../../tasks/task.types.js';
+import { endTold, failureSaid, type EndFacts } from './continuation-end.js';
+import { isLost, lateText, lostText, type Budget } from './continuation-plan.js';
+import { moving, opening, type Followed } from '../storage/continuation.store.js';
+import type { Callee } from './remote.js';
+
+const longestError = 500;
+
+/** Who a continuation is opened for. */
+export interface Opener {
+  readonly ctx: CallContext;
+  readonly task: Pick<StoredTask, 'id' | 'orgId' | 'principal'>;
+}
+
+/** What a run has seen of a continuation. */
+export interface Seen {
+  readonly polls: number;
+  readonly lastError?: string;
+}
+
+type End = Parameters<typeof endTold>[0];
+
+/** What happens to a continuation, as updates of its task: each with the row that is committed with it. */
+@Injectable()
+export class ContinuationUpdates {
+  readonly budget: Budget;
+  /** How long the process that sent the message follows the remote task itself, in milliseconds. */
+  readonly firstWaitMs: number;
+  /** How long one look may take, in milliseconds. */
+  readonly lookMs: number;
+
+  constructor(
+    private readonly stats: AgentStats,
+    @Inject(SETTINGS) settings: Settings,
+  ) {
+    this.lookMs = settings.A2A_CONTINUATION_POLL_TIMEOUT_MS;
+    this.firstWaitMs = settings.A2A_CONTINUATION_PRECLAIM_WAIT_MS;
+    this.budget = {
+      maxRemoteWorkMs: settings.A2A_CONTINUATION_MAX_REMOTE_WORK_MS,
+      maxAttempts: settings.A2A_CONTINUATION_MAX_ATTEMPTS,
+      runWaitMs: settings.A2A_CONTINUATION_RUN_WAIT_MS,
+      pollMs: settings.A2A_CONTINUATION_POLL_MS,
+      rescheduleMs: settings.A2A_CONTINUATION_RESCHEDULE_MS,
+    };
+  }
+
+  /** A new continuation and its row, for the commit that remembers the remote task. @param actId the act that its end is counted with. */
+  open({ ctx, task }: Opener, callee: Callee, remoteTaskId: string, actId: string | null = null) {
+    const { maxRemoteWorkMs: leftMs } = this.budget;
+    const { requestId } = ctx;
+    const followed: Followed = {
+      id: newId(),
+      taskId: task.id,
+      remoteTaskId,
+      requestId,
+      actId,
+      attempts: 0,
+      leftMs,
+      ageMs: 0,
+    };
+    const row = opening({
+      id: followed.id,
+      task_id: task.id,
+      org_id: task.orgId,
+      agent_id: callee.id,
+      agent_slug: callee.slug,
+      agent_url: callee.url,
+      remote_task_id: remoteTaskId,
+      principal: task.principal,
+      request_id: requestId,
+      act_id: actId,
+      work_ms: leftMs,
+    });
+    return { followed, row };
+  }
+
+  /** What came on the line that the message was sent on, as the remote said it. */
+  direct(update: End, callee: Callee, followed: Followed): TaskUpdate {
+    const end = 'reply' in update ? endTold(update, { ...factsOf(callee, followed), isEmpty: false }) : update;
+    if (end.status.state === 'TASK_STATE_WORKING') return end;
+    return { ...end, rows: [moving(followed, { status: 'completed', polls: 0 })] };
+  }
+
+  /** What was found out later. @param isEmpty neither artifacts nor words came before. */
+  told(update: End, callee: Callee, followed: Followed, { polls, isEmpty }: Seen & { isEmpty: boolean }): TaskUpdate {
+    const end = endTold(update, { ...factsOf(callee, followed), isEmpty });
+    const { state } = end.status;
+    if (state === 'TASK_STATE_WORKING') return end;
+    const code = failedStates.has(state) ? 'remote_task_failed' : undefined;
+    return { ...end, rows: this.closing(callee, followed, { status: 'completed', polls }, code) };
+  }
+
+  /** Still under way: taken up again later. */
+  putOff(followed: Followed, seen: Seen, inMs: number): TaskUpdate {
+    const dueInMs = Math.max(1, Math.round(inMs));
+    return { deferred: { lookAgainMs: dueInMs }, rows: [moving(followed, { status: 'pending', ...seen, dueInMs })] };
+  }
+
+  /** Still under way at its limit. */
+  late(callee: Callee, followed: Followed, { polls, lastError }: Seen, why: 'time' | 'attempts'): TaskUpdate {
+    const words = lateText(callee.title, why, this.budget);
+    return this.failure(callee, followed, { polls, lastError: lastError ?? words }, words, 'remote_timeout');
+  }
+
+  /** A look that says that there is nothing more to look for. */
+  failed(callee: Callee, followed: Followed, { polls }: Seen, error: RialtoError): TaskUpdate {
+    const seen = { polls, lastError: troubleOf(error) };
+    if (isLost(error)) return this.failure(callee, followed, seen, lostText(callee.title), 'remote_lost');
+    return this.failure(callee, followed, seen, error.message, error.code);
+  }
+
+  /** Its caller wants it no more. */
+  canceled(followed: Followed, { polls }: Seen): TaskUpdate {
+    return { status: { state: 'TASK_STATE_CANCELED' }, rows: [moving(followed, { status: 'completed', polls })] };
+  }
+
+  /** The row that counts the call as active while the remote works on, for the commit of its task. */
+  stillActive({ actId, leftMs, taskId }: Followed): RowChange {
+    return withTask(taskId, this.stats.goesOn(actId!, leftMs));
+  }
+
+  private failure(callee: Callee, followed: Followed, seen: Seen, words: string, code: string): TaskUpdate {
+    const state = code === 'denied' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
+    const message = failureSaid(words, code, { ...factsOf(callee, followed), isEmpty: false });
+    // What rules stopped goes on at its remote until that one is told: it stays open for whoever tells it, at the latest the sweeper.
+    const to = code === 'denied' ? ({ status: 'pending', dueInMs: 1 } as const) : ({ status: 'failed' } as const);
+    return { status: { state, message }, rows: this.closing(callee, followed, { ...to, ...seen }, code) };
+  }
+
+  /** The end of a continuation; of one whose act was handed over, also the end of the call. @param code of a failure. */
+  private closing(callee: Callee, followed: Followed, to: Parameters<typeof moving>[1], code?: string): RowChange[] {
+    const { actId, taskId, ageMs: durationMs } = followed;
+    if (actId === null) return [moving(followed, to)];
+    const { id: agentId, orgId, costPerTask } = callee;
+    const outcome = code === undefined ? 'completed' : 'failed';
+    const error = code === undefined ? undefined : { code };
+    const ended = this.stats.ended({ actId, orgId, agentId, costPerTask, outcome, durationMs, error, taskId });
+    return [moving(followed, to), ...ended.map((row) => withTask(taskId, row))];
+  }
+}
+
+/** What went wrong, for operators: short and without secrets. */
+export function troubleOf({ message }: RialtoError): string {
+  return storableText(redact(message) as string, longestError);
+}
+
+/** Rows that stand or fall with a change of a task name it. */
+function withTask(taskId: string, { statement, row }: RowChange): RowChange {
+  return { statement, row: { ...row, task_id: taskId } };
+}
+
+function factsOf({ title: who }: Callee, { id, requestId, remoteTaskId }: Followed): Omit<EndFacts, 'isEmpty'> {
+  return { who, requestId, continuationId: id, taskId: remoteTaskId };
+}

@@ -1,0 +1,44 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { RialtoError } from '../../kernel/errors.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { isPassing } from './continuation-plan.js';
+import { ContinuationStore, type Orphan } from '../storage/continuation.store.js';
+import { RemoteEnds } from './remote-ends.js';
+
+/** As agent-native has them (AN-76). */
+const perSweep = 200;
+/** Whoever ends a task tells its remote at once; this is for what they could not tell. */
+const graceMs = 5_000;
+
+/** Tells remotes of tasks that ended here without them. */
+@Injectable()
+@Sweeps('continuation.orphans')
+export class ContinuationSweeper implements Sweeper {
+  readonly everyMs = 5_000;
+
+  constructor(
+    private readonly store: ContinuationStore,
+    private readonly ends: RemoteEnds,
+    @Inject(SETTINGS) private readonly settings: Settings,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  async sweep(): Promise<void> {
+    const orphans = await this.store.takeOrphans(perSweep, graceMs);
+    await Promise.all(orphans.map((orphan) => this.finish(orphan)));
+  }
+
+  private async finish(orphan: Orphan): Promise<void> {
+    const { id, taskId, remoteTaskId, attempts } = orphan;
+    try {
+      await this.ends.tellToStop(orphan);
+    } catch (err) {
+      if (isPassing(err) && attempts < this.settings.A2A_CONTINUATION_MAX_ATTEMPTS) return;
+      this.log.info({ err, continuationId: id, taskId }, 'a remote task was not canceled');
+      return this.store.close(taskId, remoteTaskId, 'failed', RialtoError.from(err).code);
+    }
+    await this.store.close(taskId, remoteTaskId, 'completed');
+  }
+}

@@ -1,0 +1,33 @@
+import { Injectable } from '@nestjs/common';
+import { A2AClientService } from '../../a2a-client/a2a-client.service.js';
+import { OrgDirectory } from '../../policy/auth/org-directory.service.js';
+import { canonicalName } from '../../protocol/mcp/tool-names.js';
+import { RegistryService } from '../../registry/registry.service.js';
+import { UpstreamTasks } from '../../upstreams/upstream-tasks.service.js';
+import { ContinuationUpdates } from './continuation-updates.js';
+import type { Orphan } from '../storage/continuation.store.js';
+
+/** Tells remotes of tasks that ended here without them, on behalf of whoever had called. */
+@Injectable()
+export class RemoteEnds {
+  constructor(
+    private readonly client: A2AClientService,
+    private readonly registry: RegistryService,
+    private readonly tools: UpstreamTasks,
+    private readonly orgs: OrgDirectory,
+    private readonly updates: ContinuationUpdates,
+  ) {}
+
+  /** Throws `not_found` where the agent or the MCP server is gone, and what the telling throws. */
+  async tellToStop({ orgId, agentId, id, taskId, remoteTaskId, principal }: Orphan): Promise<void> {
+    const [{ byId }, org] = await Promise.all([this.registry.snapshot(orgId), this.orgs.byId(orgId)]);
+    if (!org) return;
+    const ctx = { org, principal, surface: 'system', requestId: id, depth: 0 } as const;
+    const { lookMs: timeoutMs } = this.updates;
+    const agent = byId.get(agentId);
+    if (!agent) return this.tools.cancel(ctx, { server: agentId, taskId: remoteTaskId }, { timeoutMs });
+    const skillId = agent.card?.skills[0]?.id ?? 'chat';
+    const verb = canonicalName(agent.row.slug, skillId);
+    await this.client.cancel(ctx, { agent, skillId, verb, sessionId: taskId, taskId: remoteTaskId, timeoutMs });
+  }
+}

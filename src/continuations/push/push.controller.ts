@@ -1,0 +1,25 @@
+import { Controller, HttpCode, Param, Post, Req, UseGuards } from '@nestjs/common';
+import { ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
+import type { DoorRequest } from '../../platform/http/http.types.js';
+import { IdParam } from '../../platform/http/params.js';
+import { Public } from '../../platform/http/public.decorator.js';
+import { PushDoor } from './push-door.service.js';
+import { PushedFor, PushGuard } from './push.guard.js';
+import type { PushKey } from './push-tokens.js';
+
+/** Where remote agents push. Its own guard lets them in: their token is no credential anywhere else. */
+@ApiTags('continuations')
+@Public()
+@UseGuards(PushGuard)
+@Controller('api/a2a/pushes')
+export class PushController {
+  constructor(private readonly door: PushDoor) {}
+
+  @Post(':token')
+  @HttpCode(204)
+  @ApiOperation({ summary: 'Push notification of a remote agent: its task is looked at now; what it says is not read' })
+  @ApiResponse({ status: 204 })
+  receive(@PushedFor() key: PushKey, @Req() request: DoorRequest, @Param('token', { schema: IdParam }) _token: string) {
+    return this.door.receive(key, request);
+  }
+}

@@ -1,0 +1,167 @@
+import { Injectable } from '@nestjs/common';
+import type { Principal } from '../../kernel/call-context.js';
+import type { AgentId, OrgId, TaskId } from '../../kernel/ids.js';
+import { noTimeByKey } from '../../platform/database/by-key.js';
+import { Pg } from '../../platform/database/pg.js';
+import type { RowChange, RowStatement } from '../../platform/database/row-writer.js';
+import type { ContinuationStatus } from './continuation.entity.js';
+
+/** A continuation as it is opened. */
+export interface NewContinuation {
+  readonly id: string;
+  readonly task_id: string;
+  readonly org_id: string;
+  readonly agent_id: string;
+  readonly agent_slug: string;
+  readonly agent_url: string;
+  readonly remote_task_id: string;
+  readonly principal: Principal;
+  readonly request_id: string;
+  readonly act_id: string | null;
+  /** Time that the remote gets. */
+  readonly work_ms: number;
+}
+
+/** One that is followed now. */
+export interface Followed {
+  readonly id: string;
+  readonly taskId: TaskId;
+  readonly remoteTaskId: string;
+  readonly requestId: string;
+  /** The call that is not over before this is; null: somebody else ends it, or has. */
+  readonly actId: string | null;
+  readonly attempts: number;
+  /** Of the time that the remote gets; negative when it is over. */
+  readonly leftMs: number;
+  readonly ageMs: number;
+}
+
+/** One whose task of ours ended without it. */
+export interface Orphan {
+  readonly id: string;
+  readonly taskId: TaskId;
+  readonly orgId: OrgId;
+  readonly agentId: AgentId;
+  readonly remoteTaskId: string;
+  readonly principal: Principal;
+  readonly attempts: number;
+}
+
+// A remote task that asked something and goes on with the answer is the same continuation, begun anew.
+const open: RowStatement = {
+  name: 'continuation-open',
+  sql: (
+    rows,
+  ) => `insert into a2a_continuations as c (id, task_id, org_id, agent_id, agent_slug, agent_url, remote_task_id, principal, request_id,
+      act_id, status, deadline_at)
+    select id, task_id, org_id, agent_id, agent_slug, agent_url, remote_task_id, principal, request_id, act_id, 'processing',
+      now() + work_ms * interval '1 millisecond'
+    from jsonb_to_recordset(${rows}) as r(id uuid, task_id uuid, org_id uuid, agent_id uuid, agent_slug text, agent_url text, remote_task_id text,
+      principal json, request_id text, act_id uuid, work_ms bigint)
+    on conflict (task_id, agent_url, remote_task_id) do update set status = 'processing', attempts = 0, deadline_at = excluded.deadline_at,
+      request_id = excluded.request_id, act_id = excluded.act_id, next_at = null, last_error = null, ended_at = null, updated_at = now()`,
+};
+
+const move: RowStatement = {
+  name: 'continuation-move',
+  sql: (
+    rows,
+  ) => `update a2a_continuations c set status = r.status, polls = c.polls + r.polls, last_error = coalesce(r.last_error, c.last_error),
+      next_at = now() + r.due_ms * interval '1 millisecond', ended_at = case when r.due_ms is null then now() end, updated_at = now()
+    from jsonb_to_recordset(${rows}) as r(id uuid, status text, polls integer, last_error text, due_ms bigint)
+    where c.id = r.id and ${noTimeByKey('c.ended_at')}`,
+};
+
+// Whoever made the call ends it, unless it is handed over or its process is killed: then it is open still, or given up as abandoned.
+const openAct = `case when exists (select from a2a_task_instances i where i.id = c.act_id and i.status <> 'active' and i.error_code is distinct from 'abandoned')
+  then null else c.act_id end`;
+
+/** The row of a new continuation, for the commit that remembers the remote task. */
+export function opening(row: NewContinuation): RowChange {
+  return { statement: open, row };
+}
+
+/** What happened to a continuation, for the commit of its task. @param dueInMs until it is taken up again; absent: it is over. */
+export function moving(
+  { id, taskId }: Pick<Followed, 'id' | 'taskId'>,
+  to: { status: ContinuationStatus; polls: number; lastError?: string; dueInMs?: number },
+): RowChange {
+  const { status, polls, lastError, dueInMs } = to;
+  const row = { id, task_id: taskId, status, polls, last_error: lastError ?? null, due_ms: dueInMs ?? null };
+  return { statement: move, row };
+}
+
+/** Continuations that are under way. */
+@Injectable()
+export class ContinuationStore {
+  constructor(private readonly pg: Pg) {}
+
+  /** What the remote calls these tasks of an agent, as far as it has them. */
+  async remoteIdsOf(agent: AgentId, tasks: readonly string[]): Promise<string[]> {
+    if (tasks.length === 0) return [];
+    const rows = await this.pg.rows<{ id: string }>(
+      'continuation-remote-ids',
+      `select memo ->> 'taskId' as id from a2a_tasks
+       where id = any($1::uuid[]) and agent_id = $2 and memo ->> 'taskId' is not null`,
+      [tasks, agent],
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  /** A worker takes it up: one more attempt, unless the remote called for it. Undefined when there is none under way. */
+  async takeUp(taskId: string, remoteTaskId: string): Promise<Followed | undefined> {
+    const [row] = await this.pg.rows<Followed>(
+      'continuation-take-up',
+      `with called as (delete from remote_pushes where task_id = $1 returning task_id)
+       update a2a_continuations c set status = 'processing', attempts = attempts + 1 - (select count(*) from called), next_at = null, updated_at = now()
+       where task_id = $1 and remote_task_id = $2 and ${noTimeByKey('ended_at')}
+       returning id, task_id as "taskId", remote_task_id as "remoteTaskId", request_id as "requestId", ${openAct} as "actId", attempts,
+         (extract(epoch from deadline_at - now()) * 1000)::float8 as "leftMs", (extract(epoch from now() - created_at) * 1000)::float8 as "ageMs"`,
+      [taskId, remoteTaskId],
+    );
+    return row;
+  }
+
+  /** Those whose task of ours has ended, or waits for its caller: nobody follows them any more. Each is counted as tried. */
+  takeOrphans(limit: number, olderThanMs: number): Promise<Orphan[]> {
+    return this.pg.rows<Orphan>(
+      'continuation-orphans',
+      `with orphans as materialized (select c.id from a2a_continuations c where c.ended_at is null and c.updated_at < now() - $2 * interval '1 millisecond'
+           and not exists (select from a2a_tasks t where t.id = c.task_id and t.status_state in ('submitted', 'working'))
+         order by c.created_at limit $1 for update skip locked)
+       update a2a_continuations c set attempts = c.attempts + 1, updated_at = now() from orphans where c.id = orphans.id
+       returning c.id, c.task_id as "taskId", c.org_id as "orgId", c.agent_id as "agentId", c.remote_task_id as "remoteTaskId", c.principal, c.attempts`,
+      [limit, olderThanMs],
+    );
+  }
+
+  /** The end of what nobody waits for any more. */
+  async close(taskId: string, remoteTaskId: string, status: ContinuationStatus, lastError?: string): Promise<void> {
+    await this.pg.rows(
+      'continuation-close',
+      `update a2a_continuations set status = $3, last_error = coalesce($4, last_error), next_at = null, ended_at = now(), updated_at = now()
+       where task_id = $1 and remote_task_id = $2 and ${noTimeByKey('ended_at')}`,
+      [taskId, remoteTaskId, status, lastError ?? null],
+    );
+  }
+
+  /** What its end was, whoever wrote it first. */
+  async markGivenUp(id: string, lastError: string): Promise<void> {
+    await this.pg.rows(
+      'continuation-given-up',
+      `update a2a_continuations set status = 'failed', last_error = $2, next_at = null, ended_at = coalesce(ended_at, now()), updated_at = now() where id = $1`,
+      [id, lastError],
+    );
+  }
+
+  /** How many ended ones were dropped. */
+  async dropEnded(days: number, limit: number): Promise<number> {
+    const rows = await this.pg.rows(
+      'continuation-retention',
+      `delete from a2a_continuations where id in (
+         select id from a2a_continuations where ended_at < now() - make_interval(days => $1::int) order by ended_at limit $2) returning id`,
+      [days, limit],
+    );
+    return rows.length;
+  }
+}

@@ -1,0 +1,217 @@
+import { createHash } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import type { Thread } from '../../a2a-client/dispatch.types.js';
+import { newId } from '../../kernel/ids.js';
+import type { JsonObject } from '../../kernel/json.js';
+import { noTimeByKey } from '../../platform/database/by-key.js';
+import { isUniqueViolation, Pg } from '../../platform/database/pg.js';
+import { isFree, Presence } from '../../platform/database/presence.js';
+import type { RowChange, RowStatement } from '../../platform/database/row-writer.js';
+import { UrlQueries } from '../../platform/secrets/url-queries.js';
+import { Vault } from '../../platform/secrets/vault.js';
+import type { Receipt } from './thread-plan.js';
+
+/** How long a sender is believed; longer than a post and what is written around it take. */
+const leaseMs = 30_000;
+
+/** One that this process sends. */
+export interface ClaimedAnswer {
+  readonly id: string;
+  readonly org_id: string;
+  readonly task_id: string;
+  readonly url: string;
+  readonly thread_id: string;
+  readonly token: string | null;
+  readonly payload: JsonObject | null;
+  readonly owns_progress: boolean;
+  readonly attempts: number;
+  readonly receipt: JsonObject | null;
+  readonly lease_epoch: number;
+}
+
+export interface DueAnswer {
+  readonly id: string;
+  /** Where it goes: scheme, host and port. */
+  readonly origin: string;
+}
+
+const hold: RowStatement = {
+  name: 'thread-hold',
+  sql: (rows) => `insert into thread_answers (id, org_id, task_id, url, thread_id, thread_key, token)
+    select id, org_id, task_id, url, thread_id, thread_key, token from jsonb_to_recordset(${rows}) as r(
+      id uuid, org_id uuid, task_id uuid, url text, thread_id text, thread_key text, token text)`,
+};
+
+const letGo: RowStatement = {
+  name: 'thread-let-go',
+  sql: (rows) => `update thread_answers a set status = r.status, next_at = now(),
+      token = case when r.status = 'waiting' then a.token end, ended_at = case when r.status = 'waiting' then null else now() end
+    from jsonb_to_recordset(${rows}) as r(task_id uuid, status text) where a.task_id = r.task_id and a.status = 'held'`,
+};
+
+const origin = `substring(a.url from '^[^:]+://[^/?#]+')`;
+const hasOwner = `exists (select from thread_answers o where o.org_id = a.org_id and o.thread_key = a.thread_key and o.owns_progress)`;
+/** The end of its task, or of its caller's wait without one, waits for no pause; news of a task are for whoever keeps the thread's progress message. */
+/** By whom: the parameter with the number of a process, and the one with what it may conclude. */
+type By = Parameters<typeof isFree>[1];
+const mayBeDue = (by: By): string => `${isFree('a', by)} and case
+    when a.status in ('delivering', 'received') then a.next_at <= now()
+    when t.id is null or t.status_state not in ('submitted', 'working') then true
+    when a.status <> 'waiting' or a.next_at > now() then false
+    when a.owns_progress then t.seq > a.seq
+    else not ${hasOwner} end`;
+const isDue = (by: By): string => `a.ended_at is null and ${mayBeDue(by)}`;
+const isDueByKey = (by: By): string => `${noTimeByKey('a.ended_at')} and ${mayBeDue(by)}`;
+const withTasks = 'thread_answers a left join a2a_tasks t on t.id = a.task_id';
+const ours = `where id = $1 and lease_epoch = $2 and ${noTimeByKey('ended_at')}`;
+const released = 'lease_owner = null, lease_until = null';
+const ended = `token = null, payload = null, owns_progress = false, ended_at = now(), ${released}`;
+
+/** The end of the wait of its caller, for the commit that ends it. @param to `answered` when the caller got the answer itself. */
+export function lettingGo(taskId: string, to: 'waiting' | 'answered'): RowChange {
+  return { statement: letGo, row: { task_id: taskId, status: to } };
+}
+
+/** Answers to conversation threads: claimed with a lease and an epoch, which every later write has to carry. */
+@Injectable()
+export class ThreadAnswerStore {
+  private readonly queries: UrlQueries;
+
+  constructor(
+    private readonly pg: Pg,
+    private readonly vault: Vault,
+    private readonly presence: Presence,
+  ) {
+    this.queries = new UrlQueries(vault);
+  }
+
+  /** The row of a new one, for the commit of its task; the token is sealed, with the query of the address where it has one. */
+  holding(org: string, taskId: string, thread: Thread): RowChange {
+    const id = newId();
+    const { id: threadId, token } = thread;
+    const { url, query } = this.queries.hide(thread.url);
+    const secret = query === undefined ? token : JSON.stringify({ query, token });
+    const row = {
+      id,
+      org_id: org,
+      task_id: taskId,
+      url,
+      thread_id: threadId,
+      thread_key: createHash('sha256').update(`${thread.url}\n${threadId}`).digest('base64url'),
+      token: secret === undefined ? null : this.vault.seal(secret, { table: 'thread_answers', row: id, org }),
+    };
+    return { statement: hold, row };
+  }
+
+  /** Where one goes, and with what. Throws as the vault does. */
+  addressOf({ id, org_id: org, url, token }: ClaimedAnswer): { readonly url: string; readonly token?: string } {
+    if (token === null) return { url };
+    const secret = this.vault.open(token, { table: 'thread_answers', row: id, org }).reveal();
+    if (!UrlQueries.isHidden(url)) return { url, token: secret };
+    const { query, token: bearer } = JSON.parse(secret) as { query: string; token?: string };
+    return { url: UrlQueries.whole({ url, query }), token: bearer };
+  }
+
+  /** The oldest first. @param but origins that get nothing more now. */
+  findDue(limit: number, but: readonly string[] = []): Promise<DueAnswer[]> {
+    return this.pg.rows<DueAnswer & Record<string, unknown>>(
+      'thread-due',
+      `select a.id, ${origin} as origin from ${withTasks} where ${isDue({ self: '$3', trust: '$4' })} and ${origin} <> all($2::text[]) order by a.next_at limit $1`,
+      [limit, but, this.presence.id, this.presence.trust],
+    );
+  }
+
+  /** Takes one that is due and that nobody has; undefined when there is none. */
+  async claim(id: string): Promise<ClaimedAnswer | undefined> {
+    const [row] = await this.pg.rows<ClaimedAnswer & Record<string, unknown>>(
+      'thread-claim',
+      `update thread_answers c set lease_owner = $2, lease_until = now() + ${leaseMs} * interval '1 millisecond', lease_epoch = c.lease_epoch + 1
+       from (select a.id from ${withTasks} where a.id = $1 and ${isDueByKey({ self: '$2', trust: '$3' })} for update of a skip locked) due where c.id = due.id
+       returning c.id, c.org_id, c.task_id, c.url, c.thread_id, c.token, c.payload, c.owns_progress, c.attempts, c.receipt, c.lease_epoch`,
+      [id, this.presence.id, this.presence.trust],
+    );
+    return row;
+  }
+
+  /** It becomes the one that keeps the progress message of its thread. False when another is. */
+  async own({ id, lease_epoch: epoch }: ClaimedAnswer): Promise<boolean> {
+    const set = this.pg.rows(
+      'thread-own',
+      `update thread_answers a set owns_progress = true where a.id = $1 and a.lease_epoch = $2 and a.status = 'waiting' and not ${hasOwner} returning a.id`,
+      [id, epoch],
+    );
+    const rows = await set.catch((error: unknown) => {
+      if (isUniqueViolation(error, 'uq_thread_answers_progress')) return [];
+      throw error;
+    });
+    return rows.length > 0;
+  }
+
+  /** The thread knows of the task up to this event; there is news for it in so many milliseconds at the earliest. */
+  async told({ id, lease_epoch: epoch }: ClaimedAnswer, seq: number, pauseMs: number): Promise<void> {
+    await this.pg.rows(
+      'thread-told',
+      `update thread_answers set seq = $3, next_at = now() + $4 * interval '1 millisecond', ${released} ${ours}`,
+      [id, epoch, seq, pauseMs],
+    );
+  }
+
+  /** Before the first byte is sent: what is sent, now and whenever it is sent again. False when it is somebody else's by now. */
+  deliver({ id, lease_epoch: epoch }: ClaimedAnswer, payload: JsonObject): Promise<boolean> {
+    return this.changed(
+      'thread-deliver',
+      `update thread_answers set status = 'delivering', payload = coalesce(payload, $3), attempts = attempts + 1, owns_progress = false ${ours}`,
+      [id, epoch, JSON.stringify(payload)],
+    );
+  }
+
+  /** From now on it is not sent any more. */
+  keepReceipt({ id, lease_epoch: epoch }: ClaimedAnswer, receipt: Receipt): Promise<boolean> {
+    return this.changed('thread-receipt', `update thread_answers set status = 'received', receipt = $3 ${ours}`, [
+      id,
+      epoch,
+      JSON.stringify(receipt),
+    ]);
+  }
+
+  /** The end of one with a receipt. */
+  finish({ id, lease_epoch: epoch }: ClaimedAnswer): Promise<boolean> {
+    return this.changed(
+      'thread-finish',
+      `update thread_answers set status = 'delivered', ${ended} ${ours} and receipt is not null`,
+      [id, epoch],
+    );
+  }
+
+  putOff({ id, lease_epoch: epoch }: ClaimedAnswer, inMs: number, lastError: string): Promise<boolean> {
+    return this.changed(
+      'thread-put-off',
+      `update thread_answers set next_at = now() + $3 * interval '1 millisecond', last_error = $4, ${released} ${ours}`,
+      [id, epoch, inMs, lastError],
+    );
+  }
+
+  /** The end of one that is given up. */
+  bury({ id, lease_epoch: epoch }: ClaimedAnswer, reason: string): Promise<boolean> {
+    return this.changed('thread-bury', `update thread_answers set status = 'dead', last_error = $3, ${ended} ${ours}`, [
+      id,
+      epoch,
+      reason,
+    ]);
+  }
+
+  /** How many ended ones were dropped. */
+  async dropEnded(days: number, limit: number): Promise<number> {
+    const rows = await this.pg.rows(
+      'thread-retention',
+      `delete from thread_answers where id in (
+         select id from thread_answers where ended_at < now() - make_interval(days => $1::int) order by ended_at limit $2) returning id`,
+      [days, limit],
+    );
+    return rows.length;
+  }
+
+  private async changed(name: string, sql: string, values: unknown[]): Promise<boolean> {
+    return (await this.pg.rows(name, `${sql} returning id`, values)).length > 0;
+  }
+}

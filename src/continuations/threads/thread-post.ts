@@ -1,0 +1,72 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject, storableText, type JsonObject } from '../../kernel/json.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { SafeFetch } from '../../platform/http/safe-fetch.js';
+import { parseJson } from '../../protocol/jsonrpc.js';
+import type { PostEnd } from './thread-plan.js';
+
+const maxReplyBytes = 4_096;
+const longestId = 200;
+
+/** How a post ended. */
+export type ThreadPosted = PostEnd & {
+  readonly messageId?: string;
+  /** In words of ours. */
+  readonly error?: string;
+};
+
+export interface ThreadMessage {
+  readonly url: string;
+  readonly token?: string;
+  /** The same for every send of one message: whoever takes it twice can tell. */
+  readonly mark: string;
+  readonly body: JsonObject;
+}
+
+/** One message to a conversation thread: a POST that follows no redirect. */
+@Injectable()
+export class ThreadPost {
+  constructor(
+    private readonly safeFetch: SafeFetch,
+    @Inject(SETTINGS) private readonly settings: Pick<Settings, 'A2A_CONTINUATION_SEND_TIMEOUT_MS'>,
+  ) {}
+
+  /** Never rejects: a failure is an answer without a status, or one that broke off. */
+  send(message: ThreadMessage): Promise<ThreadPosted> {
+    return this.exchange(message).catch((error: unknown) => ({ error: RialtoError.from(error).code }));
+  }
+
+  private async exchange({ url, token, mark, body }: ThreadMessage): Promise<ThreadPosted> {
+    const headers = {
+      'Content-Type': 'application/json',
+      'User-Agent': 'rialto-threads',
+      'Idempotency-Key': mark,
+      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+    };
+    const deadlineMs = this.settings.A2A_CONTINUATION_SEND_TIMEOUT_MS;
+    const limits = { deadlineMs, maxBytes: maxReplyBytes, purpose: 'webhook' as const };
+    const answer = await this.safeFetch.beginning({
+      method: 'POST',
+      url,
+      headers,
+      body: JSON.stringify(body),
+      ...limits,
+    });
+    const { status } = answer;
+    if (status < 200 || status >= 300)
+      return { status, error: `status_${status}`, retryAfter: answer.headers['retry-after'] };
+    const messageId = idOf(answer.body.toString());
+    // A receiver may say back what it was sent; it is not kept.
+    return { status, ...(messageId !== undefined && !says(messageId, token) && { messageId }) };
+  }
+}
+
+const says = (text: string, token = ''): boolean => token !== '' && text.includes(token);
+
+/** The `id` of a JSON reply. */
+function idOf(reply: string): string | undefined {
+  const parsed = parseJson(reply);
+  const id = parsed.ok && isJsonObject(parsed.value) ? parsed.value.id : undefined;
+  return typeof id === 'string' && id !== '' && id.length <= longestId ? storableText(id) : undefined;
+}
