@@ -17,7 +17,7 @@ import {
   OrgSecretEntity,
   RevokedTokenEntity,
 } from './policy/auth/org.entity.js';
-import { PolicyEntity, PolicyVersionEntity } from './policy/policy.entity.js';
+import { PolicyEntity, PolicyVersionEntity } from './policy/admin/policy.entity.js';
 import { AgentCardChangeEntity, AgentEntity } from './registry/agents/agent.entity.js';
 import { PublishedAgentEntity } from './registry/published/published-agent.entity.js';
 import { AgentOutcomesEntity, CostEventEntity, TaskInstanceEntity } from './registry/agents/agent-stats.entity.js';
@@ -25,7 +25,7 @@ import { ContinuationEntity } from './continuations/storage/continuation.entity.
 import { ThreadAnswerEntity } from './continuations/threads/thread-answer.entity.js';
 import { RemotePushEntity } from './continuations/push/remote-push.entity.js';
 import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity } from './tasks/storage/task.entity.js';
-import { ToolCallsEntity } from './policy/tool-calls.entity.js';
+import { ToolCallsEntity } from './policy/limits/tool-calls.entity.js';
 import { HeldAnswerEntity } from './upstreams/suspended-calls/held-answer.entity.js';
 import { McpServerEntity } from './upstreams/storage/mcp-server.entity.js';
 import { UserCredentialEntity } from './upstreams/storage/user-credential.entity.js';

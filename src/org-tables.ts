@@ -1,4 +1,4 @@
-import type { OrgTable } from './policy/auth/org-data.types.js';
+import type { OrgTable } from './policy/org-data.types.js';
 
 /**
  * Every table with rows of an org, once: in this order they are exported, and dropped when it is deleted. What an agent needs to

@@ -1,9 +1,9 @@
 import type { Json, JsonObject } from '../src/kernel/json.js';
 import { SchemaChecks } from '../src/platform/schemas/schema-checks.service.js';
-import { CedarEngine } from '../src/policy/cedar.js';
-import type { PolicyCall } from '../src/policy/entities.js';
-import { compiling, overweight, type PolicySet } from '../src/policy/policy-set.js';
-import { validatingPolicyText } from '../src/policy/validate.js';
+import { CedarEngine } from '../src/policy/cedar/cedar.js';
+import type { PolicyCall } from '../src/policy/cedar/entities.js';
+import { compiling, overweight, type PolicySet } from '../src/policy/cedar/policy-set.js';
+import { validatingPolicyText } from '../src/policy/cedar/validate.js';
 import { leastOf, LoopBlocks } from './support/loop-blocks.js';
 import { Random } from './support/random.js';
 

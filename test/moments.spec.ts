@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { AuditQuery, DecisionQuery } from '../src/audit/audit.types.js';
-import { CreateKey, RevokeToken } from '../src/policy/auth/org.types.js';
+import { CreateKey, RevokeToken } from '../src/policy/org.types.js';
 import { DispatchQuery } from '../src/registry/dispatch.types.js';
 import { DeliveryQuery, ReplayDeliveries, SummaryQuery } from '../src/webhooks/admin/webhook.types.js';
 

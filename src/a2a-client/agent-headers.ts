@@ -3,7 +3,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { patienceOf } from '../kernel/patience.js';
 import { newTrace, traceHeaders } from '../platform/telemetry/trace-context.js';
 import { lineageHeader } from '../platform/secrets/lineage.js';
-import { depthHeader } from '../policy/auth/context.service.js';
+import { depthHeader } from '../policy/context.service.js';
 import type { Credential } from '../registry/registry.types.js';
 import { isSameOrigin } from './endpoint-choice.js';
 import type { RemoteCredentials } from './remote-credentials.js';

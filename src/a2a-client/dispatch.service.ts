@@ -8,7 +8,7 @@ import { VerbBus } from '../kernel/verb-bus.js';
 import { AdminActs } from '../platform/bus/admin-acts.js';
 import { invalidBody } from '../platform/http/request-checks.js';
 import { keptJson } from '../platform/secrets/kept-json.js';
-import { OrgService } from '../policy/auth/org.service.js';
+import { OrgService } from '../policy/org.service.js';
 import { toolOutput } from '../protocol/a2a/bridge-call.js';
 import { canonicalName } from '../protocol/mcp/tool-names.js';
 import { RegistryService } from '../registry/registry.service.js';

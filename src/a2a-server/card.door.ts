@@ -5,7 +5,7 @@ import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/ht
 import { sendProblem } from '../platform/http/problem.js';
 import { etagOf, sendValidated, type ValidatedBody } from '../platform/http/validated-answer.js';
 import { SigningKeys } from '../platform/secrets/signing-keys.js';
-import { ContextService } from '../policy/auth/context.service.js';
+import { ContextService } from '../policy/context.service.js';
 import { PublishedService, type BuiltCard, type CardWish } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 

@@ -7,7 +7,7 @@ import type { DoorRequest, DoorResponse, HotRoute } from '../platform/http/http.
 import { sendProblem } from '../platform/http/problem.js';
 import { SseStreams } from '../platform/http/sse-streams.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import { ContextService } from '../policy/auth/context.service.js';
+import { ContextService } from '../policy/context.service.js';
 import { runEvent } from '../protocol/a2a/run-event.js';
 import { runView, type RunWebhook } from '../protocol/a2a/run-view.js';
 import { TaskService, type StreamedEvent } from '../tasks/task.service.js';

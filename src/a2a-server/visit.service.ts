@@ -5,7 +5,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { whenGone } from '../platform/http/caller-gone.js';
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
-import { ContextService } from '../policy/auth/context.service.js';
+import { ContextService } from '../policy/context.service.js';
 import type { A2aVersion } from '../protocol/a2a/model.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';

@@ -9,8 +9,8 @@ import type { DoorRequest, DoorResponse, HotRoute } from '../platform/http/http.
 import type { SocketRoute } from '../platform/http/socket-door.js';
 import { isAllowedOrigin } from '../platform/http/origin-check.js';
 import { sendProblem } from '../platform/http/problem.js';
-import { reachableAt } from '../policy/auth/auth.service.js';
-import { ContextService } from '../policy/auth/context.service.js';
+import { reachableAt } from '../policy/auth.service.js';
+import { ContextService } from '../policy/context.service.js';
 import { parseJson } from '../protocol/jsonrpc.js';
 import { AgentSockets, capabilitiesOf } from './agent-sockets.js';
 import { MessageDispatcher } from './message-dispatcher.js';

@@ -1,4 +1,4 @@
-import { RotateSecret } from '../policy/auth/org.types.js';
+import { RotateSecret } from '../policy/org.types.js';
 import { CommandError, note, print, type Env } from './io.js';
 import { asOperator } from './operator.js';
 

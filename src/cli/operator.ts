@@ -3,7 +3,7 @@ import { entities } from '../entities.js';
 import { loadSettings, type Settings } from '../platform/config/settings.js';
 import { createDataSource } from '../platform/database/migrate.js';
 import { createLogger } from '../platform/telemetry/logger.js';
-import { OperatorService } from '../policy/auth/operator.service.js';
+import { OperatorService } from '../policy/operator.service.js';
 import { openDatabase, requireSchema } from './database.js';
 import type { Env } from './io.js';
 

@@ -3,8 +3,8 @@ import { roles, type Role } from '../kernel/call-context.js';
 import { systemClock } from '../kernel/clock.js';
 import { newId } from '../kernel/ids.js';
 import type { Settings } from '../platform/config/settings.js';
-import type { OperatorService } from '../policy/auth/operator.service.js';
-import { CreateOrg, SaveMember } from '../policy/auth/org.types.js';
+import type { OperatorService } from '../policy/operator.service.js';
+import { CreateOrg, SaveMember } from '../policy/org.types.js';
 import { CommandError, note, print, type Env } from './io.js';
 import { asOperator } from './operator.js';
 

@@ -4,8 +4,8 @@ import type { CallLimit } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
-import type { Identity } from './auth/auth.service.js';
-import { Buckets } from './limits.js';
+import type { Identity } from './auth.service.js';
+import { Buckets } from './limits/limits.js';
 
 /** Rate limits of all doors, per principal and per org, counted in this process. */
 @Injectable()

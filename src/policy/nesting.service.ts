@@ -4,7 +4,7 @@ import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
-import { besideMs, NestedCalls } from './nested-calls.js';
+import { besideMs, NestedCalls } from './limits/nested-calls.js';
 
 const retryAfterSeconds = 5;
 /** Tasks that nobody waits for are a backlog rather than a circle, up to so many times the limit. */

@@ -12,13 +12,13 @@ import type { Tx } from '../platform/database/tx.js';
 import { inTurns } from '../platform/jobs/in-turns.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { CredentialStore } from './auth/credential.store.js';
-import { developmentPolicy, reservedPrefix, type PolicyText } from './builtin.js';
-import { parseEntityLiteral } from './entity-literal.js';
-import { parentOf, type PolicyCall } from './entities.js';
-import { PolicyDecider, type FactsSource, type ToolFactsSource } from './policy-decider.js';
-import type { PolicyEntity } from './policy.entity.js';
-import { overweight, type PolicySet } from './policy-set.js';
-import { PolicyStore } from './policy.store.js';
+import { developmentPolicy, reservedPrefix, type PolicyText } from './cedar/builtin.js';
+import { parseEntityLiteral } from './cedar/entity-literal.js';
+import { parentOf, type PolicyCall } from './cedar/entities.js';
+import { PolicyDecider, type FactsSource, type ToolFactsSource } from './decisions/policy-decider.js';
+import type { PolicyEntity } from './admin/policy.entity.js';
+import { overweight, type PolicySet } from './cedar/policy-set.js';
+import { PolicyStore } from './admin/policy.store.js';
 import type {
   PolicyVersionView,
   PolicyView,
@@ -27,8 +27,8 @@ import type {
   TestPolicy,
   TestResult,
 } from './policy.types.js';
-import { renderTemplate } from './templates.js';
-import { validatingPolicyText } from './validate.js';
+import { renderTemplate } from './cedar/templates.js';
+import { validatingPolicyText } from './cedar/validate.js';
 
 const maxPerOrg = 500;
 const kindOfType: Record<string, Principal['kind']> = {

@@ -6,7 +6,7 @@ import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
 import { Nesting } from './nesting.service.js';
-import { ToolCallsStore } from './tool-calls.store.js';
+import { ToolCallsStore } from './limits/tool-calls.store.js';
 
 const longest = 300;
 

@@ -3,7 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuditModule } from '../audit/audit.module.js';
 import { Ledger } from '../platform/bus/ledger.js';
 import { PolicyModule } from '../policy/policy.module.js';
-import { OrgService } from '../policy/auth/org.service.js';
+import { OrgService } from '../policy/org.service.js';
 import { PolicyService } from '../policy/policy.service.js';
 import { AgentCredentials } from './agent-credentials.service.js';
 import { AgentCardChangeEntity, AgentEntity } from './agents/agent.entity.js';

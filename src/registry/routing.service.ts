@@ -6,7 +6,7 @@ import type { Json, JsonObject } from '../kernel/json.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { SchemaChecks, type Violations } from '../platform/schemas/schema-checks.service.js';
 import { keptJson } from '../platform/secrets/kept-json.js';
-import { OrgService } from '../policy/auth/org.service.js';
+import { OrgService } from '../policy/org.service.js';
 import { callerOf, graceMs } from './agents/agent-stats.recorder.js';
 import { DispatchStore, type AgentRecord } from './dispatch/dispatch.store.js';
 import type { CandidateView } from './dispatch.types.js';

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { OrgRef, Principal } from '../kernel/call-context.js';
 import type { AgentId, OrgId } from '../kernel/ids.js';
-import { AuthService } from '../policy/auth/auth.service.js';
-import { OrgDirectory } from '../policy/auth/org-directory.service.js';
+import { AuthService } from '../policy/auth.service.js';
+import { OrgDirectory } from '../policy/org-directory.service.js';
 import { PublishedService } from './published.service.js';
 import type { PublishedAgent } from './published.types.js';
 import { RegistryService } from './registry.service.js';

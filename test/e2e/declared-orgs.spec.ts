@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { bootstrapLock } from '../../src/policy/auth/bootstrap.service.js';
+import { bootstrapLock } from '../../src/policy/bootstrap.service.js';
 import { eventually } from '../support/eventually.js';
 import { signToken, startTestGateway, type TestGateway } from '../support/gateway.js';
 

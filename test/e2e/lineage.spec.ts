@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { depthHeader } from '../../src/policy/auth/context.service.js';
+import { depthHeader } from '../../src/policy/context.service.js';
 import { LineageSeal, lineageHeader, type SealedLineage } from '../../src/platform/secrets/lineage.js';
 import { publish, userMessage } from '../support/a2a.js';
 import { eventually } from '../support/eventually.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
-import { ContextService } from '../../policy/auth/context.service.js';
+import { ContextService } from '../../policy/context.service.js';
 import type { JsonRpcId, JsonRpcRequest } from '../../protocol/jsonrpc.js';
 import { errorResponse, jsonRpcCodes } from '../../protocol/jsonrpc.js';
 import { BatchGate } from './mcp-batch.js';

@@ -7,9 +7,9 @@ import type { DoorRequest, DoorResponse, HotRoute, Target } from '../../platform
 import { limitHeaders, refusalHeaders } from '../../platform/http/limit-headers.js';
 import { isAllowedOrigin, type Reachable } from '../../platform/http/origin-check.js';
 import { problemStatus } from '../../platform/http/problem.js';
-import { reachableAt } from '../../policy/auth/auth.service.js';
+import { reachableAt } from '../../policy/auth.service.js';
 import type { CallContext } from '../../kernel/call-context.js';
-import { ContextService } from '../../policy/auth/context.service.js';
+import { ContextService } from '../../policy/context.service.js';
 import { mcpError } from '../../protocol/mcp/errors.js';
 import { errorResponse, jsonRpcCodes, parseJson } from '../../protocol/jsonrpc.js';
 import type { JsonObject } from '../../kernel/json.js';

@@ -3,7 +3,7 @@ import { Reflector } from '@nestjs/core';
 import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
 import { tellLeft } from '../../platform/http/limit-headers.js';
 import { publicRoute } from '../../platform/http/public.decorator.js';
-import { ContextService } from './context.service.js';
+import { ContextService } from '../context.service.js';
 
 /** The guard of every controller: who is calling, within which limits. What they may do is decided on the verb bus. */
 @Injectable()

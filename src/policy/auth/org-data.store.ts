@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { PoolClient } from 'pg';
 import { Pg } from '../../platform/database/pg.js';
-import type { OrgTable } from './org-data.types.js';
+import type { OrgTable } from '../org-data.types.js';
 
 const perBatch = 500;
 /** Rows of tasks may be large. */

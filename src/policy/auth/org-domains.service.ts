@@ -4,11 +4,11 @@ import { In, Not, Repository } from 'typeorm';
 import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { isUniqueViolation } from '../../platform/database/pg.js';
-import { defaultOrg } from './auth.service.js';
+import { defaultOrg } from '../auth.service.js';
 import { OrgActs } from './org-acts.js';
 import { OrgDomainEntity } from './org.entity.js';
-import { OrgService, runsDeployment } from './org.service.js';
-import type { OrgDomains } from './org.types.js';
+import { OrgService, runsDeployment } from '../org.service.js';
+import type { OrgDomains } from '../org.types.js';
 
 /** The domains by which tokens name an org in `org_domain`, beside its slug. Each is of one org, and admins of the deployment say of which. */
 @Injectable()

@@ -18,8 +18,8 @@ import { Ctx } from '../../platform/http/ctx.decorator.js';
 import { pageSchema } from '../../platform/http/page.js';
 import { IdParam, PageQuery } from '../../platform/http/params.js';
 import { OrgDomainService } from './org-domains.service.js';
-import { OrgData } from './org-data.service.js';
-import { OrgService } from './org.service.js';
+import { OrgData } from '../org-data.service.js';
+import { OrgService } from '../org.service.js';
 import {
   ChangeOrg,
   CreateKey,
@@ -33,7 +33,7 @@ import {
   RevokeToken,
   RotateSecret,
   SaveMember,
-} from './org.types.js';
+} from '../org.types.js';
 
 @ApiTags('orgs')
 @ApiBearerAuth()

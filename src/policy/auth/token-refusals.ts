@@ -4,7 +4,7 @@ import { AuditService } from '../../audit/audit.service.js';
 import { systemClock } from '../../kernel/clock.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
-import { Buckets } from '../limits.js';
+import { Buckets } from '../limits/limits.js';
 import type { TokenRefused } from './token-verifier.js';
 
 const maxNoted = 10_000;

@@ -6,7 +6,7 @@ import type { SafeFetch } from '../../platform/http/safe-fetch.js';
 import type { Settings } from '../../platform/config/settings.js';
 import { peekJwt } from './bearer.js';
 import type { CredentialStore, OrgKeys } from './credential.store.js';
-import { defaultOrg } from './org.types.js';
+import { defaultOrg } from '../org.types.js';
 
 const clockSkewSeconds = 60;
 const maxLifetimeSeconds = 3_600;

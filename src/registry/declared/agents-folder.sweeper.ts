@@ -3,8 +3,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { OrgRef } from '../../kernel/call-context.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
-import { defaultOrg } from '../../policy/auth/auth.service.js';
-import { OrgDirectory } from '../../policy/auth/org-directory.service.js';
+import { defaultOrg } from '../../policy/auth.service.js';
+import { OrgDirectory } from '../../policy/org-directory.service.js';
 import { agentsIn, readAgent } from './agents-folder.js';
 import { DeclaredPublished } from './declared-published.service.js';
 

@@ -6,7 +6,7 @@ import { PublicUrl } from '../../platform/http/public-url.js';
 import { etagOf } from '../../platform/http/validated-answer.js';
 import type { Signer } from '../../platform/secrets/signing-keys.js';
 import { VERSION } from '../../platform/telemetry/version.js';
-import { defaultOrg } from '../../policy/auth/auth.service.js';
+import { defaultOrg } from '../../policy/auth.service.js';
 import type { A2aVersion, AgentExtension } from '../../protocol/a2a/model.js';
 import {
   encodeCard,

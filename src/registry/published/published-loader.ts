@@ -3,7 +3,7 @@ import type { OrgRef } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
 import type { OrgId } from '../../kernel/ids.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
-import { OrgDirectory } from '../../policy/auth/org-directory.service.js';
+import { OrgDirectory } from '../../policy/org-directory.service.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 import { PublishedAgentStore } from './published-agent.store.js';
 import { agentOf } from './published-definition.js';

@@ -5,7 +5,7 @@ import { isDatabaseAway } from '../../platform/database/outage.js';
 import { isUuid } from '../../kernel/ids.js';
 import { VerbBus, type VerbCall } from '../../kernel/verb-bus.js';
 import { credentialsOf, SaidBack } from '../../platform/secrets/said-back.js';
-import { ContextService } from '../../policy/auth/context.service.js';
+import { ContextService } from '../../policy/context.service.js';
 import { interruptedStates, wordOf } from '../../protocol/a2a/states.js';
 import { ExecutorSecrets } from '../../registry/executor-secrets.service.js';
 import { PublishedService } from '../../registry/published.service.js';

@@ -3,7 +3,7 @@ import type { Lineage, Principal } from '../../kernel/call-context.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { lineageHeader, LineageSeal } from '../../platform/secrets/lineage.js';
 import { newTrace, traceHeaders } from '../../platform/telemetry/trace-context.js';
-import { depthHeader } from '../../policy/auth/context.service.js';
+import { depthHeader } from '../../policy/context.service.js';
 import type { Message } from '../../protocol/a2a/model.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import { mailboxWaitMs } from '../storage/execution-times.js';

@@ -1,0 +1,96 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { RialtoError } from '../../kernel/errors.js';
+import { isUuid, type OrgId, type PolicyId } from '../../kernel/ids.js';
+import { Pg } from '../../platform/database/pg.js';
+import type { Tx } from '../../platform/database/tx.js';
+import { PolicyEntity, PolicyVersionEntity } from './policy.entity.js';
+
+/** The rows of policies; every change raises the policy version of its org in the same transaction. */
+@Injectable()
+export class PolicyStore {
+  constructor(
+    @InjectRepository(PolicyEntity) private readonly policies: Repository<PolicyEntity>,
+    private readonly pg: Pg,
+  ) {}
+
+  findAll(org: string): Promise<PolicyEntity[]> {
+    return this.policies.find({ where: { orgId: org as OrgId }, order: { name: 'ASC' } });
+  }
+
+  /** In order of name, one row more than the limit when there are more. */
+  findPage(org: OrgId, limit: number, afterName: string | undefined): Promise<PolicyEntity[]> {
+    const query = this.policies
+      .createQueryBuilder('policy')
+      .where('policy.org_id = :org', { org })
+      .orderBy('policy.name')
+      .limit(limit + 1);
+    if (afterName !== undefined) query.andWhere('policy.name > :afterName', { afterName });
+    return query.getMany();
+  }
+
+  /** By id or name. */
+  find(org: OrgId, idOrName: string): Promise<PolicyEntity | null> {
+    return this.policies.findOneBy(
+      isUuid(idOrName) ? { orgId: org, id: idOrName as PolicyId } : { orgId: org, name: idOrName },
+    );
+  }
+
+  findVersions(policy: PolicyId): Promise<PolicyVersionEntity[]> {
+    return this.policies.manager.find(PolicyVersionEntity, {
+      where: { policyId: policy },
+      order: { version: 'DESC' },
+      take: 200,
+    });
+  }
+
+  /** The version of an org's policy set; differs after every change. */
+  async version(org: string): Promise<string> {
+    const [row] = await this.pg.rows<{ policy_version: string }>(
+      'policy-version',
+      'select policy_version from orgs where id = $1',
+      [org],
+    );
+    return row?.policy_version ?? '';
+  }
+
+  /**
+   * Serialises changes of one org's policies until the transaction ends: the first thing any of them does. Throws
+   * `not_found` when the org was deleted meanwhile.
+   */
+  async raiseVersion(tx: Tx, org: OrgId): Promise<void> {
+    const raise = 'update orgs set policy_version = policy_version + 1 where id = $1 and deleted_at is null';
+    const [, changed] = await tx.manager.query<[unknown, number]>(raise, [org]);
+    if (changed === 0) throw new RialtoError('not_found', { message: 'no such org' });
+  }
+
+  /** The row as it is now that nobody else can change it; null when it is gone. After `raiseVersion` only. */
+  reread(tx: Tx, id: PolicyId): Promise<PolicyEntity | null> {
+    return tx.manager.findOneBy(PolicyEntity, { id });
+  }
+
+  async insert(tx: Tx, row: PolicyEntity, by: string): Promise<void> {
+    await tx.manager.getRepository(PolicyEntity).insert(row as never);
+    await this.keepVersion(tx, row, by);
+  }
+
+  async update(tx: Tx, row: PolicyEntity, by: string): Promise<void> {
+    const { id, name, text, template, source, version } = row;
+    const columns = { name, text, template, source, version };
+    await tx.manager.getRepository(PolicyEntity).update({ id }, columns as never);
+    await this.keepVersion(tx, row, by);
+  }
+
+  async delete(tx: Tx, id: PolicyId): Promise<void> {
+    await tx.manager.getRepository(PolicyEntity).delete({ id });
+  }
+
+  private async keepVersion(
+    tx: Tx,
+    { id: policyId, version, orgId, name, text }: PolicyEntity,
+    by: string,
+  ): Promise<void> {
+    await tx.manager.getRepository(PolicyVersionEntity).insert({ policyId, version, orgId, name, text, createdBy: by });
+  }
+}

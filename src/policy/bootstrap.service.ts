@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { Inject, Injectable } from '@nestjs/common';
+import type { OrgId } from '../kernel/ids.js';
+import { SETTINGS, writePrivateFile, type Settings } from '../platform/config/settings.js';
+import { TxRunner } from '../platform/database/tx.js';
+import { PolicyService } from './policy.service.js';
+import { apiKeyPrefix, defaultOrg, hashKey } from './auth.service.js';
+import { CredentialStore } from './auth/credential.store.js';
+import { OrgService } from './org.service.js';
+
+/** Serialises what processes that start at once make. */
+export const bootstrapLock = 7_262_913;
+
+/** What must exist before the first call: the default org, declared policies, and in development an admin token on disk. */
+@Injectable()
+export class Bootstrap {
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly store: CredentialStore,
+    private readonly orgs: OrgService,
+    private readonly policies: PolicyService,
+    private readonly txs: TxRunner,
+  ) {}
+
+  /** Idempotent, and safe when several processes start at once. Returns the default org. */
+  async run(): Promise<{ org: OrgId; tokenFile?: string }> {
+    const org = await this.txs.run(async (tx) => {
+      await tx.manager.query('select pg_advisory_xact_lock($1)', [bootstrapLock]);
+      const known = await this.store.orgBySlug(defaultOrg);
+      return known?.id ?? (await this.orgs.insert(tx, { slug: defaultOrg, name: 'Default' })).id;
+    });
+    await this.txs.run((tx) => this.policies.reconcile(tx, org, this.settings.configFile.policies));
+    return { org, tokenFile: this.settings.production ? undefined : await this.adminToken(org) };
+  }
+
+  /** An admin API key in a private file; the same one after every restart. */
+  private async adminToken(org: OrgId): Promise<string> {
+    const file = join(resolve(this.settings.RIALTO_DATA_DIR), 'token');
+    const held = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
+    const usable = held.startsWith(apiKeyPrefix) && held.length > 20;
+    if (usable && (await this.store.bearerOfKey(hashKey(held)))) return file;
+    const key = usable ? held : `${apiKeyPrefix}${randomBytes(32).toString('base64url')}`;
+    await this.txs.run((tx) => this.orgs.insertKey(tx, org, { name: 'admin', role: 'admin', groups: [] }, key));
+    writePrivateFile(file, `${key}\n`);
+    return file;
+  }
+}

@@ -1,0 +1,69 @@
+import type { Action } from '../../kernel/verbs.js';
+import { changedToolsWait } from '../policy.types.js';
+
+/** A policy row as the engine takes it: a name for people and a text of one or more policies. */
+export interface PolicyText {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Names that begin like this belong to the gateway; no row and no `@id` may use it. */
+export const reservedPrefix = 'rialto:';
+
+// Written out, not taken from the catalogue's kinds: `mcp_prompt` counts as a read there and is still not for viewers.
+const viewerActions = [
+  'a2a_discover',
+  'mcp_discover',
+  'mcp_read',
+  'task_read',
+  'task_subscribe',
+  'admin_read',
+] as const;
+const readActions = (viewerActions satisfies readonly Action[]).map((action) => `Action::"${action}"`).join(', ');
+
+/**
+ * Guards that are part of every set and cannot be edited: viewers only read, only admins administer, an agent whose changed
+ * card nobody approved is not called, nor such a tool, and every member of an org may read its administration.
+ */
+export const builtinPolicies: readonly PolicyText[] = [
+  {
+    name: 'rialto:viewers-only-read',
+    text: `forbid(principal in Group::"viewer", action, resource) unless { action in [${readActions}] };`,
+  },
+  {
+    name: 'rialto:only-admins-write',
+    text: 'forbid(principal, action == Action::"admin_write", resource) unless { principal in Group::"admin" };',
+  },
+  {
+    name: 'rialto:changed-cards-wait',
+    text: 'forbid(principal, action == Action::"a2a_invoke", resource) when { resource.agent.quarantined };',
+  },
+  {
+    name: changedToolsWait,
+    text: 'forbid(principal, action == Action::"mcp_call", resource) when { resource.quarantined };',
+  },
+  {
+    name: 'rialto:admins-administer',
+    text: 'permit(principal in Group::"admin", action in [Action::"admin_read", Action::"admin_write"], resource is Org);',
+  },
+  {
+    name: 'rialto:admins-see-agents',
+    text: 'permit(principal in Group::"admin", action in [Action::"a2a_discover", Action::"mcp_discover"], resource);',
+  },
+  {
+    name: 'rialto:members-read',
+    text: 'permit(principal in Group::"member", action == Action::"admin_read", resource is Org);',
+  },
+  {
+    name: 'rialto:viewers-read',
+    text: 'permit(principal in Group::"viewer", action == Action::"admin_read", resource is Org);',
+  },
+];
+
+/** The one visible, editable permit of a fresh development org: everything but administration, for everyone. */
+export const developmentPolicy: PolicyText = {
+  name: 'development-default',
+  text: `permit(principal, action, resource)
+unless { action in [Action::"admin_read", Action::"admin_write"] };
+`,
+};

@@ -1,0 +1,41 @@
+import { actions } from '../../kernel/verbs.js';
+
+/** Every kind of caller; the order is the order of the page that documents the vocabulary. */
+export const principalTypes = ['User', 'A2AAgent', 'Service', 'Anonymous'] as const;
+export type PrincipalType = (typeof principalTypes)[number];
+
+/** Every entity type a policy may name. */
+export const entityTypes = [
+  ...principalTypes,
+  ...['Group', 'Skill', 'McpServer', 'Tool', 'Resource', 'Prompt', 'PublishedAgent', 'Task', 'Org', 'Input'],
+] as const;
+
+const principals = principalTypes.join(', ');
+
+const entities = `
+entity Group, McpServer, PublishedAgent, Org;
+entity User, Service, Anonymous in [Group] { role: String };
+entity A2AAgent in [Group] { role: String, agentUrl: String, skills: Set<String>, trustLevel: String, quarantined: Bool };
+entity Skill in [A2AAgent] { agent: A2AAgent };
+entity Tool in [McpServer] { quarantined: Bool };
+entity Resource, Prompt in [McpServer];
+// A task lies in the principal that owns it, so "mine" is: resource in principal.
+entity Task in [${principals}] { agent: String, owner: String };
+// The top-level scalar arguments of the call, each a tag; numbers and booleans as their JSON text.
+entity Input tags String;
+
+type Call = { surface: String, depth: Long, time: datetime, input: Input };
+`.trim();
+
+/**
+ * The policy vocabulary in Cedar's schema syntax (D13, RE-74, RE-75): no namespace, one context for every action, and
+ * exactly the actions of the kernel's catalogue, so a new verb cannot be forgotten here.
+ */
+export const cedarSchema = [
+  entities,
+  ...Object.entries(actions).map(
+    ([action, { resource }]) =>
+      `action ${action} appliesTo { principal: [${principals}], resource: [${resource}], context: Call };`,
+  ),
+  '',
+].join('\n');

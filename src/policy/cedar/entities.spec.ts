@@ -1,0 +1,154 @@
+import fc from 'fast-check';
+import { checkParseEntities } from '@cedar-policy/cedar-wasm/nodejs';
+import type { Principal } from '../../kernel/call-context.js';
+import { actions } from '../../kernel/verbs.js';
+import { cedarSchema } from './cedar-schema.js';
+import {
+  contextOf,
+  entitiesOf,
+  inputEntity,
+  inputLimits,
+  inputTags,
+  parentOf,
+  principalEntity,
+  type PolicyCall,
+} from './entities.js';
+
+const anyPrincipal = fc.record({
+  kind: fc.constantFrom<Principal['kind']>('user', 'agent', 'service', 'anonymous'),
+  id: fc.string({ unit: 'grapheme', minLength: 1 }),
+  role: fc.constantFrom<Principal['role']>('viewer', 'member', 'admin'),
+  groups: fc.array(fc.string({ unit: 'grapheme' })),
+});
+const anyFacts = fc.option(
+  fc.record(
+    {
+      url: fc.webUrl(),
+      skills: fc.array(fc.string({ unit: 'grapheme' })),
+      trustLevel: fc.constantFrom('trusted', 'standard'),
+    },
+    { requiredKeys: [] },
+  ),
+  { nil: undefined },
+);
+
+it('whatever the kernel says, the entities fit the schema', () => {
+  fc.assert(
+    fc.property(
+      anyPrincipal,
+      anyFacts,
+      anyFacts,
+      fc.string({ unit: 'grapheme' }),
+      fc.dictionary(
+        fc.string({ unit: 'grapheme' }),
+        fc.oneof(fc.string({ unit: 'grapheme' }), fc.integer(), fc.boolean(), fc.constant(null)),
+      ),
+      fc.option(fc.record({ quarantined: fc.boolean() }), { nil: undefined }),
+      (principal, caller, agent, id, args, tool) => {
+        for (const { resource: type } of Object.values(actions)) {
+          const call: PolicyCall = {
+            principal,
+            caller,
+            action: 'a2a_invoke',
+            resource: { type, id },
+            agent,
+            tool,
+            surface: 'a2a',
+            depth: 0,
+            time: 0,
+            args,
+          };
+          const entities = [...entitiesOf(call), inputEntity(inputTags(args).tags)];
+          expect(checkParseEntities({ entities, schema: cedarSchema })).toEqual({ type: 'success' });
+        }
+      },
+    ),
+    { numRuns: 40 },
+  );
+});
+
+it('a caller lies in the group of its role and its own groups, but no group is a role', () => {
+  const principal: Principal = { kind: 'service', id: 'ci', role: 'member', groups: ['ops', 'admin', 'viewer'] };
+  expect(principalEntity(principal)).toEqual({
+    uid: { type: 'Service', id: 'ci' },
+    attrs: { role: 'member' },
+    parents: [
+      { type: 'Group', id: 'member' },
+      { type: 'Group', id: 'ops' },
+    ],
+  });
+});
+
+it('an agent nobody knows is untrusted', () => {
+  expect(principalEntity({ kind: 'agent', id: 'x', role: 'member', groups: [] }).attrs).toEqual({
+    role: 'member',
+    agentUrl: '',
+    skills: [],
+    trustLevel: 'untrusted',
+    quarantined: false,
+  });
+});
+
+it('a resource lies where its id says, unless told otherwise', () => {
+  expect(parentOf({ type: 'Skill', id: 'ops.deploy.now' })).toBe('ops');
+  expect(parentOf({ type: 'Tool', id: 'github__create__issue' })).toBe('github');
+  expect(parentOf({ type: 'Tool', id: 'github__x', parent: 'other' })).toBe('other');
+  expect(parentOf({ type: 'Resource', id: 'file:///a__b' })).toBe('');
+  expect(parentOf({ type: 'Tool', id: 'bare' })).toBe('');
+});
+
+it('a task lies in its owner and tells its agent', () => {
+  const call: PolicyCall = {
+    principal: { kind: 'user', id: 'bob', role: 'member', groups: [] },
+    action: 'task_read',
+    resource: { type: 'Task', id: '1' },
+    task: { agent: 'echo', owner: { kind: 'agent', id: 'ops' } },
+    surface: 'a2a',
+    depth: 0,
+    time: 0,
+  };
+  expect(entitiesOf(call)[1]).toEqual({
+    uid: { type: 'Task', id: '1' },
+    attrs: { agent: 'echo', owner: 'ops' },
+    parents: [{ type: 'A2AAgent', id: 'ops' }],
+  });
+  expect(entitiesOf({ ...call, task: undefined })[1]).toMatchObject({ attrs: { agent: '', owner: '' }, parents: [] });
+});
+
+it('a tag for each scalar argument, as JSON text; null, objects and arrays left out', () => {
+  const args = {
+    text: 'x',
+    count: 1.5,
+    big: 1e21,
+    dry: true,
+    none: null,
+    list: ['a'],
+    deep: { a: 1 },
+    __proto__: 'no',
+  };
+  expect(inputTags(args)).toEqual({ tags: { text: 'x', count: '1.5', big: '1e+21', dry: 'true' }, unreadable: [] });
+  expect(inputTags(args, new Set(['count', 'absent', 'toString']))).toEqual({ tags: { count: '1.5' }, unreadable: [] });
+  expect(inputTags(JSON.parse('{"__proto__":"x"}') as never)).toEqual({
+    tags: JSON.parse('{"__proto__":"x"}'),
+    unreadable: [],
+  });
+});
+
+it('what is too long or one too many is named, not dropped', () => {
+  expect(
+    inputTags({ long: 'é'.repeat(inputLimits.bytes / 2 + 1), short: 'é'.repeat(inputLimits.bytes / 2) }).unreadable,
+  ).toEqual(['long']);
+  const many = Object.fromEntries(Array.from({ length: inputLimits.tags + 1 }, (_, index) => [`a${index}`, index]));
+  expect(inputTags(many).unreadable).toEqual([`a${inputLimits.tags}`]);
+});
+
+it('the context holds what is read', () => {
+  const call = { surface: 'mcp', depth: 2, time: 0 } as PolicyCall;
+  expect(contextOf(call, new Set(['depth']))).toEqual({ depth: 2 });
+  expect(contextOf(call)).toEqual({
+    surface: 'mcp',
+    depth: 2,
+    time: { __extn: { fn: 'datetime', arg: '1970-01-01T00:00:00.000Z' } },
+    input: { __entity: { type: 'Input', id: 'input' } },
+  });
+});

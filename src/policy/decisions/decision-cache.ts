@@ -1,0 +1,96 @@
+import { hash } from 'node:crypto';
+import type { Principal } from '../../kernel/call-context.js';
+import type { PolicyDecision } from '../cedar/cedar.js';
+import { includes } from '../cedar/context-reads.js';
+import { inputTags, type AgentFacts, type PolicyCall, type TaskFacts } from '../cedar/entities.js';
+import type { PolicySet } from '../cedar/policy-set.js';
+
+/** Keys beyond this length are hashed, so that a long argument does not stay in memory. */
+const maxKeyLength = 512;
+
+// Principals come from the cache of verified tokens, so one object serves many calls.
+const fingerprints = new WeakMap<Principal, string>();
+
+/**
+ * What a decision depends on, and nothing more: the set, the caller with its groups, the action, the resource with its
+ * facts, and of the context only what the set reads (D4). Undefined when a decision may not be kept: the set reads the
+ * time, or an argument that cannot be shown to it.
+ */
+export function decisionKey(set: PolicySet, call: PolicyCall): string | undefined {
+  const { attributes, tags } = set.reads;
+  if (includes(attributes, 'time')) return undefined;
+  const input = includes(attributes, 'input') ? inputTags(call.args, tags) : undefined;
+  if (input && input.unreadable.length > 0) return undefined;
+  const key = JSON.stringify([
+    set.id,
+    fingerprintOf(call.principal),
+    agentVersion(call.caller),
+    call.action,
+    call.resource.type,
+    call.task && !set.reads.singleTasks ? null : call.resource.id,
+    call.resource.parent,
+    agentVersion(call.agent),
+    call.tool?.quarantined ?? false,
+    taskVersion(call.task),
+    includes(attributes, 'surface') ? call.surface : null,
+    includes(attributes, 'depth') ? call.depth : null,
+    input?.tags,
+  ]);
+  return key.length > maxKeyLength ? hash('sha256', key, 'base64') : key;
+}
+
+/** The last decisions, bounded, least recently used out first. A changed policy is a new set, so old ones just age out. */
+export class DecisionCache {
+  private readonly entries = new Map<string, PolicyDecision>();
+
+  constructor(private readonly maxEntries = 10_000) {}
+
+  get size(): number {
+    return this.entries.size;
+  }
+
+  get(key: string): PolicyDecision | undefined {
+    const decision = this.entries.get(key);
+    if (decision) {
+      this.entries.delete(key);
+      this.entries.set(key, decision);
+    }
+    return decision;
+  }
+
+  /** Keeps a decision, unless something went wrong in making it. */
+  set(key: string, decision: PolicyDecision): void {
+    if (decision.errors.length > 0) return;
+    this.entries.delete(key);
+    this.entries.set(key, decision);
+    if (this.entries.size <= this.maxEntries) return;
+    const [oldest] = this.entries.keys();
+    if (oldest !== undefined) this.entries.delete(oldest);
+  }
+
+  /** Forgets everything, e.g. when notices may have been missed. */
+  clear(): void {
+    this.entries.clear();
+  }
+}
+
+function fingerprintOf(principal: Principal): string {
+  let fingerprint = fingerprints.get(principal);
+  if (fingerprint === undefined) {
+    const { kind, id, role, groups } = principal;
+    fingerprint = hash('sha256', JSON.stringify([kind, id, role, [...groups].sort()]), 'base64');
+    fingerprints.set(principal, fingerprint);
+  }
+  return fingerprint;
+}
+
+/** The version of the facts stands for them; facts without one stand for themselves. */
+function agentVersion(facts: AgentFacts | undefined): unknown {
+  if (!facts) return null;
+  return facts.version ?? [facts.url ?? '', facts.trustLevel ?? '', facts.skills ?? [], facts.quarantined ?? false];
+}
+
+function taskVersion(facts: TaskFacts | undefined): unknown {
+  if (!facts) return null;
+  return facts.version ?? [facts.agent ?? '', facts.owner?.kind ?? '', facts.owner?.id ?? ''];
+}

@@ -1,0 +1,126 @@
+import { Injectable } from '@nestjs/common';
+import type { CallContext } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import type { Act, Decision } from '../../kernel/verb-bus.js';
+import type { ResourceRef } from '../../kernel/verbs.js';
+import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
+import { TurnBudget } from '../../platform/jobs/in-turns.js';
+import { SnapshotCache } from '../../platform/database/snapshot-cache.js';
+import { CedarEngine } from '../cedar/cedar.js';
+import { DecisionCache, decisionKey } from './decision-cache.js';
+import { parentOf, type AgentFacts, type PolicyCall, type ToolFacts } from '../cedar/entities.js';
+import type { PolicySet } from '../cedar/policy-set.js';
+import { PolicyStore } from '../admin/policy.store.js';
+
+/** Who knows what policies may know of a registered agent; the registry says so at start. */
+export type FactsSource = (orgId: string, slug: string) => AgentFacts | undefined | Promise<AgentFacts | undefined>;
+
+/** The same of a tool of an MCP server as the caller sees it, by its canonical name. */
+export type ToolFactsSource = (
+  ctx: CallContext,
+  tool: string,
+) => ToolFacts | undefined | Promise<ToolFacts | undefined>;
+
+/** Decides acts by the policies of the caller's org, from caches where nothing changed. */
+@Injectable()
+export class PolicyDecider {
+  readonly engine = new CedarEngine();
+  private readonly decisions = new DecisionCache();
+  /** A list asks about each of its entries at once, and by heavy policies each decision takes 20 ms. */
+  private readonly turn = new TurnBudget();
+  private readonly sets: SnapshotCache<PolicySet>;
+  private facts: FactsSource = () => undefined;
+  private toolFacts: ToolFactsSource = () => undefined;
+
+  constructor(store: PolicyStore) {
+    this.sets = new SnapshotCache<PolicySet>({
+      probe: (org) => store.version(org),
+      load: async (org) => this.engine.compile(await store.findAll(org)),
+      release: (set) => this.engine.release(set),
+    });
+  }
+
+  factsFrom(source: FactsSource): void {
+    this.facts = source;
+  }
+
+  toolFactsFrom(source: ToolFactsSource): void {
+    this.toolFacts = source;
+  }
+
+  /** The decider of the verb bus. */
+  decide(act: Act): Promise<Decision> | Decision {
+    const org = act.ctx.org.id;
+    const set = this.sets.peek(org) ?? this.sets.get(org);
+    const call = this.callOf(act);
+    if (set instanceof Promise || call instanceof Promise)
+      return Promise.all([set, call]).then(([found, known]) => this.askInTurn(found, known));
+    return this.askInTurn(set, call);
+  }
+
+  private askInTurn(set: PolicySet, call: PolicyCall): Promise<Decision> | Decision {
+    return this.turn.wait?.then(() => this.askInTurn(set, call)) ?? this.ask(set, call);
+  }
+
+  /** Asks a set about a call, without an act. Who could not call a tool in quarantine anyway is told that, and nothing of the tool. */
+  ask(set: PolicySet, call: PolicyCall): Decision {
+    const decision = this.decided(set, call);
+    if (decision.allowed || !call.tool?.quarantined) return decision;
+    const otherwise = this.decided(set, { ...call, tool: undefined });
+    return otherwise.allowed ? decision : otherwise;
+  }
+
+  private decided(set: PolicySet, call: PolicyCall): Decision {
+    const key = decisionKey(set, call);
+    const known = key === undefined ? undefined : this.decisions.get(key);
+    if (known) return known;
+    const decision = this.turn.spend(() => this.engine.decide(set, call));
+    if (key !== undefined) this.decisions.set(key, decision);
+    return decision;
+  }
+
+  setOf(org: string): Promise<PolicySet> {
+    return this.sets.get(org);
+  }
+
+  factsOf(org: string, slug: string): Promise<AgentFacts | undefined> {
+    return Promise.resolve(this.facts(org, slug));
+  }
+
+  toolFactsOf(ctx: CallContext, resource: ResourceRef): ToolFacts | undefined | Promise<ToolFacts | undefined> {
+    return resource.type === 'Tool' ? this.toolFacts(ctx, resource.id) : undefined;
+  }
+
+  @OnNotice('policy.changed')
+  forget({ orgId }: { orgId: string }): void {
+    this.sets.expire(orgId);
+  }
+
+  private callOf({ ctx, action, resource, args, task }: Act): Promise<PolicyCall> | PolicyCall {
+    const slug =
+      resource.type === 'A2AAgent' ? resource.id : resource.type === 'Skill' ? parentOf(resource) : undefined;
+    const agent = slug === undefined ? undefined : this.facts(ctx.org.id, slug);
+    const tool = this.toolFactsOf(ctx, resource);
+    const caller = ctx.principal.kind === 'agent' ? this.facts(ctx.org.id, ctx.principal.id) : undefined;
+    const { principal, surface, depth } = ctx;
+    const time = systemClock.now();
+    const call = (...[asking, asked, named]: [AgentFacts?, AgentFacts?, ToolFacts?]): PolicyCall => {
+      return {
+        principal,
+        caller: asking,
+        action,
+        resource,
+        agent: asked,
+        tool: named,
+        task,
+        surface,
+        depth,
+        time,
+        args,
+      };
+    };
+    if (caller instanceof Promise || agent instanceof Promise || tool instanceof Promise)
+      return Promise.all([caller, agent, tool]).then((known) => call(...known));
+    return call(caller, agent, tool);
+  }
+}

@@ -1,0 +1,69 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { IsNull } from 'typeorm';
+import { z } from 'zod';
+import { RialtoError } from '../kernel/errors.js';
+import type { OrgId } from '../kernel/ids.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { TxRunner, type Tx } from '../platform/database/tx.js';
+import { PolicyService } from './policy.service.js';
+import { defaultOrg } from './auth.service.js';
+import { bootstrapLock } from './bootstrap.service.js';
+import { MemberEntity, OrgEntity } from './auth/org.entity.js';
+import { OrgService } from './org.service.js';
+import { ChangeOrg, CreateOrg, SaveMember } from './org.types.js';
+
+type Declared = Settings['configFile']['orgs'][number];
+
+/**
+ * Orgs, members and their policies that the configuration file declares. They are made and changed with it; what it no longer
+ * names stays, for nobody may lose an org or a seat by a line that was cut: a member is shut out by `active: false`.
+ */
+@Injectable()
+export class DeclaredOrgs {
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly orgs: OrgService,
+    private readonly policies: PolicyService,
+    private readonly txs: TxRunner,
+  ) {}
+
+  /** Throws `invalid_params` that names the entry; nothing of that entry is written then. */
+  async reconcile(): Promise<void> {
+    for (const declared of this.settings.configFile.orgs) {
+      const { slug, name, members, policies, ...limits } = declared;
+      const org = held(slug, CreateOrg, { slug, name });
+      const change = held(slug, ChangeOrg.or(z.strictObject({})), { ...(name !== undefined && { name }), ...limits });
+      const seats = members.map((member) => held(`${slug}.members.${member.sub}`, SaveMember, member));
+      if (slug === defaultOrg && policies !== undefined)
+        throw wrong(slug, `policies of the org "${defaultOrg}" stand at the top of the file`);
+      await this.txs.run(async (tx) => {
+        await tx.manager.query('select pg_advisory_xact_lock($1)', [bootstrapLock]);
+        const known = await tx.manager.findOneBy(OrgEntity, { slug, deletedAt: IsNull() });
+        const id = known?.id ?? (await this.orgs.insert(tx, org)).id;
+        await this.orgs.adjust(tx, id, change);
+        await this.seat(tx, id, seats);
+        if (policies !== undefined) await this.policies.reconcile(tx, id, policies);
+      });
+    }
+  }
+
+  private async seat(tx: Tx, orgId: OrgId, members: readonly SaveMember[]): Promise<void> {
+    const known = new Map((await tx.manager.findBy(MemberEntity, { orgId })).map((member) => [member.sub, member]));
+    for (const member of members) {
+      const { role, groups = [], active } = known.get(member.sub) ?? {};
+      const isSame = role === member.role && active === member.active && groups.join() === member.groups.join();
+      if (!isSame) await this.orgs.putMember(tx, orgId, member);
+    }
+  }
+}
+
+function held<Output>(where: string, schema: z.ZodType<Output>, value: Partial<Declared> | object): Output {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [{ path, message }] = parsed.error.issues as [z.core.$ZodIssue];
+  throw wrong(where, `${path.length > 0 ? `${path.join('.')} ` : ''}${message}`);
+}
+
+function wrong(where: string, what: string): RialtoError {
+  return new RialtoError('invalid_params', { message: `rialto.config.json: orgs: ${where}: ${what}` });
+}

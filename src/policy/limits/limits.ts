@@ -1,0 +1,64 @@
+import type { CallLimit } from '../../kernel/call-context.js';
+
+/** A token bucket: `tokens` at the time `at` (ms). Refills `perMinute` evenly, holds at most half a minute's worth, at least 10, and never more than a minute's. */
+export interface Bucket {
+  readonly tokens: number;
+  readonly at: number;
+}
+
+export interface Taken {
+  readonly bucket: Bucket;
+  /** 0 when the request may pass, else the whole seconds until the next one may. */
+  readonly retryAfterSeconds: number;
+}
+
+export function burstOf(perMinute: number): number {
+  return Math.min(perMinute, Math.max(10, Math.ceil(perMinute / 2)));
+}
+
+/** Takes one token, or says how long to wait. Pure: the same bucket and time give the same answer. */
+export function take(bucket: Bucket | undefined, perMinute: number, now: number): Taken {
+  const perMs = perMinute / 60_000;
+  const burst = burstOf(perMinute);
+  const tokens = bucket ? Math.min(burst, bucket.tokens + Math.max(0, now - bucket.at) * perMs) : burst;
+  if (tokens >= 1) return { bucket: { tokens: tokens - 1, at: now }, retryAfterSeconds: 0 };
+  return { bucket: { tokens, at: now }, retryAfterSeconds: Math.max(1, Math.ceil((1 - tokens) / perMs / 1_000)) };
+}
+
+/** Token buckets by key, bounded: the one used longest ago is forgotten first, and so begins full again. */
+export class Buckets {
+  private readonly buckets = new Map<string, Bucket>();
+
+  constructor(
+    private readonly perMinute: number,
+    private readonly most = 20_000,
+  ) {}
+
+  /** Takes a token of this key: 0, or the seconds until there is one. */
+  take(key: string, now: number): number {
+    const { bucket, retryAfterSeconds } = take(this.buckets.get(key), this.perMinute, now);
+    this.buckets.delete(key);
+    this.buckets.set(key, bucket);
+    if (this.buckets.size > this.most) this.buckets.delete(this.buckets.keys().next().value!);
+    return retryAfterSeconds;
+  }
+
+  /** After what was taken last. */
+  left(key: string): CallLimit {
+    const limit = burstOf(this.perMinute);
+    const tokens = this.buckets.get(key)?.tokens ?? limit;
+    return {
+      limit,
+      remaining: Math.floor(tokens),
+      secondsLeft: Math.ceil(((limit - tokens) * 60) / this.perMinute),
+    };
+  }
+
+  /** The seconds until there is a token, without taking one. */
+  wait(key: string, now: number): number {
+    return take(this.buckets.get(key), this.perMinute, now).retryAfterSeconds;
+  }
+}
+
+/** Hops of delegation that are allowed behind one call (AN-61). */
+export const maxDepth = 3;

@@ -1,0 +1,26 @@
+import { Injectable } from '@nestjs/common';
+import type { OrgId } from '../../kernel/ids.js';
+import { Pg } from '../../platform/database/pg.js';
+
+/** Counts by the clock of the database, so that all processes count together. */
+@Injectable()
+export class ToolCallsStore {
+  constructor(private readonly pg: Pg) {}
+
+  /** Counts one more: how many there are in this minute, and how many seconds of it are left. */
+  async count(org: OrgId, caller: string, tool: string): Promise<{ calls: number; secondsLeft: number }> {
+    const [row] = await this.pg.rows<{ calls: number; left: number }>(
+      'tool-calls-count',
+      `insert into tool_calls as t (org_id, caller, tool, minute, calls) values ($1, $2, $3, date_trunc('minute', now()), 1)
+       on conflict (org_id, caller, tool) do update set
+         calls = case when t.minute = excluded.minute then t.calls + 1 else 1 end, minute = excluded.minute
+       returning calls, ceil(extract(epoch from minute + interval '1 minute' - now()))::integer as left`,
+      [org, caller, tool],
+    );
+    return { calls: row!.calls, secondsLeft: Math.max(1, row!.left) };
+  }
+
+  async dropOld(): Promise<void> {
+    await this.pg.rows('tool-calls-late', `delete from tool_calls where minute < now() - interval '1 hour'`);
+  }
+}

@@ -1,0 +1,113 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { Inject, Injectable } from '@nestjs/common';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { AuditService } from '../audit/audit.service.js';
+import { systemClock } from '../kernel/clock.js';
+import { RialtoError } from '../kernel/errors.js';
+import { storableText } from '../kernel/json.js';
+import { VerbBus } from '../kernel/verb-bus.js';
+import { SETTINGS, type Settings } from '../platform/config/settings.js';
+import { clientAddress, parseTrustProxy, type TrustProxy } from '../platform/http/client-address.js';
+import type { DoorRequest } from '../platform/http/http.types.js';
+import type { Gate } from '../platform/http/openapi.js';
+import { sendProblem } from '../platform/http/problem.js';
+import { Buckets } from './limits/limits.js';
+import { apiKeyPrefix, defaultOrg } from './auth.service.js';
+import { ContextService } from './context.service.js';
+import { CredentialStore } from './auth/credential.store.js';
+
+/** Wrong passwords of one address: people mistype, programs guess. */
+const guessesPerMinute = 10;
+
+/** Lets operators to the pages beside the API: an admin bearer of the default org, or Basic `admin` with RIALTO_ADMIN_PASSWORD. */
+@Injectable()
+export class OperatorGate implements Gate {
+  readonly admin: RequestHandler = (request, response, next) => void this.check(request, response, next);
+  readonly docs: RequestHandler = (request, response, next) =>
+    this.settings.production ? void this.check(request, response, next) : next();
+
+  private readonly guesses = new Buckets(guessesPerMinute);
+  private readonly trust: TrustProxy;
+
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly contexts: ContextService,
+    private readonly verbs: VerbBus,
+    private readonly store: CredentialStore,
+    private readonly audit: AuditService,
+  ) {
+    this.trust = parseTrustProxy(settings.RIALTO_TRUST_PROXY);
+  }
+
+  private async check(request: Request, response: Response, next: NextFunction): Promise<void> {
+    const door = request as unknown as DoorRequest;
+    try {
+      // Browsers add a remembered password to whatever page asks (cross-site request forgery).
+      if (!isRead(request) && !isOfOwnPage(request.headers))
+        throw new RialtoError('denied', { message: 'another site may not act here' });
+      const basic = basicOf(request.headers.authorization);
+      if (basic !== undefined && this.isAdminPassword(basic, clientAddress(request, this.trust))) {
+        await this.remember(request, 'RIALTO_ADMIN_PASSWORD');
+        return next();
+      }
+      // A browser can only ask for a user and a password: an admin's key is as good as the password.
+      if (basic?.startsWith('admin:')) request.headers.authorization = `Bearer ${basic.slice('admin:'.length)}`;
+      const ctx = await this.contexts.open(door, 'rest');
+      const action = isRead(request) ? 'admin_read' : 'admin_write';
+      const allowed =
+        ctx.org.slug === defaultOrg &&
+        ctx.principal.role === 'admin' &&
+        (await this.verbs.permits({ ctx, verb: 'operator.page', action, resource: { type: 'Org', id: ctx.org.slug } }));
+      if (!allowed) throw new RialtoError('denied', { message: 'this page is for admins of the default org' });
+      await this.remember(request, ctx.principal.id);
+      next();
+    } catch (error) {
+      const known = RialtoError.from(error);
+      sendProblem(door, response, known.code, known, 'Basic realm="rialto", Bearer realm="rialto"');
+      if (known.code === 'internal') next(error);
+    }
+  }
+
+  /** Whoever changes a queue here is on record before it changes. */
+  private async remember(request: Request, by: string): Promise<void> {
+    if (isRead(request)) return;
+    const org = await this.store.orgBySlug(defaultOrg);
+    const { method, requestId } = request as unknown as DoorRequest;
+    const path = storableText(request.originalUrl.split('?')[0]!, 500);
+    if (org) await this.audit.note(org.id, 'operator.act', { by, method, path, requestId });
+  }
+
+  /** Throws `rate_limited`, even for the right password, once its address has guessed too often. */
+  private isAdminPassword(basic: string, address: string): boolean {
+    const expected = this.settings.RIALTO_ADMIN_PASSWORD;
+    if (expected === undefined) return false;
+    const right = timingSafeEqual(digest(basic), digest(`admin:${expected}`));
+    if (basic.startsWith(`admin:${apiKeyPrefix}`)) return right;
+    const retryAfterSeconds = this.guesses.wait(address, systemClock.now());
+    if (retryAfterSeconds > 0)
+      throw new RialtoError('rate_limited', { message: 'too many wrong passwords', data: { retryAfterSeconds } });
+    if (right) return true;
+    this.guesses.take(address, systemClock.now());
+    return false;
+  }
+}
+
+/** No browser asks for another site: its fetch metadata say so (W3C), or, where it sends none, `Origin`. Programs send neither. */
+function isOfOwnPage({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
+  if (site !== undefined) return site === 'same-origin' || site === 'none';
+  return origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
+}
+
+function isRead({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/** `user:password` of Basic authentication (RFC 7617). */
+function basicOf(header: string | undefined): string | undefined {
+  return header?.startsWith('Basic ') ? Buffer.from(header.slice(6), 'base64').toString('utf8') : undefined;
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,67 @@
+import { Injectable } from '@nestjs/common';
+import type { OrgRef } from '../kernel/call-context.js';
+import type { OrgId } from '../kernel/ids.js';
+import { Notices } from '../platform/bus/notices.js';
+import { Pg } from '../platform/database/pg.js';
+import { SnapshotCache } from '../platform/database/snapshot-cache.js';
+import { Slug } from '../platform/http/params.js';
+import { Domain } from './org.types.js';
+
+/** What doors need to know of an org before anyone is authenticated. */
+export interface OrgEntry extends OrgRef {
+  readonly name: string;
+  /** Name of the published agent that answers when a caller names none. */
+  readonly defaultAgent: string | null;
+}
+
+/** Orgs by slug and by domain, from memory: one indexed look a second at most, and none while nothing changed. */
+@Injectable()
+export class OrgDirectory {
+  private readonly entries = new SnapshotCache<OrgEntry | null>({
+    // The row is small enough to be its own version.
+    probe: (name) => this.read(name),
+    load: (_name, text) => Promise.resolve(JSON.parse(text) as OrgEntry | null),
+  });
+
+  constructor(
+    private readonly pg: Pg,
+    notices: Notices,
+  ) {
+    for (const notice of ['org.changed', 'credentials.changed'] as const)
+      notices.on(notice, () => this.entries.expireAll());
+    notices.onMissed(() => this.entries.expireAll());
+  }
+
+  /** @param name a slug, or a domain in lower case. Undefined for an org that does not exist or was deleted. */
+  async find(name: string): Promise<OrgEntry | undefined> {
+    const known = this.peek(name);
+    if (known !== undefined) return known ?? undefined;
+    const isName = Slug.safeParse(name).success || Domain.safeParse(name).success;
+    return isName ? ((await this.entries.get(name)) ?? undefined) : undefined;
+  }
+
+  /** The same without a promise while it is fresh; null when there is no such org, undefined when one has to ask. */
+  peek(name: string): OrgEntry | null | undefined {
+    return this.entries.peek(name);
+  }
+
+  /** The org of an id, deleted or not. */
+  async byId(id: OrgId): Promise<OrgRef | undefined> {
+    const [row] = await this.pg.rows<{ id: OrgId; slug: string }>(
+      'org-by-id',
+      'select id, slug from orgs where id = $1',
+      [id],
+    );
+    return row;
+  }
+
+  private async read(name: string): Promise<string> {
+    const [row] = await this.pg.rows<{ entry: string }>(
+      'org-entry',
+      `select json_build_object('id', id, 'slug', slug, 'name', name, 'defaultAgent', default_agent)::text as entry
+       from orgs where (slug = $1 or id = (select org_id from org_domains where domain = $1)) and deleted_at is null`,
+      [name],
+    );
+    return row?.entry ?? 'null';
+  }
+}
