@@ -1,5 +1,5 @@
-import { AgentHeaders } from '../src/a2a-client/agent-headers.js';
-import { RemoteCredentials } from '../src/a2a-client/remote-credentials.js';
+import { AgentHeaders } from '../src/a2a-client/requests/agent-headers.js';
+import { RemoteCredentials } from '../src/a2a-client/requests/remote-credentials.js';
 import { BridgeTransport } from '../src/a2a-client/transports/bridge.transport.js';
 import { waitOrCancel, type Watch } from '../src/a2a-client/transports/remote-wait.js';
 import type { Credential } from '../src/registry/registry.types.js';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import { Deadline } from '../src/a2a-client/deadline.js';
-import type { Endpoint } from '../src/a2a-client/endpoint-choice.js';
+import { Deadline } from '../src/a2a-client/transports/deadline.js';
+import type { Endpoint } from '../src/a2a-client/transports/endpoint-choice.js';
 import { SdkTransport, type SdkHop, type SdkLimits } from '../src/a2a-client/transports/sdk.transport.js';
 import { parseAllowList } from '../src/platform/http/address.js';
 import type { OutboundPolicy } from '../src/platform/http/safe-fetch.js';

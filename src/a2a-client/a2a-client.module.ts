@@ -7,11 +7,11 @@ import { RegistryModule } from '../registry/registry.module.js';
 import { A2AClientService } from './a2a-client.service.js';
 import { AgentProofs } from '../registry/agent-proofs.service.js';
 import { AgentRecheck } from '../registry/agent-recheck.service.js';
-import { Delegation } from './delegation.js';
-import { DispatchController } from './dispatch.controller.js';
-import { DispatchService } from './dispatch.service.js';
-import { RemoteAgents } from './remote-agents.js';
-import { RemoteCredentials } from './remote-credentials.js';
+import { Delegation } from './requests/delegation.js';
+import { DispatchController } from './dispatch/dispatch.controller.js';
+import { DispatchService } from './dispatch/dispatch.service.js';
+import { RemoteAgents } from './requests/remote-agents.js';
+import { RemoteCredentials } from './requests/remote-credentials.js';
 import { BridgeTransport } from './transports/bridge.transport.js';
 import { SdkTransport } from './transports/sdk.transport.js';
 

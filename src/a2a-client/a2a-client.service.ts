@@ -11,7 +11,7 @@ import { toolOutput, type BridgeReply } from '../protocol/a2a/bridge-call.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
 import { takesText } from '../protocol/a2a/skill-input.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
-import { Deadline } from './deadline.js';
+import { Deadline } from './transports/deadline.js';
 import {
   bridgeEndpoint,
   chooseEndpoints,
@@ -19,10 +19,10 @@ import {
   speaksJsonRpc,
   withCustomaryPaths,
   type Endpoint,
-} from './endpoint-choice.js';
-import { withPushAddress } from './push-address.js';
-import { RemoteAgents, type OpenHop } from './remote-agents.js';
-import type { SendReply } from './send-reply.js';
+} from './transports/endpoint-choice.js';
+import { withPushAddress } from './transports/push-address.js';
+import { RemoteAgents, type OpenHop } from './requests/remote-agents.js';
+import type { SendReply } from './transports/send-reply.js';
 import type { MessageCall, RemoteCall, SkillCall } from './remote-call.types.js';
 import type { RemoteTaskKeeper } from './remote-task-keeper.port.js';
 import { BridgeTransport } from './transports/bridge.transport.js';
@@ -30,7 +30,7 @@ import type { Watch } from './transports/remote-wait.js';
 import { sendAsSkillCall } from './transports/sdk-skill-call.js';
 import { SdkTransport, type SdkHop } from './transports/sdk.transport.js';
 
-export type { SendReply } from './send-reply.js';
+export type { SendReply } from './transports/send-reply.js';
 
 /** Tasks that are looked at for the one of a message, and messages of each. */
 const findAmong = 50;

@@ -7,29 +7,29 @@ import { partsOf } from '../protocol/a2a/remote-parts.js';
 import { interruptedStates, terminalStates } from '../protocol/a2a/states.js';
 import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
-import { baseOf, findCard } from './client-discovery.js';
-import { asClientError } from './client-errors.js';
-import { ClientHeaders, identitiesOf, type Identity, type Proofs } from './client-identity.js';
-import type { A2AClientOptions, FoundCard, MessageInput, SendOptions, WaitOptions } from './client-options.js';
-import { replyText } from './client-text.js';
-import { Deadline } from './deadline.js';
+import { baseOf, findCard } from './client/client-discovery.js';
+import { asClientError } from './client/client-errors.js';
+import { ClientHeaders, identitiesOf, type Identity, type Proofs } from './client/client-identity.js';
+import type { A2AClientOptions, FoundCard, MessageInput, SendOptions, WaitOptions } from './client/client-options.js';
+import { replyText } from './client/client-text.js';
+import { Deadline } from './transports/deadline.js';
 import {
   chooseEndpoints,
   endpointsWithoutCard,
   isNotHere,
   withCustomaryPaths,
   type Endpoint,
-} from './endpoint-choice.js';
-import { nextPollAfter, nextTryAfter, type RemoteOperation } from './retry-plan.js';
-import type { SendReply } from './send-reply.js';
+} from './transports/endpoint-choice.js';
+import { nextPollAfter, nextTryAfter, type RemoteOperation } from './transports/retry-plan.js';
+import type { SendReply } from './transports/send-reply.js';
 import { sleep } from './transports/remote-wait.js';
 import { SdkTransport, type SdkHop, type SendParams } from './transports/sdk.transport.js';
 
-export { A2AClientError, type A2AClientErrorCode, type A2AClientErrorDetails } from './client-errors.js';
-export type { A2AClientOptions, FoundCard, MessageInput, SendOptions, WaitOptions } from './client-options.js';
+export { A2AClientError, type A2AClientErrorCode, type A2AClientErrorDetails } from './client/client-errors.js';
+export type { A2AClientOptions, FoundCard, MessageInput, SendOptions, WaitOptions } from './client/client-options.js';
 export type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '../protocol/a2a/model.js';
 export type { TaskState } from '../protocol/a2a/states.js';
-export type { SendReply } from './send-reply.js';
+export type { SendReply } from './transports/send-reply.js';
 
 const discoveryLimitMs = 3_000;
 const pollLimitMs = 15_000;

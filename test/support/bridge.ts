@@ -1,8 +1,8 @@
 import { RialtoError } from '../../src/kernel/errors.js';
 import type { JsonObject } from '../../src/kernel/json.js';
-import { Deadline } from '../../src/a2a-client/deadline.js';
-import { bridgeEndpoint, type Endpoint } from '../../src/a2a-client/endpoint-choice.js';
-import type { HopHeaders } from '../../src/a2a-client/remote-hop.js';
+import { Deadline } from '../../src/a2a-client/transports/deadline.js';
+import { bridgeEndpoint, type Endpoint } from '../../src/a2a-client/transports/endpoint-choice.js';
+import type { HopHeaders } from '../../src/a2a-client/transports/remote-hop.js';
 import { BridgeTransport } from '../../src/a2a-client/transports/bridge.transport.js';
 import type { Watch } from '../../src/a2a-client/transports/remote-wait.js';
 import { normaliseCard } from '../../src/protocol/a2a/card.js';

@@ -10,11 +10,11 @@ import {
 } from '../../protocol/a2a/bridge-call.js';
 import type { A2aVersion } from '../../protocol/a2a/model.js';
 import type { SafeFetch } from '../../platform/http/safe-fetch.js';
-import { Deadline } from '../deadline.js';
-import { isNotHere, withCustomaryPaths, type Endpoint } from '../endpoint-choice.js';
-import { withPushAddress } from '../push-address.js';
-import { answerWithout, errorWithout } from '../said-back.js';
-import type { HopLimits, RemoteHop } from '../remote-hop.js';
+import { Deadline } from './deadline.js';
+import { isNotHere, withCustomaryPaths, type Endpoint } from './endpoint-choice.js';
+import { withPushAddress } from './push-address.js';
+import { answerWithout, errorWithout } from './said-back.js';
+import type { HopLimits, RemoteHop } from './remote-hop.js';
 import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-wait.js';
 
 /** One call of one skill in the bridge's own wire form. */

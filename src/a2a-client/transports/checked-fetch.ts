@@ -2,7 +2,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { parseExact, shielded } from '../../protocol/exact-integers.js';
 import { parseJson, parseResponse } from '../../protocol/jsonrpc.js';
-import type { Endpoint } from '../endpoint-choice.js';
+import type { Endpoint } from './endpoint-choice.js';
 import { carry } from './carried.js';
 import { checkedEvents, eventStream, type StreamLimits } from './checked-events.js';
 import { completed, faultOfReply, withKnownParts } from './reply-shape.js';

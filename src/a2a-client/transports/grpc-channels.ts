@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { OutboundPolicy } from '../../platform/http/safe-fetch.js';
-import type { Endpoint } from '../endpoint-choice.js';
+import type { Endpoint } from './endpoint-choice.js';
 
 const maxChannels = 64;
 

@@ -4,7 +4,7 @@ import { areSoundIds, unsoundId } from '../../protocol/a2a/remote-id.js';
 import { stateOf } from '../../protocol/a2a/states.js';
 import { restored } from '../../protocol/exact-integers.js';
 import { storableJson } from '../../protocol/jsonrpc.js';
-import type { SendReply } from '../send-reply.js';
+import type { SendReply } from './send-reply.js';
 import { takeCarried } from './carried.js';
 import { notA2a } from './wire-error.js';
 

@@ -1,8 +1,8 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { bridgeMetadata, decodeBridgeReply, skillPart, type BridgeReply } from '../../protocol/a2a/bridge-call.js';
-import { Deadline } from '../deadline.js';
+import { Deadline } from './deadline.js';
 import type { BridgeSkillCall } from './bridge.transport.js';
-import { withPushAddress } from '../push-address.js';
+import { withPushAddress } from './push-address.js';
 import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-wait.js';
 import type { SdkHop, SdkTransport } from './sdk.transport.js';
 

@@ -14,10 +14,10 @@ import type { Message, StreamResponse, Task } from '../../protocol/a2a/model.js'
 import { asTexts } from '../../protocol/exact-integers.js';
 import { jsonRpcCodes } from '../../protocol/jsonrpc.js';
 import type { OutboundPolicy, SafeFetch } from '../../platform/http/safe-fetch.js';
-import type { Endpoint } from '../endpoint-choice.js';
-import type { RemoteHop } from '../remote-hop.js';
-import { answerWithout, errorWithout } from '../said-back.js';
-import type { SendReply } from '../send-reply.js';
+import type { Endpoint } from './endpoint-choice.js';
+import type { RemoteHop } from './remote-hop.js';
+import { answerWithout, errorWithout } from './said-back.js';
+import type { SendReply } from './send-reply.js';
 import { checkedFetch, type WireRules } from './checked-fetch.js';
 import { GrpcChannels } from './grpc-channels.js';
 import { eventOf, replyOf, taskOf, taskWithId } from './sdk-model.js';

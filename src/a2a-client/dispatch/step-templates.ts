@@ -1,5 +1,5 @@
-import type { Violation } from '../kernel/errors.js';
-import type { Json, JsonObject } from '../kernel/json.js';
+import type { Violation } from '../../kernel/errors.js';
+import type { Json, JsonObject } from '../../kernel/json.js';
 
 export type Filled<Value> =
   { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly violations: readonly Violation[] };

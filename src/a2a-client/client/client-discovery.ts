@@ -1,11 +1,11 @@
-import { RialtoError } from '../kernel/errors.js';
-import { trimEnd } from '../kernel/text.js';
-import { normaliseCard } from '../protocol/a2a/card.js';
-import { parseJson } from '../protocol/jsonrpc.js';
-import type { SafeFetch, SafeResponse } from '../platform/http/safe-fetch.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { trimEnd } from '../../kernel/text.js';
+import { normaliseCard } from '../../protocol/a2a/card.js';
+import { parseJson } from '../../protocol/jsonrpc.js';
+import type { SafeFetch, SafeResponse } from '../../platform/http/safe-fetch.js';
 import type { FoundCard } from './client-options.js';
-import type { HopHeaders, HopLimits } from './remote-hop.js';
-import { notA2a } from './transports/wire-error.js';
+import type { HopHeaders, HopLimits } from '../transports/remote-hop.js';
+import { notA2a } from '../transports/wire-error.js';
 
 const wellKnown = ['/.well-known/agent-card.json', '/.well-known/agent.json'];
 const maxCardBytes = 1_048_576;

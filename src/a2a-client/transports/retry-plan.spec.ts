@@ -1,4 +1,4 @@
-import { RialtoError } from '../kernel/errors.js';
+import { RialtoError } from '../../kernel/errors.js';
 import { mayRepeat, nextPollAfter, nextTryAfter, type RemoteOperation } from './retry-plan.js';
 
 const read: RemoteOperation = { kind: 'read' };

@@ -1,7 +1,7 @@
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
 import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
-import type { CallContext } from '../kernel/call-context.js';
-import { Ctx } from '../platform/http/ctx.decorator.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { Ctx } from '../../platform/http/ctx.decorator.js';
 import { DispatchService } from './dispatch.service.js';
 import {
   DispatchAnswer,
@@ -10,7 +10,7 @@ import {
   InvokeBody,
   type DispatchStep,
   type InvokeStep,
-} from './dispatch.types.js';
+} from '../dispatch.types.js';
 
 @ApiTags('dispatch')
 @ApiBearerAuth()

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../kernel/clock.js';
+import { systemClock, type Clock } from '../../kernel/clock.js';
 
 /** A point in time that one call and all it causes must not pass. */
 export class Deadline {

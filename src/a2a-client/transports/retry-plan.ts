@@ -1,5 +1,5 @@
-import type { RialtoError } from '../kernel/errors.js';
-import { retryAfterMs } from '../kernel/retry-after.js';
+import type { RialtoError } from '../../kernel/errors.js';
+import { retryAfterMs } from '../../kernel/retry-after.js';
 
 /** What is asked of a remote agent, as far as asking twice matters. */
 export type RemoteOperation =

@@ -1,6 +1,6 @@
-import type { JsonObject } from '../kernel/json.js';
-import type { NormalisedCard } from '../protocol/a2a/card.js';
-import type { Message } from '../protocol/a2a/model.js';
+import type { JsonObject } from '../../kernel/json.js';
+import type { NormalisedCard } from '../../protocol/a2a/card.js';
+import type { Message } from '../../protocol/a2a/model.js';
 
 /** A card in one shape, whatever version wrote it, and as it was sent. */
 export type FoundCard = NormalisedCard & { readonly raw: JsonObject };

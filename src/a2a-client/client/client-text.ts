@@ -1,7 +1,7 @@
-import { artifactText } from '../protocol/a2a/artifact-text.js';
-import type { Part } from '../protocol/a2a/model.js';
-import type { TaskState } from '../protocol/a2a/states.js';
-import type { SendReply } from './send-reply.js';
+import { artifactText } from '../../protocol/a2a/artifact-text.js';
+import type { Part } from '../../protocol/a2a/model.js';
+import type { TaskState } from '../../protocol/a2a/states.js';
+import type { SendReply } from '../transports/send-reply.js';
 import { A2AClientError, type A2AClientErrorCode } from './client-errors.js';
 
 const maxLength = 32_768;

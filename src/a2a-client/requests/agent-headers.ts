@@ -1,13 +1,13 @@
-import type { CallContext } from '../kernel/call-context.js';
-import { RialtoError } from '../kernel/errors.js';
-import { patienceOf } from '../kernel/patience.js';
-import { newTrace, traceHeaders } from '../platform/telemetry/trace-context.js';
-import { lineageHeader } from '../platform/secrets/lineage.js';
-import { depthHeader } from '../policy/context.service.js';
-import type { Credential } from '../registry/registry.types.js';
-import { isSameOrigin } from './endpoint-choice.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { patienceOf } from '../../kernel/patience.js';
+import { newTrace, traceHeaders } from '../../platform/telemetry/trace-context.js';
+import { lineageHeader } from '../../platform/secrets/lineage.js';
+import { depthHeader } from '../../policy/context.service.js';
+import type { Credential } from '../../registry/registry.types.js';
+import { isSameOrigin } from '../transports/endpoint-choice.js';
 import type { RemoteCredentials } from './remote-credentials.js';
-import type { HopHeaders, HopLimits } from './remote-hop.js';
+import type { HopHeaders, HopLimits } from '../transports/remote-hop.js';
 
 /** Whose credential it is, and the only origin that may see it. */
 export interface CredentialOwner {

@@ -1,16 +1,16 @@
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
-import { RialtoError } from '../kernel/errors.js';
-import { newTrace } from '../platform/telemetry/trace-context.js';
-import { Tracing } from '../platform/telemetry/tracing.js';
-import { AgentCredentials } from '../registry/agent-credentials.service.js';
-import type { RegisteredAgent } from '../registry/registry.types.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { newTrace } from '../../platform/telemetry/trace-context.js';
+import { Tracing } from '../../platform/telemetry/tracing.js';
+import { AgentCredentials } from '../../registry/agent-credentials.service.js';
+import type { RegisteredAgent } from '../../registry/registry.types.js';
 import { AgentHeaders, ownHeaders } from './agent-headers.js';
-import { AgentRecheck } from '../registry/agent-recheck.service.js';
+import { AgentRecheck } from '../../registry/agent-recheck.service.js';
 import { Delegation } from './delegation.js';
-import type { Deadline } from './deadline.js';
+import type { Deadline } from '../transports/deadline.js';
 import { RemoteCredentials } from './remote-credentials.js';
-import type { RemoteHop } from './remote-hop.js';
+import type { RemoteHop } from '../transports/remote-hop.js';
 import { namedFailure } from './unreached.js';
 
 /** A hop without the endpoint, which is chosen last. */

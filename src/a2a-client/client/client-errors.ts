@@ -1,4 +1,4 @@
-import { RialtoError, type ErrorCode } from '../kernel/errors.js';
+import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
 
 /** What a call of the client can fail with; the codes from `remote_…` on are those of the gateway itself. */
 export type A2AClientErrorCode =

@@ -1,6 +1,6 @@
 import { SignJWT } from 'jose';
-import type { HopHeaders } from './remote-hop.js';
-import { isSameOrigin } from './endpoint-choice.js';
+import type { HopHeaders } from '../transports/remote-hop.js';
+import { isSameOrigin } from '../transports/endpoint-choice.js';
 
 const tokenLife = '15m';
 

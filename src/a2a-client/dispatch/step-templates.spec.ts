@@ -1,5 +1,5 @@
-import { endsByItself } from '../../test/support/busy.js';
-import type { Json, JsonObject } from '../kernel/json.js';
+import { endsByItself } from '../../../test/support/busy.js';
+import type { Json, JsonObject } from '../../kernel/json.js';
 import { fillTemplates } from './step-templates.js';
 
 const context = {

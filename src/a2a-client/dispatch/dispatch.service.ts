@@ -1,21 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import type { z } from 'zod';
-import type { CallContext } from '../kernel/call-context.js';
-import { RialtoError } from '../kernel/errors.js';
-import { newId, type ActId } from '../kernel/ids.js';
-import { storableText, type JsonObject } from '../kernel/json.js';
-import { VerbBus } from '../kernel/verb-bus.js';
-import { AdminActs } from '../platform/bus/admin-acts.js';
-import { invalidBody } from '../platform/http/request-checks.js';
-import { keptJson } from '../platform/secrets/kept-json.js';
-import { OrgService } from '../policy/org.service.js';
-import { toolOutput } from '../protocol/a2a/bridge-call.js';
-import { canonicalName } from '../protocol/mcp/tool-names.js';
-import { RegistryService } from '../registry/registry.service.js';
-import { RoutingService, type WorkWish } from '../registry/routing.service.js';
-import { A2AClientService } from './a2a-client.service.js';
-import type { SkillCall } from './remote-call.types.js';
-import { DispatchStep, InvokeStep, type DispatchAnswer, type DispatchExplanation } from './dispatch.types.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { newId, type ActId } from '../../kernel/ids.js';
+import { storableText, type JsonObject } from '../../kernel/json.js';
+import { VerbBus } from '../../kernel/verb-bus.js';
+import { AdminActs } from '../../platform/bus/admin-acts.js';
+import { invalidBody } from '../../platform/http/request-checks.js';
+import { keptJson } from '../../platform/secrets/kept-json.js';
+import { OrgService } from '../../policy/org.service.js';
+import { toolOutput } from '../../protocol/a2a/bridge-call.js';
+import { canonicalName } from '../../protocol/mcp/tool-names.js';
+import { RegistryService } from '../../registry/registry.service.js';
+import { RoutingService, type WorkWish } from '../../registry/routing.service.js';
+import { A2AClientService } from '../a2a-client.service.js';
+import type { SkillCall } from '../remote-call.types.js';
+import { DispatchStep, InvokeStep, type DispatchAnswer, type DispatchExplanation } from '../dispatch.types.js';
 import { fillTemplates } from './step-templates.js';
 
 /** Steps of workflows: templates filled, the agent named or chosen, called, and its answer told with who gave it. */

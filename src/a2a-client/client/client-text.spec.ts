@@ -1,5 +1,5 @@
-import type { Task } from '../protocol/a2a/model.js';
-import type { TaskState } from '../protocol/a2a/states.js';
+import type { Task } from '../../protocol/a2a/model.js';
+import type { TaskState } from '../../protocol/a2a/states.js';
 import { A2AClientError } from './client-errors.js';
 import { capped, replyText } from './client-text.js';
 

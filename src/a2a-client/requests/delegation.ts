@@ -1,9 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
-import { systemClock } from '../kernel/clock.js';
-import { RialtoError } from '../kernel/errors.js';
-import { SETTINGS, type Settings } from '../platform/config/settings.js';
-import { lineageId, LineageSeal } from '../platform/secrets/lineage.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { lineageId, LineageSeal } from '../../platform/secrets/lineage.js';
 
 /** Says to an agent through whom a call came to it, and refuses to go in circles (AN-61, abuse 37). */
 @Injectable()

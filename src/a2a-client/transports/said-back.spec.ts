@@ -1,4 +1,4 @@
-import { RialtoError } from '../kernel/errors.js';
+import { RialtoError } from '../../kernel/errors.js';
 import { answerWithout, errorWithout } from './said-back.js';
 
 const key = 'k3y-of/the+agent';

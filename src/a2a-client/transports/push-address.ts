@@ -1,5 +1,5 @@
-import { RialtoError } from '../kernel/errors.js';
-import { jsonRpcCodes } from '../protocol/jsonrpc.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { jsonRpcCodes } from '../../protocol/jsonrpc.js';
 
 /** PushNotificationNotSupportedError (A2A v1.0 section 5.4). */
 const notSupported = -32_003;

@@ -1,5 +1,5 @@
-import { RialtoError } from '../kernel/errors.js';
-import { SaidBack } from '../platform/secrets/said-back.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { SaidBack } from '../../platform/secrets/said-back.js';
 
 /** Credentials that went out with a request. */
 type Sent = ReadonlySet<string> | undefined;
