@@ -4,15 +4,15 @@ import { FrontDoor } from '../platform/http/front-door.js';
 import { SocketDoor } from '../platform/http/socket-door.js';
 import { PolicyModule } from '../policy/policy.module.js';
 import { UpstreamsModule } from '../upstreams/upstreams.module.js';
-import { A2eDoor } from './a2e.door.js';
-import { AgentSockets } from './agent-sockets.js';
-import { FeatureMessages } from './feature-messages.js';
-import { McpPlugin } from './mcp-plugin.js';
-import { MessageAudit } from './message-audit.js';
-import { MessageDispatcher } from './message-dispatcher.js';
-import { ServerMessages } from './server-messages.js';
-import { ServersInSight } from './servers-in-sight.js';
-import { ToolMessages } from './tool-messages.js';
+import { A2eDoor } from './sockets/a2e.door.js';
+import { AgentSockets } from './sockets/agent-sockets.js';
+import { FeatureMessages } from './messages/feature-messages.js';
+import { McpPlugin } from './messages/mcp-plugin.js';
+import { MessageAudit } from './messages/message-audit.js';
+import { MessageDispatcher } from './messages/message-dispatcher.js';
+import { ServerMessages } from './messages/server-messages.js';
+import { ServersInSight } from './messages/servers-in-sight.js';
+import { ToolMessages } from './messages/tool-messages.js';
 
 /** Room 14: agents that speak A2E come in; what MCP servers have is theirs by message. */
 @Module({

@@ -4,9 +4,9 @@ import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { httpOf } from '../platform/http/safe-socket.js';
 import { pushType, questionTypes, type A2eMessage } from '../protocol/a2e/messages.js';
-import { newMessage, PostChannel, SocketChannel, type Channel, type SocketHearer } from './client-channels.js';
-import { A2EClientError } from './client-errors.js';
-import { noServerFor, requireStrategy, ToolIndex } from './client-tool-index.js';
+import { newMessage, PostChannel, SocketChannel, type Channel, type SocketHearer } from './client/client-channels.js';
+import { A2EClientError } from './client/client-errors.js';
+import { noServerFor, requireStrategy, ToolIndex } from './client/client-tool-index.js';
 import type {
   A2EClientOptions,
   Answerer,
@@ -19,10 +19,10 @@ import type {
   ToolApi,
   ToolInfo,
   ToolReply,
-} from './client-options.js';
+} from './client/client-options.js';
 
-export { A2EClientError } from './client-errors.js';
-export type * from './client-options.js';
+export { A2EClientError } from './client/client-errors.js';
+export type * from './client/client-options.js';
 
 /** AE-75. */
 const rpcMs = 10_000;

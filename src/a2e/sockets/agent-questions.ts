@@ -1,6 +1,6 @@
-import { RialtoError } from '../kernel/errors.js';
-import { isJsonObject, type JsonObject } from '../kernel/json.js';
-import { questionTypes, type A2eMessage } from '../protocol/a2e/messages.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject, type JsonObject } from '../../kernel/json.js';
+import { questionTypes, type A2eMessage } from '../../protocol/a2e/messages.js';
 
 /** By which an MCP server's client refuses (AE-64). */
 const refusedCode = -32_000;

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { WebSocketServer } from 'ws';
-import { A2EClient } from './client.js';
+import { A2EClient } from '../client.js';
 import type { A2EClientError } from './client-errors.js';
 
 type Wire = Record<string, unknown>;

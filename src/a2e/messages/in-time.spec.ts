@@ -1,5 +1,5 @@
-import type { CallContext } from '../kernel/call-context.js';
-import { a2eCodeOf } from '../protocol/a2e/errors.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { a2eCodeOf } from '../../protocol/a2e/errors.js';
 import { inTime } from './in-time.js';
 
 const caller = (signal?: AbortSignal): CallContext => ({ signal }) as CallContext;

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
-import { systemClock } from '../kernel/clock.js';
-import type { JsonObject } from '../kernel/json.js';
-import { serverInfo, toolShape } from '../protocol/a2e/shapes.js';
-import { UpstreamAdmin } from '../upstreams/upstream-admin.service.js';
-import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
-import { ServerQuery, type ServerView } from '../upstreams/upstream.types.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import type { JsonObject } from '../../kernel/json.js';
+import { serverInfo, toolShape } from '../../protocol/a2e/shapes.js';
+import { UpstreamAdmin } from '../../upstreams/upstream-admin.service.js';
+import { UpstreamCalls } from '../../upstreams/upstream-calls.service.js';
+import { ServerQuery, type ServerView } from '../../upstreams/upstream.types.js';
 import { invalidMember, optionalObject, optionalText, requireText, type A2eCall } from './a2e-call.js';
 import { inTime } from './in-time.js';
 import { registrationOf } from './registration.js';

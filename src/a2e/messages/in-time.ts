@@ -1,6 +1,6 @@
-import type { CallContext } from '../kernel/call-context.js';
-import { RialtoError } from '../kernel/errors.js';
-import { patienceOf, unless } from '../kernel/patience.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { patienceOf, unless } from '../../kernel/patience.js';
 
 /** What the work comes to within a time. Throws `remote_timeout`, and `canceled` when the caller goes before. */
 export async function inTime<Result>(

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { AuditService } from '../audit/audit.service.js';
-import type { CallContext } from '../kernel/call-context.js';
-import { RialtoError } from '../kernel/errors.js';
-import { storableText, type JsonObject } from '../kernel/json.js';
-import { RowWriter } from '../platform/database/row-writer.js';
+import { AuditService } from '../../audit/audit.service.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { storableText, type JsonObject } from '../../kernel/json.js';
+import { RowWriter } from '../../platform/database/row-writer.js';
 
 /** A message as the audit remembers it: that it was, and how it ended; nothing of its payload. */
 export interface AuditedMessage {

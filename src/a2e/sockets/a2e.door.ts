@@ -1,19 +1,19 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
-import { RialtoError } from '../kernel/errors.js';
-import type { JsonObject } from '../kernel/json.js';
-import { SETTINGS, type Settings } from '../platform/config/settings.js';
-import { readText, requireJson } from '../platform/http/body.js';
-import { whenGone } from '../platform/http/caller-gone.js';
-import type { DoorRequest, DoorResponse, HotRoute } from '../platform/http/http.types.js';
-import type { SocketRoute } from '../platform/http/socket-door.js';
-import { isAllowedOrigin } from '../platform/http/origin-check.js';
-import { sendProblem } from '../platform/http/problem.js';
-import { reachableAt } from '../policy/auth.service.js';
-import { ContextService } from '../policy/context.service.js';
-import { parseJson } from '../protocol/jsonrpc.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import type { JsonObject } from '../../kernel/json.js';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { readText, requireJson } from '../../platform/http/body.js';
+import { whenGone } from '../../platform/http/caller-gone.js';
+import type { DoorRequest, DoorResponse, HotRoute } from '../../platform/http/http.types.js';
+import type { SocketRoute } from '../../platform/http/socket-door.js';
+import { isAllowedOrigin } from '../../platform/http/origin-check.js';
+import { sendProblem } from '../../platform/http/problem.js';
+import { reachableAt } from '../../policy/auth.service.js';
+import { ContextService } from '../../policy/context.service.js';
+import { parseJson } from '../../protocol/jsonrpc.js';
 import { AgentSockets, capabilitiesOf } from './agent-sockets.js';
-import { MessageDispatcher } from './message-dispatcher.js';
+import { MessageDispatcher } from '../messages/message-dispatcher.js';
 
 const mostAtOnce = 20;
 

@@ -1,13 +1,13 @@
-import type { CallContext } from '../kernel/call-context.js';
-import { systemClock } from '../kernel/clock.js';
-import { RialtoError } from '../kernel/errors.js';
-import { newId } from '../kernel/ids.js';
-import type { JsonObject } from '../kernel/json.js';
-import type { Peer } from '../kernel/peer.js';
-import { closeCodes, type HeldSocket } from '../platform/http/held-socket.js';
-import { messageOf, mostAtWork, pushType, type A2eMessage, type SentMessage } from '../protocol/a2e/messages.js';
-import type { RegisteredServer } from '../upstreams/registered-server.types.js';
-import type { ListeningAgent } from './a2e-call.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { newId } from '../../kernel/ids.js';
+import type { JsonObject } from '../../kernel/json.js';
+import type { Peer } from '../../kernel/peer.js';
+import { closeCodes, type HeldSocket } from '../../platform/http/held-socket.js';
+import { messageOf, mostAtWork, pushType, type A2eMessage, type SentMessage } from '../../protocol/a2e/messages.js';
+import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
+import type { ListeningAgent } from '../messages/a2e-call.js';
 import { AgentQuestions } from './agent-questions.js';
 
 const mostWatched = 100;

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../kernel/json.js';
+import type { JsonObject } from '../../kernel/json.js';
 
 /** How the client reaches the gateway, and proves itself. Nothing is read from the environment. */
 export interface A2EClientOptions {

@@ -1,4 +1,4 @@
-import { strategies, type Strategy } from '../upstreams/upstream.types.js';
+import { strategies, type Strategy } from '../../upstreams/upstream.types.js';
 import type { ServerInfo } from './client-options.js';
 import { A2EClientError } from './client-errors.js';
 

@@ -1,7 +1,7 @@
-import { RialtoError } from '../kernel/errors.js';
-import { RefusedUpgrade } from '../platform/http/safe-socket.js';
-import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
-import { parseJson } from '../protocol/jsonrpc.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { RefusedUpgrade } from '../../platform/http/safe-socket.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import { parseJson } from '../../protocol/jsonrpc.js';
 
 /** What a method of the client rejects with: the gateway's code, or one of the client's own. */
 export class A2EClientError extends Error {

@@ -1,22 +1,22 @@
 import { Inject, Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import type { WebSocket } from 'ws';
-import { isOf, type CallContext } from '../kernel/call-context.js';
-import { RialtoError } from '../kernel/errors.js';
-import { newId } from '../kernel/ids.js';
-import type { JsonObject } from '../kernel/json.js';
-import type { Notice } from '../kernel/notices.js';
-import { OnNotice } from '../platform/bus/on-notice.decorator.js';
-import { HeldSocket } from '../platform/http/held-socket.js';
-import { SseStreams } from '../platform/http/sse-streams.js';
-import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import { isAnswer, readMessage } from '../protocol/a2e/messages.js';
-import { parseJson } from '../protocol/jsonrpc.js';
-import type { RegisteredServer } from '../upstreams/registered-server.types.js';
-import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
+import { isOf, type CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { newId } from '../../kernel/ids.js';
+import type { JsonObject } from '../../kernel/json.js';
+import type { Notice } from '../../kernel/notices.js';
+import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
+import { HeldSocket } from '../../platform/http/held-socket.js';
+import { SseStreams } from '../../platform/http/sse-streams.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { isAnswer, readMessage } from '../../protocol/a2e/messages.js';
+import { parseJson } from '../../protocol/jsonrpc.js';
+import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
+import { UpstreamCalls } from '../../upstreams/upstream-calls.service.js';
 import { AgentSocket } from './agent-socket.js';
-import { MessageAudit } from './message-audit.js';
-import { MessageDispatcher } from './message-dispatcher.js';
-import { ServersInSight } from './servers-in-sight.js';
+import { MessageAudit } from '../messages/message-audit.js';
+import { MessageDispatcher } from '../messages/message-dispatcher.js';
+import { ServersInSight } from '../messages/servers-in-sight.js';
 
 /** How long messages that are being answered may take while the process stops. */
 const drainMs = 25_000;

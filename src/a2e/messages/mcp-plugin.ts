@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { Subject } from '../protocol/a2e/errors.js';
-import type { RequestType } from '../protocol/a2e/messages.js';
+import type { Subject } from '../../protocol/a2e/errors.js';
+import type { RequestType } from '../../protocol/a2e/messages.js';
 import type { A2eHandler, A2ePlugin } from './a2e-call.js';
 import { FeatureMessages } from './feature-messages.js';
 import { ServerMessages } from './server-messages.js';

@@ -1,8 +1,8 @@
-import type { CallContext } from '../kernel/call-context.js';
-import { RialtoError } from '../kernel/errors.js';
-import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
-import type { Subject } from '../protocol/a2e/errors.js';
-import type { RegisteredServer } from '../upstreams/registered-server.types.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
+import type { Subject } from '../../protocol/a2e/errors.js';
+import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
 
 const maxText = 2_048;
 

@@ -1,4 +1,4 @@
-import { RialtoError } from '../kernel/errors.js';
+import { RialtoError } from '../../kernel/errors.js';
 import { registrationOf } from './registration.js';
 
 const refused = (payload: object): RialtoError => {

@@ -1,5 +1,5 @@
-import type { CallContext } from '../kernel/call-context.js';
-import type { Logger } from '../platform/telemetry/logger.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import type { Logger } from '../../platform/telemetry/logger.js';
 import type { A2ePlugin } from './a2e-call.js';
 import type { MessageAudit } from './message-audit.js';
 import { handlerOf, inOrder, MessageDispatcher } from './message-dispatcher.js';

@@ -1,8 +1,8 @@
-import { RialtoError } from '../kernel/errors.js';
-import type { Json, JsonObject } from '../kernel/json.js';
-import { invalidBody } from '../platform/http/request-checks.js';
-import { containsUnstorable } from '../protocol/jsonrpc.js';
-import { RegisterServer } from '../upstreams/upstream.types.js';
+import { RialtoError } from '../../kernel/errors.js';
+import type { Json, JsonObject } from '../../kernel/json.js';
+import { invalidBody } from '../../platform/http/request-checks.js';
+import { containsUnstorable } from '../../protocol/jsonrpc.js';
+import { RegisterServer } from '../../upstreams/upstream.types.js';
 import { invalidMember, optionalObject } from './a2e-call.js';
 
 /** Members of a registration, and what they are called behind the door. */

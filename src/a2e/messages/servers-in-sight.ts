@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
-import type { JsonObject } from '../kernel/json.js';
-import { A2eRefusal } from '../protocol/a2e/errors.js';
-import type { RegisteredServer } from '../upstreams/registered-server.types.js';
-import { UpstreamsService } from '../upstreams/upstreams.service.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import type { JsonObject } from '../../kernel/json.js';
+import { A2eRefusal } from '../../protocol/a2e/errors.js';
+import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
+import { UpstreamsService } from '../../upstreams/upstreams.service.js';
 import { optionalText } from './a2e-call.js';
 
 /** The MCP servers that a caller may discover, as messages name them. */

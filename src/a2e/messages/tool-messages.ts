@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
-import type { JsonObject } from '../kernel/json.js';
-import { toolOutcome } from '../protocol/a2e/shapes.js';
-import { literalName, upstreamName } from '../protocol/mcp/tool-names.js';
-import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
-import type { RegisteredServer } from '../upstreams/registered-server.types.js';
-import { UpstreamTools, type ToolWish } from '../upstreams/upstream-tools.service.js';
-import { strategies, type Strategy } from '../upstreams/upstream.types.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import type { JsonObject } from '../../kernel/json.js';
+import { toolOutcome } from '../../protocol/a2e/shapes.js';
+import { literalName, upstreamName } from '../../protocol/mcp/tool-names.js';
+import { UpstreamCalls } from '../../upstreams/upstream-calls.service.js';
+import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
+import { UpstreamTools, type ToolWish } from '../../upstreams/upstream-tools.service.js';
+import { strategies, type Strategy } from '../../upstreams/upstream.types.js';
 import { invalidMember, optionalObject, optionalText, requireText, type A2eCall } from './a2e-call.js';
 import { ServersInSight } from './servers-in-sight.js';
 

@@ -1,10 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
-import { systemClock } from '../kernel/clock.js';
-import { RialtoError } from '../kernel/errors.js';
-import { newId } from '../kernel/ids.js';
-import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import { a2eError, A2eRefusal, type Subject } from '../protocol/a2e/errors.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import { systemClock } from '../../kernel/clock.js';
+import { RialtoError } from '../../kernel/errors.js';
+import { newId } from '../../kernel/ids.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
+import { a2eError, A2eRefusal, type Subject } from '../../protocol/a2e/errors.js';
 import {
   isAnswer,
   readMessage,
@@ -13,7 +13,7 @@ import {
   type A2eMessage,
   type SentMessage,
   type Stamp,
-} from '../protocol/a2e/messages.js';
+} from '../../protocol/a2e/messages.js';
 import type { A2eHandler, A2ePlugin, ListeningAgent } from './a2e-call.js';
 import { McpPlugin } from './mcp-plugin.js';
 import { MessageAudit } from './message-audit.js';

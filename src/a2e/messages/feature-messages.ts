@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../kernel/call-context.js';
-import type { Json, JsonObject } from '../kernel/json.js';
-import { A2eRefusal } from '../protocol/a2e/errors.js';
-import { contentShape, promptShape, resourceShape } from '../protocol/a2e/shapes.js';
-import { upstreamName } from '../protocol/mcp/tool-names.js';
-import { UpstreamCalls, type PromptCall } from '../upstreams/upstream-calls.service.js';
-import type { RegisteredServer } from '../upstreams/registered-server.types.js';
+import type { CallContext } from '../../kernel/call-context.js';
+import type { Json, JsonObject } from '../../kernel/json.js';
+import { A2eRefusal } from '../../protocol/a2e/errors.js';
+import { contentShape, promptShape, resourceShape } from '../../protocol/a2e/shapes.js';
+import { upstreamName } from '../../protocol/mcp/tool-names.js';
+import { UpstreamCalls, type PromptCall } from '../../upstreams/upstream-calls.service.js';
+import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
 import { optionalObject, requireText, type A2eCall } from './a2e-call.js';
 import { inTime } from './in-time.js';
 import { ServersInSight } from './servers-in-sight.js';
