@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { errorCodes, type ErrorCode } from '../src/kernel/errors.js';
 import { environment } from '../src/platform/config/env.schema.js';
 import { Metrics } from '../src/platform/telemetry/metrics.js';
-import { errorRows, type ErrorRow } from '../src/protocol/a2a/error-table.js';
-import { runEvent } from '../src/protocol/a2a/run-event.js';
+import { errorRows, type ErrorRow } from '../src/protocol/a2a/error/error-table.js';
+import { runEvent } from '../src/protocol/a2a/run/run-event.js';
 import { wordOf, type TaskState } from '../src/protocol/a2a/states.js';
 import { blocksOf, shows } from './support/docs.js';
 

@@ -1,8 +1,8 @@
 import { completed, faultOfEvent } from '../src/a2a-client/transports/reply-shape.js';
 import { RialtoError } from '../src/kernel/errors.js';
 import type { Json, JsonObject } from '../src/kernel/json.js';
-import { decodeBridgeReply, toolOutput } from '../src/protocol/a2a/bridge-call.js';
-import { normaliseCard } from '../src/protocol/a2a/card.js';
+import { decodeBridgeReply, toolOutput } from '../src/protocol/a2a/remote/bridge-call.js';
+import { normaliseCard } from '../src/protocol/a2a/card/card.js';
 import { dialects } from '../src/protocol/a2a/dialects.js';
 import { parseRequest, parseResponse } from '../src/protocol/jsonrpc.js';
 import { mendItem } from '../src/protocol/mcp/list-items.js';

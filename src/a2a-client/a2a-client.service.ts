@@ -7,9 +7,9 @@ import { VerbBus, type Act, type DispatchFacts, type VerbCall } from '../kernel/
 import { SafeFetch } from '../platform/http/safe-fetch.js';
 import { keptJson } from '../platform/secrets/kept-json.js';
 import { ToolLimits } from '../policy/tool-limits.service.js';
-import { toolOutput, type BridgeReply } from '../protocol/a2a/bridge-call.js';
+import { toolOutput, type BridgeReply } from '../protocol/a2a/remote/bridge-call.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
-import { takesText } from '../protocol/a2a/skill-input.js';
+import { takesText } from '../protocol/a2a/remote/skill-input.js';
 import type { RegisteredAgent } from '../registry/registry.types.js';
 import { Deadline } from './transports/deadline.js';
 import {

@@ -3,7 +3,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import type { Message, Part, StreamResponse, Task } from '../protocol/a2a/model.js';
-import { partsOf } from '../protocol/a2a/remote-parts.js';
+import { partsOf } from '../protocol/a2a/remote/remote-parts.js';
 import { interruptedStates, terminalStates } from '../protocol/a2a/states.js';
 import { parseAllowList } from '../platform/http/address.js';
 import { SafeFetch } from '../platform/http/safe-fetch.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../kernel/json.js';
-import { limits } from '../protocol/a2a/limits.js';
+import { limits } from '../protocol/a2a/request/limits.js';
 import { CandidateView } from '../registry/dispatch.types.js';
 
 // What was parsed from JSON is JSON; a schema that says so recursively would be one more in the API's description.

@@ -1,6 +1,6 @@
 import type { CallContext } from '../kernel/call-context.js';
 import type { Act } from '../kernel/verb-bus.js';
-import type { BridgeReply } from '../protocol/a2a/bridge-call.js';
+import type { BridgeReply } from '../protocol/a2a/remote/bridge-call.js';
 import type { TaskId } from '../kernel/ids.js';
 import type { SkillCall } from './remote-call.types.js';
 import type { RemoteTask, TaskReply, WaitLimits } from './transports/remote-wait.js';

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
 import type { JsonObject } from '../kernel/json.js';
 import { refusedContent } from '../protocol/a2a/media-types.js';
-import type { DecodedOperation, Operation, SendParams } from '../protocol/a2a/operations.js';
+import type { DecodedOperation, Operation, SendParams } from '../protocol/a2a/request/operations.js';
 import { OwnRouting, type OwnCandidate } from '../registry/own-routing.service.js';
 import { PublishedService } from '../registry/published.service.js';
 import { namedSkill, type PublishedAgent } from '../registry/published.types.js';

@@ -4,7 +4,7 @@ import { requestIdOf } from '../platform/http/front-door.js';
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
 import { patienceMs } from '../platform/http/event-stream.js';
 import type { HeldResponse } from '../platform/http/sse-streams.js';
-import type { GrpcStatus } from '../protocol/a2a/errors.js';
+import type { GrpcStatus } from '../protocol/a2a/error/errors.js';
 
 /** A call of a method that takes one message; its messages stay bytes. */
 export type GrpcServerCall = ServerUnaryCall<Buffer, Buffer> | ServerWritableStream<Buffer, Buffer>;

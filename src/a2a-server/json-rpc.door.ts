@@ -7,11 +7,11 @@ import type { DoorRequest, DoorResponse, HotRoute, Target } from '../platform/ht
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { Dialect, OperationValues, SendValue } from '../protocol/a2a/dialect.js';
 import { dialects } from '../protocol/a2a/dialects.js';
-import { jsonRpcError, jsonRpcStatus, type RpcErrorOptions } from '../protocol/a2a/errors.js';
+import { jsonRpcError, jsonRpcStatus, type RpcErrorOptions } from '../protocol/a2a/error/errors.js';
 import type { StreamResponse } from '../protocol/a2a/model.js';
-import { failedEvent, failedReply } from '../protocol/a2a/rejected.js';
-import { negotiate } from '../protocol/a2a/negotiate.js';
-import type { DecodedOperation, OperationName } from '../protocol/a2a/operations.js';
+import { failedEvent, failedReply } from '../protocol/a2a/error/rejected.js';
+import { negotiate } from '../protocol/a2a/card/negotiate.js';
+import type { DecodedOperation, OperationName } from '../protocol/a2a/request/operations.js';
 import {
   errorResponse,
   jsonRpcCodes,

@@ -6,7 +6,7 @@ import type { JsonObject } from '../kernel/json.js';
 import { ReadShares } from '../platform/http/read-shares.js';
 import type { SendValue } from '../protocol/a2a/dialect.js';
 import type { A2aVersion, Message } from '../protocol/a2a/model.js';
-import type { DecodedOperation, Operation, OperationName, SendParams } from '../protocol/a2a/operations.js';
+import type { DecodedOperation, Operation, OperationName, SendParams } from '../protocol/a2a/request/operations.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { TaskService, type StreamedEvent } from '../tasks/task.service.js';

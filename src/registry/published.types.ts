@@ -1,7 +1,7 @@
 import type { OrgRef } from '../kernel/call-context.js';
 import type { AgentId } from '../kernel/ids.js';
 import type { A2aVersion, AgentExtension, AgentProvider } from '../protocol/a2a/model.js';
-import type { PublishedSkill } from '../protocol/a2a/published-card.js';
+import type { PublishedSkill } from '../protocol/a2a/card/published-card.js';
 
 /** How an agent of ours does its work; by `kind`, as it is stored, without secrets. */
 export type ExecutorConfig =

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { trustLevels } from '../kernel/trust.js';
 import { framingHeaders, HeaderName, HeaderValue, Name } from '../platform/http/params.js';
-import type { NormalisedCard } from '../protocol/a2a/card.js';
+import type { NormalisedCard } from '../protocol/a2a/card/card.js';
 import type { AgentEntity } from './agents/agent.entity.js';
 import { healths } from './agents/health.js';
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { OrgId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
-import type { PublishedSkill } from '../protocol/a2a/published-card.js';
+import type { PublishedSkill } from '../protocol/a2a/card/published-card.js';
 import type { ExecutorConfig } from './published.types.js';
 
 /** A tool of an MCP server, as far as a skill is made of it. */

@@ -10,7 +10,7 @@ import { Ledger } from '../platform/bus/ledger.js';
 import type { RowChange } from '../platform/database/row-writer.js';
 import { cleartext, refusedContent } from '../protocol/a2a/media-types.js';
 import type { Message, Part } from '../protocol/a2a/model.js';
-import type { SendParams } from '../protocol/a2a/operations.js';
+import type { SendParams } from '../protocol/a2a/request/operations.js';
 import { dispatchMember } from '../registry/own-routing.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import type { Said } from './executor.port.js';

@@ -6,7 +6,7 @@ import type { JsonObject } from '../kernel/json.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { Cursors } from '../platform/http/cursor.js';
 import type { Task } from '../protocol/a2a/model.js';
-import type { ListParams, TaskPage } from '../protocol/a2a/operations.js';
+import type { ListParams, TaskPage } from '../protocol/a2a/request/operations.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { LiveTasks } from './lifecycle/live-tasks.js';
 import { TaskListStore, type TaskFilter } from './storage/task-list.store.js';

@@ -5,8 +5,8 @@ import { bridgeEndpoint, type Endpoint } from '../../src/a2a-client/transports/e
 import type { HopHeaders } from '../../src/a2a-client/transports/remote-hop.js';
 import { BridgeTransport } from '../../src/a2a-client/transports/bridge.transport.js';
 import type { Watch } from '../../src/a2a-client/transports/remote-wait.js';
-import { normaliseCard } from '../../src/protocol/a2a/card.js';
-import { toolOutput } from '../../src/protocol/a2a/bridge-call.js';
+import { normaliseCard } from '../../src/protocol/a2a/card/card.js';
+import { toolOutput } from '../../src/protocol/a2a/remote/bridge-call.js';
 import { client, closeAll, failure } from './outbound.js';
 import { startStubAgent, type StubAgent, type StubAgentOptions } from './stub-agent.js';
 

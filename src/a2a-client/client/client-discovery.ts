@@ -1,6 +1,6 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { trimEnd } from '../../kernel/text.js';
-import { normaliseCard } from '../../protocol/a2a/card.js';
+import { normaliseCard } from '../../protocol/a2a/card/card.js';
 import { parseJson } from '../../protocol/jsonrpc.js';
 import type { SafeFetch, SafeResponse } from '../../platform/http/safe-fetch.js';
 import type { FoundCard } from './client-options.js';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../kernel/json.js';
-import type { NormalisedCard } from '../../protocol/a2a/card.js';
+import type { NormalisedCard } from '../../protocol/a2a/card/card.js';
 import type { Message } from '../../protocol/a2a/model.js';
 
 /** A card in one shape, whatever version wrote it, and as it was sent. */

@@ -9,7 +9,7 @@ import { AdminActs } from '../../platform/bus/admin-acts.js';
 import { invalidBody } from '../../platform/http/request-checks.js';
 import { keptJson } from '../../platform/secrets/kept-json.js';
 import { OrgService } from '../../policy/org.service.js';
-import { toolOutput } from '../../protocol/a2a/bridge-call.js';
+import { toolOutput } from '../../protocol/a2a/remote/bridge-call.js';
 import { canonicalName } from '../../protocol/mcp/tool-names.js';
 import { RegistryService } from '../../registry/registry.service.js';
 import { RoutingService, type WorkWish } from '../../registry/routing.service.js';

@@ -7,7 +7,7 @@ import {
   encodeBridgeCall,
   type BridgeReply,
   type WireCall,
-} from '../../protocol/a2a/bridge-call.js';
+} from '../../protocol/a2a/remote/bridge-call.js';
 import type { A2aVersion } from '../../protocol/a2a/model.js';
 import type { SafeFetch } from '../../platform/http/safe-fetch.js';
 import { Deadline } from './deadline.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { arrayMember, member } from '../../protocol/a2a/members.js';
 import type { Part } from '../../protocol/a2a/model.js';
-import { partsOf } from '../../protocol/a2a/remote-parts.js';
+import { partsOf } from '../../protocol/a2a/remote/remote-parts.js';
 import { stateOf } from '../../protocol/a2a/states.js';
 
 /*

@@ -1,5 +1,5 @@
 import { RialtoError } from '../../kernel/errors.js';
-import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card.js';
+import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card/card.js';
 import {
   bridgeEndpoint,
   chooseEndpoints,

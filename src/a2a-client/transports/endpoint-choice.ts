@@ -1,6 +1,6 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { trimEnd } from '../../kernel/text.js';
-import type { CardInterface, NormalisedCard } from '../../protocol/a2a/card.js';
+import type { CardInterface, NormalisedCard } from '../../protocol/a2a/card/card.js';
 
 /** One way to reach an agent: where, in which binding and version, with which routing key. */
 export type Endpoint = CardInterface;

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { RialtoError } from '../../kernel/errors.js';
-import type { BridgeReply } from '../../protocol/a2a/bridge-call.js';
+import type { BridgeReply } from '../../protocol/a2a/remote/bridge-call.js';
 import { interruptedStates, terminalStates } from '../../protocol/a2a/states.js';
 import type { Deadline } from './deadline.js';
 import { nextTryAfter } from './retry-plan.js';

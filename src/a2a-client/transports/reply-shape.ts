@@ -1,7 +1,7 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
-import { partsOf } from '../../protocol/a2a/remote-parts.js';
-import { readReply } from '../../protocol/a2a/bridge-reply.js';
-import { replyFault } from '../../protocol/a2a/reply-fault.js';
+import { partsOf } from '../../protocol/a2a/remote/remote-parts.js';
+import { readReply } from '../../protocol/a2a/remote/bridge-reply.js';
+import { replyFault } from '../../protocol/a2a/remote/reply-fault.js';
 import { stateOf, wordOf } from '../../protocol/a2a/states.js';
 import { member } from '../../protocol/a2a/members.js';
 

@@ -1,6 +1,6 @@
 import { Message as SdkMessage, StreamResponse as SdkEvent, Task as SdkTask } from '@a2a-js/sdk';
 import type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '../../protocol/a2a/model.js';
-import { areSoundIds, unsoundId } from '../../protocol/a2a/remote-id.js';
+import { areSoundIds, unsoundId } from '../../protocol/a2a/remote/remote-id.js';
 import { stateOf } from '../../protocol/a2a/states.js';
 import { restored } from '../../protocol/exact-integers.js';
 import { storableJson } from '../../protocol/jsonrpc.js';

@@ -1,5 +1,10 @@
 import { RialtoError } from '../../kernel/errors.js';
-import { bridgeMetadata, decodeBridgeReply, skillPart, type BridgeReply } from '../../protocol/a2a/bridge-call.js';
+import {
+  bridgeMetadata,
+  decodeBridgeReply,
+  skillPart,
+  type BridgeReply,
+} from '../../protocol/a2a/remote/bridge-call.js';
 import { Deadline } from './deadline.js';
 import type { BridgeSkillCall } from './bridge.transport.js';
 import { withPushAddress } from './push-address.js';

@@ -4,7 +4,7 @@ import { systemClock } from '../../kernel/clock.js';
 import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
 import type { Json, JsonObject } from '../../kernel/json.js';
 import { patienceOf } from '../../kernel/patience.js';
-import type { RunStep } from '../../protocol/a2a/run-event.js';
+import type { RunStep } from '../../protocol/a2a/run/run-event.js';
 import type { ChatCall, Completion } from '../../protocol/chat/completion.js';
 import { assistantMessage, toolMessage, type ChatMessage } from '../../protocol/chat/messages.js';
 import type { LlmConfig } from '../../registry/published.types.js';

@@ -2,7 +2,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { questionsOf, toolResultOf } from '../../continuations/tool-task.types.js';
 import type { Part } from '../../protocol/a2a/model.js';
-import { decodeBridgeReply, toolOutput } from '../../protocol/a2a/bridge-call.js';
+import { decodeBridgeReply, toolOutput } from '../../protocol/a2a/remote/bridge-call.js';
 import { dialects } from '../../protocol/a2a/dialects.js';
 import { failedStates, interruptedStates, terminalStates, wordOf, type TaskState } from '../../protocol/a2a/states.js';
 import { containsUnstorable, unstorable } from '../../protocol/jsonrpc.js';

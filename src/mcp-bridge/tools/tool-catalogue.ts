@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../kernel/json.js';
 import { literalName, portableName } from '../../protocol/mcp/tool-names.js';
-import { takesText } from '../../protocol/a2a/skill-input.js';
+import { takesText } from '../../protocol/a2a/remote/skill-input.js';
 import { listedSchema, skillSchema } from '../../protocol/mcp/tool-schema.js';
 import type { AgentSnapshot } from '../../registry/registry.service.js';
 import type { RegisteredAgent } from '../../registry/registry.types.js';

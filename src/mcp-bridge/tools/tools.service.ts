@@ -7,7 +7,7 @@ import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { VerbBus, type VerbCall } from '../../kernel/verb-bus.js';
 import { Cursors } from '../../platform/http/cursor.js';
 import { OrgService } from '../../policy/org.service.js';
-import { toolOutput } from '../../protocol/a2a/bridge-call.js';
+import { toolOutput } from '../../protocol/a2a/remote/bridge-call.js';
 import { invalidArguments, toolResult, type ToolResult } from '../../protocol/mcp/tool-result.js';
 import { PageFiller, type Page, type Position } from './list-page.js';
 import { isListed, ownerOf, textsOf, type ListedNames, type SkillEntry, type ToolEntry } from './tool-catalogue.js';

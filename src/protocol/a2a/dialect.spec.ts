@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import type { Json, JsonObject } from '../../kernel/json.js';
 import { dialects } from './dialects.js';
 import type { Message, Part, StreamResponse } from './model.js';
-import type { SendParams } from './operations.js';
-import { decodeRest, encodeRestEvent, matchRest } from './rest.js';
+import type { SendParams } from './request/operations.js';
+import { decodeRest, encodeRestEvent, matchRest } from './rest/rest.js';
 
 const methods = [
   'SendMessage',

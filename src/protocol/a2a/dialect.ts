@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../kernel/json.js';
 import type { A2aVersion, Message, StreamResponse, Task } from './model.js';
-import type { Decoded, Operation, OperationName, PushConfig, TaskPage } from './operations.js';
+import type { Decoded, Operation, OperationName, PushConfig, TaskPage } from './request/operations.js';
 
 /*
  * A dialect is how one version of A2A is written in JSON-RPC: pure functions between its words and the canonical ones. Services see

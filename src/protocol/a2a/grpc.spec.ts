@@ -6,7 +6,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { structOf } from '../protobuf/values.js';
 import { WireWriter } from '../protobuf/wire.js';
 import { dialects } from './dialects.js';
-import { grpcStatus } from './errors.js';
+import { grpcStatus } from './error/errors.js';
 import { grpcMethods, statusBytes, type GrpcMethod } from './grpc.js';
 import type { A2aVersion, AgentCard, Message, Part, Task } from './model.js';
 

@@ -1,11 +1,11 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { parseMessage, peekText, writeMessage, type Schema } from '../protobuf/codec.js';
 import { int, listOf, mapOf, text } from '../protobuf/fields.js';
-import { invalidParams } from './decoding.js';
+import { invalidParams } from './request/decoding.js';
 import type { DecodeOptions, OperationNamed, OperationValues } from './dialect.js';
-import type { GrpcStatus } from './errors.js';
+import type { GrpcStatus } from './error/errors.js';
 import type { A2aVersion, StreamResponse } from './model.js';
-import type { Decoded, OperationName } from './operations.js';
+import type { Decoded, OperationName } from './request/operations.js';
 import { decode as decodeNewer } from './v1/decode.js';
 import { encodeEvent, encodeResult } from './v1/encode.js';
 import * as newer from './v1/grpc.js';

@@ -14,11 +14,11 @@ import { errorResponse, resultResponse } from '../jsonrpc.js';
 import { formatEvent } from '../sse.js';
 import type { OperationNamed, OperationValues } from './dialect.js';
 import { dialects } from './dialects.js';
-import { httpError, jsonRpcError } from './errors.js';
+import { httpError, jsonRpcError } from './error/errors.js';
 import type { StreamResponse, Task } from './model.js';
-import { negotiate } from './negotiate.js';
-import type { Decoded, Operation, OperationName, SendParams } from './operations.js';
-import { decodeRest, encodeRestEvent, encodeRestResult, matchRest } from './rest.js';
+import { negotiate } from './card/negotiate.js';
+import type { Decoded, Operation, OperationName, SendParams } from './request/operations.js';
+import { decodeRest, encodeRestEvent, encodeRestResult, matchRest } from './rest/rest.js';
 
 /*
  * The official clients, in both versions and both HTTP bindings, against an agent on paper: their requests go through our decoders,

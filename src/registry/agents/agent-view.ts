@@ -1,6 +1,6 @@
 import { withoutQuery } from '../../platform/secrets/url-queries.js';
 import { parseExact } from '../../protocol/exact-integers.js';
-import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card.js';
+import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card/card.js';
 import { canonicalName, disambiguate } from '../../protocol/mcp/tool-names.js';
 import { skillSchema } from '../../protocol/mcp/tool-schema.js';
 import type { AgentEntity } from './agent.entity.js';

@@ -1,6 +1,6 @@
 import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
 import type { AgentId, OrgId } from '../../kernel/ids.js';
-import type { CardChange } from '../../protocol/a2a/card.js';
+import type { CardChange } from '../../protocol/a2a/card/card.js';
 import type { CardSignatureState, KeyPin } from '../cards/card-trust.js';
 import type { Health } from './health.js';
 import type { TrustLevel } from '../../kernel/trust.js';

@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type QueryDeepPartialEntity } from 'typeorm';
 import { RialtoError } from '../../kernel/errors.js';
 import { isUuid, newId, type AgentId, type OrgId } from '../../kernel/ids.js';
-import type { CardChange } from '../../protocol/a2a/card.js';
+import type { CardChange } from '../../protocol/a2a/card/card.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { Pg } from '../../platform/database/pg.js';
 import type { Tx } from '../../platform/database/tx.js';

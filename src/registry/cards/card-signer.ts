@@ -3,7 +3,7 @@ import { canonicalJson } from '../../kernel/canonical-json.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
 import { SigningKeys, type Signer } from '../../platform/secrets/signing-keys.js';
-import type { CardForm } from '../../protocol/a2a/published-card.js';
+import type { CardForm } from '../../protocol/a2a/card/published-card.js';
 
 /** Signs the cards of this deployment: JWS over the card's canonical form, without its signatures (v1.0 section 8.4). */
 @Injectable()

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kernel/json.js';
-import { contentHash } from '../../protocol/a2a/card.js';
-import { signersOf } from '../../protocol/a2a/card-signature.js';
+import { contentHash } from '../../protocol/a2a/card/card.js';
+import { signersOf } from '../../protocol/a2a/card/card-signature.js';
 import type { CardKey } from './card-keys.js';
 
 /** How signatures count (RIALTO_CARD_SIGNATURES). */

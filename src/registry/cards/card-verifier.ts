@@ -1,7 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { flattenedVerify, importJWK } from 'jose';
 import type { JsonObject } from '../../kernel/json.js';
-import { signaturesOf, signedTexts, type CardSignature, type SignedText } from '../../protocol/a2a/card-signature.js';
+import {
+  signaturesOf,
+  signedTexts,
+  type CardSignature,
+  type SignedText,
+} from '../../protocol/a2a/card/card-signature.js';
 import { holdsInexactNumber } from '../../protocol/json-text.js';
 import { SafeFetch } from '../../platform/http/safe-fetch.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';

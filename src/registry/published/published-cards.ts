@@ -18,7 +18,7 @@ import {
   type CardVariant,
   type Door,
   type PublishedSkill,
-} from '../../protocol/a2a/published-card.js';
+} from '../../protocol/a2a/card/published-card.js';
 import { CardCache, type BuiltCard } from '../cards/card-cache.js';
 import { securitySchemesOf } from '../cards/card-security.js';
 import { CardSigner } from '../cards/card-signer.js';

@@ -1,5 +1,5 @@
 import type { OrgRef } from '../../kernel/call-context.js';
-import type { PublishedSkill } from '../../protocol/a2a/published-card.js';
+import type { PublishedSkill } from '../../protocol/a2a/card/published-card.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 import type { Definition, ExecutorConfig, PublishedAbout, PublishedAgent } from '../published.types.js';
 import type { ChangePublished, GivenExecutor } from './publishing.types.js';

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kernel/json.js';
-import { diffCards, type CardChange } from '../../protocol/a2a/card.js';
-import { signersOf } from '../../protocol/a2a/card-signature.js';
+import { diffCards, type CardChange } from '../../protocol/a2a/card/card.js';
+import { signersOf } from '../../protocol/a2a/card/card-signature.js';
 import type { CardSignatureState, SignatureMode } from '../cards/card-trust.js';
 
 interface SignedCard {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { RialtoError, type Violation } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { trimEnd } from '../../kernel/text.js';
-import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card.js';
+import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card/card.js';
 import { isUsable, type CardInterface } from '../../protocol/a2a/card-interfaces.js';
 import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
 import { SafeFetch, type SafeResponse } from '../../platform/http/safe-fetch.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { OrgId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
 import type { Tx } from '../../platform/database/tx.js';
-import type { PushFormat } from '../../protocol/a2a/operations.js';
+import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 import type { ConfigKey } from '../delivery/delivery.store.js';
 import { isOfOwner } from './own-tasks.js';
 import type { PushState } from '../configs/push-config.entity.js';

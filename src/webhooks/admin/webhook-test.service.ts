@@ -4,7 +4,7 @@ import { systemClock } from '../../kernel/clock.js';
 import { newId } from '../../kernel/ids.js';
 import { AdminActs } from '../../platform/bus/admin-acts.js';
 import { SafeFetch } from '../../platform/http/safe-fetch.js';
-import type { PushFormat } from '../../protocol/a2a/operations.js';
+import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 import { eventBody, mediaTypeOf, needsOnlyEvent, taskBody } from '../rendering/body.js';
 import { requirePostable } from '../configs/postable.js';
 import { WebhookPost } from '../delivery/webhook-post.js';

@@ -1,6 +1,6 @@
 import { RialtoError } from '../../kernel/errors.js';
 import type { SafeFetch } from '../../platform/http/safe-fetch.js';
-import type { PushConfig } from '../../protocol/a2a/operations.js';
+import type { PushConfig } from '../../protocol/a2a/request/operations.js';
 
 /** Throws `url_not_allowed` for an address that may not be called, `invalid_params` for what no header can hold. */
 export function requirePostable(

@@ -1,5 +1,5 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { PushFormat } from '../../protocol/a2a/operations.js';
+import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 
 /** `failing`: the last try failed. `disabled`: nothing is posted until somebody activates it. */
 export type PushState = 'active' | 'failing' | 'disabled';

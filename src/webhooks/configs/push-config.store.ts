@@ -4,7 +4,7 @@ import type { RowChange, RowStatement } from '../../platform/database/row-writer
 import type { Tx } from '../../platform/database/tx.js';
 import { UrlQueries } from '../../platform/secrets/url-queries.js';
 import { Vault } from '../../platform/secrets/vault.js';
-import type { PushConfig, PushFormat } from '../../protocol/a2a/operations.js';
+import type { PushConfig, PushFormat } from '../../protocol/a2a/request/operations.js';
 import type { PushState } from './push-config.entity.js';
 
 export const maxConfigs = 10;

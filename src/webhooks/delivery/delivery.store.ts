@@ -5,7 +5,7 @@ import { Pg } from '../../platform/database/pg.js';
 import { isFree, Presence } from '../../platform/database/presence.js';
 import { preparedName, rowExpressions, type RowChange } from '../../platform/database/row-writer.js';
 import { mostCounted, type Waiting } from '../../platform/telemetry/metrics.js';
-import type { PushFormat } from '../../protocol/a2a/operations.js';
+import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 import type { SealedConfig } from '../configs/push-config.store.js';
 import type { Verdict } from './retry-plan.js';
 import { lastingSecrets, type SealedSecret } from '../configs/webhook-secret.store.js';

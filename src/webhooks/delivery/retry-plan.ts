@@ -1,5 +1,5 @@
 import { retryAfterMs } from '../../kernel/retry-after.js';
-import type { PushFormat } from '../../protocol/a2a/operations.js';
+import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 
 /** How a try ended: with a status, or without any. */
 export interface TryEnd {

@@ -1,7 +1,7 @@
 import { dialects } from '../../protocol/a2a/dialects.js';
 import type { StreamResponse, Task } from '../../protocol/a2a/model.js';
-import type { PushFormat } from '../../protocol/a2a/operations.js';
-import { runEvent } from '../../protocol/a2a/run-event.js';
+import type { PushFormat } from '../../protocol/a2a/request/operations.js';
+import { runEvent } from '../../protocol/a2a/run/run-event.js';
 import type { TaskState } from '../../protocol/a2a/states.js';
 
 /** An event with the task as it was right after it. */

@@ -1,5 +1,5 @@
 import type { StreamResponse } from '../../protocol/a2a/model.js';
-import type { PushFormat } from '../../protocol/a2a/operations.js';
+import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 import { eventBody, needsOnlyEvent, taskBody } from './body.js';
 import { beginning, replay, taskAt, type Past } from './replay.js';
 import type { TaskLogService } from '../../tasks/task-log.service.js';

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../../kernel/json.js';
-import type { SendParams } from '../operations.js';
+import type { SendParams } from '../request/operations.js';
 import { decode } from './decode.js';
 
 const options = { newId: () => 'made' };

@@ -1,11 +1,11 @@
-import { olderMethods, type MethodMeaning } from '../aliases.js';
-import { decodeParams, methodNotFound } from '../decoding.js';
-import { defined } from '../defined.js';
+import { olderMethods, type MethodMeaning } from '../request/aliases.js';
+import { decodeParams, methodNotFound } from '../request/decoding.js';
+import { defined } from '../request/defined.js';
 import type { DecodeOptions, OperationNamed } from '../dialect.js';
-import type { Fields } from '../fields.js';
-import { listFields, pageFields } from '../list-fields.js';
-import { lookupRule } from '../message-fields.js';
-import type { Decoded, OperationName } from '../operations.js';
+import type { Fields } from '../request/fields.js';
+import { listFields, pageFields } from '../request/list-fields.js';
+import { lookupRule } from '../request/message-fields.js';
+import type { Decoded, OperationName } from '../request/operations.js';
 import { readPushConfig } from './read-push.js';
 import { readSend } from './read-send.js';
 

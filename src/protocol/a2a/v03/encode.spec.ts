@@ -1,7 +1,7 @@
 import { legacyPushNotificationToV1StreamResponse } from '@a2a-js/sdk/compat/v0_3';
 import { StreamResponse as SdkStreamResponse } from '@a2a-js/sdk';
 import type { Message, StreamResponse, Task } from '../model.js';
-import type { Operation, SendParams } from '../operations.js';
+import type { Operation, SendParams } from '../request/operations.js';
 import { terminalStates, type TaskState } from '../states.js';
 import { encodeResult } from './encode.js';
 import { encodeEvent } from './objects.js';

@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from '../../../kernel/json.js';
-import { defined } from '../defined.js';
+import { defined } from '../request/defined.js';
 import type { EncodeOptions, OperationNamed, OperationValues, SendValue } from '../dialect.js';
 import type { Task } from '../model.js';
-import type { OperationName, PushConfig, SendParams } from '../operations.js';
+import type { OperationName, PushConfig, SendParams } from '../request/operations.js';
 import { runFacts } from '../run-facts.js';
 import { encodeEvent, encodeMessage, encodeTask } from './objects.js';
 

@@ -1,8 +1,8 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../kernel/json.js';
 import type { Schema } from '../../protobuf/codec.js';
-import { invalidParams } from '../decoding.js';
+import { invalidParams } from '../request/decoding.js';
 import type { DecodeOptions } from '../dialect.js';
-import type { Decoded, OperationName } from '../operations.js';
+import type { Decoded, OperationName } from '../request/operations.js';
 import { withProtoSchemes } from './card.js';
 import * as proto from './proto-schema.js';
 import { decodeRestParams } from './rest.js';

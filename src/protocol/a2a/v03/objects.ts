@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../../kernel/json.js';
-import { defined } from '../defined.js';
+import { defined } from '../request/defined.js';
 import type {
   Artifact,
   Message,

@@ -1,8 +1,8 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../kernel/json.js';
-import { defined } from '../defined.js';
+import { defined } from '../request/defined.js';
 import type { OperationNamed, OperationValues } from '../dialect.js';
 import type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '../model.js';
-import type { OperationName, PushConfig } from '../operations.js';
+import type { OperationName, PushConfig } from '../request/operations.js';
 import { withProtoSchemes } from './card.js';
 import { wrappedDataKey } from './data-flag.js';
 import { encodePushConfig } from './encode.js';

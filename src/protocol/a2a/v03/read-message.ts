@@ -1,8 +1,8 @@
 import { isJsonObject } from '../../../kernel/json.js';
-import { defined } from '../defined.js';
+import { defined } from '../request/defined.js';
 import type { DecodeOptions } from '../dialect.js';
-import type { Fields } from '../fields.js';
-import { idRule, messageFields, partsField, roleField } from '../message-fields.js';
+import type { Fields } from '../request/fields.js';
+import { idRule, messageFields, partsField, roleField } from '../request/message-fields.js';
 import type { Message } from '../model.js';
 import { readPart, readProtoPart } from './read-part.js';
 

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../kernel/json.js';
-import type { Fields } from '../fields.js';
-import { addFileFields, bytesField, urlField } from '../message-fields.js';
+import type { Fields } from '../request/fields.js';
+import { addFileFields, bytesField, urlField } from '../request/message-fields.js';
 import type { Part } from '../model.js';
 import { readPart as readNewerPart } from '../v1/message.js';
 import { wrappedDataKey } from './data-flag.js';

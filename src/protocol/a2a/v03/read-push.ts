@@ -1,7 +1,7 @@
-import { defined } from '../defined.js';
-import type { Fields } from '../fields.js';
-import type { PushConfig } from '../operations.js';
-import { pushConfigFields, schemeRule } from '../push-fields.js';
+import { defined } from '../request/defined.js';
+import type { Fields } from '../request/fields.js';
+import type { PushConfig } from '../request/operations.js';
+import { pushConfigFields, schemeRule } from '../request/push-fields.js';
 
 /** A PushNotificationConfig (v0.3 section 6.8). Of its `schemes` the first is kept; none at all is no authentication. */
 export function readPushConfig(fields: Fields): Omit<PushConfig, 'taskId'> {

@@ -1,10 +1,10 @@
-import { olderWords } from '../aliases.js';
-import { defined } from '../defined.js';
+import { olderWords } from '../request/aliases.js';
+import { defined } from '../request/defined.js';
 import type { DecodeOptions } from '../dialect.js';
-import type { Fields } from '../fields.js';
-import { limits } from '../limits.js';
+import type { Fields } from '../request/fields.js';
+import { limits } from '../request/limits.js';
 import type { Message } from '../model.js';
-import type { SendParams } from '../operations.js';
+import type { SendParams } from '../request/operations.js';
 import { isProtoMessage, readMessage, textMessage } from './read-message.js';
 import { readPushConfig } from './read-push.js';
 

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from '../../../kernel/json.js';
 import type { DecodeOptions } from '../dialect.js';
 import { member } from '../members.js';
-import type { Decoded, OperationName } from '../operations.js';
+import type { Decoded, OperationName } from '../request/operations.js';
 import { decodeAs } from './decode.js';
 
 /**

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../../kernel/json.js';
-import type { SendParams } from '../operations.js';
+import type { SendParams } from '../request/operations.js';
 import { decode } from './decode.js';
 
 const message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] };

@@ -1,12 +1,12 @@
-import { decodeParams, methodNotFound } from '../decoding.js';
-import { defined } from '../defined.js';
-import type { Fields } from '../fields.js';
-import { limits } from '../limits.js';
-import { listFields, pageFields } from '../list-fields.js';
-import { lookupRule } from '../message-fields.js';
+import { decodeParams, methodNotFound } from '../request/decoding.js';
+import { defined } from '../request/defined.js';
+import type { Fields } from '../request/fields.js';
+import { limits } from '../request/limits.js';
+import { listFields, pageFields } from '../request/list-fields.js';
+import { lookupRule } from '../request/message-fields.js';
 import type { Message } from '../model.js';
-import type { Decoded, Operation, OperationName, PushConfig, SendParams } from '../operations.js';
-import { pushConfigFields, schemeRule } from '../push-fields.js';
+import type { Decoded, Operation, OperationName, PushConfig, SendParams } from '../request/operations.js';
+import { pushConfigFields, schemeRule } from '../request/push-fields.js';
 import { readMessage } from './message.js';
 
 type Reader<Name extends OperationName> = (fields: Fields) => Operation & { readonly name: Name };

@@ -1,6 +1,6 @@
 import { StreamResponse as SdkStreamResponse, Task as SdkTask } from '@a2a-js/sdk';
 import type { Message, Task } from '../model.js';
-import type { Operation } from '../operations.js';
+import type { Operation } from '../request/operations.js';
 import { encodeEvent, encodeResult } from './encode.js';
 
 const answer: Message = {

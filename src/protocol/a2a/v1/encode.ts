@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../../kernel/json.js';
 import type { EncodeOptions, OperationNamed, OperationValues } from '../dialect.js';
 import type { StreamResponse } from '../model.js';
-import type { OperationName } from '../operations.js';
+import type { OperationName } from '../request/operations.js';
 import { shaped, type Shape } from '../shape.js';
 
 /*

@@ -1,5 +1,5 @@
 import type { Schema } from '../../protobuf/codec.js';
-import type { OperationName } from '../operations.js';
+import type { OperationName } from '../request/operations.js';
 import * as proto from './proto-schema.js';
 
 export const service = 'lf.a2a.v1.A2AService';

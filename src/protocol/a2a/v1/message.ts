@@ -1,6 +1,6 @@
 import type { Json } from '../../../kernel/json.js';
-import { defined } from '../defined.js';
-import type { Fields } from '../fields.js';
+import { defined } from '../request/defined.js';
+import type { Fields } from '../request/fields.js';
 import {
   addFileFields,
   bytesField,
@@ -9,7 +9,7 @@ import {
   partsField,
   roleField,
   urlField,
-} from '../message-fields.js';
+} from '../request/message-fields.js';
 import type { Message, Part } from '../model.js';
 
 /** A message as a client of v1.0 sends it (section 4.1.4): its own id, the role of a user, at least one part. */

@@ -1,0 +1,142 @@
+import type { Violation } from '../../../kernel/errors.js';
+import { isJsonObject, type JsonObject } from '../../../kernel/json.js';
+import { containsUnstorable } from '../../json-text.js';
+import { costPerTask } from './card-cost.js';
+import {
+  isUsable,
+  isWithoutScheme,
+  resolveInterfaces,
+  type CardInterface,
+  type ClaimedInterface,
+} from '../card-interfaces.js';
+import { readSkills, type CardSkill } from './card-skills.js';
+import { member, objectMember, stringMember, stringsMember } from '../members.js';
+import type { A2aVersion, AgentProvider, SecurityScheme } from '../model.js';
+import * as older from '../v03/card.js';
+import * as newer from '../v1/card.js';
+
+export { contentHash, diffCards, type CardChange } from './card-diff.js';
+export type { CardInterface } from '../card-interfaces.js';
+export type { CardSkill } from './card-skills.js';
+
+/** A foreign card as Rialto keeps it: one shape, whatever version wrote it. */
+export interface NormalisedCard {
+  readonly name: string;
+  readonly description: string;
+  readonly version: string;
+  /** Versions of the usable interfaces, in order of preference. */
+  readonly protocolVersions: A2aVersion[];
+  /** In order of preference; urls absolute, gRPC perhaps `host:port`. */
+  readonly interfaces: CardInterface[];
+  readonly capabilities: {
+    readonly streaming: boolean;
+    readonly pushNotifications: boolean;
+    readonly extendedAgentCard: boolean;
+  };
+  readonly skills: CardSkill[];
+  readonly defaultInputModes: string[];
+  readonly defaultOutputModes: string[];
+  /** In the v1.0 shape. */
+  readonly securitySchemes: Record<string, SecurityScheme>;
+  readonly provider?: AgentProvider;
+  /** RE-61; see card-cost.ts for the accepted spellings. */
+  readonly costPerTask?: number;
+  readonly costCurrency?: string;
+}
+
+/** `raw` is the card as it was given: unknown members live there. */
+export type CardResult = { ok: true; card: NormalisedCard; raw: JsonObject } | { ok: false; violations: Violation[] };
+
+const maxNameLength = 256;
+const maxDescriptionLength = 16_384;
+const maxListLength = 50;
+
+/**
+ * Reads the card of a remote agent: pure v1.0, v0.3, a hybrid with both key sets, or an old agent.json; snake_case too. Strict in
+ * what a call needs (a name, ids of skills, an interface that works), tolerant in the rest. `url` is where the card or its
+ * agent lives; relative urls are resolved against it (v1.0 sections 4.4 and 8, v0.3 section 5.5; RE-54, RE-60).
+ */
+export function normaliseCard(raw: unknown, { url }: { url: string }): CardResult {
+  if (!isJsonObject(raw)) return { ok: false, violations: [{ field: '', description: 'a card is a JSON object' }] };
+  const skills = readSkills(raw);
+  const claims = [...newer.claimedInterfaces(raw), ...older.claimedInterfaces(raw)];
+  const interfaces = resolveInterfaces(claims, url);
+  const violations = [
+    ...readName(raw),
+    ...skills.violations,
+    ...readInterfaces(raw, claims, interfaces),
+    ...readText(raw),
+  ];
+  if (violations.length > 0) return { ok: false, violations };
+  return { ok: true, card: build(raw, interfaces, skills.skills), raw };
+}
+
+function build(raw: JsonObject, interfaces: CardInterface[], skills: CardSkill[]): NormalisedCard {
+  const capabilities = objectMember(raw, 'capabilities');
+  const cost = costPerTask(raw);
+  const provider = readProvider(raw);
+  return {
+    name: (stringMember(raw, 'name') ?? '').trim(),
+    description: stringMember(raw, 'description') ?? '',
+    version: stringMember(raw, 'version') ?? '',
+    protocolVersions: [...new Set(interfaces.filter(isUsable).map((face) => face.version))],
+    interfaces,
+    capabilities: {
+      streaming: member(capabilities, 'streaming') === true,
+      pushNotifications: member(capabilities, 'pushNotifications') === true,
+      extendedAgentCard: newer.hasExtendedCard(raw) || older.hasExtendedCard(raw),
+    },
+    skills,
+    defaultInputModes: stringsMember(raw, 'defaultInputModes'),
+    defaultOutputModes: stringsMember(raw, 'defaultOutputModes'),
+    securitySchemes: readSecuritySchemes(raw),
+    ...(provider && { provider }),
+    ...(cost && { costPerTask: cost.amount }),
+    ...(cost?.currency !== undefined && { costCurrency: cost.currency }),
+  };
+}
+
+function readName(raw: JsonObject): Violation[] {
+  const name = stringMember(raw, 'name')?.trim();
+  if (!name) return [{ field: '/name', description: 'a card has a non-empty name' }];
+  return name.length > maxNameLength
+    ? [{ field: '/name', description: `longer than ${maxNameLength} characters` }]
+    : [];
+}
+
+function readInterfaces(
+  raw: JsonObject,
+  claims: readonly ClaimedInterface[],
+  interfaces: readonly CardInterface[],
+): Violation[] {
+  const field = member(raw, 'supportedInterfaces') === undefined ? '/url' : '/supportedInterfaces';
+  if (interfaces.length > maxListLength) return [{ field, description: `more than ${maxListLength} interfaces` }];
+  if (interfaces.some(isUsable)) return [];
+  const bare = claims.map(({ url }) => url).find((url) => url !== undefined && isWithoutScheme(url));
+  if (bare !== undefined)
+    return [{ field, description: `"${bare.slice(0, 200)}" has no scheme; write it with https:// in front` }];
+  return [
+    { field, description: 'a card names an http or https url with A2A 1.0 or 0.x over JSONRPC, HTTP+JSON or GRPC' },
+  ];
+}
+
+function readText(raw: JsonObject): Violation[] {
+  if (containsUnstorable(raw)) return [{ field: '', description: 'the card holds a NUL or a lone surrogate' }];
+  const description = stringMember(raw, 'description') ?? '';
+  if (description.length <= maxDescriptionLength) return [];
+  return [{ field: '/description', description: `longer than ${maxDescriptionLength} characters` }];
+}
+
+function readProvider(raw: JsonObject): AgentProvider | undefined {
+  const provider = objectMember(raw, 'provider');
+  const organization = stringMember(provider, 'organization');
+  return organization === undefined ? undefined : { organization, url: stringMember(provider, 'url') ?? '' };
+}
+
+function readSecuritySchemes(raw: JsonObject): Record<string, SecurityScheme> {
+  const schemes = Object.entries(objectMember(raw, 'securitySchemes')).flatMap(([name, scheme]) => {
+    const read = isJsonObject(scheme) ? (newer.securityScheme(scheme) ?? older.securityScheme(scheme)) : undefined;
+    return read ? [[name, read] as const] : [];
+  });
+  return Object.fromEntries(schemes);
+}

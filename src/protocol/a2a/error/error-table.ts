@@ -1,0 +1,135 @@
+import type { ErrorCode } from '../../../kernel/errors.js';
+
+/** The status codes of gRPC by name, which HTTP+JSON says as well (google.rpc.Code). */
+export const grpcCodes = {
+  OK: 0,
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  OUT_OF_RANGE: 11,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  DATA_LOSS: 15,
+  UNAUTHENTICATED: 16,
+} as const;
+
+export type GrpcName = keyof typeof grpcCodes;
+
+/** v1.0.1 changed six mappings of v1.0.0, which some conformance kits still expect (requirements: decisions D6). */
+export type ErrorProfile = '1.0.1' | '1.0.0';
+
+export interface ErrorRow {
+  /** `auth`: the specification has no code for it, so each door has its own (decisions D9). */
+  readonly rpc: number | 'auth';
+  /** Of HTTP+JSON. */
+  readonly http: number;
+  readonly grpc: GrpcName;
+  /** ErrorInfo's reason when A2A defines one; `none`: the standard code says all, there is no ErrorInfo. */
+  readonly reason?: string;
+  /** Where v1.0.0 differs. */
+  readonly older?: { readonly http?: number; readonly grpc?: GrpcName };
+}
+
+/** Every meaning at the A2A doors: v1.0 section 5.4 (v1.0.1), and for our own what comes nearest. */
+export const errorRows = {
+  invalid_params: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT', reason: 'none' },
+  method_not_found: { rpc: -32601, http: 404, grpc: 'UNIMPLEMENTED', reason: 'none' },
+  method_not_allowed: { rpc: -32600, http: 405, grpc: 'UNIMPLEMENTED' },
+  unauthenticated: { rpc: 'auth', http: 401, grpc: 'UNAUTHENTICATED' },
+  auth_not_configured: { rpc: 'auth', http: 503, grpc: 'UNAVAILABLE' },
+  denied: { rpc: 'auth', http: 403, grpc: 'PERMISSION_DENIED' },
+  tool_changed: { rpc: 'auth', http: 403, grpc: 'PERMISSION_DENIED' },
+  not_found: { rpc: -32602, http: 404, grpc: 'NOT_FOUND' },
+  conflict: { rpc: -32602, http: 409, grpc: 'ABORTED' },
+  idempotency_key_reused: { rpc: -32602, http: 409, grpc: 'ALREADY_EXISTS' },
+  slug_taken: { rpc: -32602, http: 409, grpc: 'ALREADY_EXISTS' },
+  too_large: { rpc: -32600, http: 413, grpc: 'RESOURCE_EXHAUSTED' },
+  // Of a request, not of a part; kits know it by the same code.
+  unsupported_media_type: { rpc: -32005, http: 415, grpc: 'INVALID_ARGUMENT', reason: 'CONTENT_TYPE_NOT_SUPPORTED' },
+  unprocessable: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
+  rate_limited: { rpc: -32000, http: 429, grpc: 'RESOURCE_EXHAUSTED' },
+  loop_detected: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
+  url_not_allowed: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT' },
+  card_invalid: { rpc: -32602, http: 400, grpc: 'FAILED_PRECONDITION' },
+  no_agent: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
+  policy_invalid: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT' },
+  header_mismatch: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT' },
+  credential_required: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
+  credential_refused: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
+  // A2A's own
+  task_not_found: { rpc: -32001, http: 404, grpc: 'NOT_FOUND', reason: 'TASK_NOT_FOUND' },
+  task_not_cancelable: {
+    rpc: -32002,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    reason: 'TASK_NOT_CANCELABLE',
+    older: { http: 409 },
+  },
+  push_not_supported: {
+    rpc: -32003,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    older: { grpc: 'UNIMPLEMENTED' },
+  },
+  unsupported_operation: {
+    rpc: -32004,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    reason: 'UNSUPPORTED_OPERATION',
+    older: { grpc: 'UNIMPLEMENTED' },
+  },
+  content_type_not_supported: {
+    rpc: -32005,
+    http: 400,
+    grpc: 'INVALID_ARGUMENT',
+    reason: 'CONTENT_TYPE_NOT_SUPPORTED',
+    older: { http: 415 },
+  },
+  remote_invalid_response: {
+    rpc: -32006,
+    http: 500,
+    grpc: 'INTERNAL',
+    reason: 'INVALID_AGENT_RESPONSE',
+    older: { http: 502 },
+  },
+  extended_card_not_configured: {
+    rpc: -32007,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    reason: 'EXTENDED_AGENT_CARD_NOT_CONFIGURED',
+  },
+  extension_required: {
+    rpc: -32008,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    reason: 'EXTENSION_SUPPORT_REQUIRED',
+  },
+  version_not_supported: {
+    rpc: -32009,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    reason: 'VERSION_NOT_SUPPORTED',
+    older: { grpc: 'UNIMPLEMENTED' },
+  },
+  // The other remote failures are no invalid answer, but ours to the caller.
+  remote_timeout: { rpc: -32603, http: 504, grpc: 'DEADLINE_EXCEEDED' },
+  remote_transport: { rpc: -32603, http: 502, grpc: 'UNAVAILABLE' },
+  remote_task_failed: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
+  remote_lost: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
+  // Not one of the codes after which a client of gRPC tries again by itself.
+  outcome_unknown: { rpc: -32603, http: 502, grpc: 'UNKNOWN' },
+  remote_error: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
+  canceled: { rpc: -32603, http: 499, grpc: 'CANCELLED' },
+  poisoned: { rpc: -32603, http: 500, grpc: 'ABORTED' },
+  unavailable: { rpc: -32603, http: 503, grpc: 'UNAVAILABLE' },
+  internal: { rpc: -32603, http: 500, grpc: 'INTERNAL' },
+} as const satisfies Record<ErrorCode, ErrorRow>;

@@ -1,0 +1,31 @@
+import type { JsonObject } from '../../../kernel/json.js';
+import type { BridgeReply, RemoteParts } from './bridge-reply.js';
+import { dialects } from '../dialects.js';
+import type { Artifact, Part } from '../model.js';
+
+/**
+ * Parts as a remote spelled them, v1.0 or older, as those of the model; one of an unknown kind is kept as data.
+ *
+ * @param name `content` where they are in the JSON of the v0.3 proto, which has data one level deeper.
+ */
+export function partsOf(raw: readonly JsonObject[], name: 'parts' | 'content' = 'parts'): Part[] {
+  return raw.map((part) => {
+    const message = { messageId: 'remote', role: 'user', [name]: [part] };
+    const decoded = dialects['0.3'].decode('message/send', { message });
+    const [read] = decoded.ok && decoded.operation.name === 'SendMessage' ? decoded.operation.params.message.parts : [];
+    return read ?? { data: part };
+  });
+}
+
+/** The artifacts of a reply; what has no id gets its place as one. */
+export function artifactsOf({ artifacts }: Extract<BridgeReply, { kind: 'task' }>): Artifact[] {
+  return artifacts.map(({ raw, parts }: RemoteParts, index) => {
+    const { artifactId, name, description } = raw;
+    return {
+      artifactId: typeof artifactId === 'string' && artifactId !== '' ? artifactId : `artifact-${index + 1}`,
+      ...(typeof name === 'string' && { name }),
+      ...(typeof description === 'string' && { description }),
+      parts: partsOf(parts),
+    };
+  });
+}

@@ -1,0 +1,36 @@
+import { defined } from './defined.js';
+import type { Fields } from './fields.js';
+import { limits } from './limits.js';
+import { idRule } from './message-fields.js';
+import type { ListParams } from './operations.js';
+import { isTaskState, stateNames, unknownState, type TaskState } from '../states.js';
+
+const notAFilter = { empty: 'absent' } as const;
+
+/** The filters and the page of ListTasks (v1.0 section 3.1.4). Empty texts filter nothing, as ProtoJSON has it. */
+export function listFields(fields: Fields): ListParams {
+  return defined({
+    contextId: fields.text('contextId', { ...idRule, ...notAFilter }),
+    status: statusField(fields),
+    pageSize: fields.integer('pageSize', 1, limits.pageSize) ?? limits.defaultPageSize,
+    pageToken: fields.text('pageToken', { max: limits.pageToken, ...notAFilter }),
+    historyLength: fields.integer('historyLength', 0),
+    statusTimestampAfter: fields.time('statusTimestampAfter'),
+    includeArtifacts: fields.flag('includeArtifacts') ?? false,
+  });
+}
+
+/** The page of a listing of push configurations; its size is no `optional` field, so 0 is the default size. */
+export function pageFields(fields: Fields): { pageSize?: number; pageToken?: string } {
+  return {
+    pageSize: fields.integer('pageSize', 0, limits.pageSize) || undefined,
+    pageToken: fields.text('pageToken', { max: limits.pageToken, ...notAFilter }),
+  };
+}
+
+function statusField(fields: Fields): TaskState | undefined {
+  const status = fields.enumName('status', stateNames);
+  if (status === undefined || status === unknownState) return undefined; // the default of the proto: no filter
+  if (isTaskState(status)) return status;
+  return fields.refuse('status', 'must be a task state such as TASK_STATE_WORKING');
+}

@@ -1,0 +1,32 @@
+import type { JsonObject } from '../../../kernel/json.js';
+import type { Task, TaskStatus } from '../model.js';
+import { runFacts, type RunFacts } from '../run-facts.js';
+
+/** What an agent does between two states; in the metadata of its status updates as `event`. Never with arguments or results (RY-25). */
+const runSteps = ['turn_started', 'llm_called', 'tool_returned', 'tool_failed'] as const;
+export type RunStep = (typeof runSteps)[number];
+
+/** One change of a run as its followers are told, on the stream and by webhook alike (RY-25, RY-28, RY-33). */
+export interface RunEvent extends RunFacts {
+  agent_name: string;
+  /** Rises with each event of the run. */
+  progress: number;
+  /** What the agent did, where it says so. */
+  event?: RunStep;
+}
+
+/** A status update of a task as an event of its run. @param progress the number of the event; @param task for what it came to. */
+export function runEvent(
+  task: Task,
+  { status, metadata }: StatusChange,
+  progress: number,
+  agentName: string,
+): RunEvent {
+  const event = runSteps.find((step) => step === metadata?.event);
+  return { ...runFacts({ ...task, status }), agent_name: agentName, progress, ...(event && { event }) };
+}
+
+interface StatusChange {
+  readonly status: TaskStatus;
+  readonly metadata?: JsonObject;
+}
