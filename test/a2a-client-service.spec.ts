@@ -12,7 +12,7 @@ import type { CallContext } from '../src/kernel/call-context.js';
 import type { OrgId } from '../src/kernel/ids.js';
 import { VerbBus, type VerbEvent } from '../src/kernel/verb-bus.js';
 import { createInMemoryVerbBus } from '../src/mcp-bridge/testing.js';
-import { parseAllowList } from '../src/platform/http/address.js';
+import { parseAllowList } from '../src/platform/http/outbound/address.js';
 import { Tracing } from '../src/platform/telemetry/tracing.js';
 import { normaliseCard } from '../src/protocol/a2a/card/card.js';
 import { toolOutput } from '../src/protocol/a2a/remote/bridge-call.js';

@@ -94,7 +94,7 @@ const sound: Record<string, string> = {
   'src/kernel/clock.ts': `import { performance } from 'node:perf_hooks';\nexport const now = () => performance.now();`,
   'src/protocol/v03.ts': `import { z } from 'zod';\nexport const v03 = { process: { env: z.string() } };`,
   'src/platform/config/environment.ts': `export const environment = () => process.env;`,
-  'src/platform/http/safe-fetch.ts': `import { request } from 'undici';\nexport const send = request;`,
+  'src/platform/http/outbound/safe-fetch.ts': `import { request } from 'undici';\nexport const send = request;`,
   'src/registry/agents/agent.store.ts': `import type { RegistryService } from './registry.service.js';\nexport class AgentStore {}`,
   'src/registry/registry.service.ts': `import { AgentStore } from './agent.store.js';\nexport class RegistryService { s = AgentStore; fetch() {} again() { this.fetch(); } }`,
   'src/tasks/storage/task.entity.ts': `import { now } from '../kernel/clock.js';\nexport class TaskEntity { at = now(); }`,

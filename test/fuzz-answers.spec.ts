@@ -1,7 +1,7 @@
 import { A2AClient } from '../src/a2a-client/client.js';
 import { RialtoError } from '../src/kernel/errors.js';
-import { parseAllowList } from '../src/platform/http/address.js';
-import { SafeFetch } from '../src/platform/http/safe-fetch.js';
+import { parseAllowList } from '../src/platform/http/outbound/address.js';
+import { SafeFetch } from '../src/platform/http/outbound/safe-fetch.js';
 import { AnswerReader } from '../src/upstreams/transports/answer-reader.js';
 import { UpstreamConnection } from '../src/upstreams/connections/upstream-connection.js';
 import { UpstreamTransports } from '../src/upstreams/transports/upstream-transports.js';

@@ -1,6 +1,6 @@
 import { jwtVerify } from 'jose';
 import { A2AClient, A2AClientError, callAgent, type StreamResponse } from '../src/a2a-client/client.js';
-import { SafeFetch } from '../src/platform/http/safe-fetch.js';
+import { SafeFetch } from '../src/platform/http/outbound/safe-fetch.js';
 import { closeOpened, closing, stub } from './support/bridge.js';
 import { all, clientOf, dialects, failure, fast } from './support/rialto-client.js';
 import { startSdkAgentV03, startSdkAgentV1, startSdkGrpcAgent } from './support/sdk-agents.js';

@@ -3,7 +3,7 @@ import { LegacyA2AService } from '@a2a-js/sdk/compat/v0_3/server/grpc';
 import { Deadline } from '../src/a2a-client/transports/deadline.js';
 import type { Endpoint } from '../src/a2a-client/transports/endpoint-choice.js';
 import { SdkTransport, type SdkHop } from '../src/a2a-client/transports/sdk.transport.js';
-import { parseAllowList } from '../src/platform/http/address.js';
+import { parseAllowList } from '../src/platform/http/outbound/address.js';
 import type { StreamResponse } from '../src/protocol/a2a/model.js';
 import { closeOpened, closing, stub } from './support/bridge.js';
 import { client } from './support/outbound.js';

@@ -1,7 +1,7 @@
 import { Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
-import { parseAllowList } from '../platform/http/address.js';
-import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { parseAllowList } from '../platform/http/outbound/address.js';
+import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { A2AClientService } from './a2a-client.service.js';

@@ -4,7 +4,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import type { JsonObject } from '../kernel/json.js';
 import { VerbBus, type Act, type DispatchFacts, type VerbCall } from '../kernel/verb-bus.js';
-import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import { keptJson } from '../platform/secrets/kept-json.js';
 import { ToolLimits } from '../policy/tool-limits.service.js';
 import { toolOutput, type BridgeReply } from '../protocol/a2a/remote/bridge-call.js';

@@ -1,6 +1,6 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { ContinuationsModule } from '../continuations/continuations.module.js';
-import { FrontDoor } from '../platform/http/front-door.js';
+import { FrontDoor } from '../platform/http/server/front-door.js';
 import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { TasksModule } from '../tasks/tasks.module.js';

@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events';
 import type { ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
-import { requestIdOf } from '../platform/http/front-door.js';
+import { requestIdOf } from '../platform/http/server/front-door.js';
 import type { DoorRequest, DoorResponse } from '../platform/http/http.types.js';
-import { patienceMs } from '../platform/http/event-stream.js';
-import type { HeldResponse } from '../platform/http/sse-streams.js';
+import { patienceMs } from '../platform/http/streams/event-stream.js';
+import type { HeldResponse } from '../platform/http/streams/sse-streams.js';
 import type { GrpcStatus } from '../protocol/a2a/error/errors.js';
 
 /** A call of a method that takes one message; its messages stay bytes. */

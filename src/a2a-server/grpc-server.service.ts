@@ -7,7 +7,7 @@ import {
 } from '@nestjs/common';
 import type { Server, ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
-import { listening } from '../platform/http/listening.js';
+import { listening } from '../platform/http/server/listening.js';
 import { PublicUrl } from '../platform/http/public-url.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { grpcMethods, type GrpcMethod } from '../protocol/a2a/grpc.js';

@@ -3,7 +3,7 @@ import type { Metadata, sendUnaryData, ServerUnaryCall, ServerWritableStream } f
 import { RialtoError } from '../kernel/errors.js';
 import { newId } from '../kernel/ids.js';
 import type { DoorRequest } from '../platform/http/http.types.js';
-import { SseStreams } from '../platform/http/sse-streams.js';
+import { SseStreams } from '../platform/http/streams/sse-streams.js';
 import { HttpWatch } from '../platform/telemetry/http-watch.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { OperationNamed, OperationValues } from '../protocol/a2a/dialect.js';

@@ -3,7 +3,7 @@ import { parseExact } from '../protocol/exact-integers.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
-import { ReadShares } from '../platform/http/read-shares.js';
+import { ReadShares } from '../platform/http/shares/read-shares.js';
 import type { SendValue } from '../protocol/a2a/dialect.js';
 import type { A2aVersion, Message } from '../protocol/a2a/model.js';
 import type { DecodedOperation, Operation, OperationName, SendParams } from '../protocol/a2a/request/operations.js';

@@ -1,9 +1,9 @@
 import { refusalHeaders } from '../platform/http/limit-headers.js';
 import { Injectable } from '@nestjs/common';
-import { AnswerBudget } from '../platform/http/answer-budget.js';
+import { AnswerBudget } from '../platform/http/shares/answer-budget.js';
 import type { DoorResponse } from '../platform/http/http.types.js';
-import { EventStream } from '../platform/http/event-stream.js';
-import { SseStreams } from '../platform/http/sse-streams.js';
+import { EventStream } from '../platform/http/streams/event-stream.js';
+import { SseStreams } from '../platform/http/streams/sse-streams.js';
 import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { weightOf } from '../kernel/weight.js';

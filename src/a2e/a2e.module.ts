@@ -1,7 +1,7 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { AuditModule } from '../audit/audit.module.js';
-import { FrontDoor } from '../platform/http/front-door.js';
-import { SocketDoor } from '../platform/http/socket-door.js';
+import { FrontDoor } from '../platform/http/server/front-door.js';
+import { SocketDoor } from '../platform/http/server/socket-door.js';
 import { PolicyModule } from '../policy/policy.module.js';
 import { UpstreamsModule } from '../upstreams/upstreams.module.js';
 import { A2eDoor } from './sockets/a2e.door.js';

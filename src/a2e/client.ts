@@ -1,8 +1,8 @@
 import type { JsonObject } from '../kernel/json.js';
 import { trimEnd } from '../kernel/text.js';
-import { parseAllowList } from '../platform/http/address.js';
-import { SafeFetch } from '../platform/http/safe-fetch.js';
-import { httpOf } from '../platform/http/safe-socket.js';
+import { parseAllowList } from '../platform/http/outbound/address.js';
+import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
+import { httpOf } from '../platform/http/outbound/safe-socket.js';
 import { pushType, questionTypes, type A2eMessage } from '../protocol/a2e/messages.js';
 import { newMessage, PostChannel, SocketChannel, type Channel, type SocketHearer } from './client/client-channels.js';
 import { A2EClientError } from './client/client-errors.js';

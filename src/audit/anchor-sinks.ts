@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RialtoError } from '../kernel/errors.js';
 import type { Settings } from '../platform/config/settings.js';
-import type { SafeFetch } from '../platform/http/safe-fetch.js';
+import type { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 
 const timeoutMs = 10_000;
 const newline = '\n'.charCodeAt(0);

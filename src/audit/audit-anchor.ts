@@ -3,7 +3,7 @@ import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { OrgId } from '../kernel/ids.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
-import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { HealthService, type HealthCheck } from '../platform/telemetry/health.service.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';

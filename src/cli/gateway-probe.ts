@@ -1,7 +1,7 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { parseExact } from '../protocol/exact-integers.js';
-import { parseAllowList } from '../platform/http/address.js';
-import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { parseAllowList } from '../platform/http/outbound/address.js';
+import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import { VERSION } from '../platform/telemetry/version.js';
 import { CommandError, Skipped } from './io.js';
 

@@ -1,6 +1,6 @@
 import { Client, ProtocolError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { parseAllowList } from '../platform/http/address.js';
-import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { parseAllowList } from '../platform/http/outbound/address.js';
+import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 
 const limits = { deadlineMs: 15_000, maxBytes: 4_194_304 };
 

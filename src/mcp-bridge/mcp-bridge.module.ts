@@ -12,7 +12,7 @@ import { ToolCatalogues } from './tools/tool-catalogues.js';
 import { TaskStatusTool } from './tools/task-status-tool.js';
 import { OnNotice } from '../platform/bus/on-notice.decorator.js';
 import type { Notice } from '../kernel/notices.js';
-import { FrontDoor } from '../platform/http/front-door.js';
+import { FrontDoor } from '../platform/http/server/front-door.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';

@@ -14,8 +14,8 @@ import type { JsonObject } from '../kernel/json.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { verbError } from '../protocol/mcp/errors.js';
 import { toolResult, type ToolResult } from '../protocol/mcp/tool-result.js';
-import { parseAllowList } from '../platform/http/address.js';
-import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { parseAllowList } from '../platform/http/outbound/address.js';
+import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import {
   buildA2ASkillTool,
   ToolCallError,

@@ -5,7 +5,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { callerOf, lesserRole, type OrgRef, type Principal } from '../kernel/call-context.js';
 import { isAuthConfigured, SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Notices } from '../platform/bus/notices.js';
-import { isAllowedOrigin, isLoopback } from '../platform/http/origin-check.js';
+import { isAllowedOrigin, isLoopback } from '../platform/http/server/origin-check.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { bearerOf } from './auth/bearer.js';
 import { CredentialStore } from './auth/credential.store.js';
@@ -15,7 +15,7 @@ import { TokenRefusals } from './auth/token-refusals.js';
 import { TokenRefused, TokenVerifier } from './auth/token-verifier.js';
 
 export { defaultOrg } from './org.types.js';
-export { reachableAt } from '../platform/http/origin-check.js';
+export { reachableAt } from '../platform/http/server/origin-check.js';
 
 /** Who a request comes from: the answer of `authenticate`. */
 export interface Identity {

@@ -8,7 +8,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { storableText } from '../kernel/json.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
-import { clientAddress, parseTrustProxy, type TrustProxy } from '../platform/http/client-address.js';
+import { clientAddress, parseTrustProxy, type TrustProxy } from '../platform/http/server/client-address.js';
 import type { DoorRequest } from '../platform/http/http.types.js';
 import type { Gate } from '../platform/http/openapi.js';
 import { sendProblem } from '../platform/http/problem.js';

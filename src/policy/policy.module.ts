@@ -6,7 +6,7 @@ import { AuditModule } from '../audit/audit.module.js';
 import { VerbBus } from '../kernel/verb-bus.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { PublicUrl } from '../platform/http/public-url.js';
-import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import { HealthService } from '../platform/telemetry/health.service.js';
 import { AuthGuard } from './auth/auth.guard.js';
 import { AuthService } from './auth.service.js';

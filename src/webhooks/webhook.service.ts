@@ -5,7 +5,7 @@ import { newId } from '../kernel/ids.js';
 import type { RowChange } from '../platform/database/row-writer.js';
 import { TxRunner, type Tx } from '../platform/database/tx.js';
 import { Cursors } from '../platform/http/cursor.js';
-import { SafeFetch } from '../platform/http/safe-fetch.js';
+import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import type { PushConfigPage } from '../protocol/a2a/dialect.js';
 import { limits } from '../protocol/a2a/request/limits.js';
 import type { RunWebhook } from '../protocol/a2a/run/run-view.js';

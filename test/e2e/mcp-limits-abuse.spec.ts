@@ -4,7 +4,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net';
 import { eraOf } from '../../src/mcp-bridge/door/era.js';
 import { BatchGate } from '../../src/mcp-bridge/door/mcp-batch.js';
 import { readMessage } from '../../src/mcp-bridge/door/mcp-dispatch.js';
-import type { ShareLimits } from '../../src/platform/http/shares.js';
+import type { ShareLimits } from '../../src/platform/http/shares/shares.js';
 import { UnreadAnswers, watchReader } from '../../src/mcp-bridge/door/unread-answers.js';
 import { modernRequest } from '../support/mcp-clients.js';
 import { openEvents, type EventReader } from '../support/mcp-events.js';

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { FrontServer } from '../../src/platform/http/front-server.js';
+import { FrontServer } from '../../src/platform/http/server/front-server.js';
 import { publish, userMessage } from '../support/a2a.js';
 import { message } from '../support/a2e.js';
 import { eventually } from '../support/eventually.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { FrontServer } from '../../src/platform/http/front-server.js';
+import { FrontServer } from '../../src/platform/http/server/front-server.js';
 import { publish } from '../support/a2a.js';
 import { message } from '../support/a2e.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';

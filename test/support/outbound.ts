@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo, type Server as TcpServer, type Socket } from 'node:net';
 import { RialtoError } from '../../src/kernel/errors.js';
-import { parseAllowList } from '../../src/platform/http/address.js';
-import { SafeFetch, type OutboundPolicy, type SafeRequest } from '../../src/platform/http/safe-fetch.js';
+import { parseAllowList } from '../../src/platform/http/outbound/address.js';
+import { SafeFetch, type OutboundPolicy, type SafeRequest } from '../../src/platform/http/outbound/safe-fetch.js';
 
 const closers: (() => Promise<unknown>)[] = [];
 

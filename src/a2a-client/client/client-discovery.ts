@@ -2,7 +2,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { trimEnd } from '../../kernel/text.js';
 import { normaliseCard } from '../../protocol/a2a/card/card.js';
 import { parseJson } from '../../protocol/jsonrpc.js';
-import type { SafeFetch, SafeResponse } from '../../platform/http/safe-fetch.js';
+import type { SafeFetch, SafeResponse } from '../../platform/http/outbound/safe-fetch.js';
 import type { FoundCard } from './client-options.js';
 import type { HopHeaders, HopLimits } from '../transports/remote-hop.js';
 import { notA2a } from '../transports/wire-error.js';

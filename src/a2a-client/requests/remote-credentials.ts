@@ -4,7 +4,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject } from '../../kernel/json.js';
 import { assertNever } from '../../kernel/never.js';
 import { parseJson } from '../../protocol/jsonrpc.js';
-import type { SafeFetch } from '../../platform/http/safe-fetch.js';
+import type { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import type { Credential } from '../../registry/registry.types.js';
 
 type ClientCredentials = Extract<Credential, { type: 'oauth2' }>;

@@ -1,6 +1,6 @@
 import { RialtoError } from '../../kernel/errors.js';
-import { mayHaveArrived } from '../../platform/http/departed.js';
-import { unreachableReason } from '../../platform/http/unreachable.js';
+import { mayHaveArrived } from '../../platform/http/outbound/departed.js';
+import { unreachableReason } from '../../platform/http/outbound/unreachable.js';
 
 /** What gRPC says of a call that never left. */
 const maxCauses = 6;

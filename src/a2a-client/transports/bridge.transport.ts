@@ -9,7 +9,7 @@ import {
   type WireCall,
 } from '../../protocol/a2a/remote/bridge-call.js';
 import type { A2aVersion } from '../../protocol/a2a/model.js';
-import type { SafeFetch } from '../../platform/http/safe-fetch.js';
+import type { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import { Deadline } from './deadline.js';
 import { isNotHere, withCustomaryPaths, type Endpoint } from './endpoint-choice.js';
 import { withPushAddress } from './push-address.js';

@@ -3,7 +3,7 @@ import type { Transport } from '@a2a-js/sdk/client';
 import { randomUUID } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import { RialtoError } from '../../kernel/errors.js';
-import type { OutboundPolicy } from '../../platform/http/safe-fetch.js';
+import type { OutboundPolicy } from '../../platform/http/outbound/safe-fetch.js';
 import type { Endpoint } from './endpoint-choice.js';
 
 const maxChannels = 64;

@@ -3,8 +3,8 @@ import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
-import { checkUrl, mayConnect, targetOf, type Target } from '../../platform/http/address.js';
-import type { OutboundPolicy } from '../../platform/http/safe-fetch.js';
+import { checkUrl, mayConnect, targetOf, type Target } from '../../platform/http/outbound/address.js';
+import type { OutboundPolicy } from '../../platform/http/outbound/safe-fetch.js';
 
 /** The details of a resolution that the policy refused; nobody outside is told which address it was (abuse 23). */
 export const refusedAddress = 'rialto: url_not_allowed';

@@ -13,7 +13,7 @@ import type { JsonObject } from '../../kernel/json.js';
 import type { Message, StreamResponse, Task } from '../../protocol/a2a/model.js';
 import { asTexts } from '../../protocol/exact-integers.js';
 import { jsonRpcCodes } from '../../protocol/jsonrpc.js';
-import type { OutboundPolicy, SafeFetch } from '../../platform/http/safe-fetch.js';
+import type { OutboundPolicy, SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import type { Endpoint } from './endpoint-choice.js';
 import type { RemoteHop } from './remote-hop.js';
 import { answerWithout, errorWithout } from './said-back.js';

@@ -1,5 +1,5 @@
 import { RialtoError } from '../../kernel/errors.js';
-import { RefusedUpgrade } from '../../platform/http/safe-socket.js';
+import { RefusedUpgrade } from '../../platform/http/outbound/safe-socket.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { parseJson } from '../../protocol/jsonrpc.js';
 

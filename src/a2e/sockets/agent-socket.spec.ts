@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { CallContext } from '../../kernel/call-context.js';
-import type { HeldSocket } from '../../platform/http/held-socket.js';
+import type { HeldSocket } from '../../platform/http/streams/held-socket.js';
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
 import { AgentSocket } from './agent-socket.js';
 

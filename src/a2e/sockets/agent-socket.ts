@@ -4,7 +4,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { newId } from '../../kernel/ids.js';
 import type { JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
-import { closeCodes, type HeldSocket } from '../../platform/http/held-socket.js';
+import { closeCodes, type HeldSocket } from '../../platform/http/streams/held-socket.js';
 import { messageOf, mostAtWork, pushType, type A2eMessage, type SentMessage } from '../../protocol/a2e/messages.js';
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
 import type { ListeningAgent } from '../messages/a2e-call.js';

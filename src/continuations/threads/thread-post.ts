@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, storableText, type JsonObject } from '../../kernel/json.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
-import { SafeFetch } from '../../platform/http/safe-fetch.js';
+import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import { parseJson } from '../../protocol/jsonrpc.js';
 import type { PostEnd } from './thread-plan.js';
 

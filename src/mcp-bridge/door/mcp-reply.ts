@@ -1,4 +1,4 @@
-import { EventStream } from '../../platform/http/event-stream.js';
+import { EventStream } from '../../platform/http/streams/event-stream.js';
 import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
 import { unreadAnswers } from './unread-answers.js';
 

@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { isOf, type CallContext } from '../../kernel/call-context.js';
 import type { JsonObject } from '../../kernel/json.js';
-import { EventStream } from '../../platform/http/event-stream.js';
-import { endStream, SseStreams } from '../../platform/http/sse-streams.js';
+import { EventStream } from '../../platform/http/streams/event-stream.js';
+import { endStream, SseStreams } from '../../platform/http/streams/sse-streams.js';
 import { ResourceWatches } from '../sessions/resource-watches.js';
 
 interface Stream {

@@ -5,7 +5,7 @@ import { readText, requireJson } from '../../platform/http/body.js';
 import { whenGone } from '../../platform/http/caller-gone.js';
 import type { DoorRequest, DoorResponse, HotRoute, Target } from '../../platform/http/http.types.js';
 import { limitHeaders, refusalHeaders } from '../../platform/http/limit-headers.js';
-import { isAllowedOrigin, type Reachable } from '../../platform/http/origin-check.js';
+import { isAllowedOrigin, type Reachable } from '../../platform/http/server/origin-check.js';
 import { problemStatus } from '../../platform/http/problem.js';
 import { reachableAt } from '../../policy/auth.service.js';
 import type { CallContext } from '../../kernel/call-context.js';

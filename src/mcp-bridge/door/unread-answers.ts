@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { DoorRequest } from '../../platform/http/http.types.js';
-import { keysOf, type ShareLimits } from '../../platform/http/shares.js';
-import { payerOf } from '../../platform/http/turnstile.js';
+import { keysOf, type ShareLimits } from '../../platform/http/shares/shares.js';
+import { payerOf } from '../../platform/http/shares/turnstile.js';
 
 const unreadMs = 30_000;
 const mebibyte = 1_048_576;

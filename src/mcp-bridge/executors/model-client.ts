@@ -4,7 +4,7 @@ import { systemClock } from '../../kernel/clock.js';
 import { errorCodes, RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { trimEnd } from '../../kernel/text.js';
-import { SafeFetch, type SafeStream } from '../../platform/http/safe-fetch.js';
+import { SafeFetch, type SafeStream } from '../../platform/http/outbound/safe-fetch.js';
 import { credentialsOf, SaidBack } from '../../platform/secrets/said-back.js';
 import type { Secret } from '../../platform/secrets/vault.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';

@@ -1,6 +1,6 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
-import { mayHaveArrived } from '../../platform/http/departed.js';
+import { mayHaveArrived } from '../../platform/http/outbound/departed.js';
 import { dispatchedSkill } from '../../registry/own-routing.service.js';
 import type { TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { databaseUrl } from './database-url.js';
-import { parseAllowList } from '../http/address.js';
-import { parseTrustProxy } from '../http/client-address.js';
+import { parseAllowList } from '../http/outbound/address.js';
+import { parseTrustProxy } from '../http/server/client-address.js';
 import { nearestOf } from './nearest-name.js';
 import { account, key32, list, origins, secret, setting, whole } from './setting-shapes.js';
 import { secretVariable } from './variable.js';

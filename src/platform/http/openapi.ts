@@ -4,7 +4,7 @@ import type { RequestHandler } from 'express';
 import { VERSION } from '../telemetry/version.js';
 import { problemStatus } from './problem.js';
 import { contentPolicy } from './content-policy.js';
-import { FrontDoor } from './front-door.js';
+import { FrontDoor } from './server/front-door.js';
 import type { HotRoute } from './http.types.js';
 
 /** Who may read operators' pages; Nest's guards do not cover what is mounted beside its routes. */

@@ -1,5 +1,5 @@
 import { systemClock } from '../../kernel/clock.js';
-import { clientAddress, type TrustProxy } from '../http/client-address.js';
+import { clientAddress, type TrustProxy } from '../http/server/client-address.js';
 import type { DoorRequest } from '../http/http.types.js';
 import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createRemoteJWKSet, customFetch, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
 import { systemClock } from '../../kernel/clock.js';
 import type { PublicUrl } from '../../platform/http/public-url.js';
-import type { SafeFetch } from '../../platform/http/safe-fetch.js';
+import type { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import type { Settings } from '../../platform/config/settings.js';
 import { peekJwt } from './bearer.js';
 import type { CredentialStore, OrgKeys } from './credential.store.js';

@@ -3,7 +3,7 @@ import { canonicalJson } from '../../kernel/canonical-json.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { parseJson } from '../../protocol/jsonrpc.js';
-import type { SafeFetch } from '../../platform/http/safe-fetch.js';
+import type { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 
 /** A public key that may have signed a card, with nothing else of its JWK. */
 export interface CardKey {

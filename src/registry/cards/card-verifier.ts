@@ -8,7 +8,7 @@ import {
   type SignedText,
 } from '../../protocol/a2a/card/card-signature.js';
 import { holdsInexactNumber } from '../../protocol/json-text.js';
-import { SafeFetch } from '../../platform/http/safe-fetch.js';
+import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { cardKeyOf, fetchKeySet, type CardKey, type KeySet } from './card-keys.js';
 import { canonicalForms } from './card-signer.js';

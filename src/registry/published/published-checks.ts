@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { OrgRef } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
-import { SafeFetch } from '../../platform/http/safe-fetch.js';
+import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import { AgentStore } from '../agents/agent.store.js';
 import { calledOf } from './published-names.js';
 import type { ChangePublished, GivenExecutor as Executor } from './publishing.types.js';

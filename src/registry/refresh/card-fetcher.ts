@@ -5,8 +5,8 @@ import { trimEnd } from '../../kernel/text.js';
 import { normaliseCard, type NormalisedCard } from '../../protocol/a2a/card/card.js';
 import { isUsable, type CardInterface } from '../../protocol/a2a/card-interfaces.js';
 import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
-import { SafeFetch, type SafeResponse } from '../../platform/http/safe-fetch.js';
-import { unreachableReason } from '../../platform/http/unreachable.js';
+import { SafeFetch, type SafeResponse } from '../../platform/http/outbound/safe-fetch.js';
+import { unreachableReason } from '../../platform/http/outbound/unreachable.js';
 
 const deadlineMs = 3_000;
 const maxCardBytes = 1_048_576;

@@ -3,7 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
-import { SafeFetch, type SafeResponse } from '../../platform/http/safe-fetch.js';
+import { SafeFetch, type SafeResponse } from '../../platform/http/outbound/safe-fetch.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { signatureHeaders } from '../../protocol/webhook-signature.js';
 import { ExecutorSecrets } from '../../registry/executor-secrets.service.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { ZodError } from 'zod';
 import { RialtoError } from '../../kernel/errors.js';
 import { PublicUrl } from '../../platform/http/public-url.js';
-import type { SafeResponse } from '../../platform/http/safe-fetch.js';
+import type { SafeResponse } from '../../platform/http/outbound/safe-fetch.js';
 import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
 import { inlineEvents, type ExecutionEvent } from '../external/execution-events.js';
 import { hasReached, remembering, turnOf } from '../external/execution-report.js';

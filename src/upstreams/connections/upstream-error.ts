@@ -1,6 +1,6 @@
 import { errorCodes, RialtoError, type ErrorCode } from '../../kernel/errors.js';
 import { isJsonObject, storableText, type JsonObject } from '../../kernel/json.js';
-import { markDeparted } from '../../platform/http/departed.js';
+import { markDeparted } from '../../platform/http/outbound/departed.js';
 import { parseJson } from '../../protocol/json-text.js';
 
 /*

@@ -6,7 +6,7 @@ import type {
   TransportSendOptions,
 } from '@modelcontextprotocol/client';
 import { RialtoError } from '../../kernel/errors.js';
-import { markDeparted } from '../../platform/http/departed.js';
+import { markDeparted } from '../../platform/http/outbound/departed.js';
 
 /** Since the first try: a server that only let go of a connection is back by then. */
 const resumeMs = 5_000;

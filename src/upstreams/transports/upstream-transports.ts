@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FetchLike, Transport } from '@modelcontextprotocol/client';
 import { Inject, Injectable } from '@nestjs/common';
 import { restored } from '../../protocol/exact-integers.js';
-import { SafeFetch } from '../../platform/http/safe-fetch.js';
+import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import { credentialsIn, credentialsOf, SaidBack } from '../../platform/secrets/said-back.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { maxAnswerBytes } from './answer-reader.js';

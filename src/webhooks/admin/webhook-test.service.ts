@@ -3,7 +3,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
 import { newId } from '../../kernel/ids.js';
 import { AdminActs } from '../../platform/bus/admin-acts.js';
-import { SafeFetch } from '../../platform/http/safe-fetch.js';
+import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 import { eventBody, mediaTypeOf, needsOnlyEvent, taskBody } from '../rendering/body.js';
 import { requirePostable } from '../configs/postable.js';

@@ -1,5 +1,5 @@
 import { RialtoError } from '../../kernel/errors.js';
-import type { SafeFetch } from '../../platform/http/safe-fetch.js';
+import type { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import type { PushConfig } from '../../protocol/a2a/request/operations.js';
 
 /** Throws `url_not_allowed` for an address that may not be called, `invalid_params` for what no header can hold. */

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { isDatabaseAway } from '../../platform/database/outage.js';
-import { SafeFetch } from '../../platform/http/safe-fetch.js';
+import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import { rineHeader, rineScheme, signatureHeaders } from '../../protocol/webhook-signature.js';
 import type { Tried } from './delivery.store.js';
 import type { StoredConfig } from '../configs/push-config.store.js';

@@ -1,4 +1,4 @@
-import type { DoorRequest, DoorResponse } from './http.types.js';
+import type { DoorRequest, DoorResponse } from '../http.types.js';
 import { isAllowedOrigin, type Reachable } from './origin-check.js';
 
 /** What a page may read of an answer beside its body. */

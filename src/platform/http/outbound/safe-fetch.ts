@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws';
 import { Readable } from 'node:stream';
-import { RialtoError } from '../../kernel/errors.js';
+import { RialtoError } from '../../../kernel/errors.js';
 import { checkUrl, parseUrl } from './address.js';
 import { OriginConnections, urlNotAllowed, type OutboundPolicy } from './safe-connect.js';
 import { BeginningExchange, BufferedExchange, Lifeline, StreamedExchange, type Exchange } from './safe-exchange.js';

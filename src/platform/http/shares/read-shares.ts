@@ -1,8 +1,8 @@
 import { Injectable, type CallHandler, type ExecutionContext, type NestInterceptor } from '@nestjs/common';
 import { finalize, from, mergeMap, type Observable } from 'rxjs';
-import type { CallContext } from '../../kernel/call-context.js';
-import { RialtoError } from '../../kernel/errors.js';
-import type { DoorRequest, DoorResponse } from './http.types.js';
+import type { CallContext } from '../../../kernel/call-context.js';
+import { RialtoError } from '../../../kernel/errors.js';
+import type { DoorRequest, DoorResponse } from '../http.types.js';
 import type { ShareScope } from './shares.js';
 import { payerOf, Turnstile } from './turnstile.js';
 

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
-import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
+import { RialtoError, type ErrorCode } from '../../../kernel/errors.js';
 import { markDeparted } from './departed.js';
 import { responseHeaders } from './safe-headers.js';
 

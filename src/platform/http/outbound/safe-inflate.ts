@@ -1,6 +1,6 @@
 import { pipeline, Transform, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { RialtoError } from '../../kernel/errors.js';
+import { RialtoError } from '../../../kernel/errors.js';
 
 /** More layers than a proxy in front of a server adds are a bomb (abuse 24). */
 const maxLayers = 2;

@@ -2,11 +2,11 @@ import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer, type WebSocket } from 'ws';
-import { RialtoError } from '../../kernel/errors.js';
-import type { HttpWatch } from '../telemetry/http-watch.js';
+import { RialtoError } from '../../../kernel/errors.js';
+import type { HttpWatch } from '../../telemetry/http-watch.js';
 import { requestIdOf, targetOf } from './front-door.js';
-import type { DoorRequest, Target } from './http.types.js';
-import { problemAnswer } from './problem.js';
+import type { DoorRequest, Target } from '../http.types.js';
+import { problemAnswer } from '../problem.js';
 import { endWith, type ResponseOrder } from './response-order.js';
 
 /** A door that is a WebSocket. */

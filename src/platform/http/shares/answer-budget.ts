@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
-import type { CallContext } from '../../kernel/call-context.js';
-import { RialtoError } from '../../kernel/errors.js';
-import type { DoorRequest } from './http.types.js';
+import type { CallContext } from '../../../kernel/call-context.js';
+import { RialtoError } from '../../../kernel/errors.js';
+import type { DoorRequest } from '../http.types.js';
 import type { Payer, ShareScope } from './shares.js';
 import { payerOf, Turnstile } from './turnstile.js';
 

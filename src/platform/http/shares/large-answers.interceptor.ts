@@ -1,8 +1,8 @@
 import { StreamableFile, type CallHandler, type ExecutionContext, type NestInterceptor } from '@nestjs/common';
 import { mergeMap, type Observable } from 'rxjs';
-import { weightOf } from '../../kernel/weight.js';
+import { weightOf } from '../../../kernel/weight.js';
 import type { AnswerBudget } from './answer-budget.js';
-import type { DoorResponse } from './http.types.js';
+import type { DoorResponse } from '../http.types.js';
 
 /** Holds the answers of controllers to the budget of answers. Files stream what they hold. */
 export class LargeAnswers implements NestInterceptor {

@@ -1,10 +1,10 @@
 import type { RequestListener } from 'node:http';
-import { newId } from '../../kernel/ids.js';
-import type { HttpWatch } from '../telemetry/http-watch.js';
-import type { DoorRequest, DoorResponse, HotRoute, Target } from './http.types.js';
+import { newId } from '../../../kernel/ids.js';
+import type { HttpWatch } from '../../telemetry/http-watch.js';
+import type { DoorRequest, DoorResponse, HotRoute, Target } from '../http.types.js';
 import { answerCors } from './cors.js';
 import type { Reachable } from './origin-check.js';
-import { sendProblem } from './problem.js';
+import { sendProblem } from '../problem.js';
 
 const none = new URLSearchParams();
 const requestIdShape = /^[\w.:-]{1,128}$/;

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
-import { RialtoError } from '../../kernel/errors.js';
+import { RialtoError } from '../../../kernel/errors.js';
 import { mayConnect, targetOf, type Target, type UrlRefusal, type UrlRules } from './address.js';
 import type { Exchange } from './safe-exchange.js';
 

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Settings } from '../config/settings.js';
+import type { Settings } from '../../config/settings.js';
 
 const loopbackNames = new Set(['localhost', '127.0.0.1', '[::1]']);
 

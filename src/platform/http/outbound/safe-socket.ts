@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocket, type ClientOptions } from 'ws';
-import { RialtoError } from '../../kernel/errors.js';
+import { RialtoError } from '../../../kernel/errors.js';
 import { checkUrl, targetOf } from './address.js';
 import { safeConnector, urlNotAllowed, type OutboundPolicy } from './safe-connect.js';
 

@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events';
-import { callerOf, type CallContext } from '../../kernel/call-context.js';
-import type { RialtoError } from '../../kernel/errors.js';
+import { callerOf, type CallContext } from '../../../kernel/call-context.js';
+import type { RialtoError } from '../../../kernel/errors.js';
 import { Shares, type Payer, type ShareLimits, type ShareScope } from './shares.js';
 
 /** Lets in as many at once as there are shares for; others wait their turn. */

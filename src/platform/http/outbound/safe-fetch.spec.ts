@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { createServer as createTlsServer } from 'node:tls';
-import { RialtoError } from '../../kernel/errors.js';
+import { RialtoError } from '../../../kernel/errors.js';
 import type { OutboundPolicy } from './safe-fetch.js';
 import { nextHop } from './safe-redirect.js';
-import { client, closeAll, closed, failure, get, http, listen, read } from '../../../test/support/outbound.js';
+import { client, closeAll, closed, failure, get, http, listen, read } from '../../../../test/support/outbound.js';
 
 afterEach(closeAll);
 

@@ -1,4 +1,4 @@
-import { RialtoError } from '../../kernel/errors.js';
+import { RialtoError } from '../../../kernel/errors.js';
 import type { SafeRequest, SafeStream } from './safe-request.js';
 
 /** What an SDK's requests are held to. `headers` runs per request, just before it leaves, and wins over the SDK's own. */

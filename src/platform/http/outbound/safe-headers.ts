@@ -1,4 +1,4 @@
-import { RialtoError } from '../../kernel/errors.js';
+import { RialtoError } from '../../../kernel/errors.js';
 
 const tokenShape = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** Printable ASCII: CR, LF and NUL split a message, and bytes above 127 mean different things to different servers (abuse 27). */

@@ -1,12 +1,12 @@
 import type { EventEmitter } from 'node:events';
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
-import { isOf, type CallContext } from '../../kernel/call-context.js';
-import { systemClock } from '../../kernel/clock.js';
-import { RialtoError } from '../../kernel/errors.js';
-import type { Notice } from '../../kernel/notices.js';
-import { Notices } from '../bus/notices.js';
-import { OnNotice } from '../bus/on-notice.decorator.js';
-import { Metrics } from '../telemetry/metrics.js';
+import { isOf, type CallContext } from '../../../kernel/call-context.js';
+import { systemClock } from '../../../kernel/clock.js';
+import { RialtoError } from '../../../kernel/errors.js';
+import type { Notice } from '../../../kernel/notices.js';
+import { Notices } from '../../bus/notices.js';
+import { OnNotice } from '../../bus/on-notice.decorator.js';
+import { Metrics } from '../../telemetry/metrics.js';
 
 const perPrincipal = 50;
 const perOrg = 200;
