@@ -2,7 +2,7 @@ import js from '@eslint/js';
 import prettier from 'eslint-config-prettier';
 import ts from 'typescript-eslint';
 
-const outboundMessage = 'Every outbound byte goes through platform/http/safe-fetch.';
+const outboundMessage = 'Every outbound byte goes through platform/http/outbound/safe-fetch.';
 
 export default ts.config(
   {
@@ -49,7 +49,7 @@ export default ts.config(
   },
   {
     files: ['src/**/*.ts'],
-    ignores: ['src/platform/http/{safe-{fetch,connect,socket},socket-door}.ts', 'src/**/*.spec.ts'],
+    ignores: ['src/platform/http/{outbound/safe-{fetch,connect,socket},server/socket-door}.ts', 'src/**/*.spec.ts'],
     rules: {
       'no-restricted-globals': ['error', { name: 'fetch', message: outboundMessage }],
       '@typescript-eslint/no-restricted-imports': [

@@ -87,7 +87,7 @@ const sound: Record<string, string> = {
   'src/main.ts': `import './v8-flags.js';\nimport { A } from './app.module.js';\nconsole.log(A);`,
   'src/v8-flags.ts': `export {};`,
   'src/app.module.ts': `import { TasksModule } from './tasks/tasks.module.js';\nexport const A = TasksModule;`,
-  'src/entities.ts': `import { TaskEntity } from './tasks/task.entity.js';\nexport const entities = [TaskEntity];`,
+  'src/entities.ts': `import { TaskEntity } from './tasks/storage/task.entity.js';\nexport const entities = [TaskEntity];`,
   'src/demo/main.ts': `import { RialtoClient } from '../a2a-client/client.js';\nexport const client = RialtoClient;`,
   'src/demo/agents/weather.ts': `import { serve } from './serve.js';\nimport 'express';\nserve('@a2a-js/sdk/v0_3');`,
   'src/demo/agents/serve.ts': `export const serve = (what: string) => what;`,
@@ -95,9 +95,9 @@ const sound: Record<string, string> = {
   'src/protocol/v03.ts': `import { z } from 'zod';\nexport const v03 = { process: { env: z.string() } };`,
   'src/platform/config/environment.ts': `export const environment = () => process.env;`,
   'src/platform/http/outbound/safe-fetch.ts': `import { request } from 'undici';\nexport const send = request;`,
-  'src/registry/agents/agent.store.ts': `import type { RegistryService } from './registry.service.js';\nexport class AgentStore {}`,
-  'src/registry/registry.service.ts': `import { AgentStore } from './agent.store.js';\nexport class RegistryService { s = AgentStore; fetch() {} again() { this.fetch(); } }`,
-  'src/tasks/storage/task.entity.ts': `import { now } from '../kernel/clock.js';\nexport class TaskEntity { at = now(); }`,
+  'src/registry/agents/agent.store.ts': `import type { RegistryService } from '../registry.service.js';\nexport class AgentStore {}`,
+  'src/registry/registry.service.ts': `import { AgentStore } from './agents/agent.store.js';\nexport class RegistryService { s = AgentStore; fetch() {} again() { this.fetch(); } }`,
+  'src/tasks/storage/task.entity.ts': `import { now } from '../../kernel/clock.js';\nexport class TaskEntity { at = now(); }`,
   'src/tasks/tasks.module.ts': `import { RegistryService } from '../registry/registry.service.js';\nexport const TasksModule = RegistryService;`,
   'src/tasks/task.spec.ts': `import { stub } from '../../test/support/stub.js';\nstub('v03', process.env);`,
   'src/a2a-client/client.ts': `export class RialtoClient {}`,
@@ -136,11 +136,11 @@ const plants: { rule: Rule; file: string; text: string; what?: string }[] = [
   { rule: 'import downwards', file: 'src/tasks/out.ts', text: `export { stub } from '../../test/support/stub.js';` },
   { rule: 'import downwards', file: 'src/tasks/absent.ts', text: `export { gone } from './gone.js';` },
   {
-    rule: 'public suffixes',
+    rule: 'public root',
     file: 'src/tasks/deep.ts',
-    text: `import { AgentStore } from '../registry/agent.store.js';\nexport const a = AgentStore;`,
+    text: `import { AgentStore } from '../registry/agents/agent.store.js';\nexport const a = AgentStore;`,
   },
-  { rule: 'public suffixes', file: 'src/cli.ts', text: `export { AgentStore } from './registry/agent.store.js';` },
+  { rule: 'public root', file: 'src/cli.ts', text: `export { AgentStore } from './registry/agents/agent.store.js';` },
   {
     rule: 'pure kernel and protocol',
     file: 'src/kernel/nest.ts',
@@ -184,7 +184,7 @@ const plants: { rule: Rule; file: string; text: string; what?: string }[] = [
   {
     rule: 'no cycles',
     file: 'src/registry/agents/agent.store.ts',
-    text: `import { RegistryService } from './registry.service.js';\nexport class AgentStore { a = RegistryService; }`,
+    text: `import { RegistryService } from '../registry.service.js';\nexport class AgentStore { a = RegistryService; }`,
   },
   { rule: 'no cycles', file: 'src/tasks/self.ts', text: `import { a } from './self.js';\nexport const b = a;` },
 ];
@@ -199,13 +199,41 @@ describe('the rules', () => {
     expect(found).toContainEqual(expect.objectContaining(rule === 'no cycles' ? { rule } : { rule, file }));
   });
 
+  it.each([
+    ['agents', 'cards'],
+    ['cards', 'agents'],
+  ])('find two folders of a module that import each other: %s and %s', (from, to) => {
+    const file = (folder: string, text: string) => [`src/registry/${folder}/own.ts`, text] as const;
+    const back = [
+      `src/registry/${from}/back.ts`,
+      `import type { A } from '../${to}/own.js';\nexport type B = A;`,
+    ] as const;
+    const there = file(from, 'export const own = 1;');
+    const other = file(to, `export type A = number;\nexport { own } from '../${from}/own.js';`);
+    const rules = (all: readonly (readonly [string, string])[]) =>
+      offences(new Map([...Object.entries(sound), ...all])).map(({ rule }) => rule);
+    expect(rules([there, other])).toEqual([]);
+    expect(rules([there, other, back])).toEqual(['folders in one direction']);
+  });
+
+  it('find a folder with too many files', () => {
+    const many = Array.from({ length: 26 }, (_, index) => [`src/audit/a${index}.ts`, 'export {};'] as const);
+    const rules = (all: readonly (readonly [string, string])[]) =>
+      offences(new Map([...Object.entries(sound), ...all])).map(({ rule }) => rule);
+    expect(rules(many.slice(1))).toEqual([]);
+    expect(rules(many)).toEqual(['files in a folder']);
+  });
+
   it('find files that are too long on the whole', () => {
     const long = Object.keys(sound).map((path) => [path, `${sound[path]!}\n${'//\n'.repeat(90)}`] as const);
     expect(offences(new Map(long)).map(({ rule }) => rule)).toContain('median size');
   });
 
   it('have each been broken once', () => {
-    const planted = new Set<Rule>([...plants.map(({ rule }) => rule), 'median size']);
+    const planted = new Set<Rule>([
+      ...plants.map(({ rule }) => rule),
+      ...(['folders in one direction', 'files in a folder', 'median size'] as const),
+    ]);
     expect([...planted].sort()).toEqual([...allRules].sort());
   });
 });

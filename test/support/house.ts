@@ -52,13 +52,11 @@ const libraries = 3;
 const pure = 2;
 const entries =
   /^src\/(main|app|app\.module|cli|entities|org-tables|v8-flags|check-node|run-gateway)\.ts$|^src\/(cli|demo)\//;
-const publicFile = /\.(module|service|port|guard|types)\.ts$/;
 const entity = /\.entity\.ts$/;
-/** What package.json exports is public to anyone. */
-const exported = new Set(['src/a2a-client/client.ts', 'src/mcp-bridge/testing.ts']);
 const purePackages = /^(zod|re2js|ajv(-formats)?|ajv\/dist\/20(19|20)\.js|node:(crypto|vm|perf_hooks|buffer))$/;
 const impureNames = new Set(['process', 'fetch', 'require', 'WebSocket', 'XMLHttpRequest']);
 const outboundPackages = new Set(['undici', 'node:https', 'node:http2', 'node:tls', 'https', 'http2', 'tls']);
+const maxFiles = 25;
 const maxLines = 400;
 const maxMedianLines = 90;
 
@@ -67,7 +65,7 @@ const rules = {
   'known room': (source) =>
     source.room >= 0 || entries.test(source.path) || !source.path.startsWith('src/') ? [] : [source.path],
   'import downwards': (source, all) => targets(source).filter((target) => !mayReach(source, target, all)),
-  'public suffixes': (source) => targets(source).filter((target) => !isPublic(source, target)),
+  'public root': (source) => targets(source).filter((target) => !isPublic(source, target)),
   'pure kernel and protocol': (source) => (isPure(source) ? impurities(source) : []),
   'foreign demo agents': (source) =>
     isDemoAgent(source.path) ? targets(source).filter((target) => !isDemoAgent(target)) : [],
@@ -80,7 +78,7 @@ const rules = {
       ? ['process.env']
       : [],
   'outbound only by safe-fetch': (source) =>
-    isCode(source) && !source.path.startsWith('src/platform/http/safe-') ? outbound(source) : [],
+    isCode(source) && !source.path.startsWith('src/platform/http/outbound/safe-') ? outbound(source) : [],
   'no default export': (source) => (isCode(source) && hasDefaultExport(source.tree) ? ['export default'] : []),
   'no index.ts': (source) => (/(^|\/)index\.ts$/.test(source.path) ? [source.path] : []),
   'size of a file': (source) => (linesOf(source.text) > maxLines ? [`${linesOf(source.text)} lines`] : []),
@@ -89,6 +87,12 @@ const rules = {
 const wholeRules = {
   'no cycles': (sources: readonly Source[]) =>
     cyclesOf(sources).map((cycle) => ({ file: cycle[0]!, what: cycle.join(' -> ') })),
+  'folders in one direction': (sources: readonly Source[]) =>
+    cyclesIn(folderArrows(sources)).map((cycle) => ({ file: cycle[0]!, what: cycle.join(' -> ') })),
+  'files in a folder': (sources: readonly Source[]) =>
+    [...countBy(sources.filter(({ path }) => path.startsWith('src/')).map(({ path }) => posix.dirname(path)))]
+      .filter(([, count]) => count > maxFiles)
+      .map(([file, count]) => ({ file, what: `${count} files` })),
   'median size': (sources: readonly Source[]) => {
     const sizes = sources.filter(isCode).map(({ text }) => linesOf(text));
     const median = sizes.sort((a, b) => a - b)[sizes.length >> 1] ?? 0;
@@ -99,7 +103,7 @@ const wholeRules = {
 export type Rule = keyof typeof rules | keyof typeof wholeRules;
 export const allRules: readonly Rule[] = [...keysOf(rules), ...keysOf(wholeRules)];
 
-/** Every offence against the rules of architecture.md section 1 and conventions.md section 2. */
+/** Every place where the sources break a rule. */
 export function offences(all: Sources): Offence[] {
   const sources = [...all].map(([path, text]) => read(path, text, all));
   return [
@@ -180,11 +184,43 @@ function mayReach(source: Source, target: string, all: Sources): boolean {
   return source.room < 0 || (roomOf(target) >= 0 && roomOf(target) <= source.room);
 }
 
+/** The files at the root of a room are its public face; `entities.ts` lists the tables of all rooms. */
 function isPublic(source: Source, target: string): boolean {
   const room = roomOf(target);
   if (!source.path.startsWith('src/') || room === source.room || room < libraries) return true;
-  if (publicFile.test(target) || (source.room < 0 && exported.has(target))) return true;
-  return source.path === 'src/entities.ts' && entity.test(target);
+  return target.split('/').length === 3 || (source.path === 'src/entities.ts' && entity.test(target));
+}
+
+/** The module that a file belongs to: a room, or a folder of a library. */
+function moduleOf(path: string): string {
+  return path
+    .split('/')
+    .slice(0, isLibrary(path) ? 3 : 2)
+    .join('/');
+}
+
+function isLibrary(path: string): boolean {
+  const room = roomOf(path);
+  return room >= 0 && room < libraries;
+}
+
+/** Which private folders of a module import which others, types included. Its root may be imported by all of them. */
+function folderArrows(sources: readonly Source[]): Map<string, string[]> {
+  const arrows = new Map<string, string[]>();
+  for (const source of sources.filter(isCode)) {
+    const from = posix.dirname(source.path);
+    const others = targets(source).map((target) => posix.dirname(target));
+    const isPrivate = (folder: string): boolean => folder !== moduleOf(source.path);
+    const inside = others.filter((folder) => folder !== from && moduleOf(`${folder}/`) === moduleOf(source.path));
+    if (isPrivate(from)) arrows.set(from, [...(arrows.get(from) ?? []), ...inside.filter(isPrivate)]);
+  }
+  return arrows;
+}
+
+function countBy(names: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
 }
 
 function isPure({ room, isSpec }: Source): boolean {
@@ -266,23 +302,29 @@ function hasDefaultExport(tree: ts.SourceFile): boolean {
 
 /** Each cycle of imports that exist at run time, once, as the files on the way round. */
 function cyclesOf(sources: readonly Source[]): string[][] {
-  const graph = new Map(
-    sources.map(({ path, imports }) => [
-      path,
-      imports.filter(({ typeOnly }) => !typeOnly).flatMap(({ target }) => target ?? []),
-    ]),
+  return cyclesIn(
+    new Map(
+      sources.map(({ path, imports }) => [
+        path,
+        imports.filter(({ typeOnly }) => !typeOnly).flatMap(({ target }) => target ?? []),
+      ]),
+    ),
   );
+}
+
+/** Each cycle of a graph once, as the names on the way round. */
+function cyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const done = new Set<string>();
   const way: string[] = [];
   const cycles: string[][] = [];
-  const walk = (path: string): void => {
-    const met = way.indexOf(path);
-    if (met >= 0) cycles.push([...way.slice(met), path]);
-    if (met >= 0 || done.has(path)) return;
-    way.push(path);
-    graph.get(path)?.forEach(walk);
+  const walk = (name: string): void => {
+    const met = way.indexOf(name);
+    if (met >= 0) cycles.push([...way.slice(met), name]);
+    if (met >= 0 || done.has(name)) return;
+    way.push(name);
+    graph.get(name)?.forEach(walk);
     way.pop();
-    done.add(path);
+    done.add(name);
   };
   [...graph.keys()].forEach(walk);
   return cycles;

@@ -23,7 +23,7 @@ export interface AttemptOptions {
 /** A client that is connected. */
 export interface ConnectedClient {
   readonly client: Client;
-  readonly line: Transport;
+  readonly line: Transport & Partial<DiscoveryLine>;
 }
 
 /** Opens one connection by the SDK. Loads it then: it is memory that a gateway without MCP servers does not need. */
@@ -71,7 +71,7 @@ export function attemptClient(options: AttemptOptions): Attempt<ConnectedClient>
     end();
   };
   const isHasty = (): boolean => {
-    const { discovery } = (open.line ?? {}) as Partial<DiscoveryLine>;
+    const discovery = open.line?.discovery;
     return discovery === 'unanswered' || discovery === 'late';
   };
   return { opened, isStarted: () => isStarted, isHasty, close };

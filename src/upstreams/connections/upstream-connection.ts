@@ -16,7 +16,6 @@ import { LogWishes } from '../client-requests/log-wishes.js';
 import { capabilitiesOf, envelopeOf, inRounds, offering, tellProgress } from '../client-requests/peer-talk.js';
 import { UpstreamEars } from './upstream-ears.js';
 import type { CallOptions, ConnectionOptions, ConnectionTimes } from './upstream-connection.types.js';
-import type { DiscoveryLine } from '../transports/stdio.transport.js';
 import { isSessionGone, resting, takenAway, upstreamError } from './upstream-error.js';
 import { rawOf } from '../transports/raw-results.js';
 import { UpstreamPulse } from './upstream-pulse.js';
@@ -330,7 +329,7 @@ export class UpstreamConnection {
     this.failures = 0;
     this.failure = undefined;
     // Of a program that was slow to start nobody knows yet what it speaks.
-    const { discovery } = line as Partial<DiscoveryLine>;
+    const { discovery } = line;
     this.wantsInitialize = wantsInitialize || discovery === 'unanswered';
     if (wasAsked && this.era === 'legacy' && discovery !== 'late')
       this.isLegacyUntil = systemClock.elapsed() + verdictMs;

@@ -6,7 +6,7 @@ export const doorDefects: readonly Defect[] = [
     name: 'a policy that cannot be evaluated permits',
     breaks: 'I9',
     scenario: 'neighbours',
-    file: 'policy/cedar',
+    file: 'policy/cedar/cedar',
     edits: [['if (failed.length > 0)', 'if (defect(failed.length) < 0)']],
   },
   {
@@ -20,14 +20,14 @@ export const doorDefects: readonly Defect[] = [
     name: 'redirects of a receiver are followed',
     breaks: 'I9',
     scenario: 'receivers',
-    file: 'platform/http/safe-fetch',
+    file: 'platform/http/outbound/safe-fetch',
     edits: [["method === 'GET' || method === 'HEAD' ? (request.redirects ?? 0) : 0", 'defect(3)']],
   },
   {
     name: 'the token of a receiver is logged',
     breaks: 'I9',
     scenario: 'receivers',
-    file: 'webhooks/webhook-deliverer',
+    file: 'webhooks/delivery/webhook-deliverer',
     edits: [
       [
         'this.watch.ended(claimed, posted, verdict);',

@@ -6,28 +6,28 @@ export const outwardDefects: readonly Defect[] = [
     name: 'a message is sent again instead of looking at its task',
     breaks: 'I5',
     scenario: 'remote',
-    file: 'continuations/remote-agent.executor',
+    file: 'continuations/follow/remote-agent.executor',
     edits: [['memo?.messageId === outwardId(run)', 'defect(false)']],
   },
   {
     name: 'the task of the remote is not remembered',
     breaks: 'I5',
     scenario: 'remote',
-    file: 'tasks/live-task',
+    file: 'tasks/lifecycle/live-task',
     edits: [['this.now = { ...this.now, memo: update.memo }', 'defect()']],
   },
   {
     name: 'each try to send is a new message',
     breaks: 'I5',
     scenario: 'remote',
-    file: 'continuations/remote-message',
+    file: 'continuations/follow/remote-message',
     edits: [['`${task.id}-${turn}`', '`${task.id}-${turn}-${defect(Math.random())}`']],
   },
   {
     name: 'two post the same webhook at once',
     breaks: 'I6',
     scenario: 'receivers',
-    file: 'webhooks/delivery.store',
+    file: 'webhooks/delivery/delivery.store',
     edits: [
       ["${isFree('d', { self: owner, trust })}", "(${defect('true')} and ${trust}::int >= 0)"],
       [
@@ -40,14 +40,14 @@ export const outwardDefects: readonly Defect[] = [
     name: 'webhooks go out in any order',
     breaks: 'I6',
     scenario: 'receivers',
-    file: 'webhooks/delivery.store',
+    file: 'webhooks/delivery/delivery.store',
     edits: [["status = 'pending' order by p.seq limit 1)", "status = 'pending' order by p.${defect('id')} limit 1)"]],
   },
   {
     name: 'each try of a webhook has a new id',
     breaks: 'I6',
     scenario: 'receivers',
-    file: 'webhooks/webhook-post',
+    file: 'webhooks/delivery/webhook-post',
     edits: [
       ['signatureHeaders(secrets, { id, body,', 'signatureHeaders(secrets, { id: defect(crypto.randomUUID()), body,'],
     ],
@@ -56,7 +56,7 @@ export const outwardDefects: readonly Defect[] = [
     name: 'a webhook is on record as delivered before it is posted',
     breaks: 'I6',
     scenario: 'receivers',
-    file: 'webhooks/webhook-deliverer',
+    file: 'webhooks/delivery/webhook-deliverer',
     edits: [
       [
         'const posted = await this.tryOnce(claimed, rendering)',
@@ -68,7 +68,7 @@ export const outwardDefects: readonly Defect[] = [
     name: 'any answer of a receiver counts as taken',
     breaks: 'I6',
     scenario: 'receivers',
-    file: 'webhooks/retry-plan',
+    file: 'webhooks/delivery/retry-plan',
     edits: [['if (status >= 200 && status < 300)', 'if (defect(status >= 200))']],
   },
 ];

@@ -6,14 +6,14 @@ export const taskDefects: readonly Defect[] = [
     name: 'the epoch is not checked: whoever lost a task writes on',
     breaks: 'I8',
     scenario: 'handover',
-    file: 'tasks/task-writer',
+    file: 'tasks/storage/task-writer',
     edits: [['and t.lease_epoch = r.from_epoch', "${defect('')}"]],
   },
   {
     name: 'a claim does not look at the lease: two work at once',
     breaks: 'I8',
     scenario: 'duplicates',
-    file: 'tasks/task-lease.store',
+    file: 'tasks/storage/task-lease.store',
     edits: [
       [
         "where t.id = before.id and ${isDueByKey} and ${isFree('t', { self: '$2', trust: '$5' })} and",
@@ -25,7 +25,7 @@ export const taskDefects: readonly Defect[] = [
     name: 'leases are not renewed',
     breaks: 'I8',
     scenario: 'renewal',
-    file: 'tasks/task.runner',
+    file: 'tasks/run/task.runner',
     edits: [['if (held.length === 0)', 'if (defect(true))']],
   },
   {
@@ -53,7 +53,7 @@ export const taskDefects: readonly Defect[] = [
     name: 'readers are told before the commit',
     breaks: 'I3',
     scenario: 'readers',
-    file: 'tasks/live-task',
+    file: 'tasks/lifecycle/live-task',
     edits: [
       [
         'this.isLost = !(await this.commit(',
@@ -65,7 +65,7 @@ export const taskDefects: readonly Defect[] = [
     name: 'event numbers are skipped',
     breaks: 'I3',
     scenario: 'readers',
-    file: 'tasks/task.lifecycle',
+    file: 'tasks/lifecycle/task.lifecycle',
     edits: [['isFolded: false, seq: task.seq + 1', 'isFolded: false, seq: defect(task.seq + 2)']],
   },
   {
@@ -79,7 +79,7 @@ export const taskDefects: readonly Defect[] = [
     name: 'a key may be used by two at once',
     breaks: 'I4',
     scenario: 'keys',
-    file: 'tasks/task-writer',
+    file: 'tasks/storage/task-writer',
     edits: [["'r.keyed is not true or r.id in (select task_id from k)'", "defect('true')"]],
   },
   {
@@ -93,7 +93,7 @@ export const taskDefects: readonly Defect[] = [
     name: 'an end is overwritten by another one',
     breaks: 'I2',
     scenario: 'ends',
-    file: 'tasks/task-writer',
+    file: 'tasks/storage/task-writer',
     edits: [
       ['r.from_seq > 0 and t.seq = r.from_seq and t.lease_epoch = r.from_epoch', "${defect('r.from_seq > 0')}"],
       ["and ${textByKey('t.status_state')} in ('submitted', 'working', 'input-required', 'auth-required')", ''],
@@ -107,14 +107,14 @@ export const taskDefects: readonly Defect[] = [
     name: 'a cancel that came too late is told that it won',
     breaks: 'I7',
     scenario: 'ends',
-    file: 'tasks/task.lifecycle',
+    file: 'tasks/lifecycle/task.lifecycle',
     edits: [["if (task.state === 'TASK_STATE_CANCELED')", 'if (defect(terminalStates.has(task.state)))']],
   },
   {
     name: 'a report of a holder that lost the task is taken',
     breaks: 'I8',
     scenario: 'ends',
-    file: 'tasks/executions.service',
+    file: 'tasks/external/executions.service',
     edits: [['if (leaseEpoch === epoch && !isOver)', 'if (defect(true))']],
   },
 ];
