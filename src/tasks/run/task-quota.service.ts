@@ -69,7 +69,7 @@ export class TaskQuota implements OnModuleDestroy {
   freeAfter(run: ActiveRun): void {
     void run.ended.then(() => {
       const { task, lost } = run.live;
-      if (run.reply || lost || isSettled(task.state)) this.open.ended(whoseOf(task));
+      if (run.reply || lost || run.canceled || isSettled(task.state)) this.open.ended(whoseOf(task));
     });
   }
 

@@ -88,6 +88,11 @@ export class ActiveRun implements Begun {
     return this.reason !== undefined;
   }
 
+  /** Whoever canceled it has committed its end. */
+  get canceled(): boolean {
+    return this.reason === 'canceled';
+  }
+
   get flaw(): string | undefined {
     if (this.error) return flawOf(this.error);
     const { state } = this.live.committed;
