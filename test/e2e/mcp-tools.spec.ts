@@ -1,3 +1,4 @@
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startStubAgent, type StubAgent } from '../support/stub-agent.js';
 import { TestUpstream } from '../support/upstream.js';
@@ -76,7 +77,9 @@ describe('tools for those who speak no MCP', () => {
     for (const id of ['alpha', 'cello']) await gateway.call('POST', `/api/mcp/servers/${id}/refresh`);
     const busy = ['alpha', 'cello'].map((id) => call({ name: `${id}__hold` }));
     while (held.length < 2) await new Promise((done) => setTimeout(done, 10));
-    for (let n = 0; n < 3; n++) expect(await who('least-loaded')).toBe('delta');
+    const three = async () => [await who('least-loaded'), await who('least-loaded'), await who('least-loaded')];
+    // On a busy machine delta may have been away for a moment.
+    await eventually(three, (answers) => answers.every((answer) => answer === 'delta'));
     for (const release of held) release();
     await Promise.all(busy);
     expect(await call({ name: 'who', strategy: 'luckiest' })).toMatchObject({
