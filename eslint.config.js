@@ -17,7 +17,7 @@ export default ts.config(
       'bench/**/*.mjs',
       'test/mcp-conformance/*.mjs',
       'test/peers/*.mjs',
-      'test/support/*.mjs',
+      'test/support/**/*.mjs',
     ],
   },
   js.configs.recommended,

@@ -24,8 +24,8 @@ const compiled = {
   setupFiles: ['<rootDir>/src/v8-flags.ts', 'reflect-metadata'],
 };
 const withDatabase = {
-  globalSetup: '<rootDir>/test/support/global-setup.ts',
-  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+  globalSetup: '<rootDir>/test/support/gateway/global-setup.ts',
+  globalTeardown: '<rootDir>/test/support/gateway/global-teardown.ts',
 };
 
 export default {

@@ -91,7 +91,7 @@ async function prepare() {
 /** Writes a configuration that allows one program, an MCP server that reads what it can. */
 function declareSpy({ node, scratch }) {
   const program = join(scratch, 'spy.mjs');
-  copyFileSync(join(root, 'test', 'support', 'stdio-upstream.mjs'), program);
+  copyFileSync(join(root, 'test', 'support', 'stubs', 'stdio-upstream.mjs'), program);
   const file = join(scratch, 'rialto.config.json');
   const spy = { name: 'spy', command: node, args: [program], limits: { memoryMb: 2_048, processes: 200 } };
   writeFileSync(file, JSON.stringify({ stdioCommands: [spy] }));

@@ -5,8 +5,9 @@ import { delimiter, join } from 'node:path';
 import { nodeFolder } from './node-versions.mjs';
 import { root, run, seconds, setUp } from './setup.mjs';
 
-const wire = readdirSync(join(root, 'test', 'e2e')).flatMap((file) => /^(wire-.*)\.spec\.ts$/.exec(file)?.[1] ?? []);
-const protocols = ['a2a-tasks', 'a2a-grpc', 'mcp-protocol', 'a2e-socket'];
+const files = readdirSync(join(root, 'test', 'e2e', 'wire'));
+const wire = files.flatMap((file) => (file.endsWith('.spec.ts') ? [`wire/${file.slice(0, -'.spec.ts'.length)}`] : []));
+const protocols = ['tasks/tasks', 'a2a-server/grpc', 'mcp-bridge/protocol', 'a2e/socket'];
 const specs = [...wire, ...protocols];
 
 await setUp();

@@ -1,6 +1,6 @@
 // `node scripts/test.mjs [step …]`: sets the checkout up and runs the steps in order, all of them by default; the first that
 // fails ends the run with its exit code. Steps of `check` that follow each other run side by side. Flags, and what follows `--`,
-// go to Jest. `RIALTO_TEST_E2E=wire-streams,a2e` runs those specs of e2e alone.
+// go to Jest. `RIALTO_TEST_E2E=wire/streams,a2e/a2e` runs those specs of e2e alone.
 import { join } from 'node:path';
 import { dealBatches } from './batches.mjs';
 import { root, run, seconds, setUp } from './setup.mjs';

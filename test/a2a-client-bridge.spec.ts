@@ -3,13 +3,13 @@ import { RemoteCredentials } from '../src/a2a-client/requests/remote-credentials
 import { BridgeTransport } from '../src/a2a-client/transports/bridge.transport.js';
 import { waitOrCancel, type Watch } from '../src/a2a-client/transports/remote-wait.js';
 import type { Credential } from '../src/registry/registry.types.js';
-import { call, closeOpened, closing, fails, output, stub as anyStub } from './support/bridge.js';
-import { client, http as httpServer } from './support/outbound.js';
-import { startSdkAgentV03, startSdkAgentV1 } from './support/sdk-agents.js';
-import type { StubAgentOptions } from './support/stub-agent.js';
-import * as does from './support/stub-behaviours.js';
-import type { Behaviour } from './support/stub-call.js';
-import * as hostile from './support/stub-hostile.js';
+import { call, closeOpened, closing, fails, output, stub as anyStub } from './support/clients/bridge.js';
+import { client, http as httpServer } from './support/clients/outbound.js';
+import { startSdkAgentV03, startSdkAgentV1 } from './support/stubs/sdk-agents.js';
+import type { StubAgentOptions } from './support/stubs/stub-agent.js';
+import * as does from './support/stubs/stub-behaviours.js';
+import type { Behaviour } from './support/stubs/stub-call.js';
+import * as hostile from './support/stubs/stub-hostile.js';
 
 afterEach(closeOpened);
 

@@ -1,7 +1,7 @@
-import { closeOpened, fails, stub as anyStub } from './support/bridge.js';
-import type { StubAgentOptions } from './support/stub-agent.js';
-import type { Behaviour } from './support/stub-call.js';
-import * as hostile from './support/stub-hostile.js';
+import { closeOpened, fails, stub as anyStub } from './support/clients/bridge.js';
+import type { StubAgentOptions } from './support/stubs/stub-agent.js';
+import type { Behaviour } from './support/stubs/stub-call.js';
+import * as hostile from './support/stubs/stub-hostile.js';
 
 afterEach(closeOpened);
 

@@ -19,11 +19,11 @@ import { toolOutput } from '../src/protocol/a2a/remote/bridge-call.js';
 import type { AgentCredentials } from '../src/registry/agent-credentials.service.js';
 import type { AgentRecheck } from '../src/registry/agent-recheck.service.js';
 import type { RegisteredAgent } from '../src/registry/registry.types.js';
-import { closeOpened, closing, stub } from './support/bridge.js';
-import { client, failure } from './support/outbound.js';
-import { startSdkGrpcAgent } from './support/sdk-agents.js';
-import * as does from './support/stub-behaviours.js';
-import * as hostile from './support/stub-hostile.js';
+import { closeOpened, closing, stub } from './support/clients/bridge.js';
+import { client, failure } from './support/clients/outbound.js';
+import { startSdkGrpcAgent } from './support/stubs/sdk-agents.js';
+import * as does from './support/stubs/stub-behaviours.js';
+import * as hostile from './support/stubs/stub-hostile.js';
 
 afterEach(closeOpened);
 

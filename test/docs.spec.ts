@@ -6,7 +6,7 @@ import { Metrics } from '../src/platform/telemetry/metrics.js';
 import { errorRows, type ErrorRow } from '../src/protocol/a2a/error/error-table.js';
 import { runEvent } from '../src/protocol/a2a/run/run-event.js';
 import { wordOf, type TaskState } from '../src/protocol/a2a/states.js';
-import { blocksOf, shows } from './support/docs.js';
+import { blocksOf, shows } from './support/checks/docs.js';
 
 const folder = join(__dirname, '..', 'docs');
 const file = join(folder, 'publish-an-agent.md');

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { eventually } from './support/eventually.js';
-import { FaultProxy } from './support/fault-proxy.js';
+import { eventually } from './support/gateway/eventually.js';
+import { FaultProxy } from './support/stubs/fault-proxy.js';
 
 describe('the fault proxy', () => {
   let echo: Server;

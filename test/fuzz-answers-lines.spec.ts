@@ -9,10 +9,10 @@ import { parseAllowList } from '../src/platform/http/outbound/address.js';
 import { SafeFetch } from '../src/platform/http/outbound/safe-fetch.js';
 import { UpstreamConnection } from '../src/upstreams/connections/upstream-connection.js';
 import { UpstreamTransports } from '../src/upstreams/transports/upstream-transports.js';
-import { amplyMs, cases, flawOf, noUnhandledRejections, patience, seed, timeoutMs } from './support/fuzz-flaw.js';
-import { frame, FuzzGrpcPeer, type GrpcAnswer } from './support/fuzz-grpc-peer.js';
-import { FuzzLinePeer } from './support/fuzz-line-peer.js';
-import { Random } from './support/random.js';
+import { amplyMs, cases, flawOf, noUnhandledRejections, patience, seed, timeoutMs } from './support/fuzz/fuzz-flaw.js';
+import { frame, FuzzGrpcPeer, type GrpcAnswer } from './support/fuzz/fuzz-grpc-peer.js';
+import { FuzzLinePeer } from './support/fuzz/fuzz-line-peer.js';
+import { Random } from './support/fuzz/random.js';
 
 const local = { allow: parseAllowList('127.0.0.0/8'), httpsOnly: false };
 const unused = undefined as never;

@@ -5,11 +5,11 @@ import { SafeFetch } from '../src/platform/http/outbound/safe-fetch.js';
 import { AnswerReader } from '../src/upstreams/transports/answer-reader.js';
 import { UpstreamConnection } from '../src/upstreams/connections/upstream-connection.js';
 import { UpstreamTransports } from '../src/upstreams/transports/upstream-transports.js';
-import { amplyMs, cases, flawOf, noUnhandledRejections, patience, seed, timeoutMs } from './support/fuzz-flaw.js';
-import { disturb, poisons, scramble } from './support/fuzz-json.js';
-import { FuzzPeer, type Asked, type GoodAnswer } from './support/fuzz-peer.js';
-import { Random } from './support/random.js';
-import { buildCard, type CardOptions } from './support/stub-card.js';
+import { amplyMs, cases, flawOf, noUnhandledRejections, patience, seed, timeoutMs } from './support/fuzz/fuzz-flaw.js';
+import { disturb, poisons, scramble } from './support/fuzz/fuzz-json.js';
+import { FuzzPeer, type Asked, type GoodAnswer } from './support/fuzz/fuzz-peer.js';
+import { Random } from './support/fuzz/random.js';
+import { buildCard, type CardOptions } from './support/stubs/stub-card.js';
 
 describe('whatever an agent or an MCP server answers, a call ends in time with a result or a named fault', () => {
   noUnhandledRejections();

@@ -4,8 +4,8 @@ import { CedarEngine } from '../src/policy/cedar/cedar.js';
 import type { PolicyCall } from '../src/policy/cedar/entities.js';
 import { compiling, overweight, type PolicySet } from '../src/policy/cedar/policy-set.js';
 import { validatingPolicyText } from '../src/policy/cedar/validate.js';
-import { leastOf, LoopBlocks } from './support/loop-blocks.js';
-import { Random } from './support/random.js';
+import { leastOf, LoopBlocks } from './support/gateway/loop-blocks.js';
+import { Random } from './support/fuzz/random.js';
 
 /** `RIALTO_FUZZ_CASES=20000` for a long run; the same seed makes the same cases. */
 const cases = Number(process.env.RIALTO_FUZZ_CASES ?? 150);

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { requirements, systems } from './requirements.js';
-import { citationsOf, idsIn } from './support/citations.js';
+import { citationsOf, idsIn } from './support/checks/citations.js';
 
 const root = join(__dirname, '..');
 const specs = ['src', 'test'].flatMap((folder) =>

@@ -1,11 +1,11 @@
 import { callAgent } from '../src/a2a-client/client.js';
-import { closeOpened, closing, stub } from './support/bridge.js';
-import { all, clientOf, dialects, failure, fast } from './support/rialto-client.js';
-import { http as httpServer } from './support/outbound.js';
-import { startSdkGrpcAgent } from './support/sdk-agents.js';
-import * as does from './support/stub-behaviours.js';
-import type { Behaviour } from './support/stub-call.js';
-import * as hostile from './support/stub-hostile.js';
+import { closeOpened, closing, stub } from './support/clients/bridge.js';
+import { all, clientOf, dialects, failure, fast } from './support/clients/rialto-client.js';
+import { http as httpServer } from './support/clients/outbound.js';
+import { startSdkGrpcAgent } from './support/stubs/sdk-agents.js';
+import * as does from './support/stubs/stub-behaviours.js';
+import type { Behaviour } from './support/stubs/stub-call.js';
+import * as hostile from './support/stubs/stub-hostile.js';
 
 afterEach(closeOpened);
 

@@ -1,13 +1,13 @@
 import { jwtVerify } from 'jose';
 import { A2AClient, A2AClientError, callAgent, type StreamResponse } from '../src/a2a-client/client.js';
 import { SafeFetch } from '../src/platform/http/outbound/safe-fetch.js';
-import { closeOpened, closing, stub } from './support/bridge.js';
-import { all, clientOf, dialects, failure, fast } from './support/rialto-client.js';
-import { startSdkAgentV03, startSdkAgentV1, startSdkGrpcAgent } from './support/sdk-agents.js';
-import type { StubAgent } from './support/stub-agent.js';
-import * as does from './support/stub-behaviours.js';
-import type { Behaviour } from './support/stub-call.js';
-import * as hostile from './support/stub-hostile.js';
+import { closeOpened, closing, stub } from './support/clients/bridge.js';
+import { all, clientOf, dialects, failure, fast } from './support/clients/rialto-client.js';
+import { startSdkAgentV03, startSdkAgentV1, startSdkGrpcAgent } from './support/stubs/sdk-agents.js';
+import type { StubAgent } from './support/stubs/stub-agent.js';
+import * as does from './support/stubs/stub-behaviours.js';
+import type { Behaviour } from './support/stubs/stub-call.js';
+import * as hostile from './support/stubs/stub-hostile.js';
 
 afterEach(closeOpened);
 

@@ -18,13 +18,13 @@ import {
 import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
 import { startDeployAgent } from '../src/demo/agents/deploy-agent.js';
 import { startWeatherAgent } from '../src/demo/agents/weather-agent.js';
-import { rawRequest } from './support/raw-http.js';
-import { startSdkAgentV03, startSdkAgentV1, startSdkGrpcAgent, type SdkAgent } from './support/sdk-agents.js';
-import { startStubAgent } from './support/stub-agent.js';
-import { ask, asyncTask, data, multi, never, stream, text } from './support/stub-behaviours.js';
-import * as be from './support/stub-behaviours.js';
-import type { Behaviour } from './support/stub-call.js';
-import type { Wire } from './support/stub-wire.js';
+import { rawRequest } from './support/clients/raw-http.js';
+import { startSdkAgentV03, startSdkAgentV1, startSdkGrpcAgent, type SdkAgent } from './support/stubs/sdk-agents.js';
+import { startStubAgent } from './support/stubs/stub-agent.js';
+import { ask, asyncTask, data, multi, never, stream, text } from './support/stubs/stub-behaviours.js';
+import * as be from './support/stubs/stub-behaviours.js';
+import type { Behaviour } from './support/stubs/stub-call.js';
+import type { Wire } from './support/stubs/stub-wire.js';
 
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -5,10 +5,10 @@ import type { Endpoint } from '../src/a2a-client/transports/endpoint-choice.js';
 import { SdkTransport, type SdkHop } from '../src/a2a-client/transports/sdk.transport.js';
 import { parseAllowList } from '../src/platform/http/outbound/address.js';
 import type { StreamResponse } from '../src/protocol/a2a/model.js';
-import { closeOpened, closing, stub } from './support/bridge.js';
-import { client } from './support/outbound.js';
-import * as does from './support/stub-behaviours.js';
-import type { Behaviour, StubCall } from './support/stub-call.js';
+import { closeOpened, closing, stub } from './support/clients/bridge.js';
+import { client } from './support/clients/outbound.js';
+import * as does from './support/stubs/stub-behaviours.js';
+import type { Behaviour, StubCall } from './support/stubs/stub-call.js';
 
 afterEach(closeOpened);
 

@@ -5,12 +5,12 @@ import type { Endpoint } from '../src/a2a-client/transports/endpoint-choice.js';
 import { SdkTransport, type SdkHop, type SdkLimits } from '../src/a2a-client/transports/sdk.transport.js';
 import { parseAllowList } from '../src/platform/http/outbound/address.js';
 import type { OutboundPolicy } from '../src/platform/http/outbound/safe-fetch.js';
-import { closeOpened, closing, stub } from './support/bridge.js';
-import { client, failure } from './support/outbound.js';
-import { startSdkGrpcAgent } from './support/sdk-agents.js';
-import * as does from './support/stub-behaviours.js';
-import type { Behaviour } from './support/stub-call.js';
-import * as hostile from './support/stub-hostile.js';
+import { closeOpened, closing, stub } from './support/clients/bridge.js';
+import { client, failure } from './support/clients/outbound.js';
+import { startSdkGrpcAgent } from './support/stubs/sdk-agents.js';
+import * as does from './support/stubs/stub-behaviours.js';
+import type { Behaviour } from './support/stubs/stub-call.js';
+import * as hostile from './support/stubs/stub-hostile.js';
 
 afterEach(closeOpened);
 

@@ -1,9 +1,9 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { rawRequest, type RawOptions } from './support/raw-http.js';
-import { startStubAgent, type StubAgent, type StubAgentOptions } from './support/stub-agent.js';
-import * as be from './support/stub-behaviours.js';
-import * as hostile from './support/stub-hostile.js';
-import type { Wire } from './support/stub-wire.js';
+import { rawRequest, type RawOptions } from './support/clients/raw-http.js';
+import { startStubAgent, type StubAgent, type StubAgentOptions } from './support/stubs/stub-agent.js';
+import * as be from './support/stubs/stub-behaviours.js';
+import * as hostile from './support/stubs/stub-hostile.js';
+import type { Wire } from './support/stubs/stub-wire.js';
 
 interface Result {
   id: string;

@@ -1,7 +1,7 @@
 import { Client } from '@modelcontextprotocol/client';
 import { InMemoryTransport, McpServer } from '@modelcontextprotocol/server';
-import { startStubAgent, type StubAgent } from '../../test/support/stub-agent.js';
-import { data, slow } from '../../test/support/stub-behaviours.js';
+import { startStubAgent, type StubAgent } from '../../test/support/stubs/stub-agent.js';
+import { data, slow } from '../../test/support/stubs/stub-behaviours.js';
 import {
   buildA2ASkillTool,
   createInMemoryVerbBus,

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { Random } from '../support/random.js';
+import { Random } from '../support/fuzz/random.js';
 import { defects } from './defects/all.js';
 import type { House } from './parts.js';
 import type { ChaosResult } from './result.js';

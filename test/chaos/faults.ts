@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Random } from '../support/random.js';
+import type { Random } from '../support/fuzz/random.js';
 import type { Slot } from './fleet.js';
 import type { Fault } from './history.js';
 import type { Scene } from './scene.js';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Random } from '../support/random.js';
+import type { Random } from '../support/fuzz/random.js';
 import type { History, RemoteSend } from './history.js';
 
 type Wire = Record<string, any>;

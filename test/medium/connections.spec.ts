@@ -1,9 +1,9 @@
 import { loadSettings } from '../../src/platform/config/settings.js';
 import { checkDatabase } from '../../src/platform/database/migrate.js';
-import { asAdmin } from '../support/admin.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { startRedis } from '../support/services.js';
-import { startStubAgent } from '../support/stub-agent.js';
+import { asAdmin } from '../support/gateway/admin.js';
+import { startTestGateway, type TestGateway } from '../support/gateway/gateway.js';
+import { startRedis } from '../support/gateway/services.js';
+import { startStubAgent } from '../support/stubs/stub-agent.js';
 
 const mostPerProcess = 25;
 

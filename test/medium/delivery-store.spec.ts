@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { Pg } from '../../src/platform/database/pg.js';
 import type { Presence } from '../../src/platform/database/presence.js';
 import { DeliveryStore, type Claimed } from '../../src/webhooks/delivery/delivery.store.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
 describe('deliveries of a configuration, one after the other', () => {
   let database: TestDatabase;

@@ -3,7 +3,7 @@ import type { OrgId } from '../../src/kernel/ids.js';
 import type { Pg } from '../../src/platform/database/pg.js';
 import type { TxRunner } from '../../src/platform/database/tx.js';
 import { DispatchStore, type DispatchFilter } from '../../src/registry/dispatch/dispatch.store.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
 const org = '0190aaaa-0000-7000-8000-000000000001' as OrgId;
 const agents = [1, 2, 3].map((n) => `0190bbbb-0000-7000-8000-00000000000${n}`);

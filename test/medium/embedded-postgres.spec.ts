@@ -18,7 +18,7 @@ import { findEmbeddedBinaries } from '../../src/platform/database/embedded-binar
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../../src/platform/database/embedded-postgres.js';
 import type { EmbeddedPostgres } from '../../src/platform/database/embedded-postgres.js';
 import { isAlive } from '../../src/platform/database/embedded-owner.js';
-import { keepPostgres } from '../support/keeper.js';
+import { keepPostgres } from '../support/gateway/keeper.js';
 
 describe('embedded PostgreSQL', () => {
   let seed: string;

@@ -1,5 +1,5 @@
 import { checkDatabase } from '../../src/platform/database/migrate.js';
-import { asAdmin, runPrefix } from '../support/admin.js';
+import { asAdmin, runPrefix } from '../support/gateway/admin.js';
 
 describe('(R8) the encoding of a database', () => {
   const made: string[] = [];

@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { Notices } from '../../src/platform/bus/notices.js';
 import { createLogger } from '../../src/platform/telemetry/logger.js';
-import { asAdmin } from '../support/admin.js';
-import { eventually } from '../support/eventually.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { asAdmin } from '../support/gateway/admin.js';
+import { eventually } from '../support/gateway/eventually.js';
+import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
 const channel = 'rialto_notices';
 

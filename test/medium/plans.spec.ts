@@ -16,7 +16,7 @@ import { TaskWriter, type TaskChange } from '../../src/tasks/storage/task-writer
 import type { TaskStore } from '../../src/tasks/storage/task.store.js';
 import { TaskWatchStore } from '../../src/tasks/storage/task-watch.store.js';
 import { agentStatsRecorder } from '../../src/registry/agents/agent-stats.recorder.js';
-import { asAdmin, runPrefix } from '../support/admin.js';
+import { asAdmin, runPrefix } from '../support/gateway/admin.js';
 
 const org = '01890000-0000-7000-8000-000000000001';
 

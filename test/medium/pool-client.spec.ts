@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { NamelessClient, PoolClient } from '../../src/platform/database/pool-client.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
 describe('a client of our pools', () => {
   let database: TestDatabase;

@@ -3,11 +3,11 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { publish, rpc, userMessage } from '../support/a2a.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { eventually } from '../support/eventually.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { freePort, isInstalled } from '../support/services.js';
+import { publish, rpc, userMessage } from '../support/clients/a2a.js';
+import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
+import { eventually } from '../support/gateway/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway/gateway.js';
+import { freePort, isInstalled } from '../support/gateway/services.js';
 import { keepsStatements } from '../../src/platform/database/pool-client.js';
 
 const withPooler = isInstalled('pgbouncer') ? describe : describe.skip;

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { RowWriter, writeRows, type RowChange, type RowStatement } from '../../src/platform/database/row-writer.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
 const insertA: RowStatement = {
   name: 'test-a',

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { entities } from '../../src/entities.js';
 import { createDataSource, migrateDatabase, migrations, schemaState } from '../../src/platform/database/migrate.js';
-import { asAdmin, runPrefix } from '../support/admin.js';
+import { asAdmin, runPrefix } from '../support/gateway/admin.js';
 
 describe('the schema', () => {
   const name = `${runPrefix()}schema_${Math.random().toString(36).slice(2)}`;

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { Pg } from '../../src/platform/database/pg.js';
 import { SigningKeys } from '../../src/platform/secrets/signing-keys.js';
 import { Vault } from '../../src/platform/secrets/vault.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
 const at = { table: 'agent_cards', row: 'r1', org: 'o1' };
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { SnapshotCache } from '../../src/platform/database/snapshot-cache.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
 /** A promise and how to settle it. */
 function gate(): { open: () => void; passed: Promise<void> } {

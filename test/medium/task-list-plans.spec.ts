@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { Pg } from '../../src/platform/database/pg.js';
 import { TaskListStore, type ListPosition, type TaskFilter } from '../../src/tasks/storage/task-list.store.js';
 import type { TaskStore } from '../../src/tasks/storage/task.store.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
 const org = '0190aaaa-0000-7000-8000-000000000001';
 const agents = [1, 2, 3].map((n) => `0190bbbb-0000-7000-8000-00000000000${n}`);

@@ -13,8 +13,8 @@ import { applyUpdate, openTask, type Moved, type Step } from '../../src/tasks/li
 import { TaskStore } from '../../src/tasks/storage/task.store.js';
 import type { StoredTask } from '../../src/tasks/task.types.js';
 import { TaskWriter, type TaskChange } from '../../src/tasks/storage/task-writer.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { eventually } from '../support/eventually.js';
+import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
+import { eventually } from '../support/gateway/eventually.js';
 
 const step: Step = { now: Date.now(), newId, maxWeight: 100_000 };
 const org = newId<OrgId>();

@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { Redis } from 'ioredis';
-import { createTestDatabase } from '../support/database.js';
-import { startRedis } from '../support/services.js';
+import { createTestDatabase } from '../support/gateway/database.js';
+import { startRedis } from '../support/gateway/services.js';
 
 describe('createTestDatabase', () => {
   it('gives each caller a migrated database of its own, also to several at once', async () => {

@@ -8,7 +8,7 @@ import { DeliverySink } from '../../src/webhooks/delivery/delivery.sink.js';
 import { ConfigLogStore } from '../../src/webhooks/admin/config-log.store.js';
 import { DeliveryStore, type Claimed } from '../../src/webhooks/delivery/delivery.store.js';
 import { DeliveryWatchStore } from '../../src/webhooks/delivery/delivery-watch.store.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
 const none = '0190aaaa-0000-7000-8000-000000000000';
 

@@ -50,7 +50,7 @@ try {
   await create(url, token, '/api/a2a/published', {
     ...{ name: 'echo', description: 'Says what it was told.', executor: { kind: 'echo' }, a2a_enabled: true },
   });
-  const program = join(root, 'test', 'support', 'stdio-upstream.mjs');
+  const program = join(root, 'test', 'support', 'stubs', 'stdio-upstream.mjs');
   await create(url, token, '/api/mcp/servers', { id: 'own', command: process.execPath, args: [program] });
   for (const peer of peers.filter(({ script }) => !wanted || wanted.some((name) => script.startsWith(name)))) {
     const line = await visit(peer, url, token).catch((error) => {

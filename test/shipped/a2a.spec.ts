@@ -1,10 +1,10 @@
 import type { StreamResponse } from '@a2a-js/sdk';
-import { openStream, publish, rpc, userMessage } from '../support/a2a.js';
-import { closeSdkClients, sdkClient, sdkSend, sdkWires, setUpSdk, states } from '../support/a2a-sdk.js';
-import { Board } from '../support/board.js';
-import { eventually } from '../support/eventually.js';
-import { shipped } from '../support/shipped.js';
-import { eventsIn, StrictConnection, type StrictRequest } from '../support/strict-http.js';
+import { openStream, publish, rpc, userMessage } from '../support/clients/a2a.js';
+import { closeSdkClients, sdkClient, sdkSend, sdkWires, setUpSdk, states } from '../support/clients/a2a-sdk.js';
+import { Board } from '../support/gateway/board.js';
+import { eventually } from '../support/gateway/eventually.js';
+import { shipped } from '../support/checks/shipped.js';
+import { eventsIn, StrictConnection, type StrictRequest } from '../support/clients/strict-http.js';
 
 const gateway = shipped();
 const completed = { state: 'TASK_STATE_COMPLETED' };

@@ -1,8 +1,8 @@
-import { publish } from '../support/a2a.js';
-import { clientKinds, connectMcp, type McpClient } from '../support/mcp-clients.js';
-import { startSdkAgentV1, type SdkAgent } from '../support/sdk-agents.js';
-import { shipped } from '../support/shipped.js';
-import { TestUpstream } from '../support/upstream.js';
+import { publish } from '../support/clients/a2a.js';
+import { clientKinds, connectMcp, type McpClient } from '../support/clients/mcp-clients.js';
+import { startSdkAgentV1, type SdkAgent } from '../support/stubs/sdk-agents.js';
+import { shipped } from '../support/checks/shipped.js';
+import { TestUpstream } from '../support/stubs/upstream.js';
 
 const gateway = shipped();
 

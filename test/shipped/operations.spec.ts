@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { publish, rpc, rpcCall, userMessage } from '../support/a2a.js';
-import { eventually } from '../support/eventually.js';
-import { signToken } from '../support/caller.js';
-import { shipped } from '../support/shipped.js';
-import { startWebhookSink, type WebhookSink } from '../support/webhook-sink.js';
+import { publish, rpc, rpcCall, userMessage } from '../support/clients/a2a.js';
+import { eventually } from '../support/gateway/eventually.js';
+import { signToken } from '../support/gateway/caller.js';
+import { shipped } from '../support/checks/shipped.js';
+import { startWebhookSink, type WebhookSink } from '../support/stubs/webhook-sink.js';
 
 const gateway = shipped();
 const { name, version } = JSON.parse(readFileSync(join(process.cwd(), 'package.json'), 'utf8')) as Record<

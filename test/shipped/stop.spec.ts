@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { publish, rpc, userMessage } from '../support/a2a.js';
-import { shipped } from '../support/shipped.js';
-import { eventsIn, StrictConnection } from '../support/strict-http.js';
+import { publish, rpc, userMessage } from '../support/clients/a2a.js';
+import { shipped } from '../support/checks/shipped.js';
+import { eventsIn, StrictConnection } from '../support/clients/strict-http.js';
 
 const gateway = shipped();
 const { pid, graceSeconds } = gateway.api;

@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startProcess } from '../support/process.js';
-import { eventsIn, StrictConnection, type StrictRequest } from '../support/strict-http.js';
+import { startProcess } from '../support/gateway/process.js';
+import { eventsIn, StrictConnection, type StrictRequest } from '../support/clients/strict-http.js';
 
 const { values } = parseArgs({
   options: { streams: { type: 'string', default: '10000' }, connections: { type: 'string', default: '50' } },

@@ -1,4 +1,4 @@
-import { endsByItself } from '../../../test/support/busy.js';
+import { endsByItself } from '../../../test/support/gateway/busy.js';
 import type { Json, JsonObject } from '../../kernel/json.js';
 import { fillTemplates } from './step-templates.js';
 

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kernel/json.js';
 import { SchemaChecks } from './schema-checks.service.js';
-import { eventually } from '../../../test/support/eventually.js';
+import { eventually } from '../../../test/support/gateway/eventually.js';
 
 const properties = (count: number, inner: (index: number) => JsonObject): JsonObject => ({
   type: 'object',

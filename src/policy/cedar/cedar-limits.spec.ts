@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
-import { endsByItself } from '../../../test/support/busy.js';
+import { endsByItself } from '../../../test/support/gateway/busy.js';
 import { CedarEngine } from './cedar.js';
 import { compilePolicies } from './policy-set.js';
 import type { PolicyCall } from './entities.js';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventually } from '../../support/eventually.js';
+import { eventually } from '../../support/gateway/eventually.js';
 import { times, words, type Scenario } from './scenario.js';
 
 const rounds = 8;

@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { client, closeAll, closed, failure, get, http, raw } from '../../../../test/support/outbound.js';
+import { client, closeAll, closed, failure, get, http, raw } from '../../../../test/support/clients/outbound.js';
 
 afterEach(closeAll);
 

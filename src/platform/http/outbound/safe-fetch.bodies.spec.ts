@@ -1,7 +1,16 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { client, closeAll, closed, failure, get, http, raw, readers } from '../../../../test/support/outbound.js';
+import {
+  client,
+  closeAll,
+  closed,
+  failure,
+  get,
+  http,
+  raw,
+  readers,
+} from '../../../../test/support/clients/outbound.js';
 
 afterEach(closeAll);
 

@@ -4,7 +4,16 @@ import { createServer as createTlsServer } from 'node:tls';
 import { RialtoError } from '../../../kernel/errors.js';
 import type { OutboundPolicy } from './safe-fetch.js';
 import { nextHop } from './safe-redirect.js';
-import { client, closeAll, closed, failure, get, http, listen, read } from '../../../../test/support/outbound.js';
+import {
+  client,
+  closeAll,
+  closed,
+  failure,
+  get,
+  http,
+  listen,
+  read,
+} from '../../../../test/support/clients/outbound.js';
 
 afterEach(closeAll);
 

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import type { OutboundPolicy } from './safe-fetch.js';
-import { client, closeAll, closed, failure, get, http, read } from '../../../../test/support/outbound.js';
+import { client, closeAll, closed, failure, get, http, read } from '../../../../test/support/clients/outbound.js';
 
 afterEach(closeAll);
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import { StrictConnection } from '../../../../test/support/strict-http.js';
+import { StrictConnection } from '../../../../test/support/clients/strict-http.js';
 import { EventStream } from './event-stream.js';
 
 type Play = (stream: EventStream, response: ServerResponse) => unknown;

@@ -1,0 +1,117 @@
+import { publish, userMessage } from '../../support/clients/a2a.js';
+import { eventually } from '../../support/gateway/eventually.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
+import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.js';
+import { state, text } from '../../support/stubs/stub-behaviours.js';
+import { TestUpstream } from '../../support/stubs/upstream.js';
+
+const most = 3;
+/** Calls that begin within 20 ms of one another count once, and a round takes at least a millisecond. */
+const mostRounds = most * 20;
+
+// X3.4: what these partners get they pass on with a key of their own and without a word of where it came from.
+describe('abuse 37 a circle whose partner drops the lineage ends', () => {
+  let gateway: TestGateway;
+  let other: string;
+  let partner: StubAgent;
+  let server: TestUpstream;
+  beforeAll(async () => {
+    gateway = await startTestGateway({ RIALTO_MAX_NESTED_CALLS: String(most) });
+    other = await gateway.tokenOf('default', 'other', 'admin');
+    partner = await startStubAgent({ card: 'v03', name: 'Partner', behaviour: text('never asked') });
+    await gateway.call('POST', '/api/a2a/agents', { url: partner.url, slug: 'partner' });
+    await publish(gateway, { name: 'front', executor: { kind: 'remote', agentId: 'partner' } });
+    server = await TestUpstream.start();
+    await gateway.call('POST', '/api/mcp/servers', { id: 'tools', url: server.url });
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await Promise.all([partner.close(), server.close()]);
+  });
+  beforeEach(() => {
+    partner.requests.length = 0;
+  });
+
+  const rpc = (path: string, method: string, params: object, token = gateway.token) =>
+    gateway.call('POST', path, { jsonrpc: '2.0', id: 1, method, params }, token);
+  const tool = (name: string, token?: string) => rpc('/mcp', 'tools/call', { name, arguments: {} }, token);
+  const send = (configuration: object = {}, token?: string) =>
+    rpc('/a2a/agents/front', 'SendMessage', { message: userMessage('on'), configuration }, token);
+
+  /** Calls what it is given for every call it gets, and keeps the answer that ended the circle. */
+  function goesOn(call: () => Promise<{ body: unknown }>): { rounds: number; last: () => string } {
+    let last = '';
+    const circle = { rounds: 0, last: () => last };
+    partner.set(async (asked) => {
+      circle.rounds++;
+      // A circle that nothing ends is ended here, so that the test fails instead of the machine.
+      if (circle.rounds > mostRounds * 2) return text('too far')(asked);
+      const heard = JSON.stringify((await call()).body);
+      last ||= heard;
+      await text('done')(asked);
+    });
+    return circle;
+  }
+
+  it('of calls of a registered agent, and leaves other callers alone', async () => {
+    const heard: string[] = [];
+    const circle = goesOn(async () => {
+      const answer = await tool('partner.work');
+      heard.push(JSON.stringify(answer.body));
+      if (heard.length === 1) heard.push((await tool('tools__echo', other)).status.toString());
+      return answer;
+    });
+    const { body } = await tool('partner.work');
+    expect(JSON.stringify(body)).toContain('done');
+    expect(circle.rounds).toBeLessThanOrEqual(mostRounds);
+    expect(heard[0]).toMatch(/nested_calls/);
+    expect(heard[1]).toBe('200');
+    partner.set(text('free'));
+    expect(JSON.stringify((await tool('partner.work')).body)).toContain('free');
+  });
+
+  it('of calls of a tool of an MCP server', async () => {
+    let rounds = 0;
+    const heard: string[] = [];
+    server.add('again', async () => {
+      rounds++;
+      heard.push(JSON.stringify((await tool('tools__again')).body));
+      return { content: [{ type: 'text', text: 'done' }] };
+    });
+    await eventually(
+      async () => JSON.stringify((await rpc('/mcp', 'tools/list', {})).body),
+      (list) => list.includes('tools__again'),
+    );
+    expect(JSON.stringify((await tool('tools__again')).body)).toContain('done');
+    expect(rounds).toBeLessThanOrEqual(mostRounds);
+    expect(heard[0]).toMatch(/nested_calls/);
+  });
+
+  it('of tasks of an agent of ours whose caller waits', async () => {
+    const circle = goesOn(() => send());
+    const { body } = await send();
+    expect(body.result.task.status.state).toBe('TASK_STATE_COMPLETED');
+    expect(circle.rounds).toBeLessThanOrEqual(mostRounds);
+    expect(circle.last()).toMatch(/nested_calls/);
+    expect((await send({}, other)).body.result.task.status.state).toBe('TASK_STATE_COMPLETED');
+  });
+
+  it('of tasks that nobody waits for, later: they may be a backlog', async () => {
+    let rounds = 0;
+    let refused = '';
+    partner.set(async (asked) => {
+      rounds++;
+      const { body } = await send({ returnImmediately: true });
+      if (body.error) refused = JSON.stringify(body);
+      // None of them ends before the circle does.
+      await state('working')(asked);
+    });
+    await send({ returnImmediately: true });
+    await eventually(
+      () => refused,
+      (said) => said !== '',
+    );
+    expect(refused).toMatch(/nested_calls/);
+    expect(rounds).toBeGreaterThanOrEqual(most * 20);
+  });
+});

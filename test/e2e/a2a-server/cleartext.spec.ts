@@ -1,0 +1,66 @@
+import { publish, rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
+
+describe('agents that take encrypted messages only', () => {
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    gateway = await startTestGateway({ RIALTO_A2A_ACCEPT_CLEARTEXT: 'false' });
+    await publish(gateway, { name: 'closed' });
+    await publish(gateway, { name: 'open', a2a_accept_cleartext: true });
+  });
+  afterAll(() => gateway.close());
+
+  const sealed = {
+    encrypted_payload: Buffer.concat([Buffer.of(1), Buffer.alloc(80, 0xfb)]).toString('base64url'),
+    encryption_version: 'hpke-v1',
+    sender_signing_kid: 'k1',
+  };
+  const older = { message: { role: 'user', parts: [{ type: 'text', text: 'plain' }] } };
+  const tasks = () => gateway.sql('select id from a2a_tasks');
+
+  it('N4 RI-06: refuse a plain message at every door before it is stored', async () => {
+    const text = /^this agent does not take unencrypted messages/;
+    const parts = [{ data: sealed }, { text: 'and plain' }];
+    for (const [method, params] of [
+      ['SendMessage', { message: userMessage('plain') }],
+      ['SendMessage', { message: userMessage('', { parts }) }],
+      ['SendMessage', { message: userMessage('plain'), configuration: { returnImmediately: true } }],
+      ['SendStreamingMessage', { message: userMessage('plain') }],
+      ['message/send', older],
+      ['tasks/send', older],
+    ] as const) {
+      const { body } = await rpcCall(gateway, method, params, { agent: 'closed' });
+      expect(body.error).toMatchObject({ code: -32005, message: expect.stringMatching(text) });
+    }
+    const rest = await gateway.call('POST', '/a2a/agents/closed/message:send', { message: userMessage('plain') });
+    expect([rest.status, rest.body.error.message]).toEqual([400, expect.stringMatching(text)]);
+    const tool = await gateway.rpc('tools/call', {
+      name: 'send_to_agent',
+      arguments: { agent: 'closed', message: 'plain' },
+    });
+    expect(JSON.stringify(tool)).toContain('does not take unencrypted messages');
+    expect(await tasks()).toEqual([]);
+  });
+
+  it('N4 RI-05: take an encrypted message as it is, in every dialect', async () => {
+    const newer = await rpc(
+      gateway,
+      'SendMessage',
+      { message: userMessage('', { parts: [{ data: sealed }] }) },
+      { agent: 'closed' },
+    );
+    expect(newer.task.history[0].parts).toEqual([{ data: sealed }]);
+    const message = { role: 'user', parts: [{ type: 'data', data: sealed }] };
+    const task = await rpc(gateway, 'tasks/send', { message }, { agent: 'closed' });
+    expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [{ parts: [{ data: sealed }] }] });
+  });
+
+  it('N4: an agent says for itself, and a message without an agent goes to one that takes it', async () => {
+    const sent = await rpc(gateway, 'SendMessage', { message: userMessage('plain') }, { agent: '/a2a' });
+    expect(sent.task.metadata['rialto/dispatch']).toMatchObject({ agent: 'open' });
+    await gateway.call('PATCH', '/api/a2a/published/open', { a2a_accept_cleartext: false });
+    const { body } = await rpcCall(gateway, 'SendMessage', { message: userMessage('plain') }, { agent: 'open' });
+    expect(body.error.code).toBe(-32005);
+  });
+});

@@ -1,0 +1,188 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
+import { Board } from '../../support/gateway/board.js';
+import { eventually } from '../../support/gateway/eventually.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
+import { HttpService } from '../../support/stubs/http-service.js';
+import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-sink.js';
+
+const tasks = 'task-execution';
+const hooks = 'webhook-delivery';
+/** Longer than a sweep takes to find what nobody did, and to do it past the queue. */
+const twoSweepsMs = 3_500;
+
+describe('Bull Board', () => {
+  let gateway: TestGateway;
+  let service: HttpService;
+  let sink: WebhookSink;
+  let board: Board;
+
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+    board = new Board(gateway);
+    service = await HttpService.start();
+    sink = await startWebhookSink();
+    await publish(gateway);
+    await publish(gateway, { name: 'slow', executor: { kind: 'echo', delayMs: 1_500 } });
+    await publish(gateway, { name: 'svc', executor: { kind: 'http', url: service.url } });
+  });
+  afterAll(async () => {
+    await sink.close();
+    await service.close();
+    await gateway.close();
+  });
+
+  const send = async (agent: string, push?: object): Promise<string> => {
+    const configuration = { returnImmediately: true, ...(push && { taskPushNotificationConfig: push }) };
+    const { task } = await rpc(
+      gateway,
+      'SendMessage',
+      { message: userMessage('canary-words'), configuration },
+      { agent },
+    );
+    return task.id;
+  };
+  const stateOf = async (taskId: string): Promise<string> =>
+    (await gateway.sql('select status_state as state from a2a_tasks where id = $1', [taskId]))[0].state;
+  const ended = (taskId: string, state = 'completed') =>
+    eventually(
+      () => stateOf(taskId),
+      (now) => now === state,
+    );
+  const deliveries = (taskId: string) =>
+    gateway.sql(`select status, attempts, next_at from webhook_deliveries where task_id = $1 order by seq`, [taskId]);
+  const posted = (count: number) =>
+    eventually(
+      () => sink.received.length,
+      (now) => now >= count,
+    );
+
+  it('finds its assets behind a proxy that takes a path off (P6)', async () => {
+    const behind = await startTestGateway({ RIALTO_PUBLIC_URL: 'https://rialto.example/gw' }, gateway);
+    try {
+      const page = await behind.call('GET', '/admin/queues/');
+      expect([page.status, page.body]).toEqual([200, expect.stringContaining('<base href="/gw/admin/queues/"')]);
+    } finally {
+      await behind.close();
+    }
+  });
+
+  it('shows a task that was done as a completed job, with its way to the end, its lines and its task', async () => {
+    const id = await send('slow');
+    const [job] = await board.jobsOf(tasks, 'completed', id);
+    expect(job).toMatchObject({
+      data: { taskId: id },
+      progress: { state: 'completed', events: 4 },
+      externalUrl: { displayText: 'Task', href: `${gateway.url}/api/a2a/tasks/${id}` },
+    });
+    expect(await board.logs(tasks, job.id)).toEqual([`task ${id} of agent slow: completed after 4 events`]);
+    const { status, body } = await gateway.call('GET', new URL(job.externalUrl.href).pathname);
+    expect([status, body.id]).toEqual([200, id]);
+  });
+
+  it('shows a run that failed as a failed job with its reason, and nothing that was said', async () => {
+    service.answer = () => ({ status: 400, body: 'canary-words' });
+    const id = await send('svc');
+    await ended(id, 'failed');
+    const [job] = await board.jobsOf(tasks, 'failed', id);
+    expect(job).toMatchObject({
+      failedReason: 'remote_error: The remote side answered with an error',
+      attempts: 1,
+      progress: { state: 'failed' },
+    });
+    const lines = await board.logs(tasks, job.id);
+    expect(lines).toEqual([`task ${id} of agent svc: failed after 3 events`]);
+    expect(JSON.stringify([job, lines])).not.toContain('canary');
+  });
+
+  it('shows work that goes on elsewhere as an active job until it is over', async () => {
+    let release = (): void => undefined;
+    service.answer = () => new Promise((resolve) => (release = () => resolve({ status: 400 })));
+    const id = await send('svc');
+    await board.jobsOf(tasks, 'active', id);
+    await eventually(
+      async () => (await board.jobs(tasks, 'active')).find(({ data }) => data.taskId === id)?.progress,
+      (progress) => progress?.state === 'working',
+    );
+    release();
+    await board.jobsOf(tasks, 'failed', id);
+  });
+
+  it('shows each failed try of a delivery; retry and promote try again now, and remove touches no row', async () => {
+    sink.script([503], true);
+    const id = await send('echo', { url: `${sink.url}/hook?key=canary`, token: 'canary-token' });
+    const [first] = await board.jobsOf(hooks, 'failed', id);
+    expect(first.failedReason).toMatch(/^status_503: delivery [\w-]+, attempt 1, \d+ ms; tried again in \d+ s$/);
+    expect(await board.logs(hooks, first.id)).toEqual([`task ${id}: 0 delivered`, first.failedReason]);
+    expect(JSON.stringify(first)).not.toContain('canary');
+
+    // The second try is due in minutes after it failed; until then a delayed job stands for it.
+    await posted(2);
+    const [delayed] = await eventually(
+      () => board.jobs(hooks, 'delayed'),
+      (all) => all.some(({ delay }) => delay > 60_000),
+    );
+    expect((await deliveries(id))[0]).toMatchObject({ status: 'pending', attempts: 2 });
+
+    expect((await board.press(hooks, first.id, 'retry')).status).toBe(204);
+    await posted(3);
+    await eventually(
+      async () => (await deliveries(id))[0].attempts as number,
+      (attempts) => attempts === 3,
+    );
+    const shown = await board.jobsOf(hooks, 'failed', id, 2);
+    const before = await deliveries(id);
+    for (const job of shown) expect((await board.press(hooks, job.id, 'clean')).status).toBe(204);
+    expect(await deliveries(id)).toEqual(before);
+
+    sink.script([]);
+    const [later] = await board.jobs(hooks, 'delayed');
+    expect(later.data).toEqual(delayed.data);
+    expect((await board.press(hooks, later.id, 'promote')).status).toBe(204);
+    await eventually(
+      () => deliveries(id),
+      (rows) => rows.every(({ status }) => status === 'delivered'),
+    );
+  });
+
+  it.each([
+    [tasks, () => send('echo'), (id: string) => stateOf(id), 'submitted', 'completed'],
+    [
+      hooks,
+      () => send('echo', { url: sink.url }),
+      async (id: string) => (await deliveries(id)).at(-1)?.status,
+      'pending',
+      'delivered',
+    ],
+  ])(
+    'a pause of %s holds its work, past the queue as well, until it is resumed',
+    async (queue, begin, look, ...states) => {
+      expect((await board.turn(queue, 'pause')).status).toBe(200);
+      expect(await board.isPaused(queue)).toBe(true);
+      const id = await begin();
+      await eventually(
+        () => look(id),
+        (state) => state === states[0],
+      );
+      await wait(twoSweepsMs); // sweeps that find it twice, and leave it
+      expect(await look(id)).toBe(states[0]);
+      expect((await board.turn(queue, 'resume')).status).toBe(200);
+      await eventually(
+        () => look(id),
+        (state) => state === states[1],
+      );
+    },
+  );
+
+  it('a retry of a task that has ended changes nothing and says so', async () => {
+    const id = await send('echo');
+    const [job] = await board.jobsOf(tasks, 'completed', id);
+    const row = await gateway.sql('select * from a2a_tasks where id = $1', [id]);
+    expect((await board.press(tasks, job.id, 'retry')).status).toBe(204);
+    await eventually(
+      () => board.logs(tasks, job.id),
+      (lines) => lines.length === 2 && lines[1]!.includes('nothing to do'),
+    );
+    expect(await gateway.sql('select * from a2a_tasks where id = $1', [id])).toEqual(row);
+  });
+});

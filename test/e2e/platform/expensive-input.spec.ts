@@ -1,0 +1,146 @@
+import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
+import { callerOf } from '../../support/gateway/caller.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
+import { SchemaChecks } from '../../../src/platform/schemas/schema-checks.service.js';
+import { leastOf, LoopBlocks } from '../../support/gateway/loop-blocks.js';
+import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.js';
+
+/** What one request may hold the event loop for, in milliseconds of processor time. */
+const mostBlock = 50;
+const onThisNode = LoopBlocks.isPossible ? it : it.skip;
+
+describe('what costs most of all that is allowed holds up nobody else', () => {
+  let gateway: TestGateway;
+  const stubs: StubAgent[] = [];
+  beforeAll(async () => {
+    gateway = await startTestGateway({ RIALTO_CARD_REFRESH_SECONDS: '86400' });
+    await publish(gateway);
+    await rpc(gateway, 'SendMessage', { message: userMessage('warm') });
+  });
+  afterAll(async () => {
+    await Promise.all(stubs.map((stub) => stub.close()));
+    await gateway.close();
+  });
+
+  /** Runs it and tells how long the longest piece of the loop's work was. */
+  const longestBlock = async (work: () => Promise<unknown>): Promise<number> => {
+    const blocks = new LoopBlocks();
+    await work();
+    return blocks.end();
+  };
+
+  /** 50 KB of patterns, within every limit of a schema. */
+  const hostileSchema = (seed: number) => ({
+    type: 'object',
+    properties: Object.fromEntries(
+      Array.from({ length: 700 }, (_, index) => [`p${index}`, { pattern: `^(a|b|c${seed}${index}){1,20}x$` }]),
+    ),
+  });
+
+  onThisNode(
+    'X2.4 a choice among agents whose input schemas take seconds to compile',
+    async () => {
+      // Starting a process copies the tables of this one, which is several times as large under Jest as a gateway.
+      await gateway.gateway.get(SchemaChecks).violations('warm', hostileSchema(-1), {});
+      const block = await leastOf(mostBlock, async (attempt) => {
+        const skill = `hostile${attempt}`;
+        for (let index = 0; index < 30; index++) {
+          const skills = [{ id: skill, inputSchema: hostileSchema(attempt * 30 + index) }];
+          const stub = await startStubAgent({ name: `agent ${attempt} ${index}`, skills });
+          stubs.push(stub);
+          const agent = { url: stub.url, slug: `${skill}_${index}` };
+          expect((await gateway.call('POST', '/api/a2a/agents', agent)).status).toBe(201);
+        }
+        const wish = { workType: skill, requiredSkills: [skill], args: { p1: 'aax' } };
+        return longestBlock(async () => {
+          const { status, body } = await gateway.call('POST', '/api/a2a/dispatch/explain', wish);
+          expect([status, body.candidates.length]).toEqual([200, 30 * (attempt + 1)]);
+        });
+      });
+      expect(block).toBeLessThan(mostBlock);
+    },
+    300_000,
+  );
+
+  onThisNode(
+    'X2.3 the heaviest policies that may be stored, and a decision by them after a change',
+    async () => {
+      const list = (seed: number) => Array.from({ length: 1_950 }, (_, index) => index * 7 + seed).join(',');
+      const block = await leastOf(mostBlock, async (attempt) => {
+        const policies = Array.from({ length: 3 }, (_, index) => ({
+          name: `heavy${index}`,
+          text: `forbid(principal == User::"nobody", action, resource) when { [${list(attempt * 3 + index)}].contains(context.depth + 100000) };`,
+        }));
+        return longestBlock(async () => {
+          const ids: string[] = [];
+          for (const policy of policies) {
+            const { status, body } = await gateway.call('POST', '/api/policies', policy);
+            expect(status).toBe(201);
+            ids.push(body.id);
+            await rpc(gateway, 'SendMessage', { message: userMessage('decided') });
+          }
+          for (const id of ids) await gateway.call('DELETE', `/api/policies/${id}`);
+        });
+      });
+      expect(block).toBeLessThan(mostBlock);
+    },
+    300_000,
+  );
+});
+
+describe('X2.5 answers that nobody reads', () => {
+  /** What the chart gives an api pod. */
+  const limitMiB = 768;
+  const sockets: Socket[] = [];
+  let home: TestGateway;
+  beforeAll(
+    async () => void (home = await startTestGateway({ RIALTO_ROLE: 'worker', RIALTO_MAX_BODY_BYTES: '2097152' })),
+  );
+  afterAll(async () => {
+    sockets.forEach((socket) => socket.destroy());
+    await home.close();
+  });
+
+  it('take their caller’s share of the memory, and others are served meanwhile', async () => {
+    const api = home.beside({ RIALTO_ROLE: 'api', RIALTO_MAX_BODY_BYTES: '2097152' });
+    const gateway = callerOf(await api.ready, home.token);
+    await publish(gateway);
+    const call = (token: string, method: string, params: unknown) =>
+      fetch(`${gateway.url}/a2a/agents/echo`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'a2a-version': '1.0' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+      });
+    const greedy = await gateway.tokenOf('default', 'greedy', 'member');
+    const modest = await gateway.tokenOf('default', 'modest', 'member');
+    const large = { message: userMessage('x'.repeat(1_900_000)) };
+    const sent = async (token: string, params: object) =>
+      (await (await call(token, 'SendMessage', params)).json()) as any;
+    const [{ result }, mine] = [await sent(greedy, large), await sent(modest, { message: userMessage('mine') })];
+    const done = { task: { status: { state: 'TASK_STATE_COMPLETED' } } };
+    expect([result, mine.result]).toMatchObject([done, done]);
+
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id: result.task.id } });
+    const head = `POST /a2a/agents/echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${greedy}\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    const port = Number(new URL(gateway.url).port);
+    const begun: Promise<string>[] = [];
+    for (let index = 0; index < 300; index++) {
+      const socket = connect(port, '127.0.0.1');
+      sockets.push(socket);
+      socket.on('error', () => undefined);
+      // The beginning of the answer, and nothing more.
+      begun.push(once(socket, 'data').then(([chunk]) => (socket.pause(), (chunk as Buffer).toString('latin1', 9, 12))));
+      socket.write(head + body);
+    }
+    const one = await call(modest, 'GetTask', { id: mine.result.task.id });
+    expect(await one.json()).toMatchObject({ result: { id: mine.result.task.id } });
+    const statuses = await Promise.all(begun);
+    // What has no room is refused once it has waited.
+    expect(new Set(statuses)).toEqual(new Set(['200', '429']));
+    const peakKiB = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${api.child.pid}/status`, 'utf8'))![1]);
+    expect(peakKiB / 1_024).toBeLessThan(limitMiB);
+  });
+});

@@ -1,0 +1,261 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { JobBell } from '../../../src/platform/jobs/job-bell.js';
+import { TaskQuota } from '../../../src/tasks/run/task-quota.service.js';
+import { publish, rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
+import { Board } from '../../support/gateway/board.js';
+import { eventually } from '../../support/gateway/eventually.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
+import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.js';
+import { never } from '../../support/stubs/stub-behaviours.js';
+
+describe('an org whose services never answer', () => {
+  let gateway: TestGateway;
+  const silent = createServer(() => undefined);
+  let others: string;
+
+  beforeAll(async () => {
+    gateway = await startTestGateway({ RIALTO_RATE_LIMIT_PRINCIPAL: '100000', RIALTO_RATE_LIMIT_ORG: '100000' });
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    others = await gateway.tokenOf('acme', 'eve', 'admin');
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`;
+    await publish(gateway, { name: 'tarpit', executor: { kind: 'http', url } }, others);
+    await publish(gateway, { name: 'prompt' }, others);
+    await publish(gateway);
+  });
+  afterAll(async () => {
+    silent.closeAllConnections();
+    silent.close();
+    await gateway.close();
+  });
+
+  it('abuse 36 waits for them alone: the tasks of others are done meanwhile, also those of other members', async () => {
+    const configuration = { returnImmediately: true };
+    const send = (agent: string, token?: string) =>
+      rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration }, { agent, token });
+    await Promise.all(Array.from({ length: 150 }, () => send('tarpit', others)));
+    const { task } = await send('echo');
+    const done = await eventually(
+      () => rpc(gateway, 'GetTask', { id: task.id }),
+      ({ status }) => status.state === 'TASK_STATE_COMPLETED',
+    );
+    expect(done.status.state).toBe('TASK_STATE_COMPLETED');
+    const working = async (): Promise<number> => {
+      const [row] = await gateway.sql<{ count: number }>(
+        `select count(*)::int as count from a2a_tasks where agent_name = 'tarpit' and lease_owner is not null`,
+      );
+      return row!.count;
+    };
+    await eventually(working, (count) => count >= 100);
+    await wait(1_500); // sweeps come by and take no more
+    expect(await working()).toBeLessThan(120); // several are claimed at once
+    const other = await gateway.tokenOf('acme', 'adam', 'admin');
+    const { task: theirs } = await send('prompt', other);
+    await eventually(
+      () => rpc(gateway, 'GetTask', { id: theirs.id }, { agent: 'prompt', token: other }),
+      ({ status }) => status.state === 'TASK_STATE_COMPLETED',
+    );
+    await gateway.sql(
+      `update a2a_tasks set status_state = 'failed', next_at = null, lease_owner = null, lease_until = null where agent_name = 'tarpit'`,
+    );
+  });
+});
+
+describe('an org that sends more than can be done', () => {
+  const configuration = { returnImmediately: true };
+  const params = () => ({ message: { ...userMessage('x'), messageId: 'm' }, configuration });
+  const states = (gateway: TestGateway, agent: string, state: string) =>
+    gateway.sql<{ id: string }>('select id from a2a_tasks where agent_name = $1 and status_state = $2', [agent, state]);
+
+  it('abuse 36 is refused beyond its share with a time to come back, and others are not', async () => {
+    const gateway = await startTestGateway({
+      RIALTO_MAX_OPEN_TASKS_PER_ORG: '20',
+      RIALTO_MAX_OPEN_TASKS: '25',
+      RIALTO_ROLE: 'api',
+    });
+    try {
+      const others = await gateway.tokenOf('acme', 'eve', 'admin');
+      await publish(gateway, { name: 'flood' }, others);
+      await publish(gateway);
+      const flood = (key?: string) =>
+        rpcCall(gateway, 'SendMessage', params(), {
+          agent: 'flood',
+          token: others,
+          ...(key && { headers: { 'idempotency-key': key } }),
+        });
+      const first = await flood('first');
+      const answers = await Promise.all(Array.from({ length: 40 }, () => flood()));
+      const refused = answers.filter(({ status }) => status === 429);
+      // A count that is made in the middle may miss what is on its way.
+      expect(refused.length).toBeGreaterThan(15);
+      expect(refused[0]!.headers.get('retry-after')).toBe('5');
+      expect(refused[0]!.body.error.message).toContain('20 open tasks');
+      // What was accepted before is answered as before.
+      const { body } = await rpcCall(gateway, 'SendMessage', params(), {
+        agent: 'flood',
+        token: others,
+        headers: { 'idempotency-key': 'first' },
+      });
+      expect(body.error ?? body.result.task.id).toBe(first.body.result.task.id);
+      // What a count saw that was still on its way counts twice until the next one.
+      await eventually(
+        () => rpcCall(gateway, 'SendMessage', params()),
+        ({ status }) => status === 200,
+      );
+      const full = await eventually(
+        () => rpcCall(gateway, 'SendMessage', params()),
+        ({ status }) => status !== 200,
+      );
+      expect([full.status, full.headers.get('retry-after')]).toEqual([503, '5']);
+      const [{ open }] = await gateway.sql('select count(*)::int as open from a2a_tasks where next_at is not null');
+      expect(open).toBeLessThanOrEqual(30);
+      await gateway.sql(`update a2a_tasks set status_state = 'completed', next_at = null`);
+      await eventually(flood, ({ status }) => status === 200);
+      await rpc(gateway, 'SendMessage', params());
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  it.each([
+    ['the queue', { pause: true }],
+    ['sweeps alone', { pause: false }],
+  ])('abuse 36 holds up nobody else: what others send is done before its backlog, by %s', async (_by, { pause }) => {
+    const gateway = await startTestGateway();
+    try {
+      const others = await gateway.tokenOf('acme', 'eve', 'admin');
+      const colleague = await gateway.tokenOf('acme', 'adam', 'admin');
+      await publish(gateway, { name: 'flood' }, others);
+      await publish(gateway, { name: 'calm' }, others);
+      await publish(gateway);
+      const board = new Board(gateway);
+      const bell = jest.spyOn(gateway.gateway.get(JobBell), 'send');
+      if (pause) await board.turn('task-execution', 'pause');
+      else bell.mockResolvedValue(false);
+      const send = (agent: string, token?: string) => rpc(gateway, 'SendMessage', params(), { agent, token });
+      const sent: { task: { id: string } }[] = [];
+      for (let round = 0; round < 15; round++)
+        sent.push(...(await Promise.all(Array.from({ length: 40 }, () => send('flood', others)))));
+      sent.push(...(await Promise.all(Array.from({ length: 10 }, () => send('calm', colleague)))));
+      sent.push(...(await Promise.all(Array.from({ length: 10 }, () => send('echo')))));
+      // Sweeps ring as well, for what has been due for some time.
+      const lineOf = (id: string) => bell.mock.calls.find(([, , key]) => key === id)?.[3];
+      const lines = sent.slice(-21).map(({ task }) => lineOf(task.id));
+      if (pause) expect(lines).toEqual([2, ...Array(10).fill(1), ...Array(10).fill(0)]);
+      if (pause) await board.turn('task-execution', 'resume');
+      await eventually(
+        async () => [await states(gateway, 'echo', 'completed'), await states(gateway, 'calm', 'completed')],
+        (done) => done.every(({ length }) => length === 10),
+      );
+      expect((await states(gateway, 'flood', 'completed')).length).toBeLessThan(200);
+      bell.mockRestore();
+    } finally {
+      await gateway.close();
+    }
+  });
+});
+
+describe('an org with five open tasks', () => {
+  let gateway: TestGateway;
+  let stub: StubAgent;
+  const asleep = { agent: 'asleep' };
+
+  beforeAll(async () => {
+    gateway = await startTestGateway({ RIALTO_MAX_OPEN_TASKS_PER_ORG: '5' });
+    stub = await startStubAgent({ card: 'v03', name: 'remote', capabilities: { streaming: false } });
+    await gateway.call('POST', '/api/a2a/agents', { url: stub.url, slug: 'remote', timeoutMs: 3_000 });
+    await publish(gateway);
+    await publish(gateway, { name: 'asleep', executor: { kind: 'echo', delayMs: 600_000 } });
+    await publish(gateway, { name: 'asking', executor: { kind: 'echo', ask: 'Really?' } });
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await stub.close();
+  });
+
+  const send = (options: { agent?: string }, more: object = {}, configuration = {}) =>
+    rpcCall(gateway, 'SendMessage', { message: userMessage('x', { ...more }), configuration }, options);
+  const invoke = () => gateway.call('POST', '/api/a2a/invoke', { agentCardId: 'remote', skillId: 'work' });
+  const open = async (): Promise<number> => {
+    const [row] = await gateway.sql('select count(*)::int as count from a2a_tasks where next_at is not null');
+    return row.count;
+  };
+  const cancel = async () => {
+    for (const { id } of await gateway.sql('select id from a2a_tasks where next_at is not null'))
+      await rpc(gateway, 'CancelTask', { id }, asleep);
+  };
+  /** Nothing is open, and the gateway has counted so. */
+  const none = async () => {
+    await eventually(open, (count) => count === 0);
+    const quota = gateway.gateway.get(TaskQuota) as unknown as { count(): Promise<void> };
+    for (let count = 0; count < 2; count++) await quota.count(); // the first may have been under way already
+  };
+  const refusals = (answers: readonly { status: number }[]) => answers.filter(({ status }) => status === 429).length;
+  /** A count that is made in the middle may miss what is on its way. */
+  const missed = 3;
+
+  it('abuse 36 has no more by sends that wait for their answer', async () => {
+    let refused = 0;
+    const sends = Array.from({ length: 40 }, () =>
+      send(asleep).then((answer) => {
+        if (answer.status === 429) refused += 1;
+        return answer;
+      }),
+    );
+    await eventually(
+      async () => refused + (await open()),
+      (decided) => decided === sends.length,
+    );
+    await cancel();
+    const answers = await Promise.all(sends);
+    expect(refusals(answers)).toBeGreaterThanOrEqual(35 - missed);
+    expect(refusals(answers)).toBeLessThanOrEqual(35);
+  });
+
+  it('abuse 36 has the place of one that was canceled at once', async () => {
+    await none();
+    const quota = gateway.gateway.get(TaskQuota) as unknown as { timer: NodeJS.Timeout; count(): Promise<void> };
+    clearInterval(quota.timer);
+    try {
+      const sends = Array.from({ length: 5 }, () => send(asleep));
+      await eventually(open, (count) => count === 5);
+      await quota.count();
+      await cancel();
+      await Promise.all(sends);
+      expect((await send({ agent: 'echo' })).status).toBe(200);
+    } finally {
+      quota.timer = setInterval(() => void quota.count(), 1_000);
+    }
+  });
+
+  it('abuse 36 has the place of one that ended at once, counted or not', async () => {
+    await none();
+    for (let count = 0; count < 30; count++) expect((await send({ agent: 'echo' })).status).toBe(200);
+  });
+
+  it('abuse 36 has no more by answers to questions and calls of registered agents, and nobody is called', async () => {
+    await none();
+    const asked = (await send({ agent: 'asking' })).body.result.task;
+    const sent = await Promise.all(Array.from({ length: 5 }, () => send(asleep, {}, { returnImmediately: true })));
+    expect(refusals(sent)).toBe(0);
+    for (const configuration of [{}, { returnImmediately: true }])
+      expect((await send({ agent: 'asking' }, { taskId: asked.id }, configuration)).status).toBe(429);
+    expect((await invoke()).status).toBe(429);
+    expect(stub.requests).toEqual([]);
+    await cancel();
+    await none();
+    expect((await send({ agent: 'asking' }, { taskId: asked.id })).body.result.task.status.state).toBe(
+      'TASK_STATE_COMPLETED',
+    );
+  });
+
+  it('abuse 36 has no more by calls at once that go on as tasks: what is too much is canceled', async () => {
+    await none();
+    stub.set(never);
+    const answers = await Promise.all(Array.from({ length: 15 }, invoke));
+    expect(refusals(answers)).toBeGreaterThanOrEqual(10 - missed);
+    expect(await open()).toBeLessThanOrEqual(5 + missed);
+    await stub.waitForCancels(refusals(answers));
+  });
+});

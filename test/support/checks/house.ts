@@ -1,0 +1,344 @@
+import { posix } from 'node:path';
+import ts from 'typescript';
+
+/** The sources of a checkout: path from the root, with `/`, to text. */
+export type Sources = ReadonlyMap<string, string>;
+
+/** One place where a file breaks a rule of the house. */
+export interface Offence {
+  readonly rule: Rule;
+  readonly file: string;
+  /** The import, word or figure that breaks it. */
+  readonly what: string;
+}
+
+/** What a file imports: a specifier as written, and the file of ours that it names, if it does. */
+export interface Import {
+  readonly specifier: string;
+  readonly target?: string;
+  /** Gone at run time, so it closes no cycle. */
+  readonly typeOnly: boolean;
+}
+
+interface Source {
+  readonly path: string;
+  readonly text: string;
+  readonly tree: ts.SourceFile;
+  readonly imports: readonly Import[];
+  /** Index in `rooms`; -1 for the entry files above them. */
+  readonly room: number;
+  readonly isSpec: boolean;
+}
+
+/** Rooms in their order: imports go to lower numbers (architecture, section 1). */
+export const rooms = [
+  'kernel',
+  'protocol',
+  'platform',
+  'audit',
+  'policy',
+  'registry',
+  'tasks',
+  'a2a-client',
+  'upstreams',
+  'webhooks',
+  'continuations',
+  'a2a-server',
+  'mcp-bridge',
+  'a2e',
+] as const;
+
+const libraries = 3;
+const pure = 2;
+const entries =
+  /^src\/(main|app|app\.module|cli|entities|org-tables|v8-flags|check-node|run-gateway)\.ts$|^src\/(cli|demo)\//;
+const entity = /\.entity\.ts$/;
+const purePackages = /^(zod|re2js|ajv(-formats)?|ajv\/dist\/20(19|20)\.js|node:(crypto|vm|perf_hooks|buffer))$/;
+const impureNames = new Set(['process', 'fetch', 'require', 'WebSocket', 'XMLHttpRequest']);
+const outboundPackages = new Set(['undici', 'node:https', 'node:http2', 'node:tls', 'https', 'http2', 'tls']);
+const maxFiles = 25;
+const bounded = /^(src|test\/(e2e|support))\//;
+const maxLines = 400;
+const maxMedianLines = 90;
+
+/** Every rule with its check; `test/architecture.spec.ts` plants an offence against each. */
+const rules = {
+  'known room': (source) =>
+    source.room >= 0 || entries.test(source.path) || !source.path.startsWith('src/') ? [] : [source.path],
+  'import downwards': (source, all) => targets(source).filter((target) => !mayReach(source, target, all)),
+  'public root': (source) => targets(source).filter((target) => !isPublic(source, target)),
+  'pure kernel and protocol': (source) => (isPure(source) ? impurities(source) : []),
+  'foreign demo agents': (source) =>
+    isDemoAgent(source.path) ? targets(source).filter((target) => !isDemoAgent(target)) : [],
+  'dialects stay in protocol': (source) =>
+    isCode(source) && !source.path.startsWith('src/protocol/') && !isDemoAgent(source.path)
+      ? unique(source.text.match(/v0_?3/gi) ?? [])
+      : [],
+  'environment only in config': (source) =>
+    isCode(source) && !source.path.startsWith('src/platform/config/') && reads(source, 'process', 'env')
+      ? ['process.env']
+      : [],
+  'outbound only by safe-fetch': (source) =>
+    isCode(source) && !source.path.startsWith('src/platform/http/outbound/safe-') ? outbound(source) : [],
+  'no default export': (source) => (isCode(source) && hasDefaultExport(source.tree) ? ['export default'] : []),
+  'no index.ts': (source) => (/(^|\/)index\.ts$/.test(source.path) ? [source.path] : []),
+  'size of a file': (source) => (linesOf(source.text) > maxLines ? [`${linesOf(source.text)} lines`] : []),
+} satisfies Record<string, (source: Source, all: Sources) => readonly string[]>;
+
+const wholeRules = {
+  'no cycles': (sources: readonly Source[]) =>
+    cyclesOf(sources).map((cycle) => ({ file: cycle[0]!, what: cycle.join(' -> ') })),
+  'folders in one direction': (sources: readonly Source[]) =>
+    cyclesIn(folderArrows(sources)).map((cycle) => ({ file: cycle[0]!, what: cycle.join(' -> ') })),
+  'files in a folder': (sources: readonly Source[]) =>
+    [...countBy(sources.filter(({ path }) => bounded.test(path)).map(({ path }) => posix.dirname(path)))]
+      .filter(([, count]) => count > maxFiles)
+      .map(([file, count]) => ({ file, what: `${count} files` })),
+  'median size': (sources: readonly Source[]) => {
+    const sizes = sources.filter(isCode).map(({ text }) => linesOf(text));
+    const median = sizes.sort((a, b) => a - b)[sizes.length >> 1] ?? 0;
+    return median < maxMedianLines ? [] : [{ file: 'src', what: `${median} lines` }];
+  },
+};
+
+export type Rule = keyof typeof rules | keyof typeof wholeRules;
+export const allRules: readonly Rule[] = [...keysOf(rules), ...keysOf(wholeRules)];
+
+/** Every place where the sources break a rule. */
+export function offences(all: Sources): Offence[] {
+  const sources = [...all].map(([path, text]) => read(path, text, all));
+  return [
+    ...sources.flatMap((source) =>
+      keysOf(rules).flatMap((rule) => rules[rule](source, all).map((what) => ({ rule, file: source.path, what }))),
+    ),
+    ...keysOf(wholeRules).flatMap((rule) => wholeRules[rule](sources).map((found) => ({ rule, ...found }))),
+  ];
+}
+
+/** What TypeScript sees a file import, in every way there is: import, export from, import(), import type, require. */
+export function importsOf(tree: ts.SourceFile): { specifier: string; typeOnly: boolean }[] {
+  const found: { specifier: string; typeOnly: boolean }[] = [];
+  const visit = (node: ts.Node): void => {
+    const specifier = specifierOf(node);
+    if (specifier !== undefined) found.push({ specifier, typeOnly: isTypeOnly(node) });
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+function read(path: string, text: string, all: Sources): Source {
+  const tree = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  const imports = importsOf(tree).map((found) => ({ ...found, target: targetOf(path, found.specifier, all) }));
+  return { path, text, tree, imports, room: roomOf(path), isSpec: path.endsWith('.spec.ts') };
+}
+
+function specifierOf(node: ts.Node): string | undefined {
+  const literal = ((): ts.Node | undefined => {
+    if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return node.moduleSpecifier;
+    if (ts.isExternalModuleReference(node)) return node.expression;
+    if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) return node.argument.literal;
+    if (!ts.isCallExpression(node)) return undefined;
+    const { expression } = node;
+    const loads =
+      expression.kind === ts.SyntaxKind.ImportKeyword || (ts.isIdentifier(expression) && expression.text === 'require');
+    return loads ? node.arguments[0] : undefined;
+  })();
+  return literal && ts.isStringLiteralLike(literal) ? literal.text : undefined;
+}
+
+function isTypeOnly(node: ts.Node): boolean {
+  if (ts.isImportTypeNode(node)) return true;
+  if (ts.isExportDeclaration(node)) return node.isTypeOnly;
+  if (!ts.isImportDeclaration(node) || !node.importClause) return false;
+  const { phaseModifier, name, namedBindings } = node.importClause;
+  if (phaseModifier === ts.SyntaxKind.TypeKeyword) return true;
+  return (
+    !name &&
+    namedBindings !== undefined &&
+    ts.isNamedImports(namedBindings) &&
+    namedBindings.elements.length > 0 &&
+    namedBindings.elements.every((element) => element.isTypeOnly)
+  );
+}
+
+function targetOf(from: string, specifier: string, all: Sources): string | undefined {
+  if (!specifier.startsWith('.')) return undefined;
+  const path = posix.join(posix.dirname(from), specifier).replace(/\.js$/, '.ts');
+  return all.has(path) || path.endsWith('.ts') ? path : `${path}.ts`;
+}
+
+function targets({ imports }: Source): string[] {
+  return unique(imports.flatMap(({ target }) => target ?? []));
+}
+
+function roomOf(path: string): number {
+  const [top, name] = path.split('/');
+  return top === 'src' ? rooms.indexOf(name as (typeof rooms)[number]) : -1;
+}
+
+/** A spec may use the support of the tests; nothing else leaves src, and no import names a file that is not there. */
+function mayReach(source: Source, target: string, all: Sources): boolean {
+  if (!source.path.startsWith('src/')) return true;
+  if (!target.startsWith('src/')) return source.isSpec && target.startsWith('test/support/');
+  if (!all.has(target)) return false;
+  return source.room < 0 || (roomOf(target) >= 0 && roomOf(target) <= source.room);
+}
+
+/** The files at the root of a room are its public face; `entities.ts` lists the tables of all rooms. */
+function isPublic(source: Source, target: string): boolean {
+  const room = roomOf(target);
+  if (!source.path.startsWith('src/') || room === source.room || room < libraries) return true;
+  return target.split('/').length === 3 || (source.path === 'src/entities.ts' && entity.test(target));
+}
+
+/** The module that a file belongs to: a room, or a folder of a library. */
+function moduleOf(path: string): string {
+  return path
+    .split('/')
+    .slice(0, isLibrary(path) ? 3 : 2)
+    .join('/');
+}
+
+function isLibrary(path: string): boolean {
+  const room = roomOf(path);
+  return room >= 0 && room < libraries;
+}
+
+/** Which private folders of a module import which others, types included. Its root may be imported by all of them. */
+function folderArrows(sources: readonly Source[]): Map<string, string[]> {
+  const arrows = new Map<string, string[]>();
+  for (const source of sources.filter(isCode)) {
+    const from = posix.dirname(source.path);
+    const others = targets(source).map((target) => posix.dirname(target));
+    const isPrivate = (folder: string): boolean => folder !== moduleOf(source.path);
+    const inside = others.filter((folder) => folder !== from && moduleOf(`${folder}/`) === moduleOf(source.path));
+    if (isPrivate(from)) arrows.set(from, [...(arrows.get(from) ?? []), ...inside.filter(isPrivate)]);
+  }
+  return arrows;
+}
+
+function countBy(names: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
+function isPure({ room, isSpec }: Source): boolean {
+  return room >= 0 && room < pure && !isSpec;
+}
+
+function isCode({ path, isSpec }: Source): boolean {
+  return path.startsWith('src/') && !isSpec;
+}
+
+function isDemoAgent(path: string): boolean {
+  return path.startsWith('src/demo/agents/');
+}
+
+function impurities(source: Source): string[] {
+  const packages = source.imports
+    .filter(({ target, specifier }) => target === undefined && !purePackages.test(specifier))
+    .map(({ specifier }) => specifier);
+  return unique([...packages, ...globalsOf(source, impureNames)]);
+}
+
+function outbound(source: Source): string[] {
+  const packages = source.imports.filter(({ specifier, typeOnly }) => !typeOnly && outboundPackages.has(specifier));
+  const global = reads(source, 'globalThis', 'fetch') ? ['fetch'] : [];
+  return unique([...packages.map(({ specifier }) => specifier), ...global, ...globalsOf(source, new Set(['fetch']))]);
+}
+
+/** Names used as values that the file does not get from a member, a declaration or a property of its own. */
+function globalsOf({ tree }: Source, names: ReadonlySet<string>): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isIdentifier(node) && names.has(node.text) && isReference(node)) found.push(node.text);
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+function isReference(node: ts.Identifier): boolean {
+  const { parent } = node;
+  if (ts.isPropertyAccessExpression(parent)) return parent.expression === node;
+  if (ts.isQualifiedName(parent) || ts.isTypeReferenceNode(parent) || ts.isTypeQueryNode(parent)) return false;
+  if (ts.isPropertyAssignment(parent)) return parent.initializer === node;
+  return !('name' in parent && parent.name === node) || ts.isShorthandPropertyAssignment(parent);
+}
+
+function reads({ tree }: Source, object: string, property: string): boolean {
+  let found = false;
+  const visit = (node: ts.Node): void => {
+    if (ts.isPropertyAccessExpression(node)) found ||= isName(node.expression, object) && node.name.text === property;
+    if (ts.isElementAccessExpression(node) && ts.isStringLiteralLike(node.argumentExpression))
+      found ||= isName(node.expression, object) && node.argumentExpression.text === property;
+    if (ts.isVariableDeclaration(node) && ts.isObjectBindingPattern(node.name) && node.initializer)
+      found ||=
+        isName(node.initializer, object) &&
+        node.name.elements.some(({ name, propertyName }) => isName(propertyName ?? name, property));
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+function isName(node: ts.Node, text: string): boolean {
+  return ts.isIdentifier(node) && node.text === text;
+}
+
+function hasDefaultExport(tree: ts.SourceFile): boolean {
+  return tree.statements.some(
+    (statement) =>
+      ts.isExportAssignment(statement) ||
+      (ts.canHaveModifiers(statement) &&
+        ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.DefaultKeyword)) ||
+      (ts.isExportDeclaration(statement) &&
+        statement.exportClause !== undefined &&
+        ts.isNamedExports(statement.exportClause) &&
+        statement.exportClause.elements.some(({ name }) => name.text === 'default')),
+  );
+}
+
+/** Each cycle of imports that exist at run time, once, as the files on the way round. */
+function cyclesOf(sources: readonly Source[]): string[][] {
+  return cyclesIn(
+    new Map(
+      sources.map(({ path, imports }) => [
+        path,
+        imports.filter(({ typeOnly }) => !typeOnly).flatMap(({ target }) => target ?? []),
+      ]),
+    ),
+  );
+}
+
+/** Each cycle of a graph once, as the names on the way round. */
+function cyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const done = new Set<string>();
+  const way: string[] = [];
+  const cycles: string[][] = [];
+  const walk = (name: string): void => {
+    const met = way.indexOf(name);
+    if (met >= 0) cycles.push([...way.slice(met), name]);
+    if (met >= 0 || done.has(name)) return;
+    way.push(name);
+    graph.get(name)?.forEach(walk);
+    way.pop();
+    done.add(name);
+  };
+  [...graph.keys()].forEach(walk);
+  return cycles;
+}
+
+function linesOf(text: string): number {
+  return text.replace(/\n$/, '').split('\n').length;
+}
+
+function unique(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}
+
+function keysOf<Key extends string>(record: Record<Key, unknown>): Key[] {
+  return Object.keys(record) as Key[];
+}

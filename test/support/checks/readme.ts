@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { bareEnv } from '../gateway/cli.js';
+import { testSecret, type TestGateway } from '../gateway/gateway.js';
+
+const root = process.cwd();
+/** What parts the output of one block from the next. */
+export const mark = '@@ next block @@';
+
+/** The commands of README.md that are run, and what each must print. */
+export function readmeBlocks(): { expected: string; script: string }[] {
+  const blocks = readFileSync(join(root, 'README.md'), 'utf8').matchAll(
+    /<!-- run(?:: (.+?))? -->\n```sh\n([\s\S]*?)```/g,
+  );
+  return [...blocks].map(([, expected = '', script]) => ({ expected, script: script! }));
+}
+
+/** All of them as one program of a shell, for a gateway and an agent that are not where the page has them. */
+export function readmeScript(gateway: TestGateway, agentUrl: string): string {
+  const rialto = `"${process.execPath}" --import "${root}/scripts/register-typescript.mjs" "${root}/src/cli.ts"`;
+  return readmeBlocks()
+    .map(({ script }) => script)
+    .join(`echo; echo '${mark}'\n`)
+    .replaceAll('http://127.0.0.1:3000', gateway.url)
+    .replaceAll('http://127.0.0.1:4101', agentUrl)
+    .replaceAll('npm run -s rialto --', rialto)
+    .replaceAll('npm run -s token --', `${rialto} token`);
+}
+
+export function readmeEnv(gateway: TestGateway, dataDir: string): Record<string, string | undefined> {
+  return bareEnv({
+    NODE_ENV: 'test',
+    DATABASE_URL: gateway.database.url,
+    A2A_SECRET: testSecret,
+    RIALTO_DATA_DIR: dataDir,
+  });
+}

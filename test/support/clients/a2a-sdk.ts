@@ -1,0 +1,113 @@
+import { Role, SendMessageRequest, TaskState } from '@a2a-js/sdk';
+import {
+  ClientFactory,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+  RestTransportFactory,
+  type CallInterceptor,
+  type Client,
+  type TransportFactory,
+} from '@a2a-js/sdk/client';
+import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
+import type { Caller } from '../gateway/caller.js';
+
+/** One version over one binding, as an official client is made for it. */
+export interface SdkWire {
+  readonly version: '1.0' | '0.3';
+  readonly binding: 'JSONRPC' | 'HTTP+JSON' | 'GRPC';
+}
+
+export const sdkWires: SdkWire[] = (['1.0', '0.3'] as const).flatMap((version) =>
+  (['JSONRPC', 'HTTP+JSON', 'GRPC'] as const).map((binding) => ({ version, binding })),
+);
+
+export interface SdkClientOptions {
+  readonly agent?: string;
+  readonly token?: string | null;
+  /** Headers, in gRPC metadata, of every call. */
+  readonly headers?: Record<string, string>;
+  /** Takes the HTTP status of each answer to a call. */
+  readonly statuses?: number[];
+  /** Where the card is, below the url of the gateway; absent: of the agent of that name. */
+  readonly cardPath?: string;
+}
+
+/** gRPC of v0.3 can name no agent, so it stands on the card of the default agent alone (K2): `setUpSdk` makes it this one. */
+const defaultAgent = 'echo03';
+
+/** Lets `sdkClient` speak v0.3 over gRPC; the agents are published before. */
+export async function setUpSdk(gateway: Caller): Promise<void> {
+  const { status } = await gateway.call('PATCH', '/api/orgs/default', { defaultAgent });
+  if (status !== 200) throw new Error(`the default agent cannot be set: ${status}`);
+}
+
+/** The official client, found by the card of a published agent, that speaks one version over one binding and nothing else. */
+export function sdkClient(gateway: Caller, { binding, version }: SdkWire, options: SdkClientOptions = {}) {
+  const { agent = version === '1.0' ? 'echo' : 'echo03', token = gateway.token, headers = {}, cardPath } = options;
+  const sent: Record<string, string> = { ...(token !== null && { authorization: `Bearer ${token}` }), ...headers };
+  const legacyCompat = { enabled: version === '0.3' };
+  const fetchImpl: typeof fetch = async (input, init) => {
+    const headers = { ...Object.fromEntries(new Headers(init?.headers)), ...sent };
+    const response = await fetch(input, { ...init, headers });
+    options.statuses?.push(response.status);
+    return response;
+  };
+  // A v0.3 card has no tenant, so callers of another agent name it in metadata.
+  const metadata = version === '0.3' ? { ...sent, 'rialto-agent': agent } : sent;
+  const found = version === '0.3' && binding === 'GRPC' ? defaultAgent : agent;
+  const transports: Record<SdkWire['binding'], TransportFactory> = {
+    JSONRPC: new JsonRpcTransportFactory({ fetchImpl, legacyCompat }),
+    'HTTP+JSON': new RestTransportFactory({ fetchImpl, legacyCompat }),
+    GRPC: new GrpcTransportFactory({ legacyCompat }),
+  };
+  const factory = new ClientFactory({
+    transports: [transports[binding]],
+    cardResolver: new DefaultAgentCardResolver({ legacyCompat }),
+    clientConfig: { interceptors: binding === 'GRPC' ? [withMetadata(metadata)] : [] },
+  });
+  if (cardPath !== undefined) return opened(factory.createFromUrl(`${gateway.url}${cardPath}`, ''));
+  return opened(factory.createFromUrl(`${gateway.url}/a2a/agents/${found}/`, '.well-known/agent-card.json'));
+}
+
+const channels: { close?: () => void }[] = [];
+
+async function opened(making: Promise<Client>): Promise<Client> {
+  const client = await making;
+  const { base, grpcClient } = client.transport as { base?: { grpcClient?: object }; grpcClient?: object };
+  const channel = grpcClient ?? base?.grpcClient;
+  if (channel) channels.push(channel);
+  return client;
+}
+
+/** The SDK has no way to close a client of gRPC; an open channel would keep the test running. */
+export function closeSdkClients(): void {
+  for (const channel of channels.splice(0)) channel.close?.();
+}
+
+function withMetadata(metadata: Record<string, string>): CallInterceptor {
+  return {
+    before: (args) => {
+      args.options = { ...args.options, serviceParameters: { ...args.options?.serviceParameters, ...metadata } };
+      return Promise.resolve();
+    },
+    after: () => Promise.resolve(),
+  };
+}
+
+let messages = 0;
+
+/** A send in the words of the SDK; `parts` in ProtoJSON. */
+export function sdkSend(parts: object[] | string, message: object = {}, configuration?: object): SendMessageRequest {
+  return SendMessageRequest.fromJSON({
+    message: {
+      messageId: `m-${++messages}-${Math.random().toString(36).slice(2)}`,
+      role: 'ROLE_USER',
+      parts: typeof parts === 'string' ? [{ text: parts }] : parts,
+      ...message,
+    },
+    ...(configuration && { configuration }),
+  });
+}
+
+export const states = TaskState;
+export const roles = Role;

@@ -1,0 +1,32 @@
+import {
+  A2AClient,
+  A2AClientError,
+  type A2AClientOptions,
+  type StreamResponse,
+} from '../../../src/a2a-client/client.js';
+import { closing } from './bridge.js';
+
+const allow = '127.0.0.0/8';
+/** Options of a client that may reach loopback and polls at once. */
+export const fast = { allow, pollMs: 10 };
+export const dialects = ['v1-jsonrpc', 'v1-rest', 'v03-jsonrpc', 'v03-rest'] as const;
+
+export function clientOf({ url }: { url: string }, options: A2AClientOptions = {}): A2AClient {
+  return closing(new A2AClient(url, { allow, ...options }));
+}
+
+/** The A2AClientError that the work fails with. */
+export async function failure(work: Promise<unknown>): Promise<A2AClientError> {
+  const error: unknown = await work.then(
+    () => new Error('did not fail'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof A2AClientError)) throw error;
+  return error;
+}
+
+export async function all(events: AsyncIterable<StreamResponse>): Promise<StreamResponse[]> {
+  const list: StreamResponse[] = [];
+  for await (const event of events) list.push(event);
+  return list;
+}

@@ -1,0 +1,96 @@
+import { foldArtifacts } from '../../../src/protocol/a2a/artifacts.js';
+import type { Artifact, Message, StreamResponse } from '../../../src/protocol/a2a/model.js';
+import { terminalStates, wordOf } from '../../../src/protocol/a2a/states.js';
+import { bodyFromStore, type StoredBody } from '../../../src/tasks/storage/stored-event.js';
+import type { StoredTask } from '../../../src/tasks/task.types.js';
+import type { TestGateway } from '../gateway/gateway.js';
+
+interface TaskRow {
+  readonly id: string;
+  readonly agent_name: string;
+  readonly context_id: string;
+  readonly status_state: string;
+  readonly seq: number;
+  readonly folded_seq: number;
+  readonly history: Message[];
+  readonly status_message: Message | null;
+  readonly artifacts: Artifact[];
+  readonly held: boolean;
+  readonly due: boolean;
+}
+
+interface EventRow {
+  readonly task_id: string;
+  readonly seq: number;
+  readonly body: StreamResponse;
+  readonly terminal: boolean;
+}
+
+const ended = new Set([...terminalStates].map(wordOf) as string[]);
+
+/** What is wrong with what all tasks left behind; `open` are agents whose tasks may wait for somebody outside. */
+export async function rowComplaints(gateway: TestGateway, open: readonly string[]): Promise<string[]> {
+  const tasks = await gateway.sql<TaskRow>(
+    `select id, agent_name, context_id, status_state, seq, folded_seq, history, status_message, artifacts,
+       lease_owner is not null as held, next_at is not null as due from a2a_tasks`,
+  );
+  const events = await gateway.sql<EventRow & { body: StoredBody }>(
+    'select task_id, seq, body, terminal from a2a_task_events order by task_id, seq',
+  );
+  const byId = new Map(tasks.map((task) => [task.id, task]));
+  const logs = new Map<string, EventRow[]>(tasks.map(({ id }) => [id, []]));
+  const complaints: string[] = [];
+  for (const event of events) {
+    const task = byId.get(event.task_id);
+    if (task) logs.get(task.id)!.push({ ...event, body: bodyFromStore(storedOf(task), event.body) });
+    else complaints.push(`event ${event.seq} of no task ${event.task_id}`);
+  }
+  for (const task of tasks)
+    for (const wrong of taskComplaints(task, logs.get(task.id)!, open))
+      complaints.push(`${task.agent_name} ${task.id} ${task.status_state}: ${wrong}`);
+  return [...complaints, ...(await strayRows(gateway))];
+}
+
+function taskComplaints(task: TaskRow, log: readonly EventRow[], open: readonly string[]): string[] {
+  const numbers = log.map(({ seq }) => seq);
+  const terminal = log.filter((event) => event.terminal);
+  const isEnded = ended.has(task.status_state);
+  const statuses = log.map(({ body }) => statusIn(body)).filter((state) => state !== undefined);
+  const folded = foldArtifacts(
+    [],
+    log.filter(({ seq }) => seq <= task.folded_seq).map(({ body }) => body),
+  );
+  const rests = isEnded || ['input-required', 'auth-required'].includes(task.status_state);
+  return [
+    ...(numbers.every((seq, index) => seq === index + 1) ? [] : [`its log is ${numbers.join()}`]),
+    ...(numbers.length === task.seq ? [] : [`${task.seq} events are counted, ${numbers.length} are there`]),
+    ...(terminal.length === (isEnded ? 1 : 0) ? [] : [`${terminal.length} terminal events`]),
+    ...(terminal.length === 0 || terminal[0] === log.at(-1) ? [] : ['something after its end']),
+    ...(statuses.at(-1) === task.status_state ? [] : [`its log ends ${statuses.at(-1)}`]),
+    ...(JSON.stringify(folded) === JSON.stringify(task.artifacts) ? [] : ['its artifacts are not those of its log']),
+    ...(rests || open.includes(task.agent_name) ? [] : ['left behind']),
+    ...(rests && (task.held || task.due) ? ['at rest, but held or due'] : []),
+    ...(rests && task.folded_seq !== task.seq ? ['at rest, but not folded'] : []),
+  ];
+}
+
+/** As much of the task as its events lean on. */
+function storedOf({ id, context_id: contextId, history, status_message: message, artifacts }: TaskRow): StoredTask {
+  return { id, contextId, history, statusMessage: message ?? undefined, artifacts } as unknown as StoredTask;
+}
+
+function statusIn(body: StreamResponse): string | undefined {
+  if ('statusUpdate' in body) return wordOf(body.statusUpdate.status.state);
+  return 'task' in body ? wordOf(body.task.status.state) : undefined;
+}
+
+/** Rows that stand for a task that is not there. */
+async function strayRows(gateway: TestGateway): Promise<string[]> {
+  const missing = 'where not exists (select from a2a_tasks t where t.id = x.task_id)';
+  const rows = await gateway.sql<{ what: string; rows: number }>(
+    `select 'push configurations' as what, count(*)::int as rows from push_configs x ${missing}
+     union all select 'deliveries', count(*)::int from webhook_deliveries x ${missing}
+     union all select 'keys', count(*)::int from a2a_idempotency_keys x ${missing} and x.answer is null`,
+  );
+  return rows.filter(({ rows }) => rows > 0).map(({ what, rows }) => `${rows} ${what} of no task`);
+}

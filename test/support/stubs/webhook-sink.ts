@@ -1,0 +1,131 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo, Socket } from 'node:net';
+import type { TestGateway } from '../gateway/gateway.js';
+
+/** How one POST is answered. A number is a status. */
+export type Reply =
+  | number
+  | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string }
+  /** Never answers, or says that it took the post and breaks off. */
+  | 'hang'
+  | 'break off'
+  /** Takes it, and says back the credentials that came with it. */
+  | 'say back';
+
+/** One POST as it arrived. */
+export interface Received {
+  readonly path: string;
+  readonly headers: NodeJS.Dict<string | string[]>;
+  readonly text: string;
+  /** The body as JSON. */
+  readonly body: any;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** A receiver of webhooks: a real server that answers by a list, and then 200. */
+export interface WebhookSink {
+  readonly url: string;
+  readonly received: Received[];
+  /** The answers to the next posts, in order; the last one for all others when `forEver`. */
+  script(replies: readonly Reply[], forEver?: boolean): void;
+  /** The most posts that were being answered at the same moment. */
+  mostAtOnce(): number;
+  /** Connections that are open. */
+  connections(): number;
+  /** Waits so long before each answer. */
+  delay(ms: number): void;
+  /** Answers no post that comes from now on until what is returned is called. */
+  hold(): () => void;
+  close(): Promise<void>;
+}
+
+export async function startWebhookSink(): Promise<WebhookSink> {
+  const received: Received[] = [];
+  const sockets = new Set<Socket>();
+  let replies: Reply[] = [];
+  let usual: Reply = 200;
+  let [open, most, delayMs] = [0, 0, 0];
+  let held: Promise<void> | undefined;
+
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    most = Math.max(most, ++open);
+    response.once('close', () => open--);
+    const text = await textOf(request);
+    received.push({ path: request.url ?? '', headers: request.headers, text, body: parsed(text), at: Date.now() });
+    await held;
+    if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+    send(response, replies.shift() ?? usual);
+  };
+  const server = createServer((request, response) => void answer(request, response));
+  server.on('connection', (socket) => void sockets.add(socket.on('close', () => sockets.delete(socket))));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received,
+    script: (next, forEver = false) => {
+      replies = [...next];
+      usual = forEver ? next.at(-1)! : 200;
+    },
+    mostAtOnce: () => most,
+    connections: () => sockets.size,
+    delay: (ms) => void (delayMs = ms),
+    hold: () => {
+      let release = (): void => undefined;
+      held = new Promise((resolve) => (release = resolve));
+      return () => {
+        held = undefined;
+        release();
+      };
+    },
+    close: () => {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+function send(response: ServerResponse, reply: Reply): void {
+  if (reply === 'hang') return;
+  if (reply === 'break off') {
+    response.writeHead(200, { 'content-length': '100' }).write('half');
+    setTimeout(() => response.destroy(), 20);
+    return;
+  }
+  if (reply === 'say back') return void response.end(response.req.headers.authorization);
+  const { status, headers = {}, body = '' } = typeof reply === 'number' ? { status: reply } : reply;
+  response.writeHead(status, headers).end(body);
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The next try of whatever waits, of all tasks or of one, is due now. The rows are locked as the product locks them: nobody ends in a deadlock. */
+export async function hurry(gateway: Pick<TestGateway, 'sql'>, taskId: string | null = null): Promise<void> {
+  try {
+    await gateway.sql(
+      `update webhook_deliveries set next_at = now() where id in (
+         select id from webhook_deliveries where status = 'pending' and ($1::uuid is null or task_id = $1)
+         order by task_id, config_id, seq for update)`,
+      [taskId],
+    );
+  } catch (error) {
+    // The gateway locks the same rows meanwhile, and PostgreSQL chose whom to refuse.
+    if ((error as { code?: string }).code !== '40P01') throw error;
+    await hurry(gateway, taskId);
+  }
+}
