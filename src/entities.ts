@@ -26,7 +26,7 @@ import { ThreadAnswerEntity } from './continuations/threads/thread-answer.entity
 import { RemotePushEntity } from './continuations/push/remote-push.entity.js';
 import { IdempotencyKeyEntity, TaskEntity, TaskEventEntity } from './tasks/storage/task.entity.js';
 import { ToolCallsEntity } from './policy/limits/tool-calls.entity.js';
-import { HeldAnswerEntity } from './upstreams/suspended-calls/held-answer.entity.js';
+import { SuspendedAnswerEntity } from './upstreams/suspended-calls/suspended-answer.entity.js';
 import { McpServerEntity } from './upstreams/storage/mcp-server.entity.js';
 import { UserCredentialEntity } from './upstreams/storage/user-credential.entity.js';
 import { WebhookAttemptEntity, WebhookDeliveryEntity } from './webhooks/delivery/delivery.entity.js';
@@ -68,7 +68,7 @@ export const entities = [
   McpServerEntity,
   UserCredentialEntity,
   McpAnswerEntity,
-  HeldAnswerEntity,
+  SuspendedAnswerEntity,
   ToolCallsEntity,
   McpSessionEntity,
   McpSubscriptionEntity,

@@ -15,7 +15,7 @@ import { ContinuationStore } from './storage/continuation.store.js';
 import { ContinuationRetentionSweeper } from './storage/continuation-retention.sweeper.js';
 import { ContinuationSweeper } from './follow/continuation.sweeper.js';
 import { ContinuationUpdates } from './follow/continuation-updates.js';
-import { PushBell } from './push/push-bell.js';
+import { PushWaiters } from './push/push-waiters.js';
 import { PushController } from './push/push.controller.js';
 import { PushDoor } from './push/push-door.service.js';
 import { PushSweeper } from './push/push.sweeper.js';
@@ -45,7 +45,7 @@ import { ThreadSweeper } from './threads/thread.sweeper.js';
     RemoteFollower,
     RemoteAgentExecutor,
     CallKeeper,
-    PushBell,
+    PushWaiters,
     PushDoor,
     PushSweeper,
     PushTokens,

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { systemClock } from '../kernel/clock.js';
 import type { RialtoError } from '../kernel/errors.js';
-import { JobBell } from '../platform/jobs/job-bell.js';
+import { JobProducer } from '../platform/jobs/job-producer.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { AgentEntity } from './agents/agent.entity.js';
 import { AgentStore } from './agents/agent.store.js';
@@ -17,7 +17,7 @@ export class AgentRecheck {
 
   constructor(
     private readonly agents: AgentStore,
-    private readonly bell: JobBell,
+    private readonly producer: JobProducer,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
@@ -33,7 +33,7 @@ export class AgentRecheck {
   soon({ id: agentId, slug }: Pick<AgentEntity, 'id' | 'slug'>, why: RialtoError): void {
     if (this.isNews(agentId)) this.log.warn({ agent: slug, agentId, ...why.data }, why.message);
     this.agents.makeDue(agentId).then(
-      () => this.bell.ring(undefined, 'card.refresh', { agentId }, agentId),
+      () => this.producer.enqueue(undefined, 'card.refresh', { agentId }, agentId),
       (err: unknown) => this.log.warn({ err, agentId }, 'an unreachable agent could not be made due for refresh'),
     );
   }

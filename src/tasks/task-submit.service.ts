@@ -251,7 +251,7 @@ export class TaskSubmitService {
     const change = { task, from, events: [event], hold: { dueInMs: executor.parkedMs ?? 0 }, ...first };
     if (!(await this.lives.commit(change))) return undefined;
     this.lives.feed.tell(task, [event]);
-    if (executor.parkedMs === undefined) void this.lives.ring(task.id, this.quota.lineOf(task));
+    if (executor.parkedMs === undefined) void this.lives.enqueue(task.id, this.quota.lineOf(task));
     else executor.rested?.({ agent });
     return task;
   }

@@ -12,7 +12,7 @@ import { ExecutionsController } from './external/executions.controller.js';
 import { Executions } from './external/executions.service.js';
 import { IdempotencyStore } from './storage/idempotency.store.js';
 import { LiveTasks } from './lifecycle/live-tasks.js';
-import { MailboxBell } from './external/mailbox-bell.js';
+import { MailboxWaiters } from './external/mailbox-waiters.js';
 import { MailboxHandOuts } from './external/mailbox-hand-outs.service.js';
 import { MailboxController } from './external/mailbox.controller.js';
 import { MailboxService } from './external/mailbox.service.js';
@@ -76,7 +76,7 @@ import { WorkOrders } from './external/work-orders.service.js';
     WorkOrders,
     Executions,
     MailboxStore,
-    MailboxBell,
+    MailboxWaiters,
     MailboxHandOuts,
     MailboxService,
     EchoExecutor,

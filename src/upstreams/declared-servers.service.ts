@@ -9,7 +9,7 @@ import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { McpServerEntity } from './storage/mcp-server.entity.js';
 import { nothingYet } from './storage/offer.js';
 import { columnsOf } from './storage/server-columns.js';
-import { endpointFrom, UpstreamPlaces, type Endpoint } from './storage/upstream-places.js';
+import { endpointFrom, SealedEndpoints, type Endpoint } from './storage/sealed-endpoints.js';
 import { UpstreamStore } from './storage/upstream.store.js';
 import { RegisterServer } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
@@ -23,7 +23,7 @@ export class DeclaredServers {
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly store: UpstreamStore,
-    private readonly places: UpstreamPlaces,
+    private readonly places: SealedEndpoints,
     private readonly upstreams: UpstreamsService,
     private readonly txs: TxRunner,
     @Inject(LOGGER) private readonly log: Logger,

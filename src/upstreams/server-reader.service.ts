@@ -3,9 +3,9 @@ import { systemClock } from '../kernel/clock.js';
 import { RialtoError } from '../kernel/errors.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
-import { afterFind, isForgotten, restOf, type Pace } from './catalog/look-pace.js';
+import { afterChange, isForgotten, backoffOf, type RefreshPace } from './catalog/refresh-backoff.js';
 import { ServerOffers } from './catalog/server-offers.js';
-import type { UserCredential } from './storage/upstream-places.js';
+import type { UserCredential } from './storage/sealed-endpoints.js';
 import { UpstreamPool, type Addressed } from './connections/upstream-pool.js';
 import { UpstreamStore } from './storage/upstream.store.js';
 import { UpstreamsService } from './upstreams.service.js';
@@ -37,7 +37,7 @@ export class ServerReader implements Sweeper, OnModuleInit {
   private readonly reading = new Map<string, Turn>();
   /** Who said that it changed, of those that said so too often. */
   private readonly waiting = new Map<string, Whose>();
-  private readonly paces = new Map<string, Pace>();
+  private readonly paces = new Map<string, RefreshPace>();
 
   constructor(
     private readonly upstreams: UpstreamsService,
@@ -66,7 +66,7 @@ export class ServerReader implements Sweeper, OnModuleInit {
   private readInTurn(whose: Whose): void {
     const key = keyOf(whose);
     const isWaiting = this.waiting.has(key);
-    const restMs = restOf(this.paces.get(key), systemClock.elapsed());
+    const restMs = backoffOf(this.paces.get(key), systemClock.elapsed());
     if (!isWaiting && restMs === 0) return void this.read(whose);
     this.waiting.set(key, whose);
     if (isWaiting) return;
@@ -107,7 +107,7 @@ export class ServerReader implements Sweeper, OnModuleInit {
 
   private async readNow({ server, user }: Whose): Promise<RialtoError | undefined> {
     try {
-      const offer = await this.pool.to(server, user).main.offer();
+      const offer = await this.pool.to(server, user).shared.offer();
       const kept = user ? await this.offers.keepFor(user, offer) : await this.offers.keep(server, offer);
       if (!offer.resources || !offer.templates || !offer.prompts)
         this.log.warn({ server: server.serverId }, 'an MCP server refused some of its lists; what they had is kept');
@@ -132,7 +132,7 @@ export class ServerReader implements Sweeper, OnModuleInit {
   private remember(key: string): void {
     const now = systemClock.elapsed();
     for (const [each, pace] of this.paces) if (isForgotten(pace, now)) this.paces.delete(each);
-    this.paces.set(key, afterFind(this.paces.get(key), now));
+    this.paces.set(key, afterChange(this.paces.get(key), now));
   }
 }
 

@@ -9,7 +9,7 @@ import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
 import { withoutQuery } from '../platform/secrets/url-queries.js';
 import type { McpServerEntity } from './storage/mcp-server.entity.js';
 import { completed, nothingYet } from './storage/offer.js';
-import { endpointChanged, endpointFrom, UpstreamPlaces, type Endpoint } from './storage/upstream-places.js';
+import { endpointChanged, endpointFrom, SealedEndpoints, type Endpoint } from './storage/sealed-endpoints.js';
 import { columnsOf } from './storage/server-columns.js';
 import type { ProgramOwner } from './programs/program-caches.js';
 import { UpstreamPool, type Probed } from './connections/upstream-pool.js';
@@ -28,7 +28,7 @@ type Probe = (owner: ProgramOwner, endpoint: Endpoint, used: Used) => Promise<Of
 export class UpstreamAdmin {
   constructor(
     private readonly store: UpstreamStore,
-    private readonly places: UpstreamPlaces,
+    private readonly places: SealedEndpoints,
     private readonly upstreams: UpstreamsService,
     private readonly pool: UpstreamPool,
     private readonly acts: AdminActs,
@@ -143,7 +143,7 @@ export class UpstreamAdmin {
         if (!isReadForAll) return { row, offer: row.offer };
         // It may speak another revision by now: that it did not is not held against it.
         const unknown = { ...row, offer: { ...row.offer, wantsInitialize: undefined } };
-        return { row, offer: completed(await this.pool.to(unknown).main.offer(), row.offer) };
+        return { row, offer: completed(await this.pool.to(unknown).shared.offer(), row.offer) };
       },
       (tx, { row, offer }) => this.upstreams.change(tx, row, { offer }),
     );

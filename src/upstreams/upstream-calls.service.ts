@@ -4,15 +4,15 @@ import { RialtoError } from '../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 import type { Peer } from '../kernel/peer.js';
 import { VerbBus, type VerbCall } from '../kernel/verb-bus.js';
-import { HeldCalls, type HeldRequest } from './suspended-calls/held-calls.service.js';
+import { SuspendedCalls, type HeldRequest } from './suspended-calls/suspended-calls.service.js';
 import { changedToolsWait } from '../policy/policy.types.js';
 import { ToolLimits } from '../policy/tool-limits.service.js';
 import { headersFor, paramHeadersOf, wrongHeader } from '../protocol/mcp/param-headers.js';
-import { asksFirst, questionsOf } from './client-requests/peer-talk.js';
+import { asksFirst, questionsOf } from './client-requests/client-requests.js';
 import { mayRead, ownerOfUri } from './storage/registered-server.js';
 import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from './registered-server.types.js';
-import type { ServerLines } from './connections/server-lines.js';
-import { UpstreamLines } from './credentials/upstream-lines.js';
+import type { ServerConnections } from './connections/server-connections.js';
+import { CallerConnections } from './credentials/caller-connections.js';
 import { UpstreamPool } from './connections/upstream-pool.js';
 import { taskIn } from './connections/task-handle.js';
 import { resultOf, type ResultKind } from './upstream-result.js';
@@ -48,7 +48,7 @@ export interface PromptCall extends Asked {
 
 interface Question {
   readonly server: RegisteredServer;
-  readonly lines: ServerLines;
+  readonly lines: ServerConnections;
   readonly kind: ResultKind;
   readonly method: string;
   readonly params: JsonObject;
@@ -61,11 +61,11 @@ interface Question {
 @Injectable()
 export class UpstreamCalls {
   constructor(
-    private readonly lines: UpstreamLines,
+    private readonly lines: CallerConnections,
     private readonly pool: UpstreamPool,
     private readonly upstreams: UpstreamsService,
     private readonly verbs: VerbBus,
-    private readonly held: HeldCalls,
+    private readonly held: SuspendedCalls,
     private readonly limits: ToolLimits,
   ) {}
 
@@ -147,7 +147,7 @@ export class UpstreamCalls {
   /** Opens the caller's line to a server, unless it is open. Throws as `call` does. */
   ready(ctx: CallContext, { row }: RegisteredServer): Promise<void> {
     const { timeoutMs } = row;
-    return this.lines.use(ctx, row, ({ main }) => main.ready({ timeoutMs, signal: ctx.signal }));
+    return this.lines.use(ctx, row, ({ shared: main }) => main.ready({ timeoutMs, signal: ctx.signal }));
   }
 
   /** Says something to a server, decided as a call of its tool of that name; no answer is waited for. Throws as `call` does. */
@@ -255,7 +255,7 @@ export class UpstreamCalls {
 
   /** A call whose server may ask what its caller can only be asked by a result; undefined where that is not so. Throws `invalid_params` for a state of no call. */
   private async hold(
-    lines: ServerLines,
+    lines: ServerConnections,
     request: HeldRequest,
     run: (peer: Peer, signal: AbortSignal) => Promise<JsonObject>,
   ): Promise<JsonObject | undefined> {

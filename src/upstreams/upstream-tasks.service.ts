@@ -3,10 +3,10 @@ import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import type { JsonObject } from '../kernel/json.js';
 import { readServerTask, type ServerTask } from '../protocol/mcp/server-task.js';
-import { answerQuestions, isAnswerable, questionsOf } from './client-requests/peer-talk.js';
+import { answerQuestions, isAnswerable, questionsOf } from './client-requests/client-requests.js';
 import type { RegisteredServer } from './registered-server.types.js';
 import { UpstreamCalls } from './upstream-calls.service.js';
-import { UpstreamLines } from './credentials/upstream-lines.js';
+import { CallerConnections } from './credentials/caller-connections.js';
 import { resultOf } from './upstream-result.js';
 import { withTasks, type TaskAtServer } from './upstream-tasks.types.js';
 import { UpstreamsService } from './upstreams.service.js';
@@ -25,7 +25,7 @@ export class UpstreamTasks {
   constructor(
     private readonly upstreams: UpstreamsService,
     private readonly calls: UpstreamCalls,
-    private readonly lines: UpstreamLines,
+    private readonly lines: CallerConnections,
   ) {}
 
   /** `tasks/get`: with the result of the call as its caller gets it, and with its questions checked. */

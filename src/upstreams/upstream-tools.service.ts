@@ -6,7 +6,7 @@ import { literalName } from '../protocol/mcp/tool-names.js';
 import type { UpstreamTool } from './registered-server.types.js';
 import { choose } from './storage/tool-choice.js';
 import { UpstreamCalls } from './upstream-calls.service.js';
-import { UpstreamLines } from './credentials/upstream-lines.js';
+import { CallerConnections } from './credentials/caller-connections.js';
 import type { TaskTaker } from './upstream-tasks.types.js';
 import type { Strategy } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
@@ -35,7 +35,7 @@ export class UpstreamTools {
   constructor(
     private readonly upstreams: UpstreamsService,
     private readonly calls: UpstreamCalls,
-    private readonly lines: UpstreamLines,
+    private readonly lines: CallerConnections,
   ) {}
 
   /** Those that the caller may discover, in order of the ids of their servers (AE-74). */

@@ -6,9 +6,9 @@ import { PolicyService } from '../policy/policy.service.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { ToolServers } from '../registry/tool-servers.service.js';
 import { DeclaredServers } from './declared-servers.service.js';
-import { HeldAnswerStore } from './suspended-calls/held-answer.store.js';
-import { HeldAnswersSweeper } from './suspended-calls/held-answers.sweeper.js';
-import { HeldCalls } from './suspended-calls/held-calls.service.js';
+import { SuspendedAnswerStore } from './suspended-calls/suspended-answer.store.js';
+import { HeldAnswersSweeper } from './suspended-calls/suspended-answers.sweeper.js';
+import { SuspendedCalls } from './suspended-calls/suspended-calls.service.js';
 import { McpServerEntity } from './storage/mcp-server.entity.js';
 import { UpstreamAdmin } from './upstream-admin.service.js';
 import { skillToolsOf } from './storage/registered-server.js';
@@ -18,7 +18,7 @@ import { ProgramSlots } from './programs/program-slots.js';
 import { ServerOffers } from './catalog/server-offers.js';
 import { StdioCatalogue } from './programs/stdio-catalogue.js';
 import { ServerReader } from './server-reader.service.js';
-import { UpstreamPlaces } from './storage/upstream-places.js';
+import { SealedEndpoints } from './storage/sealed-endpoints.js';
 import { UpstreamPool } from './connections/upstream-pool.js';
 import { UpstreamTransports } from './transports/upstream-transports.js';
 import { UpstreamStore } from './storage/upstream.store.js';
@@ -30,7 +30,7 @@ import { UserCredentialEntity } from './storage/user-credential.entity.js';
 import { UserCredentialStore } from './storage/user-credential.store.js';
 import { UserCredentialsController } from './credentials/user-credentials.controller.js';
 import { UserCredentials } from './credentials/user-credentials.service.js';
-import { UpstreamLines } from './credentials/upstream-lines.js';
+import { CallerConnections } from './credentials/caller-connections.js';
 import { UpstreamsController } from './admin/upstreams.controller.js';
 import { UpstreamsService, type ServerSnapshot } from './upstreams.service.js';
 
@@ -52,18 +52,18 @@ import { UpstreamsService, type ServerSnapshot } from './upstreams.service.js';
     UpstreamStore,
     ServerOffers,
     UpstreamsService,
-    HeldCalls,
-    HeldAnswerStore,
+    SuspendedCalls,
+    SuspendedAnswerStore,
     HeldAnswersSweeper,
     UpstreamCalls,
     UpstreamTasks,
     UpstreamTools,
-    UpstreamLines,
+    CallerConnections,
     UserCredentialStore,
     UserCredentials,
     UserCredentialAdmin,
     UpstreamAdmin,
-    UpstreamPlaces,
+    SealedEndpoints,
     StdioCatalogue,
     DeclaredServers,
     ServerReader,

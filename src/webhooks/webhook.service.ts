@@ -15,7 +15,7 @@ import { TaskService } from '../tasks/task.service.js';
 import type { StoredTask } from '../tasks/task.types.js';
 import { requirePostable } from './configs/postable.js';
 import { maxConfigs, PushConfigStore, type StoredConfig } from './configs/push-config.store.js';
-import { WebhookBell } from './delivery/webhook-bell.js';
+import { DeliveryTrigger } from './delivery/delivery-trigger.js';
 
 type Given = PushConfig & { readonly format: PushFormat };
 
@@ -41,7 +41,7 @@ export class WebhookService {
   constructor(
     private readonly tasks: TaskService,
     private readonly configs: PushConfigStore,
-    private readonly bell: WebhookBell,
+    private readonly trigger: DeliveryTrigger,
     private readonly around: WebhookSurroundings,
   ) {}
 
@@ -54,7 +54,7 @@ export class WebhookService {
   /** The rows of a configuration that is committed with its message. It hears of what comes after that message. */
   rowsOf({ org }: CallContext, taskId: string, config: Given): RowChange[] {
     const id = config.format === 'reyn' ? reynId : (config.id ?? freshId(config.format, taskId));
-    this.bell.know({ taskId, configId: id });
+    this.trigger.remember({ taskId, configId: id });
     return [this.configs.rowOf({ ...config, id, taskId, org: org.id })];
   }
 
@@ -95,7 +95,7 @@ export class WebhookService {
       });
       if (!isStored)
         throw new RialtoError('invalid_params', { message: `a task has at most ${maxConfigs} push configurations` });
-      this.bell.know({ taskId: task.id, configId: given.id });
+      this.trigger.remember({ taskId: task.id, configId: given.id });
       return config;
     };
     return this.tasks.act(ctx, 'push_configure', task, put, args);
@@ -150,7 +150,7 @@ export class WebhookService {
   ): Promise<undefined> {
     const task = await this.tasks.visible(ctx, agent, taskId);
     await this.tasks.act(ctx, 'push_configure', task, () => this.configs.remove(task.id, id));
-    if (id !== undefined) this.bell.forget({ taskId: task.id, configId: id });
+    if (id !== undefined) this.trigger.forget({ taskId: task.id, configId: id });
     return undefined;
   }
 }

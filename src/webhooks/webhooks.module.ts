@@ -10,9 +10,9 @@ import { DeliveryStore } from './delivery/delivery.store.js';
 import { DeliveryWatch } from './delivery/delivery-watch.js';
 import { DeliveryWatchStore } from './delivery/delivery-watch.store.js';
 import { DeliveryWatchSweeper } from './delivery/delivery-watch.sweeper.js';
-import { GatedPost } from './delivery/gated-post.js';
+import { AdmittedPost } from './delivery/admitted-post.js';
 import { PushConfigStore } from './configs/push-config.store.js';
-import { WebhookBell } from './delivery/webhook-bell.js';
+import { DeliveryTrigger } from './delivery/delivery-trigger.js';
 import { WebhookDeliverProcessor } from './delivery/webhook-deliver.processor.js';
 import { WebhookDeliverer } from './delivery/webhook-deliverer.js';
 import { WebhookPost } from './delivery/webhook-post.js';
@@ -41,9 +41,9 @@ import { WebhookTokens } from './configs/webhook-tokens.js';
     DeliveryWatch,
     DeliveryWatchStore,
     DeliveryWatchSweeper,
-    GatedPost,
+    AdmittedPost,
     PushConfigStore,
-    WebhookBell,
+    DeliveryTrigger,
     WebhookConfigsService,
     WebhookDeliverer,
     WebhookDeliverProcessor,

@@ -13,7 +13,7 @@ import { ContinuationUpdates, troubleOf } from './continuation-updates.js';
 import { ContinuationStore, type Followed } from '../storage/continuation.store.js';
 import { EventTap } from './event-tap.js';
 import { AgentRemote, type Remote } from './remote.js';
-import { PushBell, type PushEar } from '../push/push-bell.js';
+import { PushWaiters, type PushWaiter } from '../push/push-waiters.js';
 import { RemotePushStore } from '../push/remote-push.store.js';
 import { RemoteMirror } from './remote-mirror.js';
 import { Turns } from './turns.js';
@@ -34,7 +34,7 @@ export interface Following {
 /** What a run hears beside its looks. */
 interface Ears {
   readonly tap: EventTap | undefined;
-  readonly ear: PushEar;
+  readonly ear: PushWaiter;
 }
 
 /** How a run has fared. */
@@ -57,7 +57,7 @@ export class RemoteFollower {
     private readonly store: ContinuationStore,
     private readonly updates: ContinuationUpdates,
     private readonly pushes: RemotePushStore,
-    private readonly bell: PushBell,
+    private readonly pushWaiters: PushWaiters,
   ) {}
 
   /** A registered agent as the remote of a call. */
@@ -89,7 +89,7 @@ export class RemoteFollower {
     const progress: Progress = { polls: 0, ...before };
     let isDue = progress.retryAfterMs === undefined;
     const tap = this.tap(following);
-    const ear = this.bell.listen(run.task.id);
+    const ear = this.pushWaiters.add(run.task.id);
     try {
       // Before this ear there was none, and a push that is remembered is not told again.
       isDue ||= following.remote.pushes && (await this.pushes.isOpen(run.task.id));
@@ -155,7 +155,7 @@ export class RemoteFollower {
       const signal = AbortSignal.any([run.signal, ear.signal]);
       const event = tap ? await tap.next(left, signal) : await passed(left, signal);
       if (run.signal.aborted) return;
-      if (ear.heard()) until = Math.min(until, begunAt + leastPauseMs);
+      if (ear.takePush()) until = Math.min(until, begunAt + leastPauseMs);
       if (event) yield* this.mirrored(following, event, 0);
     }
   }

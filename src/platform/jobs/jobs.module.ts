@@ -14,7 +14,7 @@ import { jobs, type JobName } from '../../kernel/jobs.js';
 import { SETTINGS, type Settings } from '../config/settings.js';
 import { LOGGER, type Logger } from '../telemetry/logger.js';
 import { HandlesJob, Sweeps, type JobHandler, type Sweeper } from './handles-job.decorator.js';
-import { JobBell } from './job-bell.js';
+import { JobProducer } from './job-producer.js';
 import type { QueueBackend } from './queue-backend.js';
 import { checkWiring } from './wiring.check.js';
 import { QueueState } from './queue-state.js';
@@ -58,10 +58,10 @@ export class JobsModule implements OnApplicationBootstrap, OnModuleDestroy, Befo
         Sweeping,
         { provide: QueueTrouble, useFactory: (log: Logger) => new QueueTrouble(log), inject: [LOGGER] },
         {
-          provide: JobBell,
+          provide: JobProducer,
           useFactory: (log: Logger, trouble: QueueTrouble, ...queues: Queue[]) => {
             for (const queue of queues) queue.on('error', (err) => trouble.report(queue.name, err));
-            return new JobBell(byName(queues), log);
+            return new JobProducer(byName(queues), log);
           },
           inject: [LOGGER, QueueTrouble, ...tokens],
         },
@@ -73,7 +73,7 @@ export class JobsModule implements OnApplicationBootstrap, OnModuleDestroy, Befo
         },
         { provide: QueueState, useFactory: (...queues: Queue[]) => new QueueState(byName(queues)), inject: tokens },
       ],
-      exports: [JobBell, QueueState, BullModule],
+      exports: [JobProducer, QueueState, BullModule],
     };
   }
 

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { AgentId } from '../../kernel/ids.js';
 import { DueSweep } from '../../platform/jobs/due-work.js';
-import { JobBell } from '../../platform/jobs/job-bell.js';
+import { JobProducer } from '../../platform/jobs/job-producer.js';
 import { unseenRun } from '../../platform/jobs/job-run.js';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
 import { QueueState } from '../../platform/jobs/queue-state.js';
@@ -20,7 +20,7 @@ export class CardRefreshSweeper implements Sweeper {
 
   constructor(
     private readonly store: AgentStore,
-    bell: JobBell,
+    producer: JobProducer,
     processor: CardRefreshProcessor,
     state: QueueState,
     private readonly metrics: Metrics,
@@ -31,7 +31,7 @@ export class CardRefreshSweeper implements Sweeper {
         kind: 'cards',
         find: (limit) => store.findDue(limit),
         keyOf: (id) => id,
-        ring: (agentId) => bell.send('card.refresh', { agentId }, agentId),
+        ring: (agentId) => producer.tryEnqueue('card.refresh', { agentId }, agentId),
         run: (agentId) => processor.handle({ agentId }, unseenRun),
         isHeld: () => state.isHeld('card.refresh'),
       },

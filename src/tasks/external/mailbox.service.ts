@@ -7,7 +7,7 @@ import { TaskAgents } from '../../registry/task-agents.service.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import { mailboxLeaseMs } from '../storage/execution-times.js';
 import { LiveTasks } from '../lifecycle/live-tasks.js';
-import { MailboxBell } from './mailbox-bell.js';
+import { MailboxWaiters } from './mailbox-waiters.js';
 import type { LeaseCaller } from './mailbox-caller.decorator.js';
 import type { Holder } from './mailbox.guard.js';
 import { MailboxHandOuts } from './mailbox-hand-outs.service.js';
@@ -57,7 +57,7 @@ export class MailboxService {
     private readonly verbs: VerbBus,
     private readonly agents: TaskAgents,
     private readonly handOuts: MailboxHandOuts,
-    private readonly bell: MailboxBell,
+    private readonly waiters: MailboxWaiters,
     private readonly lives: LiveTasks,
     private readonly orders: WorkOrders,
   ) {}
@@ -73,7 +73,7 @@ export class MailboxService {
     caller: LeaseCaller,
   ): Promise<LeaseView | undefined> {
     const { gone } = caller;
-    const wait = (agent: PublishedAgent) => this.bell.firstOf(agent.id, { waitMs, gone }, () => this.next(agent));
+    const wait = (agent: PublishedAgent) => this.waiters.firstOf(agent.id, { waitMs, gone }, () => this.next(agent));
     if ('agent' in holder) {
       const { agent } = holder;
       if (name !== agent.name && name !== agent.id) throw noSuchAgent();

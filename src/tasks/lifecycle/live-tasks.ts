@@ -6,7 +6,7 @@ import { newId, type TaskId } from '../../kernel/ids.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { isDatabaseAway, isLineBroken } from '../../platform/database/outage.js';
 import { isUniqueViolation, isUnstorable } from '../../platform/database/pg.js';
-import { JobBell } from '../../platform/jobs/job-bell.js';
+import { JobProducer } from '../../platform/jobs/job-producer.js';
 import { LiveTask, type FirstCommit, type LiveTaskDeps } from './live-task.js';
 import { TaskFeed } from './task-feed.js';
 import { TaskLeases } from '../storage/task-lease.store.js';
@@ -32,7 +32,7 @@ export class LiveTasks {
     readonly feed: TaskFeed,
     readonly store: TaskStore,
     readonly leases: TaskLeases,
-    private readonly bell: JobBell,
+    private readonly producer: JobProducer,
     @Inject(SETTINGS) settings: Settings,
   ) {
     this.maxWeight = messagesPerTask * settings.RIALTO_MAX_BODY_BYTES;
@@ -104,13 +104,13 @@ export class LiveTasks {
   /** Rings for a task that is due and that nobody works on. */
   async wake(id: TaskId): Promise<boolean> {
     const isWaiting = await this.leases.isWaiting(id);
-    if (isWaiting) void this.ring(id);
+    if (isWaiting) void this.enqueue(id);
     return isWaiting;
   }
 
   /** True when the queue took it; otherwise the sweep finds the task. */
-  ring(id: TaskId, line = 0): Promise<boolean> {
-    return this.bell.send('task.execute', { taskId: id }, id, line);
+  enqueue(id: TaskId, line = 0): Promise<boolean> {
+    return this.producer.tryEnqueue('task.execute', { taskId: id }, id, line);
   }
 
   claimed(task: StoredTask): LiveTask {

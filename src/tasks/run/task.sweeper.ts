@@ -26,7 +26,7 @@ export class TaskSweeper implements Sweeper {
         find: (limit) => lives.leases.findDue(limit, runner.waiting, ringingMs),
         keyOf: ({ id }) => id,
         isOrphan: ({ isOrphan }) => isOrphan,
-        ring: ({ id }) => lives.ring(id),
+        ring: ({ id }) => lives.enqueue(id),
         run: async ({ id }) => outcomeOf(await runner.begin(id)),
         isHeld: () => state.isHeld('task.execute'),
       },

@@ -10,7 +10,7 @@ import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import type { McpServerEntity } from '../storage/mcp-server.entity.js';
 import { completed } from '../storage/offer.js';
 import { approve, judge, type Pins } from '../storage/tool-pins.js';
-import type { UserCredential } from '../storage/upstream-places.js';
+import type { UserCredential } from '../storage/sealed-endpoints.js';
 import type { Addressed } from '../connections/upstream-pool.js';
 import { UpstreamStore } from '../storage/upstream.store.js';
 import type { ApproveTools, FoundOffer, Offer, ToolPin } from '../upstream.types.js';

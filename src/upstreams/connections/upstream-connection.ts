@@ -5,20 +5,20 @@ import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { usualTimes } from './backoff.js';
 import { anything } from '../transports/anything.js';
-import { CallersAtWork } from '../client-requests/callers-at-work.js';
-import { ChangeLooks } from './change-looks.js';
+import { InFlightCalls } from '../client-requests/in-flight-calls.js';
+import { RefreshDebounce } from './refresh-debounce.js';
 import { attemptClient, type ConnectedClient } from './client-attempt.js';
-import { ClientsAtWork } from './clients-at-work.js';
+import { ClientDrain } from './client-drain.js';
 import { openInEra, tooSlow, type Approach, type Attempt } from './era-plan.js';
 import { readOffers } from '../storage/offer.js';
-import { LineSlot } from '../programs/line-slot.js';
-import { LogWishes } from '../client-requests/log-wishes.js';
-import { capabilitiesOf, envelopeOf, inRounds, offering, tellProgress } from '../client-requests/peer-talk.js';
-import { UpstreamEars } from './upstream-ears.js';
+import { ConnectionSlot } from '../programs/connection-slot.js';
+import { LogLevels } from '../client-requests/log-levels.js';
+import { capabilitiesOf, envelopeOf, inRounds, offering, tellProgress } from '../client-requests/client-requests.js';
+import { Subscriptions } from './subscriptions.js';
 import type { CallOptions, ConnectionOptions, ConnectionTimes } from './upstream-connection.types.js';
 import { isSessionGone, resting, takenAway, upstreamError } from './upstream-error.js';
 import { rawOf } from '../transports/raw-results.js';
-import { UpstreamPulse } from './upstream-pulse.js';
+import { HealthCheck } from './health-check.js';
 import type { FoundOffer, Root, UpstreamStatus } from '../upstream.types.js';
 
 /** All pages of its lists together. */
@@ -40,43 +40,43 @@ export class UpstreamConnection {
   private waitUntil = 0;
   private reopening?: NodeJS.Timeout;
   private isClosed = false;
-  private readonly callers: CallersAtWork;
-  private readonly clients = new ClientsAtWork();
-  private readonly looks: ChangeLooks;
-  private readonly pulse: UpstreamPulse;
+  private readonly callers: InFlightCalls;
+  private readonly clients = new ClientDrain();
+  private readonly looks: RefreshDebounce;
+  private readonly healthCheck: HealthCheck;
   private readonly roots: readonly Root[];
   /** Until when it is taken for one of the 2025 era, because it was. */
   private isLegacyUntil = -Infinity;
   /** The server bears no request before `initialize`, as was seen, here or before. */
   private wantsInitialize: boolean;
-  private readonly logs = new LogWishes();
-  private readonly ears?: UpstreamEars;
+  private readonly logs = new LogLevels();
+  private readonly subscriptions?: Subscriptions;
   private usedAt = systemClock.elapsed();
   private since?: number;
   private readonly times: Required<ConnectionTimes>;
-  private readonly slot: LineSlot;
+  private readonly slot: ConnectionSlot;
 
   constructor(private readonly options: ConnectionOptions) {
     const { server, owner, roots = [], heard, times = usualTimes } = options;
     this.times = { ...usualTimes, ...times };
     this.wantsInitialize = options.wantsInitialize ?? false;
     this.roots = roots;
-    this.slot = new LineSlot(options.slots);
-    this.looks = new ChangeLooks(options.changed);
-    this.callers = new CallersAtWork({
+    this.slot = new ConnectionSlot(options.slots);
+    this.looks = new RefreshDebounce(options.changed);
+    this.callers = new InFlightCalls({
       owner,
       roots,
       isModern: () => this.era === 'modern',
       onFlood: () => void this.client?.close().catch(() => undefined),
     });
-    this.pulse = new UpstreamPulse({
+    this.healthCheck = new HealthCheck({
       server,
       isBusy: () => !this.callers.isIdle,
       onSilence: (client, thrown) => void this.silent(client, thrown),
     });
     const open = (): Promise<unknown> => this.openWithin(offerMs, undefined);
     const updated = (uri: string): void => heard?.('notifications/resources/updated', { uri });
-    if (heard) this.ears = new UpstreamEars({ open, updated });
+    if (heard) this.subscriptions = new Subscriptions({ open, updated });
   }
 
   get status(): UpstreamStatus {
@@ -102,7 +102,7 @@ export class UpstreamConnection {
 
   /** How long it took to say that it is there, when it was asked last, in milliseconds; undefined before. */
   get lastPingMs(): number | undefined {
-    return this.pulse.lastMs;
+    return this.healthCheck.lastMs;
   }
 
   /** The generation of the protocol it speaks; undefined before it is open. */
@@ -113,12 +113,12 @@ export class UpstreamConnection {
 
   /** When its last use ended, as `systemClock.elapsed` counts; undefined while a call or a subscription uses it. */
   get idleSince(): number | undefined {
-    return this.ears?.isWatching ? undefined : this.workedUntil;
+    return this.subscriptions?.isWatching ? undefined : this.workedUntil;
   }
 
   /** The same where subscriptions alone use it. */
   get watchingSince(): number | undefined {
-    return this.ears?.isWatching ? this.workedUntil : undefined;
+    return this.subscriptions?.isWatching ? this.workedUntil : undefined;
   }
 
   private get workedUntil(): number | undefined {
@@ -170,11 +170,11 @@ export class UpstreamConnection {
 
   /** Tells of the changes of a resource from now on, and whenever it is open. */
   watch(uri: string): void {
-    this.ears?.watch(uri);
+    this.subscriptions?.watch(uri);
   }
 
   unwatch(uri: string): void {
-    this.ears?.unwatch(uri);
+    this.subscriptions?.unwatch(uri);
   }
 
   /** Opens it, unless it is open. Throws as `request` does. */
@@ -185,7 +185,7 @@ export class UpstreamConnection {
   /** Whoever waits is told `unavailable`; it is never opened again. */
   async close(): Promise<void> {
     this.isClosed = true;
-    this.ears?.end();
+    this.subscriptions?.end();
     await this.letGo();
   }
 
@@ -334,8 +334,8 @@ export class UpstreamConnection {
     if (wasAsked && this.era === 'legacy' && discovery !== 'late')
       this.isLegacyUntil = systemClock.elapsed() + verdictMs;
     this.looks.opened();
-    this.ears?.opened(client);
-    this.pulse.opened(client);
+    this.subscriptions?.opened(client);
+    this.healthCheck.opened(client);
   }
 
   private get approach(): Approach {
@@ -344,8 +344,8 @@ export class UpstreamConnection {
   }
 
   private notListening(): void {
-    this.ears?.closed();
-    this.pulse.closed();
+    this.subscriptions?.closed();
+    this.healthCheck.closed();
   }
 
   /** Nobody answers on a line that looks open; a server that forgot the session is there. */

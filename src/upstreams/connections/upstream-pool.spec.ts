@@ -3,7 +3,7 @@ import type { OrgId } from '../../kernel/ids.js';
 import type { Logger } from '../../platform/telemetry/logger.js';
 import { ProgramSlots } from '../programs/program-slots.js';
 import { UpstreamPool, type Addressed } from './upstream-pool.js';
-import type { UpstreamPlaces } from '../storage/upstream-places.js';
+import type { SealedEndpoints } from '../storage/sealed-endpoints.js';
 import type { UpstreamTransports } from '../transports/upstream-transports.js';
 
 const places = { endpointOf: () => ({ transport: 'streamable-http', url: 'http://x', headers: {} }) };
@@ -30,7 +30,7 @@ describe('lines to MCP servers', () => {
   const pool = (): UpstreamPool => {
     const one = new UpstreamPool(
       transports as unknown as UpstreamTransports,
-      places as unknown as UpstreamPlaces,
+      places as unknown as SealedEndpoints,
       new ProgramSlots({ RIALTO_STDIO_PROGRAMS: 5 }),
       { debug: () => undefined } as unknown as Logger,
     );
@@ -61,7 +61,7 @@ describe('lines to MCP servers', () => {
     const before = one.to(server('a'), user('ann'));
     const after = one.to(server('a'), user('ann', 'another'));
     expect(after).not.toBe(before);
-    await expect(before.main.ready({ timeoutMs: 1_000 })).rejects.toThrow('taken away');
+    await expect(before.shared.ready({ timeoutMs: 1_000 })).rejects.toThrow('taken away');
     expect(one.to(server('a', { userHeaders: ['X-Key'] }), user('ann', 'another'))).not.toBe(after);
     one.keepOnly('o', new Map([['a', server('a', { url: 'http://y' })]]));
     expect(callers(one)).toEqual([]);
@@ -113,7 +113,7 @@ describe('lines to MCP servers', () => {
     for (const { server: at, user: whose } of one.users())
       void one
         .to(at, whose)
-        .main.ready({ timeoutMs: 60_000 })
+        .shared.ready({ timeoutMs: 60_000 })
         .catch(() => undefined);
     expect(() => one.to(server('a'), user('late'))).toThrow('200 users of the org');
     expect(() => one.to(server('a'))).not.toThrow();

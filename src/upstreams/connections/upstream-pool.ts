@@ -7,19 +7,19 @@ import type { McpServerEntity } from '../storage/mcp-server.entity.js';
 import type { ProgramOwner } from '../programs/program-caches.js';
 import { ProbedConnection } from './probed-connection.js';
 import { ProgramSlots } from '../programs/program-slots.js';
-import { ServerLines, type LineMaker } from './server-lines.js';
+import { ServerConnections, type ConnectionMaker } from './server-connections.js';
 import { completed, nothingYet } from '../storage/offer.js';
 import type { Offer } from '../upstream.types.js';
 import type { Load } from '../storage/tool-choice.js';
 import { UpstreamConnection } from './upstream-connection.js';
 import type { ConnectionOptions } from './upstream-connection.types.js';
 import {
-  UpstreamPlaces,
+  SealedEndpoints,
   withHeaders,
   type Endpoint,
   type Place,
   type UserCredential,
-} from '../storage/upstream-places.js';
+} from '../storage/sealed-endpoints.js';
 import { UpstreamTransports } from '../transports/upstream-transports.js';
 
 const idleMs = 600_000;
@@ -52,7 +52,7 @@ interface Known {
   readonly server: Addressed;
   /** Whose lines they are; absent: everybody's. */
   readonly user?: UserCredential;
-  readonly lines: ServerLines;
+  readonly lines: ServerConnections;
 }
 
 /**
@@ -77,7 +77,7 @@ export class UpstreamPool implements OnApplicationShutdown {
 
   constructor(
     private readonly transports: UpstreamTransports,
-    private readonly places: UpstreamPlaces,
+    private readonly places: SealedEndpoints,
     private readonly slots: ProgramSlots,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -102,7 +102,7 @@ export class UpstreamPool implements OnApplicationShutdown {
    * The lines to a server, of all or of one user; others when its address or the credential is another. Throws `unavailable` where there
    * is no room for one more user.
    */
-  to(server: Addressed, user?: UserCredential): ServerLines {
+  to(server: Addressed, user?: UserCredential): ServerConnections {
     const key = keyOf(server, user);
     const known = this.known.get(key);
     if (known && isSame(known, server, user)) return known.lines;
@@ -118,11 +118,11 @@ export class UpstreamPool implements OnApplicationShutdown {
     user: UserCredential | undefined,
     endpoint: Endpoint,
     main?: UpstreamConnection,
-  ): ServerLines {
+  ): ServerConnections {
     const key = keyOf(server, user);
     const { autoReconnect, roots } = server;
     const isProgram = server.transport === 'stdio';
-    const make: LineMaker['make'] = (owner) =>
+    const make: ConnectionMaker['make'] = (owner) =>
       this.line({
         of: server,
         endpoint,
@@ -138,26 +138,26 @@ export class UpstreamPool implements OnApplicationShutdown {
               heard: (...said) => this.heard(server, user, ...said),
             }),
       });
-    const lines = new ServerLines({ make, read: () => this.read(server, user) }, main);
+    const lines = new ServerConnections({ make, read: () => this.read(server, user) }, main);
     this.known.set(key, { server, user, lines });
-    for (const uri of this.watched.get(key)?.keys() ?? []) lines.main.watch(uri);
+    for (const uri of this.watched.get(key)?.keys() ?? []) lines.shared.watch(uri);
     return lines;
   }
 
   /** Keeps a line open that tells of the changes of a resource, until what it returns is called. Throws as `to` does. */
   watch(server: Addressed, uri: string, user?: UserCredential): () => void {
-    const { main } = this.to(server, user);
+    const { shared } = this.to(server, user);
     const key = keyOf(server, user);
     const uris = this.watched.get(key) ?? new Map<string, number>();
     this.watched.set(key, uris);
     uris.set(uri, (uris.get(uri) ?? 0) + 1);
-    if (uris.get(uri) === 1) main.watch(uri);
+    if (uris.get(uri) === 1) shared.watch(uri);
     return () => {
       const left = uris.get(uri)! - 1;
       if (left > 0) return void uris.set(uri, left);
       uris.delete(uri);
       if (uris.size === 0) this.watched.delete(key);
-      this.known.get(key)?.lines.main.unwatch(uri);
+      this.known.get(key)?.lines.shared.unwatch(uri);
     };
   }
 
@@ -175,13 +175,13 @@ export class UpstreamPool implements OnApplicationShutdown {
   /** The line that there is, of all calls or of those of one user. */
   lineTo(server: Addressed, user?: UserCredential): UpstreamConnection | undefined {
     const known = this.known.get(keyOf(server, user));
-    return known && isSame(known, server, user) ? known.lines.main : undefined;
+    return known && isSame(known, server, user) ? known.lines.shared : undefined;
   }
 
   /** What this process has at work there. */
   loadOf(server: Addressed, user?: UserCredential): Load {
     const lines = this.known.get(keyOf(server, user))?.lines;
-    return { isResting: lines?.main.status === 'error', calls: lines?.load ?? 0 };
+    return { isResting: lines?.shared.status === 'error', calls: lines?.load ?? 0 };
   }
 
   /**
@@ -338,7 +338,7 @@ export class UpstreamPool implements OnApplicationShutdown {
   private reap(): void {
     const until = systemClock.elapsed() - idleMs;
     for (const [key, { server, lines }] of this.known) {
-      lines.reapOwn();
+      lines.closeIdle();
       if ((lines.idleSince ?? Infinity) > until || this.attended.has(key)) continue;
       this.log.debug({ server: server.serverId }, 'the line to an MCP server is let go: nobody uses it');
       void this.end(key);

@@ -14,7 +14,7 @@ import { serverOf } from '../storage/registered-server.js';
 import type { RegisteredServer } from '../registered-server.types.js';
 import { ServerOffers } from '../catalog/server-offers.js';
 import { UpstreamPool } from '../connections/upstream-pool.js';
-import { UpstreamPlaces, type UserCredential } from '../storage/upstream-places.js';
+import { SealedEndpoints, type UserCredential } from '../storage/sealed-endpoints.js';
 import type { ApproveTools, Offer, QuarantinedTool } from '../upstream.types.js';
 import { UserCredentialStore, type KeptCredential } from '../storage/user-credential.store.js';
 
@@ -58,7 +58,7 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     private readonly store: UserCredentialStore,
-    private readonly places: UpstreamPlaces,
+    private readonly places: SealedEndpoints,
     private readonly pool: UpstreamPool,
     private readonly notices: Notices,
     private readonly offers: ServerOffers,

@@ -3,7 +3,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { allowsAnyProgram, SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import type { StdioCommand } from './stdio-command.js';
-import type { Endpoint } from '../storage/upstream-places.js';
+import type { Endpoint } from '../storage/sealed-endpoints.js';
 
 /** Variables by which the C library loads code: that code would run before a program is kept apart. Source: ld.so(8), iconv(1), locale(7). */
 const actsOnLoading = /^(?:LD_.*|GCONV_PATH|GLIBC_TUNABLES|LOCPATH)$/;

@@ -13,7 +13,7 @@ import { ProgramCaches, type ProgramOwner } from '../programs/program-caches.js'
 import { withHints } from './raw-results.js';
 import { StdioTransport } from './stdio.transport.js';
 import { StdioCatalogue } from '../programs/stdio-catalogue.js';
-import type { Endpoint } from '../storage/upstream-places.js';
+import type { Endpoint } from '../storage/sealed-endpoints.js';
 import { WebSocketTransport } from './websocket.transport.js';
 
 type WebEndpoint = Exclude<Endpoint, { transport: 'stdio' }>;

@@ -9,7 +9,7 @@ import { withoutQuery } from '../../platform/secrets/url-queries.js';
 import { DeliveryLogStore, type DeliveryRow } from './delivery-log.store.js';
 import { ownerSeenBy } from './own-tasks.js';
 import { maxAttempts } from '../delivery/retry-plan.js';
-import { keyOf, WebhookBell } from '../delivery/webhook-bell.js';
+import { keyOf, DeliveryTrigger } from '../delivery/delivery-trigger.js';
 import {
   DeliveryState,
   type DeliveryDetail,
@@ -30,7 +30,7 @@ export class DeliveryLogService {
   constructor(
     private readonly acts: AdminActs,
     private readonly deliveries: DeliveryLogStore,
-    private readonly bell: WebhookBell,
+    private readonly trigger: DeliveryTrigger,
     private readonly cursors: Cursors,
   ) {}
 
@@ -75,7 +75,7 @@ export class DeliveryLogService {
     await this.acts.prepareAndWrite(ctx, 'webhook.redeliver', { delivery: id }, known, async (tx, row) => {
       const key = await this.deliveries.redeliver(tx, ctx.org.id, row.id);
       if (!key) throw new RialtoError('conflict', { message: whyNotAgain(row) });
-      tx.afterCommit(() => void this.bell.ring(key));
+      tx.afterCommit(() => void this.trigger.enqueue(key));
     });
     return viewOf(await known());
   }
@@ -90,7 +90,7 @@ export class DeliveryLogService {
       const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 3);
       const begun = await this.deliveries.replay(tx, ctx.org.id, filter, maxReplayed, after);
       const configs = new Map(begun.map((key) => [keyOf(key), key]));
-      tx.afterCommit(() => configs.forEach(({ taskId, configId }) => void this.bell.ring({ taskId, configId })));
+      tx.afterCommit(() => configs.forEach(({ taskId, configId }) => void this.trigger.enqueue({ taskId, configId })));
       const last = begun.length === maxReplayed ? begun.at(-1) : undefined;
       return { replayed: begun.length, nextCursor: last ? this.cursors.encode(scope, last.place) : null };
     });

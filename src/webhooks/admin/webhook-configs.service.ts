@@ -9,7 +9,7 @@ import { withoutQuery } from '../../platform/secrets/url-queries.js';
 import { ConfigLogStore, type ConfigRow } from './config-log.store.js';
 import type { ConfigKey } from '../delivery/delivery.store.js';
 import { ownerSeenBy } from './own-tasks.js';
-import { WebhookBell } from '../delivery/webhook-bell.js';
+import { DeliveryTrigger } from '../delivery/delivery-trigger.js';
 import { WebhookService } from '../webhook.service.js';
 import type { ConfigQuery, ConfigView, NewConfig } from './webhook.types.js';
 
@@ -23,7 +23,7 @@ export class WebhookConfigsService {
     private readonly acts: AdminActs,
     private readonly webhooks: WebhookService,
     private readonly configs: ConfigLogStore,
-    private readonly bell: WebhookBell,
+    private readonly trigger: DeliveryTrigger,
     private readonly cursors: Cursors,
   ) {}
 
@@ -60,7 +60,7 @@ export class WebhookConfigsService {
   activate(ctx: CallContext, key: ConfigKey): Promise<ConfigView> {
     return this.turn(ctx, 'webhook.activate', key, async (tx) => {
       await this.configs.activate(tx, ctx.org.id, key);
-      tx.afterCommit(() => this.bell.know(key));
+      tx.afterCommit(() => this.trigger.remember(key));
     });
   }
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { JobPayload } from '../../kernel/jobs.js';
 import { HandlesJob, type JobHandler } from '../../platform/jobs/handles-job.decorator.js';
 import { AttemptFailed, type JobFacts, type JobRun } from '../../platform/jobs/job-run.js';
-import { WebhookBell } from './webhook-bell.js';
+import { DeliveryTrigger } from './delivery-trigger.js';
 import { WebhookDeliverer } from './webhook-deliverer.js';
 
 const later = {
@@ -17,13 +17,13 @@ const later = {
 export class WebhookDeliverProcessor implements JobHandler<'webhook.deliver'> {
   constructor(
     private readonly deliverer: WebhookDeliverer,
-    private readonly bell: WebhookBell,
+    private readonly trigger: DeliveryTrigger,
   ) {}
 
   async handle(key: JobPayload<'webhook.deliver'>, job: JobRun): Promise<JobFacts> {
     if (job.byHand) await this.deliverer.hurry(key);
     const { delivered, againMs, flaw, putOff } = await this.deliverer.run(key);
-    if (againMs !== undefined) this.bell.ringIn(againMs, key);
+    if (againMs !== undefined) this.trigger.enqueueIn(againMs, key);
     job.log(
       `task ${key.taskId}: ${delivered} delivered${putOff ? later[putOff] : delivered || flaw ? '' : '; nothing is due'}`,
     );

@@ -2,7 +2,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import type { TaskLogService } from '../../tasks/task-log.service.js';
 import type { DeliveryStore, Claimed } from './delivery.store.js';
 import type { DeliveryWatch } from './delivery-watch.js';
-import type { GatedPost } from './gated-post.js';
+import type { AdmittedPost } from './admitted-post.js';
 import type { PushConfigStore } from '../configs/push-config.store.js';
 import { WebhookDeliverer } from './webhook-deliverer.js';
 import { statementError } from '../../platform/database/outage.js';
@@ -35,7 +35,7 @@ function start(claims: (Claimed | undefined)[], nexts: (Claimed | undefined)[] =
   } as unknown as DeliveryStore;
   const post = {
     send: ({ seq }: Claimed) => said(`post ${seq}`, { status: 200, durationMs: 1 }),
-  } as unknown as GatedPost;
+  } as unknown as AdmittedPost;
   const watch = { tellingOf: () => ({ events: [], rows: [] }), told: () => undefined, ended: () => undefined };
   const deliverer = new WebhookDeliverer(
     deliveries,

@@ -7,8 +7,8 @@ import type { RowChange } from '../../platform/database/row-writer.js';
 import { mediaTypeOf } from '../rendering/body.js';
 import { DeliveryStore, type Claimed, type ConfigKey, type DueDelivery } from './delivery.store.js';
 import { DeliveryWatch } from './delivery-watch.js';
-import { GatedPost } from './gated-post.js';
-import type { PutOff } from '../admission/post-gate.js';
+import { AdmittedPost } from './admitted-post.js';
+import type { Deferral } from '../admission/delivery-admission.js';
 import { PushConfigStore } from '../configs/push-config.store.js';
 import { Rendering } from '../rendering/rendering.js';
 import { verdictOf, type Verdict } from './retry-plan.js';
@@ -29,7 +29,7 @@ export interface Round {
 
 /** Was not tried: the host may not be posted to now, or our own database was away. */
 interface Later {
-  readonly why: PutOff['why'] | 'database';
+  readonly why: Deferral['why'] | 'database';
   readonly inMs: number;
 }
 
@@ -53,7 +53,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     private readonly configs: PushConfigStore,
     private readonly secrets: WebhookSecretStore,
     private readonly log: TaskLogService,
-    private readonly post: GatedPost,
+    private readonly post: AdmittedPost,
     private readonly watch: DeliveryWatch,
   ) {}
 
@@ -129,7 +129,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
   }
 
   /** Undefined when nothing is to be posted, or somebody else took over. */
-  private async tryOnce(claimed: Claimed, rendering: Rendering): Promise<Posted | PutOff | undefined> {
+  private async tryOnce(claimed: Claimed, rendering: Rendering): Promise<Posted | Deferral | undefined> {
     const { delivery: id, format, seq } = claimed;
     const config = this.configs.open(claimed);
     const secrets = claimed.secrets.map((sealed) => this.secrets.open(claimed.org_id, sealed));

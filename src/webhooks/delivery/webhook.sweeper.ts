@@ -6,7 +6,7 @@ import { QueueState } from '../../platform/jobs/queue-state.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import type { DueDelivery } from './delivery.store.js';
-import { keyOf, WebhookBell } from './webhook-bell.js';
+import { keyOf, DeliveryTrigger } from './delivery-trigger.js';
 import { WebhookDeliverProcessor } from './webhook-deliver.processor.js';
 import { WebhookDeliverer } from './webhook-deliverer.js';
 
@@ -20,7 +20,7 @@ export class WebhookSweeper implements Sweeper {
   constructor(
     deliverer: WebhookDeliverer,
     processor: WebhookDeliverProcessor,
-    bell: WebhookBell,
+    trigger: DeliveryTrigger,
     state: QueueState,
     metrics: Metrics,
     @Inject(LOGGER) log: Logger,
@@ -31,7 +31,7 @@ export class WebhookSweeper implements Sweeper {
         find: (limit) => deliverer.findDue(limit),
         keyOf,
         isOrphan: ({ isOrphan }) => isOrphan,
-        ring: (key) => bell.ring(key),
+        ring: (key) => trigger.enqueue(key),
         run: async (key) => void (await processor.handle(key, unseenRun)),
         isHeld: () => state.isHeld('webhook.deliver'),
       },

@@ -8,10 +8,10 @@ export const bellDefects: readonly Defect[] = [
     scenario: 'bells',
     file: 'tasks/task-submit.service',
     edits: [
-      ['void this.lives.ring(task.id, this.quota.lineOf(task));', ';'],
+      ['void this.lives.enqueue(task.id, this.quota.lineOf(task));', ';'],
       [
         'this.lives.commit(change)',
-        '(defect(this.lives.ring(task.id)), defect.after(60, () => this.lives.commit(change)))',
+        '(defect(this.lives.enqueue(task.id)), defect.after(60, () => this.lives.commit(change)))',
       ],
     ],
   },
@@ -19,7 +19,7 @@ export const bellDefects: readonly Defect[] = [
     name: 'a ring keeps the id of the row, so a second one is ignored',
     breaks: 'I1',
     scenario: 'bells',
-    file: 'platform/jobs/job-bell',
+    file: 'platform/jobs/job-producer',
     edits: [['deduplication: { id: key, keepLastIfActive: true }', 'jobId: defect(key)']],
   },
   {
@@ -36,8 +36,8 @@ export const bellDefects: readonly Defect[] = [
     file: 'tasks/task-submit.service',
     edits: [
       [
-        'void this.lives.ring(task.id, this.quota.lineOf(task));',
-        "await defect([...this.lives.bell.queues.values()][0]).add('task-execution', { taskId: task.id });",
+        'void this.lives.enqueue(task.id, this.quota.lineOf(task));',
+        "await defect([...this.lives.producer.queues.values()][0]).add('task-execution', { taskId: task.id });",
       ],
     ],
   },

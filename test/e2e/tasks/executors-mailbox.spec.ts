@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Client } from 'pg';
 import type { TaskId } from '../../../src/kernel/ids.js';
-import { MailboxBell } from '../../../src/tasks/external/mailbox-bell.js';
+import { MailboxWaiters } from '../../../src/tasks/external/mailbox-waiters.js';
 import { TaskLeases } from '../../../src/tasks/storage/task-lease.store.js';
 import { TaskRunner } from '../../../src/tasks/run/task.runner.js';
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
@@ -154,7 +154,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
     const second = await startTestGateway({}, gateway);
     try {
       for (const at of [gateway, second]) {
-        Object.assign(at.gateway.get(MailboxBell), { polling: true }); // as if it never came round to it
+        Object.assign(at.gateway.get(MailboxWaiters), { polling: true }); // as if it never came round to it
         const waiting = leaseAt(at, 60_000);
         await eventually(
           () => waitersOf(at),
@@ -165,13 +165,13 @@ describe('an agent whose tasks wait in a mailbox', () => {
       }
     } finally {
       await second.close();
-      Object.assign(gateway.gateway.get(MailboxBell), { polling: false });
+      Object.assign(gateway.gateway.get(MailboxWaiters), { polling: false });
     }
     expect((await lease(60_001)).status).toBe(400);
   });
 
   const waitersOf = (at: TestGateway): number =>
-    (at.gateway.get(MailboxBell) as unknown as { waiters: Map<string, unknown> }).waiters.size;
+    (at.gateway.get(MailboxWaiters) as unknown as { waiters: Map<string, unknown> }).waiters.size;
 
   it('keeps nothing for who has gone; when it stops, nobody waits, and whoever sent a message learns how far it is', async () => {
     const leaving = new AbortController();

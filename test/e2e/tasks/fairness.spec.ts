@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { JobBell } from '../../../src/platform/jobs/job-bell.js';
+import { JobProducer } from '../../../src/platform/jobs/job-producer.js';
 import { TaskQuota } from '../../../src/tasks/run/task-quota.service.js';
 import { publish, rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
 import { Board } from '../../support/gateway/board.js';
@@ -130,9 +130,9 @@ describe('an org that sends more than can be done', () => {
       await publish(gateway, { name: 'calm' }, others);
       await publish(gateway);
       const board = new Board(gateway);
-      const bell = jest.spyOn(gateway.gateway.get(JobBell), 'send');
+      const enqueue = jest.spyOn(gateway.gateway.get(JobProducer), 'tryEnqueue');
       if (pause) await board.turn('task-execution', 'pause');
-      else bell.mockResolvedValue(false);
+      else enqueue.mockResolvedValue(false);
       const send = (agent: string, token?: string) => rpc(gateway, 'SendMessage', params(), { agent, token });
       const sent: { task: { id: string } }[] = [];
       for (let round = 0; round < 15; round++)
@@ -140,7 +140,7 @@ describe('an org that sends more than can be done', () => {
       sent.push(...(await Promise.all(Array.from({ length: 10 }, () => send('calm', colleague)))));
       sent.push(...(await Promise.all(Array.from({ length: 10 }, () => send('echo')))));
       // Sweeps ring as well, for what has been due for some time.
-      const lineOf = (id: string) => bell.mock.calls.find(([, , key]) => key === id)?.[3];
+      const lineOf = (id: string) => enqueue.mock.calls.find(([, , key]) => key === id)?.[3];
       const lines = sent.slice(-21).map(({ task }) => lineOf(task.id));
       if (pause) expect(lines).toEqual([2, ...Array(10).fill(1), ...Array(10).fill(0)]);
       if (pause) await board.turn('task-execution', 'resume');
@@ -149,7 +149,7 @@ describe('an org that sends more than can be done', () => {
         (done) => done.every(({ length }) => length === 10),
       );
       expect((await states(gateway, 'flood', 'completed')).length).toBeLessThan(200);
-      bell.mockRestore();
+      enqueue.mockRestore();
     } finally {
       await gateway.close();
     }

@@ -1,5 +1,5 @@
 import { ServerResponse } from 'node:http';
-import { JobBell } from '../../../src/platform/jobs/job-bell.js';
+import { JobProducer } from '../../../src/platform/jobs/job-producer.js';
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
@@ -83,10 +83,12 @@ describe('what was answered', () => {
 
   it('AN-94 the bell is rung before the answer leaves', async () => {
     const order: string[] = [];
-    const ring = jest.spyOn(home.gateway.get(JobBell), 'send').mockImplementation((_job, { taskId }: any) => {
-      order.push(`rung ${taskId}`);
-      return Promise.resolve(true);
-    });
+    const enqueue = jest
+      .spyOn(home.gateway.get(JobProducer), 'tryEnqueue')
+      .mockImplementation((_job, { taskId }: any) => {
+        order.push(`rung ${taskId}`);
+        return Promise.resolve(true);
+      });
     const { end } = ServerResponse.prototype;
     const answer = jest.spyOn(ServerResponse.prototype, 'end').mockImplementation(function (this: any, ...parts: any) {
       const id = /"task":\{"id":"([^"]+)"/.exec(String(parts[0]))?.[1];
@@ -94,7 +96,7 @@ describe('what was answered', () => {
       return Reflect.apply(end, this, parts);
     });
     const { task } = await rpc(home, 'SendMessage', { message: userMessage('x'), configuration });
-    for (const spy of [ring, answer]) spy.mockRestore();
+    for (const spy of [enqueue, answer]) spy.mockRestore();
     expect(order).toEqual([`rung ${task.id}`, `answered ${task.id}`]);
   });
 

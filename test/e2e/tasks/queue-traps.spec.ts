@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Queue, createRedisBackend, setDefaultBackendFactory, type RedisConnection, type Worker } from 'bullmq';
 import { Redis } from 'ioredis';
-import { JobBell } from '../../../src/platform/jobs/job-bell.js';
+import { JobProducer } from '../../../src/platform/jobs/job-producer.js';
 import { WorkerHost } from '../../../src/platform/jobs/worker-host.js';
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
 import { Board } from '../../support/gateway/board.js';
@@ -244,9 +244,9 @@ onRedis('a Redis that is not to be relied on', () => {
 
   it('a ring is over within its budget, whatever the queue does', async () => {
     await proxy.set('blackhole');
-    const bell = gateway.gateway.get(JobBell);
+    const producer = gateway.gateway.get(JobProducer);
     const add = jest.spyOn(Queue.prototype, 'add');
-    expect(await bell.send('task.execute', { taskId: randomUUID() }, 'budget')).toBe(false);
+    expect(await producer.tryEnqueue('task.execute', { taskId: randomUUID() }, 'budget')).toBe(false);
     expect(add).toHaveBeenCalledTimes(1);
     // Not because its command failed: that goes on.
     expect(await areOpen(add.mock.results)).toBe(true);

@@ -2,7 +2,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { systemClock } from '../../../src/kernel/clock.js';
-import { PostGate } from '../../../src/webhooks/admission/post-gate.js';
+import { DeliveryAdmission } from '../../../src/webhooks/admission/delivery-admission.js';
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { expiredTls } from '../../support/stubs/expired-tls.js';
@@ -68,8 +68,11 @@ describe('hosts that receive webhooks', () => {
 
   /** Of those that are put off: who is not called does not come while a test lasts. */
   const comesDueByItselfAnHourLater = (): void => {
-    const { enter } = PostGate.prototype;
-    jest.spyOn(PostGate.prototype, 'enter').mockImplementation(async function (this: PostGate, visit) {
+    const { enter } = DeliveryAdmission.prototype;
+    jest.spyOn(DeliveryAdmission.prototype, 'enter').mockImplementation(async function (
+      this: DeliveryAdmission,
+      visit,
+    ) {
       const answer = await enter.call(this, visit);
       return 'why' in answer ? { ...answer, inMs: answer.inMs + 3_600_000 } : answer;
     });

@@ -1,0 +1,61 @@
+import { Injectable } from '@nestjs/common';
+import { newId } from '../../kernel/ids.js';
+import { isJsonObject, type JsonObject } from '../../kernel/json.js';
+import { Pg } from '../../platform/database/pg.js';
+import { isGone } from '../../platform/database/presence.js';
+
+/** The mail between a process that holds a call and those that its caller's answers reach. */
+@Injectable()
+export class SuspendedAnswerStore {
+  constructor(private readonly pg: Pg) {}
+
+  /** The id of the letter. */
+  async post(org: string, callId: string, answers: JsonObject): Promise<string> {
+    const id = newId();
+    await this.pg.rows(
+      'held-answer-post',
+      'insert into mcp_held_answers (id, org_id, call_id, answers) values ($1, $2, $3, $4)',
+      [id, org, callId, JSON.stringify(answers)],
+    );
+    return id;
+  }
+
+  /** Letters to a call that have no outcome yet, the oldest first. */
+  async open(callId: string): Promise<{ id: string; answers: JsonObject }[]> {
+    const rows = await this.pg.rows<{ id: string; answers: unknown }>(
+      'held-answer-open',
+      'select id, answers from mcp_held_answers where call_id = $1 and outcome is null order by id',
+      [callId],
+    );
+    return rows.map(({ id, answers }) => ({ id, answers: isJsonObject(answers) ? answers : {} }));
+  }
+
+  async settle(id: string, outcome: JsonObject): Promise<void> {
+    await this.pg.rows('held-answer-settle', 'update mcp_held_answers set outcome = $2 where id = $1', [
+      id,
+      JSON.stringify(outcome),
+    ]);
+  }
+
+  /** What a letter came to, once, with the letter; or that whoever holds the call is gone. */
+  async take(id: string, holder: number): Promise<{ outcome?: JsonObject; isGone: boolean }> {
+    const [taken] = await this.pg.rows<{ outcome: JsonObject }>(
+      'held-answer-take',
+      'delete from mcp_held_answers where id = $1 and outcome is not null returning outcome',
+      [id],
+    );
+    if (taken) return { outcome: taken.outcome, isGone: false };
+    const [row] = await this.pg.rows<{ gone: boolean }>('held-answer-holder', `select ${isGone('$1')} as gone`, [
+      holder,
+    ]);
+    return { isGone: row!.gone };
+  }
+
+  async drop(id: string): Promise<void> {
+    await this.pg.rows('held-answer-drop', 'delete from mcp_held_answers where id = $1', [id]);
+  }
+
+  async dropOld(): Promise<void> {
+    await this.pg.rows('held-answer-late', "delete from mcp_held_answers where created_at < now() - interval '1 hour'");
+  }
+}

@@ -1,0 +1,83 @@
+import type { JsonObject } from '../../kernel/json.js';
+import type { Peer } from '../../kernel/peer.js';
+import { SuspendedCalls, type HeldRequest } from './suspended-calls.service.js';
+
+describe('calls that are held for their callers', () => {
+  const peer = { key: 'a', era: 'modern', capabilities: {}, tell: () => undefined } as unknown as Peer;
+  const request = {
+    ctx: { org: { id: 'o' }, principal: { kind: 'User', id: 'ann' } },
+    peer,
+    method: 'tools/call',
+    params: {},
+  } as unknown as HeldRequest;
+  const cursors = {
+    encode: (_: string, words: string[]) => words.join(' '),
+    decode: (_: string, state: string) => state.split(' '),
+  };
+  const make = () =>
+    new SuspendedCalls(
+      { open: () => Promise.resolve([]) } as never,
+      { id: 7 } as never,
+      cursors as never,
+      {} as never,
+      {} as never,
+    );
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  /** A server that asks, and is done at some time whatever it is answered. */
+  const asking = (result: JsonObject, done: Promise<void>) => async (asked: Peer) => {
+    void asked.ask('elicitation/create', {}).catch(() => undefined);
+    await done;
+    return result;
+  };
+  const answered = (state: unknown) => ({
+    ...request,
+    peer: { ...peer, answers: { requestState: state as string, inputResponses: {} } },
+  });
+
+  it('are forgotten with their outcome as soon as it is read', async () => {
+    const timers = jest.spyOn(globalThis, 'setTimeout');
+    const calls = make();
+    await calls.begin(request, () => Promise.resolve({ content: [] }));
+    await expect(calls.begin(request, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await turn();
+    expect(timers.mock.calls.filter(([, ms]) => ms === 300_000)).toEqual([]);
+    timers.mockRestore();
+  });
+
+  it('keep outcomes for callers who are away, of each the newest twenty', async () => {
+    const calls = make();
+    let finish: () => void = () => undefined;
+    const done = new Promise<void>((resolve) => (finish = resolve));
+    const begun = Array.from({ length: 21 }, (_, one) => calls.begin(request, asking({ one }, done)));
+    const states = (await Promise.all(begun)).map(({ requestState }) => requestState);
+    finish();
+    for (let turns = 0; turns < 5; turns++) await turn();
+    await expect(calls.resume(answered(states[0]))).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await calls.resume(answered(states[1]))).toEqual({ one: 1 });
+    expect(await calls.resume(answered(states[20]))).toEqual({ one: 20 });
+  });
+
+  it('hand on what a server tells between two rounds with the next, under the token of that', async () => {
+    const calls = make();
+    const told: unknown[] = [];
+    const hears = (progressToken: string) =>
+      ({ ...peer, progressToken, tell: (_: string, params: JsonObject) => told.push(params) }) as unknown as Peer;
+    let server: Peer | undefined;
+    let finish: () => void = () => undefined;
+    const done = new Promise<void>((resolve) => (finish = resolve));
+    const first = await calls.begin({ ...request, peer: hears('one') }, (asked) => {
+      server = asked;
+      return asking({ content: [] }, done)(asked);
+    });
+    for (let progress = 1; progress <= 102; progress++) server!.tell('notifications/progress', { progress });
+    expect(told).toEqual([]);
+    const { requestState } = first as { requestState: string };
+    const again = { ...hears('two'), answers: { requestState, inputResponses: {} } };
+    const second = calls.resume({ ...request, peer: again });
+    await turn();
+    server!.tell('notifications/progress', { progress: 103 });
+    finish();
+    await second;
+    expect(told).toEqual(Array.from({ length: 101 }, (_, at) => ({ progress: at + 3, progressToken: 'two' })));
+  });
+});

@@ -1,0 +1,66 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { SETTINGS, type Settings } from '../../platform/config/settings.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
+import { DeliveryStore, type Claimed } from './delivery.store.js';
+import { postEndOf, type PostEnd } from '../admission/host-breaker.js';
+import { DeliveryAdmission, type Deferral } from '../admission/delivery-admission.js';
+import { keyOf, DeliveryTrigger } from './delivery-trigger.js';
+import { WebhookPost, type Post, type Posted } from './webhook-post.js';
+
+/** What one sender may have of the posts of its org: hosts that do not answer leave room for the posts of others. */
+const shareOfSender = 0.75;
+
+/** Posts as soon as the host may be posted to; else the delivery is due later, as if it had not been claimed. */
+@Injectable()
+export class AdmittedPost {
+  private readonly admission: DeliveryAdmission;
+
+  constructor(
+    private readonly post: WebhookPost,
+    private readonly deliveries: DeliveryStore,
+    private readonly trigger: DeliveryTrigger,
+    private readonly metrics: Metrics,
+    @Inject(SETTINGS) { RIALTO_WEBHOOK_MAX_PER_HOST: perHost, RIALTO_WEBHOOK_MAX_PER_ORG: perOrg }: Settings,
+  ) {
+    const perSender = Math.max(1, Math.floor(perOrg * shareOfSender));
+    this.admission = new DeliveryAdmission({ perHost, perOrg, perSender });
+    metrics.reads(metrics.webhookBreakersOpen, () => this.admission.openBreakers);
+    metrics.reads(metrics.webhooksWaiting, () => this.admission.waiting);
+  }
+
+  /** @see DeliveryAdmission.saturated */
+  get saturated(): string[] {
+    return this.admission.saturated;
+  }
+
+  async send(claimed: Claimed, post: Post): Promise<Posted | Deferral> {
+    const key = { taskId: claimed.task_id, configId: claimed.config_id };
+    const request = {
+      host: new URL(post.config.url).origin,
+      org: claimed.org_id,
+      sender: claimed.sender,
+      key: keyOf(key),
+    };
+    const answer = await this.admission.enter(request);
+    if ('why' in answer) {
+      this.metrics.webhooksPutOff.inc({ why: answer.why });
+      const until = await this.deliveries.putOff(claimed, answer.inMs);
+      // Lost to the sweep at worst: its row comes due by itself.
+      const call = (): void =>
+        void this.deliveries.hurry(key, until).then(
+          () => this.trigger.enqueue(key),
+          () => undefined,
+        );
+      if (until !== undefined) this.admission.await(request, answer, call);
+      return answer;
+    }
+    let end: PostEnd = 'none';
+    try {
+      const posted = await this.post.send(post);
+      end = postEndOf(posted);
+      return posted;
+    } finally {
+      answer.leave(end);
+    }
+  }
+}

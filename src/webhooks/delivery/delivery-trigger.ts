@@ -1,0 +1,72 @@
+import { hash } from 'node:crypto';
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import type { Notice } from '../../kernel/notices.js';
+import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
+import { JobProducer } from '../../platform/jobs/job-producer.js';
+import type { ConfigKey } from './delivery.store.js';
+import { maxConfigs } from '../configs/push-config.store.js';
+
+const maxKnownTasks = 10_000;
+const coalesceMs = 5;
+/** A later try is left to the queue, where an operator can see and promote it. */
+const longestTimerMs = 5_000;
+
+/**
+ * Rings for configurations as soon as their task has an event. Knows only those that were made through this process, so a
+ * task without any costs a look into a map; the rest is found by the sweeper.
+ */
+@Injectable()
+export class DeliveryTrigger implements OnModuleDestroy {
+  /** Configurations by task, the longest known first. */
+  private readonly known = new Map<string, Set<string>>();
+  private readonly timers = new Map<string, NodeJS.Timeout>();
+  private stopping = false;
+
+  constructor(private readonly producer: JobProducer) {}
+
+  remember({ taskId, configId }: ConfigKey): void {
+    const configs = this.known.get(taskId) ?? new Set();
+    this.known.delete(taskId);
+    configs.delete(configId);
+    this.known.set(taskId, configs.add(configId));
+    if (configs.size > maxConfigs) configs.delete(configs.values().next().value!);
+    if (this.known.size > maxKnownTasks) this.known.delete(this.known.keys().next().value!);
+  }
+
+  /** It is gone: nobody rings for it any more. */
+  forget({ taskId, configId }: ConfigKey): void {
+    this.known.get(taskId)?.delete(configId);
+  }
+
+  @OnNotice('task.event-appended')
+  onEvent({ taskId }: Notice<'task.event-appended'>): void {
+    for (const configId of this.known.get(taskId) ?? []) this.enqueueIn(coalesceMs, { taskId, configId });
+  }
+
+  /** Rings once for what comes until then. */
+  enqueueIn(ms: number, key: ConfigKey): void {
+    const name = keyOf(key);
+    if (ms > longestTimerMs) return this.producer.enqueueLater('webhook.deliver', { ...key }, name, ms);
+    if (this.stopping || this.timers.has(name)) return;
+    const enqueue = (): void => {
+      this.timers.delete(name);
+      void this.enqueue(key);
+    };
+    this.timers.set(name, setTimeout(enqueue, ms).unref());
+  }
+
+  /** True when the queue took it. */
+  enqueue(key: ConfigKey): Promise<boolean> {
+    return this.producer.tryEnqueue('webhook.deliver', { ...key }, keyOf(key));
+  }
+
+  onModuleDestroy(): void {
+    this.stopping = true;
+    for (const timer of this.timers.values()) clearTimeout(timer);
+  }
+}
+
+/** Ids of configurations are their callers', and free text. */
+export function keyOf({ taskId, configId }: ConfigKey): string {
+  return `${taskId}-${hash('sha256', configId, 'hex').slice(0, 32)}`;
+}
