@@ -7,7 +7,7 @@ import { ContinuationsModule } from './continuations/continuations.module.js';
 import { McpBridgeModule } from './mcp-bridge/mcp-bridge.module.js';
 import { PlatformModule, type Infrastructure } from './platform/platform.module.js';
 import { orgTables } from './org-tables.js';
-import { OrgData } from './policy/org-data.service.js';
+import { OrgData } from './policy/org-data.js';
 import { PolicyModule } from './policy/policy.module.js';
 import { RegistryModule } from './registry/registry.module.js';
 import { TasksModule } from './tasks/tasks.module.js';

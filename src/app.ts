@@ -5,7 +5,7 @@ import { StandardSchemaValidationPipe } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { RequestHandler } from 'express';
-import { GrpcServer } from './a2a-server/grpc-server.service.js';
+import { GrpcServer } from './a2a-server/grpc-server.js';
 import { AppModule } from './app.module.js';
 import { entities } from './entities.js';
 import { systemClock } from './kernel/clock.js';
@@ -34,13 +34,13 @@ import type { Infrastructure } from './platform/platform.module.js';
 import { createLogger, type Logger } from './platform/telemetry/logger.js';
 import { Metrics } from './platform/telemetry/metrics.js';
 import { AuthService, defaultOrg } from './policy/auth.service.js';
-import { Bootstrap } from './policy/bootstrap.service.js';
-import { DeclaredOrgs } from './policy/declared-orgs.service.js';
-import { OperatorGate } from './policy/operator-gate.service.js';
-import { DeclaredServers } from './upstreams/declared-servers.service.js';
-import { ServerReader } from './upstreams/server-reader.service.js';
-import { Declarations } from './registry/declarations.service.js';
-import { ExecutionTokens } from './tasks/execution-tokens.service.js';
+import { Bootstrap } from './policy/bootstrap.js';
+import { DeclaredOrgs } from './policy/declared-orgs.js';
+import { OperatorGate } from './policy/operator-gate.js';
+import { DeclaredServers } from './upstreams/declared-servers.js';
+import { ServerReader } from './upstreams/server-reader.js';
+import { Declarations } from './registry/declarations.js';
+import { ExecutionTokens } from './tasks/execution-tokens.js';
 
 /** A running process of Rialto. */
 export interface Gateway {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { ToolLimits } from '../src/policy/tool-limits.service.js';
+import type { ToolLimits } from '../src/policy/tool-limits.js';
 import { A2AClientService } from '../src/a2a-client/a2a-client.service.js';
 import type { SkillCall } from '../src/a2a-client/remote-call.types.js';
 import { RemoteAgents } from '../src/a2a-client/requests/remote-agents.js';
@@ -16,8 +16,8 @@ import { parseAllowList } from '../src/platform/http/outbound/address.js';
 import { Tracing } from '../src/platform/telemetry/tracing.js';
 import { normaliseCard } from '../src/protocol/a2a/card/card.js';
 import { toolOutput } from '../src/protocol/a2a/remote/bridge-call.js';
-import type { AgentCredentials } from '../src/registry/agent-credentials.service.js';
-import type { AgentRecheck } from '../src/registry/agent-recheck.service.js';
+import type { AgentCredentials } from '../src/registry/agent-credentials.js';
+import type { AgentRecheck } from '../src/registry/agent-recheck.js';
 import type { RegisteredAgent } from '../src/registry/registry.types.js';
 import { closeOpened, closing, stub } from './support/clients/bridge.js';
 import { client, failure } from './support/clients/outbound.js';

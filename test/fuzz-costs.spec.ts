@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../src/kernel/json.js';
-import { SchemaChecks } from '../src/platform/schemas/schema-checks.service.js';
+import { SchemaChecks } from '../src/platform/schemas/schema-checks.js';
 import { CedarEngine } from '../src/policy/cedar/cedar.js';
 import type { PolicyCall } from '../src/policy/cedar/entities.js';
 import { compiling, overweight, type PolicySet } from '../src/policy/cedar/policy-set.js';

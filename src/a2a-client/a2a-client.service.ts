@@ -6,7 +6,7 @@ import type { JsonObject } from '../kernel/json.js';
 import { VerbBus, type Act, type DispatchFacts, type VerbCall } from '../kernel/verb-bus.js';
 import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import { keptJson } from '../platform/secrets/kept-json.js';
-import { ToolLimits } from '../policy/tool-limits.service.js';
+import { ToolLimits } from '../policy/tool-limits.js';
 import { toolOutput, type BridgeReply } from '../protocol/a2a/remote/bridge-call.js';
 import type { StreamResponse, Task } from '../protocol/a2a/model.js';
 import { takesText } from '../protocol/a2a/remote/skill-input.js';
@@ -131,7 +131,7 @@ export class A2AClientService {
     const { agent, taskId, historyLength } = call;
     const deadline = new Deadline(call.timeoutMs);
     await this.requirePermitted(ctx, call);
-    return this.agents.visit(ctx, agent, { ...call, deadline }, (hop) =>
+    return this.agents.withConnection(ctx, agent, { ...call, deadline }, (hop) =>
       this.anywhere(agent, hop, (at) => this.sdk.getTask(at, taskId, historyLength)),
     );
   }
@@ -152,7 +152,7 @@ export class A2AClientService {
     const deadline = new Deadline(call.timeoutMs);
     await this.requirePermitted(ctx, call);
     const query = { pageSize: findAmong, historyLength: findAmong };
-    return this.agents.visit(ctx, agent, { ...call, deadline }, (hop) =>
+    return this.agents.withConnection(ctx, agent, { ...call, deadline }, (hop) =>
       this.anywhere(agent, hop, async (at) => {
         if (at.endpoint.version !== '1.0') return undefined;
         const { tasks } = await this.sdk.listTasks(at, query);
@@ -182,7 +182,7 @@ export class A2AClientService {
   ): AsyncGenerator<StreamResponse, void> {
     const { agent } = call;
     const open = (hop: OpenHop) => this.anywhere(agent, hop, stream);
-    const { first, rest } = await this.agents.visit(ctx, agent, { ...call, deadline }, open);
+    const { first, rest } = await this.agents.withConnection(ctx, agent, { ...call, deadline }, open);
     try {
       if (!first.done) yield first.value;
       yield* rest;
@@ -200,7 +200,7 @@ export class A2AClientService {
   ): Promise<T> {
     const deadline = new Deadline(call.timeoutMs);
     return this.verbs.around(verbOf(ctx, call, action, args), (act) =>
-      this.agents.visit(ctx, call.agent, { ...call, deadline }, (hop) => work(hop, act)),
+      this.agents.withConnection(ctx, call.agent, { ...call, deadline }, (hop) => work(hop, act)),
     );
   }
 

@@ -5,17 +5,17 @@ import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { TasksModule } from '../tasks/tasks.module.js';
 import { WebhooksModule } from '../webhooks/webhooks.module.js';
-import { AgentDispatch } from './agent-dispatch.service.js';
+import { AgentDispatch } from './agent-dispatch.js';
 import { CardDoor } from './card.door.js';
-import { GrpcServer } from './grpc-server.service.js';
+import { GrpcServer } from './grpc-server.js';
 import { GrpcDoor } from './grpc.door.js';
 import { JsonRpcDoor } from './json-rpc.door.js';
-import { Operations } from './operations.service.js';
+import { Operations } from './operations.js';
 import { WakeDoor } from './wake.door.js';
 import { Replies } from './reply.js';
 import { RestDoor } from './rest.door.js';
 import { RunDoor } from './run.door.js';
-import { Visits } from './visit.service.js';
+import { A2aRequests } from './a2a-requests.js';
 
 /** Room 12: A2A clients come in. */
 @Module({
@@ -30,7 +30,7 @@ import { Visits } from './visit.service.js';
     GrpcServer,
     Operations,
     Replies,
-    Visits,
+    A2aRequests,
     AgentDispatch,
   ],
 })

@@ -25,7 +25,7 @@ const preflight = {
 };
 
 /** One GET: who asks, the version of the protocol it names, and the agent it names. */
-interface Visit {
+interface CardRequest {
   readonly request: DoorRequest;
   readonly response: DoorResponse;
   readonly query: URLSearchParams;
@@ -46,8 +46,8 @@ export class CardDoor {
 
   /** The rows of the front door's table. */
   routes(): HotRoute[] {
-    const service = (visit: Visit) => this.serviceCard(visit);
-    const agent = (visit: Visit) => this.agentCard(visit);
+    const service = (cardRequest: CardRequest) => this.serviceCard(cardRequest);
+    const agent = (visit: CardRequest) => this.agentCard(visit);
     const jwks = '/.well-known/jwks.json';
     return [
       ...cardPaths.map((path) =>
@@ -70,7 +70,7 @@ export class CardDoor {
     template: string,
     summary: string,
     match: HotRoute['match'],
-    answer: (visit: Visit) => Promise<void>,
+    answer: (visit: CardRequest) => Promise<void>,
   ): HotRoute {
     return {
       template,
@@ -91,13 +91,18 @@ export class CardDoor {
     };
   }
 
-  private async visit(request: DoorRequest, response: DoorResponse, { query }: Target, name: string): Promise<Visit> {
+  private async visit(
+    request: DoorRequest,
+    response: DoorResponse,
+    { query }: Target,
+    name: string,
+  ): Promise<CardRequest> {
     const header = request.headers['a2a-version'];
     const version = (Array.isArray(header) ? header[0] : header) ?? query.get('A2A-Version') ?? undefined;
     return { request, response, query, name, version, reader: await this.contexts.orgOf(request) };
   }
 
-  private async serviceCard(visit: Visit): Promise<void> {
+  private async serviceCard(visit: CardRequest): Promise<void> {
     const slug = visit.query.get('org');
     if (slug !== null) {
       const shared = await this.published.orgCard(slug, visit.version);
@@ -109,14 +114,14 @@ export class CardDoor {
     return send(visit, await this.published.gatewayCard(visit.version), publicly);
   }
 
-  private async agentCard(visit: Visit): Promise<void> {
+  private async agentCard(visit: CardRequest): Promise<void> {
     const agent = await this.published.resolve(visit.name, visit.reader);
     return agent ? this.sendCard(visit, agent, (wish) => this.published.cardFor(agent, wish)) : notFound();
   }
 
   /** Callers whom the agent's org knows see all of it (AN-07). */
   private async sendCard(
-    visit: Visit,
+    visit: CardRequest,
     agent: PublishedAgent,
     cardFor: (wish: CardWish) => Promise<BuiltCard>,
   ): Promise<void> {
@@ -126,18 +131,18 @@ export class CardDoor {
   }
 
   /** The agents of the caller's org, of `default` for anyone (RY-06, RY-07). */
-  private async index(visit: Visit): Promise<void> {
+  private async index(visit: CardRequest): Promise<void> {
     const body = await this.published.index(visit.reader);
     send(visit, { body, etag: etagOf(body) }, 'no-store');
   }
 
-  private async jwks(visit: Visit): Promise<void> {
+  private async jwks(visit: CardRequest): Promise<void> {
     const body = Buffer.from(JSON.stringify({ keys: await this.keys.publicKeys() }));
     send(visit, { body, etag: etagOf(body) }, keysFor);
   }
 }
 
-function send({ request, response }: Visit, card: ValidatedBody, cacheControl: string): void {
+function send({ request, response }: CardRequest, card: ValidatedBody, cacheControl: string): void {
   sendValidated(request, response, card, {
     ...cors,
     'Cache-Control': cacheControl,

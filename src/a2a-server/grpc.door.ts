@@ -13,8 +13,8 @@ import { restVersion } from '../protocol/a2a/card/negotiate.js';
 import type { DecodedOperation, OperationName } from '../protocol/a2a/request/operations.js';
 import type { StreamedEvent } from '../tasks/task.service.js';
 import { GrpcReply, requestOf, type GrpcServerCall } from './grpc-call.js';
-import { Operations, type Asked } from './operations.service.js';
-import { Visits } from './visit.service.js';
+import { Operations, type Asked } from './operations.js';
+import { A2aRequests } from './a2a-requests.js';
 
 const maxMessage = 1_000;
 
@@ -35,7 +35,7 @@ export class GrpcDoor {
   private readonly open = new Set<GrpcReply>();
 
   constructor(
-    private readonly visits: Visits,
+    private readonly requests: A2aRequests,
     private readonly operations: Operations,
     private readonly streams: SseStreams,
     private readonly watch: HttpWatch,
@@ -102,10 +102,10 @@ export class GrpcDoor {
   /** Who asks is known before the message is read, of which the tenant alone is looked up. */
   private async understand({ method, bytes, request, reply }: Exchange): Promise<[Asked, DecodedOperation]> {
     const { headers } = request;
-    const visit = await this.visits.open(request, reply.asResponse, agentOf(headers) ?? method.tenantOf(bytes));
+    const visit = await this.requests.open(request, reply.asResponse, agentOf(headers) ?? method.tenantOf(bytes));
     const negotiated = restVersion(textOf(headers['a2a-version']), method.version !== '1.0');
     if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: visit.agent.versions } });
-    const asked = this.visits.ask(visit, method.version, request, reply.asResponse);
+    const asked = this.requests.ask(visit, method.version, request, reply.asResponse);
     const decoded = method.decode(bytes, { newId });
     if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
     return [asked, decoded];
@@ -135,7 +135,7 @@ export class GrpcDoor {
     const error = RialtoError.from(thrown);
     const { requestId } = request;
     if (error.code === 'internal') this.log.error({ err: thrown, requestId }, 'a request failed');
-    reply.finish(grpcStatus(error, { requestId, profile: this.visits.settings.RIALTO_A2A_PROFILE }));
+    reply.finish(grpcStatus(error, { requestId, profile: this.requests.settings.RIALTO_A2A_PROFILE }));
   }
 }
 

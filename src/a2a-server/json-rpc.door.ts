@@ -20,11 +20,11 @@ import {
   resultResponse,
   type JsonRpcId,
 } from '../protocol/jsonrpc.js';
-import { AgentDispatch } from './agent-dispatch.service.js';
+import { AgentDispatch } from './agent-dispatch.js';
 import { agentPath, exactPath } from './a2a-paths.js';
-import { Operations, type Asked } from './operations.service.js';
+import { Operations, type Asked } from './operations.js';
 import { Replies, sendErrorEvent, sendJson, setErrorHeaders } from './reply.js';
-import { keyOf, versionHeader, Visits, type Arrival, type Visit } from './visit.service.js';
+import { keyOf, versionHeader, A2aRequests, type Arrival, type A2aRequest } from './a2a-requests.js';
 
 const eventStream = 'text/event-stream';
 
@@ -58,7 +58,7 @@ interface Call {
 @Injectable()
 export class JsonRpcDoor {
   constructor(
-    private readonly visits: Visits,
+    private readonly requests: A2aRequests,
     private readonly dispatch: AgentDispatch,
     private readonly operations: Operations,
     private readonly replies: Replies,
@@ -95,9 +95,9 @@ export class JsonRpcDoor {
   private async handle(exchange: Exchange, name: string | undefined): Promise<void> {
     const { request, response, manners } = exchange;
     try {
-      const arrival = await this.visits.enter(request, response, name, manners.authCode === -32001);
+      const arrival = await this.requests.enter(request, response, name, manners.authCode === -32001);
       requireJson(request);
-      const parsed = parseJson(await readText(request, this.visits.settings.RIALTO_MAX_BODY_BYTES));
+      const parsed = parseJson(await readText(request, this.requests.settings.RIALTO_MAX_BODY_BYTES));
       if (!parsed.ok) return malformed(exchange, jsonRpcCodes.parseError, parsed.reason);
       const envelope = parseRequest(parsed.value);
       if (!envelope.ok) {
@@ -139,10 +139,10 @@ export class JsonRpcDoor {
   }
 
   /** What is asked, in which version. Throws for what cannot be served. */
-  private callOf({ request, response, target }: Exchange, visit: Visit, method: string, params: unknown): Call {
+  private callOf({ request, response, target }: Exchange, visit: A2aRequest, method: string, params: unknown): Call {
     const negotiated = negotiate(method, versionHeader(request, target.query));
     if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: visit.agent.versions } });
-    const asked = this.visits.ask(visit, negotiated.version, request, response);
+    const asked = this.requests.ask(visit, negotiated.version, request, response);
     const dialect = dialects[negotiated.version];
     return { asked, dialect, decoded: decode(dialect, method, params) };
   }
@@ -150,7 +150,7 @@ export class JsonRpcDoor {
   /** The same call, of another agent where it came to no agent by name and is not for the default one. */
   private async besideDefault(
     { request, response }: Exchange,
-    visit: Visit,
+    visit: A2aRequest,
     name: string | undefined,
     call: Call,
   ): Promise<Call> {
@@ -158,7 +158,7 @@ export class JsonRpcDoor {
     const found = await this.dispatch.toolAgent(visit.ctx, visit.agent, call.decoded);
     if (!found) return call;
     const { agent, decoded } = found;
-    return { ...call, decoded, asked: this.visits.ask({ ...visit, agent }, decoded.version, request, response) };
+    return { ...call, decoded, asked: this.requests.ask({ ...visit, agent }, decoded.version, request, response) };
   }
 
   /** The same where nobody is named: what is asked tells of whom. */
@@ -173,7 +173,7 @@ export class JsonRpcDoor {
     const dialect = dialects[negotiated.version];
     const asks = decode(dialect, method, params);
     const { agent, facts, decoded } = await this.dispatch.addressee(arrival.ctx, asks, keyOf(request));
-    const asked = this.visits.ask({ ...arrival, agent }, negotiated.version, request, response);
+    const asked = this.requests.ask({ ...arrival, agent }, negotiated.version, request, response);
     return { asked: { ...asked, facts }, dialect, decoded };
   }
 

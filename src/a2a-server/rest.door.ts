@@ -13,9 +13,9 @@ import type { DecodedOperation, OperationName } from '../protocol/a2a/request/op
 import { decodeRest, encodeRestEvent, encodeRestResult, matchRest, type RestMatch } from '../protocol/a2a/rest/rest.js';
 import { parseJson } from '../protocol/jsonrpc.js';
 import { splitAgentPath } from './a2a-paths.js';
-import { Operations, type Asked } from './operations.service.js';
+import { Operations, type Asked } from './operations.js';
 import { Replies, sendJson, setErrorHeaders } from './reply.js';
-import { replayedHeader, versionHeader, Visits, type Visit } from './visit.service.js';
+import { replayedHeader, versionHeader, A2aRequests, type A2aRequest } from './a2a-requests.js';
 
 const prefix = '/a2a/agents/';
 const a2aJson = 'application/a2a+json';
@@ -32,7 +32,7 @@ interface Exchange {
 @Injectable()
 export class RestDoor {
   constructor(
-    private readonly visits: Visits,
+    private readonly requests: A2aRequests,
     private readonly operations: Operations,
     private readonly replies: Replies,
     @Inject(LOGGER) private readonly log: Logger,
@@ -60,7 +60,7 @@ export class RestDoor {
     const { request, response, path } = exchange;
     const version: A2aVersion = path.startsWith('/v1/') ? '0.3' : '1.0';
     try {
-      const visit = await this.visits.open(request, response, exchange.name);
+      const visit = await this.requests.open(request, response, exchange.name);
       const match = matchRest(request.method ?? '', path);
       if (!match) throw new RialtoError('method_not_found', { message: 'there is no such operation' });
       if ('allow' in match) {
@@ -73,11 +73,11 @@ export class RestDoor {
     }
   }
 
-  private async serve({ request, response, target }: Exchange, visit: Visit, match: RestMatch): Promise<void> {
+  private async serve({ request, response, target }: Exchange, visit: A2aRequest, match: RestMatch): Promise<void> {
     const { version } = match;
     const negotiated = restVersion(versionHeader(request, target.query), version === '0.3');
     if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: visit.agent.versions } });
-    const asked = this.visits.ask(visit, version, request, response);
+    const asked = this.requests.ask(visit, version, request, response);
     const body = await this.bodyOf(request);
     const decoded = decodeRest(match, target.query, body, { newId });
     if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
@@ -103,7 +103,7 @@ export class RestDoor {
   /** No body is an empty one, whatever type is declared. */
   private async bodyOf(request: DoorRequest): Promise<Json | undefined> {
     if (request.method !== 'POST') return undefined;
-    const text = await readText(request, this.visits.settings.RIALTO_MAX_BODY_BYTES);
+    const text = await readText(request, this.requests.settings.RIALTO_MAX_BODY_BYTES);
     if (text.trim() === '') return undefined;
     requireJson(request);
     const parsed = parseJson(text);
@@ -123,7 +123,7 @@ export class RestDoor {
   }
 
   private errorOptions({ requestId }: DoorRequest, version: A2aVersion) {
-    return { requestId, version, profile: this.visits.settings.RIALTO_A2A_PROFILE };
+    return { requestId, version, profile: this.requests.settings.RIALTO_A2A_PROFILE };
   }
 }
 

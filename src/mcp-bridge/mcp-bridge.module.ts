@@ -1,7 +1,7 @@
 import { Injectable, Module, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { A2AClientModule } from '../a2a-client/a2a-client.module.js';
 import { ContinuationsModule } from '../continuations/continuations.module.js';
-import { McpTasks } from './tools/mcp-tasks.service.js';
+import { McpTasks } from './tools/mcp-tasks.js';
 import { LlmExecutor } from './executors/llm.executor.js';
 import { LlmTools } from './executors/llm-tools.js';
 import { ModelClient } from './executors/model-client.js';
@@ -29,13 +29,13 @@ import { ResourceWatches } from './sessions/resource-watches.js';
 import { PeerQuestions } from './door/peer-questions.js';
 import { ResourceMetadataDoor } from './door/resource-metadata.door.js';
 import { RunningCalls } from './door/running-calls.js';
-import { ToolDesk } from './tools/tool-desk.service.js';
+import { ToolDesk } from './tools/tool-desk.js';
 import { ToolSet } from './tools/tool-set.js';
 import { ToolsController } from './tools/tools.controller.js';
 import { ToolsService } from './tools/tools.service.js';
-import { TaskExecutors } from '../tasks/task-executors.service.js';
+import { TaskExecutors } from '../tasks/task-executors.js';
 import { TasksModule } from '../tasks/tasks.module.js';
-import { UpstreamCalls } from '../upstreams/upstream-calls.service.js';
+import { UpstreamCalls } from '../upstreams/upstream-calls.js';
 import { UpstreamsModule } from '../upstreams/upstreams.module.js';
 
 const allLists: readonly ChangingList[] = ['tools', 'resources', 'prompts'];

@@ -38,7 +38,7 @@ import { SafeFetch } from './http/outbound/safe-fetch.js';
 import { SseStreams } from './http/streams/sse-streams.js';
 import { JobsModule } from './jobs/jobs.module.js';
 import type { QueueBackend } from './jobs/queue-backend.js';
-import { SchemaChecks } from './schemas/schema-checks.service.js';
+import { SchemaChecks } from './schemas/schema-checks.js';
 import { LineageSeal } from './secrets/lineage.js';
 import { checkKey } from './secrets/sealed-columns.js';
 import { SigningKeys } from './secrets/signing-keys.js';

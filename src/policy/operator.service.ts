@@ -22,7 +22,7 @@ import { PolicyEntity } from './admin/policy.entity.js';
 import { PolicyService } from './policy.service.js';
 import { PolicyStore } from './admin/policy.store.js';
 import { defaultOrg } from './auth.service.js';
-import { Bootstrap } from './bootstrap.service.js';
+import { Bootstrap } from './bootstrap.js';
 import { CredentialStore } from './auth/credential.store.js';
 import { MemberEntity, OrgEntity } from './auth/org.entity.js';
 import { OrgActs } from './auth/org-acts.js';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { CallContext } from '../kernel/call-context.js';
-import { OrgData } from './org-data.service.js';
+import { OrgData } from './org-data.js';
 
 describe('the export of an org', () => {
   beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] }));

@@ -10,9 +10,9 @@ import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 import { HealthService } from '../platform/telemetry/health.service.js';
 import { AuthGuard } from './auth/auth.guard.js';
 import { AuthService } from './auth.service.js';
-import { Bootstrap } from './bootstrap.service.js';
+import { Bootstrap } from './bootstrap.js';
 import { ContextService } from './context.service.js';
-import { DeclaredOrgs } from './declared-orgs.service.js';
+import { DeclaredOrgs } from './declared-orgs.js';
 import { CredentialStore } from './auth/credential.store.js';
 import { KeyController, OrgController } from './auth/org.controller.js';
 import {
@@ -24,26 +24,26 @@ import {
   RevokedTokenEntity,
 } from './auth/org.entity.js';
 import { OrgActs } from './auth/org-acts.js';
-import { OrgData } from './org-data.service.js';
+import { OrgData } from './org-data.js';
 import { OrgDataStore } from './auth/org-data.store.js';
 import { OrgPurgeSweeper } from './auth/org-purge.sweeper.js';
-import { OrgDirectory } from './org-directory.service.js';
+import { OrgDirectory } from './org-directory.js';
 import { OrgDomainService } from './auth/org-domains.service.js';
 import { OrgService } from './org.service.js';
 import { TokenRefusals } from './auth/token-refusals.js';
 import { ResealSweeper } from './auth/reseal.sweeper.js';
 import { RevocationSweeper } from './auth/revocation.sweeper.js';
 import { TokenVerifier } from './auth/token-verifier.js';
-import { OperatorGate } from './operator-gate.service.js';
+import { OperatorGate } from './operator-gate.js';
 import { LimitsService } from './limits.service.js';
-import { Nesting } from './nesting.service.js';
+import { Nesting } from './nesting.js';
 import { PolicyController } from './admin/policy.controller.js';
 import { PolicyDecider } from './decisions/policy-decider.js';
 import { PolicyEntity, PolicyVersionEntity } from './admin/policy.entity.js';
 import { PolicyService } from './policy.service.js';
 import { PolicyStore } from './admin/policy.store.js';
 import { ToolCallsStore } from './limits/tool-calls.store.js';
-import { ToolLimits } from './tool-limits.service.js';
+import { ToolLimits } from './tool-limits.js';
 
 /** Room 5: who is calling, what they may do, and how often. */
 @Module({

@@ -7,7 +7,7 @@ import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
 import { PublicUrl } from '../platform/http/public-url.js';
 import { defaultOrg } from '../policy/auth.service.js';
-import { OrgDirectory } from '../policy/org-directory.service.js';
+import { OrgDirectory } from '../policy/org-directory.js';
 import type { BuiltCard } from './cards/card-cache.js';
 import { PublishedAgentStore } from './published/published-agent.store.js';
 import { PublishedCards, type CardWish } from './published/published-cards.js';

@@ -10,7 +10,7 @@ import { isUniqueViolation } from '../platform/database/pg.js';
 import { SnapshotCache } from '../platform/database/snapshot-cache.js';
 import type { Tx } from '../platform/database/tx.js';
 import { Cursors, pageOf, type Page } from '../platform/http/cursor.js';
-import { AgentCredentials } from './agent-credentials.service.js';
+import { AgentCredentials } from './agent-credentials.js';
 import type { AgentEntity } from './agents/agent.entity.js';
 import { AgentStore, keptChanges, secondsFromNow } from './agents/agent.store.js';
 import { understand, viewOf } from './agents/agent-view.js';

@@ -4,7 +4,7 @@ import type { CallContext } from '../kernel/call-context.js';
 import { newId, type ActId } from '../kernel/ids.js';
 import type { Json, JsonObject } from '../kernel/json.js';
 import { VerbBus } from '../kernel/verb-bus.js';
-import { SchemaChecks, type Violations } from '../platform/schemas/schema-checks.service.js';
+import { SchemaChecks, type Violations } from '../platform/schemas/schema-checks.js';
 import { keptJson } from '../platform/secrets/kept-json.js';
 import { OrgService } from '../policy/org.service.js';
 import { callerOf, graceMs } from './agents/agent-stats.recorder.js';

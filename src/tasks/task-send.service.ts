@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../kernel/call-context.js';
-import { patienceOf } from '../kernel/patience.js';
+import { timeoutSignal } from '../kernel/abort.js';
 import type { Message, Task } from '../protocol/a2a/model.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { isAnswer, isSettled, TaskStreamService } from './task-stream.service.js';
@@ -63,7 +63,7 @@ export class TaskSendService {
 
   /** A task as it is when it ended, waits for its caller, or the patience or this process is over. */
   async settledWithin(task: StoredTask, waitMs: number, gone?: () => AbortSignal): Promise<StoredTask> {
-    const patience = patienceOf(waitMs, [this.runner.over, gone?.()]);
+    const patience = timeoutSignal(waitMs, [this.runner.over, gone?.()]);
     try {
       return await this.streams.settled(task, patience.signal);
     } finally {

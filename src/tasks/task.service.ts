@@ -140,7 +140,7 @@ export class TaskService {
   async wake(id: string, early = false): Promise<boolean> {
     const task = isUuid(id) ? await this.lives.store.find(id) : undefined;
     if (!task) return false;
-    if (early) await this.lives.leases.hurry(task.id);
+    if (early) await this.lives.leases.makeDueNow(task.id);
     return this.lives.wake(task.id);
   }
 

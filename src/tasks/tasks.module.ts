@@ -1,32 +1,32 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { PolicyModule } from '../policy/policy.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
-import { EventSinks } from './event-sinks.service.js';
+import { EventSinks } from './event-sinks.js';
 import { ConformanceExecutor } from './executors/conformance.executor.js';
 import { EchoExecutor } from './executors/echo.executor.js';
 import { HttpCalls } from './executors/http-calls.js';
 import { HttpExecutor } from './executors/http.executor.js';
 import { MailboxExecutor } from './executors/mailbox.executor.js';
-import { ExecutionTokens } from './execution-tokens.service.js';
+import { ExecutionTokens } from './execution-tokens.js';
 import { ExecutionsController } from './external/executions.controller.js';
-import { Executions } from './external/executions.service.js';
+import { Executions } from './external/executions.js';
 import { IdempotencyStore } from './storage/idempotency.store.js';
 import { LiveTasks } from './lifecycle/live-tasks.js';
 import { MailboxWaiters } from './external/mailbox-waiters.js';
-import { MailboxHandOuts } from './external/mailbox-hand-outs.service.js';
+import { MailboxHandOuts } from './external/mailbox-hand-outs.js';
 import { MailboxController } from './external/mailbox.controller.js';
 import { MailboxService } from './external/mailbox.service.js';
 import { MailboxStore } from './storage/mailbox.store.js';
-import { TaskAdoption } from './task-adoption.service.js';
+import { TaskAdoption } from './task-adoption.js';
 import { TaskBrowseService } from './admin/task-browse.service.js';
 import { TaskController } from './admin/task.controller.js';
 import { TaskExecuteProcessor } from './run/task-execute.processor.js';
-import { TaskExecutors } from './task-executors.service.js';
+import { TaskExecutors } from './task-executors.js';
 import { TaskFeed } from './lifecycle/task-feed.js';
 import { TaskLeases } from './storage/task-lease.store.js';
 import { TaskLogService } from './task-log.service.js';
 import { TaskListStore } from './storage/task-list.store.js';
-import { TaskQuota } from './run/task-quota.service.js';
+import { TaskQuota } from './run/task-quota.js';
 import { TaskRunner } from './run/task.runner.js';
 import { TaskSendService } from './task-send.service.js';
 import { TaskService } from './task.service.js';
@@ -40,7 +40,7 @@ import { TaskSweeper } from './run/task.sweeper.js';
 import { TaskWatchStore } from './storage/task-watch.store.js';
 import { TaskWatchSweeper } from './run/task-watch.sweeper.js';
 import { TaskWriter } from './storage/task-writer.js';
-import { WorkOrders } from './external/work-orders.service.js';
+import { WorkOrders } from './external/work-orders.js';
 
 /** Room 7: tasks of our agents, their log, and who works on them. */
 @Module({

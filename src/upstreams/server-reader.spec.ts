@@ -1,5 +1,5 @@
 import { nothingYet } from './storage/offer.js';
-import { ServerReader } from './server-reader.service.js';
+import { ServerReader } from './server-reader.js';
 import type { Addressed } from './connections/upstream-pool.js';
 import type { Offer } from './upstream.types.js';
 

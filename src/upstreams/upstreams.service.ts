@@ -13,7 +13,7 @@ import { ServerOffers } from './catalog/server-offers.js';
 import type { RegisteredServer } from './registered-server.types.js';
 import type { UpstreamConnection } from './connections/upstream-connection.js';
 import { UpstreamPool } from './connections/upstream-pool.js';
-import { UserCredentials, type OwnCredentials } from './credentials/user-credentials.service.js';
+import { UserCredentials, type OwnCredentials } from './credentials/user-credentials.js';
 import { UpstreamStore } from './storage/upstream.store.js';
 import type { ApproveTools } from './upstream.types.js';
 

@@ -1,6 +1,6 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { AuditModule } from '../audit/audit.module.js';
-import { EventSinks } from '../tasks/event-sinks.service.js';
+import { EventSinks } from '../tasks/event-sinks.js';
 import { TasksModule } from '../tasks/tasks.module.js';
 import { ConfigLogStore } from './admin/config-log.store.js';
 import { DeliveryLogService } from './admin/delivery-log.service.js';

@@ -9,7 +9,7 @@ import { Metrics } from '../../src/platform/telemetry/metrics.js';
 import { ContinuationStore, moving } from '../../src/continuations/storage/continuation.store.js';
 import { ThreadAnswerStore, type ClaimedAnswer } from '../../src/continuations/threads/thread-answer.store.js';
 import { Vault } from '../../src/platform/secrets/vault.js';
-import { EventSinks } from '../../src/tasks/event-sinks.service.js';
+import { EventSinks } from '../../src/tasks/event-sinks.js';
 import { applyUpdate, openTask, type Step } from '../../src/tasks/lifecycle/task.lifecycle.js';
 import { TaskLeases } from '../../src/tasks/storage/task-lease.store.js';
 import { TaskWriter, type TaskChange } from '../../src/tasks/storage/task-writer.js';
@@ -130,7 +130,7 @@ describe('plans of hot statements', () => {
     await Promise.all(ids.map((id) => leases.claim(id)));
     await Promise.allSettled(ids.map((id) => writer.commit(ended(id))));
     await leases.isWaiting(ids[0]!);
-    await leases.hurry(ids[0]!);
+    await leases.makeDueNow(ids[0]!);
     for (const one of asked) await expectByKey(one, 'pk_a2a_tasks');
     await client.query('delete from a2a_tasks where next_at is not null');
   });
@@ -152,7 +152,7 @@ describe('plans of hot statements', () => {
       rows: (_name: string, text: string, values: unknown[]) => (asked.push({ text, values }), Promise.resolve([])),
     } as unknown as Pg;
     const store = new ContinuationStore(spy);
-    await store.takeUp(taskId, 'r');
+    await store.resume(taskId, 'r');
     await store.close(taskId, 'r', 'failed');
     for (const one of asked) await expectByKey(one, 'uq_a2a_continuations_remote');
     const { statement, row } = moving({ id, taskId: taskId as TaskId }, { status: 'failed', polls: 0 });
@@ -177,7 +177,7 @@ describe('plans of hot statements', () => {
     const answer = { id: rows[0]!.id, lease_epoch: 0 } as ClaimedAnswer;
     await store.claim(answer.id);
     await store.told(answer, 1, 1);
-    await store.putOff(answer, 1, 'x');
+    await store.defer(answer, 1, 'x');
     for (const one of asked) await expectByKey(one, 'pk_thread_answers');
   });
 

@@ -6,7 +6,7 @@ import { isGone, Presence } from '../../src/platform/database/presence.js';
 import type { RowStatement } from '../../src/platform/database/row-writer.js';
 import { createLogger } from '../../src/platform/telemetry/logger.js';
 import { Metrics } from '../../src/platform/telemetry/metrics.js';
-import { EventSinks } from '../../src/tasks/event-sinks.service.js';
+import { EventSinks } from '../../src/tasks/event-sinks.js';
 import { LiveTasks } from '../../src/tasks/lifecycle/live-tasks.js';
 import { TaskLeases } from '../../src/tasks/storage/task-lease.store.js';
 import { applyUpdate, openTask, type Moved, type Step } from '../../src/tasks/lifecycle/task.lifecycle.js';

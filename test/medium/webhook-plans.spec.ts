@@ -101,9 +101,9 @@ describe('plans of webhook statements', () => {
       (store: DeliveryStore) => store.failed(claimed, tried, { kind: 'retry', inMs: 5 }, []),
       (store: DeliveryStore) => store.failed(claimed, tried, { kind: 'closed', reason: 'failing' }, []),
       (store: DeliveryStore) => store.recovered(claimed, tried, []),
-      (store: DeliveryStore) => store.putOff(claimed, 5),
+      (store: DeliveryStore) => store.defer(claimed, 5),
       (store: DeliveryStore) => store.close(claimed, 'dead', 'deactivated'),
-      (store: DeliveryStore) => store.hurry({ taskId: none, configId: 'a' }, '2026-01-01T00:00:00Z'),
+      (store: DeliveryStore) => store.makeDueNow({ taskId: none, configId: 'a' }, '2026-01-01T00:00:00Z'),
     ])
       expect(await plansOf(end)).not.toMatch(/Seq Scan on (webhook|push)/);
   });
@@ -126,7 +126,7 @@ describe('plans of webhook statements', () => {
     for (const run of [
       (store: DeliveryStore) => all(rows, ({ task_id: taskId }) => store.claim({ taskId, configId: 'b' })),
       (store: DeliveryStore) => all(claimed, (one) => store.keepBody(one, '{}')),
-      (store: DeliveryStore) => all(claimed, (one) => store.putOff(one, 5)),
+      (store: DeliveryStore) => all(claimed, (one) => store.defer(one, 5)),
       (store: DeliveryStore) => all(claimed, (one) => store.delivered(one, { durationMs: 1, status: 200 }, true)),
       (store: DeliveryStore) => store.failed(claimed[0]!, { durationMs: 1 }, { kind: 'retry', inMs: 5 }, []),
       (store: DeliveryStore) => store.close(claimed[0]!, 'dead', 'deactivated'),

@@ -1,6 +1,6 @@
 import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
-import { patienceOf } from '../../kernel/patience.js';
+import { timeoutSignal } from '../../kernel/abort.js';
 import { newTrace, traceHeaders } from '../../platform/telemetry/trace-context.js';
 import { lineageHeader } from '../../platform/secrets/lineage.js';
 import { depthHeader } from '../../policy/context.service.js';
@@ -40,7 +40,7 @@ export class AgentHeaders implements HopHeaders {
     const credential = this.open && isSameOrigin(asHttpUrl(url), this.owner.url) ? this.open() : undefined;
     if (credential === undefined) return this.own;
     const asked = this.credentials.headers(this.owner.id, credential);
-    const proof = credential.type === 'oauth2' ? await inTime(asked, limits) : await asked;
+    const proof = credential.type === 'oauth2' ? await withinLimits(asked, limits) : await asked;
     // Whole, and without the scheme before it.
     for (const value of Object.values(proof)) this.sent.add(value).add(value.split(' ').at(-1)!);
     return { ...proof, ...this.own };
@@ -57,8 +57,8 @@ function asHttpUrl(url: string): string {
 }
 
 /** The token is fetched for everybody who waits for it, so its own limits do not follow from this call's. */
-async function inTime<T>(work: Promise<T>, { deadline, signals }: HopLimits): Promise<T> {
-  const { signal, end } = patienceOf(Math.ceil(deadline.leftMs), [...signals]);
+async function withinLimits<T>(work: Promise<T>, { deadline, signals }: HopLimits): Promise<T> {
+  const { signal, end } = timeoutSignal(Math.ceil(deadline.leftMs), [...signals]);
   const given = new Promise<never>((_, reject) => {
     const give = () => reject(new RialtoError(signals.some(({ aborted }) => aborted) ? 'canceled' : 'remote_timeout'));
     if (signal.aborted) give();

@@ -3,10 +3,10 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { newTrace } from '../../platform/telemetry/trace-context.js';
 import { Tracing } from '../../platform/telemetry/tracing.js';
-import { AgentCredentials } from '../../registry/agent-credentials.service.js';
+import { AgentCredentials } from '../../registry/agent-credentials.js';
 import type { RegisteredAgent } from '../../registry/registry.types.js';
 import { AgentHeaders, ownHeaders } from './agent-headers.js';
-import { AgentRecheck } from '../../registry/agent-recheck.service.js';
+import { AgentRecheck } from '../../registry/agent-recheck.js';
 import { Delegation } from './delegation.js';
 import type { Deadline } from '../transports/deadline.js';
 import { RemoteCredentials } from './remote-credentials.js';
@@ -28,7 +28,7 @@ export class RemoteAgents {
   ) {}
 
   /** Runs the work inside a span; `signal` besides the context's own. Throws `loop_detected` before anything leaves. */
-  async visit<T>(
+  async withConnection<T>(
     ctx: CallContext,
     { row }: RegisteredAgent,
     limits: VisitLimits,

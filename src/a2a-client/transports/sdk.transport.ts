@@ -118,7 +118,7 @@ export class SdkTransport {
   }
 
   private async ask<T extends object>(hop: SdkHop, expectsReply: boolean, work: Work<Promise<T>>): Promise<T> {
-    const life = new CallLife(hop);
+    const life = new CallSignal(hop);
     try {
       const answer = await work(...(await this.open(hop, life, this.limits.maxReplyBytes + mebibyte, expectsReply)));
       return answerWithout(answer, hop.headers.sent);
@@ -133,7 +133,7 @@ export class SdkTransport {
   }
 
   private async *follow(hop: SdkHop, work: Work<AsyncIterable<SdkEvent>>): AsyncGenerator<StreamResponse, void> {
-    const life = new CallLife(hop);
+    const life = new CallSignal(hop);
     try {
       const events = work(...(await this.open(hop, life, this.limits.maxStreamBytes, true)));
       for await (const event of events) yield answerWithout(eventOf(event), hop.headers.sent);
@@ -153,7 +153,7 @@ export class SdkTransport {
 
   private async open(
     hop: SdkHop,
-    life: CallLife,
+    life: CallSignal,
     maxBytes: number,
     expectsReply: boolean,
   ): Promise<[Transport, RequestOptions]> {
@@ -177,7 +177,7 @@ export class SdkTransport {
 type Work<Result> = (transport: Transport, options: RequestOptions) => Result;
 
 /** One call from its start to its end: who may stop it, and what a failure means then. */
-class CallLife {
+class CallSignal {
   private readonly stop = new AbortController();
   private readonly timer: NodeJS.Timeout;
   private isLate = false;

@@ -2,7 +2,7 @@ import type { WebSocket } from 'ws';
 import { systemClock } from '../../kernel/clock.js';
 import { newId } from '../../kernel/ids.js';
 import type { Json, JsonObject } from '../../kernel/json.js';
-import { patienceOf, unless } from '../../kernel/patience.js';
+import { timeoutSignal, raceSignal } from '../../kernel/abort.js';
 import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import { httpOf } from '../../platform/http/outbound/safe-socket.js';
 import { messageOf, mostAtWork, readMessage, type A2eMessage, type SentMessage } from '../../protocol/a2e/messages.js';
@@ -189,10 +189,10 @@ function payloadOfReply({ ok, error, payload }: A2eMessage): JsonObject {
 
 /** The result of the work within the deadline. Rejects with `a2e_timeout`, and `a2e_canceled` when the caller gives up. */
 async function within<Result>(deadline: Deadline, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-  const patience = patienceOf(deadline.timeoutMs, [deadline.signal]);
+  const patience = timeoutSignal(deadline.timeoutMs, [deadline.signal]);
   const { signal } = patience;
   try {
-    return await unless(signal, work(signal), () => tooLate(deadline));
+    return await raceSignal(signal, work(signal), () => tooLate(deadline));
   } finally {
     patience.end();
   }

@@ -4,10 +4,10 @@ import type { Json, JsonObject } from '../../kernel/json.js';
 import { A2eRefusal } from '../../protocol/a2e/errors.js';
 import { contentShape, promptShape, resourceShape } from '../../protocol/a2e/shapes.js';
 import { upstreamName } from '../../protocol/mcp/tool-names.js';
-import { UpstreamCalls, type PromptCall } from '../../upstreams/upstream-calls.service.js';
+import { UpstreamCalls, type PromptCall } from '../../upstreams/upstream-calls.js';
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
 import { optionalObject, requireText, type A2eCall } from './a2e-call.js';
-import { inTime } from './in-time.js';
+import { withTimeout } from './with-timeout.js';
 import { ServersInSight } from './servers-in-sight.js';
 
 /** How long a resource or a prompt may take, if its server has no shorter time (AE-67). */
@@ -33,7 +33,7 @@ export class FeatureMessages {
   async readResource({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const uri = requireText(payload, 'uri');
     const candidates = await this.candidates(ctx, payload);
-    const { contents } = await inTime(ctx, featureMs, (within) => this.calls.read(within, candidates, uri));
+    const { contents } = await withTimeout(ctx, featureMs, (within) => this.calls.read(within, candidates, uri));
     return { uri, contents: (contents as Json[]).map(contentShape) };
   }
 
@@ -64,7 +64,7 @@ export class FeatureMessages {
     const name = requireText(payload, 'name');
     const args = optionalObject(payload, 'arguments');
     const asked = await this.promptAsked(ctx, payload, name);
-    const { description = null, messages } = await inTime(ctx, featureMs, (within) =>
+    const { description = null, messages } = await withTimeout(ctx, featureMs, (within) =>
       this.calls.prompt(within, asked, args),
     );
     return { name, server_id: asked.serverId, description, messages: messages! };

@@ -1,7 +1,7 @@
 import type { CallContext } from '../../kernel/call-context.js';
 import { a2eError } from '../../protocol/a2e/errors.js';
-import type { UpstreamAdmin } from '../../upstreams/upstream-admin.service.js';
-import type { UpstreamCalls } from '../../upstreams/upstream-calls.service.js';
+import type { UpstreamAdmin } from '../../upstreams/upstream-admin.js';
+import type { UpstreamCalls } from '../../upstreams/upstream-calls.js';
 import { ServerMessages } from './server-messages.js';
 import type { ServersInSight } from './servers-in-sight.js';
 

@@ -3,11 +3,11 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { serverInfo, toolShape } from '../../protocol/a2e/shapes.js';
-import { UpstreamAdmin } from '../../upstreams/upstream-admin.service.js';
-import { UpstreamCalls } from '../../upstreams/upstream-calls.service.js';
+import { UpstreamAdmin } from '../../upstreams/upstream-admin.js';
+import { UpstreamCalls } from '../../upstreams/upstream-calls.js';
 import { ServerQuery, type ServerView } from '../../upstreams/upstream.types.js';
 import { invalidMember, optionalObject, optionalText, requireText, type A2eCall } from './a2e-call.js';
-import { inTime } from './in-time.js';
+import { withTimeout } from './with-timeout.js';
 import { registrationOf } from './registration.js';
 import { ServersInSight } from './servers-in-sight.js';
 
@@ -31,11 +31,11 @@ export class ServerMessages {
   async register({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const registration = registrationOf(payload);
     const until = systemClock.elapsed() + registerMs;
-    const { id } = await inTime(ctx, registerMs, (within) => this.admin.register(within, registration));
+    const { id } = await withTimeout(ctx, registerMs, (within) => this.admin.register(within, registration));
     const server = await this.servers.one(ctx, id);
     // Agents expect a server that they registered to be connected; one that is not is told as it is.
     const leftMs = Math.max(0, until - systemClock.elapsed());
-    await inTime(ctx, leftMs, (within) => this.calls.ready(within, server)).catch(() => undefined);
+    await withTimeout(ctx, leftMs, (within) => this.calls.ready(within, server)).catch(() => undefined);
     return { server_id: id, server: serverInfo(await this.admin.get(ctx, id)) };
   }
 

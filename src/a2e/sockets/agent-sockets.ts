@@ -12,7 +12,7 @@ import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { isAnswer, readMessage } from '../../protocol/a2e/messages.js';
 import { parseJson } from '../../protocol/jsonrpc.js';
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
-import { UpstreamCalls } from '../../upstreams/upstream-calls.service.js';
+import { UpstreamCalls } from '../../upstreams/upstream-calls.js';
 import { AgentSocket } from './agent-socket.js';
 import { MessageAudit } from '../messages/message-audit.js';
 import { MessageDispatcher } from '../messages/message-dispatcher.js';

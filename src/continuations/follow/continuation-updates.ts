@@ -7,7 +7,7 @@ import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import type { RowChange } from '../../platform/database/row-writer.js';
 import { redact } from '../../platform/secrets/redact.js';
 import { failedStates } from '../../protocol/a2a/states.js';
-import { AgentStats } from '../../registry/agent-stats.service.js';
+import { AgentStats } from '../../registry/agent-stats.js';
 import type { TaskUpdate } from '../../tasks/executor.port.js';
 import type { StoredTask } from '../../tasks/task.types.js';
 import { endTold, failureSaid, type EndFacts } from './continuation-end.js';
@@ -102,7 +102,7 @@ export class ContinuationUpdates {
   }
 
   /** Still under way: taken up again later. */
-  putOff(followed: Followed, seen: Seen, inMs: number): TaskUpdate {
+  defer(followed: Followed, seen: Seen, inMs: number): TaskUpdate {
     const dueInMs = Math.max(1, Math.round(inMs));
     return { deferred: { lookAgainMs: dueInMs }, rows: [moving(followed, { status: 'pending', ...seen, dueInMs })] };
   }

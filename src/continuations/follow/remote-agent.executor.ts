@@ -8,7 +8,7 @@ import { isJsonObject, storableText, type Json, type JsonObject } from '../../ke
 import { keptJson } from '../../platform/secrets/kept-json.js';
 import type { StreamResponse } from '../../protocol/a2a/model.js';
 import { canonicalName } from '../../protocol/mcp/tool-names.js';
-import { dispatchedSkill } from '../../registry/own-routing.service.js';
+import { dispatchedSkill } from '../../registry/own-routing.js';
 import type { ExecutorConfig } from '../../registry/published.types.js';
 import { RegistryService } from '../../registry/registry.service.js';
 import type { RegisteredAgent } from '../../registry/registry.types.js';
@@ -56,7 +56,7 @@ export class RemoteAgentExecutor implements TaskExecutor {
     const call = await this.callOf(run);
     const memo = memoOf(run);
     if (memo?.messageId === outwardId(run))
-      return yield* this.follower.takeUp(run, this.follower.agentOf(call), memo.taskId, { ...memo });
+      return yield* this.follower.resume(run, this.follower.agentOf(call), memo.taskId, { ...memo });
     yield* this.send(run, call, memo);
   }
 

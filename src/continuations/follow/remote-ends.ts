@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { A2AClientService } from '../../a2a-client/a2a-client.service.js';
-import { OrgDirectory } from '../../policy/org-directory.service.js';
+import { OrgDirectory } from '../../policy/org-directory.js';
 import { canonicalName } from '../../protocol/mcp/tool-names.js';
 import { RegistryService } from '../../registry/registry.service.js';
-import { UpstreamTasks } from '../../upstreams/upstream-tasks.service.js';
+import { UpstreamTasks } from '../../upstreams/upstream-tasks.js';
 import { ContinuationUpdates } from './continuation-updates.js';
 import type { Orphan } from '../storage/continuation.store.js';
 

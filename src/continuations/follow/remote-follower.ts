@@ -16,7 +16,7 @@ import { AgentRemote, type Remote } from './remote.js';
 import { PushWaiters, type PushWaiter } from '../push/push-waiters.js';
 import { RemotePushStore } from '../push/remote-push.store.js';
 import { RemoteMirror } from './remote-mirror.js';
-import { Turns } from './turns.js';
+import { KeyedSemaphore } from './keyed-semaphore.js';
 
 /** Looks at one remote at a time, by this process. */
 const looksPerRemote = 8;
@@ -50,7 +50,7 @@ interface Progress {
  */
 @Injectable()
 export class RemoteFollower {
-  private readonly turns = new Turns(looksPerRemote);
+  private readonly turns = new KeyedSemaphore(looksPerRemote);
 
   constructor(
     private readonly client: A2AClientService,
@@ -66,8 +66,8 @@ export class RemoteFollower {
   }
 
   /** Goes on with what another run, perhaps of a process that is gone, had begun. @param memo what the run after this one has to know. */
-  async *takeUp(run: TaskRun, remote: Remote, remoteTaskId: string, memo: Json): AsyncGenerator<TaskUpdate, void> {
-    let followed = await this.store.takeUp(run.task.id, remoteTaskId);
+  async *resume(run: TaskRun, remote: Remote, remoteTaskId: string, memo: Json): AsyncGenerator<TaskUpdate, void> {
+    let followed = await this.store.resume(run.task.id, remoteTaskId);
     if (!followed) {
       const opened = this.updates.open(run, remote.callee, remoteTaskId);
       followed = opened.followed;
@@ -101,7 +101,7 @@ export class RemoteFollower {
         const isTrusted = tap?.isTrusted ?? false;
         if (leftMs <= pause || elapsed() + pause >= (isTrusted ? streamMs : waitMs)) {
           const attempts = isTrusted && leftMs > pause ? budget.maxAttempts : followed.attempts;
-          yield this.letGo(following, { ...followed, attempts, leftMs }, progress);
+          yield this.release(following, { ...followed, attempts, leftMs }, progress);
           return;
         }
         yield* this.listen(following, { tap, ear }, pause);
@@ -121,7 +121,7 @@ export class RemoteFollower {
     try {
       if (remote.pushes) await this.pushes.forget(run.task.id);
       const look = (): ReturnType<Remote['look']> => remote.look(run, followed.remoteTaskId);
-      const { task, pauseMs } = await this.turns.take(remote.callee.id, look);
+      const { task, pauseMs } = await this.turns.run(remote.callee.id, look);
       progress.retryAfterMs = pauseMs;
       yield* this.mirrored(following, { task }, progress.polls);
     } catch (thrown) {
@@ -172,11 +172,11 @@ export class RemoteFollower {
   }
 
   /** What follows when the remote still works at the end of a run. */
-  private letGo(following: Following, followed: Followed, progress: Progress): TaskUpdate {
+  private release(following: Following, followed: Followed, progress: Progress): TaskUpdate {
     const { callee } = following.remote;
     const next = afterRun({ ...followed, retryAfterMs: progress.retryAfterMs }, this.updates.budget);
     const { polls, lastError } = progress;
-    if (next.kind === 'again') return this.updates.putOff(followed, { polls, lastError }, next.inMs);
+    if (next.kind === 'again') return this.updates.defer(followed, { polls, lastError }, next.inMs);
     void this.tellToStop(following).catch(() => undefined); // what it says to that changes nothing
     return this.updates.late(callee, followed, { polls, lastError }, next.why);
   }

@@ -5,7 +5,7 @@ import type { Task } from '../../protocol/a2a/model.js';
 import { storableJson } from '../../protocol/jsonrpc.js';
 import type { ServerTask } from '../../protocol/mcp/server-task.js';
 import type { Said } from '../../tasks/executor.port.js';
-import type { UpstreamTasks } from '../../upstreams/upstream-tasks.service.js';
+import type { UpstreamTasks } from '../../upstreams/upstream-tasks.js';
 import type { Asker, Callee, Remote, Seen } from './remote.js';
 import type { Told, ToolTask, ToolTaskView } from '../tool-task.types.js';
 

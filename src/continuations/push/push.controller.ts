@@ -3,7 +3,7 @@ import { ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { DoorRequest } from '../../platform/http/http.types.js';
 import { IdParam } from '../../platform/http/params.js';
 import { Public } from '../../platform/http/public.decorator.js';
-import { PushDoor } from './push-door.service.js';
+import { PushDoor } from './push-door.js';
 import { PushedFor, PushGuard } from './push.guard.js';
 import type { PushKey } from './push-tokens.js';
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
-import { PushDoor } from './push-door.service.js';
+import { PushDoor } from './push-door.js';
 import { RemotePushStore } from './remote-push.store.js';
 
 const perSweep = 200;

@@ -109,7 +109,7 @@ export class ContinuationStore {
   }
 
   /** A worker takes it up: one more attempt, unless the remote called for it. Undefined when there is none under way. */
-  async takeUp(taskId: string, remoteTaskId: string): Promise<Followed | undefined> {
+  async resume(taskId: string, remoteTaskId: string): Promise<Followed | undefined> {
     const [row] = await this.pg.rows<Followed>(
       'continuation-take-up',
       `with called as (delete from remote_pushes where task_id = $1 returning task_id)

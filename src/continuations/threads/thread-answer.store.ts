@@ -42,7 +42,7 @@ const hold: RowStatement = {
       id uuid, org_id uuid, task_id uuid, url text, thread_id text, thread_key text, token text)`,
 };
 
-const letGo: RowStatement = {
+const releaseStatement: RowStatement = {
   name: 'thread-let-go',
   sql: (rows) => `update thread_answers a set status = r.status, next_at = now(),
       token = case when r.status = 'waiting' then a.token end, ended_at = case when r.status = 'waiting' then null else now() end
@@ -69,7 +69,7 @@ const ended = `token = null, payload = null, owns_progress = false, ended_at = n
 
 /** The end of the wait of its caller, for the commit that ends it. @param to `answered` when the caller got the answer itself. */
 export function lettingGo(taskId: string, to: 'waiting' | 'answered'): RowChange {
-  return { statement: letGo, row: { task_id: taskId, status: to } };
+  return { statement: releaseStatement, row: { task_id: taskId, status: to } };
 }
 
 /** Answers to conversation threads: claimed with a lease and an epoch, which every later write has to carry. */
@@ -183,7 +183,7 @@ export class ThreadAnswerStore {
     );
   }
 
-  putOff({ id, lease_epoch: epoch }: ClaimedAnswer, inMs: number, lastError: string): Promise<boolean> {
+  defer({ id, lease_epoch: epoch }: ClaimedAnswer, inMs: number, lastError: string): Promise<boolean> {
     return this.changed(
       'thread-put-off',
       `update thread_answers set next_at = now() + $3 * interval '1 millisecond', last_error = $4, ${released} ${ours}`,

@@ -87,7 +87,7 @@ export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdo
     const verdict = verdictOf(attempts + 1, end, Math.random());
     if (verdict.kind === 'dead') return this.giveUp(claimed, `${verdict.why}: ${error}`);
     if (verdict.kind === 'again')
-      return this.fenced(await this.answers.putOff(claimed, verdict.inMs, error ?? 'unanswered'));
+      return this.fenced(await this.answers.defer(claimed, verdict.inMs, error ?? 'unanswered'));
     const receipt = { status: end.status!, ...(messageId !== undefined && { messageId }) };
     const isKept = await this.recorded(() => this.answers.keepReceipt(claimed, receipt));
     this.fenced(isKept && (await this.answers.finish(claimed)));

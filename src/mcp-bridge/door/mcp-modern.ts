@@ -19,7 +19,7 @@ import { methodsOf } from './face.js';
 import { McpDispatch, modernResult, type McpExchange, type McpResponse } from './mcp-dispatch.js';
 import { McpReply } from './mcp-reply.js';
 import { takesTasks } from '../tools/mcp-task.js';
-import { McpTasks } from '../tools/mcp-tasks.service.js';
+import { McpTasks } from '../tools/mcp-tasks.js';
 import { modernPeer } from './modern-peer.js';
 import { withHeartbeat, type RelayProgress } from './progress.js';
 import { McpStreams } from './mcp-streams.js';

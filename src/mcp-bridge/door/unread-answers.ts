@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { DoorRequest } from '../../platform/http/http.types.js';
 import { keysOf, type ShareLimits } from '../../platform/http/shares/shares.js';
-import { payerOf } from '../../platform/http/shares/turnstile.js';
+import { payerOf } from '../../platform/http/shares/share-queue.js';
 
 const unreadMs = 30_000;
 const mebibyte = 1_048_576;

@@ -3,7 +3,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
 import type { Json, JsonObject } from '../../kernel/json.js';
-import { patienceOf } from '../../kernel/patience.js';
+import { timeoutSignal } from '../../kernel/abort.js';
 import type { RunStep } from '../../protocol/a2a/run/run-event.js';
 import type { ChatCall, Completion } from '../../protocol/chat/completion.js';
 import { assistantMessage, toolMessage, type ChatMessage } from '../../protocol/chat/messages.js';
@@ -74,7 +74,7 @@ export class LlmExecutor implements TaskExecutor {
     const config = run.agent.executor as LlmConfig;
     const limits = limitsOf(config);
     const until = systemClock.elapsed() + limits.maxSeconds * 1_000;
-    const patience = patienceOf(limits.maxSeconds * 1_000, [run.signal]);
+    const patience = timeoutSignal(limits.maxSeconds * 1_000, [run.signal]);
     try {
       const ctx = { ...run.ctx, signal: patience.signal };
       const [tools, earlier] = await Promise.all([this.tools.matching(ctx, config.tools), run.earlier()]);

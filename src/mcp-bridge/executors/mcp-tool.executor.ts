@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { unchanged, type Told, type ToolTask, type ToolTaskView } from '../../continuations/tool-task.types.js';
-import { toolTaskOf, ToolTasks, type BegunCall } from '../../continuations/tool-tasks.service.js';
+import { toolTaskOf, ToolTasks, type BegunCall } from '../../continuations/tool-tasks.js';
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { Json, JsonObject } from '../../kernel/json.js';
@@ -11,7 +11,7 @@ import { upstreamName } from '../../protocol/mcp/tool-names.js';
 import type { ExecutorConfig } from '../../registry/published.types.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 import type { RegisteredServer, UpstreamTool } from '../../upstreams/registered-server.types.js';
-import { UpstreamCalls } from '../../upstreams/upstream-calls.service.js';
+import { UpstreamCalls } from '../../upstreams/upstream-calls.js';
 import type { TaskTaker } from '../../upstreams/upstream-tasks.types.js';
 import { UpstreamsService } from '../../upstreams/upstreams.service.js';
 import { argumentsIn } from './message-arguments.js';

@@ -11,7 +11,7 @@ import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { completionOf, CompletionReader, type Completion } from '../../protocol/chat/completion.js';
 import { parseJson } from '../../protocol/json-text.js';
 import { SseParser } from '../../protocol/sse.js';
-import { ExecutorSecrets } from '../../registry/executor-secrets.service.js';
+import { ExecutorSecrets } from '../../registry/executor-secrets.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import { lessDemanding, pauseBefore } from './model-retry.js';
 

@@ -1,7 +1,7 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { mayHaveArrived } from '../../platform/http/outbound/departed.js';
-import { dispatchedSkill } from '../../registry/own-routing.service.js';
+import { dispatchedSkill } from '../../registry/own-routing.js';
 import type { TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 
 export const working = { status: { state: 'TASK_STATE_WORKING' } } as const satisfies TaskUpdate;

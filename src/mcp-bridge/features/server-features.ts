@@ -4,7 +4,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { Cursors } from '../../platform/http/cursor.js';
 import { upstreamName } from '../../protocol/mcp/tool-names.js';
-import { UpstreamCalls, type PromptCall } from '../../upstreams/upstream-calls.service.js';
+import { UpstreamCalls, type PromptCall } from '../../upstreams/upstream-calls.js';
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
 import { UpstreamsService, type ServerSnapshot } from '../../upstreams/upstreams.service.js';
 import { PageFiller, type Page } from '../tools/list-page.js';

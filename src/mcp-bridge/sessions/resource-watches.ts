@@ -6,7 +6,7 @@ import { Notices } from '../../platform/bus/notices.js';
 import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
-import { UpstreamCalls } from '../../upstreams/upstream-calls.service.js';
+import { UpstreamCalls } from '../../upstreams/upstream-calls.js';
 import { McpSubscriptionStore, type Watched } from './mcp-subscription.store.js';
 import { requireUri, ServerFeatures } from '../features/server-features.js';
 import type { ListOptions } from '../tools/tool-call.types.js';

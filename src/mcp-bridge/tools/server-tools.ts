@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { ToolTasks, type ToolKeeper } from '../../continuations/tool-tasks.service.js';
+import { ToolTasks, type ToolKeeper } from '../../continuations/tool-tasks.js';
 import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { upstreamName } from '../../protocol/mcp/tool-names.js';
-import { UpstreamCalls, type UpstreamCall } from '../../upstreams/upstream-calls.service.js';
+import { UpstreamCalls, type UpstreamCall } from '../../upstreams/upstream-calls.js';
 import type { ToolCatalogue, UpstreamEntry } from './tool-catalogue.js';
 import { goingOn } from './mcp-task.js';
 import type { ToolCall, ToolOutcome } from './tool-call.types.js';

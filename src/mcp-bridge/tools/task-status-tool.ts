@@ -7,7 +7,7 @@ import type { ToolResult } from '../../protocol/mcp/tool-result.js';
 import { TaskSendService } from '../../tasks/task-send.service.js';
 import { isSettled } from '../../tasks/task-stream.service.js';
 import { TaskService } from '../../tasks/task.service.js';
-import { McpTasks } from './mcp-tasks.service.js';
+import { McpTasks } from './mcp-tasks.js';
 import type { ToolCall } from './tool-call.types.js';
 
 const name = 'task_status';

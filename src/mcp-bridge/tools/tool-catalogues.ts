@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
 import type { JsonObject } from '../../kernel/json.js';
-import { SchemaChecks, type Violations } from '../../platform/schemas/schema-checks.service.js';
+import { SchemaChecks, type Violations } from '../../platform/schemas/schema-checks.js';
 import { RegistryService, type AgentSnapshot } from '../../registry/registry.service.js';
 import { UpstreamsService, type ServerSnapshot } from '../../upstreams/upstreams.service.js';
 import { catalogueOf, type SkillEntry, type ToolCatalogue, type ToolOwner } from './tool-catalogue.js';

@@ -3,7 +3,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { OwnAgentTools } from './own-agent-tools.js';
 import { TaskStatusTool } from './task-status-tool.js';
 import type { TaskHandle } from './mcp-task.js';
-import { McpTasks } from './mcp-tasks.service.js';
+import { McpTasks } from './mcp-tasks.js';
 import type { Peer } from '../../kernel/peer.js';
 import type { Page } from './list-page.js';
 import { beforeCallersLeaveMs, soonMs, type ListOptions, type ToolCall, type ToolOutcome } from './tool-call.types.js';

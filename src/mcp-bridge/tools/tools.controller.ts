@@ -5,7 +5,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { Ctx } from '../../platform/http/ctx.decorator.js';
 import { limitHeaders } from '../../platform/http/limit-headers.js';
 import { pageSchema } from '../../platform/http/page.js';
-import { ToolDesk } from './tool-desk.service.js';
+import { ToolDesk } from './tool-desk.js';
 import { CalledTool, CallTool, ToolQuery, ToolView } from './tools.types.js';
 
 @ApiTags('MCP tools')

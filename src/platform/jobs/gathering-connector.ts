@@ -14,7 +14,7 @@ export class GatheringConnector extends StandaloneConnector {
 export function gathered<Stream extends Writable>(stream: Stream): Stream {
   const write = stream.write.bind(stream) as (...words: unknown[]) => boolean;
   let isHeld = false;
-  const letGo = (): void => {
+  const flush = (): void => {
     isHeld = false;
     stream.uncork();
   };
@@ -22,7 +22,7 @@ export function gathered<Stream extends Writable>(stream: Stream): Stream {
     if (!isHeld) {
       isHeld = true;
       stream.cork();
-      process.nextTick(letGo);
+      process.nextTick(flush);
     }
     return write(...words);
   };

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../kernel/json.js';
-import { SchemaChecks } from './schema-checks.service.js';
+import { SchemaChecks } from './schema-checks.js';
 import { eventually } from '../../../test/support/gateway/eventually.js';
 
 const properties = (count: number, inner: (index: number) => JsonObject): JsonObject => ({

@@ -3,7 +3,7 @@ import { AuditService } from '../../audit/audit.service.js';
 import { systemClock } from '../../kernel/clock.js';
 import type { OrgId } from '../../kernel/ids.js';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
-import { OrgData } from '../org-data.service.js';
+import { OrgData } from '../org-data.js';
 import { OrgDataStore } from './org-data.store.js';
 
 /** A large org is dropped over many sweeps, so that none keeps the others waiting. */

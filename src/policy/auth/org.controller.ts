@@ -18,7 +18,7 @@ import { Ctx } from '../../platform/http/ctx.decorator.js';
 import { pageSchema } from '../../platform/http/page.js';
 import { IdParam, PageQuery } from '../../platform/http/params.js';
 import { OrgDomainService } from './org-domains.service.js';
-import { OrgData } from '../org-data.service.js';
+import { OrgData } from '../org-data.js';
 import { OrgService } from '../org.service.js';
 import {
   ChangeOrg,

@@ -4,9 +4,9 @@ import type { OrgRef } from '../../kernel/call-context.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
 import { defaultOrg } from '../../policy/auth.service.js';
-import { OrgDirectory } from '../../policy/org-directory.service.js';
+import { OrgDirectory } from '../../policy/org-directory.js';
 import { agentsIn, readAgent } from './agents-folder.js';
-import { DeclaredPublished } from './declared-published.service.js';
+import { DeclaredPublished } from './declared-published.js';
 
 /**
  * Every directory under the agents folder is an agent (RY-45): added ones are served within seconds, without a restart,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject } from '../../kernel/json.js';
-import type { Declared } from './declared-published.service.js';
+import type { Declared } from './declared-published.js';
 
 const profileName = 'profile.yaml';
 /** Members of a profile that mean the same as in the API; what else it holds is not ours, and stays inside (RY-09). */

@@ -6,7 +6,7 @@ import { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 import { AgentStore } from '../agents/agent.store.js';
 import { calledOf } from './published-names.js';
 import type { ChangePublished, GivenExecutor as Executor } from './publishing.types.js';
-import { ToolServers } from '../tool-servers.service.js';
+import { ToolServers } from '../tool-servers.js';
 
 /** What an agent of ours has to agree with outside itself. */
 @Injectable()

@@ -4,7 +4,7 @@ import type { PublishedAgentEntity } from './published-agent.entity.js';
 import type { Definition, ExecutorConfig, PublishedAbout, PublishedAgent } from '../published.types.js';
 import type { ChangePublished, GivenExecutor } from './publishing.types.js';
 import type { RegisteredAgent } from '../registry.types.js';
-import { skillsOfTools, type ServersOfOrg } from '../tool-servers.service.js';
+import { skillsOfTools, type ServersOfOrg } from '../tool-servers.js';
 
 const usualModes = { input: ['text/plain', 'application/json', '*/*'], output: ['text/plain', 'application/json'] };
 

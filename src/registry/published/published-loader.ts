@@ -3,14 +3,14 @@ import type { OrgRef } from '../../kernel/call-context.js';
 import { systemClock } from '../../kernel/clock.js';
 import type { OrgId } from '../../kernel/ids.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
-import { OrgDirectory } from '../../policy/org-directory.service.js';
+import { OrgDirectory } from '../../policy/org-directory.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 import { PublishedAgentStore } from './published-agent.store.js';
 import { agentOf } from './published-definition.js';
 import type { PublishedAgent } from '../published.types.js';
 import { RegistryService } from '../registry.service.js';
 import type { RegisteredAgent } from '../registry.types.js';
-import { noServers, ToolServers } from '../tool-servers.service.js';
+import { noServers, ToolServers } from '../tool-servers.js';
 
 const noAgents = { byId: new Map<string, RegisteredAgent>(), bySlug: new Map<string, RegisteredAgent>() };
 

@@ -6,7 +6,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { newId, type AgentId } from '../../kernel/ids.js';
 import type { Tx } from '../../platform/database/tx.js';
 import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
-import { ExecutorSecrets } from '../executor-secrets.service.js';
+import { ExecutorSecrets } from '../executor-secrets.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 import { PublishedAgentStore } from './published-agent.store.js';
 import { apiKeyOf, definitionOf } from './published-definition.js';

@@ -6,7 +6,7 @@ import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { SafeFetch, type SafeResponse } from '../../platform/http/outbound/safe-fetch.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { signatureHeaders } from '../../protocol/webhook-signature.js';
-import { ExecutorSecrets } from '../../registry/executor-secrets.service.js';
+import { ExecutorSecrets } from '../../registry/executor-secrets.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import { pauseAfter } from './http-retry.js';
 

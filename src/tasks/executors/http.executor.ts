@@ -7,9 +7,9 @@ import { containsUnstorable, parseJson } from '../../protocol/jsonrpc.js';
 import { inlineEvents, type ExecutionEvent } from '../external/execution-events.js';
 import { hasReached, remembering, turnOf } from '../external/execution-report.js';
 import { silenceMs } from '../storage/execution-times.js';
-import { Executions } from '../external/executions.service.js';
+import { Executions } from '../external/executions.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
-import { WorkOrders } from '../external/work-orders.service.js';
+import { WorkOrders } from '../external/work-orders.js';
 import { HttpCalls } from './http-calls.js';
 
 /**

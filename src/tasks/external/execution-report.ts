@@ -95,7 +95,7 @@ function updatesOf(event: ExecutionEvent, { state }: StoredTask): Update[] {
 function meaningOf(event: ExecutionEvent): Update[] {
   switch (event.type) {
     case 'progress':
-      return [{ status: { state: 'TASK_STATE_WORKING', message: saidIn(event) } }];
+      return [{ status: { state: 'TASK_STATE_WORKING', message: messageOf(event) } }];
     case 'artifact':
       return [{ artifact: artifactOf(event.artifact), append: event.append, lastChunk: event.lastChunk }];
     case 'ask':
@@ -103,7 +103,7 @@ function meaningOf(event: ExecutionEvent): Update[] {
     case 'complete':
       return [
         ...(event.artifacts ?? []).map((artifact) => ({ artifact: artifactOf(artifact), lastChunk: true })),
-        { status: { state: 'TASK_STATE_COMPLETED', message: saidIn(event) } },
+        { status: { state: 'TASK_STATE_COMPLETED', message: messageOf(event) } },
       ];
     case 'fail':
       return [{ status: { state: 'TASK_STATE_FAILED', message: reasonIn(event) } }];
@@ -112,17 +112,17 @@ function meaningOf(event: ExecutionEvent): Update[] {
   }
 }
 
-type Words = Pick<Extract<ExecutionEvent, { type: 'progress' }>, 'text' | 'message'>;
+type ReportedText = Pick<Extract<ExecutionEvent, { type: 'progress' }>, 'text' | 'message'>;
 type Artifact = Extract<ExecutionEvent, { type: 'artifact' }>['artifact'];
 
-function saidIn({ text, message }: Words): Said | undefined {
+function messageOf({ text, message }: ReportedText): Said | undefined {
   if (message) return { parts: message.parts, ...(message.metadata && { metadata: message.metadata as JsonObject }) };
   return text === undefined ? undefined : { parts: [{ text }] };
 }
 
 /** Why the work failed: an error of a program, in which credentials like to stand (AN-22). */
 function reasonIn(event: Extract<ExecutionEvent, { type: 'fail' }>): Said | undefined {
-  const said = saidIn({ ...event, text: event.error ?? event.text });
+  const said = messageOf({ ...event, text: event.error ?? event.text });
   const cleaned = (part: Said['parts'][number]) =>
     part.text === undefined ? part : { ...part, text: redact(part.text) as string };
   return said && { ...said, parts: said.parts.map(cleaned) };
@@ -137,7 +137,7 @@ function questionOf(event: Extract<ExecutionEvent, { type: 'ask' }>): Said {
     ...(choices && { choices }),
     ...(detail !== undefined && { detail }),
   } as JsonObject;
-  return { ...saidIn(event)!, ...(Object.keys(metadata).length > 0 && { metadata }) };
+  return { ...messageOf(event)!, ...(Object.keys(metadata).length > 0 && { metadata }) };
 }
 
 function artifactOf({ metadata, ...artifact }: Artifact): Extract<Update, { artifact: unknown }>['artifact'] {

@@ -3,7 +3,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { DoorRequest } from '../../platform/http/http.types.js';
 import { ContextService } from '../../policy/context.service.js';
-import { ExecutionTokens, type TokenScope } from '../execution-tokens.service.js';
+import { ExecutionTokens, type TokenScope } from '../execution-tokens.js';
 
 /** Who reports on a task: the bearer of its token, or somebody with a credential of an org. */
 export type Reporter = (TokenScope & { readonly requestId: string }) | { readonly ctx: CallContext };

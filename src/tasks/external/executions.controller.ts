@@ -4,7 +4,7 @@ import { IdParam } from '../../platform/http/params.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { ExecutionReport, ReportView, type ExecutionEvent } from './execution-events.js';
 import { ExecutionGuard, ReportedBy, type Reporter } from './execution.guard.js';
-import { Executions } from './executions.service.js';
+import { Executions } from './executions.js';
 
 /** Where those who work outside report. Its own guard lets them in: their token is no credential anywhere else. */
 @ApiTags('executions')

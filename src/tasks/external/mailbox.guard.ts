@@ -6,7 +6,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { isUuid, type AgentId } from '../../kernel/ids.js';
 import type { DoorRequest } from '../../platform/http/http.types.js';
 import { ContextService } from '../../policy/context.service.js';
-import { ExecutorSecrets } from '../../registry/executor-secrets.service.js';
+import { ExecutorSecrets } from '../../registry/executor-secrets.js';
 import { PublishedService } from '../../registry/published.service.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import { workerFor } from '../task-verbs.js';

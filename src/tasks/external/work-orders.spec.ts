@@ -1,11 +1,11 @@
 import { LineageSeal } from '../../platform/secrets/lineage.js';
 import { Vault } from '../../platform/secrets/vault.js';
 import type { Message } from '../../protocol/a2a/model.js';
-import { ExecutionTokens } from '../execution-tokens.service.js';
+import { ExecutionTokens } from '../execution-tokens.js';
 import { openTask } from '../lifecycle/task.lifecycle.js';
 import { originOf } from '../task-verbs.js';
 import type { StoredTask } from '../task.types.js';
-import { WorkOrders } from './work-orders.service.js';
+import { WorkOrders } from './work-orders.js';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
 const seal = new LineageSeal(Buffer.alloc(32, 1));

@@ -4,17 +4,17 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { TaskId } from '../../kernel/ids.js';
 import type { Notice } from '../../kernel/notices.js';
-import { Turnstile } from '../../kernel/turnstile.js';
+import { Semaphore } from '../../kernel/semaphore.js';
 import { VerbBus } from '../../kernel/verb-bus.js';
 import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
-import { TaskAgents } from '../../registry/task-agents.service.js';
+import { TaskAgents } from '../../registry/task-agents.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import type { TaskExecutor } from '../executor.port.js';
 import { LiveTask } from '../lifecycle/live-task.js';
 import { LiveTasks } from '../lifecycle/live-tasks.js';
-import { TaskExecutors } from '../task-executors.service.js';
+import { TaskExecutors } from '../task-executors.js';
 import { leaseMs, renewMs, senderKey, type Claimed, type Waiters } from '../storage/task-lease.store.js';
 import { ActiveRun, attemptsSpent, failure, flawOf, newestMessage, senderGone, type Begun } from './task-run.js';
 import { placeOf, submission } from '../task-verbs.js';
@@ -33,7 +33,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   private readonly active = new Map<string, ActiveRun>();
   /** How many runs orgs and senders have here. */
   private readonly runs = { org: new Map<string, number>(), sender: new Map<string, number>() };
-  private readonly claims = new Turnstile(claimsAtOnce);
+  private readonly claims = new Semaphore(claimsAtOnce);
   private draining?: Promise<void>;
   private readonly drained = new AbortController();
   private readonly timer = setInterval(() => void this.renew(), renewMs).unref();
@@ -90,7 +90,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       executor.rested?.(run);
     });
     // A request that came before the signal; what was answered at once needs no task.
-    if (this.over.aborted && !active.reply) void this.letGo([active]);
+    if (this.over.aborted && !active.reply) void this.release([active]);
     return active;
   }
 
@@ -114,7 +114,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
 
   /** Claims a due task and begins to work on it; undefined when somebody else has it or there is nothing to do. */
   begin(id: TaskId, line = 0): Promise<Begun | undefined> {
-    return this.claims.pass(() => (this.draining ? Promise.resolve(undefined) : this.claim(id)), line);
+    return this.claims.run(() => (this.draining ? Promise.resolve(undefined) : this.claim(id)), line);
   }
 
   private async claim(id: TaskId): Promise<Begun | undefined> {
@@ -189,7 +189,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
 
   /** Gives running tasks a bounded time, then lets go of them: another process goes on. */
   private async drain(): Promise<void> {
-    await this.letGo([...this.active.values()].filter((run) => run.mayLeave));
+    await this.release([...this.active.values()].filter((run) => run.mayLeave));
     const late = sleep(drainMs, true, { ref: false });
     // A request that came before the signal may begin a run after it.
     for (let isLate = false; this.active.size > 0 && !isLate;) {
@@ -197,7 +197,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       isLate = await Promise.race([ended.then(() => false), late]);
     }
     this.drained.abort();
-    await this.letGo([...this.active.values()]);
+    await this.release([...this.active.values()]);
   }
 
   /** After trouble of our own: the task is due as soon as the database is back, and not when the lease is over. */
@@ -212,7 +212,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     }
   }
 
-  private async letGo(runs: readonly ActiveRun[]): Promise<void> {
+  private async release(runs: readonly ActiveRun[]): Promise<void> {
     for (const run of runs) run.stop('stopping');
     await Promise.allSettled(runs.map(({ live }) => live.save().then(() => this.lives.leases.release(live.task))));
   }

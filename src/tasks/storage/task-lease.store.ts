@@ -157,7 +157,7 @@ export class TaskLeases {
   }
 
   /** Makes a task that was put off due now. */
-  async hurry(id: TaskId): Promise<void> {
+  async makeDueNow(id: TaskId): Promise<void> {
     await this.pg.rows(
       'task-hurry',
       `update a2a_tasks t set next_at = now() where t.id = $1 and ${textByKey('t.status_state')} in ('submitted', 'working') and ${timeByKey('t.next_at', '-infinity')} > now() and ${isFree('t', { self: '$2', trust: '$3' })}`,

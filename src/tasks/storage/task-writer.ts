@@ -7,7 +7,7 @@ import { Metrics } from '../../platform/telemetry/metrics.js';
 import { terminalStates, wordOf } from '../../protocol/a2a/states.js';
 import { bodyToStore } from './stored-event.js';
 import type { EventSink } from '../event-sink.port.js';
-import { EventSinks } from '../event-sinks.service.js';
+import { EventSinks } from '../event-sinks.js';
 import { ownerOf, type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /** Who may work on a task after a change, and when someone has to look at it. Times are of the database's clock. */

@@ -4,7 +4,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { Ctx } from '../../platform/http/ctx.decorator.js';
 import { pageSchema } from '../../platform/http/page.js';
 import { IdParam } from '../../platform/http/params.js';
-import { UpstreamAdmin } from '../upstream-admin.service.js';
+import { UpstreamAdmin } from '../upstream-admin.js';
 import { ApproveTools, ChangeServer, RegisterServer, ServerQuery, ServerView } from '../upstream.types.js';
 
 @ApiTags('MCP servers')

@@ -1,7 +1,7 @@
 import { systemClock } from '../../kernel/clock.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
-import { patienceOf, unless } from '../../kernel/patience.js';
+import { timeoutSignal, raceSignal } from '../../kernel/abort.js';
 import type { Peer } from '../../kernel/peer.js';
 import type { UpstreamConnection } from './upstream-connection.js';
 import type { CallOptions } from './upstream-connection.types.js';
@@ -115,9 +115,9 @@ export class ServerConnections {
     stillMay: () => Promise<void>,
   ): Promise<void> {
     const { connectedAt } = line;
-    const patience = patienceOf(timeoutMs, [signal]);
+    const patience = timeoutSignal(timeoutMs, [signal]);
     const late = (): RialtoError => new RialtoError(signal?.aborted ? 'canceled' : 'remote_timeout');
-    const failure = await unless(patience.signal, this.maker.read(), late).finally(patience.end);
+    const failure = await raceSignal(patience.signal, this.maker.read(), late).finally(patience.end);
     if (failure) throw failure.code === 'unavailable' ? failure : unread(failure);
     if (connectedAt !== undefined) this.readSince.set(line, connectedAt);
     await stillMay();

@@ -1,6 +1,6 @@
 import type { Client, Notification } from '@modelcontextprotocol/client';
 import { systemClock } from '../../kernel/clock.js';
-import { patienceOf, unless } from '../../kernel/patience.js';
+import { timeoutSignal, raceSignal } from '../../kernel/abort.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { usualTimes } from './backoff.js';
@@ -186,11 +186,11 @@ export class UpstreamConnection {
   async close(): Promise<void> {
     this.isClosed = true;
     this.subscriptions?.end();
-    await this.letGo();
+    await this.release();
   }
 
   /** Until it is needed again. */
-  async letGo(): Promise<void> {
+  async release(): Promise<void> {
     const client = this.leave();
     await this.clients.close(client);
   }
@@ -259,10 +259,10 @@ export class UpstreamConnection {
 
   /** Whoever waits for a line waits no longer than for an answer. */
   private async openWithin(timeoutMs: number, signal: AbortSignal | undefined): Promise<Client> {
-    const patience = patienceOf(timeoutMs, [signal]);
+    const patience = timeoutSignal(timeoutMs, [signal]);
     const late = (): RialtoError =>
       signal?.aborted ? new RialtoError('canceled') : (this.slot.refusal ?? new RialtoError('remote_timeout'));
-    return this.slot.waitedFor(() => unless(patience.signal, this.open(), late)).finally(patience.end);
+    return this.slot.waitedFor(() => raceSignal(patience.signal, this.open(), late)).finally(patience.end);
   }
 
   private open(): Promise<Client> {
@@ -277,7 +277,7 @@ export class UpstreamConnection {
 
   private async connect(): Promise<Client> {
     await this.slot.take(this);
-    const patience = patienceOf(this.times.connectMs, []);
+    const patience = timeoutSignal(this.times.connectMs, []);
     const attempts: Attempt<ConnectedClient>[] = [];
     const start = (approach: Approach, isPatient = false): Attempt<ConnectedClient> => {
       if (patience.signal.aborted) throw tooSlow();
@@ -289,7 +289,7 @@ export class UpstreamConnection {
     const { approach, wantsInitialize: seemsLegacy } = this;
     try {
       const plan = { transport, approach, seemsLegacy, hushMs: this.times.hushMs, start };
-      const { opened, wantsInitialize } = await unless(patience.signal, openInEra(plan), tooSlow);
+      const { opened, wantsInitialize } = await raceSignal(patience.signal, openInEra(plan), tooSlow);
       this.opened(opened, wantsInitialize);
       return opened.client;
     } catch (thrown) {
@@ -353,7 +353,7 @@ export class UpstreamConnection {
     if (this.client !== client) return;
     const isGone = this.era === 'legacy' && isSessionGone(thrown);
     if (!isGone) this.failed(thrown);
-    await this.letGo();
+    await this.release();
     if (!isGone) this.rest();
     else if (this.options.autoReconnect) await this.open().catch(() => undefined);
   }

@@ -102,7 +102,7 @@ describe('the era of an MCP server (C28, E1)', () => {
   it('what was seen once is remembered, and a program that speaks another revision by now is found', async () => {
     const { one, starts } = start('exits', 0, { wantsInitialize: true });
     expect([await said(one), starts()]).toEqual([['exits', 'legacy', true], 1]);
-    await one.letGo();
+    await one.release();
     expect([await said(one), starts()]).toEqual([['exits', 'legacy', true], 2]);
     const { one: modern } = start('modern', 0, { wantsInitialize: true });
     expect(await said(modern)).toEqual([undefined, 'modern', undefined]);

@@ -4,7 +4,7 @@ import type { McpServerEntity } from '../storage/mcp-server.entity.js';
 import type { ServerConnections } from '../connections/server-connections.js';
 import type { Load } from '../storage/tool-choice.js';
 import { UpstreamPool } from '../connections/upstream-pool.js';
-import { refusalOf, UserCredentials } from './user-credentials.service.js';
+import { refusalOf, UserCredentials } from './user-credentials.js';
 
 /** The lines of callers to MCP servers: whoever calls decides whose they are, so that nobody goes by the credential of another. */
 @Injectable()

@@ -4,7 +4,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { Ctx } from '../../platform/http/ctx.decorator.js';
 import { pageSchema } from '../../platform/http/page.js';
 import { IdParam, PageQuery } from '../../platform/http/params.js';
-import { UserCredentialAdmin } from './user-credential-admin.service.js';
+import { UserCredentialAdmin } from './user-credential-admin.js';
 import { ApproveTools } from '../upstream.types.js';
 import {
   GiveCredential,

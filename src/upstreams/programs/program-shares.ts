@@ -1,5 +1,5 @@
 import { RialtoError } from '../../kernel/errors.js';
-import { patienceOf } from '../../kernel/patience.js';
+import { timeoutSignal } from '../../kernel/abort.js';
 
 /** How long a call waits for its turn. */
 export interface TurnWait {
@@ -39,7 +39,7 @@ export class ProgramShares {
     if (this.mayUse(caller, program)) return Promise.resolve(this.counted(caller, program));
     if (signal?.aborted) return Promise.reject(new RialtoError('canceled'));
     if (this.waiting.size >= maxWaiting) return Promise.reject(this.full(this.most));
-    const patience = patienceOf(timeoutMs, [signal]);
+    const patience = timeoutSignal(timeoutMs, [signal]);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.waiting.delete(waiter);

@@ -7,7 +7,7 @@ describe('room for programs (E3, E2)', () => {
   }
   const holder = (idleSince?: number, watchingSince?: number): Holder => {
     const letGo = () => Promise.resolve(void (one.isGone = true));
-    const one: Holder = { idleSince, watchingSince, isGone: false, letGo };
+    const one: Holder = { idleSince, watchingSince, isGone: false, release: letGo };
     return one;
   };
   const wait = { signal: new AbortController().signal, mayWait: true };

@@ -10,7 +10,7 @@ export interface SlotHolder {
   /** The same of one that subscriptions alone use. */
   readonly watchingSince: number | undefined;
   /** Ends the program until it is needed again. */
-  letGo(): Promise<void>;
+  release(): Promise<void>;
 }
 
 /** For how many programs of one kind an org has room. */
@@ -117,7 +117,7 @@ export class SlotGroup implements Slots {
     const slot = this.longest(({ idleSince }) => idleSince) ?? this.longest(({ watchingSince }) => watchingSince);
     if (!slot) return false;
     this.held.delete(slot);
-    void slot.holder.letGo();
+    void slot.holder.release();
     return true;
   }
 

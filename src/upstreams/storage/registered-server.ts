@@ -2,7 +2,7 @@ import { isJsonObject, storableText, type JsonObject } from '../../kernel/json.j
 import { mendItem, type ItemList } from '../../protocol/mcp/list-items.js';
 import { upstreamName } from '../../protocol/mcp/tool-names.js';
 import { matchesTemplate, templateStart } from '../../protocol/mcp/uri-template.js';
-import type { SkillTool } from '../../registry/tool-servers.service.js';
+import type { SkillTool } from '../../registry/tool-servers.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import { nothingYet } from './offer.js';
 import type { RegisteredServer, UpstreamPrompt, UpstreamTool } from '../registered-server.types.js';

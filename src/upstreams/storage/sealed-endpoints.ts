@@ -7,11 +7,16 @@ import type { ChangeServer, Program, RegisterServer, UpstreamTransport } from '.
 
 /** Where a server is, and what only it may see. */
 export type Endpoint =
-  | { readonly transport: WebTransport; readonly url: string; readonly headers: Words }
-  | { readonly transport: 'stdio'; readonly program: Program; readonly env: Words; readonly isDeclared?: boolean };
+  | { readonly transport: WebTransport; readonly url: string; readonly headers: NamedValues }
+  | {
+      readonly transport: 'stdio';
+      readonly program: Program;
+      readonly env: NamedValues;
+      readonly isDeclared?: boolean;
+    };
 
 type WebTransport = Exclude<UpstreamTransport, 'stdio'>;
-type Words = Readonly<Record<string, string>>;
+type NamedValues = Readonly<Record<string, string>>;
 type Owner = Pick<McpServerEntity, 'id' | 'orgId'>;
 /** The columns that say where a server is. */
 export type Place = Pick<McpServerEntity, 'transport' | 'url' | 'program' | 'secrets'>;
@@ -52,27 +57,27 @@ export class SealedEndpoints {
   /** @param user whose headers go with it: they take the place of those of the same name. */
   endpointOf(server: Kept, user?: UserCredential): Endpoint {
     const endpoint = this.sharedEndpointOf(server);
-    return user ? withHeaders(endpoint, this.openWords(user.sealed, placeOfUser(server, user))) : endpoint;
+    return user ? withHeaders(endpoint, this.openValues(user.sealed, placeOfUser(server, user))) : endpoint;
   }
 
   /** The headers of a user, sealed: they open for that user, server and origin alone. */
-  sealUser(server: Owner, user: Omit<UserCredential, 'id' | 'sealed'>, headers: Words): string {
+  sealUser(server: Owner, user: Omit<UserCredential, 'id' | 'sealed'>, headers: NamedValues): string {
     return this.vault.seal(JSON.stringify(headers), placeOfUser(server, user));
   }
 
   private sharedEndpointOf(server: Kept): Endpoint {
     const { transport, url, program, secrets, source } = server;
-    const words = secrets === null ? {} : this.openWords(secrets, placeOf(server));
+    const words = secrets === null ? {} : this.openValues(secrets, placeOf(server));
     if (transport === 'stdio') return { transport, program: program!, env: words, isDeclared: source === 'config' };
     const { [queryWord]: query, ...headers } = words;
     return { transport, url: UrlQueries.whole({ url: url!, query }), headers };
   }
 
-  private openWords(sealed: string, place: SealedAt): Words {
-    return JSON.parse(this.vault.open(sealed, place).reveal()) as Words;
+  private openValues(sealed: string, place: SealedAt): NamedValues {
+    return JSON.parse(this.vault.open(sealed, place).reveal()) as NamedValues;
   }
 
-  private seal(owner: Owner, words: Words): string | null {
+  private seal(owner: Owner, words: NamedValues): string | null {
     return namesOf(words).length === 0 ? null : this.vault.seal(JSON.stringify(words), placeOf(owner));
   }
 }
@@ -144,7 +149,7 @@ function defined<Given extends object>(given: Given): Partial<Given> {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<Given>;
 }
 
-function namesOf(words: Words): string[] {
+function namesOf(words: NamedValues): string[] {
   return Object.keys(words);
 }
 
@@ -157,7 +162,7 @@ function placeOfUser({ id, orgId }: Owner, { caller, origin }: Pick<UserCredenti
 }
 
 /** With the headers of a user in place of those of the same name, however that is written; a program has none. */
-export function withHeaders(endpoint: Endpoint, headers: Words): Endpoint {
+export function withHeaders(endpoint: Endpoint, headers: NamedValues): Endpoint {
   if (endpoint.transport === 'stdio') return endpoint;
   const own = new Set(namesOf(headers).map((name) => name.toLowerCase()));
   const shared = Object.entries(endpoint.headers).filter(([name]) => !own.has(name.toLowerCase()));

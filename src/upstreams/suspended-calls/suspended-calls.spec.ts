@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
-import { SuspendedCalls, type HeldRequest } from './suspended-calls.service.js';
+import { SuspendedCalls, type HeldRequest } from './suspended-calls.js';
 
 describe('calls that are held for their callers', () => {
   const peer = { key: 'a', era: 'modern', capabilities: {}, tell: () => undefined } as unknown as Peer;

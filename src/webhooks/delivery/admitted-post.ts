@@ -44,10 +44,10 @@ export class AdmittedPost {
     const answer = await this.admission.enter(request);
     if ('why' in answer) {
       this.metrics.webhooksPutOff.inc({ why: answer.why });
-      const until = await this.deliveries.putOff(claimed, answer.inMs);
+      const until = await this.deliveries.defer(claimed, answer.inMs);
       // Lost to the sweep at worst: its row comes due by itself.
       const call = (): void =>
-        void this.deliveries.hurry(key, until).then(
+        void this.deliveries.makeDueNow(key, until).then(
           () => this.trigger.enqueue(key),
           () => undefined,
         );

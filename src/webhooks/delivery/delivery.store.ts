@@ -85,7 +85,7 @@ interface PutBack {
 }
 
 const later = (ms: string): string => `now() + ${ms} * interval '1 millisecond'`;
-const letGo = 'lease_owner = null, lease_until = null';
+const released = 'lease_owner = null, lease_until = null';
 /** Of a configuration `c`: where its webhooks go and how. Callers replace one while a try is under way. */
 const stampOf = `hashtextextended(row(c.url, c.token, c.authentication, c.format)::text, 0)::text`;
 /** The first that is pending of each configuration that is named. @param but which it is not. */
@@ -151,7 +151,7 @@ export class DeliveryStore {
    * Gives a claim back: its try does not count, and it is due later, with what stands behind it. Answers until when, as the database says
    * it; undefined when the claim is lost.
    */
-  putOff(claimed: Claimed, inMs: number): Promise<string | undefined> {
+  defer(claimed: Claimed, inMs: number): Promise<string | undefined> {
     return this.putBacks.commit({ claimed, inMs });
   }
 
@@ -198,7 +198,7 @@ export class DeliveryStore {
            as r(id, number, duration_ms, status, error, reply, goes_on) where r.number > 0),
        tried as (insert into webhook_attempts (delivery_id, number, duration_ms, status, error, reply)
          select id, number, duration_ms, status, error, reply from r on conflict do nothing),
-       done as (update webhook_deliveries d set status = 'delivered', ${letGo}, last_status = r.status, last_error = null, ended_at = now()
+       done as (update webhook_deliveries d set status = 'delivered', ${released}, last_status = r.status, last_error = null, ended_at = now()
          from r where d.id = r.id and d.attempts = r.number and ${mayEnd('d.')} returning d.id, d.task_id, d.config_id, r.goes_on),
        head as materialized (${headOf('done', 'and p.id <> done.id')} where done.goes_on)
        ${claimHead('$8', '$9')}`,
@@ -219,7 +219,7 @@ export class DeliveryStore {
     const rows = await this.pg.rows<{ id: string; until: string }>(
       'delivery-put-off',
       `with r as (select * from unnest($1::uuid[], $2::text[], $3::bigint[]) as r(id, lease, ms) where r.ms > 0),
-       done as (update webhook_deliveries d set attempts = d.attempts - 1, ${letGo}, next_at = ${later('r.ms')}
+       done as (update webhook_deliveries d set attempts = d.attempts - 1, ${released}, next_at = ${later('r.ms')}
          from r where d.id = r.id and d.lease_until = r.lease::timestamptz and ${textByKey('d.status')} = 'pending'
          returning d.id, d.task_id, d.config_id, d.seq, d.next_at),
        others as (update webhook_deliveries d set next_at = done.next_at from done
@@ -239,7 +239,7 @@ export class DeliveryStore {
   async recovered(claimed: Claimed, tried: Tried, told: readonly RowChange[]): Promise<void> {
     await this.ended(
       'delivery-recovered',
-      `done as (update webhook_deliveries set status = 'delivered', ${letGo}, last_status = $4, last_error = null, ended_at = now()
+      `done as (update webhook_deliveries set status = 'delivered', ${released}, last_status = $4, last_error = null, ended_at = now()
          where id = $1 and attempts = $2 and ${mayEnd('')} returning task_id, config_id, seq),
        others as (update webhook_deliveries d set next_at = now() from done
          where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq and d.next_at > now()),
@@ -267,9 +267,9 @@ export class DeliveryStore {
       // Locked first, as whoever replaces it does.
       `replaced as materialized (select ${stampOf} is distinct from $10 as is from push_configs c
          where c.task_id = $11 and c.id = $12 for update),
-       again as (update webhook_deliveries d set ${letGo}, last_status = $4, last_error = $5, body = null, next_at = now() from replaced
+       again as (update webhook_deliveries d set ${released}, last_status = $4, last_error = $5, body = null, next_at = now() from replaced
          where replaced.is and d.id = $1 and d.attempts = $2 and ${textByKey('d.status')} = 'pending' returning d.id),
-       done as (update webhook_deliveries set status = $7, ${letGo}, last_status = $4, last_error = $5,
+       done as (update webhook_deliveries set status = $7, ${released}, last_status = $4, last_error = $5,
            next_at = ${later('$8::integer')}, ended_at = case when $7 = 'dead' then now() end
          where id = $1 and attempts = $2 and ${textByKey('status')} = 'pending' and not exists (select from replaced where replaced.is)
          returning task_id, config_id, seq),
@@ -329,7 +329,7 @@ export class DeliveryStore {
   ): Promise<void> {
     await this.pg.rows(
       'delivery-drop',
-      `with done as (update webhook_deliveries set status = $4, last_error = coalesce($5, last_error), ${letGo}, ended_at = now()
+      `with done as (update webhook_deliveries set status = $4, last_error = coalesce($5, last_error), ${released}, ended_at = now()
          where id = $1 and attempts = $2 and ${textByKey('status')} = 'pending' returning task_id, config_id, seq)
        update webhook_deliveries d set status = $4, last_error = coalesce($5, d.last_error), ended_at = now() from done
        where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq and d.seq <= $3`,
@@ -351,7 +351,7 @@ export class DeliveryStore {
   }
 
   /** What waits for its next try is due now. @param until only what waits until this moment. */
-  async hurry({ taskId, configId }: ConfigKey, until?: string): Promise<void> {
+  async makeDueNow({ taskId, configId }: ConfigKey, until?: string): Promise<void> {
     await this.pg.rows(
       'delivery-hurry',
       `update webhook_deliveries d set next_at = now()

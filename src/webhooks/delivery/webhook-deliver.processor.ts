@@ -21,8 +21,8 @@ export class WebhookDeliverProcessor implements JobHandler<'webhook.deliver'> {
   ) {}
 
   async handle(key: JobPayload<'webhook.deliver'>, job: JobRun): Promise<JobFacts> {
-    if (job.byHand) await this.deliverer.hurry(key);
-    const { delivered, againMs, flaw, putOff } = await this.deliverer.run(key);
+    if (job.byHand) await this.deliverer.makeDueNow(key);
+    const { delivered, againMs, flaw, deferred: putOff } = await this.deliverer.run(key);
     if (againMs !== undefined) this.trigger.enqueueIn(againMs, key);
     job.log(
       `task ${key.taskId}: ${delivered} delivered${putOff ? later[putOff] : delivered || flaw ? '' : '; nothing is due'}`,

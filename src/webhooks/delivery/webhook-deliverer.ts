@@ -24,7 +24,7 @@ export interface Round {
   /** The try that failed and ended the round: its delivery, number, status or error. Nothing that was said. */
   readonly flaw?: string;
   /** Why what is due could not be tried. */
-  readonly putOff?: Later['why'];
+  readonly deferred?: Later['why'];
 }
 
 /** Was not tried: the host may not be posted to now, or our own database was away. */
@@ -80,8 +80,8 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
   }
 
   /** By hand: what waits for its next try is tried now. */
-  hurry(key: ConfigKey): Promise<void> {
-    return this.deliveries.hurry(key);
+  makeDueNow(key: ConfigKey): Promise<void> {
+    return this.deliveries.makeDueNow(key);
   }
 
   private async deliverAll(key: ConfigKey): Promise<Round> {
@@ -94,7 +94,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
       const ended: Ended | Later | undefined = await this.deliver(claimed, rendering, left > 0);
       if (ended) {
         if ('why' in ended)
-          return { delivered, putOff: ended.why, ...(ended.why === 'database' && { againMs: ended.inMs }) };
+          return { delivered, deferred: ended.why, ...(ended.why === 'database' && { againMs: ended.inMs }) };
         if (ended.verdict.kind !== 'delivered') return { delivered, ...setbackOf(claimed, ended) };
         delivered++;
       }
@@ -117,7 +117,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     const posted = await this.tryOnce(claimed, rendering).catch(async (err: unknown): Promise<Posted | Later> => {
       // Trouble of our own is no attempt: nothing has left for the receiver (R1).
       if (isDatabaseAway(err)) {
-        await this.recorded(() => this.deliveries.putOff(claimed, databaseAwayMs));
+        await this.recorded(() => this.deliveries.defer(claimed, databaseAwayMs));
         return { why: 'database', inMs: databaseAwayMs };
       }
       // What cannot be put into words or opened is a failed try, so that it holds back later events no longer than one.

@@ -114,7 +114,7 @@ export const taskDefects: readonly Defect[] = [
     name: 'a report of a holder that lost the task is taken',
     breaks: 'I8',
     scenario: 'ends',
-    file: 'tasks/external/executions.service',
+    file: 'tasks/external/executions',
     edits: [['if (leaseEpoch === epoch && !isOver)', 'if (defect(true))']],
   },
 ];

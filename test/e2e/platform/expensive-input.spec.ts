@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
 import { callerOf } from '../../support/gateway/caller.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
-import { SchemaChecks } from '../../../src/platform/schemas/schema-checks.service.js';
+import { SchemaChecks } from '../../../src/platform/schemas/schema-checks.js';
 import { leastOf, LoopBlocks } from '../../support/gateway/loop-blocks.js';
 import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.js';
 

@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks';
-import { Executions } from '../../../src/tasks/external/executions.service.js';
+import { Executions } from '../../../src/tasks/external/executions.js';
 import { rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { type TestGateway } from '../../support/gateway/gateway.js';

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { JobProducer } from '../../../src/platform/jobs/job-producer.js';
-import { TaskQuota } from '../../../src/tasks/run/task-quota.service.js';
+import { TaskQuota } from '../../../src/tasks/run/task-quota.js';
 import { publish, rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
 import { Board } from '../../support/gateway/board.js';
 import { eventually } from '../../support/gateway/eventually.js';

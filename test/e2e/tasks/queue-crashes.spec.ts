@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Worker } from 'bullmq';
 import { WorkerHost } from '../../../src/platform/jobs/worker-host.js';
-import { TaskAgents } from '../../../src/registry/task-agents.service.js';
+import { TaskAgents } from '../../../src/registry/task-agents.js';
 import { TaskRunner } from '../../../src/tasks/run/task.runner.js';
 import { publish, rpc, userMessage } from '../../support/clients/a2a.js';
 import { Board } from '../../support/gateway/board.js';

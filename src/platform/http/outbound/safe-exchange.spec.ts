@@ -1,9 +1,9 @@
 import { getEventListeners, getMaxListeners } from 'node:events';
-import { Lifeline } from './safe-exchange.js';
+import { Deadline } from './safe-exchange.js';
 
 it('as many exchanges as there are hang on the signal of their line, and each lets go of it', () => {
   const { signal } = new AbortController();
-  const all = Array.from({ length: 50 }, () => new Lifeline(60_000, [signal]));
+  const all = Array.from({ length: 50 }, () => new Deadline(60_000, [signal]));
   expect([getEventListeners(signal, 'abort').length, getMaxListeners(signal)]).toEqual([50, Infinity]);
   for (const one of all) one.release();
   expect(getEventListeners(signal, 'abort')).toEqual([]);

@@ -235,7 +235,7 @@ export class StreamedExchange extends Exchange {
 }
 
 /** The total deadline and the caller's signals over an operation, whichever exchange it is at. */
-export class Lifeline {
+export class Deadline {
   failure?: RialtoError;
   private exchange?: Exchange;
   private readonly timer: NodeJS.Timeout;

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { RialtoError } from '../../../kernel/errors.js';
 import { checkUrl, parseUrl } from './address.js';
 import { OriginConnections, urlNotAllowed, type OutboundPolicy } from './safe-connect.js';
-import { BeginningExchange, BufferedExchange, Lifeline, StreamedExchange, type Exchange } from './safe-exchange.js';
+import { BeginningExchange, BufferedExchange, Deadline, StreamedExchange, type Exchange } from './safe-exchange.js';
 import { requestHeaders } from './safe-headers.js';
 import { codingsOf, inflated } from './safe-inflate.js';
 import { nextHop, type Hop } from './safe-redirect.js';
@@ -26,8 +26,8 @@ function methodOf(request: SafeRequest): Method {
   return method;
 }
 
-function lifelineOf({ deadlineMs, signal }: SafeRequest): Lifeline {
-  return new Lifeline(deadlineMs, signal === undefined ? [] : 'aborted' in signal ? [signal] : signal);
+function deadlineOf({ deadlineMs, signal }: SafeRequest): Deadline {
+  return new Deadline(deadlineMs, signal === undefined ? [] : 'aborted' in signal ? [signal] : signal);
 }
 
 /** The codings to take off the body; a body that cannot be there has none. */
@@ -91,7 +91,7 @@ export class SafeFetch {
   /** Sends and reads the whole answer, whatever its status. */
   async request(request: SafeRequest): Promise<SafeResponse> {
     const method = methodOf(request);
-    const lifeline = lifelineOf(request);
+    const lifeline = deadlineOf(request);
     try {
       const make = (): BufferedExchange => new BufferedExchange(request.maxBytes, method === 'HEAD');
       const { exchange, url } = await this.follow(request, method, lifeline, make);
@@ -119,7 +119,7 @@ export class SafeFetch {
    */
   async beginning(request: SafeRequest): Promise<SafeBeginning> {
     const method = methodOf(request);
-    const lifeline = lifelineOf(request);
+    const lifeline = deadlineOf(request);
     try {
       const make = (): BeginningExchange => new BeginningExchange(request.maxBytes, method === 'HEAD');
       const { exchange, url } = await this.follow(request, method, lifeline, make);
@@ -137,7 +137,7 @@ export class SafeFetch {
   /** Sends and returns at the head of the answer; the deadline goes on over the body. `idleMs` bounds silence in it. */
   async stream(request: SafeRequest & { idleMs?: number }): Promise<SafeStream> {
     const method = methodOf(request);
-    const lifeline = lifelineOf(request);
+    const lifeline = deadlineOf(request);
     try {
       const make = (): StreamedExchange => new StreamedExchange(request.maxBytes, method === 'HEAD', request.idleMs);
       const { exchange, url } = await this.follow(request, method, lifeline, make);
@@ -174,7 +174,7 @@ export class SafeFetch {
   private async follow<E extends Exchange>(
     request: SafeRequest,
     method: Method,
-    lifeline: Lifeline,
+    lifeline: Deadline,
     make: () => E,
   ): Promise<{ exchange: E; url: string }> {
     const url = parseUrl(request.url);

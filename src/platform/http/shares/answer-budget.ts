@@ -4,7 +4,7 @@ import type { CallContext } from '../../../kernel/call-context.js';
 import { RialtoError } from '../../../kernel/errors.js';
 import type { DoorRequest } from '../http.types.js';
 import type { Payer, ShareScope } from './shares.js';
-import { payerOf, Turnstile } from './turnstile.js';
+import { payerOf, ShareQueue } from './share-queue.js';
 
 const mebibyte = 1_048_576;
 /** An answer takes about three times its length until it has left: its text, and what of it waits at the socket. */
@@ -16,7 +16,7 @@ const patienceMs = 5_000;
 /** Bounds what answers that are being written hold of this process (X2.5). */
 @Injectable()
 export class AnswerBudget {
-  private readonly turnstile = new Turnstile(limits, tooMuch);
+  private readonly turnstile = new ShareQueue(limits, tooMuch);
 
   /**
    * Waits for room for an answer of so many bytes. Held until the response is over. Throws `rate_limited` when the answers of its

@@ -4,7 +4,7 @@ import type { CallContext } from '../../../kernel/call-context.js';
 import { RialtoError } from '../../../kernel/errors.js';
 import type { DoorRequest, DoorResponse } from '../http.types.js';
 import type { ShareScope } from './shares.js';
-import { payerOf, Turnstile } from './turnstile.js';
+import { payerOf, ShareQueue } from './share-queue.js';
 
 /** Connections that reads hold at once: fewer than the pool has, so that others find some (X3.10). */
 const limits = { principal: 6, org: 12, process: Infinity };
@@ -13,7 +13,7 @@ const patienceMs = 10_000;
 /** Bounds how many connections of the pool the lists and looks of one caller, and of one org, take at once; others of theirs wait. */
 @Injectable()
 export class ReadShares implements NestInterceptor {
-  private readonly turnstile = new Turnstile(limits, tooMany);
+  private readonly turnstile = new ShareQueue(limits, tooMany);
 
   /** GET requests of controllers. */
   intercept(context: ExecutionContext, next: CallHandler<unknown>): Observable<unknown> {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../kernel/errors.js';
-import { AgentCredentials } from './agent-credentials.service.js';
+import { AgentCredentials } from './agent-credentials.js';
 import type { AgentEntity } from './agents/agent.entity.js';
 import type { Credential } from './registry.types.js';
 

@@ -5,7 +5,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import type { AgentId, OrgId } from '../../kernel/ids.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
-import { Nesting } from '../../policy/nesting.service.js';
+import { Nesting } from '../../policy/nesting.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { OpenTasks, type Whose } from '../storage/open-tasks.js';
 import { senderKey, TaskLeases } from '../storage/task-lease.store.js';

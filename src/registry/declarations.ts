@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { OrgRef } from '../kernel/call-context.js';
 import { AgentsFolderSweeper } from './declared/agents-folder.sweeper.js';
-import { DeclaredAgents } from './declared/declared-agents.service.js';
-import { DeclaredPublished } from './declared/declared-published.service.js';
+import { DeclaredAgents } from './declared/declared-agents.js';
+import { DeclaredPublished } from './declared/declared-published.js';
 
 /** What exists by declaration, reconciled at start: outside agents first, for ours may call them. */
 @Injectable()

@@ -5,7 +5,7 @@ import { storableText } from '../kernel/json.js';
 import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { Sweeps, type Sweeper } from '../platform/jobs/handles-job.decorator.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
-import { Nesting } from './nesting.service.js';
+import { Nesting } from './nesting.js';
 import { ToolCallsStore } from './limits/tool-calls.store.js';
 
 const longest = 300;

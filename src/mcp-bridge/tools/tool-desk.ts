@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { parseExact } from '../../protocol/exact-integers.js';
-import { ToolTasks, type KeptCall, type ToolKeeper } from '../../continuations/tool-tasks.service.js';
+import { ToolTasks, type KeptCall, type ToolKeeper } from '../../continuations/tool-tasks.js';
 import type { CallContext } from '../../kernel/call-context.js';
 import type { JsonObject } from '../../kernel/json.js';
 import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
-import { UpstreamTools } from '../../upstreams/upstream-tools.service.js';
+import { UpstreamTools } from '../../upstreams/upstream-tools.js';
 import { isListed, ownerOf, type ToolEntry } from './tool-catalogue.js';
 import { ToolCatalogues } from './tool-catalogues.js';
 import { outcomeOf } from './server-tools.js';

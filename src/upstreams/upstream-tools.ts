@@ -5,7 +5,7 @@ import type { JsonObject } from '../kernel/json.js';
 import { literalName } from '../protocol/mcp/tool-names.js';
 import type { UpstreamTool } from './registered-server.types.js';
 import { choose } from './storage/tool-choice.js';
-import { UpstreamCalls } from './upstream-calls.service.js';
+import { UpstreamCalls } from './upstream-calls.js';
 import { CallerConnections } from './credentials/caller-connections.js';
 import type { TaskTaker } from './upstream-tasks.types.js';
 import type { Strategy } from './upstream.types.js';

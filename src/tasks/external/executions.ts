@@ -7,12 +7,12 @@ import { VerbBus, type VerbCall } from '../../kernel/verb-bus.js';
 import { credentialsOf, SaidBack } from '../../platform/secrets/said-back.js';
 import { ContextService } from '../../policy/context.service.js';
 import { interruptedStates, wordOf } from '../../protocol/a2a/states.js';
-import { ExecutorSecrets } from '../../registry/executor-secrets.service.js';
+import { ExecutorSecrets } from '../../registry/executor-secrets.js';
 import { PublishedService } from '../../registry/published.service.js';
 import type { ExecutorConfig } from '../../registry/published.types.js';
 import type { ExecutionEvent, ReportView } from './execution-events.js';
 import type { Reporter } from './execution.guard.js';
-import { ExecutionTokens, type TokenScope } from '../execution-tokens.service.js';
+import { ExecutionTokens, type TokenScope } from '../execution-tokens.js';
 import { applyReport, hasReached, turnOf, unseen } from './execution-report.js';
 import { mailboxLeaseMs, mailboxWaitMs, silenceMs, uncertainMs } from '../storage/execution-times.js';
 import { LiveTasks } from '../lifecycle/live-tasks.js';
@@ -77,7 +77,7 @@ export class Executions {
       const kind = await this.kindOf(from, fresh);
       const applied = applyReport(from, { events: fresh, ...(isNews && { reached }) }, this.lives.step());
       requireLease(kind, from, fresh, scope);
-      const task = applied.events.length > 0 ? letGo(applied.task) : applied.task;
+      const task = applied.events.length > 0 ? released(applied.task) : applied.task;
       if (await this.commit(task, from, applied.events, kind)) return task;
       from = (await this.lives.store.find(seen.id)) ?? from;
     }
@@ -164,7 +164,7 @@ function requireLease(
 }
 
 /** Whoever asks lets go of the task: the answer goes to the next that leases it. */
-function letGo(task: StoredTask): StoredTask {
+function released(task: StoredTask): StoredTask {
   return interruptedStates.has(task.state) ? { ...task, epoch: task.epoch + 1 } : task;
 }
 

@@ -5,7 +5,7 @@ import type { JsonObject } from '../kernel/json.js';
 import { readServerTask, type ServerTask } from '../protocol/mcp/server-task.js';
 import { answerQuestions, isAnswerable, questionsOf } from './client-requests/client-requests.js';
 import type { RegisteredServer } from './registered-server.types.js';
-import { UpstreamCalls } from './upstream-calls.service.js';
+import { UpstreamCalls } from './upstream-calls.js';
 import { CallerConnections } from './credentials/caller-connections.js';
 import { resultOf } from './upstream-result.js';
 import { withTasks, type TaskAtServer } from './upstream-tasks.types.js';

@@ -9,7 +9,7 @@ import type { UserCredential } from './storage/sealed-endpoints.js';
 import { UpstreamPool, type Addressed } from './connections/upstream-pool.js';
 import { UpstreamStore } from './storage/upstream.store.js';
 import { UpstreamsService } from './upstreams.service.js';
-import { UserCredentials } from './credentials/user-credentials.service.js';
+import { UserCredentials } from './credentials/user-credentials.js';
 
 const unreadAtOnce = 50;
 

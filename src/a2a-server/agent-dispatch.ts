@@ -4,12 +4,12 @@ import type { CallContext } from '../kernel/call-context.js';
 import type { JsonObject } from '../kernel/json.js';
 import { refusedContent } from '../protocol/a2a/media-types.js';
 import type { DecodedOperation, Operation, SendParams } from '../protocol/a2a/request/operations.js';
-import { OwnRouting, type OwnCandidate } from '../registry/own-routing.service.js';
+import { OwnRouting, type OwnCandidate } from '../registry/own-routing.js';
 import { PublishedService } from '../registry/published.service.js';
 import { namedSkill, type PublishedAgent } from '../registry/published.types.js';
 import { TaskService } from '../tasks/task.service.js';
 import { noSuchTask, TaskSubmitService } from '../tasks/task-submit.service.js';
-import { noAgentNamed } from './visit.service.js';
+import { noAgentNamed } from './a2a-requests.js';
 
 const maxDescription = 8_000;
 

@@ -1,6 +1,6 @@
 import type { CallContext } from '../../kernel/call-context.js';
 import { a2eCodeOf } from '../../protocol/a2e/errors.js';
-import { inTime } from './in-time.js';
+import { withTimeout } from './with-timeout.js';
 
 const caller = (signal?: AbortSignal): CallContext => ({ signal }) as CallContext;
 const endless = (within: CallContext): Promise<never> =>
@@ -10,16 +10,16 @@ describe('the time of a request', () => {
   it('AE-67 is unavailable when it is over, and its work is told to stop', async () => {
     let isStopped = false;
     const work = endlessly(() => (isStopped = true));
-    const error: unknown = await inTime(caller(), 20, work).catch((thrown: unknown) => thrown);
+    const error: unknown = await withTimeout(caller(), 20, work).catch((thrown: unknown) => thrown);
     expect([a2eCodeOf(error, 'resource'), isStopped]).toEqual(['mcp_unavailable', true]);
   });
 
   it('ends with its caller, and is not there for work that is done', async () => {
     const gone = new AbortController();
-    const asked = inTime(caller(gone.signal), 10_000, endless);
+    const asked = withTimeout(caller(gone.signal), 10_000, endless);
     gone.abort();
     await expect(asked).rejects.toMatchObject({ code: 'canceled' });
-    await expect(inTime(caller(), 10_000, () => Promise.resolve(7))).resolves.toBe(7);
+    await expect(withTimeout(caller(), 10_000, () => Promise.resolve(7))).resolves.toBe(7);
   });
 });
 

@@ -7,7 +7,7 @@ import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { mcpError } from '../../protocol/mcp/errors.js';
 import type { ToolResult } from '../../protocol/mcp/tool-result.js';
 import { terminalStates } from '../../protocol/a2a/states.js';
-import { TaskAgents } from '../../registry/task-agents.service.js';
+import { TaskAgents } from '../../registry/task-agents.js';
 import { TaskService } from '../../tasks/task.service.js';
 import { TaskSubmitService } from '../../tasks/task-submit.service.js';
 import { taskView, type StoredTask } from '../../tasks/task.types.js';

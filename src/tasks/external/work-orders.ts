@@ -7,7 +7,7 @@ import { depthHeader } from '../../policy/context.service.js';
 import type { Message } from '../../protocol/a2a/model.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import { mailboxWaitMs } from '../storage/execution-times.js';
-import { ExecutionTokens } from '../execution-tokens.service.js';
+import { ExecutionTokens } from '../execution-tokens.js';
 import { placeOf } from '../task-verbs.js';
 import { taskView, type StoredTask } from '../task.types.js';
 

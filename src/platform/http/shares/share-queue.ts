@@ -4,7 +4,7 @@ import type { RialtoError } from '../../../kernel/errors.js';
 import { Shares, type Payer, type ShareLimits, type ShareScope } from './shares.js';
 
 /** Lets in as many at once as there are shares for; others wait their turn. */
-export class Turnstile {
+export class ShareQueue {
   private readonly shares: Shares;
 
   /** @param refusal what they are told who waited in vain. */

@@ -7,7 +7,7 @@ import { SETTINGS, type Settings } from '../platform/config/settings.js';
 import { TxRunner, type Tx } from '../platform/database/tx.js';
 import { PolicyService } from './policy.service.js';
 import { defaultOrg } from './auth.service.js';
-import { bootstrapLock } from './bootstrap.service.js';
+import { bootstrapLock } from './bootstrap.js';
 import { MemberEntity, OrgEntity } from './auth/org.entity.js';
 import { OrgService } from './org.service.js';
 import { ChangeOrg, CreateOrg, SaveMember } from './org.types.js';

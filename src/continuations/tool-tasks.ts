@@ -3,17 +3,17 @@ import type { CallContext } from '../kernel/call-context.js';
 import { RialtoError } from '../kernel/errors.js';
 import { newId, type AgentId, type TaskId } from '../kernel/ids.js';
 import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
-import { patienceOf, unless } from '../kernel/patience.js';
+import { timeoutSignal, raceSignal } from '../kernel/abort.js';
 import type { Message } from '../protocol/a2a/model.js';
 import { terminalStates } from '../protocol/a2a/states.js';
 import { storableJson } from '../protocol/jsonrpc.js';
 import type { ServerTask } from '../protocol/mcp/server-task.js';
-import { forServer } from '../registry/task-agents.service.js';
+import { forServer } from '../registry/task-agents.js';
 import type { TaskRun, TaskUpdate } from '../tasks/executor.port.js';
-import { TaskAdoption } from '../tasks/task-adoption.service.js';
+import { TaskAdoption } from '../tasks/task-adoption.js';
 import type { StoredTask } from '../tasks/task.types.js';
 import type { UpstreamTool } from '../upstreams/registered-server.types.js';
-import { UpstreamTasks } from '../upstreams/upstream-tasks.service.js';
+import { UpstreamTasks } from '../upstreams/upstream-tasks.js';
 import type { TaskTaker } from '../upstreams/upstream-tasks.types.js';
 import { isPassing } from './follow/continuation-plan.js';
 import { ContinuationStore } from './storage/continuation.store.js';
@@ -104,7 +104,7 @@ export class ToolTasks {
       yield { memo: memoOf(task, more) };
     }
     const at = this.remoteOf(task, run.task.orgId, { view });
-    yield* this.follower.takeUp(run, at, task.taskId, memoOf(task, more));
+    yield* this.follower.resume(run, at, task.taskId, memoOf(task, more));
   }
 
   /** Tells the server that a task of ours ended without its own. */
@@ -117,7 +117,7 @@ export class ToolTasks {
     const { org, principal, signal } = ctx;
     const { id: server, serverId, timeoutMs } = call.target.server.row;
     const task = taskOf(call, first, ctx.peer?.capabilities);
-    const patience = patienceOf(Math.min(timeoutMs, waitMs), [signal]);
+    const patience = timeoutSignal(Math.min(timeoutMs, waitMs), [signal]);
     const remote = this.remoteOf(task, org.id, { view: unchanged, first, waiting: { ctx, signal: patience.signal } });
     const id = newId<TaskId>();
     const { followed, row } = this.updates.open(
@@ -137,7 +137,7 @@ export class ToolTasks {
     };
     try {
       const adopted = await this.adoption.adopt(ctx, forServer(server as AgentId, serverId, org), adoptee, watch);
-      await unless(patience.signal, adopted.ended, () => new RialtoError('remote_timeout')).catch(() => undefined);
+      await raceSignal(patience.signal, adopted.ended, () => new RialtoError('remote_timeout')).catch(() => undefined);
       if (!signal?.aborted) return adopted.task;
       left.abort();
       await adopted.ended;

@@ -9,7 +9,7 @@ import { ContextService } from '../policy/context.service.js';
 import type { A2aVersion } from '../protocol/a2a/model.js';
 import { PublishedService } from '../registry/published.service.js';
 import type { PublishedAgent } from '../registry/published.types.js';
-import type { Asked } from './operations.service.js';
+import type { Asked } from './operations.js';
 
 const maxKeyLength = 255;
 const waitSeconds = { least: 1, most: 300, usual: 60 };
@@ -25,13 +25,13 @@ export interface Arrival {
 }
 
 /** Who came to which agent. */
-export interface Visit extends Arrival {
+export interface A2aRequest extends Arrival {
   readonly agent: PublishedAgent;
 }
 
 /** The first steps of every A2A door: identity, agent, extensions, and how long to wait. */
 @Injectable()
-export class Visits {
+export class A2aRequests {
   constructor(
     private readonly contexts: ContextService,
     private readonly published: PublishedService,
@@ -42,7 +42,12 @@ export class Visits {
    * @param name of an agent; absent: the default one. @param older the door takes tokens of older callers where the operator
    * says so. Throws `unauthenticated`, `auth_not_configured`, `rate_limited`, `loop_detected` or `not_found`.
    */
-  async open(request: DoorRequest, response: DoorResponse, name: string | undefined, older = false): Promise<Visit> {
+  async open(
+    request: DoorRequest,
+    response: DoorResponse,
+    name: string | undefined,
+    older = false,
+  ): Promise<A2aRequest> {
     const { agent, ...arrival } = await this.enter(request, response, name, older);
     if (!agent) throw noAgentNamed();
     return { ...arrival, agent };
@@ -82,7 +87,7 @@ export class Visits {
 
   /** What the headers say of an operation in a version. Throws `version_not_supported`, `extension_required`, `invalid_params`. */
   ask(
-    { ctx, agent, gone }: Pick<Visit, 'ctx' | 'agent' | 'gone'>,
+    { ctx, agent, gone }: Pick<A2aRequest, 'ctx' | 'agent' | 'gone'>,
     version: A2aVersion,
     request: DoorRequest,
     response: DoorResponse,

@@ -7,7 +7,7 @@ import { isUniqueViolation } from '../../platform/database/pg.js';
 import { TxRunner, type Tx } from '../../platform/database/tx.js';
 import { invalidBody } from '../../platform/http/request-checks.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
-import { AgentCredentials } from '../agent-credentials.service.js';
+import { AgentCredentials } from '../agent-credentials.js';
 import type { AgentEntity } from '../agents/agent.entity.js';
 import { baseUrlOf } from '../refresh/card-fetcher.js';
 import { AgentStore } from '../agents/agent.store.js';

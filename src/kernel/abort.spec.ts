@@ -1,24 +1,24 @@
 import { getEventListeners } from 'node:events';
-import { patienceOf, unless } from './patience.js';
+import { timeoutSignal, raceSignal } from './abort.js';
 
 const after = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('patience', () => {
   it('is over after its time, or with the first of its signals, be it over already', async () => {
-    const short = patienceOf(1, []);
+    const short = timeoutSignal(1, []);
     await after(20);
     expect(short.signal.aborted).toBe(true);
     const [gone, other] = [new AbortController(), new AbortController()];
-    const long = patienceOf(60_000, [other.signal, undefined, gone.signal]);
+    const long = timeoutSignal(60_000, [other.signal, undefined, gone.signal]);
     expect(long.signal.aborted).toBe(false);
     gone.abort();
-    expect([long.signal.aborted, patienceOf(60_000, [gone.signal]).signal.aborted]).toEqual([true, true]);
+    expect([long.signal.aborted, timeoutSignal(60_000, [gone.signal]).signal.aborted]).toEqual([true, true]);
     long.end();
   });
 
   it('hears nothing any more once it was ended', async () => {
     const gone = new AbortController();
-    const { signal, end } = patienceOf(1, [gone.signal]);
+    const { signal, end } = timeoutSignal(1, [gone.signal]);
     end();
     gone.abort();
     await after(20);
@@ -30,8 +30,8 @@ describe('unless', () => {
   it('hears of the signal only as long as the work goes on', async () => {
     const { signal } = new AbortController();
     const late = (): Error => new Error('late');
-    expect(await unless(signal, Promise.resolve(1), late)).toBe(1);
-    await expect(unless(signal, Promise.reject(new Error('broken')), late)).rejects.toThrow('broken');
+    expect(await raceSignal(signal, Promise.resolve(1), late)).toBe(1);
+    await expect(raceSignal(signal, Promise.reject(new Error('broken')), late)).rejects.toThrow('broken');
     await after(0);
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });

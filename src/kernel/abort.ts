@@ -2,7 +2,7 @@
  * Aborts after a time, or with the first of several signals; `end` when nobody waits any more. AbortSignal.any loses what nothing else
  * holds, a timeout above all (Node 20).
  */
-export function patienceOf(
+export function timeoutSignal(
   waitMs: number,
   signals: readonly (AbortSignal | undefined)[],
 ): { signal: AbortSignal; end: () => void } {
@@ -21,7 +21,7 @@ export function patienceOf(
 }
 
 /** What `work` comes to, unless the signal comes first: then it goes on unheard. */
-export function unless<Result>(signal: AbortSignal, work: Promise<Result>, late: () => Error): Promise<Result> {
+export function raceSignal<Result>(signal: AbortSignal, work: Promise<Result>, late: () => Error): Promise<Result> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => reject(late());
     if (signal.aborted) giveUp();

@@ -9,7 +9,7 @@ import type { PublishedAgent } from '../registry/published.types.js';
 import type { TaskExecutor } from './executor.port.js';
 import { LiveTasks } from './lifecycle/live-tasks.js';
 import { openTask } from './lifecycle/task.lifecycle.js';
-import { TaskQuota } from './run/task-quota.service.js';
+import { TaskQuota } from './run/task-quota.js';
 import { TaskRunner } from './run/task.runner.js';
 import { originOf } from './task-verbs.js';
 import type { StoredTask } from './task.types.js';

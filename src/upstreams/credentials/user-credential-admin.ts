@@ -7,7 +7,7 @@ import { AdminActs } from '../../platform/bus/admin-acts.js';
 import { Cursors, pageOf, type Page } from '../../platform/http/cursor.js';
 import type { PageQuery } from '../../platform/http/params.js';
 import type { McpServerEntity } from '../storage/mcp-server.entity.js';
-import { UpstreamAdmin } from '../upstream-admin.service.js';
+import { UpstreamAdmin } from '../upstream-admin.js';
 import { UpstreamPool } from '../connections/upstream-pool.js';
 import type { ApproveTools, Offer } from '../upstream.types.js';
 import type { UserCredentialEntity } from '../storage/user-credential.entity.js';
@@ -18,7 +18,7 @@ import type {
   UserCredentialView,
 } from './user-credential.types.js';
 import { UserCredentialStore } from '../storage/user-credential.store.js';
-import { refusalOf, UserCredentials } from './user-credentials.service.js';
+import { refusalOf, UserCredentials } from './user-credentials.js';
 
 /** Credentials of callers for MCP servers: each gives and takes back its own, admins see whose there are. */
 @Injectable()

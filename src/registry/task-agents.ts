@@ -2,12 +2,12 @@ import { Injectable } from '@nestjs/common';
 import type { OrgRef, Principal } from '../kernel/call-context.js';
 import type { AgentId, OrgId } from '../kernel/ids.js';
 import { AuthService } from '../policy/auth.service.js';
-import { OrgDirectory } from '../policy/org-directory.service.js';
+import { OrgDirectory } from '../policy/org-directory.js';
 import { PublishedService } from './published.service.js';
 import type { PublishedAgent } from './published.types.js';
 import { RegistryService } from './registry.service.js';
 import type { RegisteredAgent } from './registry.types.js';
-import { ToolServers } from './tool-servers.service.js';
+import { ToolServers } from './tool-servers.js';
 
 /** Who works on a task. */
 export interface TaskAgent {
