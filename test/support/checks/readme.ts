@@ -7,11 +7,13 @@ const root = process.cwd();
 /** What parts the output of one block from the next. */
 export const mark = '@@ next block @@';
 
-/** The commands of README.md that are run, and what each must print. */
+/** The pages with commands that continue each other, in their order. */
+const pages = ['README.md', 'docs/dispatch.md', 'docs/policies.md', 'docs/access.md'];
+
+/** The commands of these pages, and what each must print. */
 export function readmeBlocks(): { expected: string; script: string }[] {
-  const blocks = readFileSync(join(root, 'README.md'), 'utf8').matchAll(
-    /<!-- run(?:: (.+?))? -->\n```sh\n([\s\S]*?)```/g,
-  );
+  const text = pages.map((page) => readFileSync(join(root, page), 'utf8')).join('\n');
+  const blocks = text.matchAll(/<!-- run(?:: (.+?))? -->\n```sh\n([\s\S]*?)```/g);
   return [...blocks].map(([, expected = '', script]) => ({ expected, script: script! }));
 }
 
