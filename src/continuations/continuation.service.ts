@@ -12,12 +12,15 @@ import { ownerOf } from '../tasks/task.types.js';
 import { ContinuationStore } from './storage/continuation.store.js';
 import type { ContinuationQuery, ContinuationView } from './admin/continuation.types.js';
 
-const lookAgainMs = 5_000;
+const recheckMs = 5_000;
 
-/** Continuations for whoever looks after them: seen, hurried, given up. An admin sees those of the org, everyone else those of their own tasks. */
+/**
+ * Reads and manages continuations for the admin API: list, retry, give up. An admin sees those of the org, every
+ * other caller those of its own tasks.
+ */
 @Injectable()
 export class ContinuationService {
-  /** Orgs that have had one; of the others, when that was asked. */
+  /** Whether an org has ever had a continuation: `true`, or the time of the last check that found none. */
   private readonly known = new Map<OrgId, number | true>();
 
   constructor(
@@ -29,62 +32,66 @@ export class ContinuationService {
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
-  /** The newest first. Throws `denied`, `invalid_params` for a cursor of another list. */
+  /**
+   * Lists continuations from the newest to the oldest. Throws `denied`, and `invalid_params` for a cursor of another
+   * list.
+   */
   list(ctx: CallContext, { limit, cursor, ...filter }: ContinuationQuery): Promise<Page<ContinuationView>> {
     return this.acts.read(ctx, 'continuation.list', async () => {
-      const scope = `continuations:${JSON.stringify([sightOf(ctx), filter])}`;
+      const scope = `continuations:${JSON.stringify([visibleTo(ctx), filter])}`;
       const after = cursor === undefined ? undefined : this.cursors.decode(scope, cursor, 2);
-      const found = await this.rows.page(sightOf(ctx), filter, limit, after);
+      const found = await this.rows.page(visibleTo(ctx), filter, limit, after);
       const view = (row: ContinuationRow) => this.view(row);
       return pageOf(found, limit, view, ({ at, id }) => this.cursors.encode(scope, [at, id]));
     });
   }
 
-  /** Throws `not_found`, also for one of somebody else. */
+  /** Returns one continuation. Throws `not_found`, also when it belongs to another caller. */
   get(ctx: CallContext, id: string): Promise<ContinuationView> {
     return this.acts.read(ctx, 'continuation.get', async () => this.view(await this.find(ctx, id)));
   }
 
-  /** A worker takes it up now. Throws `not_found`, `conflict` when it is over. */
+  /** Makes a worker resume the continuation now. Throws `not_found`, and `conflict` when it has ended. */
   async retry(ctx: CallContext, id: string): Promise<ContinuationView> {
     const row = await this.acts.write(ctx, 'continuation.retry', { id }, () => this.open(ctx, id));
     await this.tasks.wake(row.task_id, true);
-    return this.view((await this.rows.find(sightOf(ctx), id)) ?? row);
+    return this.view((await this.rows.find(visibleTo(ctx), id)) ?? row);
   }
 
-  /** Its task fails and its remote is told to stop. Throws `not_found`, `conflict` when it is over. */
+  /** Fails the task and cancels the remote task. Throws `not_found`, and `conflict` when it has ended. */
   async fail(ctx: CallContext, id: string): Promise<ContinuationView> {
     const row = await this.acts.write(ctx, 'continuation.fail', { id }, () => this.open(ctx, id));
     await this.tasks.giveUp(ctx, row.task_id, `An operator gave up on the agent ${row.agent_slug}.`);
     await this.store.markGivenUp(row.id, 'given up by an operator');
-    return this.view((await this.rows.find(sightOf(ctx), id)) ?? row);
+    return this.view((await this.rows.find(visibleTo(ctx), id)) ?? row);
   }
 
-  /** Makes a worker take one up, whoever it belongs to. False when there is nothing to do. */
+  /** Makes a worker resume a continuation, without a check of its owner. False when there is nothing to do. */
   async wake(id: string): Promise<boolean> {
     const taskId = isUuid(id) ? await this.rows.taskOf(id) : undefined;
     return taskId !== undefined && this.tasks.wake(taskId, true);
   }
 
-  /** Whether any call of an org has ever become a task; asked of the database seldom. */
+  /** Whether any call of an org has ever become a task. Remembers the answer, and asks the database seldom. */
   async hasAny(org: OrgId): Promise<boolean> {
     const known = this.known.get(org);
     if (known === true) return true;
     const now = systemClock.elapsed();
-    if (known !== undefined && now - known < lookAgainMs) return false;
-    const found = await this.rows.hasAny(org);
-    this.known.set(org, found || now);
-    return found;
+    if (known !== undefined && now - known < recheckMs) return false;
+    const hasAny = await this.rows.hasAny(org);
+    this.known.set(org, hasAny || now);
+    return hasAny;
   }
 
   private async open(ctx: CallContext, id: string): Promise<ContinuationRow> {
     const row = await this.find(ctx, id);
-    if (row.ended_at) throw new RialtoError('conflict', { message: 'the continuation is over', data: { id } });
+    if (row.ended_at)
+      throw new RialtoError('conflict', { message: 'the continuation has already ended', data: { id } });
     return row;
   }
 
   private async find(ctx: CallContext, id: string): Promise<ContinuationRow> {
-    const row = isUuid(id) ? await this.rows.find(sightOf(ctx), id) : undefined;
+    const row = isUuid(id) ? await this.rows.find(visibleTo(ctx), id) : undefined;
     if (!row) throw new RialtoError('not_found', { message: 'no such continuation' });
     return row;
   }
@@ -115,6 +122,6 @@ export class ContinuationService {
   }
 }
 
-function sightOf({ org, principal }: CallContext): Sight {
+function visibleTo({ org, principal }: CallContext): Sight {
   return { org: org.id, owner: principal.role === 'admin' ? undefined : ownerOf(principal) };
 }

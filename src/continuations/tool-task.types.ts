@@ -6,48 +6,50 @@ import type { Said } from '../tasks/executor.port.js';
 import { failureOf, wordsOf as textOf, type StoredTask } from '../tasks/task.types.js';
 import type { TaskAtServer } from '../upstreams/upstream-tasks.types.js';
 
-/** What a later run has to know of a task at an MCP server. */
+/** Facts about a task at an MCP server that a later run needs. */
 export interface ToolTask extends TaskAtServer {
-  /** Where it is, for whoever looks after continuations. */
+  /** Id of the server for operators, shown with the continuation. */
   readonly serverId: string;
-  /** As the server knows it. */
+  /** Name of the tool at the server. */
   readonly tool: string;
   readonly url: string;
   /** Names of questions that were answered. */
   readonly answered?: readonly string[];
 }
 
-/** What a server says of its task, in the words of the model. */
+/** State of a task at the server, in the model of the gateway. */
 export interface Told {
   readonly state: TaskState;
   readonly message?: Said;
   readonly artifacts?: readonly Artifact[];
 }
 
-/** How a task of ours tells what its server gave and asks. */
+/** How a task of the gateway shows the result and the questions of its server. */
 export interface ToolTaskView {
   ended(result: JsonObject): Told;
-  /** Throws for what nobody can be asked: then the task ends. */
+  /** Throws when no caller can answer the questions: then the task ends. */
   asks(questions: JsonObject): Said;
 }
 
-/** The task of a call that was kept: it holds what its server says unchanged, for callers who speak its protocol. */
+/**
+ * View of the task of a stored call: keeps results and questions of the server unchanged, for callers that speak MCP.
+ */
 export const unchanged: ToolTaskView = {
   ended: (result) => ({
     state: 'TASK_STATE_COMPLETED',
     artifacts: [{ artifactId: 'result', parts: [{ data: result }] }],
   }),
-  asks: (questions) => ({ parts: [{ text: wordsOf(questions) }], metadata: { inputRequests: questions } }),
+  asks: (questions) => ({ parts: [{ text: promptOf(questions) }], metadata: { inputRequests: questions } }),
 };
 
-/** What the call of a kept task would have given. Throws what the failure of the task means. */
+/** Result that the call of a stored task would have returned. Throws the error of a failed task. */
 export function toolResultOf(task: StoredTask): JsonObject {
   const result = task.state === 'TASK_STATE_COMPLETED' ? task.artifacts[0]?.parts[0]?.data : undefined;
   if (!isJsonObject(result)) throw toolFailureOf(task);
   return result;
 }
 
-/** With the error of its server unchanged: of no other task is it one of the protocol. */
+/** Error of a failed task, with the unchanged error of its server. Errors of other tasks are not errors of MCP. */
 function toolFailureOf(task: StoredTask): RialtoError {
   const relayed = task.statusMessage?.metadata?.relayed;
   if (!isJsonObject(relayed)) return failureOf(task);
@@ -57,13 +59,13 @@ function toolFailureOf(task: StoredTask): RialtoError {
   });
 }
 
-/** The questions of the task of a server that a message asks, as the server has them. */
+/** Questions of the server in a message, in the format of the server. */
 export function questionsOf(message: Message | undefined): JsonObject | undefined {
   const questions = message?.metadata?.inputRequests;
   return isJsonObject(questions) ? questions : undefined;
 }
 
-function wordsOf(questions: JsonObject): string {
+function promptOf(questions: JsonObject): string {
   const messages = Object.values(questions).map((question) =>
     textIn(isJsonObject(question) ? question.params : undefined),
   );

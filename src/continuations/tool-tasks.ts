@@ -23,29 +23,29 @@ import { RemoteMirror } from './follow/remote-mirror.js';
 import { ToolRemote, type Manner } from './follow/tool-remote.js';
 import { toolResultOf, unchanged, type ToolTask, type ToolTaskView } from './tool-task.types.js';
 
-/** A call of a tool, as its caller made it. */
+/** Tool call as its caller made it. */
 export interface KeptCall {
   readonly target: UpstreamTool;
   readonly canonical: string;
   readonly args: JsonObject;
 }
 
-/** A call that its server has a task for. */
+/** Tool call that its server answered with a task. */
 export interface BegunCall extends KeptCall {
   readonly first: ServerTask;
-  /** What its caller can be asked for. */
+  /** Client capabilities of the caller: what the server may ask it for. */
   readonly capabilities: JsonObject;
 }
 
-/** Keeps the task that a call is answered with. */
+/** Stores the task that a server answered a call with. */
 export interface ToolKeeper extends TaskTaker {
-  /** Of ours, once it goes on without the call. */
+  /** The task of the gateway, once it goes on after the call. */
   readonly goesOn?: StoredTask;
 }
 
 /**
- * Tasks that MCP servers answer calls of their tools with: each is a task and a continuation of ours before its first look, and is followed
- * as those of remote agents are, by whichever process is there.
+ * Tasks that MCP servers create for tool calls. Each is stored as a task and a continuation before its first poll. It
+ * is followed like a task of a remote agent, by any process.
  */
 @Injectable()
 export class ToolTasks {
@@ -58,8 +58,9 @@ export class ToolTasks {
   ) {}
 
   /**
-   * Keeps the task of a call while its caller waits, for so many milliseconds and no longer than a call of its server may take: gives the
-   * result as the server gives it, or none with a task of ours that goes on, or waits for its caller. A caller that leaves meanwhile ends it.
+   * Makes the keeper for a call. While the caller waits, for at most `waitMs` and the timeout of the server, the
+   * keeper follows the task. It returns the unchanged result of the server, or none and in `goesOn` the task that
+   * goes on or waits for its caller. When the caller leaves during the wait, the task is canceled.
    */
   keeperOf(ctx: CallContext, call: KeptCall, waitMs: number): ToolKeeper {
     const keeper: { -readonly [Name in keyof ToolKeeper]: ToolKeeper[Name] } = {
@@ -74,7 +75,11 @@ export class ToolTasks {
     return keeper;
   }
 
-  /** The first run of a task of ours whose server made one of its own. @param more what the runs after this one have to know beside it. */
+  /**
+   * First run of a task here when its server created a task of its own.
+   *
+   * @param more facts that the next runs need besides the remote task.
+   */
   async *begin(
     run: TaskRun,
     { first, capabilities, ...call }: BegunCall,
@@ -88,7 +93,11 @@ export class ToolTasks {
     yield* this.follower.follow({ run, remote, followed, mirror: new RemoteMirror(run) }, this.updates.firstWaitMs);
   }
 
-  /** Any later run. @param answers to what the server asked: told twice they count once (ext-tasks, task update requests). */
+  /**
+   * Every later run.
+   *
+   * @param answers answers to questions of the server; sent twice they count once (ext-tasks, task update requests).
+   */
   async *goOn(
     run: TaskRun,
     remote: ToolTask,
@@ -99,7 +108,7 @@ export class ToolTasks {
     let task = remote;
     if (answers) {
       const { lookMs: timeoutMs } = this.updates;
-      await this.tasks.answer(run.ctx, task, answers, { timeoutMs, signal: run.signal }).catch(laterIfPassing);
+      await this.tasks.answer(run.ctx, task, answers, { timeoutMs, signal: run.signal }).catch(retryLaterIfTransient);
       task = { ...task, answered: [...(task.answered ?? []), ...Object.keys(answers)] };
       yield { memo: memoOf(task, more) };
     }
@@ -107,18 +116,22 @@ export class ToolTasks {
     yield* this.follower.resume(run, at, task.taskId, memoOf(task, more));
   }
 
-  /** Tells the server that a task of ours ended without its own. */
-  async abandon({ ctx, task: ours }: Pick<TaskRun, 'ctx' | 'task'>, task: ToolTask): Promise<void> {
+  /** Cancels the task at the server after the task here ended. */
+  async abandon({ ctx, task: local }: Pick<TaskRun, 'ctx' | 'task'>, task: ToolTask): Promise<void> {
     await this.tasks.cancel(ctx, task, { timeoutMs: this.updates.lookMs });
-    await this.store.close(ours.id, task.taskId, 'completed');
+    await this.store.close(local.id, task.taskId, 'completed');
   }
 
   private async keep(ctx: CallContext, call: KeptCall, first: ServerTask, waitMs: number): Promise<StoredTask> {
     const { org, principal, signal } = ctx;
     const { id: server, serverId, timeoutMs } = call.target.server.row;
     const task = taskOf(call, first, ctx.peer?.capabilities);
-    const patience = timeoutSignal(Math.min(timeoutMs, waitMs), [signal]);
-    const remote = this.remoteOf(task, org.id, { view: unchanged, first, waiting: { ctx, signal: patience.signal } });
+    const waitTimeout = timeoutSignal(Math.min(timeoutMs, waitMs), [signal]);
+    const remote = this.remoteOf(task, org.id, {
+      view: unchanged,
+      first,
+      waiting: { ctx, signal: waitTimeout.signal },
+    });
     const id = newId<TaskId>();
     const { followed, row } = this.updates.open(
       { ctx, task: { id, orgId: org.id, principal } },
@@ -137,7 +150,9 @@ export class ToolTasks {
     };
     try {
       const adopted = await this.adoption.adopt(ctx, forServer(server as AgentId, serverId, org), adoptee, watch);
-      await raceSignal(patience.signal, adopted.ended, () => new RialtoError('remote_timeout')).catch(() => undefined);
+      await raceSignal(waitTimeout.signal, adopted.ended, () => new RialtoError('remote_timeout')).catch(
+        () => undefined,
+      );
       if (!signal?.aborted) return adopted.task;
       left.abort();
       await adopted.ended;
@@ -145,12 +160,16 @@ export class ToolTasks {
       void remote.stop({ ctx }).catch(() => undefined);
       throw error;
     } finally {
-      patience.end();
+      waitTimeout.end();
     }
     throw new RialtoError('canceled', { data: { taskId: id } });
   }
 
-  /** The first run of a kept task. @param left aborts when its caller is gone before it. */
+  /**
+   * First run of a stored task.
+   *
+   * @param left aborts when the caller leaves before the end.
+   */
   private async *watch(following: Following, timeoutMs: number, left: AbortSignal): AsyncGenerator<TaskUpdate, void> {
     const { run, remote, followed, mirror } = following;
     const signal = AbortSignal.any([run.signal, left]);
@@ -168,7 +187,7 @@ export class ToolTasks {
   }
 }
 
-/** Of a task of ours: the one at the server. */
+/** Task at the server that belongs to a stored task. */
 export function toolTaskOf({ memo }: Pick<StoredTask, 'memo'>): ToolTask | undefined {
   return isJsonObject(memo) ? (memo.remote as unknown as ToolTask | undefined) : undefined;
 }
@@ -187,8 +206,8 @@ function taskOf(
   return { ...place, taskId, canonical, args, capabilities };
 }
 
-/** Answers that did not arrive are brought again, by whoever takes up the task next. */
-function laterIfPassing(thrown: unknown): never {
+/** Answers that did not arrive are sent again by the next run. */
+function retryLaterIfTransient(thrown: unknown): never {
   throw isPassing(thrown) ? new RialtoError('unavailable', { cause: thrown }) : thrown;
 }
 

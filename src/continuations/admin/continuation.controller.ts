@@ -14,7 +14,7 @@ export class ContinuationController {
   constructor(private readonly continuations: ContinuationService) {}
 
   @Get()
-  @ApiOperation({ summary: 'Remote work that outlives its calls, newest first' })
+  @ApiOperation({ summary: 'Remote tasks that go on after their calls, newest first' })
   @ApiResponse({ status: 200, standardSchema: pageSchema(ContinuationView) })
   list(@Ctx() ctx: CallContext, @Query({ schema: ContinuationQuery }) query: ContinuationQuery) {
     return this.continuations.list(ctx, query);
@@ -29,7 +29,7 @@ export class ContinuationController {
 
   @Post(':id/retry')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Look at the remote task now' })
+  @ApiOperation({ summary: 'Poll the remote task now' })
   @ApiResponse({ status: 200, standardSchema: ContinuationView })
   retry(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.continuations.retry(ctx, id);
@@ -37,7 +37,7 @@ export class ContinuationController {
 
   @Post(':id/fail')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Give up: the task fails, the remote is told to stop' })
+  @ApiOperation({ summary: 'Give up: the task fails, and the gateway cancels the remote task' })
   @ApiResponse({ status: 200, standardSchema: ContinuationView })
   fail(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.continuations.fail(ctx, id);

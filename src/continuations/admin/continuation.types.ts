@@ -11,7 +11,7 @@ export const ContinuationQuery = z.strictObject({
 });
 export type ContinuationQuery = z.output<typeof ContinuationQuery>;
 
-/** Remote work that outlives one call. Times are ISO 8601. */
+/** A continuation in the admin API: a remote task that goes on after its call. Times are ISO 8601. */
 export const ContinuationView = z.object({
   id: z.string(),
   taskId: z.string(),
@@ -23,12 +23,12 @@ export const ContinuationView = z.object({
   attempts: z.number().int(),
   maxAttempts: z.number().int(),
   polls: z.number().int(),
-  /** When the remote has had all the time it gets. */
+  /** When the time that the remote task may take is over. */
   deadlineAt: z.string(),
-  /** When it is taken up again; null while somebody follows it, and at its end. */
+  /** When a worker resumes it; null while a process follows the remote task, and after the end. */
   nextAt: z.string().nullable(),
   lastError: z.string().nullable(),
-  /** Its answer to a conversation thread; null without one. */
+  /** State of the answer to a conversation thread; null without a thread. */
   thread: z
     .object({
       status: z.enum(threadAnswerStatuses),

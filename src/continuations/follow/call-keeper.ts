@@ -36,14 +36,15 @@ import { lettingGo, ThreadAnswerStore } from '../threads/thread-answer.store.js'
 
 const stillWorking = 'The agent still works on it. Ask again with the tool task_status and this taskId.';
 
-/** How a caller's wait ended; `goesOn` when the task did not end with it. */
+/** How the wait of a caller ended; `goesOn` when the remote task has not ended. */
 type Waited =
   | { readonly kind: 'settled'; readonly reply: BridgeReply }
   | { readonly kind: 'failed' | 'goesOn'; readonly error: RialtoError };
 
 /**
- * Keeps the tasks of bridged calls: each is a task and a continuation of ours before its first look. While its caller waits, this
- * process looks on its behalf; a caller that leaves ends it, one whose patience is over is told how to ask again.
+ * Keeps the tasks of bridged calls. Stores a task and a continuation for each call before the first poll. While the
+ * caller waits, this process polls the remote task. It cancels the remote task when the caller leaves. When the wait
+ * of the caller times out, it answers how to ask again.
  */
 @Injectable()
 export class CallKeeper implements RemoteTaskKeeper {
@@ -57,9 +58,9 @@ export class CallKeeper implements RemoteTaskKeeper {
   ) {}
 
   async admit(ctx: CallContext, { agent, webhookUrl, thread }: SkillCall): Promise<Admission> {
-    const ours = forAdopted(agent, ctx.org);
-    if (webhookUrl !== undefined) await this.webhooks.admit(ctx, ours, { url: webhookUrl });
-    if (thread) await this.webhooks.admit(ctx, ours, { url: thread.url, token: thread.token });
+    const published = forAdopted(agent, ctx.org);
+    if (webhookUrl !== undefined) await this.webhooks.admit(ctx, published, { url: webhookUrl });
+    if (thread) await this.webhooks.admit(ctx, published, { url: thread.url, token: thread.token });
     this.adoption.requireRoom(ctx);
     const taskId = newId<TaskId>();
     return { taskId, pushUrl: this.pushes.urlFor(agent, { taskId, orgId: ctx.org.id }) };
@@ -86,7 +87,7 @@ export class CallKeeper implements RemoteTaskKeeper {
       contextId: first.contextId ?? newId(),
       message: messageOf(call, memo.messageId),
       memo: { ...memo },
-      rows: [row, ...this.told(ctx, id, call)],
+      rows: [row, ...this.subscriberRows(ctx, id, call)],
     };
     const wait = new Wait(first, remote, limits);
     const adopted = await this.adoption
@@ -100,15 +101,15 @@ export class CallKeeper implements RemoteTaskKeeper {
     return this.answer(act, adopted.task, waited);
   }
 
-  /** Whoever is told of the task, beside its caller. */
-  private told(ctx: CallContext, taskId: TaskId, { webhookUrl: url, thread }: SkillCall): RowChange[] {
+  /** Rows of the webhook and of the conversation thread that are notified of the task, beside its caller. */
+  private subscriberRows(ctx: CallContext, taskId: TaskId, { webhookUrl: url, thread }: SkillCall): RowChange[] {
     return [
       ...(url === undefined ? [] : this.webhooks.rowsOf(ctx, taskId, { url, format: 'reyn' })),
       ...(thread ? [this.threads.holding(ctx.org.id, taskId, thread)] : []),
     ];
   }
 
-  /** The first run of the task: looks for the caller, then for itself. */
+  /** First run of the task: polls on behalf of the waiting caller, then follows the remote task without it. */
   private async *watch(
     run: TaskRun,
     call: SkillCall,
@@ -123,13 +124,13 @@ export class CallKeeper implements RemoteTaskKeeper {
     const thread = call.thread ? [lettingGo(run.task.id, waited.kind === 'goesOn' ? 'waiting' : 'answered')] : [];
     if (waited.kind === 'goesOn') {
       const waitMs = this.updates.firstWaitMs - (systemClock.elapsed() - startedAt);
-      const own = { ...call, signal: run.signal };
+      const withRunSignal = { ...call, signal: run.signal };
       const handedOver = { ...followed, actId };
       yield { memo: run.task.memo!, rows: [this.updates.stillActive(handedOver), ...thread] };
-      const remote = this.follower.agentOf(own);
+      const remote = this.follower.agentOf(withRunSignal);
       const following = { run, remote, followed: handedOver, mirror: new RemoteMirror(run) };
-      const rest = retryAfterMs(waited.error.data?.retryAfter, systemClock.now());
-      return yield* this.follower.follow(following, waitMs, { polls, retryAfterMs: rest });
+      const pauseMs = retryAfterMs(waited.error.data?.retryAfter, systemClock.now());
+      return yield* this.follower.follow(following, waitMs, { polls, retryAfterMs: pauseMs });
     }
     if (waited.kind !== 'settled') {
       yield withRows(this.failed(call, followed, waited.error, polls), thread);
@@ -162,9 +163,9 @@ export class CallKeeper implements RemoteTaskKeeper {
   }
 }
 
-/** The wait of one caller for its remote task. */
+/** Wait of one caller for its remote task. */
 class Wait {
-  /** Looks that it took. */
+  /** Polls that the wait took. */
   polls = 0;
   readonly over: Promise<Waited>;
   private settle!: (waited: Waited) => void;
@@ -177,14 +178,18 @@ class Wait {
     this.over = new Promise((resolve) => (this.settle = resolve));
   }
 
-  /** @param stop ends the wait without the caller: the task was canceled, or is worked on elsewhere. */
+  /**
+   * Waits until the remote task settles or the wait of the caller ends.
+   *
+   * @param stop ends the wait without the caller: the task was canceled, or another process works on it.
+   */
   async run(stop: AbortSignal): Promise<Waited> {
     const { remote, limits } = this;
     const counted: RemoteTask = {
       ...remote,
-      get: (...look) => {
+      get: (...args) => {
         this.polls++;
-        return remote.get(...look);
+        return remote.get(...args);
       },
     };
     const waited = await waitUntilSettled(this.first, counted, { ...limits, signals: [...limits.signals, stop] }).then(
@@ -201,13 +206,13 @@ class Wait {
     return waited;
   }
 
-  /** Without waiting for its answer: the caller is gone. */
+  /** Cancels the remote task without waiting for the answer, because the caller has left. */
   tellToStop(): void {
     this.remote.cancel(this.first.taskId).catch(() => undefined);
   }
 }
 
-/** An update with more rows in its commit. */
+/** Adds rows to the commit of an update. */
 function withRows(update: TaskUpdate, more: readonly RowChange[]): TaskUpdate {
   if ('artifact' in update || 'reply' in update) return update;
   return { ...update, rows: [...(update.rows ?? []), ...more] };

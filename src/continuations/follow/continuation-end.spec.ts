@@ -1,15 +1,15 @@
 import { endTold, type EndFacts } from './continuation-end.js';
 
-describe('the end of remote work, as it is told here', () => {
+describe('endTold', () => {
   const facts = { who: 'agent a', isEmpty: true, requestId: 'r', continuationId: 'c', taskId: 't' } as EndFacts;
-  const told = (state: 'TASK_STATE_CANCELED' | 'TASK_STATE_FAILED') =>
+  const metadataOf = (state: 'TASK_STATE_CANCELED' | 'TASK_STATE_FAILED') =>
     endTold(
       { status: { state, message: { parts: [{ text: 'no' }], metadata: { errorCode: 'denied', kept: 1 } } } },
       facts,
     ).status.message!.metadata;
 
-  it('has its meaning from us, whatever the remote calls it', () => {
-    expect(told('TASK_STATE_CANCELED')).toEqual({ kept: 1 });
-    expect(told('TASK_STATE_FAILED')).toMatchObject({ errorCode: 'remote_task_failed', kept: 1 });
+  it('replaces the error code of the remote agent with the code of the gateway', () => {
+    expect(metadataOf('TASK_STATE_CANCELED')).toEqual({ kept: 1 });
+    expect(metadataOf('TASK_STATE_FAILED')).toMatchObject({ errorCode: 'remote_task_failed', kept: 1 });
   });
 });

@@ -5,40 +5,40 @@ import { emptyText, failureText, type FailureIds } from './continuation-plan.js'
 
 type StatusUpdate = Extract<TaskUpdate, { status: unknown }>;
 
-/** Which end it is, for whoever reads it. */
+/** Facts that identify the end of a remote task for its readers. */
 export interface EndFacts extends Omit<FailureIds, 'code'> {
-  /** For people, e.g. `agent weather`. */
+  /** Name for people, e.g. `agent weather`. */
   readonly who: string;
-  /** Neither artifacts nor words came before. */
+  /** True when the remote sent neither artifacts nor text before the end. */
   readonly isEmpty: boolean;
 }
 
 /**
- * The end of a remote task as it is told here: an empty one says so (AN-72), a failure names what to look for and no secret that
- * the remote put into its words (AN-73). Pure.
+ * Converts the end of a remote task into the end of the task here. An end without content gets a text that says so
+ * (AN-72). A failure gets ids to search for, and the text of the remote without secrets (AN-73). Pure.
  */
 export function endTold(update: StatusUpdate | { readonly reply: Said }, facts: EndFacts): StatusUpdate {
   if ('reply' in update) return endTold({ status: { state: 'TASK_STATE_COMPLETED', message: update.reply } }, facts);
   const { state, message } = update.status;
   if (state === 'TASK_STATE_FAILED' || state === 'TASK_STATE_REJECTED') {
-    const words = textOf(message?.parts ?? []) || `The ${facts.who} failed its task.`;
-    return { status: { state, message: failureSaid(words, 'remote_task_failed', facts, message) } };
+    const text = textOf(message?.parts ?? []) || `The ${facts.who} failed its task.`;
+    return { status: { state, message: failureSaid(text, 'remote_task_failed', facts, message) } };
   }
   if (state === 'TASK_STATE_CANCELED' && message?.metadata?.errorCode !== undefined) {
-    const { errorCode: _itsOwn, ...metadata } = message.metadata;
+    const { errorCode: _remoteCode, ...metadata } = message.metadata;
     return { ...update, status: { state, message: { ...message, metadata } } };
   }
   const isSilent = state === 'TASK_STATE_COMPLETED' && facts.isEmpty && (message?.parts ?? []).length === 0;
   return isSilent ? { status: { state, message: { parts: [{ text: emptyText(facts.who) }] } } } : update;
 }
 
-/** The words of a failure, without secrets, and its ids, also for programs. */
-export function failureSaid(words: string, code: string, facts: EndFacts, said?: Said): Said {
+/** Message of a failure: the text without secrets, and the ids as text and as metadata for programs. */
+export function failureSaid(words: string, code: string, facts: EndFacts, reply?: Said): Said {
   const { requestId, continuationId, taskId } = facts;
   const text = failureText(redact(words) as string, { code, requestId, continuationId, taskId });
-  const others = (said?.parts ?? []).filter((part) => part.text === undefined);
+  const others = (reply?.parts ?? []).filter((part) => part.text === undefined);
   const ids = { errorCode: code, requestId, continuationId, remoteTaskId: taskId };
-  return { parts: [{ text }, ...others], metadata: { ...said?.metadata, ...ids } };
+  return { parts: [{ text }, ...others], metadata: { ...reply?.metadata, ...ids } };
 }
 
 function textOf(parts: readonly Part[]): string {

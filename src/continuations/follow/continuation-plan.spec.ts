@@ -12,16 +12,16 @@ import {
 
 const budget = { maxRemoteWorkMs: 600_000, maxAttempts: 6, runWaitMs: 10_000, pollMs: 2_000, rescheduleMs: 20_000 };
 
-describe('how a continuation goes on', () => {
-  it('AN-69 looks quickly at first, then at its pace, never all together', () => {
-    const pauses = Array.from({ length: 10 }, (_, looks) => pollPause(looks, budget, 0.5));
+describe('pace and limits of a continuation', () => {
+  it('AN-69 polls fast at first, then at the configured pace, with jitter', () => {
+    const pauses = Array.from({ length: 10 }, (_, polls) => pollPause(polls, budget, 0.5));
     expect(pauses[0]).toBe(250);
     expect(pauses).toEqual([...pauses].sort((a, b) => a - b));
     expect(pauses.at(-1)).toBe(2_000);
     expect([pollPause(9, budget, 0), pollPause(9, budget, 1)]).toEqual([1_500, 2_500]);
   });
 
-  it('C6 six attempts of the usual settings last as long as the remote may work', () => {
+  it('C6 six attempts with the default settings cover the time that the remote task may take', () => {
     let elapsed = 25_000;
     let attempts = 0;
     for (;;) {
@@ -34,13 +34,13 @@ describe('how a continuation goes on', () => {
     expect(elapsed / budget.maxRemoteWorkMs).toBeGreaterThan(0.95);
   });
 
-  it('a stream gets the time of the attempts that are left', () => {
+  it('gives a stream the time of the attempts that are left', () => {
     expect(timeOfAttempts(6, budget)).toBe(0);
     expect(timeOfAttempts(5, budget)).toBe(250_000);
     expect(timeOfAttempts(0, budget)).toBe(20_000 + 40_000 + 80_000 + 160_000 + 2 * 240_000 + 6 * 10_000);
   });
 
-  it('AN-66 is over at the first of its limits', () => {
+  it('AN-66 ends the continuation at the first limit that is reached', () => {
     expect(afterRun({ attempts: 0, leftMs: 0 }, budget)).toEqual({ kind: 'over', why: 'time' });
     expect(afterRun({ attempts: 6, leftMs: 1 }, budget)).toEqual({ kind: 'over', why: 'attempts' });
     expect(afterRun({ attempts: 5, leftMs: 1 }, budget)).toEqual({ kind: 'again', inMs: 1 });
@@ -54,7 +54,7 @@ describe('how a continuation goes on', () => {
     [{ attempts: 0, leftMs: 600_000, retryAfterMs: 90_000 }, 90_000],
     [{ attempts: 0, leftMs: 3_600_000, retryAfterMs: 86_400_000 }, 600_000],
     [{ attempts: 2, leftMs: 600_000, retryAfterMs: 1_000 }, 80_000],
-  ])('%j is taken up again in %i ms', (spent, inMs) => {
+  ])('resumes %j in %i ms', (spent, inMs) => {
     expect(afterRun(spent, budget)).toEqual({ kind: 'again', inMs });
   });
 
@@ -75,7 +75,7 @@ describe('how a continuation goes on', () => {
     ['remote_invalid_response', undefined, false],
     ['denied', undefined, false],
     ['canceled', undefined, false],
-  ])('AN-70 %s %j passes: %s', (code, data, passes) => {
+  ])('AN-70 %s %j is transient: %s', (code, data, passes) => {
     expect(isPassing(new RialtoError(code, { data }))).toBe(passes);
   });
 
@@ -92,7 +92,7 @@ describe('how a continuation goes on', () => {
   });
 });
 
-describe('what is told', () => {
+describe('texts for users', () => {
   const ids = { code: 'remote_timeout', requestId: 'r-1', continuationId: 'c-1', taskId: 't-1' };
 
   it('AN-66 names the agent and the limit', () => {
@@ -103,11 +103,11 @@ describe('what is told', () => {
     expect(lateText('agent weather', 'time', { ...budget, maxRemoteWorkMs: 1_500 })).toContain('2 seconds');
   });
 
-  it('AN-72 says that nothing came', () => {
+  it('AN-72 says that the agent sent no answer', () => {
     expect(emptyText('agent weather')).toBe('The agent weather finished its task without an answer.');
   });
 
-  it('AN-73 keeps all ids and cuts the words at 500 characters', () => {
+  it('AN-73 keeps all ids and cuts the text to 500 characters', () => {
     expect(failureText('no', ids)).toBe(
       'no [code: remote_timeout; request: r-1; continuation: c-1; downstream task: t-1]',
     );

@@ -1,11 +1,11 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { storableText } from '../../kernel/json.js';
 
-/** How long and how often remote work is followed (AN-66, AN-69). Times in milliseconds. */
+/** How long and how often a remote task is followed (AN-66, AN-69). Times in milliseconds. */
 export interface Budget {
   readonly maxRemoteWorkMs: number;
   readonly maxAttempts: number;
-  /** How long a worker that took it up follows it. */
+  /** How long a worker follows the remote task after it resumed the continuation. */
   readonly runWaitMs: number;
   readonly pollMs: number;
   readonly rescheduleMs: number;
@@ -13,21 +13,26 @@ export interface Budget {
 
 const firstPollMs = 250;
 const growth = 1.5;
-const longestPutOffMs = 240_000;
+const longestDeferMs = 240_000;
 const longestRetryAfterMs = 600_000;
 
-/** Before the next look, after so many: quick at first, then at the pace of the settings; `chance` from 0 up to 1 spreads those that began together. */
+/**
+ * Pause before the next poll, in milliseconds. The first polls follow fast, later ones at the pace of the settings.
+ *
+ * @param looks polls so far.
+ * @param chance a random number from 0 up to 1, for jitter: spreads the polls of tasks that began together.
+ */
 export function pollPause(looks: number, { pollMs }: Pick<Budget, 'pollMs'>, chance: number): number {
   return Math.min(pollMs, firstPollMs * growth ** looks) * (0.75 + chance / 2);
 }
 
-/** How far a continuation is when a worker lets go of it. */
+/** Use of a continuation at the time when a worker releases it. */
 export interface Spent {
-  /** Times a worker took it up. */
+  /** How often a worker resumed it. */
   readonly attempts: number;
-  /** Of the time that the remote gets. */
+  /** Milliseconds left of the time that the remote task may take. */
   readonly leftMs: number;
-  /** What the remote asked for with its last answer. */
+  /** Pause that the remote asked for with its last answer, in milliseconds. */
   readonly retryAfterMs?: number;
 }
 
@@ -35,70 +40,75 @@ export type AfterRun =
   { readonly kind: 'again'; readonly inMs: number } | { readonly kind: 'over'; readonly why: 'time' | 'attempts' };
 
 /**
- * What follows when the remote task is still under way: taken up again, each time twice as late, the last time at the end of its
- * time; or over, at the first of the two limits.
+ * Decides what follows when the remote task still runs. The continuation is resumed with a delay that doubles each
+ * time, at the latest when the time of the remote is over. It ends at the first of the two limits.
  */
 export function afterRun({ attempts, leftMs, retryAfterMs = 0 }: Spent, budget: Budget): AfterRun {
   if (leftMs <= 0) return { kind: 'over', why: 'time' };
   if (attempts >= budget.maxAttempts) return { kind: 'over', why: 'attempts' };
-  const pause = putOffMs(attempts, budget);
-  const asked = Math.min(retryAfterMs, longestRetryAfterMs);
-  return { kind: 'again', inMs: Math.min(Math.max(pause, asked), leftMs) };
+  const pause = deferMs(attempts, budget);
+  const requestedMs = Math.min(retryAfterMs, longestRetryAfterMs);
+  return { kind: 'again', inMs: Math.min(Math.max(pause, requestedMs), leftMs) };
 }
 
-/** How long the attempts that are left would last; a stream that is followed without a break may take as long. */
+/** Milliseconds that the remaining attempts would last; a stream may be followed for as long without a break. */
 export function timeOfAttempts(attempts: number, budget: Budget): number {
   let ms = 0;
   for (let attempt = attempts; attempt < budget.maxAttempts; attempt++)
-    ms += putOffMs(attempt, budget) + budget.runWaitMs;
+    ms += deferMs(attempt, budget) + budget.runWaitMs;
   return ms;
 }
 
-function putOffMs(attempts: number, { rescheduleMs }: Budget): number {
-  return Math.min(rescheduleMs * 2 ** attempts, Math.max(rescheduleMs, longestPutOffMs));
+function deferMs(attempts: number, { rescheduleMs }: Budget): number {
+  return Math.min(rescheduleMs * 2 ** attempts, Math.max(rescheduleMs, longestDeferMs));
 }
 
-/** Statuses of requests that may be made again later: 401 with a token made anew, 508 as agents say that they are busy (AN-70). */
-const passing: ReadonlySet<unknown> = new Set([401, 408, 425, 429, 500, 502, 503, 504, 508]);
+/** HTTP statuses that allow a retry: 401 with a new token, 508 because agents send it when they are busy (AN-70). */
+const transientStatuses: ReadonlySet<unknown> = new Set([401, 408, 425, 429, 500, 502, 503, 504, 508]);
 
-/** The JSON-RPC code of an agent that knows no such task. */
+/** JSON-RPC code of an agent that does not know the task. */
 const taskNotFound = -32_001;
 
-/** True when a failed look says nothing about the task: the line, the token or this house were at fault (AN-70). */
+/**
+ * True when a failed poll says nothing about the task: the cause is the connection, the token or the gateway (AN-70).
+ */
 export function isPassing(error: unknown): boolean {
   const { code, data, message } = RialtoError.from(error);
   if (code === 'remote_timeout' || code === 'unavailable') return true;
   const status = data?.httpStatus ?? data?.upstreamStatus;
-  if (code === 'remote_transport') return status === undefined || passing.has(status);
+  if (code === 'remote_transport') return status === undefined || transientStatuses.has(status);
   return code === 'remote_error' && /invalid or expired a2a token/i.test(`${message} ${String(data?.remoteMessage)}`);
 }
 
-/** True when a look was answered that there is no such task (A2A v1.0 section 3.3.2), or that nobody is there to ask for it. */
+/**
+ * True when a poll was answered that the task does not exist (A2A v1.0 section 3.3.2), or that the endpoint does not
+ * exist.
+ */
 export function isLost(error: unknown): boolean {
   const { code, data } = RialtoError.from(error);
   if (code === 'remote_transport') return data?.httpStatus === 404 || data?.httpStatus === 410;
   return code === 'remote_error' && data?.remoteCode === taskNotFound && !isPassing(error);
 }
 
-/** What a user is told when the remote has forgotten its task. */
+/** Text for users when the remote no longer knows the task. */
 export function lostText(who: string): string {
   return `The ${who} no longer knows the task.`;
 }
 
-/** What a user is told when the remote did not come to an end in time (AN-66). */
+/** Text for users when the remote task did not end in time (AN-66). */
 export function lateText(who: string, why: 'time' | 'attempts', { maxRemoteWorkMs, maxAttempts }: Budget): string {
   const limit = why === 'time' ? `${durationOf(maxRemoteWorkMs)} of remote work` : `${maxAttempts} attempts`;
   return `The ${who} did not respond in time: it was still working after ${limit}.`;
 }
 
-/** What a user is told when a remote ended well and said nothing (AN-72). */
+/** Text for users when the remote task completed without content (AN-72). */
 export function emptyText(who: string): string {
   return `The ${who} finished its task without an answer.`;
 }
 
 const longestText = 500;
 
-/** Which failure this is, for whoever has to find it again. */
+/** Ids that identify a failure for the people who search for it. */
 export interface FailureIds {
   readonly code: string;
   readonly requestId: string;
@@ -106,7 +116,7 @@ export interface FailureIds {
   readonly taskId: string;
 }
 
-/** What failed and where to look, in at most 500 characters; ids are never cut, words are (AN-73). */
+/** Text of a failure with its ids, at most 500 characters long. Cuts the words, never the ids (AN-73). */
 export function failureText(words: string, { code, requestId, continuationId, taskId }: FailureIds): string {
   const short = (id: string): string => (id.length > 100 ? storableText(id, 99) : id);
   const ids = ` [code: ${code}; request: ${short(requestId)}; continuation: ${continuationId}; downstream task: ${short(taskId)}]`;

@@ -17,13 +17,13 @@ import type { Callee } from './remote.js';
 
 const longestError = 500;
 
-/** Who a continuation is opened for. */
+/** Task and context that a continuation is opened for. */
 export interface Opener {
   readonly ctx: CallContext;
   readonly task: Pick<StoredTask, 'id' | 'orgId' | 'principal'>;
 }
 
-/** What a run has seen of a continuation. */
+/** Observations of a run that follows a continuation. */
 export interface Seen {
   readonly polls: number;
   readonly lastError?: string;
@@ -31,13 +31,13 @@ export interface Seen {
 
 type End = Parameters<typeof endTold>[0];
 
-/** What happens to a continuation, as updates of its task: each with the row that is committed with it. */
+/** Builds the updates of a continuation as updates of its task; each carries the row that is committed with it. */
 @Injectable()
 export class ContinuationUpdates {
   readonly budget: Budget;
   /** How long the process that sent the message follows the remote task itself, in milliseconds. */
   readonly firstWaitMs: number;
-  /** How long one look may take, in milliseconds. */
+  /** Timeout of one poll, in milliseconds. */
   readonly lookMs: number;
 
   constructor(
@@ -55,7 +55,11 @@ export class ContinuationUpdates {
     };
   }
 
-  /** A new continuation and its row, for the commit that remembers the remote task. @param actId the act that its end is counted with. */
+  /**
+   * Builds a new continuation and its row, for the commit that stores the id of the remote task.
+   *
+   * @param actId the act that is ended together with the continuation.
+   */
   open({ ctx, task }: Opener, callee: Callee, remoteTaskId: string, actId: string | null = null) {
     const { maxRemoteWorkMs: leftMs } = this.budget;
     const { requestId } = ctx;
@@ -85,14 +89,18 @@ export class ContinuationUpdates {
     return { followed, row };
   }
 
-  /** What came on the line that the message was sent on, as the remote said it. */
+  /** Converts an update that arrived as the direct answer to the message; keeps the text of the remote. */
   direct(update: End, callee: Callee, followed: Followed): TaskUpdate {
     const end = 'reply' in update ? endTold(update, { ...factsOf(callee, followed), isEmpty: false }) : update;
     if (end.status.state === 'TASK_STATE_WORKING') return end;
     return { ...end, rows: [moving(followed, { status: 'completed', polls: 0 })] };
   }
 
-  /** What was found out later. @param isEmpty neither artifacts nor words came before. */
+  /**
+   * Converts an update that a later poll, stream or push brought.
+   *
+   * @param isEmpty true when the remote sent neither artifacts nor text before.
+   */
   told(update: End, callee: Callee, followed: Followed, { polls, isEmpty }: Seen & { isEmpty: boolean }): TaskUpdate {
     const end = endTold(update, { ...factsOf(callee, followed), isEmpty });
     const { state } = end.status;
@@ -101,31 +109,31 @@ export class ContinuationUpdates {
     return { ...end, rows: this.closing(callee, followed, { status: 'completed', polls }, code) };
   }
 
-  /** Still under way: taken up again later. */
+  /** Defers the continuation because the remote task still runs; it is resumed later. */
   defer(followed: Followed, seen: Seen, inMs: number): TaskUpdate {
     const dueInMs = Math.max(1, Math.round(inMs));
     return { deferred: { lookAgainMs: dueInMs }, rows: [moving(followed, { status: 'pending', ...seen, dueInMs })] };
   }
 
-  /** Still under way at its limit. */
+  /** Ends the continuation because the remote task still runs at a limit. */
   late(callee: Callee, followed: Followed, { polls, lastError }: Seen, why: 'time' | 'attempts'): TaskUpdate {
     const words = lateText(callee.title, why, this.budget);
     return this.failure(callee, followed, { polls, lastError: lastError ?? words }, words, 'remote_timeout');
   }
 
-  /** A look that says that there is nothing more to look for. */
+  /** Ends the continuation after a poll failed with an error that no later poll can change. */
   failed(callee: Callee, followed: Followed, { polls }: Seen, error: RialtoError): TaskUpdate {
     const seen = { polls, lastError: troubleOf(error) };
     if (isLost(error)) return this.failure(callee, followed, seen, lostText(callee.title), 'remote_lost');
     return this.failure(callee, followed, seen, error.message, error.code);
   }
 
-  /** Its caller wants it no more. */
+  /** Ends the continuation because its caller canceled the task. */
   canceled(followed: Followed, { polls }: Seen): TaskUpdate {
     return { status: { state: 'TASK_STATE_CANCELED' }, rows: [moving(followed, { status: 'completed', polls })] };
   }
 
-  /** The row that counts the call as active while the remote works on, for the commit of its task. */
+  /** Row that counts the call as active while the remote task runs, for the commit of its task. */
   stillActive({ actId, leftMs, taskId }: Followed): RowChange {
     return withTask(taskId, this.stats.goesOn(actId!, leftMs));
   }
@@ -133,12 +141,17 @@ export class ContinuationUpdates {
   private failure(callee: Callee, followed: Followed, seen: Seen, words: string, code: string): TaskUpdate {
     const state = code === 'denied' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
     const message = failureSaid(words, code, { ...factsOf(callee, followed), isEmpty: false });
-    // What rules stopped goes on at its remote until that one is told: it stays open for whoever tells it, at the latest the sweeper.
+    // The remote task of a denied call still runs until it is canceled. The continuation stays open until the gateway
+    // has canceled it, at the latest with the sweeper.
     const to = code === 'denied' ? ({ status: 'pending', dueInMs: 1 } as const) : ({ status: 'failed' } as const);
     return { status: { state, message }, rows: this.closing(callee, followed, { ...to, ...seen }, code) };
   }
 
-  /** The end of a continuation; of one whose act was handed over, also the end of the call. @param code of a failure. */
+  /**
+   * Rows that end a continuation, and the call of its act when the act was handed over.
+   *
+   * @param code error code of a failure.
+   */
   private closing(callee: Callee, followed: Followed, to: Parameters<typeof moving>[1], code?: string): RowChange[] {
     const { actId, taskId, ageMs: durationMs } = followed;
     if (actId === null) return [moving(followed, to)];
@@ -150,12 +163,12 @@ export class ContinuationUpdates {
   }
 }
 
-/** What went wrong, for operators: short and without secrets. */
+/** Text of an error for operators: short and without secrets. */
 export function troubleOf({ message }: RialtoError): string {
   return storableText(redact(message) as string, longestError);
 }
 
-/** Rows that stand or fall with a change of a task name it. */
+/** Adds the id of the task: the row is written only together with a change of that task. */
 function withTask(taskId: string, { statement, row }: RowChange): RowChange {
   return { statement, row: { ...row, task_id: taskId } };
 }

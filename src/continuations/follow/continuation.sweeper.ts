@@ -7,12 +7,12 @@ import { isPassing } from './continuation-plan.js';
 import { ContinuationStore, type Orphan } from '../storage/continuation.store.js';
 import { RemoteEnds } from './remote-ends.js';
 
-/** As agent-native has them (AN-76). */
+/** Same number as in agent-native (AN-76). */
 const perSweep = 200;
-/** Whoever ends a task tells its remote at once; this is for what they could not tell. */
+/** The process that ends a task cancels its remote task at once. The sweeper waits this long before it takes over. */
 const graceMs = 5_000;
 
-/** Tells remotes of tasks that ended here without them. */
+/** Cancels remote tasks of tasks that ended here while the remote task still ran. */
 @Injectable()
 @Sweeps('continuation.orphans')
 export class ContinuationSweeper implements Sweeper {
@@ -36,7 +36,7 @@ export class ContinuationSweeper implements Sweeper {
       await this.ends.tellToStop(orphan);
     } catch (err) {
       if (isPassing(err) && attempts < this.settings.A2A_CONTINUATION_MAX_ATTEMPTS) return;
-      this.log.info({ err, continuationId: id, taskId }, 'a remote task was not canceled');
+      this.log.info({ err, continuationId: id, taskId }, 'cancel of a remote task failed');
       return this.store.close(taskId, remoteTaskId, 'failed', RialtoError.from(err).code);
     }
     await this.store.close(taskId, remoteTaskId, 'completed');

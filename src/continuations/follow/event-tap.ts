@@ -1,37 +1,45 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StreamResponse } from '../../protocol/a2a/model.js';
 
-/** A stream that is listened to beside other things; it never throws: one that cannot be had, or broke, is closed. */
+/**
+ * Event stream of a remote task that is read beside polls. Never throws: a stream that cannot be opened or breaks
+ * counts as closed.
+ */
 export class EventTap {
   private isOpen = true;
-  private hasSpoken = false;
+  private hasSentEvent = false;
   private readonly stop = new AbortController();
   private readonly events: AsyncIterator<StreamResponse, void>;
-  private coming?: Promise<StreamResponse | undefined>;
+  private pending?: Promise<StreamResponse | undefined>;
 
-  /** @param open begins the stream; its signal ends it. */
+  /**
+   * @param open opens the stream; its signal ends it.
+   */
   constructor(open: (signal: AbortSignal) => AsyncIterable<StreamResponse>) {
     this.events = open(this.stop.signal)[Symbol.asyncIterator]() as AsyncIterator<StreamResponse, void>;
   }
 
-  /** It is open and has said something: not all that say that they stream do. */
+  /** True when the stream is open and has sent an event: some agents declare streams and send nothing. */
   get isTrusted(): boolean {
-    return this.isOpen && this.hasSpoken;
+    return this.isOpen && this.hasSentEvent;
   }
 
-  /** The next event within so many milliseconds; undefined when there is none, the stream has just ended, or the signal aborts. */
+  /**
+   * Waits for the next event, at most `ms` milliseconds. Returns undefined without an event in that time, when the
+   * stream ends, or when the signal aborts.
+   */
   async next(ms: number, signal: AbortSignal): Promise<StreamResponse | undefined> {
-    this.coming ??= this.events.next().then(
+    this.pending ??= this.events.next().then(
       ({ value }) => value ?? this.over(),
       () => this.over(),
     );
-    const enough = new AbortController();
-    const pause = sleep(ms, undefined, { signal: AbortSignal.any([enough.signal, signal]) }).catch(() => undefined);
-    const event = await Promise.race(this.isOpen ? [this.coming, pause] : [pause]);
-    enough.abort();
+    const timeout = new AbortController();
+    const pause = sleep(ms, undefined, { signal: AbortSignal.any([timeout.signal, signal]) }).catch(() => undefined);
+    const event = await Promise.race(this.isOpen ? [this.pending, pause] : [pause]);
+    timeout.abort();
     if (!event) return undefined;
-    this.hasSpoken = true;
-    this.coming = undefined;
+    this.hasSentEvent = true;
+    this.pending = undefined;
     return event;
   }
 

@@ -1,12 +1,12 @@
 import { KeyedSemaphore } from './keyed-semaphore.js';
 
-describe('Turns', () => {
-  it('lets so many of one key work at once, in order, whatever happens to them', async () => {
-    const turns = new KeyedSemaphore(2);
+describe('KeyedSemaphore', () => {
+  it('limits the work of one key, in order, also when work fails', async () => {
+    const semaphore = new KeyedSemaphore(2);
     const begun: number[] = [];
     const ends: ((fails?: boolean) => void)[] = [];
     const work = (n: number) =>
-      turns.run('a', () => {
+      semaphore.run('a', () => {
         begun.push(n);
         return new Promise<void>((resolve, reject) => {
           ends[n] = (fails) => (fails ? reject(new Error('no')) : resolve());
@@ -24,13 +24,13 @@ describe('Turns', () => {
     expect(begun).toEqual([0, 1, 2, 3]);
     ends[3]!();
     await all[3];
-    await turns.run('a', () => Promise.resolve());
+    await semaphore.run('a', () => Promise.resolve());
   });
 
-  it('counts keys apart', async () => {
-    const turns = new KeyedSemaphore(1);
+  it('counts each key separately', async () => {
+    const semaphore = new KeyedSemaphore(1);
     const busy = new Promise<void>(() => undefined);
-    void turns.run('a', () => busy);
-    await expect(turns.run('b', () => Promise.resolve('done'))).resolves.toBe('done');
+    void semaphore.run('a', () => busy);
+    await expect(semaphore.run('b', () => Promise.resolve('done'))).resolves.toBe('done');
   });
 });

@@ -24,19 +24,19 @@ import { RemoteMirror } from './remote-mirror.js';
 type RemoteConfig = Extract<ExecutorConfig, { kind: 'remote' }>;
 
 const callTimeoutMs = 30_000;
-/** A remote that has just lost its line gets so long before it is asked what became of a message. */
+/** Pause before the gateway asks an agent with a broken connection what became of a message. */
 const beforeRepeatMs = 500;
 
-/** A message as it is sent; `act` makes the id of the act of a try. */
-interface Sends extends Pick<MessageCall, 'params' | 'pushUrl'> {
+/** Message to send; `act` makes the id of the act of each attempt. */
+interface Outgoing extends Pick<MessageCall, 'params' | 'pushUrl'> {
   readonly key: string;
   readonly act: () => ActId;
 }
 
 /**
- * The work of an agent of ours done by a registered one: its events become ours. A remote task that does not end at once is a
- * continuation, remembered before anything else; from then on a lost process or stream means looking, never sending again
- * (reliability 4.4, I5).
+ * Runs the tasks of a published agent at a registered agent and passes on its events. A remote task that does not end
+ * at once is stored as a continuation before anything else. After that, a lost process or stream leads to a poll and
+ * never to a second send (reliability 4.4, I5).
  */
 @Injectable()
 export class RemoteAgentExecutor implements TaskExecutor {
@@ -60,12 +60,15 @@ export class RemoteAgentExecutor implements TaskExecutor {
     yield* this.send(run, call, memo);
   }
 
-  /** Once the remote has the message, whoever comes looks. */
+  /** True when the remote has the message: any process can then poll the remote task. */
   leavesWork(run: Pick<TaskRun, 'task' | 'message'>): boolean {
     return memoOf(run)?.messageId === outwardId(run);
   }
 
-  /** After a cancel here the remote is told; that it obeys is not needed. What fails is told again by the sweeper. */
+  /**
+   * Cancels the remote task after a cancel here. The task here is canceled also when the remote refuses. After an
+   * error the sweeper cancels again.
+   */
   async abandon(run: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void> {
     const memo = memoOf(run);
     if (!memo) return;
@@ -82,19 +85,20 @@ export class RemoteAgentExecutor implements TaskExecutor {
     const pushUrl = this.pushes.urlFor(call.agent, { taskId: run.task.id, orgId: run.task.orgId });
     const { messageId } = params.message;
     let id = newId<ActId>();
-    const sends = { params, pushUrl, key: messageId, act: () => (id = newId<ActId>()) };
+    const outgoing = { params, pushUrl, key: messageId, act: () => (id = newId<ActId>()) };
     let followed: Followed | undefined;
     const remember = (handle: { taskId: string; contextId?: string }, event?: StreamResponse): TaskUpdate => {
       const update = { memo: { ...handle, messageId } };
       const state = event && stateAfter({ body: event });
       if (state && isSettled(state)) return update;
       const opened = this.updates.open(run, remote.callee, handle.taskId, id);
-      followed = { ...opened.followed, actId: null }; // this process ends its call itself; the row is for whoever comes after it
+      // This process ends its call itself; the row is for the process that resumes the continuation.
+      followed = { ...opened.followed, actId: null };
       return { ...update, rows: [opened.row] };
     };
     let isKnown = false;
     try {
-      for await (const event of this.events(run, call, sends, memo !== undefined)) {
+      for await (const event of this.events(run, call, outgoing, memo !== undefined)) {
         const handle = handleOf(event);
         if (handle && !isKnown) {
           isKnown = true;
@@ -105,62 +109,65 @@ export class RemoteAgentExecutor implements TaskExecutor {
         if (mirror.isSettled) return;
       }
     } catch (error) {
-      // With a known remote task a broken stream says nothing about the work; without one the message may not have arrived.
-      // What cannot be read breaks the stream as well; the task itself says what became of it.
-      const isUnread = isKnown && RialtoError.from(error).code === 'remote_invalid_response';
+      // With a known remote task a broken stream says nothing about the work; without one the message may not have
+      // arrived. An invalid event also breaks the stream; a poll of the task then shows its state.
+      const isInvalid = isKnown && RialtoError.from(error).code === 'remote_invalid_response';
       if (!isKnown && (isRefusal(error) || isUnknownOutcome(error))) {
-        yield failureTold(error);
+        yield failureUpdate(error);
         return;
       }
-      if ((!isKnown && !memo) || run.signal.aborted || !(isUnread || isBrokenLine(error))) throw error;
+      if ((!isKnown && !memo) || run.signal.aborted || !(isInvalid || isBrokenConnection(error))) throw error;
     }
     if (!followed && memo) yield remember(memo);
-    if (!followed) throw new RialtoError('remote_invalid_response', { message: 'the remote agent named no task' });
+    if (!followed)
+      throw new RialtoError('remote_invalid_response', { message: 'the remote agent answered without a task id' });
     yield* this.follower.follow({ run, remote, followed, mirror }, this.updates.firstWaitMs);
   }
 
   /**
-   * What the remote says to a message. When nobody knows whether it took it, its task is looked up, else the message is sent once more
-   * with the same id; after that `outcome_unknown`. @param isAnswer to a task of the remote that is known: that one can be looked at.
+   * Events of the remote in answer to a message. When it is unknown whether the message arrived, looks up its task,
+   * else sends the message once more with the same id. Throws `outcome_unknown` when that attempt fails, too.
+   *
+   * @param isAnswer the message answers a known remote task, which can be polled.
    */
   private async *events(
     run: TaskRun,
     call: RemoteCall,
-    sends: Sends,
+    outgoing: Outgoing,
     isAnswer: boolean,
   ): AsyncGenerator<StreamResponse, void> {
-    const { act, ...message } = sends;
-    let isBegun = false;
+    const { act, ...message } = outgoing;
+    let hasStarted = false;
     try {
       for await (const event of this.sent(run, { ...call, ...message, id: act() })) {
-        isBegun = true;
+        hasStarted = true;
         yield event;
       }
       return;
     } catch (error) {
-      if (isBegun || isAnswer || run.signal.aborted || !mayHaveArrived(error)) throw error;
+      if (hasStarted || isAnswer || run.signal.aborted || !mayHaveArrived(error)) throw error;
     }
     await sleep(beforeRepeatMs, undefined, { signal: run.signal }).catch(() => undefined);
     if (run.signal.aborted) throw new RialtoError('canceled');
-    const looked = { ...call, messageId: sends.key, timeoutMs: this.updates.lookMs };
-    const task = await this.client.findTask(run.ctx, looked).catch(() => undefined);
+    const lookup = { ...call, messageId: outgoing.key, timeoutMs: this.updates.lookMs };
+    const task = await this.client.findTask(run.ctx, lookup).catch(() => undefined);
     if (task) {
       yield { task };
       return;
     }
-    isBegun = false;
+    hasStarted = false;
     try {
       for await (const event of this.sent(run, { ...call, ...message, id: act() })) {
-        isBegun = true;
+        hasStarted = true;
         yield event;
       }
     } catch (error) {
-      if (isBegun || run.signal.aborted) throw error;
+      if (hasStarted || run.signal.aborted) throw error;
       throw outcomeUnknown(call, RialtoError.from(error));
     }
   }
 
-  /** As a stream where the agent has one; it may be as long as the work. */
+  /** Sends the message with a stream where the agent supports one; the stream may last as long as the work. */
   private async *sent(run: TaskRun, call: MessageCall): AsyncGenerator<StreamResponse, void> {
     const { maxRemoteWorkMs: timeoutMs } = this.updates.budget;
     if (call.agent.card?.capabilities.streaming === true) yield* this.client.stream(run.ctx, { ...call, timeoutMs });
@@ -171,7 +178,10 @@ export class RemoteAgentExecutor implements TaskExecutor {
     const { agentId, skillId } = run.agent.executor as RemoteConfig;
     const { byId, bySlug } = await this.registry.snapshot(run.agent.org.id);
     const agent = byId.get(agentId) ?? bySlug.get(agentId);
-    if (!agent) throw new RialtoError('not_found', { message: 'the agent behind this one is no longer registered' });
+    if (!agent)
+      throw new RialtoError('not_found', {
+        message: 'the registered agent that does the work of this agent is no longer registered',
+      });
     const dispatched = dispatchedSkill(run.task.metadata);
     const skill = skillOf(agent, run.message.metadata?.skillId ?? dispatched, skillId);
     return {
@@ -193,20 +203,24 @@ export class RemoteAgentExecutor implements TaskExecutor {
   }
 }
 
-/** Of a task that was adopted from a call: what it was called with. A message to an agent of ours has no arguments. */
+/** Arguments of the call that a task was adopted from. A message to a published agent has no arguments. */
 function argsOf({ agent, task }: Pick<TaskRun, 'agent' | 'task'>): JsonObject | undefined {
   const isAdopted = agent.id === (agent.executor as RemoteConfig).agentId;
   const args = isAdopted ? task.history[0]?.parts[0]?.data : undefined;
   return isJsonObject(args) ? args : undefined;
 }
 
-/** The configured skill alone where there is one, else what the caller or the choice of the agent names if the remote has it, else its first. */
-function skillOf({ card }: RegisteredAgent, asked: Json | undefined, configured: string | undefined): string {
-  const known = typeof asked === 'string' && card?.skills.some(({ id }) => id === asked) ? asked : undefined;
+/**
+ * Skill to call: the configured one; else the one that the caller or the routing named, if the remote has it; else
+ * its first.
+ */
+function skillOf({ card }: RegisteredAgent, requested: Json | undefined, configured: string | undefined): string {
+  const known =
+    typeof requested === 'string' && card?.skills.some(({ id }) => id === requested) ? requested : undefined;
   return configured ?? known ?? card?.skills[0]?.id ?? 'chat';
 }
 
-/** The remote understood the message and did not take it, in a code of the protocol. */
+/** True when the remote understood the message and refused it with a code of the protocol. */
 function isRefusal(error: unknown): boolean {
   const { code, data } = RialtoError.from(error);
   return code === 'remote_error' && typeof data?.remoteCode === 'number';
@@ -216,8 +230,8 @@ function isUnknownOutcome(error: unknown): boolean {
   return RialtoError.from(error).code === 'outcome_unknown';
 }
 
-/** A failure with the facts by which a program can tell one from another: the code of the remote, or that nobody knows. */
-function failureTold(error: unknown): TaskUpdate {
+/** Failure with facts for programs: the code of the remote, or that the outcome is unknown. */
+function failureUpdate(error: unknown): TaskUpdate {
   const { code: errorCode, message, data: { remoteCode, ambiguous } = {} } = RialtoError.from(error);
   const metadata = {
     errorCode,
@@ -229,7 +243,7 @@ function failureTold(error: unknown): TaskUpdate {
   };
 }
 
-/** Nobody knows whether the remote has it. */
+/** True when it is unknown whether the remote has the message. */
 function mayHaveArrived(error: unknown): boolean {
   const { code, data } = RialtoError.from(error);
   return code === 'remote_timeout' || data?.ambiguous === true;
@@ -238,14 +252,14 @@ function mayHaveArrived(error: unknown): boolean {
 function outcomeUnknown({ agent }: RemoteCall, last: RialtoError): RialtoError {
   const who = `the agent "${agent.row.slug}"`;
   return new RialtoError('outcome_unknown', {
-    message: `nobody knows whether ${who} took the message (at last: ${last.message}); look there before you send it again`,
+    message: `it is unknown whether ${who} received the message (last error: ${last.message}); check at the agent before you send it again`,
     data: { ambiguous: true },
     cause: last,
   });
 }
 
-/** The line broke, or the remote is busy: the task there may well go on. */
-function isBrokenLine(error: unknown): boolean {
+/** True when the connection broke or the remote is busy: the remote task may still run. */
+function isBrokenConnection(error: unknown): boolean {
   const { code } = RialtoError.from(error);
   return code === 'remote_transport' || code === 'remote_timeout';
 }

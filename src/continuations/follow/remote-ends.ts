@@ -7,7 +7,7 @@ import { UpstreamTasks } from '../../upstreams/upstream-tasks.js';
 import { ContinuationUpdates } from './continuation-updates.js';
 import type { Orphan } from '../storage/continuation.store.js';
 
-/** Tells remotes of tasks that ended here without them, on behalf of whoever had called. */
+/** Cancels remote tasks of tasks that ended here while the remote task still ran, on behalf of the original caller. */
 @Injectable()
 export class RemoteEnds {
   constructor(
@@ -18,7 +18,10 @@ export class RemoteEnds {
     private readonly updates: ContinuationUpdates,
   ) {}
 
-  /** Throws `not_found` where the agent or the MCP server is gone, and what the telling throws. */
+  /**
+   * Cancels the remote task. Throws `not_found` when the agent or the MCP server is no longer registered, and the
+   * errors of the cancel request.
+   */
   async tellToStop({ orgId, agentId, id, taskId, remoteTaskId, principal }: Orphan): Promise<void> {
     const [{ byId }, org] = await Promise.all([this.registry.snapshot(orgId), this.orgs.byId(orgId)]);
     if (!org) return;

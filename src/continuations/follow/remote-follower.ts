@@ -18,12 +18,12 @@ import { RemotePushStore } from '../push/remote-push.store.js';
 import { RemoteMirror } from './remote-mirror.js';
 import { KeyedSemaphore } from './keyed-semaphore.js';
 
-/** Looks at one remote at a time, by this process. */
-const looksPerRemote = 8;
-/** Between two looks that were called for by pushes. */
+/** Concurrent polls of one remote by this process. */
+const pollsPerRemote = 8;
+/** Shortest pause between two polls that pushes cause, in milliseconds. */
 const leastPauseMs = 250;
 
-/** One remote task while one run follows it. */
+/** A remote task while one run follows it. */
 export interface Following {
   readonly run: TaskRun;
   readonly remote: Remote;
@@ -31,13 +31,13 @@ export interface Following {
   readonly mirror: RemoteMirror;
 }
 
-/** What a run hears beside its looks. */
-interface Ears {
+/** Sources of news for a run beside its polls. */
+interface NewsSources {
   readonly tap: EventTap | undefined;
-  readonly ear: PushWaiter;
+  readonly waiter: PushWaiter;
 }
 
-/** How a run has fared. */
+/** Progress of a run. */
 interface Progress {
   polls: number;
   lastError?: string;
@@ -45,12 +45,12 @@ interface Progress {
 }
 
 /**
- * Follows remote tasks to their end: by their stream as long as there is one, by looks, and by looks that their agents call for; at the
- * end of the run they are put off, or given up at the limits (AN-63…AN-76).
+ * Follows remote tasks to their end: by their stream while there is one, by polls, and by polls that pushes of their
+ * agents cause. At the end of a run, defers the task or gives it up at the limits (AN-63…AN-76).
  */
 @Injectable()
 export class RemoteFollower {
-  private readonly turns = new KeyedSemaphore(looksPerRemote);
+  private readonly pollLimit = new KeyedSemaphore(pollsPerRemote);
 
   constructor(
     private readonly client: A2AClientService,
@@ -60,12 +60,16 @@ export class RemoteFollower {
     private readonly pushWaiters: PushWaiters,
   ) {}
 
-  /** A registered agent as the remote of a call. */
+  /** Wraps the registered agent of a call as a remote. */
   agentOf(call: RemoteCall): Remote {
     return new AgentRemote(this.client, call, this.updates.lookMs);
   }
 
-  /** Goes on with what another run, perhaps of a process that is gone, had begun. @param memo what the run after this one has to know. */
+  /**
+   * Resumes work that another run began, perhaps in a process that no longer exists.
+   *
+   * @param memo facts that the next run needs.
+   */
   async *resume(run: TaskRun, remote: Remote, remoteTaskId: string, memo: Json): AsyncGenerator<TaskUpdate, void> {
     let followed = await this.store.resume(run.task.id, remoteTaskId);
     if (!followed) {
@@ -77,8 +81,11 @@ export class RemoteFollower {
   }
 
   /**
-   * @param waitMs how long this run lasts when the remote goes on working; with a stream that speaks, as long as all attempts would.
-   * @param before the looks of whoever it takes over from.
+   * Follows a remote task until it settles or the run is over.
+   *
+   * @param waitMs how long this run lasts while the remote task still runs; with a stream that sends events, as long
+   * as all attempts would last.
+   * @param before polls of the run that this one takes over from.
    */
   async *follow(following: Following, waitMs: number, before?: Progress): AsyncGenerator<TaskUpdate, void> {
     const { run, followed, mirror } = following;
@@ -89,12 +96,12 @@ export class RemoteFollower {
     const progress: Progress = { polls: 0, ...before };
     let isDue = progress.retryAfterMs === undefined;
     const tap = this.tap(following);
-    const ear = this.pushWaiters.add(run.task.id);
+    const waiter = this.pushWaiters.add(run.task.id);
     try {
-      // Before this ear there was none, and a push that is remembered is not told again.
+      // This waiter did not exist before now, and a stored push is not announced again.
       isDue ||= following.remote.pushes && (await this.pushes.isOpen(run.task.id));
       for (; ; isDue = true) {
-        if (isDue) yield* this.look(following, progress);
+        if (isDue) yield* this.poll(following, progress);
         if (mirror.isSettled || run.signal.aborted) return;
         const pause = Math.max(pollPause(progress.polls, budget, Math.random()), progress.retryAfterMs ?? 0);
         const leftMs = followed.leftMs - elapsed();
@@ -104,24 +111,27 @@ export class RemoteFollower {
           yield this.release(following, { ...followed, attempts, leftMs }, progress);
           return;
         }
-        yield* this.listen(following, { tap, ear }, pause);
+        yield* this.listen(following, { tap, waiter }, pause);
         if (mirror.isSettled || run.signal.aborted) return;
       }
     } finally {
-      ear.close();
+      waiter.close();
       tap?.close();
     }
   }
 
-  /** What a look brings; a failed one that says something about the task ends it. */
-  private async *look(following: Following, progress: Progress): AsyncGenerator<TaskUpdate, void> {
+  /**
+   * Polls the remote task and yields its changes. A failed poll ends the task if the error says something about the
+   * task.
+   */
+  private async *poll(following: Following, progress: Progress): AsyncGenerator<TaskUpdate, void> {
     const { run, remote, followed, mirror } = following;
     progress.polls++;
     progress.retryAfterMs = undefined;
     try {
       if (remote.pushes) await this.pushes.forget(run.task.id);
-      const look = (): ReturnType<Remote['look']> => remote.look(run, followed.remoteTaskId);
-      const { task, pauseMs } = await this.turns.run(remote.callee.id, look);
+      const poll = (): ReturnType<Remote['look']> => remote.look(run, followed.remoteTaskId);
+      const { task, pauseMs } = await this.pollLimit.run(remote.callee.id, poll);
       progress.retryAfterMs = pauseMs;
       yield* this.mirrored(following, { task }, progress.polls);
     } catch (thrown) {
@@ -136,7 +146,7 @@ export class RemoteFollower {
     }
   }
 
-  /** The stream of the remote task, where its agent has streams and it has time left. */
+  /** Opens the stream of the remote task, if its agent supports streams and there is time left. */
   private tap({ run, remote, followed }: Following): EventTap | undefined {
     const { leftMs, remoteTaskId } = followed;
     if (leftMs <= 0 || !remote.subscribe) return undefined;
@@ -146,16 +156,20 @@ export class RemoteFollower {
     });
   }
 
-  /** What the stream says within so many milliseconds, or until a push; without a stream only they pass. */
-  private async *listen(following: Following, { tap, ear }: Ears, ms: number): AsyncGenerator<TaskUpdate, void> {
+  /** Yields the events of the stream for `ms` milliseconds, or until a push; only waits when there is no stream. */
+  private async *listen(
+    following: Following,
+    { tap, waiter }: NewsSources,
+    ms: number,
+  ): AsyncGenerator<TaskUpdate, void> {
     const { run, mirror } = following;
     const begunAt = systemClock.elapsed();
     let until = begunAt + ms;
     for (let left = ms; left > 0 && !mirror.isSettled; left = until - systemClock.elapsed()) {
-      const signal = AbortSignal.any([run.signal, ear.signal]);
-      const event = tap ? await tap.next(left, signal) : await passed(left, signal);
+      const signal = AbortSignal.any([run.signal, waiter.signal]);
+      const event = tap ? await tap.next(left, signal) : await sleepUntil(left, signal);
       if (run.signal.aborted) return;
-      if (ear.takePush()) until = Math.min(until, begunAt + leastPauseMs);
+      if (waiter.takePush()) until = Math.min(until, begunAt + leastPauseMs);
       if (event) yield* this.mirrored(following, event, 0);
     }
   }
@@ -171,13 +185,13 @@ export class RemoteFollower {
     }
   }
 
-  /** What follows when the remote still works at the end of a run. */
+  /** Update for a remote task that still runs at the end of a run: defers it, or gives it up at a limit. */
   private release(following: Following, followed: Followed, progress: Progress): TaskUpdate {
     const { callee } = following.remote;
     const next = afterRun({ ...followed, retryAfterMs: progress.retryAfterMs }, this.updates.budget);
     const { polls, lastError } = progress;
     if (next.kind === 'again') return this.updates.defer(followed, { polls, lastError }, next.inMs);
-    void this.tellToStop(following).catch(() => undefined); // what it says to that changes nothing
+    void this.tellToStop(following).catch(() => undefined); // the answer changes nothing
     return this.updates.late(callee, followed, { polls, lastError }, next.why);
   }
 
@@ -185,7 +199,10 @@ export class RemoteFollower {
     return remote.stop(run, followed.remoteTaskId);
   }
 
-  /** Its caller may no longer use the remote: the work is not theirs to leave running. What fails is told again by the sweeper. */
+  /**
+   * Cancels the remote task of a caller that may no longer use the remote, so that it does not run on. After an error
+   * the sweeper cancels again.
+   */
   private async endDenied(following: Following, lastError: string | undefined): Promise<void> {
     const { taskId, remoteTaskId } = following.followed;
     await this.tellToStop(following)
@@ -194,6 +211,6 @@ export class RemoteFollower {
   }
 }
 
-async function passed(ms: number, signal: AbortSignal): Promise<undefined> {
+async function sleepUntil(ms: number, signal: AbortSignal): Promise<undefined> {
   await sleep(ms, undefined, { signal }).catch(() => undefined);
 }

@@ -2,11 +2,11 @@ import type { Message } from '../../protocol/a2a/model.js';
 import type { StreamResponse } from '../../protocol/a2a/model.js';
 import type { TaskRun } from '../../tasks/executor.port.js';
 
-/** What a later run has to know of the remote task. */
+/** Facts about the remote task that a later run needs. */
 export interface RemoteMemo {
   readonly taskId: string;
   readonly contextId?: string;
-  /** The newest message of ours that the remote has. */
+  /** Id of the newest message that the gateway sent and the remote has. */
   readonly messageId: string;
 }
 
@@ -14,21 +14,25 @@ export function memoOf({ task }: Pick<TaskRun, 'task'>): RemoteMemo | undefined 
   return task.memo === undefined ? undefined : (task.memo as unknown as RemoteMemo);
 }
 
-/** Of the message that a task was opened with, as the remote has it. */
+/** Id that the first message of a task has at the remote. */
 export function firstOutwardId(taskId: string): string {
   return `${taskId}-0`;
 }
 
-/** The same for every try of one message, so that a remote that keeps count takes it once. */
+/**
+ * Id of a message at the remote. All attempts to send one message use the same id, so that a remote that removes
+ * duplicates takes it once.
+ */
 export function outwardId({ task, message }: Pick<TaskRun, 'task' | 'message'>): string {
   const turn = task.history.filter(({ role }) => role === 'ROLE_USER').indexOf(message);
   return `${task.id}-${turn}`;
 }
 
 /**
- * The caller's message as ours to the remote: its ids belong to this gateway and stay in it.
+ * Builds the message to the remote from the message of the caller. The ids of the caller belong to this gateway and
+ * are not sent.
  *
- * @param references the tasks that it refers to, by the ids that the remote gave them.
+ * @param references ids that the remote gave to the tasks that the message refers to.
  */
 export function outward(
   run: TaskRun,
@@ -48,7 +52,7 @@ export function outward(
   };
 }
 
-/** The remote task that an event is of; undefined for a message. */
+/** Ids of the remote task that an event belongs to; undefined for a message. */
 export function handleOf(event: StreamResponse): { taskId: string; contextId?: string } | undefined {
   if ('task' in event)
     return { taskId: event.task.id, ...(event.task.contextId && { contextId: event.task.contextId }) };

@@ -5,20 +5,20 @@ import type { Said, TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 
 type MirroredUpdate = Extract<TaskUpdate, { status: unknown } | { artifact: unknown } | { reply: unknown }>;
 
-/** Turns what a remote says into what happened here; says nothing twice. */
+/** Converts the events of a remote task into updates of the task here; drops repeats. */
 export class RemoteMirror {
   private state: TaskState;
   private readonly parts: Map<string, readonly Part[]>;
-  private words: readonly Part[] | undefined;
+  private lastParts: readonly Part[] | undefined;
   isSettled = false;
 
   constructor({ task }: Pick<TaskRun, 'task'>) {
     this.state = task.state;
     this.parts = new Map(task.artifacts.map(({ artifactId, parts }) => [artifactId, parts]));
-    this.words = task.statusMessage?.parts;
+    this.lastParts = task.statusMessage?.parts;
   }
 
-  /** Nothing was left that a caller could read. */
+  /** True when the remote has sent no artifact. */
   get isEmpty(): boolean {
     return this.parts.size === 0;
   }
@@ -26,7 +26,7 @@ export class RemoteMirror {
   *updates(event: StreamResponse): Generator<MirroredUpdate, void> {
     if ('message' in event) {
       this.isSettled = true;
-      yield { reply: said(event.message) };
+      yield { reply: replyOf(event.message) };
     } else if ('artifactUpdate' in event) {
       const { artifact, append, lastChunk } = event.artifactUpdate;
       const before = append ? (this.parts.get(artifact.artifactId) ?? []) : [];
@@ -47,19 +47,20 @@ export class RemoteMirror {
     }
   }
 
-  private *move({ state: told, message }: Task['status']): Generator<MirroredUpdate, void> {
-    // What nobody knows, and a task that only waits to begin, is work under way (F29).
-    const state = told === 'TASK_STATE_UNSPECIFIED' || told === 'TASK_STATE_SUBMITTED' ? 'TASK_STATE_WORKING' : told;
-    const isRest = terminalStates.has(state) || interruptedStates.has(state);
-    const isNews = message && !isDeepStrictEqual(message.parts, this.words);
-    if (state === this.state && !isNews && !isRest) return;
+  private *move({ state: remoteState, message }: Task['status']): Generator<MirroredUpdate, void> {
+    // An unknown state, and a task that waits to begin, count as working (F29).
+    const isUnclear = remoteState === 'TASK_STATE_UNSPECIFIED' || remoteState === 'TASK_STATE_SUBMITTED';
+    const state = isUnclear ? 'TASK_STATE_WORKING' : remoteState;
+    const isSettledState = terminalStates.has(state) || interruptedStates.has(state);
+    const isNews = message && !isDeepStrictEqual(message.parts, this.lastParts);
+    if (state === this.state && !isNews && !isSettledState) return;
     this.state = state;
-    this.words = message?.parts;
-    this.isSettled = isRest;
-    yield { status: { state, ...(message && { message: said(message) }) } };
+    this.lastParts = message?.parts;
+    this.isSettled = isSettledState;
+    yield { status: { state, ...(message && { message: replyOf(message) }) } };
   }
 }
 
-function said({ parts, metadata, extensions }: Message): Said {
+function replyOf({ parts, metadata, extensions }: Message): Said {
   return { parts, ...(metadata && { metadata }), ...(extensions && { extensions }) };
 }

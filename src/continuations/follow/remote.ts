@@ -4,37 +4,39 @@ import type { StreamResponse, Task } from '../../protocol/a2a/model.js';
 import type { RegisteredAgent } from '../../registry/registry.types.js';
 import type { TaskRun } from '../../tasks/executor.port.js';
 
-/** Who works on a remote task, as it is remembered. */
+/** The agent or MCP server that works on a remote task, as stored with the continuation. */
 export interface Callee {
   readonly id: string;
   readonly orgId: string;
   readonly slug: string;
   readonly url: string;
-  /** For people, e.g. `agent weather`. */
+  /** Name for people, e.g. `agent weather`. */
   readonly title: string;
   readonly costPerTask?: number;
 }
 
-/** What a look saw. */
+/** Result of a poll. */
 export interface Seen {
   readonly task: Task;
-  /** For how long the remote wants not to be asked again. */
+  /** Pause that the remote asks for before the next poll, in milliseconds. */
   readonly pauseMs?: number;
 }
 
-/** On whose behalf a remote is asked, and until when. */
+/** Context of the caller that a remote is asked for, and the signal that ends the request. */
 export type Asker = Pick<TaskRun, 'ctx' | 'signal'>;
 
-/** Where a task of ours goes on outside of this house: at a registered agent, or at an MCP server. */
+/** The place where a task goes on outside of the gateway: a registered agent or an MCP server. */
 export interface Remote {
   readonly callee: Callee;
-  /** It may call for looks. */
+  /** True when it may send pushes that cause polls. */
   readonly pushes: boolean;
-  /** The task as it is, in the words of the model. */
+  /** Polls the task and returns it in the model of the gateway. */
   look(asker: Asker, remoteTaskId: string): Promise<Seen>;
-  /** Wants it to end. */
+  /** Cancels the task. */
   stop(asker: Pick<Asker, 'ctx'>, remoteTaskId: string): Promise<unknown>;
-  /** What happens to it from now on, for at most so many milliseconds; absent for one that only answers when it is asked. */
+  /**
+   * Streams the events of the task from now on, for at most `timeoutMs`; absent for a remote that can only be polled.
+   */
   subscribe?(asker: Asker, remoteTaskId: string, timeoutMs: number): AsyncIterable<StreamResponse>;
 }
 
@@ -43,13 +45,15 @@ export function calleeOf({ row, card }: RegisteredAgent): Callee {
   return { id, orgId, slug, url, title: `agent ${slug}`, costPerTask: card?.costPerTask };
 }
 
-/** A registered agent, by A2A. */
+/** A registered agent that is called with A2A. */
 export class AgentRemote implements Remote {
   readonly callee: Callee;
   readonly pushes: boolean;
   readonly subscribe?: Remote['subscribe'];
 
-  /** @param lookMs how long one look may take. */
+  /**
+   * @param lookMs timeout of one poll, in milliseconds.
+   */
   constructor(
     private readonly client: A2AClientService,
     private readonly call: RemoteCall,

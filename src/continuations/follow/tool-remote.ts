@@ -9,31 +9,36 @@ import type { UpstreamTasks } from '../../upstreams/upstream-tasks.js';
 import type { Asker, Callee, Remote, Seen } from './remote.js';
 import type { Told, ToolTask, ToolTaskView } from '../tool-task.types.js';
 
-/** Of one run, which remembers each that was answered; a call without a task may ask as often. */
-const mostQuestions = 100;
+/**
+ * Limit for one run, because it stores the name of each answered question; a call without a task has the same limit.
+ */
+const maxQuestions = 100;
 
-/** A caller who waits for the answer: what the server asks may be asked of it. */
+/** A caller that waits for the answer and can answer questions of the server. */
 interface Waiting {
   readonly ctx: CallContext;
-  /** Aborts when it waits no more. */
+  /** Aborts when the caller no longer waits. */
   readonly signal: AbortSignal;
 }
 
 export interface Manner {
   readonly callee: Callee;
-  /** How long one look may take. */
+  /** Timeout of one poll, in milliseconds. */
   readonly lookMs: number;
   readonly view: ToolTaskView;
-  /** What the server said when it made the task: heard before it is asked again. */
+  /** Answer of the server when it made the task; used instead of the first poll. */
   readonly first?: ServerTask;
   readonly waiting?: Waiting;
 }
 
-/** The MCP server behind a tool that answered with a task. */
+/** MCP server of a tool call that became a task at the server. */
 export class ToolRemote implements Remote {
   readonly pushes = false;
   readonly callee: Callee;
-  /** A question that was answered may be there for a while still (ext-tasks, task update requests). */
+  /**
+   * Names of answered questions: a server may list an answered question for some time (ext-tasks, task update
+   * requests).
+   */
   private readonly answered: Set<string>;
   private first?: ServerTask;
 
@@ -51,38 +56,41 @@ export class ToolRemote implements Remote {
     const { first } = this;
     this.first = undefined;
     const ask = { timeoutMs: this.manner.lookMs, signal };
-    const said = first?.status === 'working' ? first : await this.tasks.look(ctx, this.task, ask);
-    return { task: inModel(said.taskId, await this.told(said, { ctx, signal })), pauseMs: said.pollIntervalMs };
+    const polled = first?.status === 'working' ? first : await this.tasks.look(ctx, this.task, ask);
+    return { task: inModel(polled.taskId, await this.told(polled, { ctx, signal })), pauseMs: polled.pollIntervalMs };
   }
 
   stop({ ctx }: Pick<Asker, 'ctx'>): Promise<void> {
     return this.tasks.cancel(ctx, this.task, { timeoutMs: this.manner.lookMs });
   }
 
-  private async told(said: ServerTask, asker: Asker): Promise<Told> {
-    const { statusMessage: words } = said;
-    // Each is kept in the history of the task.
-    const message = words === undefined ? undefined : { parts: [{ text: storableText(words) }] };
-    switch (said.status) {
+  private async told(polled: ServerTask, asker: Asker): Promise<Told> {
+    const { statusMessage: text } = polled;
+    // The task history stores each of these messages.
+    const message = text === undefined ? undefined : { parts: [{ text: storableText(text) }] };
+    switch (polled.status) {
       case 'working':
         return { state: 'TASK_STATE_WORKING', message };
       case 'cancelled':
         return { state: 'TASK_STATE_CANCELED', message };
       case 'failed':
-        return { state: 'TASK_STATE_FAILED', message: failureIn(said) };
+        return { state: 'TASK_STATE_FAILED', message: failureIn(polled) };
       case 'completed':
-        return this.manner.view.ended(storableJson(said.result!));
+        return this.manner.view.ended(storableJson(polled.result!));
       case 'input_required': {
-        const open = Object.entries(said.inputRequests ?? {}).filter(([name]) => !this.answered.has(name));
-        if (this.answered.size + open.length > mostQuestions) throw this.givenUp(asker, tooMuch());
+        const open = Object.entries(polled.inputRequests ?? {}).filter(([name]) => !this.answered.has(name));
+        if (this.answered.size + open.length > maxQuestions) throw this.giveUp(asker, tooManyQuestions());
         const questions = storableJson(Object.fromEntries(open));
-        const isNews = open.length > 0 && !(await this.answerNow(questions, asker));
-        return isNews ? this.asked(questions, asker) : { state: 'TASK_STATE_WORKING' };
+        const isOpen = open.length > 0 && !(await this.answerNow(questions, asker));
+        return isOpen ? this.asked(questions, asker) : { state: 'TASK_STATE_WORKING' };
       }
     }
   }
 
-  /** Begins to answer what can be answered without the caller's next message; false when that is not so. No look waits for a person. */
+  /**
+   * Begins to answer the questions that need no new message of the caller. Returns false when there are none. A poll
+   * never waits for a person.
+   */
   private async answerNow(questions: JsonObject, { ctx, signal }: Asker): Promise<boolean> {
     const { waiting, lookMs } = this.manner;
     const isWaiting = waiting !== undefined && !waiting.signal.aborted;
@@ -93,7 +101,7 @@ export class ToolRemote implements Remote {
     for (const name of names) this.answered.add(name);
     void begun.answers
       .then((answers) => this.tasks.answer(ctx, this.task, answers, { timeoutMs: lookMs, signal }))
-      .catch(() => names.forEach((name) => this.answered.delete(name))); // a later look finds them open
+      .catch(() => names.forEach((name) => this.answered.delete(name))); // a later poll finds them open
     return true;
   }
 
@@ -102,34 +110,34 @@ export class ToolRemote implements Remote {
     try {
       return { state: 'TASK_STATE_INPUT_REQUIRED', message: this.manner.view.asks(questions) };
     } catch (error) {
-      throw this.givenUp(asker, error);
+      throw this.giveUp(asker, error);
     }
   }
 
-  /** Nobody is going to answer. */
-  private givenUp(asker: Asker, why: unknown): unknown {
+  /** Cancels the remote task because no answer will come; returns the error. */
+  private giveUp(asker: Asker, why: unknown): unknown {
     void this.stop(asker).catch(() => undefined);
     return why;
   }
 }
 
-function tooMuch(): RialtoError {
-  const message = `the MCP server asked more than ${mostQuestions} questions`;
+function tooManyQuestions(): RialtoError {
+  const message = `the MCP server asked more than ${maxQuestions} questions in one task`;
   return new RialtoError('remote_invalid_response', { message });
 }
 
-/** The words of a failure, with the error that the server gave for callers who speak its protocol. */
+/** Message of a failure, with the error of the server as metadata for callers that speak MCP. */
 function failureIn({ error, statusMessage }: ServerTask): Said {
   const { code, message, data } = error ?? {};
-  const said = typeof message === 'string' && message !== '' ? message : statusMessage;
-  const relayed = { code, message: said ?? '', data: isJsonObject(data) ? data : {} } as JsonObject;
+  const text = typeof message === 'string' && message !== '' ? message : statusMessage;
+  const relayed = { code, message: text ?? '', data: isJsonObject(data) ? data : {} } as JsonObject;
   return {
-    parts: said === undefined ? [] : [{ text: storableText(said) }],
+    parts: text === undefined ? [] : [{ text: storableText(text) }],
     ...(Number.isInteger(code) && { metadata: { relayed: storableJson(relayed) } }),
   };
 }
 
 function inModel(id: string, { state, message, artifacts = [] }: Told): Task {
-  const said = message && { messageId: '', role: 'ROLE_AGENT' as const, ...message };
-  return { id, contextId: '', status: { state, ...(said && { message: said }) }, artifacts: [...artifacts] };
+  const reply = message && { messageId: '', role: 'ROLE_AGENT' as const, ...message };
+  return { id, contextId: '', status: { state, ...(reply && { message: reply }) }, artifacts: [...artifacts] };
 }

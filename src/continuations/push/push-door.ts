@@ -7,7 +7,10 @@ import { TaskService } from '../../tasks/task.service.js';
 import type { PushKey } from './push-tokens.js';
 import { RemotePushStore } from './remote-push.store.js';
 
-/** Takes pushes of remote agents as doorbells: whoever follows the task looks now, and so does a worker when it was put off. */
+/**
+ * Receives pushes of remote agents as doorbells: the process that follows the task polls it at once, and a deferred
+ * task is resumed by a worker.
+ */
 @Injectable()
 export class PushDoor {
   constructor(
@@ -17,14 +20,17 @@ export class PushDoor {
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
-  /** The body is dropped. Remembered when it resolves. Throws `too_large`. */
+  /** Drops the body and stores the push before it resolves. Throws `too_large` when the body is too long. */
   async receive(key: PushKey, request: DoorRequest): Promise<void> {
     if (!request.readableEnded) await readText(request, this.settings.RIALTO_MAX_BODY_BYTES);
-    if (await this.pushes.remember(key)) await this.ring(key.taskId);
+    if (await this.pushes.remember(key)) await this.notify(key.taskId);
   }
 
-  /** A ring that is lost is rung again by the sweeper, as long as it is remembered. */
-  async ring(taskId: string): Promise<void> {
+  /**
+   * Announces a stored push. The sweeper announces a push again while it is stored, so that a lost notice is
+   * repaired.
+   */
+  async notify(taskId: string): Promise<void> {
     this.notices.tell(undefined, 'continuation.rung', { taskId });
     await this.tasks.wake(taskId, true);
   }

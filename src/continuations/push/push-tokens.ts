@@ -5,22 +5,23 @@ import { PublicUrl } from '../../platform/http/public-url.js';
 import { Vault } from '../../platform/secrets/vault.js';
 import type { RegisteredAgent } from '../../registry/registry.types.js';
 
-/** The task of ours that a remote agent may push for. */
+/** Ids of the task that a remote agent may push for. */
 export interface PushKey {
   readonly taskId: string;
   readonly orgId: string;
 }
 
-const shape = /^[A-Za-z0-9_-]{86}$/;
+const tokenPattern = /^[A-Za-z0-9_-]{86}$/;
 const idBytes = 16;
 
 /**
- * Addresses that remote agents push to, one for each task: `/api/a2a/pushes/<base64url of task id, org id and hmac-sha256>`, the key
- * derived from the deployment's. Nothing is stored: a token is recognised by its mark, and good for its own task alone.
+ * URLs that remote agents push to, one for each task: `/api/a2a/pushes/<base64url of task id, org id and
+ * hmac-sha256>`. The key is derived from the key of the deployment. No token is stored: the HMAC proves a token, and
+ * it is valid for its own task only.
  */
 @Injectable()
 export class PushTokens {
-  /** The one that signs first. */
+  /** Valid keys; the first one signs. */
   private readonly keys: readonly [Buffer, ...Buffer[]];
 
   constructor(
@@ -31,10 +32,13 @@ export class PushTokens {
     this.keys = vault.deriveAll('remote-push');
   }
 
-  /** Where an agent may push; undefined for one that does not, and in production without a public address of https. */
+  /**
+   * URL that an agent may push to. Undefined for an agent without push notifications, and in production without a
+   * public https URL.
+   */
   urlFor({ card }: Pick<RegisteredAgent, 'card'>, key: PushKey): string | undefined {
     if (card?.capabilities.pushNotifications !== true) return undefined;
-    const { base } = this.publicUrl; // asked each time: the port may be known only once it is taken
+    const { base } = this.publicUrl; // read for each call: the port may be known only after listen
     if (this.settings.production && !base.startsWith('https:')) return undefined;
     return `${base}/api/a2a/pushes/${this.issue(key)}`;
   }
@@ -44,11 +48,11 @@ export class PushTokens {
     return Buffer.concat([ids, this.macOf(ids)]).toString('base64url');
   }
 
-  /** Undefined for whatever is no token of this deployment. */
+  /** Decodes a token; undefined for text that is not a token of this deployment. */
   open(token: string): PushKey | undefined {
-    if (!shape.test(token)) return undefined;
+    if (!tokenPattern.test(token)) return undefined;
     const bytes = Buffer.from(token, 'base64url');
-    // The last character has bits that mean nothing: one token has one spelling.
+    // The last character has unused bits: reject all other spellings of one token.
     if (bytes.toString('base64url') !== token) return undefined;
     const ids = bytes.subarray(0, 2 * idBytes);
     const mac = bytes.subarray(2 * idBytes);

@@ -2,33 +2,36 @@ import { Injectable } from '@nestjs/common';
 import type { Notice } from '../../kernel/notices.js';
 import { OnNotice } from '../../platform/bus/on-notice.decorator.js';
 
-/** The ear of one who follows a remote task between two looks. */
+/** Waits for pushes on behalf of a run that follows a remote task between two polls. */
 export interface PushWaiter {
   /** Aborts at a push. */
   readonly signal: AbortSignal;
-  /** Whether there was a push since the last time this was asked. */
+  /** Returns whether a push came since the last call of this method. */
   takePush(): boolean;
   close(): void;
 }
 
-/** Tells those of this process who follow a remote task that its agent pushed, through whatever process. */
+/**
+ * Notifies the runs of this process that follow a remote task when its agent pushed, at any process of the
+ * deployment.
+ */
 @Injectable()
 export class PushWaiters {
   private readonly waiters = new Map<string, Set<Waiter>>();
 
   add(taskId: string): PushWaiter {
-    const ears = this.waiters.get(taskId) ?? new Set();
-    const ear = new Waiter(() => {
-      ears.delete(ear);
-      if (ears.size === 0) this.waiters.delete(taskId);
+    const waiters = this.waiters.get(taskId) ?? new Set();
+    const waiter = new Waiter(() => {
+      waiters.delete(waiter);
+      if (waiters.size === 0) this.waiters.delete(taskId);
     });
-    this.waiters.set(taskId, ears.add(ear));
-    return ear;
+    this.waiters.set(taskId, waiters.add(waiter));
+    return waiter;
   }
 
   @OnNotice('continuation.rung')
   notify({ taskId }: Notice<'continuation.rung'>): void {
-    for (const ear of this.waiters.get(taskId) ?? []) ear.notify();
+    for (const waiter of this.waiters.get(taskId) ?? []) waiter.notify();
   }
 }
 

@@ -7,7 +7,10 @@ import { PushDoor } from './push-door.js';
 import { PushedFor, PushGuard } from './push.guard.js';
 import type { PushKey } from './push-tokens.js';
 
-/** Where remote agents push. Its own guard lets them in: their token is no credential anywhere else. */
+/**
+ * Endpoint for pushes of remote agents. Its own guard checks the token, which is no credential for any other
+ * endpoint.
+ */
 @ApiTags('continuations')
 @Public()
 @UseGuards(PushGuard)
@@ -17,7 +20,7 @@ export class PushController {
 
   @Post(':token')
   @HttpCode(204)
-  @ApiOperation({ summary: 'Push notification of a remote agent: its task is looked at now; what it says is not read' })
+  @ApiOperation({ summary: 'Push notification of a remote agent: the gateway polls its task now and ignores the body' })
   @ApiResponse({ status: 204 })
   receive(@PushedFor() key: PushKey, @Req() request: DoorRequest, @Param('token', { schema: IdParam }) _token: string) {
     return this.door.receive(key, request);

@@ -8,7 +8,7 @@ interface PushRequest extends DoorRequest {
   pushedFor?: PushKey;
 }
 
-/** Lets in whoever has the token of a task, before a byte of what they say is read. Throws `unauthenticated`. */
+/** Accepts a request with a valid token of a task before the body is read. Throws `unauthenticated`. */
 @Injectable()
 export class PushGuard implements CanActivate {
   constructor(private readonly tokens: PushTokens) {}
@@ -21,7 +21,7 @@ export class PushGuard implements CanActivate {
   }
 }
 
-/** The task that the guard's token is of. */
+/** Ids of the task that the token of the request belongs to. */
 export const PushedFor = createParamDecorator((_data: unknown, host: ExecutionContext): PushKey => {
   const { pushedFor } = host.switchToHttp().getRequest<PushRequest>();
   if (!pushedFor) throw new RialtoError('unauthenticated');

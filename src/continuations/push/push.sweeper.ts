@@ -4,10 +4,10 @@ import { PushDoor } from './push-door.js';
 import { RemotePushStore } from './remote-push.store.js';
 
 const perSweep = 200;
-/** An answer that was to bring a task is here by then, and a task that was put off has been hurried. */
-const keptMs = 3_600_000;
+/** After this time the answer that names the remote task has arrived, and a deferred task was resumed. */
+const storedMs = 3_600_000;
 
-/** Rings again for pushes that nobody heard, and drops those that nobody will. */
+/** Announces stored pushes again that no poll followed, and drops old ones. */
 @Injectable()
 @Sweeps('continuation.pushes')
 export class PushSweeper implements Sweeper {
@@ -20,7 +20,7 @@ export class PushSweeper implements Sweeper {
 
   async sweep(): Promise<void> {
     const unheard = await this.pushes.unheard(perSweep);
-    await Promise.all(unheard.map((taskId) => this.door.ring(taskId)));
-    await this.pushes.dropOld(keptMs);
+    await Promise.all(unheard.map((taskId) => this.door.notify(taskId)));
+    await this.pushes.dropOld(storedMs);
   }
 }

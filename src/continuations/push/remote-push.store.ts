@@ -2,12 +2,15 @@ import { Injectable } from '@nestjs/common';
 import { Pg } from '../../platform/database/pg.js';
 import type { PushKey } from './push-tokens.js';
 
-/** Pushes of remote agents that no look has followed yet: one for each task, however many came. */
+/** Pushes of remote agents that no poll has followed yet: one row for each task, for any number of pushes. */
 @Injectable()
 export class RemotePushStore {
   constructor(private readonly pg: Pg) {}
 
-  /** True for the first since the last look; false for its repeats, and for one of a task that nobody works on any more. */
+  /**
+   * Stores a push. True for the first one since the last poll; false for repeats, and for a task that is no longer
+   * worked on.
+   */
   async remember({ taskId, orgId }: PushKey): Promise<boolean> {
     const rows = await this.pg.rows(
       'remote-push-remember',
@@ -25,12 +28,12 @@ export class RemotePushStore {
     return rows.length > 0;
   }
 
-  /** A look begins now: what came before it needs no other. */
+  /** Deletes the push of a task before a poll: the poll sees everything that was pushed before. */
   async forget(taskId: string): Promise<void> {
     await this.pg.rows('remote-push-forget', 'delete from remote_pushes where task_id = $1', [taskId]);
   }
 
-  /** Tasks that were put off although there was something to look at: the push came while they were let go of, or its ring was lost. */
+  /** Deferred tasks with a stored push: it came while the worker released the task, or its notice was lost. */
   async unheard(limit: number): Promise<string[]> {
     const rows = await this.pg.rows<{ id: string }>(
       'remote-push-unheard',
@@ -41,7 +44,7 @@ export class RemotePushStore {
     return rows.map(({ id }) => id);
   }
 
-  /** Drops what no look will follow: its task ended, or never came to be. */
+  /** Deletes old pushes that no poll will follow: the task has ended or was never stored. */
   async dropOld(olderThanMs: number): Promise<void> {
     await this.pg.rows(
       'remote-push-retention',

@@ -10,7 +10,7 @@ export interface ContinuationFilter {
   readonly taskId?: string;
 }
 
-/** Whose are seen: all of an org, or those of its tasks that belong to `owner`. */
+/** Rows that a caller may see: all of an org, or those of tasks that belong to `owner`. */
 export interface Sight {
   readonly org: OrgId;
   readonly owner?: string;
@@ -31,11 +31,11 @@ export interface ContinuationRow {
   readonly last_error: string | null;
   readonly created_at: Date;
   readonly ended_at: Date | null;
-  /** Of the answer to a conversation thread, where there is one. */
+  /** Status of the answer to a conversation thread; null without a thread. */
   readonly thread_status: ThreadAnswerStatus | null;
   readonly thread_attempts: number | null;
   readonly thread_error: string | null;
-  /** `created_at` as exactly as the database has it. */
+  /** `created_at` with the full precision of the database. */
   readonly at: string;
 }
 
@@ -44,16 +44,20 @@ const columns = `c.id, c.task_id, c.agent_id, c.agent_slug, c.agent_url, c.remot
 const rows = 'a2a_continuations c left join thread_answers a on a.task_id = c.task_id';
 const open: readonly (ContinuationStatus | undefined)[] = ['pending', 'processing', 'delivering'];
 
-/** The owner of a task of ours is the owner of what it waits for; of a task that is gone nobody is. */
+/** SQL condition: the owner of a task also owns its continuations. A deleted task has no owner. */
 const isSeen = (owner: string): string =>
   `(${owner}::text is null or exists (select from a2a_tasks t where t.id = c.task_id and t.owner = ${owner}))`;
 
-/** Continuations as their org sees them. */
+/** Reads continuations for their org. */
 @Injectable()
 export class ContinuationListStore {
   constructor(private readonly pg: Pg) {}
 
-  /** The newest first, one more than `limit` when there are more. @param after `at` and `id` of a row. */
+  /**
+   * Rows from the newest to the oldest, one more than `limit` when there are more.
+   *
+   * @param after `at` and `id` of the last row of the page before.
+   */
   page(
     { org, owner }: Sight,
     { status, agentId, taskId }: ContinuationFilter,
@@ -80,7 +84,7 @@ export class ContinuationListStore {
     return row;
   }
 
-  /** The task of a continuation, whoever it belongs to. */
+  /** Id of the task of a continuation, without a check of its owner. */
   async taskOf(id: string): Promise<string | undefined> {
     const [row] = await this.pg.rows<{ task_id: string }>(
       'continuation-task',

@@ -6,7 +6,7 @@ import { ThreadAnswerStore } from '../threads/thread-answer.store.js';
 
 const batch = 1_000;
 
-/** Drops continuations, and answers to threads, that ended past the retention of their tasks, a bounded number at a time. */
+/** Deletes continuations and thread answers that ended longer ago than the retention of tasks, in batches. */
 @Injectable()
 @Sweeps('continuation.retention')
 export class ContinuationRetentionSweeper implements Sweeper {

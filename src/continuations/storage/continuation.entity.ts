@@ -2,15 +2,17 @@ import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { Principal } from '../../kernel/call-context.js';
 
 /**
- * `pending`: put off until `next_at`. `processing`: a process follows the remote task. `delivering`: the end is known, and on its
- * way to where it is waited for. `completed`: delivered, whatever the end was. `failed`: the remote never came to an end that counts.
+ * States of a continuation. `pending`: deferred until `next_at`. `processing`: a process follows the remote task.
+ * `delivering`: the end is known and is being delivered. `completed`: the end was delivered, whether good or bad.
+ * `failed`: the remote task reached no end that counts.
  */
 export const continuationStatuses = ['pending', 'processing', 'delivering', 'completed', 'failed'] as const;
 export type ContinuationStatus = (typeof continuationStatuses)[number];
 
 /**
- * A task at a remote agent that did not end at once (AN-64, AN-74). Who works on it is told by the lease of its task of ours; this
- * row says how long, how often, and how it ended. It never holds a credential or a payload.
+ * A task at a remote agent that did not end at once (AN-64, AN-74). The lease of the task here says which process
+ * works on it. This row says how long and how often it was followed, and how it ended. It never holds a credential or
+ * a payload.
  */
 @Entity('a2a_continuations')
 @Check('ck_a2a_continuations_status', `status in ('pending', 'processing', 'delivering', 'completed', 'failed')`)
@@ -25,7 +27,7 @@ export class ContinuationEntity {
   @Column('uuid', { name: 'org_id' })
   orgId: string;
 
-  /** The task of ours that its end goes to. */
+  /** The task here that gets the end of the remote task. */
   @Column('uuid', { name: 'task_id' })
   taskId: string;
 
@@ -41,29 +43,29 @@ export class ContinuationEntity {
   @Column('text', { name: 'remote_task_id' })
   remoteTaskId: string;
 
-  /** On whose behalf; credentials are made anew for each call (AN-71). */
+  /** The caller that the work is done for; credentials are made anew for each call (AN-71). */
   @Column('json')
   principal: Principal;
 
   @Column('text', { name: 'request_id' })
   requestId: string;
 
-  /** The act that was handed over with it; its end is counted with this one. */
+  /** Act that was handed over to the continuation and is ended together with it. */
   @Column('uuid', { name: 'act_id', nullable: true })
   actId: string | null;
 
   @Column('text')
   status: ContinuationStatus;
 
-  /** Times a worker took it up; looks are not counted here (requirements C6). */
+  /** How often a worker resumed it; polls are not counted here (requirements C6). */
   @Column('integer', { default: 0 })
   attempts: number;
 
-  /** Looks at the remote task. */
+  /** Polls of the remote task. */
   @Column('integer', { default: 0 })
   polls: number;
 
-  /** When the remote has had all the time it gets, by the clock of the database. */
+  /** When the time that the remote task may take is over, by the clock of the database. */
   @Column('timestamptz', { name: 'deadline_at' })
   deadlineAt: Date;
 

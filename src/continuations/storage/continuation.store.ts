@@ -6,7 +6,7 @@ import { Pg } from '../../platform/database/pg.js';
 import type { RowChange, RowStatement } from '../../platform/database/row-writer.js';
 import type { ContinuationStatus } from './continuation.entity.js';
 
-/** A continuation as it is opened. */
+/** Row of a new continuation. */
 export interface NewContinuation {
   readonly id: string;
   readonly task_id: string;
@@ -18,25 +18,25 @@ export interface NewContinuation {
   readonly principal: Principal;
   readonly request_id: string;
   readonly act_id: string | null;
-  /** Time that the remote gets. */
+  /** Milliseconds that the remote task may take. */
   readonly work_ms: number;
 }
 
-/** One that is followed now. */
+/** A continuation that a run follows now. */
 export interface Followed {
   readonly id: string;
   readonly taskId: TaskId;
   readonly remoteTaskId: string;
   readonly requestId: string;
-  /** The call that is not over before this is; null: somebody else ends it, or has. */
+  /** Act that is ended together with the continuation; null when another process ends it, or has ended it. */
   readonly actId: string | null;
   readonly attempts: number;
-  /** Of the time that the remote gets; negative when it is over. */
+  /** Milliseconds left of the time that the remote task may take; negative when it is over. */
   readonly leftMs: number;
   readonly ageMs: number;
 }
 
-/** One whose task of ours ended without it. */
+/** An open continuation of a task that has ended here. */
 export interface Orphan {
   readonly id: string;
   readonly taskId: TaskId;
@@ -47,7 +47,7 @@ export interface Orphan {
   readonly attempts: number;
 }
 
-// A remote task that asked something and goes on with the answer is the same continuation, begun anew.
+// A remote task that asked a question and goes on after the answer keeps its continuation, which starts again.
 const open: RowStatement = {
   name: 'continuation-open',
   sql: (
@@ -72,16 +72,21 @@ const move: RowStatement = {
     where c.id = r.id and ${noTimeByKey('c.ended_at')}`,
 };
 
-// Whoever made the call ends it, unless it is handed over or its process is killed: then it is open still, or given up as abandoned.
+// The process that made the call also ends its act, unless the act was handed over or the process was killed. In
+// these cases the act is still open, or was ended as abandoned.
 const openAct = `case when exists (select from a2a_task_instances i where i.id = c.act_id and i.status <> 'active' and i.error_code is distinct from 'abandoned')
   then null else c.act_id end`;
 
-/** The row of a new continuation, for the commit that remembers the remote task. */
+/** Row change that opens a continuation, for the commit that stores the id of the remote task. */
 export function opening(row: NewContinuation): RowChange {
   return { statement: open, row };
 }
 
-/** What happened to a continuation, for the commit of its task. @param dueInMs until it is taken up again; absent: it is over. */
+/**
+ * Row change that updates a continuation, for the commit of its task.
+ *
+ * @param dueInMs milliseconds until it is resumed; absent when it has ended.
+ */
 export function moving(
   { id, taskId }: Pick<Followed, 'id' | 'taskId'>,
   to: { status: ContinuationStatus; polls: number; lastError?: string; dueInMs?: number },
@@ -91,12 +96,12 @@ export function moving(
   return { statement: move, row };
 }
 
-/** Continuations that are under way. */
+/** Reads and writes open continuations. */
 @Injectable()
 export class ContinuationStore {
   constructor(private readonly pg: Pg) {}
 
-  /** What the remote calls these tasks of an agent, as far as it has them. */
+  /** Ids that a remote agent gave to these tasks, as far as it has them. */
   async remoteIdsOf(agent: AgentId, tasks: readonly string[]): Promise<string[]> {
     if (tasks.length === 0) return [];
     const rows = await this.pg.rows<{ id: string }>(
@@ -108,7 +113,10 @@ export class ContinuationStore {
     return rows.map(({ id }) => id);
   }
 
-  /** A worker takes it up: one more attempt, unless the remote called for it. Undefined when there is none under way. */
+  /**
+   * Resumes a continuation for a worker. Counts one more attempt, unless a push of the remote caused it. Undefined
+   * when none is open.
+   */
   async resume(taskId: string, remoteTaskId: string): Promise<Followed | undefined> {
     const [row] = await this.pg.rows<Followed>(
       'continuation-take-up',
@@ -122,7 +130,10 @@ export class ContinuationStore {
     return row;
   }
 
-  /** Those whose task of ours has ended, or waits for its caller: nobody follows them any more. Each is counted as tried. */
+  /**
+   * Takes open continuations of tasks that have ended or wait for their caller, so that no run follows them. Counts
+   * one attempt for each.
+   */
   takeOrphans(limit: number, olderThanMs: number): Promise<Orphan[]> {
     return this.pg.rows<Orphan>(
       'continuation-orphans',
@@ -135,7 +146,7 @@ export class ContinuationStore {
     );
   }
 
-  /** The end of what nobody waits for any more. */
+  /** Ends a continuation that no task waits for. */
   async close(taskId: string, remoteTaskId: string, status: ContinuationStatus, lastError?: string): Promise<void> {
     await this.pg.rows(
       'continuation-close',
@@ -145,7 +156,7 @@ export class ContinuationStore {
     );
   }
 
-  /** What its end was, whoever wrote it first. */
+  /** Marks a continuation as failed, also when another process has ended it before. */
   async markGivenUp(id: string, lastError: string): Promise<void> {
     await this.pg.rows(
       'continuation-given-up',
@@ -154,7 +165,7 @@ export class ContinuationStore {
     );
   }
 
-  /** How many ended ones were dropped. */
+  /** Deletes ended continuations; returns how many. */
   async dropEnded(days: number, limit: number): Promise<number> {
     const rows = await this.pg.rows(
       'continuation-retention',

@@ -2,8 +2,9 @@ import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { JsonObject } from '../../kernel/json.js';
 
 /**
- * `held`: its caller still waits for the answer itself. `waiting`: for the end of the task. `delivering`: its payload is written down, and
- * may have been sent. `received`: there is a receipt. The last three are ends: `answered` when the caller got the answer itself.
+ * States of a thread answer. `held`: the caller still waits for the answer itself. `waiting`: the task has not ended.
+ * `delivering`: the payload is stored and may have been sent. `received`: a receipt is stored. The last three are
+ * final; `answered` means that the caller got the answer itself.
  */
 export const threadAnswerStatuses = [
   'held',
@@ -16,7 +17,10 @@ export const threadAnswerStatuses = [
 ] as const;
 export type ThreadAnswerStatus = (typeof threadAnswerStatuses)[number];
 
-/** The answer of one task to a conversation thread; its id is the mark that every send of it carries. An ended one holds no secret and no payload (AN-75). */
+/**
+ * Answer of one task to a conversation thread; every send of it carries its id as idempotency key. An ended row holds
+ * no secret and no payload (AN-75).
+ */
 @Entity('thread_answers')
 @Check(
   'ck_thread_answers_status',
@@ -41,37 +45,37 @@ export class ThreadAnswerEntity {
   @Column('text')
   url: string;
 
-  /** What its receiver calls the thread. */
+  /** Name of the thread at the receiver. */
   @Column('text', { name: 'thread_id' })
   threadId: string;
 
-  /** What all answers to one thread have in common: a hash of address and name. */
+  /** Key that all answers to one thread share: a hash of URL and thread id. */
   @Column('text', { name: 'thread_key' })
   threadKey: string;
 
-  /** Sealed. */
+  /** Encrypted token of the thread. */
   @Column('text', { nullable: true })
   token: string | null;
 
   @Column('text', { default: 'held' })
   status: ThreadAnswerStatus;
 
-  /** What is sent, the same each time. */
+  /** Body that is sent, the same for each attempt. */
   @Column('json', { nullable: true })
   payload: JsonObject | null;
 
-  /** The last event of the task that the thread was told of. */
+  /** Number of the last task event that the thread was notified of. */
   @Column('integer', { default: 0 })
   seq: number;
 
-  /** Of all that wait for one thread, one keeps its progress message (AN-77). */
+  /** True for the one waiting answer of a thread that updates its progress message (AN-77). */
   @Column('boolean', { name: 'owns_progress', default: false })
   ownsProgress: boolean;
 
   @Column('integer', { default: 0 })
   attempts: number;
 
-  /** `{ status, messageId? }` of the answer that took it. */
+  /** `{ status, messageId? }` of the response that accepted the answer. */
   @Column('json', { nullable: true })
   receipt: JsonObject | null;
 

@@ -11,10 +11,10 @@ import { UrlQueries } from '../../platform/secrets/url-queries.js';
 import { Vault } from '../../platform/secrets/vault.js';
 import type { Receipt } from './thread-plan.js';
 
-/** How long a sender is believed; longer than a post and what is written around it take. */
+/** Lease of a sender, in milliseconds; longer than a post and the writes around it take. */
 const leaseMs = 30_000;
 
-/** One that this process sends. */
+/** Answer that this process has claimed and sends. */
 export interface ClaimedAnswer {
   readonly id: string;
   readonly org_id: string;
@@ -31,7 +31,7 @@ export interface ClaimedAnswer {
 
 export interface DueAnswer {
   readonly id: string;
-  /** Where it goes: scheme, host and port. */
+  /** Origin of the receiver: scheme, host and port. */
   readonly origin: string;
 }
 
@@ -51,9 +51,12 @@ const releaseStatement: RowStatement = {
 
 const origin = `substring(a.url from '^[^:]+://[^/?#]+')`;
 const hasOwner = `exists (select from thread_answers o where o.org_id = a.org_id and o.thread_key = a.thread_key and o.owns_progress)`;
-/** The end of its task, or of its caller's wait without one, waits for no pause; news of a task are for whoever keeps the thread's progress message. */
-/** By whom: the parameter with the number of a process, and the one with what it may conclude. */
+/** Parameters of the claiming process: the one with its id, and the one that says which leases it may judge. */
 type By = Parameters<typeof isFree>[1];
+/**
+ * SQL condition for due answers. When the task, or the wait of its caller, has ended, no pause applies. News about a
+ * task go only to the owner of the progress message of the thread.
+ */
 const mayBeDue = (by: By): string => `${isFree('a', by)} and case
     when a.status in ('delivering', 'received') then a.next_at <= now()
     when t.id is null or t.status_state not in ('submitted', 'working') then true
@@ -63,16 +66,22 @@ const mayBeDue = (by: By): string => `${isFree('a', by)} and case
 const isDue = (by: By): string => `a.ended_at is null and ${mayBeDue(by)}`;
 const isDueByKey = (by: By): string => `${noTimeByKey('a.ended_at')} and ${mayBeDue(by)}`;
 const withTasks = 'thread_answers a left join a2a_tasks t on t.id = a.task_id';
-const ours = `where id = $1 and lease_epoch = $2 and ${noTimeByKey('ended_at')}`;
+const whereClaimed = `where id = $1 and lease_epoch = $2 and ${noTimeByKey('ended_at')}`;
 const released = 'lease_owner = null, lease_until = null';
 const ended = `token = null, payload = null, owns_progress = false, ended_at = now(), ${released}`;
 
-/** The end of the wait of its caller, for the commit that ends it. @param to `answered` when the caller got the answer itself. */
+/**
+ * Row change for the end of the caller's wait, for the commit that ends it.
+ *
+ * @param to `answered` when the caller got the answer itself.
+ */
 export function lettingGo(taskId: string, to: 'waiting' | 'answered'): RowChange {
   return { statement: releaseStatement, row: { task_id: taskId, status: to } };
 }
 
-/** Answers to conversation threads: claimed with a lease and an epoch, which every later write has to carry. */
+/**
+ * Stores answers to conversation threads. A claim takes a lease and an epoch; every later write must carry the epoch.
+ */
 @Injectable()
 export class ThreadAnswerStore {
   private readonly queries: UrlQueries;
@@ -85,7 +94,10 @@ export class ThreadAnswerStore {
     this.queries = new UrlQueries(vault);
   }
 
-  /** The row of a new one, for the commit of its task; the token is sealed, with the query of the address where it has one. */
+  /**
+   * Row of a new answer, for the commit of its task. Encrypts the token, together with the query of the URL where it
+   * has one.
+   */
   holding(org: string, taskId: string, thread: Thread): RowChange {
     const id = newId();
     const { id: threadId, token } = thread;
@@ -103,7 +115,7 @@ export class ThreadAnswerStore {
     return { statement: hold, row };
   }
 
-  /** Where one goes, and with what. Throws as the vault does. */
+  /** URL and token to send an answer with. Throws the errors of the vault. */
   addressOf({ id, org_id: org, url, token }: ClaimedAnswer): { readonly url: string; readonly token?: string } {
     if (token === null) return { url };
     const secret = this.vault.open(token, { table: 'thread_answers', row: id, org }).reveal();
@@ -112,7 +124,11 @@ export class ThreadAnswerStore {
     return { url: UrlQueries.whole({ url, query }), token: bearer };
   }
 
-  /** The oldest first. @param but origins that get nothing more now. */
+  /**
+   * Due answers, the oldest first.
+   *
+   * @param but origins that get no more posts now.
+   */
   findDue(limit: number, but: readonly string[] = []): Promise<DueAnswer[]> {
     return this.pg.rows<DueAnswer & Record<string, unknown>>(
       'thread-due',
@@ -121,7 +137,7 @@ export class ThreadAnswerStore {
     );
   }
 
-  /** Takes one that is due and that nobody has; undefined when there is none. */
+  /** Claims a due answer that no process has claimed; undefined when there is none. */
   async claim(id: string): Promise<ClaimedAnswer | undefined> {
     const [row] = await this.pg.rows<ClaimedAnswer & Record<string, unknown>>(
       'thread-claim',
@@ -133,7 +149,7 @@ export class ThreadAnswerStore {
     return row;
   }
 
-  /** It becomes the one that keeps the progress message of its thread. False when another is. */
+  /** Makes the answer the owner of the progress message of its thread. False when another answer owns it. */
   async own({ id, lease_epoch: epoch }: ClaimedAnswer): Promise<boolean> {
     const set = this.pg.rows(
       'thread-own',
@@ -147,38 +163,41 @@ export class ThreadAnswerStore {
     return rows.length > 0;
   }
 
-  /** The thread knows of the task up to this event; there is news for it in so many milliseconds at the earliest. */
+  /** Stores that the thread knows the task up to this event; the next news follow after `pauseMs` at the earliest. */
   async told({ id, lease_epoch: epoch }: ClaimedAnswer, seq: number, pauseMs: number): Promise<void> {
     await this.pg.rows(
       'thread-told',
-      `update thread_answers set seq = $3, next_at = now() + $4 * interval '1 millisecond', ${released} ${ours}`,
+      `update thread_answers set seq = $3, next_at = now() + $4 * interval '1 millisecond', ${released} ${whereClaimed}`,
       [id, epoch, seq, pauseMs],
     );
   }
 
-  /** Before the first byte is sent: what is sent, now and whenever it is sent again. False when it is somebody else's by now. */
+  /**
+   * Stores the body before the first byte is sent; each attempt sends the same body. False when another process has
+   * claimed the answer since.
+   */
   deliver({ id, lease_epoch: epoch }: ClaimedAnswer, payload: JsonObject): Promise<boolean> {
     return this.changed(
       'thread-deliver',
-      `update thread_answers set status = 'delivering', payload = coalesce(payload, $3), attempts = attempts + 1, owns_progress = false ${ours}`,
+      `update thread_answers set status = 'delivering', payload = coalesce(payload, $3), attempts = attempts + 1, owns_progress = false ${whereClaimed}`,
       [id, epoch, JSON.stringify(payload)],
     );
   }
 
-  /** From now on it is not sent any more. */
+  /** Stores the receipt; the answer is never sent again. */
   keepReceipt({ id, lease_epoch: epoch }: ClaimedAnswer, receipt: Receipt): Promise<boolean> {
-    return this.changed('thread-receipt', `update thread_answers set status = 'received', receipt = $3 ${ours}`, [
-      id,
-      epoch,
-      JSON.stringify(receipt),
-    ]);
+    return this.changed(
+      'thread-receipt',
+      `update thread_answers set status = 'received', receipt = $3 ${whereClaimed}`,
+      [id, epoch, JSON.stringify(receipt)],
+    );
   }
 
-  /** The end of one with a receipt. */
+  /** Ends an answer with a receipt. */
   finish({ id, lease_epoch: epoch }: ClaimedAnswer): Promise<boolean> {
     return this.changed(
       'thread-finish',
-      `update thread_answers set status = 'delivered', ${ended} ${ours} and receipt is not null`,
+      `update thread_answers set status = 'delivered', ${ended} ${whereClaimed} and receipt is not null`,
       [id, epoch],
     );
   }
@@ -186,21 +205,21 @@ export class ThreadAnswerStore {
   defer({ id, lease_epoch: epoch }: ClaimedAnswer, inMs: number, lastError: string): Promise<boolean> {
     return this.changed(
       'thread-put-off',
-      `update thread_answers set next_at = now() + $3 * interval '1 millisecond', last_error = $4, ${released} ${ours}`,
+      `update thread_answers set next_at = now() + $3 * interval '1 millisecond', last_error = $4, ${released} ${whereClaimed}`,
       [id, epoch, inMs, lastError],
     );
   }
 
-  /** The end of one that is given up. */
+  /** Ends an answer that is given up. */
   bury({ id, lease_epoch: epoch }: ClaimedAnswer, reason: string): Promise<boolean> {
-    return this.changed('thread-bury', `update thread_answers set status = 'dead', last_error = $3, ${ended} ${ours}`, [
-      id,
-      epoch,
-      reason,
-    ]);
+    return this.changed(
+      'thread-bury',
+      `update thread_answers set status = 'dead', last_error = $3, ${ended} ${whereClaimed}`,
+      [id, epoch, reason],
+    );
   }
 
-  /** How many ended ones were dropped. */
+  /** Deletes ended answers; returns how many. */
   async dropEnded(days: number, limit: number): Promise<number> {
     const rows = await this.pg.rows(
       'thread-retention',

@@ -10,21 +10,22 @@ import { ThreadAnswerStore, type ClaimedAnswer, type DueAnswer } from './thread-
 import { answerOf, mostTries, progressOf, verdictOf } from './thread-plan.js';
 import { ThreadPost } from './thread-post.js';
 
-/** Posts under way in this process, and to one host. */
-const mostHere = 32;
-const mostPerOrigin = 8;
-/** Before a receipt is written again: 100, 500, 2,000 ms. */
+/** Limits of concurrent posts: in this process, and to one origin. */
+const maxPosts = 32;
+const maxPostsPerOrigin = 8;
+/** Pause before the receipt is written again: 100, 500, 2,000 ms. */
 const receiptPauseMs = (retry: number): number => Math.min(2_000, 100 * 5 ** retry);
-/** Between two changes of a progress message. */
+/** Pause between two updates of a progress message, in milliseconds. */
 const progressPauseMs = 2_000;
 
 /**
- * Brings answers to their threads (AN-75): claimed, written down, sent with a mark, the receipt kept, and then scrubbed. Whatever dies in
- * between, the next one sends the same with the same mark, and nothing once there is a receipt.
+ * Delivers answers to their threads (AN-75): claims, stores the body, sends it with an idempotency key, stores the
+ * receipt, then deletes the secrets. After a crash in between, the next sender sends the same body with the same key.
+ * With a stored receipt it sends nothing.
  */
 @Injectable()
 export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdown {
-  private readonly here = new Map<string, { readonly origin: string; readonly over: Promise<void> }>();
+  private readonly posts = new Map<string, { readonly origin: string; readonly over: Promise<void> }>();
   private stopping = false;
 
   constructor(
@@ -36,28 +37,28 @@ export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdo
     @Inject(SETTINGS) private readonly settings: Pick<Settings, 'A2A_CONTINUATION_RECEIPT_RETRIES'>,
   ) {}
 
-  /** How many more may be begun. */
+  /** How many more posts may begin. */
   get room(): number {
-    return this.stopping ? 0 : mostHere - this.here.size;
+    return this.stopping ? 0 : maxPosts - this.posts.size;
   }
 
-  /** Hosts with as many posts under way as they get. */
+  /** Origins with the maximum of concurrent posts. */
   get busyOrigins(): string[] {
     const counts = new Map<string, number>();
-    for (const { origin } of this.here.values()) counts.set(origin, (counts.get(origin) ?? 0) + 1);
-    return [...counts].filter(([, count]) => count >= mostPerOrigin).map(([origin]) => origin);
+    for (const { origin } of this.posts.values()) counts.set(origin, (counts.get(origin) ?? 0) + 1);
+    return [...counts].filter(([, count]) => count >= maxPostsPerOrigin).map(([origin]) => origin);
   }
 
-  /** Without waiting for the receiver. */
+  /** Begins to deliver an answer; does not wait for the receiver. */
   begin({ id, origin }: DueAnswer): void {
-    if (this.room <= 0 || this.here.has(id) || this.busyOrigins.includes(origin)) return;
+    if (this.room <= 0 || this.posts.has(id) || this.busyOrigins.includes(origin)) return;
     const over = this.run(id)
-      .catch((err: unknown) => this.log.warn({ err, threadAnswer: id }, 'an answer to a thread could not be delivered'))
-      .finally(() => this.here.delete(id));
-    this.here.set(id, { origin, over });
+      .catch((err: unknown) => this.log.warn({ err, threadAnswer: id }, 'delivery of a thread answer failed'))
+      .finally(() => this.posts.delete(id));
+    this.posts.set(id, { origin, over });
   }
 
-  /** One look at one that is due; nothing when somebody else has it. */
+  /** Handles one due answer; does nothing when another process has claimed it. */
   async run(id: string): Promise<void> {
     const claimed = await this.answers.claim(id);
     if (!claimed) return;
@@ -68,20 +69,20 @@ export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdo
     await this.deliver(claimed, claimed.payload ?? answerOf(task!, { id, threadId: claimed.thread_id }));
   }
 
-  /** Nothing more is begun. */
+  /** Begins no more posts. */
   onModuleDestroy(): void {
     this.stopping = true;
   }
 
-  /** What is on its way is over, and recorded, before the database goes. */
+  /** Waits until running posts have ended and are recorded, before the database connection closes. */
   async beforeApplicationShutdown(): Promise<void> {
-    await Promise.all([...this.here.values()].map(({ over }) => over));
+    await Promise.all([...this.posts.values()].map(({ over }) => over));
   }
 
   private async deliver(claimed: ClaimedAnswer, body: NonNullable<ClaimedAnswer['payload']>): Promise<void> {
     const { id: mark, attempts } = claimed;
-    // Those who sent it last died of it, each time.
-    if (attempts >= mostTries) return this.giveUp(claimed, 'exhausted: no try came to an end');
+    // Every process that sent this answer died before the result was stored.
+    if (attempts >= mostTries) return this.giveUp(claimed, 'exhausted: no attempt ended');
     if (!(await this.answers.deliver(claimed, body))) return this.fenced(false);
     const { messageId, error, ...end } = await this.post.send({ ...this.answers.addressOf(claimed), mark, body });
     const verdict = verdictOf(attempts + 1, end, Math.random());
@@ -89,15 +90,15 @@ export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdo
     if (verdict.kind === 'again')
       return this.fenced(await this.answers.defer(claimed, verdict.inMs, error ?? 'unanswered'));
     const receipt = { status: end.status!, ...(messageId !== undefined && { messageId }) };
-    const isKept = await this.recorded(() => this.answers.keepReceipt(claimed, receipt));
-    this.fenced(isKept && (await this.answers.finish(claimed)));
+    const isStored = await this.retryWrite(() => this.answers.keepReceipt(claimed, receipt));
+    this.fenced(isStored && (await this.answers.finish(claimed)));
   }
 
-  /** One try: the next news bring another. */
+  /** Sends one progress message without a retry, because the next event brings another one. */
   private async tellProgress(claimed: ClaimedAnswer, task: StoredTask): Promise<void> {
     const { id, thread_id: threadId } = claimed;
-    const isOurs = claimed.owns_progress || (await this.answers.own(claimed));
-    if (isOurs) {
+    const isOwner = claimed.owns_progress || (await this.answers.own(claimed));
+    if (isOwner) {
       const mark = `${id}-${task.seq}`;
       const body = progressOf(task, { id: mark, threadId });
       await this.post.send({ ...this.answers.addressOf(claimed), mark, body });
@@ -107,18 +108,18 @@ export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdo
 
   private async giveUp(claimed: ClaimedAnswer, reason: string): Promise<void> {
     const { id: threadAnswer, task_id: taskId } = claimed;
-    this.log.warn({ threadAnswer, taskId, reason }, 'an answer to a thread was given up');
+    this.log.warn({ threadAnswer, taskId, reason }, 'thread answer given up');
     this.fenced(await this.answers.bury(claimed, reason));
   }
 
-  /** A receipt that is not kept makes somebody send again; so a database that hiccups is asked again. */
-  private async recorded(record: () => Promise<boolean>): Promise<boolean> {
+  /** Retries the write of a receipt, because without a receipt the answer is sent again. */
+  private async retryWrite(record: () => Promise<boolean>): Promise<boolean> {
     for (let retry = 0; retry < this.settings.A2A_CONTINUATION_RECEIPT_RETRIES; retry++) {
       const pauseMs = receiptPauseMs(retry);
       try {
         return await record();
       } catch (err) {
-        this.log.warn({ err, pauseMs }, 'the receipt of a thread could not be kept; it is tried again');
+        this.log.warn({ err, pauseMs }, 'write of a thread receipt failed; retrying');
         await sleep(pauseMs);
       }
     }

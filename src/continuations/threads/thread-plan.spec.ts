@@ -1,17 +1,17 @@
 import { answerOf, mostTries, progressOf, verdictOf } from './thread-plan.js';
 
 const ids = { id: 'mark', threadId: 'general' };
-const task = (state: string, parts: object[] = [], words: object[] = []): never =>
+const task = (state: string, parts: object[] = [], statusParts: object[] = []): never =>
   ({
     id: 'task',
     agentName: 'far',
     state,
     artifacts: [{ artifactId: 'a', parts }],
-    ...(words.length > 0 && { statusMessage: { parts: words } }),
+    ...(statusParts.length > 0 && { statusMessage: { parts: statusParts } }),
   }) as never;
 
-describe('the plan of an answer to a thread', () => {
-  it('AN-75 ends with what took it, and tries again for three quarters of an hour at most', () => {
+describe('plan of a thread answer', () => {
+  it('AN-75 ends with a 2xx response, and retries for three quarters of an hour at most', () => {
     expect([200, 201, 204].map((status) => verdictOf(1, { status }, 0.5))).toEqual(Array(3).fill({ kind: 'received' }));
     expect(verdictOf(1, { status: 410 }, 0.5)).toEqual({ kind: 'dead', why: 'gone' });
     let ms = 0;
@@ -25,14 +25,14 @@ describe('the plan of an answer to a thread', () => {
     expect(verdictOf(mostTries, { status: 200 }, 0.5)).toEqual({ kind: 'received' });
   });
 
-  it('pauses as its receiver asks, up to twice as long', () => {
+  it('honors Retry-After up to twice the planned pause', () => {
     expect(verdictOf(1, {}, 0)).toEqual({ kind: 'again', inMs: 800 });
     expect(verdictOf(2, { status: 429, retryAfter: '8' }, 0.5)).toEqual({ kind: 'again', inMs: 8_000 });
     expect(verdictOf(2, { status: 429, retryAfter: '3600' }, 0.5)).toEqual({ kind: 'again', inMs: 10_000 });
     expect(verdictOf(2, { status: 429, retryAfter: 'soon' }, 0.5)).toEqual({ kind: 'again', inMs: 5_000 });
   });
 
-  it('says what the agent said, in at most 16,000 characters', () => {
+  it('sends the text of the agent, cut to 16,000 characters', () => {
     const head = { id: 'mark', thread: 'general', taskId: 'task', agent: 'far' };
     expect(answerOf(task('TASK_STATE_COMPLETED', [{ text: 'one' }, { data: 1 }], [{ text: 'two' }]), ids)).toEqual({
       ...head,

@@ -4,17 +4,17 @@ import type { Part } from '../../protocol/a2a/model.js';
 import { wordOf } from '../../protocol/a2a/states.js';
 import type { StoredTask } from '../../tasks/task.types.js';
 
-/** How a post to a thread ended: with a status, or without any. */
+/** How a post to a thread ended: with an HTTP status, or without one. */
 export interface PostEnd {
   readonly status?: number;
-  /** The header `Retry-After`. */
+  /** Value of the header `Retry-After`. */
   readonly retryAfter?: string;
 }
 
-/** What is kept of an answer that took it. */
+/** Stored facts of the response that accepted the answer. */
 export interface Receipt {
   readonly status: number;
-  /** What its receiver calls the message. */
+  /** Id of the message at the receiver. */
   readonly messageId?: string;
 }
 
@@ -24,46 +24,53 @@ export type ThreadVerdict =
   | { readonly kind: 'dead'; readonly why: 'gone' | 'exhausted' };
 
 const [second, minute] = [1_000, 60_000];
-/** Seven tries within three quarters of an hour: whoever reads the thread does not come back tomorrow. */
+/** Seven attempts within three quarters of an hour: a reader of the thread does not wait until the next day. */
 const delays = [second, 5 * second, 30 * second, 2 * minute, 10 * minute, 30 * minute];
 const jitter = 0.2;
 
-/** Tries that an answer has. */
+/** Attempts for each answer. */
 export const mostTries = delays.length + 1;
 
 /**
- * What follows from a try. 410 is for good, everything else but 2xx is tried again; a receiver may ask for a pause of up to twice the planned one.
- * @param attempt the number of the try that ended, from 1. @param chance at least 0, less than 1.
+ * Decides what follows an attempt. 410 ends the answer. Any other status except 2xx is retried; a receiver may ask
+ * for up to twice the planned pause.
+ *
+ * @param attempt number of the attempt that ended, from 1.
+ * @param chance random number for jitter: at least 0, less than 1.
  */
 export function verdictOf(attempt: number, { status = 0, retryAfter }: PostEnd, chance: number): ThreadVerdict {
   if (status >= 200 && status < 300) return { kind: 'received' };
   if (status === 410) return { kind: 'dead', why: 'gone' };
   const delay = delays[attempt - 1];
   if (delay === undefined) return { kind: 'dead', why: 'exhausted' };
-  const asked = /^\s*\d{1,9}\s*$/.test(retryAfter ?? '') ? Number(retryAfter) * second : 0;
+  const requestedMs = /^\s*\d{1,9}\s*$/.test(retryAfter ?? '') ? Number(retryAfter) * second : 0;
   return {
     kind: 'again',
-    inMs: Math.round(Math.max(delay * (1 - jitter + 2 * jitter * chance), Math.min(asked, 2 * delay))),
+    inMs: Math.round(Math.max(delay * (1 - jitter + 2 * jitter * chance), Math.min(requestedMs, 2 * delay))),
   };
 }
 
-/** As agent-native has it (AN-72). */
+/** Same limit as in agent-native (AN-72). */
 const longestText = 16_000;
 
 type Told = Pick<StoredTask, 'id' | 'agentName' | 'state' | 'statusMessage' | 'artifacts'>;
 
-/** The body of the answer: the same for every send of it. @param id its mark. */
+/**
+ * Body of the answer: the same for every attempt.
+ *
+ * @param id the idempotency key of the answer.
+ */
 export function answerOf(task: Told, { id, threadId }: { id: string; threadId: string }): JsonObject {
-  const said = task.statusMessage?.parts ?? [];
-  const words = new Set([artifactsText(task.artifacts), wordsOf(said)].filter((each) => each !== ''));
-  const text = [...words].join('\n') || dataOf([...task.artifacts.flatMap(({ parts }) => parts), ...said]);
+  const statusParts = task.statusMessage?.parts ?? [];
+  const texts = new Set([artifactsText(task.artifacts), textOf(statusParts)].filter((each) => each !== ''));
+  const text = [...texts].join('\n') || dataOf([...task.artifacts.flatMap(({ parts }) => parts), ...statusParts]);
   return bodyOf('answer', task, { id, threadId, text: text || `The task ended as ${wordOf(task.state)}.` });
 }
 
-/** The body of the progress message as it is now. */
+/** Body of the progress message for the current state of the task. */
 export function progressOf(task: Told, { id, threadId }: { id: string; threadId: string }): JsonObject {
-  const said = task.statusMessage?.parts ?? [];
-  const text = wordsOf(said) || dataOf(said);
+  const statusParts = task.statusMessage?.parts ?? [];
+  const text = textOf(statusParts) || dataOf(statusParts);
   return bodyOf('progress', task, { id, threadId, text: text || `The agent ${task.agentName} still works on it.` });
 }
 
@@ -76,7 +83,7 @@ function bodyOf(
   return { id, type, thread, taskId, agent, state: wordOf(state), text: shown };
 }
 
-function wordsOf(parts: readonly Part[]): string {
+function textOf(parts: readonly Part[]): string {
   return parts.flatMap(({ text }) => text ?? []).join('\n');
 }
 

@@ -9,22 +9,22 @@ import type { PostEnd } from './thread-plan.js';
 const maxReplyBytes = 4_096;
 const longestId = 200;
 
-/** How a post ended. */
+/** Result of a post. */
 export type ThreadPosted = PostEnd & {
   readonly messageId?: string;
-  /** In words of ours. */
+  /** Error code of the gateway. */
   readonly error?: string;
 };
 
 export interface ThreadMessage {
   readonly url: string;
   readonly token?: string;
-  /** The same for every send of one message: whoever takes it twice can tell. */
+  /** Idempotency key, the same for every attempt of one message: the receiver can detect repeats. */
   readonly mark: string;
   readonly body: JsonObject;
 }
 
-/** One message to a conversation thread: a POST that follows no redirect. */
+/** Posts one message to a conversation thread; does not follow redirects. */
 @Injectable()
 export class ThreadPost {
   constructor(
@@ -32,7 +32,10 @@ export class ThreadPost {
     @Inject(SETTINGS) private readonly settings: Pick<Settings, 'A2A_CONTINUATION_SEND_TIMEOUT_MS'>,
   ) {}
 
-  /** Never rejects: a failure is an answer without a status, or one that broke off. */
+  /**
+   * Sends the message. Never rejects: a failure is a result without a status, or with the status of a broken
+   * response.
+   */
   send(message: ThreadMessage): Promise<ThreadPosted> {
     return this.exchange(message).catch((error: unknown) => ({ error: RialtoError.from(error).code }));
   }
@@ -57,14 +60,14 @@ export class ThreadPost {
     if (status < 200 || status >= 300)
       return { status, error: `status_${status}`, retryAfter: answer.headers['retry-after'] };
     const messageId = idOf(answer.body.toString());
-    // A receiver may say back what it was sent; it is not kept.
-    return { status, ...(messageId !== undefined && !says(messageId, token) && { messageId }) };
+    // A receiver may echo the token as its message id: such an id is not stored.
+    return { status, ...(messageId !== undefined && !containsToken(messageId, token) && { messageId }) };
   }
 }
 
-const says = (text: string, token = ''): boolean => token !== '' && text.includes(token);
+const containsToken = (text: string, token = ''): boolean => token !== '' && text.includes(token);
 
-/** The `id` of a JSON reply. */
+/** Reads the `id` of a JSON reply. */
 function idOf(reply: string): string | undefined {
   const parsed = parseJson(reply);
   const id = parsed.ok && isJsonObject(parsed.value) ? parsed.value.id : undefined;

@@ -3,7 +3,7 @@ import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.
 import { ThreadAnswerStore } from './thread-answer.store.js';
 import { ThreadDeliverer } from './thread-deliverer.js';
 
-/** Finds answers to threads that are due: a task ended or has news, a try failed, a sender died. */
+/** Finds due thread answers: a task ended or has news, an attempt failed, or a sender died. */
 @Injectable()
 @Sweeps('thread.due')
 export class ThreadSweeper implements Sweeper {
