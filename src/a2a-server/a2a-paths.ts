@@ -1,14 +1,14 @@
 import type { HotRoute } from '../platform/http/http.types.js';
 
-/** Words that are no handles: they lead to other doors. */
+/** Path segments that cannot be handles of agents, because other doors use them. */
 const reserved: ReadonlySet<string> = new Set(['agents', 'tasks']);
 
-/** A path, with or without a slash at its end. */
+/** Matches one path, with or without a slash at its end. */
 export function exactPath(path: string): HotRoute['match'] {
   return (given) => (given === path || (given.length === path.length + 1 && given === `${path}/`) ? {} : undefined);
 }
 
-/** One segment after a prefix: the name of an agent, decoded. No route for what does not decode. */
+/** Matches a prefix and one more segment: the decoded name of an agent. No match when the segment cannot be decoded. */
 export function agentPath(prefix: string): HotRoute['match'] {
   return (path) => {
     const found = splitAgentPath(prefix, path);
@@ -16,7 +16,7 @@ export function agentPath(prefix: string): HotRoute['match'] {
   };
 }
 
-/** The name of an agent after a prefix, and what follows it. */
+/** Splits a path after the prefix into the decoded name of an agent and the rest. */
 export function splitAgentPath(prefix: string, path: string): { name: string; rest: string } | undefined {
   if (!path.startsWith(prefix)) return undefined;
   const end = path.indexOf('/', prefix.length);

@@ -14,22 +14,25 @@ import type { Asked } from './operations.js';
 const maxKeyLength = 255;
 const waitSeconds = { least: 1, most: 300, usual: 60 };
 
-/** Who came, perhaps to no agent in particular: known, within the limits, before anything of the request is read. */
+/**
+ * Identified caller within its limits, before any part of the body is read; `agent` is absent when the request names
+ * none.
+ */
 export interface Arrival {
   readonly ctx: CallContext;
   readonly agent?: PublishedAgent;
-  /** The caller has the static bearer of `agent`, which opens no other. */
+  /** True when the caller has the static bearer of `agent`, which is valid for that agent only. */
   readonly isOwnBearer: boolean;
-  /** What aborts when the caller goes away. */
+  /** Returns a signal that aborts when the client disconnects. */
   readonly gone: () => AbortSignal;
 }
 
-/** Who came to which agent. */
+/** Identified caller and the agent that it calls. */
 export interface A2aRequest extends Arrival {
   readonly agent: PublishedAgent;
 }
 
-/** The first steps of every A2A door: identity, agent, extensions, and how long to wait. */
+/** First steps of each A2A door: caller, agent, extensions, and how long to wait. */
 @Injectable()
 export class A2aRequests {
   constructor(
@@ -39,8 +42,11 @@ export class A2aRequests {
   ) {}
 
   /**
-   * @param name of an agent; absent: the default one. @param older the door takes tokens of older callers where the operator
-   * says so. Throws `unauthenticated`, `auth_not_configured`, `rate_limited`, `loop_detected` or `not_found`.
+   * Identifies the caller and the agent.
+   *
+   * @param name name of an agent; absent for the default agent.
+   * @param older true when the door accepts tokens of older clients, if the settings allow it. Throws
+   * `unauthenticated`, `auth_not_configured`, `rate_limited`, `loop_detected` or `not_found`.
    */
   async open(
     request: DoorRequest,
@@ -53,17 +59,21 @@ export class A2aRequests {
     return { ...arrival, agent };
   }
 
-  /** The same for doors that find the agent themselves when none is named and none is the default. */
+  /**
+   * Like `open`, for doors that choose the agent themselves when the request names none and the org has no default
+   * agent.
+   */
   async enter(request: DoorRequest, response: DoorResponse, name: string | undefined, older = false): Promise<Arrival> {
-    const own = await this.byOwnBearer(request, name);
+    const bearerCtx = await this.byStaticBearer(request, name);
     const ctx =
-      own ?? (await this.contexts.open(request, 'a2a', undefined, older && this.settings.RIALTO_LEGACY_TOKENS));
+      bearerCtx ?? (await this.contexts.open(request, 'a2a', undefined, older && this.settings.RIALTO_LEGACY_TOKENS));
     const found = this.find(name, ctx.org);
     const agent = found instanceof Promise ? await found : found;
-    if (agent || name === undefined) return { ctx, agent, isOwnBearer: own !== undefined, gone: whenGone(response) };
+    if (agent || name === undefined)
+      return { ctx, agent, isOwnBearer: bearerCtx !== undefined, gone: whenGone(response) };
     throw new RialtoError('not_found', {
       message: 'no such agent',
-      hint: 'GET /a2a/agents lists what may be called: agents whose a2a_enabled is true',
+      hint: 'GET /a2a/agents lists the agents that can be called: those with a2a_enabled set to true',
     });
   }
 
@@ -71,9 +81,9 @@ export class A2aRequests {
     return name === undefined ? this.published.defaultAgent(org) : this.published.resolve(name, org);
   }
 
-  /** The static bearer of one declared agent opens the doors of that agent alone (AN-95, AN-96). */
-  private async byOwnBearer(request: DoorRequest, name: string | undefined): Promise<CallContext | undefined> {
-    if (!this.hasOwnBearers) return undefined;
+  /** The static bearer of a declared agent is valid at the doors of that agent only (AN-95, AN-96). */
+  private async byStaticBearer(request: DoorRequest, name: string | undefined): Promise<CallContext | undefined> {
+    if (!this.hasStaticBearers) return undefined;
     const agent = await this.find(name);
     const bearer = agent && this.published.staticBearerOf(agent);
     if (!bearer || !isSame(request.headers.authorization, `Bearer ${bearer}`)) return undefined;
@@ -81,11 +91,14 @@ export class A2aRequests {
     return this.contexts.openAs({ org: agent.org, principal }, request, 'a2a');
   }
 
-  private get hasOwnBearers(): boolean {
+  private get hasStaticBearers(): boolean {
     return this.settings.configFile.published.some(({ apiKey }) => apiKey !== undefined);
   }
 
-  /** What the headers say of an operation in a version. Throws `version_not_supported`, `extension_required`, `invalid_params`. */
+  /**
+   * Reads the headers of an operation in one version. Throws `version_not_supported`, `extension_required`,
+   * `invalid_params`.
+   */
   ask(
     { ctx, agent, gone }: Pick<A2aRequest, 'ctx' | 'agent' | 'gone'>,
     version: A2aVersion,
@@ -113,32 +126,35 @@ export class A2aRequests {
     };
   }
 
-  /** Extensions that the caller names and the agent has are active, and said back (v1.0 section 3.2.6). */
+  /**
+   * Activates the extensions that the caller names and the agent has, and returns them in a header (v1.0 section
+   * 3.2.6).
+   */
   private activate({ extensions }: PublishedAgent, request: DoorRequest, response: DoorResponse): void {
     if (extensions.length === 0) return;
     const header = request.headers['a2a-extensions'] ?? request.headers['x-a2a-extensions'] ?? '';
-    const wanted = new Set(
+    const requested = new Set(
       String(header)
         .split(',')
         .map((uri) => uri.trim()),
     );
-    const missing = extensions.find(({ uri, required }) => required && !wanted.has(uri));
+    const missing = extensions.find(({ uri, required }) => required && !requested.has(uri));
     if (missing) {
       throw new RialtoError('extension_required', {
         message: `this agent requires the extension ${missing.uri}`,
         data: { extension: missing.uri },
       });
     }
-    const active = extensions.filter(({ uri }) => wanted.has(uri)).map(({ uri }) => uri);
+    const active = extensions.filter(({ uri }) => requested.has(uri)).map(({ uri }) => uri);
     if (active.length > 0) response.setHeader('A2A-Extensions', active.join(', '));
   }
 }
 
-/** There is nobody to answer a request that names no agent. */
+/** Error for a request that names no agent when the org has no default agent. */
 export function noAgentNamed(): RialtoError {
   return new RialtoError('not_found', {
     message: 'no default agent is set',
-    hint: 'PATCH /api/orgs/{slug} with defaultAgent names one, and so does defaultAgent in rialto.config.json',
+    hint: 'set defaultAgent with PATCH /api/orgs/{slug}, or in rialto.config.json',
   });
 }
 
@@ -147,37 +163,40 @@ function isSame(given: string | undefined, expected: string): boolean {
   return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', expected, 'buffer'));
 }
 
-/** `A2A-Version`, or the query parameter of that name (v1.0 section 3.6.1). */
+/** Reads `A2A-Version`, or the query parameter with that name (v1.0 section 3.6.1). */
 export function versionHeader(request: DoorRequest, query: URLSearchParams): string | undefined {
   const header = request.headers['a2a-version'];
   return (Array.isArray(header) ? header[0] : header) ?? query.get('A2A-Version') ?? undefined;
 }
 
-/** `X-A2A-Timeout` in seconds (RI-27). */
+/** Reads `X-A2A-Timeout` in seconds (RI-27). */
 function waitOf(request: DoorRequest): number {
   const text = request.headers['x-a2a-timeout'];
   if (text === undefined) return waitSeconds.usual;
   const seconds = typeof text === 'string' && /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (seconds >= waitSeconds.least && seconds <= waitSeconds.most) return seconds;
-  throw invalidHeader('X-A2A-Timeout', `is a whole number of seconds from ${waitSeconds.least} to ${waitSeconds.most}`);
+  throw invalidHeader(
+    'X-A2A-Timeout',
+    `must be a whole number of seconds from ${waitSeconds.least} to ${waitSeconds.most}`,
+  );
 }
 
 function lastEventId(request: DoorRequest): number | undefined {
   const text = request.headers['last-event-id'];
   if (text === undefined || text === '') return undefined;
   if (typeof text === 'string' && /^\d{1,9}$/.test(text)) return Number(text);
-  throw invalidHeader('Last-Event-ID', 'is the number of an event of this task');
+  throw invalidHeader('Last-Event-ID', 'must be the number of an event of this task');
 }
 
-/** On the answer to a message whose key was used before, on any binding (RI-46). */
+/** Header of an answer to a message with a key that was used before, on each binding (RI-46). */
 export const replayedHeader = 'Idempotent-Replayed';
 
-/** `Idempotency-Key`, on any binding (RI-46). */
+/** Reads `Idempotency-Key`, on each binding (RI-46). */
 export function keyOf({ headers }: DoorRequest): string | undefined {
   const key = headers['idempotency-key'];
   if (key === undefined) return undefined;
   if (typeof key === 'string' && key.length >= 1 && key.length <= maxKeyLength) return key;
-  throw invalidHeader('Idempotency-Key', `has 1 to ${maxKeyLength} characters`);
+  throw invalidHeader('Idempotency-Key', `must have 1 to ${maxKeyLength} characters`);
 }
 
 function invalidHeader(field: string, description: string): RialtoError {

@@ -17,7 +17,7 @@ import { RestDoor } from './rest.door.js';
 import { RunDoor } from './run.door.js';
 import { A2aRequests } from './a2a-requests.js';
 
-/** Room 12: A2A clients come in. */
+/** Room 12: the doors for A2A clients. */
 @Module({
   imports: [PolicyModule, RegistryModule, TasksModule, WebhooksModule, ContinuationsModule],
   providers: [
@@ -44,7 +44,10 @@ export class A2AServerModule implements OnModuleInit {
     private readonly wakes: WakeDoor,
   ) {}
 
-  /** The hottest first; cards before what would take their paths for operations. */
+  /**
+   * Adds the routes of all doors. Cards come first, because operation routes would match their paths; then the
+   * busiest routes.
+   */
   onModuleInit(): void {
     for (const door of [this.cards, this.rpc, this.rest, this.runs, this.wakes])
       for (const route of door.routes()) this.front.add(route);

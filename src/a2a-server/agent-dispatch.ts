@@ -13,16 +13,16 @@ import { noAgentNamed } from './a2a-requests.js';
 
 const maxDescription = 8_000;
 
-/** Whose a request is that names no agent. */
+/** The agent chosen for a request that names none. */
 export interface Addressee {
   readonly agent: PublishedAgent;
-  /** What the metadata of a task says of the choice; absent where there was none to make. */
+  /** Metadata of the task about the choice; absent when there was no choice. */
   readonly facts?: JsonObject;
-  /** The operation to run at that agent. */
+  /** Operation to run at that agent. */
   readonly decoded: DecodedOperation;
 }
 
-/** Finds the agent of requests at the doors that name none, for orgs without a default agent (AN-89). */
+/** Chooses the agent for requests that name none, in orgs without a default agent (AN-89). */
 @Injectable()
 export class AgentDispatch {
   constructor(
@@ -33,8 +33,10 @@ export class AgentDispatch {
   ) {}
 
   /**
-   * What is about a task goes to the agent of that task; a message that begins one to whoever suits it best, or to whom an earlier one of
-   * its context or its key went. Throws `task_not_found`, `no_agent`, and `not_found` for what is about no task and for an org without agents.
+   * Returns the agent for an operation. An operation on a task goes to the agent of that task. A message that begins
+   * a task goes to the agent that an earlier message with the same key or context went to, else to the agent that
+   * suits it best. Throws `task_not_found`, `no_agent`, and `not_found` for an operation without a task and for an
+   * org without agents.
    */
   async addressee(ctx: CallContext, decoded: DecodedOperation, headerKey: string | undefined): Promise<Addressee> {
     const { operation } = decoded;
@@ -58,33 +60,34 @@ export class AgentDispatch {
     const repeated = key === undefined ? undefined : await this.submits.agentOfKey(ctx, key);
     const known = enabled.find(({ id }) => id === repeated);
     if (known) return { agent: known };
-    const wish = wishOf(params);
-    const begun = await this.submits.agentOfContext(ctx, params.message.contextId);
+    const wanted = wantedBy(params);
+    const previousId = await this.submits.agentOfContext(ctx, params.message.contextId);
     const refusedBy = (one: PublishedAgent): string | undefined => refusedContent(params.message.parts, one);
-    // When no agent takes the message, the chosen one says so.
-    const isTaken = enabled.some((one) => refusedBy(one) === undefined);
-    const partner = enabled.find((one) => one.id === begun && (!isTaken || refusedBy(one) === undefined));
-    if (partner)
-      return this.routing.choose(ctx.org.id, wish, [{ agent: partner }], {
+    // When no agent accepts the content, the chosen agent refuses it.
+    const isAccepted = enabled.some((one) => refusedBy(one) === undefined);
+    const previousAgent = enabled.find((one) => one.id === previousId && (!isAccepted || refusedBy(one) === undefined));
+    if (previousAgent)
+      return this.routing.choose(ctx.org.id, wanted, [{ agent: previousAgent }], {
         reason: 'an earlier message of its context went to it',
       });
     const isAllowed = await Promise.all(enabled.map((one) => this.submits.mayUse(ctx, one)));
-    // Who may send to nobody is told so by the policy, as if the agent had been named.
+    // A caller that may use no agent gets the refusal of the policy, as if it had named the agent.
     const isAllowedAny = isAllowed.includes(true);
     const candidates = enabled.map((one, index): OwnCandidate => {
       if (!one.versions.includes(version)) return { agent: one, excluded: `it does not speak A2A ${version}` };
       if (name === 'SendStreamingMessage' && !one.streaming) return { agent: one, excluded: 'it does not stream' };
-      const refused = isTaken ? refusedBy(one) : undefined;
+      const refused = isAccepted ? refusedBy(one) : undefined;
       if (refused !== undefined) return { agent: one, excluded: `it does not take ${refused}` };
       if (isAllowedAny && !isAllowed[index]) return { agent: one, excluded: 'you may not send to it' };
       return { agent: one };
     });
-    return this.routing.choose(ctx.org.id, wish, candidates, key === undefined ? {} : { seed: seedOf(ctx, key) });
+    return this.routing.choose(ctx.org.id, wanted, candidates, key === undefined ? {} : { seed: seedOf(ctx, key) });
   }
 
   /**
-   * The agent of a server in `mcp.config.json` that a request is for, though it came to the door of the default agent: it names a skill which
-   * that agent does not have, or a task which is not that agent's. Undefined: it is for the default agent. Throws `task_not_found`.
+   * Returns the agent of a server in `mcp.config.json` for a request to the door of the default agent. The request
+   * names a skill that the default agent does not have, or a task that does not belong to it. Undefined: the request
+   * is for the default agent. Throws `task_not_found`.
    */
   async toolAgent(
     ctx: CallContext,
@@ -119,7 +122,10 @@ function isMessage(operation: Operation): operation is MessageOperation {
   return operation.name === 'SendMessage' || operation.name === 'SendStreamingMessage';
 }
 
-/** A message for a skill that a card of several agents tells apart by the name of its agent: it is for that one, and its skill has its own id. */
+/**
+ * Resolves a skill name that contains the name of its agent, as in the shared card of several agents. Returns that
+ * agent, and the message with the plain id of the skill.
+ */
 function ofNamedSkill(decoded: DecodedOperation, agents: readonly PublishedAgent[]): Addressee | undefined {
   const { operation } = decoded;
   const asked = isMessage(operation) ? skillOf(operation.params) : undefined;
@@ -142,15 +148,18 @@ function skillOf({ message: { metadata } }: SendParams): string | undefined {
   return typeof metadata?.skillId === 'string' ? metadata.skillId : undefined;
 }
 
-/** The task that an operation is about. */
+/** Id of the task that an operation is about. */
 function taskOf({ params }: Operation): string | undefined {
   if ('message' in params) return params.message.taskId;
   if ('taskId' in params) return params.taskId;
   return 'id' in params ? params.id : undefined;
 }
 
-/** What a message is about is what it says; a skill that it names is required. */
-function wishOf(params: SendParams) {
+/**
+ * Facts that the routing compares with agents: the text of the message, and the skill that it names, which is
+ * required.
+ */
+function wantedBy(params: SendParams) {
   const skillId = skillOf(params);
   const description = params.message.parts.flatMap(({ text }) => text ?? []).join(' ');
   return {
@@ -160,7 +169,7 @@ function wishOf(params: SendParams) {
   };
 }
 
-/** Two messages of one key at once are one message: both go the same way. */
+/** Seed for the choice. Two concurrent messages with one key are the same message: both go to the same agent. */
 function seedOf({ org, principal }: CallContext, key: string): number {
   const text = `${org.id}\n${principal.kind}\n${principal.id}\n${key}`;
   return Number.parseInt(hash('sha256', text, 'hex').slice(0, 8), 16);

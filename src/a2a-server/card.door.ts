@@ -11,11 +11,11 @@ import type { PublishedAgent } from '../registry/published.types.js';
 
 const methods = ['GET', 'HEAD', 'OPTIONS'];
 const cardPaths = ['/.well-known/agent-card.json', '/.well-known/agent.json'];
-const publicly = 'public, max-age=60';
-const privately = 'private, no-store';
-const keysFor = 'public, max-age=300, stale-while-revalidate=3600';
+const publicCache = 'public, max-age=60';
+const privateCache = 'private, no-store';
+const keysCache = 'public, max-age=300, stale-while-revalidate=3600';
 
-/** Pages of browsers may read what is open to anyone, with a token of theirs too; no cookie is ever looked at. */
+/** CORS headers: pages of any origin may read public cards, also with a bearer token. Cookies are never read. */
 const cors = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': 'ETag, Last-Modified' };
 const preflight = {
   ...cors,
@@ -24,18 +24,21 @@ const preflight = {
   'Access-Control-Max-Age': '86400',
 };
 
-/** One GET: who asks, the version of the protocol it names, and the agent it names. */
+/** Request for a card: the caller, the protocol version and the agent that it names. */
 interface CardRequest {
   readonly request: DoorRequest;
   readonly response: DoorResponse;
   readonly query: URLSearchParams;
   readonly name: string;
   readonly version: string | undefined;
-  /** The org of a good credential. A bad one reads as nobody does, for cards are public (AN-01). */
+  /**
+   * Org of a valid credential. A caller with an invalid credential counts as anonymous, because cards are public
+   * (AN-01).
+   */
   readonly reader: OrgRef | undefined;
 }
 
-/** Cards, the index of agents and the keys that cards are signed by: open to anyone, in front of Express. */
+/** Serves cards, the index of agents and the public keys of card signatures to everyone, in front of Express. */
 @Injectable()
 export class CardDoor {
   constructor(
@@ -44,18 +47,18 @@ export class CardDoor {
     private readonly keys: SigningKeys,
   ) {}
 
-  /** The rows of the front door's table. */
+  /** Routes for the table of the front door. */
   routes(): HotRoute[] {
     const service = (cardRequest: CardRequest) => this.serviceCard(cardRequest);
-    const agent = (visit: CardRequest) => this.agentCard(visit);
+    const agent = (cardRequest: CardRequest) => this.agentCard(cardRequest);
     const jwks = '/.well-known/jwks.json';
     return [
       ...cardPaths.map((path) =>
-        this.route(path, 'Card of the default agent; with ?org= of an org', exactly(path), service),
+        this.route(path, 'Card of the default agent; with ?org= the card of an org', exactly(path), service),
       ),
-      this.route(jwks, 'Keys that cards are signed by', exactly(jwks), (visit) => this.jwks(visit)),
-      this.route('/a2a/agents', 'Published agents', exactly('/a2a/agents', '/a2a/agents/'), (visit) =>
-        this.index(visit),
+      this.route(jwks, 'Public keys of card signatures', exactly(jwks), (cardRequest) => this.jwks(cardRequest)),
+      this.route('/a2a/agents', 'Published agents', exactly('/a2a/agents', '/a2a/agents/'), (cardRequest) =>
+        this.index(cardRequest),
       ),
       ...cardPaths.map((path) =>
         this.route(`/a2a/agents/{name}${path}`, 'Card of an agent', between('/a2a/agents/', path), agent),
@@ -70,7 +73,7 @@ export class CardDoor {
     template: string,
     summary: string,
     match: HotRoute['match'],
-    answer: (visit: CardRequest) => Promise<void>,
+    answer: (cardRequest: CardRequest) => Promise<void>,
   ): HotRoute {
     return {
       template,
@@ -80,7 +83,7 @@ export class CardDoor {
       handle: async (request, response, target, params) => {
         if (request.method === 'OPTIONS') return void response.writeHead(204, preflight).end();
         try {
-          await answer(await this.visit(request, response, target, params.name ?? ''));
+          await answer(await this.readRequest(request, response, target, params.name ?? ''));
         } catch (error) {
           const known = RialtoError.from(error);
           if (known.code === 'internal') throw error;
@@ -91,7 +94,7 @@ export class CardDoor {
     };
   }
 
-  private async visit(
+  private async readRequest(
     request: DoorRequest,
     response: DoorResponse,
     { query }: Target,
@@ -102,43 +105,43 @@ export class CardDoor {
     return { request, response, query, name, version, reader: await this.contexts.orgOf(request) };
   }
 
-  private async serviceCard(visit: CardRequest): Promise<void> {
-    const slug = visit.query.get('org');
+  private async serviceCard(cardRequest: CardRequest): Promise<void> {
+    const slug = cardRequest.query.get('org');
     if (slug !== null) {
-      const shared = await this.published.orgCard(slug, visit.version);
-      return shared ? send(visit, shared, 'no-store') : notFound();
+      const shared = await this.published.orgCard(slug, cardRequest.version);
+      return shared ? send(cardRequest, shared, 'no-store') : notFound();
     }
-    const own = visit.reader && (await this.published.defaultAgent(visit.reader));
-    const agent = own ?? (await this.published.defaultAgent());
-    if (agent) return this.sendCard(visit, agent, (wish) => this.published.serviceCard(agent, wish));
-    return send(visit, await this.published.gatewayCard(visit.version), publicly);
+    const orgDefault = cardRequest.reader && (await this.published.defaultAgent(cardRequest.reader));
+    const agent = orgDefault ?? (await this.published.defaultAgent());
+    if (agent) return this.sendCard(cardRequest, agent, (wish) => this.published.serviceCard(agent, wish));
+    return send(cardRequest, await this.published.gatewayCard(cardRequest.version), publicCache);
   }
 
-  private async agentCard(visit: CardRequest): Promise<void> {
-    const agent = await this.published.resolve(visit.name, visit.reader);
-    return agent ? this.sendCard(visit, agent, (wish) => this.published.cardFor(agent, wish)) : notFound();
+  private async agentCard(cardRequest: CardRequest): Promise<void> {
+    const agent = await this.published.resolve(cardRequest.name, cardRequest.reader);
+    return agent ? this.sendCard(cardRequest, agent, (wish) => this.published.cardFor(agent, wish)) : notFound();
   }
 
-  /** Callers whom the agent's org knows see all of it (AN-07). */
+  /** Callers of the agent's org get the extended card (AN-07). */
   private async sendCard(
-    visit: CardRequest,
+    cardRequest: CardRequest,
     agent: PublishedAgent,
     cardFor: (wish: CardWish) => Promise<BuiltCard>,
   ): Promise<void> {
-    const known = visit.reader?.id === agent.org.id;
-    const wish = { variant: known ? 'extended' : 'public', version: visit.version } as const;
-    send(visit, await cardFor(wish), known ? privately : publicly);
+    const known = cardRequest.reader?.id === agent.org.id;
+    const wish = { variant: known ? 'extended' : 'public', version: cardRequest.version } as const;
+    send(cardRequest, await cardFor(wish), known ? privateCache : publicCache);
   }
 
-  /** The agents of the caller's org, of `default` for anyone (RY-06, RY-07). */
-  private async index(visit: CardRequest): Promise<void> {
-    const body = await this.published.index(visit.reader);
-    send(visit, { body, etag: etagOf(body) }, 'no-store');
+  /** Lists the agents of the caller's org; those of the org `default` for anonymous callers (RY-06, RY-07). */
+  private async index(cardRequest: CardRequest): Promise<void> {
+    const body = await this.published.index(cardRequest.reader);
+    send(cardRequest, { body, etag: etagOf(body) }, 'no-store');
   }
 
-  private async jwks(visit: CardRequest): Promise<void> {
+  private async jwks(cardRequest: CardRequest): Promise<void> {
     const body = Buffer.from(JSON.stringify({ keys: await this.keys.publicKeys() }));
-    send(visit, { body, etag: etagOf(body) }, keysFor);
+    send(cardRequest, { body, etag: etagOf(body) }, keysCache);
   }
 }
 
@@ -159,7 +162,7 @@ function exactly(...paths: string[]): HotRoute['match'] {
   return (path) => (paths.includes(path) ? {} : undefined);
 }
 
-/** One segment between two parts of a path, decoded; no route for what does not decode. */
+/** Matches one segment between two parts of a path, decoded; no match when the segment cannot be decoded. */
 function between(before: string, after: string): HotRoute['match'] {
   return (path) => {
     if (!path.startsWith(before) || !path.endsWith(after)) return undefined;

@@ -6,8 +6,8 @@ import { GrpcReply, requestOf } from './grpc-call.js';
 const asIs = (bytes: Buffer): Buffer => bytes;
 const message = Buffer.alloc(200_000, 1);
 
-/** A server of one stream, and a caller of it over HTTP/2 that reads only when it is told to. */
-describe('the answer of a gRPC call', () => {
+/** Tests against a server with one stream method; the HTTP/2 client reads only on request. */
+describe('GrpcReply and requestOf', () => {
   const server = new Server();
   let session: ClientHttp2Session;
   const calls: ServerWritableStream<Buffer, Buffer>[] = [];
@@ -37,14 +37,14 @@ describe('the answer of a gRPC call', () => {
   });
 
   const open = async (headers: object = {}): Promise<{ raw: ClientHttp2Stream; reply: GrpcReply; ended: number[] }> => {
-    const here = new Promise<void>((resolve) => (arrived = resolve));
+    const callArrived = new Promise<void>((resolve) => (arrived = resolve));
     const raw = session.request({
       ...{ ':method': 'POST', ':path': '/a.B/Stream', te: 'trailers', 'content-type': 'application/grpc' },
       ...headers,
     });
     raw.on('error', () => undefined).pause();
     raw.end(Buffer.alloc(5));
-    await here;
+    await callArrived;
     const ended: number[] = [];
     const call = calls.at(-1)!;
     const reply = new GrpcReply(call, ({ code }) => {
@@ -54,7 +54,7 @@ describe('the answer of a gRPC call', () => {
     return { raw, reply, ended };
   };
 
-  it('waits with the next message until the last one is taken', async () => {
+  it('waits until the transport has taken a message before the next one', async () => {
     const { raw, reply } = await open();
     let taken = false;
     const sending = reply.send(message).then((alive) => (taken = alive));
@@ -69,7 +69,7 @@ describe('the answer of a gRPC call', () => {
     expect([reply.statusCode, await reply.send(message)]).toEqual([1, false]);
   });
 
-  it('lets a reader go that takes nothing, and frees what it held', async () => {
+  it('ends the call of a client that reads nothing, and frees its buffer', async () => {
     const { raw, reply, ended } = await open();
     const closed = once(raw, 'close');
     expect(await reply.send(message, 150)).toBe(false);
@@ -80,7 +80,7 @@ describe('the answer of a gRPC call', () => {
     expect(ended).toEqual([14]);
   });
 
-  it('knows its caller by metadata and by the socket', async () => {
+  it('reads headers from the metadata and the address from the socket', async () => {
     const { raw, reply } = await open({ 'a2a-extensions': 'urn:a,urn:b', 'x-request-id': 'r-1', 'own-bin': 'AAE=' });
     const request = requestOf(calls.at(-1)!, '/a.B/Stream');
     expect(request.socket.remoteAddress).toBe('127.0.0.1');

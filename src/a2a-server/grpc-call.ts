@@ -6,10 +6,13 @@ import { patienceMs } from '../platform/http/streams/event-stream.js';
 import type { HeldResponse } from '../platform/http/streams/sse-streams.js';
 import type { GrpcStatus } from '../protocol/a2a/error/errors.js';
 
-/** A call of a method that takes one message; its messages stay bytes. */
+/** Server call of a method that takes one message; messages stay bytes. */
 export type GrpcServerCall = ServerUnaryCall<Buffer, Buffer> | ServerWritableStream<Buffer, Buffer>;
 
-/** A gRPC call as a request of a door: metadata are headers, the peer is the socket. A name that comes twice has both values. */
+/**
+ * Converts a gRPC call into a request for a door: metadata become headers, the peer becomes the socket. A name that
+ * occurs twice has both values.
+ */
 export function requestOf(call: GrpcServerCall, method: string): DoorRequest {
   const headers: Record<string, string> = { host: call.getHost() };
   for (const name of Object.keys(call.metadata.getMap())) {
@@ -26,23 +29,23 @@ export function requestOf(call: GrpcServerCall, method: string): DoorRequest {
   return request as unknown as DoorRequest;
 }
 
-/** `address:port`, the address of version 6 without brackets. */
+/** Address of a peer `address:port`, an IPv6 address without brackets. */
 function addressOf(peer: string): string {
   return peer.slice(0, Math.max(peer.lastIndexOf(':'), 0));
 }
 
 /**
- * The answer of a gRPC call, as far as doors know answers: headers become initial metadata, `close` tells that nobody listens any more,
- * and whoever counts streams can end it. `finish` is called once, with how it ended.
+ * Response of a gRPC call with the interface that doors use. Headers become initial metadata, `close` is emitted when
+ * the client has left, and the stream limit can end it. Calls `ended` once, with the final status.
  */
 export class GrpcReply extends EventEmitter implements HeldResponse {
   readonly headers = new Map<string, string>();
   headersSent = false;
   writableEnded = false;
   writableFinished = false;
-  /** The code of gRPC, once it is known; for logs and metrics. */
+  /** gRPC status code, once it is known; for logs and metrics. */
   statusCode = 0;
-  private waiting = 0;
+  private unsentBytes = 0;
 
   constructor(
     private readonly call: GrpcServerCall,
@@ -52,7 +55,7 @@ export class GrpcReply extends EventEmitter implements HeldResponse {
     call.on('cancelled', () => this.close());
   }
 
-  /** As a door sees it. */
+  /** This reply with the type that doors expect. */
   get asResponse(): DoorResponse {
     return this as unknown as DoorResponse;
   }
@@ -62,53 +65,56 @@ export class GrpcReply extends EventEmitter implements HeldResponse {
   }
 
   get writableLength(): number {
-    return this.waiting;
+    return this.unsentBytes;
   }
 
   setHeader(name: string, value: string): void {
     this.headers.set(name.toLowerCase(), value);
   }
 
-  /** Heartbeats are HTTP/2's own here. */
+  /** Does nothing, because HTTP/2 has its own heartbeats. */
   write(): boolean {
     return true;
   }
 
   /**
-   * Sends one message of a stream and waits until the transport took it, so that a slow reader holds one message and no more; one that
-   * takes nothing for too long is let go. False when it is gone.
+   * Sends one message of a stream and waits until the transport has taken it. So a slow reader holds at most one
+   * message. Ends the call of a reader that takes nothing for `timeoutMs`. False when the call is over.
    */
-  async send(message: Buffer, patience = patienceMs): Promise<boolean> {
+  async send(message: Buffer, timeoutMs = patienceMs): Promise<boolean> {
     if (this.writableEnded) return false;
-    this.waiting = message.length;
+    this.unsentBytes = message.length;
     const taken = await new Promise<boolean>((resolve) => {
       const settle = (alive: boolean): void => {
-        clearTimeout(late);
+        clearTimeout(timer);
         this.off('close', onClose);
         resolve(alive);
       };
       const onClose = (): void => settle(false);
-      const late = setTimeout(onClose, patience);
+      const timer = setTimeout(onClose, timeoutMs);
       this.once('close', onClose);
       (this.call as ServerWritableStream<Buffer, Buffer>).write(message, () => settle(true));
     });
     if (!taken && !this.writableEnded) this.destroy();
-    this.waiting = 0;
+    this.unsentBytes = 0;
     return taken;
   }
 
-  /** Ends it as a server ends what it will not go on with: callers come back and are asked again. */
+  /** Ends the call with UNAVAILABLE, so that the client calls again. */
   end(): void {
     this.finish(unavailable);
   }
 
-  /** The same, and the transport is told to drop what it holds: its reader does not read. */
+  /**
+   * Ends the call with UNAVAILABLE and resets the stream: its reader does not read, so the transport drops the
+   * buffered bytes.
+   */
   destroy(): void {
     this.finish(unavailable);
     resetStream(this.call);
   }
 
-  /** Ends it well, by what sends the answer. */
+  /** Ends the call with success; `send` sends the answer. */
   succeed(send: () => void): void {
     if (this.writableEnded) return;
     this.writableFinished = true;
@@ -116,7 +122,7 @@ export class GrpcReply extends EventEmitter implements HeldResponse {
     this.close();
   }
 
-  /** Ends it with a status that is an error. */
+  /** Ends the call with an error status. */
   finish(status: GrpcStatus): void {
     if (this.writableEnded) return;
     this.statusCode = status.code;
@@ -133,7 +139,7 @@ export class GrpcReply extends EventEmitter implements HeldResponse {
   }
 }
 
-const unavailable: GrpcStatus = { code: 14, message: 'the stream was ended; call again', details: [] };
+const unavailable: GrpcStatus = { code: 14, message: 'the server ended the stream; call again', details: [] };
 
 interface Layer {
   readonly call?: Layer;
@@ -143,7 +149,10 @@ interface Layer {
 
 const cancel = 8; // CANCEL of HTTP/2 (RFC 9113 section 7)
 
-/** grpc-js has no way to reset a call whose reader does not read: its end would wait behind what was written. */
+/**
+ * Resets the HTTP/2 stream of a call. grpc-js has no method for it, and a normal end would wait behind the bytes that
+ * the reader does not read.
+ */
 function resetStream(call: GrpcServerCall): void {
   let layer: Layer | undefined = call as unknown as Layer;
   while (layer && !layer.stream) layer = layer.call ?? layer.nextCall;

@@ -13,15 +13,18 @@ import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { grpcMethods, type GrpcMethod } from '../protocol/a2a/grpc.js';
 import { GrpcDoor, type NewMetadata } from './grpc.door.js';
 
-/** How long calls that are being answered may take while the process stops. */
+/** How long running calls may take while the process stops, in milliseconds. */
 const drainMs = 5_000;
 const keepaliveMs = { every: 30_000, answer: 10_000 };
 const maxStreams = 200;
 
-/** The gRPC server: bound when there is a port for it, before the process says that it is ready. Without TLS, as HTTP is. */
+/**
+ * gRPC server without TLS, like the HTTP server. Listens when a port is configured, before the process reports that
+ * it is ready.
+ */
 @Injectable()
 export class GrpcServer implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
-  /** The bound port; undefined while there is none. */
+  /** Port that the server listens on; undefined without one. */
   port?: number;
   private server?: Server;
   private stopped?: Promise<void>;
@@ -37,8 +40,8 @@ export class GrpcServer implements OnApplicationBootstrap, BeforeApplicationShut
     const { GRPC_PORT: port, HOST: host, RIALTO_ROLE: role, RIALTO_MAX_BODY_BYTES: maxBody } = this.settings;
     if (port === undefined || role === 'worker') return;
     const grpc = await import('@grpc/grpc-js');
-    const quiet = (line: string): void => this.log.debug({ grpc: line }, 'grpc-js');
-    grpc.setLogger({ error: quiet, info: quiet, debug: quiet });
+    const logDebug = (line: string): void => this.log.debug({ grpc: line }, 'grpc-js');
+    grpc.setLogger({ error: logDebug, info: logDebug, debug: logDebug });
     this.server = new grpc.Server({
       'grpc.max_receive_message_length': maxBody,
       'grpc.max_concurrent_streams': maxStreams,
@@ -57,14 +60,14 @@ export class GrpcServer implements OnApplicationBootstrap, BeforeApplicationShut
     this.publicUrl.listensForGrpcOn(this.port);
   }
 
-  /** Begins to stop: no new calls, streams end; what is being answered goes on beside what HTTP still answers. */
+  /** Begins to stop: accepts no new calls and ends streams. Running unary calls continue while HTTP drains. */
   beforeApplicationShutdown(): void {
     const { server } = this;
     if (!server) return;
     this.stopped = new Promise((resolve) => {
-      const late = setTimeout(() => server.forceShutdown(), drainMs);
+      const timer = setTimeout(() => server.forceShutdown(), drainMs);
       server.tryShutdown(() => {
-        clearTimeout(late);
+        clearTimeout(timer);
         server.forceShutdown();
         resolve();
       });
@@ -90,7 +93,7 @@ export class GrpcServer implements OnApplicationBootstrap, BeforeApplicationShut
   }
 }
 
-/** Messages stay bytes here: they are read after it is known who sent them. */
+/** Messages stay bytes here: the door decodes them after it has identified the caller. */
 function definitionOf(methods: readonly GrpcMethod[]): ServiceDefinition {
   const asIs = (bytes: Buffer): Buffer => bytes;
   return Object.fromEntries(
@@ -113,7 +116,7 @@ function bind(server: Server, address: string, credentials: Parameters<Server['b
   return new Promise((resolve, reject) => {
     server.bindAsync(address, credentials, (error, port) => {
       if (!error) return resolve(port);
-      // The code of the system call stands in the text alone.
+      // The error has the code of the system call in its text only.
       reject(Object.assign(error, { code: /\bE[A-Z]{3,}\b/.exec(error.message)?.[0] }));
     });
   });

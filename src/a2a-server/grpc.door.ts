@@ -18,7 +18,7 @@ import { A2aRequests } from './a2a-requests.js';
 
 const maxMessage = 1_000;
 
-/** One call, as far as it was understood. */
+/** A call and the parts of it that are known so far. */
 interface Exchange {
   readonly method: GrpcMethod;
   readonly bytes: Buffer;
@@ -26,10 +26,10 @@ interface Exchange {
   readonly reply: GrpcReply;
 }
 
-/** Makes metadata; grpc-js is loaded when there is a port for it. */
+/** Makes metadata; grpc-js is loaded only when a gRPC port is configured. */
 export type NewMetadata = () => Metadata;
 
-/** A2A over gRPC, both services: the same steps as the doors of HTTP, with metadata for headers. */
+/** A2A over gRPC, both services: the same steps as the HTTP doors, with metadata as headers. */
 @Injectable()
 export class GrpcDoor {
   private readonly open = new Set<GrpcReply>();
@@ -42,17 +42,17 @@ export class GrpcDoor {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Answers a call of a method with one message. */
+  /** Handles a call of a unary method. */
   async unary(
     method: GrpcMethod,
     call: ServerUnaryCall<Buffer, Buffer>,
     answer: sendUnaryData<Buffer>,
     newMetadata: NewMetadata,
   ): Promise<void> {
-    const exchange = this.begin(method, call, (status) => answer(refusal(status, exchange, newMetadata)));
+    const exchange = this.begin(method, call, (status) => answer(statusOf(status, exchange, newMetadata)));
     const { reply } = exchange;
     try {
-      const [asked, decoded] = await this.understand(exchange);
+      const [asked, decoded] = await this.decode(exchange);
       const value = await this.operations.run(asked, decoded);
       const operation = decoded.operation as OperationNamed<OperationName>;
       const bytes = method.encode(operation, value as OperationValues[OperationName]);
@@ -64,19 +64,19 @@ export class GrpcDoor {
     }
   }
 
-  /** Answers a call of a method with a stream. */
+  /** Handles a call of a streaming method. */
   async stream(
     method: GrpcMethod,
     call: ServerWritableStream<Buffer, Buffer>,
     newMetadata: NewMetadata,
   ): Promise<void> {
-    const exchange = this.begin(method, call, (status) => call.emit('error', refusal(status, exchange, newMetadata)));
+    const exchange = this.begin(method, call, (status) => call.emit('error', statusOf(status, exchange, newMetadata)));
     const { reply } = exchange;
     this.open.add(reply);
     reply.once('close', () => this.open.delete(reply));
     try {
-      const [asked, decoded] = await this.understand(exchange);
-      await this.pour(exchange, asked, this.operations.stream(asked, decoded), () =>
+      const [asked, decoded] = await this.decode(exchange);
+      await this.sendEvents(exchange, asked, this.operations.stream(asked, decoded), () =>
         call.sendMetadata(initial(reply, newMetadata)),
       );
       reply.succeed(() => call.end());
@@ -85,7 +85,7 @@ export class GrpcDoor {
     }
   }
 
-  /** Ends every stream: this process stops, and callers find another. */
+  /** Ends all streams because this process stops; the clients connect to another process. */
   endStreams(): void {
     for (const reply of [...this.open]) reply.end();
   }
@@ -99,20 +99,23 @@ export class GrpcDoor {
     return { method, bytes: call.request, request, reply };
   }
 
-  /** Who asks is known before the message is read, of which the tenant alone is looked up. */
-  private async understand({ method, bytes, request, reply }: Exchange): Promise<[Asked, DecodedOperation]> {
+  /** Identifies the caller before the message is decoded; only the tenant is read before. */
+  private async decode({ method, bytes, request, reply }: Exchange): Promise<[Asked, DecodedOperation]> {
     const { headers } = request;
-    const visit = await this.requests.open(request, reply.asResponse, agentOf(headers) ?? method.tenantOf(bytes));
+    const arrival = await this.requests.open(request, reply.asResponse, agentOf(headers) ?? method.tenantOf(bytes));
     const negotiated = restVersion(textOf(headers['a2a-version']), method.version !== '1.0');
-    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: visit.agent.versions } });
-    const asked = this.requests.ask(visit, method.version, request, reply.asResponse);
+    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: arrival.agent.versions } });
+    const asked = this.requests.ask(arrival, method.version, request, reply.asResponse);
     const decoded = method.decode(bytes, { newId });
     if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
     return [asked, decoded];
   }
 
-  /** An error before the first event is the error of the call, as on the other bindings. */
-  private async pour(
+  /**
+   * Sends the events of a stream. An error before the first event becomes the error of the call, as on the other
+   * bindings.
+   */
+  private async sendEvents(
     { method, reply }: Exchange,
     { ctx }: Asked,
     events: AsyncGenerator<StreamedEvent, void>,
@@ -139,7 +142,7 @@ export class GrpcDoor {
   }
 }
 
-/** The metadata that names an agent; a card's `tenant` says the same in the message. */
+/** Agent named in the metadata; the `tenant` of a card names the same agent in the message. */
 function agentOf(headers: DoorRequest['headers']): string | undefined {
   return textOf(headers['rialto-agent']) || undefined;
 }
@@ -154,8 +157,8 @@ function initial(reply: GrpcReply, newMetadata: NewMetadata): Metadata {
   return metadata;
 }
 
-/** A status as grpc-js takes it, with its details and, where no initial metadata went before, the id of the request. */
-function refusal(status: GrpcStatus, { reply }: Exchange, newMetadata: NewMetadata) {
+/** Status for grpc-js, with its details. Contains the request id if no initial metadata was sent before. */
+function statusOf(status: GrpcStatus, { reply }: Exchange, newMetadata: NewMetadata) {
   const metadata = reply.headersSent ? newMetadata() : initial(reply, newMetadata);
   if (status.details.length > 0) metadata.set('grpc-status-details-bin', statusBytes(status));
   return { code: status.code, details: status.message.toWellFormed().slice(0, maxMessage).toWellFormed(), metadata };

@@ -28,23 +28,26 @@ import { keyOf, versionHeader, A2aRequests, type Arrival, type A2aRequest } from
 
 const eventStream = 'text/event-stream';
 
-/** What differs between the doors: codes for refused callers and failures, the status of what is no JSON-RPC (decisions D9). */
-interface Manners extends RpcErrorOptions {
+/**
+ * Differences between the paths: error codes for refused callers and failures, and the HTTP status of invalid
+ * JSON-RPC (decisions D9).
+ */
+interface DoorConfig extends RpcErrorOptions {
   readonly malformedStatus: 200 | 400;
 }
 
-const usual: Manners = { malformedStatus: 200 };
-const legacy: Manners = { malformedStatus: 200, authCode: -32001 };
-const agentNative: Manners = { malformedStatus: 400, authCode: -32001, failureCode: -32000 };
+const standard: DoorConfig = { malformedStatus: 200 };
+const legacy: DoorConfig = { malformedStatus: 200, authCode: -32001 };
+const agentNative: DoorConfig = { malformedStatus: 400, authCode: -32001, failureCode: -32000 };
 
-/** One request as far as it was understood; errors are answered with its id. */
+/** Request and the parts of it that are known so far; errors are answered with its id. */
 interface Exchange {
   readonly request: DoorRequest;
   readonly response: DoorResponse;
   readonly target: Target;
-  readonly manners: Manners;
+  readonly config: DoorConfig;
   id: JsonRpcId;
-  /** The caller reads the answer as an event stream and cannot read another one: clients of 0.3 are so. */
+  /** True when the client reads the answer as an event stream only, as clients of 0.3 do. */
   readsEvents: boolean;
 }
 
@@ -54,7 +57,7 @@ interface Call {
   readonly decoded: DecodedOperation;
 }
 
-/** A2A over JSON-RPC: every version and older spelling on every one of these paths. In front of Express. */
+/** A2A over JSON-RPC in front of Express. Each path accepts every version and older method names. */
 @Injectable()
 export class JsonRpcDoor {
   constructor(
@@ -65,22 +68,22 @@ export class JsonRpcDoor {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** The rows of the front door's table. */
+  /** Routes for the table of the front door. */
   routes(): HotRoute[] {
     return [
-      this.route('/a2a/agents/{name}', 'A2A over JSON-RPC, one agent', agentPath('/a2a/agents/'), usual),
+      this.route('/a2a/agents/{name}', 'A2A over JSON-RPC, one agent', agentPath('/a2a/agents/'), standard),
       this.route('/a2a', 'A2A over JSON-RPC, the default agent', exactPath('/a2a'), legacy),
       this.route(
         '/_agent-native/a2a',
-        'The same, as agent-native calls it',
+        'A2A over JSON-RPC, the default agent, at the path of agent-native',
         exactPath('/_agent-native/a2a'),
         agentNative,
       ),
-      this.route('/a2a/{handle}', 'A2A over JSON-RPC, one agent by handle', agentPath('/a2a/'), usual),
+      this.route('/a2a/{handle}', 'A2A over JSON-RPC, one agent by handle', agentPath('/a2a/'), standard),
     ];
   }
 
-  private route(template: string, summary: string, match: HotRoute['match'], manners: Manners): HotRoute {
+  private route(template: string, summary: string, match: HotRoute['match'], config: DoorConfig): HotRoute {
     return {
       template,
       methods: ['POST'],
@@ -88,14 +91,14 @@ export class JsonRpcDoor {
       summary,
       match,
       handle: (request, response, target, params) =>
-        this.handle({ request, response, target, manners, id: null, readsEvents: false }, params.name),
+        this.handle({ request, response, target, config, id: null, readsEvents: false }, params.name),
     };
   }
 
   private async handle(exchange: Exchange, name: string | undefined): Promise<void> {
-    const { request, response, manners } = exchange;
+    const { request, response, config } = exchange;
     try {
-      const arrival = await this.requests.enter(request, response, name, manners.authCode === -32001);
+      const arrival = await this.requests.enter(request, response, name, config.authCode === -32001);
       requireJson(request);
       const parsed = parseJson(await readText(request, this.requests.settings.RIALTO_MAX_BODY_BYTES));
       if (!parsed.ok) return malformed(exchange, jsonRpcCodes.parseError, parsed.reason);
@@ -110,15 +113,16 @@ export class JsonRpcDoor {
       exchange.readsEvents = streamsOnly && request.headers.accept?.includes(eventStream) === true;
       const { agent } = arrival;
       const call = agent
-        ? await this.besideDefault(
+        ? await this.redirectFromDefault(
             exchange,
             { ...arrival, agent },
             name,
             this.callOf(exchange, { ...arrival, agent }, method, params),
           )
-        : await this.dispatched(exchange, arrival, method, params);
-      // A notification is never answered (JSON-RPC 2.0 section 4.1), and here there is nothing to say without an answer. Whoever
-      // leaves the id out of a request that cannot be served is told so all the same: that was a request with a mistake more.
+        : await this.dispatchCall(exchange, arrival, method, params);
+      // A notification is never answered (JSON-RPC 2.0 section 4.1), and no operation here makes sense without an
+      // answer. A request without an id that cannot be served still gets its error: it is a request with one more
+      // mistake.
       if (id === undefined) return void response.writeHead(204).end();
       await this.serve(exchange, call);
     } catch (error) {
@@ -126,43 +130,46 @@ export class JsonRpcDoor {
     }
   }
 
-  private refuse({ request, response, id, manners, readsEvents }: Exchange, thrown: unknown): void {
+  private refuse({ request, response, id, config, readsEvents }: Exchange, thrown: unknown): void {
     if (response.headersSent || response.destroyed) return void response.destroy();
     const error = RialtoError.from(thrown);
     const { requestId } = request;
     if (error.code === 'internal') this.log.error({ err: thrown, requestId }, 'a request failed');
     const status = jsonRpcStatus(error.code);
     setErrorHeaders(response, status, error);
-    const body = errorOf(id, error, { ...manners, requestId });
+    const body = errorOf(id, error, { ...config, requestId });
     if (status === 200 && readsEvents) return sendErrorEvent(response, body);
     sendJson(response, status, body);
   }
 
-  /** What is asked, in which version. Throws for what cannot be served. */
-  private callOf({ request, response, target }: Exchange, visit: A2aRequest, method: string, params: unknown): Call {
+  /** Decodes the operation and its version. Throws when it cannot be served. */
+  private callOf({ request, response, target }: Exchange, arrival: A2aRequest, method: string, params: unknown): Call {
     const negotiated = negotiate(method, versionHeader(request, target.query));
-    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: visit.agent.versions } });
-    const asked = this.requests.ask(visit, negotiated.version, request, response);
+    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: arrival.agent.versions } });
+    const asked = this.requests.ask(arrival, negotiated.version, request, response);
     const dialect = dialects[negotiated.version];
     return { asked, dialect, decoded: decode(dialect, method, params) };
   }
 
-  /** The same call, of another agent where it came to no agent by name and is not for the default one. */
-  private async besideDefault(
+  /**
+   * Returns the call for another agent, when the request names no agent and the operation is not for the default
+   * agent.
+   */
+  private async redirectFromDefault(
     { request, response }: Exchange,
-    visit: A2aRequest,
+    arrival: A2aRequest,
     name: string | undefined,
     call: Call,
   ): Promise<Call> {
-    if (name !== undefined || visit.isOwnBearer) return call;
-    const found = await this.dispatch.toolAgent(visit.ctx, visit.agent, call.decoded);
+    if (name !== undefined || arrival.isOwnBearer) return call;
+    const found = await this.dispatch.toolAgent(arrival.ctx, arrival.agent, call.decoded);
     if (!found) return call;
     const { agent, decoded } = found;
-    return { ...call, decoded, asked: this.requests.ask({ ...visit, agent }, decoded.version, request, response) };
+    return { ...call, decoded, asked: this.requests.ask({ ...arrival, agent }, decoded.version, request, response) };
   }
 
-  /** The same where nobody is named: what is asked tells of whom. */
-  private async dispatched(
+  /** Decodes a request without a default agent and chooses the agent by its content. */
+  private async dispatchCall(
     { request, response, target }: Exchange,
     arrival: Arrival,
     method: string,
@@ -171,8 +178,8 @@ export class JsonRpcDoor {
     const negotiated = negotiate(method, versionHeader(request, target.query));
     if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: Object.keys(dialects) } });
     const dialect = dialects[negotiated.version];
-    const asks = decode(dialect, method, params);
-    const { agent, facts, decoded } = await this.dispatch.addressee(arrival.ctx, asks, keyOf(request));
+    const requested = decode(dialect, method, params);
+    const { agent, facts, decoded } = await this.dispatch.addressee(arrival.ctx, requested, keyOf(request));
     const asked = this.requests.ask({ ...arrival, agent }, negotiated.version, request, response);
     return { asked: { ...asked, facts }, dialect, decoded };
   }
@@ -204,20 +211,20 @@ function resultOf(
   value: unknown,
   agentName: string,
 ): Json {
-  const told = rejectedFails && operation.name === 'SendMessage' ? failedReply(value as SendValue) : value;
-  return dialect.encodeResult(operation, told as OperationValues[OperationName], { agentName });
+  const shown = rejectedFails && operation.name === 'SendMessage' ? failedReply(value as SendValue) : value;
+  return dialect.encodeResult(operation, shown as OperationValues[OperationName], { agentName });
 }
 
-function framing({ id, manners, request }: Exchange, dialect: Dialect, { rejectedFails }: DecodedOperation) {
+function framing({ id, config, request }: Exchange, dialect: Dialect, { rejectedFails }: DecodedOperation) {
   return {
     event: (body: StreamResponse) => resultResponse(id, dialect.encodeEvent(rejectedFails ? failedEvent(body) : body)),
-    error: (error: unknown) => errorOf(id, error, { ...manners, requestId: request.requestId }),
+    error: (error: unknown) => errorOf(id, error, { ...config, requestId: request.requestId }),
   };
 }
 
-function malformed({ response, id, manners }: Exchange, code: number, reason: string): void {
+function malformed({ response, id, config }: Exchange, code: number, reason: string): void {
   const title = code === jsonRpcCodes.parseError ? 'Parse error' : 'Invalid request';
-  sendJson(response, manners.malformedStatus, errorResponse(id, code, `${title}: ${reason}`));
+  sendJson(response, config.malformedStatus, errorResponse(id, code, `${title}: ${reason}`));
 }
 
 function errorOf(id: JsonRpcId, error: unknown, options: RpcErrorOptions) {

@@ -14,22 +14,22 @@ import { TaskSendService, type SentMessage } from '../tasks/task-send.service.js
 import { taskView } from '../tasks/task.types.js';
 import { WebhookService } from '../webhooks/webhook.service.js';
 
-/** One request at a door, understood: who asks which agent, and how long an answer may take. */
+/** Decoded request at a door: the caller, the agent, and how long the answer may take. */
 export interface Asked {
   readonly ctx: CallContext;
   readonly agent: PublishedAgent;
   readonly version: A2aVersion;
-  /** How long a caller waits for a settled task; then it gets the task as it is (RI-27). */
+  /** Milliseconds to wait for a settled task; after that the caller gets the task as it is (RI-27). */
   readonly waitMs: number;
-  /** What aborts when the caller goes away. */
+  /** Returns a signal that aborts when the client disconnects. */
   readonly gone: () => AbortSignal;
-  /** `Last-Event-ID`: the stream goes on behind this event. */
+  /** `Last-Event-ID`: the stream starts after this event. */
   readonly after?: number;
-  /** The header of that name; wins over the one in the message. */
+  /** Header `Idempotency-Key`; it has priority over the key in the message. */
   readonly idempotencyKey?: string;
-  /** Is called when the key brought what an earlier message became. */
+  /** Called when the key returned the task of an earlier message. */
   readonly onReplay?: () => void;
-  /** What was decided of the message before, for the metadata of its task or of the message that is the answer. */
+  /** Facts about the choice of the agent, for the metadata of the task or of the answered message. */
   readonly facts?: JsonObject;
 }
 
@@ -40,7 +40,7 @@ type Handlers = {
   ) => Promise<unknown>;
 };
 
-/** The operations of A2A, each one call of a service; what every binding, version and older spelling ends in. */
+/** Operations of A2A, each with one service call. All bindings, versions and older method names use them. */
 @Injectable()
 export class Operations {
   constructor(
@@ -64,7 +64,7 @@ export class Operations {
     GetExtendedAgentCard: (asked) => this.extendedCard(asked),
   };
 
-  /** The answer of an operation that has one, canonical (protocol/a2a/dialect.ts, OperationValues). */
+  /** Runs an operation without a stream and returns its canonical result (protocol/a2a/dialect.ts, OperationValues). */
   run(asked: Asked, { operation }: DecodedOperation): Promise<unknown> {
     requireAbility(asked.agent, operation.name);
     const handle = this.handlers[operation.name as keyof Handlers] as (
@@ -74,7 +74,7 @@ export class Operations {
     return handle(asked, operation.params);
   }
 
-  /** The events of an operation that streams. */
+  /** Runs an operation with a stream and returns its events. */
   stream(asked: Asked, { operation }: DecodedOperation): AsyncGenerator<StreamedEvent, void> {
     requireAbility(asked.agent, operation.name);
     const { ctx, agent, after, gone } = asked;
@@ -83,11 +83,11 @@ export class Operations {
       return this.tasks.subscribe(ctx, agent, id, { after, endedToo, signal: gone() });
     }
     if (operation.name !== 'SendStreamingMessage')
-      throw new RialtoError('internal', { message: 'this does not stream' });
+      throw new RialtoError('internal', { message: `${operation.name} does not stream` });
     return this.sendStreaming(asked, operation.params);
   }
 
-  /** In v1.0 a second cancel changes nothing; for v0.3 a canceled task is not cancelable (section 7.4.1). */
+  /** In v1.0 a second cancel changes nothing; in v0.3 a canceled task is not cancelable (section 7.4.1). */
   private async cancel(
     { ctx, agent, version }: Asked,
     { id, metadata }: Extract<Operation, { name: 'CancelTask' }>['params'],
@@ -95,7 +95,7 @@ export class Operations {
     const before = version === '0.3' ? await this.tasks.visible(ctx, agent, id) : undefined;
     const task = await this.tasks.cancel(ctx, agent, id, metadata);
     if (before?.state === 'TASK_STATE_CANCELED')
-      throw new RialtoError('task_not_cancelable', { message: 'the task was canceled already', data: { taskId: id } });
+      throw new RialtoError('task_not_cancelable', { message: 'the task is already canceled', data: { taskId: id } });
     return taskView(task);
   }
 
@@ -106,12 +106,13 @@ export class Operations {
       const answer = 'message' in sent ? { message: withFacts(sent.message, asked.facts) } : sent;
       return params.reyn?.isAnswer ? { ...answer, answered: true } : answer;
     } catch (error) {
-      // In Reyn's words a message to a task that does not wait is no error, but an answer that was not taken (RY-30).
+      // For Reyn a message to a task that waits for no answer is no error, but an answer that was not accepted
+      // (RY-30).
       const { taskId } = params.message;
-      const known = RialtoError.from(error);
-      if (!params.reyn?.isAnswer || taskId === undefined || known.code !== 'unsupported_operation') throw error;
+      const { code, message: reason } = RialtoError.from(error);
+      if (!params.reyn?.isAnswer || taskId === undefined || code !== 'unsupported_operation') throw error;
       const task = await this.tasks.get(ctx, agent, taskId);
-      return { task: taskView(task), answered: false, reason: known.message };
+      return { task: taskView(task), answered: false, reason };
     }
   }
 
@@ -156,10 +157,10 @@ function withFacts(message: Message, facts: JsonObject | undefined): Message {
   return facts ? { ...message, metadata: { ...message.metadata, ...facts } } : message;
 }
 
-/** Throws when the card says that the agent does not do this (RY-44). */
+/** Throws when the card declares that the agent does not support the operation (RY-44). */
 function requireAbility(agent: PublishedAgent, name: OperationName): void {
   if (!agent.streaming && (name === 'SendStreamingMessage' || name === 'SubscribeToTask'))
     throw new RialtoError('unsupported_operation', { message: 'this agent does not stream' });
   if (!agent.pushNotifications && name.includes('PushNotification'))
-    throw new RialtoError('push_not_supported', { message: 'this agent posts no notifications' });
+    throw new RialtoError('push_not_supported', { message: 'this agent does not send push notifications' });
 }

@@ -9,7 +9,7 @@ import { RialtoError } from '../kernel/errors.js';
 import { weightOf } from '../kernel/weight.js';
 import type { StreamedEvent } from '../tasks/task.service.js';
 
-/** A JSON document as the whole answer. */
+/** Sends a JSON document as the whole answer. */
 export function sendJson(
   response: DoorResponse,
   status: number,
@@ -20,36 +20,36 @@ export function sendJson(
   const bytes = Buffer.byteLength(text);
   response
     .writeHead(status, { 'Content-Type': contentType, 'Cache-Control': 'no-store', 'Content-Length': bytes })
-    // One byte a character: ASCII, which Node need not encode.
+    // One byte for each character means ASCII, which Node writes faster as latin1.
     .end(text, bytes === text.length ? 'latin1' : 'utf8');
 }
 
-/** An error as the only event of a stream, for a reader that takes nothing else. */
+/** Sends an error as the only event of a stream, for a client that reads only streams. */
 export function sendErrorEvent(response: DoorResponse, body: unknown): void {
   response
     .writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' })
     .end(`event: error\ndata: ${JSON.stringify(body)}\n\n`);
 }
 
-/** Headers that an error brings with it, whatever its body is. */
+/** Sets the headers of an error; they do not depend on its body. */
 export function setErrorHeaders(response: DoorResponse, status: number, error: RialtoError): void {
   if (status === 401) response.setHeader('WWW-Authenticate', 'Bearer realm="rialto"');
   if (status === 503) response.setHeader('Retry-After', '5');
   for (const [name, value] of Object.entries(refusalHeaders(error.data))) response.setHeader(name, value);
 }
 
-/** How one binding writes a frame of a stream. */
+/** Frames of one binding. */
 export interface Framing {
-  /** The data of an event. */
+  /** Data of an event. */
   readonly event: (event: StreamedEvent['body']) => unknown;
-  /** The data of an error that came after the first event. */
+  /** Data of an error after the first event. */
   readonly error: (error: unknown) => unknown;
 }
 
-/** How long a stream may have nothing to say before its reader learns that it is open. */
-const silenceMs = 1_000;
+/** How long a stream waits for its first event before it sends the headers, in milliseconds. */
+const firstEventWaitMs = 1_000;
 
-/** Answers that may be large: what they hold of the memory is bounded for each caller (X2.5). */
+/** Writes answers that may be large; limits the memory of each caller's answers (X2.5). */
 @Injectable()
 export class Replies {
   constructor(
@@ -57,15 +57,18 @@ export class Replies {
     private readonly budget: AnswerBudget,
   ) {}
 
-  /** A result as the whole answer. Throws `rate_limited` and `unavailable` where too much is being written already. */
+  /**
+   * Sends a result as the whole answer. Throws `rate_limited` and `unavailable` when the pending answers use too much
+   * memory.
+   */
   async json(response: DoorResponse, status: number, body: unknown, contentType?: string): Promise<void> {
     await this.budget.admit(response, weightOf(body));
     if (!response.destroyed) sendJson(response, status, body, contentType);
   }
 
   /**
-   * Answers with a stream. The first event is awaited before the headers for a moment, so that an error before it is a plain error
-   * (it is thrown). A reader that is slow is waited for, one that is gone ends the source.
+   * Sends a stream. Waits a moment for the first event before the headers, so that an earlier error is thrown and
+   * becomes a plain error. Waits for slow readers. Ends the source when the reader has left.
    */
   async stream(
     ctx: CallContext,
@@ -81,7 +84,7 @@ export class Replies {
     try {
       this.streams.hold(ctx, stream, { hint: true });
       const opening = events.next();
-      if ((await Promise.race([opening, silence()])) === undefined) {
+      if ((await Promise.race([opening, firstEventTimeout()])) === undefined) {
         stream.open();
         stream.flushHeaders();
       }
@@ -100,8 +103,8 @@ export class Replies {
   }
 }
 
-function silence(): Promise<undefined> {
-  return new Promise((resolve) => setTimeout(resolve, silenceMs, undefined).unref());
+function firstEventTimeout(): Promise<undefined> {
+  return new Promise((resolve) => setTimeout(resolve, firstEventWaitMs, undefined).unref());
 }
 
 function frameOf({ seq, body }: StreamedEvent, { event }: Framing): string {

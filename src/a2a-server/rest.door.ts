@@ -28,7 +28,7 @@ interface Exchange {
   readonly path: string;
 }
 
-/** A2A over HTTP+JSON: v1.0 below the url of an agent, v0.3 below its `/v1`. In front of Express, since it streams too. */
+/** A2A over HTTP+JSON, with streams, in front of Express. v1.0 is below the URL of an agent, v0.3 below its `/v1`. */
 @Injectable()
 export class RestDoor {
   constructor(
@@ -38,7 +38,7 @@ export class RestDoor {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** The rows of the front door's table. */
+  /** Routes for the table of the front door. */
   routes(): HotRoute[] {
     return [
       {
@@ -60,24 +60,24 @@ export class RestDoor {
     const { request, response, path } = exchange;
     const version: A2aVersion = path.startsWith('/v1/') ? '0.3' : '1.0';
     try {
-      const visit = await this.requests.open(request, response, exchange.name);
+      const arrival = await this.requests.open(request, response, exchange.name);
       const match = matchRest(request.method ?? '', path);
-      if (!match) throw new RialtoError('method_not_found', { message: 'there is no such operation' });
+      if (!match) throw new RialtoError('method_not_found', { message: 'no such operation at this path' });
       if ('allow' in match) {
         response.setHeader('Allow', match.allow.join(', '));
         throw new RialtoError('method_not_allowed');
       }
-      await this.serve(exchange, visit, match);
+      await this.serve(exchange, arrival, match);
     } catch (error) {
       this.refuse(exchange, version, error);
     }
   }
 
-  private async serve({ request, response, target }: Exchange, visit: A2aRequest, match: RestMatch): Promise<void> {
+  private async serve({ request, response, target }: Exchange, arrival: A2aRequest, match: RestMatch): Promise<void> {
     const { version } = match;
     const negotiated = restVersion(versionHeader(request, target.query), version === '0.3');
-    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: visit.agent.versions } });
-    const asked = this.requests.ask(visit, version, request, response);
+    if (!negotiated.ok) throw new RialtoError('version_not_supported', { data: { supported: arrival.agent.versions } });
+    const asked = this.requests.ask(arrival, version, request, response);
     const body = await this.bodyOf(request);
     const decoded = decodeRest(match, target.query, body, { newId });
     if (!decoded.ok) throw new RialtoError(decoded.code, { message: decoded.message, violations: decoded.violations });
@@ -96,11 +96,11 @@ export class RestDoor {
       value as OperationValues[OperationName],
     );
     if (answer === undefined) return void response.writeHead(match.successStatus).end();
-    const isMade = hasKey(asked, decoded) && !response.hasHeader(replayedHeader);
-    await this.replies.json(response, isMade ? 201 : match.successStatus, answer, typeOfAnswer(request));
+    const isCreated = hasKey(asked, decoded) && !response.hasHeader(replayedHeader);
+    await this.replies.json(response, isCreated ? 201 : match.successStatus, answer, typeOfAnswer(request));
   }
 
-  /** No body is an empty one, whatever type is declared. */
+  /** Reads the body; without text it is undefined, with any declared type. */
   private async bodyOf(request: DoorRequest): Promise<Json | undefined> {
     if (request.method !== 'POST') return undefined;
     const text = await readText(request, this.requests.settings.RIALTO_MAX_BODY_BYTES);
@@ -127,13 +127,18 @@ export class RestDoor {
   }
 }
 
-/** Whether a message that begins a task has a key: then 201 tells a new task from one that an earlier message made (RI-46). */
+/**
+ * Whether a message that begins a task has a key. Then 201 marks a new task, and 200 one that an earlier message made
+ * (RI-46).
+ */
 function hasKey({ idempotencyKey }: Asked, { operation }: DecodedOperation): boolean {
   if (operation.name !== 'SendMessage' || operation.params.message.taskId !== undefined) return false;
   return (idempotencyKey ?? operation.params.idempotencyKey) !== undefined;
 }
 
-/** What the caller names of the two types in use, or sends; plain JSON otherwise (a2a.md 1.13). */
+/**
+ * Content type that the caller accepts or sends, if it is one of the two of A2A; plain JSON otherwise (a2a.md 1.13).
+ */
 function typeOfAnswer({ headers }: DoorRequest): string {
   const named = headers.accept?.includes(a2aJson) || headers['content-type']?.startsWith(a2aJson);
   return named ? a2aJson : 'application/json';

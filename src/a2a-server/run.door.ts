@@ -15,11 +15,11 @@ import { isEnded, taskView, type StoredTask } from '../tasks/task.types.js';
 import { WebhookService } from '../webhooks/webhook.service.js';
 import { Replies } from './reply.js';
 
-const shape = /^\/a2a\/tasks\/([^/]+)(\/cancel|\/events)?\/?$/;
+const pathPattern = /^\/a2a\/tasks\/([^/]+)(\/cancel|\/events)?\/?$/;
 
 type Answer = (ctx: CallContext, request: DoorRequest, response: DoorResponse, id: string) => Promise<void>;
 
-/** The run view: a task by its id alone, flat, as Reyn's callers poll, follow and cancel it (RY-17…RY-24). */
+/** Run view: shows, follows and cancels a task by its id alone, in the flat format of Reyn's clients (RY-17…RY-24). */
 @Injectable()
 export class RunDoor {
   constructor(
@@ -31,19 +31,22 @@ export class RunDoor {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** The rows of the front door's table. */
+  /** Routes for the table of the front door. */
   routes(): HotRoute[] {
     return [
       this.route('GET', '', 'A task as a run: flat, with the whole task', (ctx, _request, response, id) =>
         this.show(ctx, response, id),
       ),
-      this.route('POST', '/cancel', 'Cancel a run; of one that has ended, its view', (ctx, _request, response, id) =>
-        this.cancel(ctx, response, id),
+      this.route(
+        'POST',
+        '/cancel',
+        'Cancel a run; a run that has ended is returned unchanged',
+        (ctx, _request, response, id) => this.cancel(ctx, response, id),
       ),
       this.route(
         'GET',
         '/events',
-        'The changes of a run from the first on, then as they come',
+        'Stream of the state changes of a run, from the first one',
         (ctx, request, response, id) => this.follow(ctx, request, response, id),
       ),
     ];
@@ -56,7 +59,7 @@ export class RunDoor {
       cors: true,
       summary,
       match: (path) => {
-        const [, id, rest = ''] = shape.exec(path) ?? [];
+        const [, id, rest = ''] = pathPattern.exec(path) ?? [];
         return id !== undefined && rest === suffix ? { id } : undefined;
       },
       handle: async (request, response, _target, params) => {
@@ -79,7 +82,7 @@ export class RunDoor {
     await this.sendRun(response, task, await this.webhooks.ofRun(task.id));
   }
 
-  /** What has ended stays as it ended, and that is no error here (RY-21). */
+  /** Cancels a run. A run that has ended is returned unchanged and without an error (RY-21). */
   private async cancel(ctx: CallContext, response: DoorResponse, id: string): Promise<void> {
     try {
       await this.sendRun(response, await this.tasks.cancel(ctx, undefined, id));
@@ -98,7 +101,7 @@ export class RunDoor {
     try {
       this.streams.hold(ctx, stream, { hint: true });
       stream.open();
-      for await (const event of events) if (!(await this.tell(ctx, stream, task, event))) return;
+      for await (const event of events) if (!(await this.sendChange(ctx, stream, task, event))) return;
       stream.end('event: end\ndata: {}\n\n');
     } finally {
       await events.return();
@@ -106,8 +109,8 @@ export class RunDoor {
     }
   }
 
-  /** Only changes of state are told; what an artifact or an argument holds is nobody's but the task's (RY-09, RY-25). */
-  private async tell(
+  /** Sends only changes of state; contents of artifacts and arguments are not part of this stream (RY-09, RY-25). */
+  private async sendChange(
     ctx: CallContext,
     stream: EventStream,
     task: StoredTask,

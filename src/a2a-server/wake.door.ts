@@ -17,18 +17,18 @@ import { sendJson } from './reply.js';
 const maxBodyBytes = 4_096;
 const bearer = /^Bearer ([\w.]{1,200})$/i;
 
-/** One kind of row that can be woken from outside. */
+/** Kind of row that an external request can wake. */
 interface Wakeable {
   readonly path: string;
   readonly summary: string;
-  /** The member of the body that names the row. */
+  /** Member of the body with the id of the row. */
   readonly member: string;
   readonly wake: (id: string) => Promise<boolean>;
 }
 
 /**
- * The wake-up of one row, as agent-native's callers send it: signed for that row alone. Here rows and their queues do the work,
- * so this only makes a worker look at once (AN-10, AN-15, AN-52, AN-100).
+ * Wakes one row, as clients of agent-native do. The token is signed for that row only. Rows and their queues do the
+ * work here; the request only makes a worker check the row at once (AN-10, AN-15, AN-52, AN-100).
  */
 @Injectable()
 export class WakeDoor {
@@ -39,18 +39,18 @@ export class WakeDoor {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** The rows of the front door's table. */
+  /** Routes for the table of the front door. */
   routes(): HotRoute[] {
     const wakeables: Wakeable[] = [
       {
         path: '/_agent-native/a2a/_process-task',
-        summary: 'Wakes a task; signed for it alone',
+        summary: 'Wake a task; the token is signed for this task only',
         member: 'taskId',
         wake: (id) => this.tasks.wake(id),
       },
       {
         path: '/_agent-native/integrations/process-a2a-continuation',
-        summary: 'Takes up a continuation; signed for it alone',
+        summary: 'Resume a continuation; the token is signed for it only',
         member: 'continuationId',
         wake: (id) => this.continuations.wake(id),
       },
@@ -76,14 +76,18 @@ export class WakeDoor {
     }
   }
 
-  /** Throws `auth_not_configured` without a secret, `invalid_params` without an id, `unauthenticated` for a wrong token. */
+  /**
+   * Checks the token and returns the id. Throws `auth_not_configured` without a secret, `invalid_params` without an
+   * id, `unauthenticated` for a wrong token.
+   */
   private async verified(request: DoorRequest, member: string): Promise<string> {
     const { A2A_SECRET: secret } = this.settings;
     if (secret === undefined)
-      throw new RialtoError('auth_not_configured', { message: 'internal calls need A2A_SECRET' });
+      throw new RialtoError('auth_not_configured', { message: 'internal calls need the setting A2A_SECRET' });
     const parsed = parseJson(await readText(request, maxBodyBytes));
     const id = parsed.ok && isJsonObject(parsed.value) ? parsed.value[member] : undefined;
-    if (typeof id !== 'string' || id === '') throw new RialtoError('invalid_params', { message: `${member} required` });
+    if (typeof id !== 'string' || id === '')
+      throw new RialtoError('invalid_params', { message: `${member} is required` });
     const [, token = ''] = bearer.exec(request.headers.authorization ?? '') ?? [];
     if (isInternalToken(secret, id, token, systemClock.now())) return id;
     throw new RialtoError('unauthenticated', { message: 'Invalid or expired internal token' });
