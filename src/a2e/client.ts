@@ -24,22 +24,23 @@ import type {
 export { A2EClientError } from './client/client-errors.js';
 export type * from './client/client-options.js';
 
-/** AE-75. */
+/** Default timeouts in milliseconds (AE-75). */
 const rpcMs = 10_000;
 const registerMs = 20_000;
-/** The gateway ends a call before, at the timeout of its server. */
+/** Longer than any call: the gateway ends a call earlier, at the timeout of its server. */
 const callMs = 3_600_000;
 
-/** How to call a tool. */
+/** Options of a tool call. */
 export interface CallToolOptions extends RequestOptions {
-  /** Of several servers that have it: `first` (default), `round-robin` or `least-loaded`. */
+  /** How to choose among several servers with the tool: `first` (default), `round-robin` or `least-loaded`. */
   strategy?: string;
-  /** The one server to call. */
+  /** Server to call; no other is tried. */
   serverId?: string;
 }
 
 /**
- * A client for the MCP servers of a Rialto gateway, over a WebSocket or by POST alone. Each method rejects with `A2EClientError`.
+ * Client for the MCP servers of a Rialto gateway, over a WebSocket or with POST only. Each method rejects with
+ * `A2EClientError`.
  *
  * ```ts
  * import { A2EClient } from 'rialto/a2e';
@@ -59,29 +60,35 @@ export class A2EClient {
   private readonly pushListeners = new Set<(push: Push) => void>();
   private readonly closeListeners = new Set<() => void>();
   private readonly answerers = new Map<string, Answerer>();
-  private readonly watched = new Set<string>();
+  private readonly subscribed = new Set<string>();
 
-  /** @param url of the gateway; nothing is sent to any other. Throws `a2e_invalid` for what is no URL of HTTP or a WebSocket. */
+  /**
+   * Prepares a client; connects with the first request.
+   *
+   * @param url URL of the gateway; the client sends nothing to other origins. Throws `a2e_invalid` for a text that is
+   * not an HTTP or WebSocket URL.
+   */
   constructor(
     url: string,
     private readonly options: A2EClientOptions,
   ) {
     if (!URL.canParse(httpOf(url)) || !/^https?:/i.test(httpOf(url)))
-      throw new A2EClientError('a2e_invalid', 'the address of the gateway is no URL');
+      throw new A2EClientError('a2e_invalid', 'the address of the gateway is not an HTTP or WebSocket URL');
     const base = new URL(httpOf(url));
     this.out = new SafeFetch({ allow: parseAllowList(base.origin), httpsOnly: false });
-    const gate = { url: doorOf(base), token: options.token, out: this.out };
-    this.channel = options.transport === 'post' ? new PostChannel(gate) : new SocketChannel(gate, this.hearer());
+    const connection = { url: doorOf(base), token: options.token, out: this.out };
+    this.channel =
+      options.transport === 'post' ? new PostChannel(connection) : new SocketChannel(connection, this.hearer());
   }
 
-  /** Those that the caller may see; `status` leaves the others out. */
+  /** Lists the servers that the caller may see; only those with `status` when it is given. */
   async listServers(query: { status?: ServerInfo['status'] } = {}, options?: RequestOptions): Promise<ServerInfo[]> {
     const { servers } = await this.request('mcp/server/list/req', { ...query }, options);
     if (query.status === undefined) this.fillIndex(servers as unknown as ServerInfo[]);
     return servers as unknown as ServerInfo[];
   }
 
-  /** Connects and keeps it; waits 20 s by default. */
+  /** Connects a server and registers it permanently. Waits 20 s by default. */
   async registerServer(config: ServerConfig, options?: RequestOptions): Promise<ServerInfo> {
     this.isIndexed = false;
     const payload = { ...config } as unknown as JsonObject;
@@ -94,24 +101,26 @@ export class A2EClient {
     await this.request('mcp/server/unregister/req', { server_id: serverId }, options);
   }
 
-  /** With descriptions and schemas, as a model wants them. */
+  /** Lists the tools of a server with the descriptions and schemas that a model needs. */
   async listTools(serverId: string, options?: RequestOptions): Promise<ToolInfo[]> {
-    const wish = { server_id: serverId, include_tools: true };
-    const { servers } = await this.request('mcp/server/list/req', wish, options);
+    const payload = { server_id: serverId, include_tools: true };
+    const { servers } = await this.request('mcp/server/list/req', payload, options);
     return (servers as unknown as { tools: ToolInfo[] }[])[0]?.tools ?? [];
   }
 
-  /** The ids of the servers that have it; none for a tool that nobody has. */
+  /** Returns the ids of the servers that have a tool; empty when no server has it. */
   async findTool(name: string, options?: RequestOptions): Promise<string[]> {
     if (!this.isIndexed || this.index.serversWith(name).length === 0) await this.listServers({}, options);
     return this.index.serversWith(name);
   }
 
   /**
-   * By the tool's own name, or the whole one. With a `toolApi` that calls the tool at the chosen server, in place of the gateway. Rejects with
-   * `mcp_tool_not_found`, "No server found for tool", and `a2e_invalid` for a strategy that there is none of.
+   * Calls a tool by its own name or its full name. With a `toolApi`, that one calls the tool at the chosen server
+   * instead of the gateway. Rejects with `mcp_tool_not_found`, "No server found for tool", and with `a2e_invalid` for
+   * an unknown strategy.
    */
-  // The overload with functions stands first: TypeScript infers the parameters of inline functions from the first one that fits.
+  // The overload with functions comes first: TypeScript infers the parameters of inline functions from the first
+  // overload that fits.
   callTool<Result>(
     name: string,
     args: JsonObject,
@@ -125,10 +134,14 @@ export class A2EClient {
   ): Promise<unknown> {
     const known = requireStrategy(strategy);
     if (serverId !== undefined && !toolApi)
-      return this.request('mcp/call_tool', { tool: name, arguments: args, server_id: serverId }, patient(options));
+      return this.request(
+        'mcp/call_tool',
+        { tool: name, arguments: args, server_id: serverId },
+        withCallTimeout(options),
+      );
     if ((await this.findTool(name, options)).length === 0) throw noServerFor(name);
     if (toolApi) return this.index.at(name, known, ({ toolName }) => toolApi.callTool(toolName, args));
-    return this.request('mcp/call_tool', { tool: name, arguments: args, strategy: known }, patient(options));
+    return this.request('mcp/call_tool', { tool: name, arguments: args, strategy: known }, withCallTimeout(options));
   }
 
   async listResources(serverId?: string, options?: RequestOptions): Promise<ResourceInfo[]> {
@@ -136,7 +149,7 @@ export class A2EClient {
     return resources as unknown as ResourceInfo[];
   }
 
-  /** Each content with `text`, or `blob` in base64. */
+  /** Reads a resource. Each content has `text`, or `blob` in base64. */
   async readResource(uri: string, serverId?: string, options?: RequestOptions): Promise<JsonObject[]> {
     const { contents } = await this.request(
       'mcp/resource/read/req',
@@ -146,10 +159,13 @@ export class A2EClient {
     return contents as JsonObject[];
   }
 
-  /** Has its changes pushed, also after a lost connection. Rejects with `mcp_capability_missing` by POST alone. */
+  /**
+   * Subscribes to changes of a resource, which arrive as pushes, also after a reconnect. Rejects with
+   * `mcp_capability_missing` when the transport is POST.
+   */
   async subscribeResource(uri: string, options?: RequestOptions): Promise<void> {
     await this.request('mcp/resource/subscribe/req', { uri }, options);
-    this.watched.add(uri);
+    this.subscribed.add(uri);
   }
 
   async listPrompts(serverId?: string, options?: RequestOptions): Promise<PromptInfo[]> {
@@ -157,46 +173,52 @@ export class A2EClient {
     return prompts as unknown as PromptInfo[];
   }
 
-  /** Filled in with its arguments. */
+  /** Returns a prompt that the server filled in with the arguments. */
   async getPrompt(
     name: string,
     args: Record<string, string> = {},
     { serverId, ...options }: RequestOptions & { serverId?: string } = {},
   ): Promise<{ description: string | null; messages: JsonObject[] }> {
-    const wish = { name, arguments: args, ...ofServer(serverId) };
-    const reply = await this.request('mcp/prompt/get/req', wish, { timeoutMs: 30_000, ...options });
+    const payload = { name, arguments: args, ...ofServer(serverId) };
+    const reply = await this.request('mcp/prompt/get/req', payload, { timeoutMs: 30_000, ...options });
     return { description: reply.description as string | null, messages: reply.messages as JsonObject[] };
   }
 
-  /** Says something to a server, `notifications/…`. Resolves when it left: no reply is awaited. */
+  /** Sends a notification to a server, `notifications/…`. Resolves when it is sent: there is no reply. */
   notify(serverId: string, method: string, params: JsonObject = {}): Promise<void> {
     const message = newMessage(pushType, { server_id: serverId, method, params });
     return this.channel.send(message, { timeoutMs: this.options.timeoutMs ?? rpcMs });
   }
 
-  /** Hears what servers say, and what changes. Returns how to stop. */
+  /** Adds a listener for notifications of servers and for changes. Returns a function that removes it. */
   onPush(listener: (push: Push) => void): () => void {
     this.pushListeners.add(listener);
     return () => void this.pushListeners.delete(listener);
   }
 
-  /** Hears of a connection that was lost; the next request opens another. Returns how to stop. */
+  /** Adds a listener for a lost connection; the next request opens a new one. Returns a function that removes it. */
   onClose(listener: () => void): () => void {
     this.closeListeners.add(listener);
     return () => void this.closeListeners.delete(listener);
   }
 
-  /** Samples a model for servers; said before the first request, for the gateway is told when the connection opens. */
+  /**
+   * Sets the function that samples a model for servers. Call it before the first request, because the client declares
+   * its capabilities when it connects.
+   */
   onSampling(answer: Answerer): void {
     this.answerers.set(questionTypes['sampling/createMessage'], answer);
   }
 
-  /** Tells servers its roots, as `{ roots: [{ uri, name }] }`; said before the first request. */
+  /**
+   * Sets the function that returns the roots for servers, as `{ roots: [{ uri, name }] }`. Call it before the first
+   * request.
+   */
   onRoots(answer: Answerer): void {
     this.answerers.set(questionTypes['roots/list'], answer);
   }
 
-  /** Opens the connection, so that pushes come without a request before. */
+  /** Opens the connection, so that pushes arrive without an earlier request. */
   async connect(options?: RequestOptions): Promise<void> {
     await this.listServers({}, options);
   }
@@ -212,7 +234,7 @@ export class A2EClient {
 
   private fillIndex(servers: ServerInfo[]): void {
     this.index.fill(servers);
-    // Without pushes nobody would say that it is old.
+    // Without pushes the client does not learn that the index is outdated.
     this.isIndexed = this.options.transport !== 'post';
   }
 
@@ -234,7 +256,7 @@ export class A2EClient {
   }
 
   private resubscribe(): void {
-    for (const uri of this.watched) void this.subscribeResource(uri).catch(() => undefined);
+    for (const uri of this.subscribed) void this.subscribeResource(uri).catch(() => undefined);
   }
 
   private heard(message: A2eMessage): void {
@@ -250,7 +272,7 @@ export class A2EClient {
       this.channel.send(newMessage(answerType, { req_id: id, ...body }), { timeoutMs: rpcMs });
     const answerer = this.answerers.get(type);
     try {
-      if (!answerer) throw new Error('the agent answers no such questions');
+      if (!answerer) throw new Error(`the agent has no handler for ${type}`);
       await send({ ok: true, result: await answerer(payload as unknown as Parameters<Answerer>[0]) });
     } catch (thrown) {
       const message = thrown instanceof Error ? thrown.message : 'the agent refused';
@@ -263,11 +285,11 @@ function ofServer(serverId: string | undefined): JsonObject {
   return serverId === undefined ? {} : { server_id: serverId };
 }
 
-function patient(options: RequestOptions): RequestOptions {
+function withCallTimeout(options: RequestOptions): RequestOptions {
   return { timeoutMs: callMs, ...options };
 }
 
-/** A base, or the door itself. */
+/** URL of the A2E door, from a base URL or from the URL of the door itself. */
 function doorOf({ origin, pathname }: URL): string {
   const base = trimEnd(pathname, '/');
   return `${origin}${base.endsWith('/a2e') ? base : `${base}/a2e`}`;

@@ -6,16 +6,16 @@ import type { A2EClientError } from './client-errors.js';
 
 type Wire = Record<string, unknown>;
 
-describe('the client on a WebSocket', () => {
+describe('SocketChannel', () => {
   let server: Server;
   let client: A2EClient;
   let refuse: { status: number; body?: string } | undefined;
-  const heard: Wire[] = [];
-  const say: { current?: (text: string) => void } = {};
+  const received: Wire[] = [];
+  const send: { current?: (text: string) => void } = {};
 
   beforeEach(async () => {
     refuse = undefined;
-    heard.length = 0;
+    received.length = 0;
     const sockets = new WebSocketServer({ noServer: true });
     server = createServer();
     server.on('upgrade', (request, socket, head) => {
@@ -24,8 +24,8 @@ describe('the client on a WebSocket', () => {
         return void socket.end(`HTTP/1.1 ${status} X\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
       }
       sockets.handleUpgrade(request, socket, head, (open) => {
-        say.current = (text) => open.send(text);
-        open.on('message', (data: Buffer) => heard.push(JSON.parse(data.toString()) as Wire));
+        send.current = (text) => open.send(text);
+        open.on('message', (data: Buffer) => received.push(JSON.parse(data.toString()) as Wire));
       });
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -38,11 +38,11 @@ describe('the client on a WebSocket', () => {
   });
 
   const answer = ({ id, type }: Wire) =>
-    say.current!(
+    send.current!(
       JSON.stringify({ type: `${String(type)}/resp`, id: `r-${String(id)}`, req_id: id, ok: true, text: 'x' }),
     );
-  const hears = async (count: number) => {
-    while (heard.length < count) await new Promise((resolve) => setTimeout(resolve, 5));
+  const waitForMessages = async (count: number) => {
+    while (received.length < count) await new Promise((resolve) => setTimeout(resolve, 5));
   };
 
   it.each([
@@ -52,13 +52,13 @@ describe('the client on a WebSocket', () => {
     [408, 'a2e_connection', true],
     [429, 'a2e_connection', true],
     [503, 'a2e_connection', true],
-  ])('(E12) is told why it was not let in: HTTP %i', async (status, code, retryable) => {
+  ])('(E12) rejects with the reason of a refused connection: HTTP %i', async (status, code, retryable) => {
     refuse = { status, body: JSON.stringify({ title: 'No', detail: 'the key was revoked' }) };
     const error = (await client.listServers().catch((thrown: unknown) => thrown)) as A2EClientError;
     expect(error).toMatchObject({ code, retryable, message: 'the key was revoked', data: { status } });
   });
 
-  it('(E12) and names the status when the refusal says nothing that can be read', async () => {
+  it('(E12) names the status when the body of the refusal cannot be parsed', async () => {
     refuse = { status: 401, body: '<html>' };
     await expect(client.listServers()).rejects.toMatchObject({
       code: 'a2e_refused',
@@ -66,17 +66,17 @@ describe('the client on a WebSocket', () => {
     });
   });
 
-  it('(E11) keeps more than 64 calls back until replies come, and answers questions meanwhile', async () => {
+  it('(E11) holds back calls beyond 64 until replies come, and still answers questions', async () => {
     client.onRoots(() => ({ roots: [] }));
     const calls = Array.from({ length: 70 }, () => client.callTool('x', {}, { serverId: 's' }));
-    await hears(64);
-    say.current!(JSON.stringify({ type: 'mcp/roots/list/req', id: 'q', server_id: 's', params: {} }));
-    await hears(65);
-    expect(heard.at(-1)).toMatchObject({ type: 'mcp/roots/list/resp', req_id: 'q', ok: true });
-    const first = heard.slice(0, 64);
+    await waitForMessages(64);
+    send.current!(JSON.stringify({ type: 'mcp/roots/list/req', id: 'q', server_id: 's', params: {} }));
+    await waitForMessages(65);
+    expect(received.at(-1)).toMatchObject({ type: 'mcp/roots/list/resp', req_id: 'q', ok: true });
+    const first = received.slice(0, 64);
     for (const message of first) answer(message);
-    await hears(71);
-    for (const message of heard.slice(65)) answer(message);
+    await waitForMessages(71);
+    for (const message of received.slice(65)) answer(message);
     expect((await Promise.all(calls)).map(({ text }) => text)).toEqual(calls.map(() => 'x'));
   });
 
@@ -86,20 +86,20 @@ describe('the client on a WebSocket', () => {
       { n: 1 },
       { toolApi: { callTool: async (name, args) => [name, args.n] as const } },
     );
-    await hears(1);
-    const { id, type } = heard[0]!;
+    await waitForMessages(1);
+    const { id, type } = received[0]!;
     const servers = [{ server_id: 's', tools: [{ name: 's__x', tool_name: 'x' }] }];
-    say.current!(JSON.stringify({ type: `${String(type)}/resp`, id: 'r', req_id: id, ok: true, servers }));
+    send.current!(JSON.stringify({ type: `${String(type)}/resp`, id: 'r', req_id: id, ok: true, servers }));
     expect(await called).toEqual([expect.stringContaining('x'), 1]);
   });
 
-  it('(E11) gives a call up that waits longer than was said, and never sends it', async () => {
+  it('(E11) gives up a call that waits longer than its timeout, and never sends it', async () => {
     const calls = Array.from({ length: 64 }, () => client.callTool('x', {}, { serverId: 's' }));
-    await hears(64);
+    await waitForMessages(64);
     const late = client.callTool('late', {}, { serverId: 's', timeoutMs: 20 });
     await expect(late).rejects.toMatchObject({ code: 'a2e_timeout' });
-    for (const message of heard) answer(message);
+    for (const message of received) answer(message);
     await Promise.all(calls);
-    expect(heard.some(({ tool }) => tool === 'late')).toBe(false);
+    expect(received.some(({ tool }) => tool === 'late')).toBe(false);
   });
 });

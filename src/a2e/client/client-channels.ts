@@ -15,11 +15,11 @@ const maxBytes = 67_108_864;
 
 export type Deadline = RequestOptions & { readonly timeoutMs: number };
 
-/** A way to the gateway. Both methods reject with A2EClientError. */
+/** Transport to the gateway. Both methods reject with A2EClientError. */
 export interface Channel {
-  /** The payload of the reply. */
+  /** Sends a message and returns the payload of its reply. */
   request(type: string, payload: JsonObject, deadline: Deadline): Promise<JsonObject>;
-  /** Resolves when the message left; nobody waits for a reply. */
+  /** Sends a message without a reply; resolves when it is sent. */
   send(message: SentMessage, deadline: Deadline): Promise<void>;
   close(): void;
 }
@@ -34,7 +34,7 @@ export function newMessage(type: string, payload: JsonObject): SentMessage {
   return messageOf(type, { id: newId(), now: systemClock.now() }, payload);
 }
 
-/** Each message a POST of its own. */
+/** Sends each message as a separate POST. */
 export class PostChannel implements Channel {
   constructor(private readonly gate: Gate) {}
 
@@ -47,7 +47,7 @@ export class PostChannel implements Channel {
   }
 
   close(): void {
-    // There is nothing open between two requests.
+    // No connection is open between two requests.
   }
 
   private async post(message: SentMessage, { timeoutMs, signal }: Deadline): Promise<Json> {
@@ -71,35 +71,37 @@ export class PostChannel implements Channel {
   }
 }
 
-/** What an open socket hears besides replies. */
+/** Events of an open socket besides replies. */
 export interface SocketHearer {
-  /** Put behind the address. */
+  /** Returns the query to append to the URL. */
   query(): string;
   heard(message: A2eMessage): void;
   opened(): void;
   closed(): void;
 }
 
-/** One WebSocket, opened by the first message, and again by the next one when it was lost. */
+/** Keeps one WebSocket. The first message opens it; after a lost connection the next message opens it again. */
 export class SocketChannel implements Channel {
   private readonly waiting = new Map<string, (settled: { reply: A2eMessage } | { lost: A2EClientError }) => void>();
-  private readonly places = new Places(mostAtWork);
+  private readonly slots = new Places(mostAtWork);
   private socket?: Promise<WebSocket>;
 
   constructor(
     private readonly gate: Gate,
-    private readonly hearer: SocketHearer,
+    private readonly listener: SocketHearer,
   ) {}
 
   async request(type: string, payload: JsonObject, deadline: Deadline): Promise<JsonObject> {
     const message = newMessage(type, payload);
-    return within(deadline, (signal) => this.exchange(message, signal)).finally(() => this.waiting.delete(message.id));
+    return withDeadline(deadline, (signal) => this.exchange(message, signal)).finally(() =>
+      this.waiting.delete(message.id),
+    );
   }
 
-  /** Answers leave at once: a call at the gateway waits for them. */
+  /** Answers are sent at once and not queued: a call at the gateway waits for them. */
   send(message: SentMessage, deadline: Deadline): Promise<void> {
-    return within(deadline, (signal) =>
-      message.req_id === undefined ? this.sendInTurn(message, signal) : this.write(message),
+    return withDeadline(deadline, (signal) =>
+      message.req_id === undefined ? this.sendQueued(message, signal) : this.write(message),
     );
   }
 
@@ -115,17 +117,20 @@ export class SocketChannel implements Channel {
       this.waiting.set(message.id, (settled) => ('reply' in settled ? resolve(settled.reply) : reject(settled.lost)));
     });
     reply.catch(() => undefined);
-    await this.sendInTurn(message, signal);
+    await this.sendQueued(message, signal);
     return payloadOfReply(await reply);
   }
 
-  /** Sends a message when the gateway has room for it; its place is free again when the reply came, whoever waits for that. */
-  private async sendInTurn(message: SentMessage, signal: AbortSignal): Promise<void> {
-    await this.places.take(message.id, signal);
+  /**
+   * Sends a message when the gateway has room for it. Its slot becomes free when the reply arrives, even if no
+   * request waits for that reply.
+   */
+  private async sendQueued(message: SentMessage, signal: AbortSignal): Promise<void> {
+    await this.slots.take(message.id, signal);
     try {
       await this.write(message);
     } catch (thrown) {
-      this.places.free(message.id);
+      this.slots.free(message.id);
       throw thrown;
     }
   }
@@ -148,12 +153,12 @@ export class SocketChannel implements Channel {
   private async connect(): Promise<WebSocket> {
     const { url, token, out } = this.gate;
     const headers = { authorization: `Bearer ${token}` };
-    const at = `${url.replace(/^http/i, 'ws')}${this.hearer.query()}`;
-    const socket = await out.socket(at, { headers, subprotocol: 'a2e', maxBytes });
+    const socketUrl = `${url.replace(/^http/i, 'ws')}${this.listener.query()}`;
+    const socket = await out.socket(socketUrl, { headers, subprotocol: 'a2e', maxBytes });
     socket.on('error', () => undefined);
     socket.on('message', (data: Buffer) => this.heard(data.toString('utf8')));
     socket.once('close', () => this.lost());
-    this.hearer.opened();
+    this.listener.opened();
     return socket;
   }
 
@@ -162,24 +167,24 @@ export class SocketChannel implements Channel {
     const read = readMessage(parsed.ok ? parsed.value : undefined);
     if (!read.ok) return;
     const { message } = read;
-    if (message.reqId === undefined) return this.hearer.heard(message);
+    if (message.reqId === undefined) return this.listener.heard(message);
     this.waiting.get(message.reqId)?.({ reply: message });
-    this.places.free(message.reqId);
+    this.slots.free(message.reqId);
   }
 
   private lost(): void {
     this.socket = undefined;
-    this.places.clear();
+    this.slots.clear();
     const lost = new A2EClientError('a2e_connection', 'the gateway ended the connection', { retryable: true });
     for (const settle of [...this.waiting.values()]) settle({ lost });
-    this.hearer.closed();
+    this.listener.closed();
   }
 }
 
 function payloadOf(reply: Json): JsonObject {
   const read = readMessage(reply);
   if (read.ok) return payloadOfReply(read.message);
-  throw new A2EClientError('a2e_invalid', `the gateway answered no message: ${read.reason}`);
+  throw new A2EClientError('a2e_invalid', `the gateway did not answer with an A2E message: ${read.reason}`);
 }
 
 function payloadOfReply({ ok, error, payload }: A2eMessage): JsonObject {
@@ -187,18 +192,21 @@ function payloadOfReply({ ok, error, payload }: A2eMessage): JsonObject {
   return payload;
 }
 
-/** The result of the work within the deadline. Rejects with `a2e_timeout`, and `a2e_canceled` when the caller gives up. */
-async function within<Result>(deadline: Deadline, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-  const patience = timeoutSignal(deadline.timeoutMs, [deadline.signal]);
-  const { signal } = patience;
+/** Runs work with a deadline. Rejects with `a2e_timeout`, and with `a2e_canceled` when the caller aborts. */
+async function withDeadline<Result>(
+  deadline: Deadline,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const timeout = timeoutSignal(deadline.timeoutMs, [deadline.signal]);
+  const { signal } = timeout;
   try {
-    return await raceSignal(signal, work(signal), () => tooLate(deadline));
+    return await raceSignal(signal, work(signal), () => deadlineError(deadline));
   } finally {
-    patience.end();
+    timeout.end();
   }
 }
 
-function tooLate({ timeoutMs, signal }: Deadline): A2EClientError {
-  if (signal?.aborted) return new A2EClientError('a2e_canceled', 'the caller gave up');
+function deadlineError({ timeoutMs, signal }: Deadline): A2EClientError {
+  if (signal?.aborted) return new A2EClientError('a2e_canceled', 'the caller canceled the request');
   return new A2EClientError('a2e_timeout', `the gateway did not answer within ${timeoutMs} ms`, { retryable: true });
 }

@@ -3,11 +3,14 @@ import { RefusedUpgrade } from '../../platform/http/outbound/safe-socket.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { parseJson } from '../../protocol/jsonrpc.js';
 
-/** What a method of the client rejects with: the gateway's code, or one of the client's own. */
+/** Error of all client methods, with a code of the gateway or of the client. */
 export class A2EClientError extends Error {
-  /** One of the `mcp_` codes, or `a2e_timeout`, `a2e_canceled`, `a2e_connection`, `a2e_refused` (not let in), `a2e_invalid` (no such argument, or answer). */
+  /**
+   * One of the `mcp_` codes, or `a2e_timeout`, `a2e_canceled`, `a2e_connection`, `a2e_refused` (the gateway refused
+   * the connection), `a2e_invalid` (invalid argument or answer).
+   */
   readonly code: string;
-  /** Whether the same may succeed later. */
+  /** Whether the same request may succeed later. */
   readonly retryable: boolean;
   readonly data?: JsonObject;
 
@@ -20,30 +23,34 @@ export class A2EClientError extends Error {
   }
 }
 
-/** The `error` of a reply. */
+/** Converts the `error` of a reply. */
 export function errorOfReply(error: Json | undefined): A2EClientError {
   const { code, message, retryable, data } = isJsonObject(error) ? error : ({} as JsonObject);
   return new A2EClientError(
     typeof code === 'string' ? code : 'mcp_protocol_error',
-    typeof message === 'string' ? message : 'the gateway refused',
+    typeof message === 'string' ? message : 'the gateway refused the message without a reason',
     { retryable: retryable === true, ...(isJsonObject(data) && { data }) },
   );
 }
 
-/** An answer of HTTP that let no message in; the same again helps for 408, 425, 429 and 5xx alone. @param body a problem document, or anything. */
+/**
+ * Converts an HTTP answer that refused a message or a connection. Only 408, 425, 429 and 5xx are retryable.
+ *
+ * @param body a problem document, or any other text.
+ */
 export function refusedBy(status: number, body: string, cause?: unknown): A2EClientError {
   const parsed = parseJson(body);
   const { detail, title } = parsed.ok && isJsonObject(parsed.value) ? parsed.value : ({} as JsonObject);
-  const told = detail ?? title;
-  const message = typeof told === 'string' ? told : `the gateway answered HTTP ${status}`;
-  const retryable = passing.has(status) || status >= 500;
+  const reason = detail ?? title;
+  const message = typeof reason === 'string' ? reason : `the gateway answered HTTP ${status}`;
+  const retryable = transientStatuses.has(status) || status >= 500;
   const more = { retryable, data: { status }, cause };
   return new A2EClientError(retryable ? 'a2e_connection' : 'a2e_refused', message, more);
 }
 
-const passing: ReadonlySet<number> = new Set([408, 425, 429]);
+const transientStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** Whatever a transport threw. */
+/** Converts an error that a transport threw. */
 export function asClientError(thrown: unknown): A2EClientError {
   if (thrown instanceof A2EClientError) return thrown;
   const { code, message, data, cause } = RialtoError.from(thrown);

@@ -1,22 +1,22 @@
 import type { JsonObject } from '../../kernel/json.js';
 
-/** How the client reaches the gateway, and proves itself. Nothing is read from the environment. */
+/** Transport and credential of the client. The client reads no environment variables. */
 export interface A2EClientOptions {
-  /** A bearer token or API key of the gateway. */
+  /** Bearer token or API key of the gateway. */
   token: string;
-  /** `websocket` by default; `post` alone hears and is asked nothing. */
+  /** `websocket` by default. With `post` the client receives no pushes and no questions. */
   transport?: 'websocket' | 'post';
-  /** Deadline of one request that does not say, 10,000 ms by default. */
+  /** Default timeout of one request, in milliseconds; 10,000 by default. */
   timeoutMs?: number;
 }
 
-/** How long to wait for a reply, and until when. */
+/** Limits for the wait for one reply. */
 export interface RequestOptions {
   timeoutMs?: number;
   signal?: AbortSignal;
 }
 
-/** Of a server to register: an address, or a program. `timeout` is in seconds. */
+/** Server to register: a URL or a program. `timeout` is in seconds. */
 export interface ServerConfig {
   server_id?: string;
   name?: string;
@@ -34,7 +34,7 @@ export interface ServerConfig {
   roots?: { uri: string; name?: string }[];
 }
 
-/** What the gateway says of a server. */
+/** A server as the gateway describes it. */
 export interface ServerInfo {
   server_id: string;
   name: string;
@@ -49,11 +49,11 @@ export interface ServerInfo {
   error: string | null;
   /** Seconds since the epoch. */
   connected_at: number | null;
-  /** By the name that the server has for each, and the one that the gateway's policies have. */
+  /** Tools with the name at the server and the name in policies of the gateway. */
   tools: { name: string; tool_name: string }[];
 }
 
-/** A tool with what a model has to know of it. */
+/** Tool with the facts that a model needs. */
 export interface ToolInfo {
   name: string;
   tool_name: string;
@@ -79,35 +79,35 @@ export interface PromptInfo {
   arguments: JsonObject[];
 }
 
-/** What a tool gave. */
+/** Result of a tool call. */
 export interface ToolReply {
   tool: string;
   server_id: string;
-  /** False where the tool itself failed: its text says why. */
+  /** False when the tool itself failed: `text` has the reason. */
   success: boolean;
   text: string;
   images: { data: string; mime_type: string }[];
-  /** As MCP says it. */
+  /** Unchanged result of MCP. */
   result: JsonObject;
 }
 
-/** Calls a tool in place of the client, by the name that the gateway's policies have for it: an MCP client, for instance. */
+/** Calls tools instead of the client, by their names in policies of the gateway: for example an MCP client. */
 export interface ToolApi<Result> {
   callTool(name: string, args: JsonObject): Promise<Result>;
 }
 
-/** What a server says, or what changed. */
+/** Notification of a server, or a change of the servers. */
 export interface Push {
   server_id: string | null;
   method: string;
   params: JsonObject;
 }
 
-/** What a server wants to know; `params` as MCP says them. */
+/** Question of a server; `params` as in MCP. */
 export interface Question {
   server_id: string | null;
   params: JsonObject;
 }
 
-/** Gives the result of MCP, or throws to refuse. */
+/** Returns the result in the format of MCP, or throws to refuse. */
 export type Answerer = (question: Question) => Promise<JsonObject> | JsonObject;

@@ -3,14 +3,17 @@ interface Waiter {
   readonly enter: () => void;
 }
 
-/** The messages that the gateway works on for one socket, at most so many. Further ones wait here in their order. */
+/** Limits the messages that the gateway handles for one socket at a time. Further messages wait in a queue. */
 export class Places {
   private readonly taken = new Set<string>();
   private readonly waiting = new Set<Waiter>();
 
   constructor(private readonly most: number) {}
 
-  /** Resolves when the message may be sent. A message whose signal aborts first leaves the queue, and this never resolves. */
+  /**
+   * Resolves when the message may be sent. A message with a signal that aborts first leaves the queue, and its
+   * promise never resolves.
+   */
   take(id: string, signal: AbortSignal): Promise<void> {
     if (this.taken.size < this.most) {
       this.taken.add(id);
@@ -23,13 +26,13 @@ export class Places {
     });
   }
 
-  /** Called when the reply to a message came, or the message could not be sent. */
+  /** Frees the slot of a message after its reply, or when it could not be sent. */
   free(id: string): void {
     this.taken.delete(id);
     this.fill();
   }
 
-  /** Called when the connection is lost: a new one has nothing to work on. */
+  /** Frees all slots after the connection is lost: a new connection has no open messages. */
   clear(): void {
     this.taken.clear();
     this.fill();

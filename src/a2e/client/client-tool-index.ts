@@ -4,14 +4,14 @@ import { A2EClientError } from './client-errors.js';
 
 interface Place {
   readonly serverId: string;
-  /** The name that the gateway's policies have for it. */
+  /** Name of the tool in policies of the gateway. */
   readonly toolName: string;
 }
 
-/** Which servers have a tool, and whose turn it is (AE-72…AE-74). */
+/** Knows which servers have a tool, and chooses one of them (AE-72…AE-74). */
 export class ToolIndex {
   private places = new Map<string, Place[]>();
-  private readonly atWork = new Map<string, number>();
+  private readonly runningCalls = new Map<string, number>();
   private turn = 0;
 
   fill(servers: readonly ServerInfo[]): void {
@@ -22,12 +22,14 @@ export class ToolIndex {
           this.places.set(known, [...(this.places.get(known) ?? []), { serverId, toolName }]);
   }
 
-  /** In order of their ids; by the tool's own name, or the whole one. */
+  /** Ids of the servers that have a tool, in their order; accepts its own name or its full name. */
   serversWith(tool: string): string[] {
     return (this.places.get(tool) ?? []).map(({ serverId }) => serverId);
   }
 
-  /** Runs the work at one of the servers that have the tool. Rejects with `mcp_tool_not_found` when none has. */
+  /**
+   * Runs the work at one of the servers that have the tool. Rejects with `mcp_tool_not_found` when no server has it.
+   */
   async at<Result>(tool: string, strategy: Strategy, work: (place: Place) => Promise<Result>): Promise<Result> {
     const places = this.places.get(tool) ?? [];
     const place = places[this.choose(places, strategy)];
@@ -44,20 +46,20 @@ export class ToolIndex {
     if (strategy === 'first') return 0;
     const turn = this.turn++;
     if (strategy === 'round-robin') return turn % Math.max(1, places.length);
-    const loads = places.map(({ serverId }) => this.atWork.get(serverId) ?? 0);
+    const loads = places.map(({ serverId }) => this.runningCalls.get(serverId) ?? 0);
     return loads.indexOf(Math.min(...loads));
   }
 
   private count({ serverId }: Place, by: number): void {
-    this.atWork.set(serverId, (this.atWork.get(serverId) ?? 0) + by);
+    this.runningCalls.set(serverId, (this.runningCalls.get(serverId) ?? 0) + by);
   }
 }
 
-/** Throws `a2e_invalid`, which names what there is. */
+/** Checks the name of a strategy. Throws `a2e_invalid` with the known names. */
 export function requireStrategy(given: string): Strategy {
   const known = strategies.find((name) => name === given);
   if (known) return known;
-  throw new A2EClientError('a2e_invalid', `there is no strategy "${given}": it is ${strategies.join(', ')}`);
+  throw new A2EClientError('a2e_invalid', `unknown strategy "${given}"; use one of ${strategies.join(', ')}`);
 }
 
 export function noServerFor(tool: string): A2EClientError {

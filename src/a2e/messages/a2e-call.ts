@@ -6,56 +6,59 @@ import type { RegisteredServer } from '../../upstreams/registered-server.types.j
 
 const maxText = 2_048;
 
-/** An agent that stays connected: it can be told of changes. */
+/** Connected agent that can receive pushes about changes. */
 export interface ListeningAgent {
-  /** Has it told of the changes of a resource. Throws `rate_limited` beyond what one agent may watch. */
+  /**
+   * Subscribes the agent to the changes of a resource. Throws `rate_limited` beyond the limit of resources for one
+   * agent.
+   */
   subscribe(server: RegisteredServer, uri: string): Promise<void>;
-  /** Ending what there is none of is no error. */
+  /** Ends a subscription; does nothing when there is none. */
   unsubscribe(server: RegisteredServer, uri: string): void;
 }
 
-/** A message as its handler gets it. */
+/** Message with its context, for a handler. */
 export interface A2eCall {
   readonly ctx: CallContext;
   readonly payload: JsonObject;
-  /** Absent for one who sent a POST. */
+  /** Connected agent; absent for a message by POST. */
   readonly agent?: ListeningAgent;
 }
 
-/** Answers messages of one type: with the payload of the reply, or a throw. */
+/** Answers messages of one type: returns the payload of the reply, or throws. */
 export interface A2eHandler {
-  /** What `not_found` is about. */
+  /** Kind of object that a `not_found` error refers to. */
   readonly subject: Subject;
   answer(call: A2eCall): Promise<JsonObject>;
 }
 
-/** A set of message types. Of two that know a type the one with the higher priority answers. */
+/** Set of message types. If several plugins know a type, the one with the highest priority answers. */
 export interface A2ePlugin {
   readonly name: string;
   readonly priority: number;
   readonly handlers: ReadonlyMap<string, A2eHandler>;
 }
 
-/** Throws `invalid_params` for a member that is missing, or no text that names something. */
+/** Returns a text member. Throws `invalid_params` when it is missing or not a valid text. */
 export function requireText(payload: JsonObject, member: string): string {
   const text = optionalText(payload, member);
   if (text === undefined) throw invalidMember(member, 'is required');
   return text;
 }
 
-/** Null is as good as absent. Throws as `requireText` does. */
+/** Returns a text member; null counts as absent. Throws the errors of `requireText`. */
 export function optionalText(payload: JsonObject, member: string): string | undefined {
   const value = payload[member] ?? undefined;
   if (value === undefined) return undefined;
   if (typeof value === 'string' && value !== '' && value.length <= maxText && !value.includes('\0')) return value;
-  throw invalidMember(member, `is a text of 1 to ${maxText} characters`);
+  throw invalidMember(member, `must be a text of 1 to ${maxText} characters without NUL`);
 }
 
-/** Throws `invalid_params` for what is no object. */
+/** Returns an object member. Throws `invalid_params` for other values. */
 export function optionalObject(payload: JsonObject, member: string): JsonObject | undefined {
   const value: Json | undefined = payload[member] ?? undefined;
   if (value === undefined || isJsonObject(value)) return value;
-  throw invalidMember(member, 'is an object');
+  throw invalidMember(member, 'must be an object');
 }
 
 export function invalidMember(field: string, description: string): RialtoError {

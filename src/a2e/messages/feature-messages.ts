@@ -10,10 +10,10 @@ import { optionalObject, requireText, type A2eCall } from './a2e-call.js';
 import { withTimeout } from './with-timeout.js';
 import { ServersInSight } from './servers-in-sight.js';
 
-/** How long a resource or a prompt may take, if its server has no shorter time (AE-67). */
+/** Timeout for a resource or a prompt, unless its server has a shorter one (AE-67). */
 const featureMs = 30_000;
 
-/** Messages about the resources and prompts of MCP servers. */
+/** Handles messages about the resources and prompts of MCP servers. */
 @Injectable()
 export class FeatureMessages {
   constructor(
@@ -21,7 +21,7 @@ export class FeatureMessages {
     private readonly calls: UpstreamCalls,
   ) {}
 
-  /** As they are kept: no server is asked. Throws as ServersInSight.named does. */
+  /** Lists stored resources without a request to a server. Throws the errors of ServersInSight.named. */
   async listResources({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const servers = await this.listed(ctx, payload, 'resources');
     return {
@@ -29,7 +29,7 @@ export class FeatureMessages {
     };
   }
 
-  /** Throws as UpstreamCalls.read does, and as ServersInSight.named. */
+  /** Reads a resource. Throws the errors of UpstreamCalls.read and ServersInSight.named. */
   async readResource({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const uri = requireText(payload, 'uri');
     const candidates = await this.candidates(ctx, payload);
@@ -37,11 +37,14 @@ export class FeatureMessages {
     return { uri, contents: (contents as Json[]).map(contentShape) };
   }
 
-  /** `subscribe: false` ends it. Throws as UpstreamCalls.watched does, and `mcp_capability_missing` for one who sent a POST. */
+  /**
+   * Subscribes to a resource; `subscribe: false` ends the subscription. Throws the errors of UpstreamCalls.watched,
+   * and `mcp_capability_missing` for a message by POST.
+   */
   async subscribe({ ctx, payload, agent }: A2eCall): Promise<JsonObject> {
     const uri = requireText(payload, 'uri');
     if (!agent)
-      throw new A2eRefusal('mcp_capability_missing', 'changes are pushed on a WebSocket alone: open one at /a2e');
+      throw new A2eRefusal('mcp_capability_missing', 'changes are pushed on a WebSocket only: open one at /a2e');
     const server = await this.calls.watched(ctx, await this.candidates(ctx, payload), uri);
     const subscribed = payload.subscribe !== false;
     if (subscribed) await agent.subscribe(server, uri);
@@ -49,7 +52,7 @@ export class FeatureMessages {
     return { uri, server_id: server.row.serverId, subscribed };
   }
 
-  /** As they are kept: no server is asked. Throws as ServersInSight.named does. */
+  /** Lists stored prompts without a request to a server. Throws the errors of ServersInSight.named. */
   async listPrompts({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const servers = await this.listed(ctx, payload, 'prompts');
     return {
@@ -59,15 +62,15 @@ export class FeatureMessages {
     };
   }
 
-  /** Throws as UpstreamCalls.prompt does, and as ServersInSight.named. */
+  /** Returns a filled-in prompt. Throws the errors of UpstreamCalls.prompt and ServersInSight.named. */
   async getPrompt({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const name = requireText(payload, 'name');
     const args = optionalObject(payload, 'arguments');
-    const asked = await this.promptAsked(ctx, payload, name);
+    const promptCall = await this.promptCallOf(ctx, payload, name);
     const { description = null, messages } = await withTimeout(ctx, featureMs, (within) =>
-      this.calls.prompt(within, asked, args),
+      this.calls.prompt(within, promptCall, args),
     );
-    return { name, server_id: asked.serverId, description, messages: messages! };
+    return { name, server_id: promptCall.serverId, description, messages: messages! };
   }
 
   private async listed(
@@ -79,14 +82,20 @@ export class FeatureMessages {
     return only ? [only] : this.servers.all(ctx);
   }
 
-  /** Whoever may have a resource; the reading of it is decided, not who is asked. */
+  /**
+   * Servers that may have a resource. The policy decides about the read of the resource, not about the servers that
+   * are searched.
+   */
   private async candidates(ctx: CallContext, payload: JsonObject): Promise<readonly RegisteredServer[]> {
     const only = await this.servers.named(ctx, payload, 'resources');
     return only ? [only] : this.servers.known(ctx);
   }
 
-  /** By its server's own name, of several servers with it the first by its id (AE-53), or by the name that policies know. */
-  private async promptAsked(ctx: CallContext, payload: JsonObject, name: string): Promise<PromptCall> {
+  /**
+   * Finds a prompt by its name at the server, or by its name in policies. If several servers have the name, the first
+   * by id is used (AE-53).
+   */
+  private async promptCallOf(ctx: CallContext, payload: JsonObject, name: string): Promise<PromptCall> {
     const only = await this.servers.named(ctx, payload, 'prompts');
     const prompts = (only ? [only] : await this.servers.all(ctx)).flatMap((server) => server.prompts);
     const target =
@@ -96,7 +105,7 @@ export class FeatureMessages {
   }
 }
 
-/** `<serverId>__<prompt>`. */
+/** Id of the server in a name `<serverId>__<prompt>`. */
 function serverOf(name: string): string {
   return name.slice(0, Math.max(0, name.indexOf('__')));
 }

@@ -6,7 +6,7 @@ import { FeatureMessages } from './feature-messages.js';
 import { ServerMessages } from './server-messages.js';
 import { ToolMessages } from './tool-messages.js';
 
-/** The messages of the MCP bridge (AE-69). */
+/** Plugin with the messages of the MCP bridge (AE-69). */
 @Injectable()
 export class McpPlugin implements A2ePlugin {
   readonly name = 'mcp';

@@ -5,20 +5,20 @@ import { RialtoError } from '../../kernel/errors.js';
 import { storableText, type JsonObject } from '../../kernel/json.js';
 import { RowWriter } from '../../platform/database/row-writer.js';
 
-/** A message as the audit remembers it: that it was, and how it ended; nothing of its payload. */
+/** Facts about a message for the audit: that it was sent and how it ended. Contains nothing of its payload. */
 export interface AuditedMessage {
   readonly type: string;
   readonly direction: 'in' | 'out';
   readonly id: string;
-  /** Present for a reply, or an answer. */
+  /** Id of the request; present for a reply or an answer. */
   readonly reqId?: string;
-  /** The code that it ended with; absent when it went well. */
+  /** Error code of the message; absent when it succeeded. */
   readonly error?: string;
 }
 
 const longest = 256;
 
-/** Remembers each message of agents and to them, beside the acts that they cause (AE-70). */
+/** Records each message from and to agents, besides the acts that they cause (AE-70). */
 @Injectable()
 export class MessageAudit {
   constructor(
@@ -26,7 +26,7 @@ export class MessageAudit {
     private readonly writer: RowWriter,
   ) {}
 
-  /** All of them or none. Throws `unavailable` when they cannot be recorded. */
+  /** Records all messages or none. Throws `unavailable` when they cannot be recorded. */
   async remember(ctx: CallContext, messages: readonly AuditedMessage[]): Promise<void> {
     const { org, principal, requestId, surface } = ctx;
     const { kind, id, role } = principal;

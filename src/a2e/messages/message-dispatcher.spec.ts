@@ -10,8 +10,8 @@ const plugin = (name: string, priority: number, ...types: string[]): A2ePlugin =
   handlers: new Map(types.map((type) => [type, { subject: 'message', answer: () => Promise.resolve({ name }) }])),
 });
 
-describe('the plugins of the dispatcher', () => {
-  it('AE-69 the one with the highest priority that knows a type answers it; for others there is none', async () => {
+describe('plugins of the dispatcher', () => {
+  it('AE-69 chooses the plugin with the highest priority for a type, and none for an unknown type', async () => {
     const plugins = inOrder([plugin('late', 1, 'a', 'b'), plugin('mcp', 10, 'a'), plugin('mid', 5, 'b')]);
     const answer = (type: string) => handlerOf(plugins, type)?.answer({} as never);
     expect([await answer('a'), await answer('b'), answer('c'), answer('constructor')]).toEqual([
@@ -23,7 +23,7 @@ describe('the plugins of the dispatcher', () => {
   });
 });
 
-describe('(E15) an answer that no question waits for', () => {
+describe('(E15) answer without an open question', () => {
   const audit = { remember: () => Promise.resolve() } as unknown as MessageAudit;
   const dispatcher = new MessageDispatcher(
     { handlers: new Map(), priority: 1, name: 'none' } as never,
@@ -36,10 +36,10 @@ describe('(E15) an answer that no question waits for', () => {
   it.each(['mcp/sampling/resp', 'mcp/sample/resp', 'mcp/roots/list/resp', 'mcp/root/list/resp'])('%s', async (type) => {
     const { message } = await errorFor({ type, req_id: 'q-1', ok: true });
     expect(message).toContain('no question waits for this answer: req_id "q-1"');
-    expect(message).not.toContain('takes no messages');
+    expect(message).not.toContain('does not know messages');
   });
 
-  it('is told apart from a type that the gateway does not know', async () => {
-    expect((await errorFor({ type: 'mcp/made/up' })).message).toContain('takes no messages of type "mcp/made/up"');
+  it('has another error than an unknown type', async () => {
+    expect((await errorFor({ type: 'mcp/made/up' })).message).toContain('does not know messages of type "mcp/made/up"');
   });
 });

@@ -18,10 +18,10 @@ import type { A2eHandler, A2ePlugin, ListeningAgent } from './a2e-call.js';
 import { McpPlugin } from './mcp-plugin.js';
 import { MessageAudit } from './message-audit.js';
 
-/** What is left of a message that cannot be read, for the audit. */
+/** Type and id in the audit for a message that cannot be parsed. */
 const unreadable = 'unreadable';
 
-/** Has each message answered by the plugin that knows its type, and remembers both. */
+/** Passes each message to the plugin that knows its type, and records the message and its reply. */
 @Injectable()
 export class MessageDispatcher {
   private readonly plugins: readonly A2ePlugin[];
@@ -34,7 +34,7 @@ export class MessageDispatcher {
     this.plugins = inOrder([mcp]);
   }
 
-  /** The reply to any JSON value; throws nothing. */
+  /** Returns the reply to any JSON value; never throws. */
   async answer(ctx: CallContext, value: unknown, agent?: ListeningAgent): Promise<SentMessage> {
     const parsed = readMessage(value);
     if (parsed.ok) return this.reply(ctx, parsed.message, agent);
@@ -42,22 +42,22 @@ export class MessageDispatcher {
     return this.refuse(ctx, request, new A2eRefusal('mcp_protocol_error', parsed.reason), 'message');
   }
 
-  /** The reply to a message that nobody looks at, for its sender has said too much; not remembered. */
+  /** Returns the refusal of a message that is not handled because its sender exceeded a limit; it is not recorded. */
   turnAway(value: unknown, reason: RialtoError): SentMessage {
     const parsed = readMessage(value);
     const { type, id } = parsed.ok ? { type: parsed.message.spelling, id: parsed.message.id } : parsed;
     return refusalOf({ type, id }, stamp(), a2eError(reason, 'message'));
   }
 
-  /** The reply to a message that was read. */
+  /** Returns the reply to a parsed message. */
   async reply(ctx: CallContext, message: A2eMessage, agent?: ListeningAgent): Promise<SentMessage> {
     const { type, spelling, id, payload } = message;
     const request = { type: spelling, id };
     const handler = handlerOf(this.plugins, type);
     if (!handler) {
       const reason = isAnswer(message)
-        ? `no question waits for this answer: req_id ${JSON.stringify(message.reqId ?? null)} was never asked, is answered, or was withdrawn`
-        : `the gateway takes no messages of type "${spelling}"`;
+        ? `no question waits for this answer: req_id ${JSON.stringify(message.reqId ?? null)} is unknown, already answered, or withdrawn`
+        : `the gateway does not know messages of type "${spelling}"`;
       return this.refuse(ctx, request, new A2eRefusal('mcp_protocol_error', reason), 'message');
     }
     try {
@@ -77,7 +77,7 @@ export class MessageDispatcher {
     subject: Subject,
   ): Promise<SentMessage> {
     if (!(thrown instanceof A2eRefusal) && RialtoError.from(thrown).code === 'internal')
-      this.log.error({ err: thrown, requestId: ctx.requestId, type: request.type }, 'a message could not be answered');
+      this.log.error({ err: thrown, requestId: ctx.requestId, type: request.type }, 'message failed');
     const error = a2eError(thrown, subject);
     const reply = refusalOf(request, stamp(), error);
     try {
@@ -101,7 +101,7 @@ export class MessageDispatcher {
   }
 }
 
-/** The highest priority first. */
+/** Sorts plugins by priority, the highest first. */
 export function inOrder(plugins: readonly A2ePlugin[]): readonly A2ePlugin[] {
   return [...plugins].sort((one, other) => other.priority - one.priority);
 }

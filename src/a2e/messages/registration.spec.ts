@@ -10,8 +10,8 @@ const refused = (payload: object): RialtoError => {
   throw new Error('it was accepted');
 };
 
-describe('a registration by message', () => {
-  it('AE-16 AE-17 AE-19 AE-23 has the members of the reference, at the top or in a config', () => {
+describe('registrationOf', () => {
+  it('AE-16 AE-17 AE-19 AE-23 reads the members of the reference, at the top level or in a config', () => {
     const program = { server_id: 's', cmd: ['node', 'x.mjs'], cwd: '/srv', env: { A: 'b' }, timeout: 2.5 };
     const read = { id: 's', command: 'node', args: ['x.mjs'], cwd: '/srv', env: { A: 'b' }, timeoutMs: 2_500 };
     expect(registrationOf(program)).toEqual(read);
@@ -35,7 +35,7 @@ describe('a registration by message', () => {
     });
   });
 
-  it('takes what is null or empty for absent, and reads past what it does not know', () => {
+  it('treats null and empty members as absent, and ignores unknown members', () => {
     const defaults = { cmd: [], cwd: null, env: {}, headers: {}, tool_allow_list: [], name: '', color: 'red' };
     expect(registrationOf({ url: 'http://x', ...defaults })).toEqual({ url: 'http://x' });
   });
@@ -50,16 +50,16 @@ describe('a registration by message', () => {
     [{ cmd: 'node', args: 'x' }, 'args'],
     [{ cmd: [7] }, 'cmd'],
     [{ url: 'http://x', config: 7 }, 'config'],
-  ])('AE-16 is refused as %j, naming the member as it was sent', (payload, field) => {
+  ])('AE-16 refuses %j and names the member as it was sent', (payload, field) => {
     expect(refused(payload)).toMatchObject({ code: 'invalid_params', violations: [{ field }] });
   });
 
-  it.each([-1, 0.05, 3_601])('is refused with a timeout of %d, in the unit that it was sent in', (timeout) => {
+  it.each([-1, 0.05, 3_601])('refuses a timeout of %d with the limits in seconds', (timeout) => {
     const [violation] = refused({ url: 'http://x', timeout }).violations ?? [];
-    expect(violation?.description).toBe('is a number of seconds, from 0.1 to 3600');
+    expect(violation?.description).toBe('must be a number of seconds from 0.1 to 3600');
   });
 
-  it('is refused with text that cannot be stored', () => {
+  it('refuses text that cannot be stored', () => {
     expect(refused({ url: 'http://x', name: 'a\0b' }).code).toBe('invalid_params');
   });
 });

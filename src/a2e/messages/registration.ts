@@ -5,7 +5,7 @@ import { containsUnstorable } from '../../protocol/jsonrpc.js';
 import { RegisterServer } from '../../upstreams/upstream.types.js';
 import { invalidMember, optionalObject } from './a2e-call.js';
 
-/** Members of a registration, and what they are called behind the door. */
+/** Members of a registration on the wire, with their internal names. */
 const members = {
   server_id: 'id',
   name: 'name',
@@ -23,12 +23,13 @@ const members = {
   roots: 'roots',
 } as const;
 
-const inSeconds = 'is a number of seconds, from 0.1 to 3600';
+const timeoutRule = 'must be a number of seconds from 0.1 to 3600';
 const wireNames = new Map<string, string>(Object.entries(members).map(([wire, inner]) => [inner, wire]));
 
 /**
- * The registration that a payload asks for (AE-16…AE-23): its members at the top or in a `config`, `cmd` a text or a list that
- * begins with the program, `timeout` in seconds, what is null or empty as if it were absent. Throws `invalid_params`.
+ * Reads the registration from a payload (AE-16…AE-23). Its members are at the top level or in a `config`. `cmd` is a
+ * text, or a list that begins with the program. `timeout` is in seconds. Null and empty members count as absent.
+ * Throws `invalid_params`.
  */
 export function registrationOf(payload: JsonObject): RegisterServer {
   if (containsUnstorable(payload))
@@ -38,19 +39,19 @@ export function registrationOf(payload: JsonObject): RegisterServer {
     const value = given[wire];
     return value === undefined || isEmpty(value) ? [] : [[inner, value] as const];
   });
-  const parsed = RegisterServer.safeParse(inHouse(Object.fromEntries(known)));
+  const parsed = RegisterServer.safeParse(normalized(Object.fromEntries(known)));
   if (parsed.success) return parsed.data;
   const issues = parsed.error.issues.map(({ path, message, ...issue }) => {
-    return { ...issue, path: asSent(path), message: path[0] === 'timeoutMs' ? inSeconds : message };
+    return { ...issue, path: wirePath(path), message: path[0] === 'timeoutMs' ? timeoutRule : message };
   });
   throw invalidBody(issues);
 }
 
-function inHouse({ command, args, transport, timeoutMs, ...others }: JsonObject): JsonObject {
-  if (args !== undefined && !Array.isArray(args)) throw invalidMember('args', 'is a list');
+function normalized({ command, args, transport, timeoutMs, ...others }: JsonObject): JsonObject {
+  if (args !== undefined && !Array.isArray(args)) throw invalidMember('args', 'must be a list');
   const [program, ...first] = Array.isArray(command) ? command : command === undefined ? [] : [command];
   const all = [...first, ...(args ?? [])];
-  if (timeoutMs !== undefined && typeof timeoutMs !== 'number') throw invalidMember('timeout', inSeconds);
+  if (timeoutMs !== undefined && typeof timeoutMs !== 'number') throw invalidMember('timeout', timeoutRule);
   return {
     ...others,
     ...(program !== undefined && { command: program }),
@@ -60,11 +61,11 @@ function inHouse({ command, args, transport, timeoutMs, ...others }: JsonObject)
   };
 }
 
-/** Callers whose language has a default for each member send them all. */
+/** Clients in languages with default values send all members, so empty values mean absent. */
 function isEmpty(value: Json): boolean {
   return value === null || value === '' || (typeof value === 'object' && Object.keys(value).length === 0);
 }
 
-function asSent(path: readonly PropertyKey[]): PropertyKey[] {
+function wirePath(path: readonly PropertyKey[]): PropertyKey[] {
   return path.map((part, index) => (index === 0 ? (wireNames.get(String(part)) ?? part) : part));
 }

@@ -5,7 +5,7 @@ import type { UpstreamCalls } from '../../upstreams/upstream-calls.js';
 import { ServerMessages } from './server-messages.js';
 import type { ServersInSight } from './servers-in-sight.js';
 
-describe('a registration by message', () => {
+describe('ServerMessages.register', () => {
   beforeEach(() => jest.useFakeTimers());
   afterEach(() => jest.useRealTimers());
 
@@ -20,7 +20,7 @@ describe('a registration by message', () => {
     );
   };
 
-  it('(E14) of a silent server ends before its client gives up, says why, and is not carried out later', async () => {
+  it('(E14) ends with a reason before the client times out when the server is silent, and is not completed later', async () => {
     let signal: AbortSignal | undefined;
     const silent = (ctx: CallContext) => ((signal = ctx.signal), endless());
     const refused = messages(silent)
@@ -35,7 +35,7 @@ describe('a registration by message', () => {
     expect(signal!.aborted).toBe(true);
   });
 
-  it('(E14) that is stored is told as it is when its line is not ready in time', async () => {
+  it('(E14) returns a stored server when its connection is not ready in time', async () => {
     const stored = messages(() => Promise.resolve({ id: 'a' })).register({ ctx: {} as CallContext, payload });
     await jest.advanceTimersByTimeAsync(18_000);
     expect(await stored).toMatchObject({ server_id: 'a' });

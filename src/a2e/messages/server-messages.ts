@@ -13,12 +13,14 @@ import { ServersInSight } from './servers-in-sight.js';
 
 const Status = ServerQuery.shape.status;
 const pageSize = 200;
-/** Clients wait 20 s for a registration (AE-75). */
+/** Clients wait 20 s for a registration (AE-75), so it must end before. */
 const registerMs = 18_000;
-/** What the gateway tells a server of its own line. */
-const ofTheLine = new Set(['initialized', 'cancelled', 'progress'].map((name) => `notifications/${name}`));
+/** Notifications that only the gateway sends on its connection to a server. */
+const connectionNotifications = new Set(
+  ['initialized', 'cancelled', 'progress'].map((name) => `notifications/${name}`),
+);
 
-/** Messages about MCP servers themselves. */
+/** Handles messages about MCP servers themselves. */
 @Injectable()
 export class ServerMessages {
   constructor(
@@ -27,45 +29,55 @@ export class ServerMessages {
     private readonly servers: ServersInSight,
   ) {}
 
-  /** Throws as UpstreamAdmin.register does, `invalid_params`, and `remote_timeout` in time for the sender to read it. */
+  /**
+   * Registers a server. Throws the errors of UpstreamAdmin.register, `invalid_params`, and `remote_timeout` early
+   * enough for the client to receive it.
+   */
   async register({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const registration = registrationOf(payload);
     const until = systemClock.elapsed() + registerMs;
     const { id } = await withTimeout(ctx, registerMs, (within) => this.admin.register(within, registration));
     const server = await this.servers.one(ctx, id);
-    // Agents expect a server that they registered to be connected; one that is not is told as it is.
+    // Agents expect a registered server to be connected. If it is not ready in time, the reply contains its current
+    // state.
     const leftMs = Math.max(0, until - systemClock.elapsed());
     await withTimeout(ctx, leftMs, (within) => this.calls.ready(within, server)).catch(() => undefined);
     return { server_id: id, server: serverInfo(await this.admin.get(ctx, id)) };
   }
 
-  /** Those that the caller may discover; of a `status`, or the one of a `server_id`. Throws `invalid_params`. */
+  /**
+   * Lists the servers that the caller may discover, filtered by `status`, or the one with `server_id`. Throws
+   * `invalid_params`.
+   */
   async list({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const status = Status.safeParse(payload.status ?? undefined);
-    if (!status.success) throw invalidMember('status', 'is connecting, ready, error or disconnected');
+    if (!status.success) throw invalidMember('status', 'must be connecting, ready, error or disconnected');
     const only = optionalText(payload, 'server_id');
     const views = only === undefined ? await this.all(ctx, status.data) : [await this.admin.get(ctx, only)];
     const infos = views.map(serverInfo);
     return { servers: payload.include_tools === true ? await this.withTools(ctx, infos) : infos };
   }
 
-  /** Says something to a server, which answers nothing (AE-38). Throws as UpstreamCalls.notify does. */
+  /** Sends a notification to a server (AE-38). Throws the errors of UpstreamCalls.notify. */
   async notify({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const server = await this.servers.one(ctx, requireText(payload, 'server_id'));
     const method = requireText(payload, 'method');
-    if (!/^notifications\/./.test(method) || ofTheLine.has(method))
-      throw invalidMember('method', 'is that of a notification which the gateway does not send itself');
+    if (!/^notifications\/./.test(method) || connectionNotifications.has(method))
+      throw invalidMember(
+        'method',
+        'must name a notification other than initialized, cancelled and progress, which the gateway itself sends',
+      );
     await this.calls.notify(ctx, server, method, optionalObject(payload, 'params') ?? {});
     return { server_id: server.row.serverId };
   }
 
-  /** The roots that are configured for a server; of one without any each caller is asked for its own. */
+  /** Lists the configured roots of a server. A server without configured roots asks each caller for its roots. */
   async listRoots({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const { roots } = await this.admin.get(ctx, requireText(payload, 'server_id'));
     return { roots: roots.map((root) => ({ ...root })) };
   }
 
-  /** Throws `not_found`. */
+  /** Unregisters a server. Throws `not_found`. */
   async unregister({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const id = requireText(payload, 'server_id');
     await this.admin.unregister(ctx, id);

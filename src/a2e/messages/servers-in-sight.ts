@@ -6,24 +6,24 @@ import type { RegisteredServer } from '../../upstreams/registered-server.types.j
 import { UpstreamsService } from '../../upstreams/upstreams.service.js';
 import { optionalText } from './a2e-call.js';
 
-/** The MCP servers that a caller may discover, as messages name them. */
+/** Finds the MCP servers that a caller may discover by the names in messages. */
 @Injectable()
 export class ServersInSight {
   constructor(private readonly upstreams: UpstreamsService) {}
 
-  /** In order of their ids. */
+  /** All servers that the caller may discover, in the order of their ids. */
   async all(ctx: CallContext): Promise<readonly RegisteredServer[]> {
     const servers = await this.known(ctx);
-    const shown = await Promise.all(servers.map(({ row }) => this.upstreams.mayDiscover(ctx, row.serverId)));
-    return servers.filter((_, index) => shown[index]);
+    const isVisible = await Promise.all(servers.map(({ row }) => this.upstreams.mayDiscover(ctx, row.serverId)));
+    return servers.filter((_, index) => isVisible[index]);
   }
 
-  /** Of the whole org: for what is decided by itself. */
+  /** All servers of the org, for callers of this method that ask the policy themselves. */
   async known(ctx: CallContext): Promise<readonly RegisteredServer[]> {
     return (this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx))).servers;
   }
 
-  /** Throws `mcp_server_not_found`. */
+  /** Finds one server. Throws `mcp_server_not_found`. */
   async one(ctx: CallContext, serverId: string): Promise<RegisteredServer> {
     const server = (await this.known(ctx)).find(({ row }) => row.serverId === serverId);
     if (server && (await this.upstreams.mayDiscover(ctx, serverId))) return server;
@@ -31,8 +31,8 @@ export class ServersInSight {
   }
 
   /**
-   * The one that `server_id` names; undefined when there is none. Throws `mcp_server_not_found`, `mcp_capability_missing` for one that
-   * has nothing of that kind, and `invalid_params`.
+   * Finds the server that `server_id` names; undefined without a `server_id`. Throws `mcp_server_not_found`,
+   * `mcp_capability_missing` when the server does not have the capability, and `invalid_params`.
    */
   async named(
     ctx: CallContext,

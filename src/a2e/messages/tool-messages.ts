@@ -10,7 +10,7 @@ import { strategies, type Strategy } from '../../upstreams/upstream.types.js';
 import { invalidMember, optionalObject, optionalText, requireText, type A2eCall } from './a2e-call.js';
 import { ServersInSight } from './servers-in-sight.js';
 
-/** Calls of the tools of MCP servers. */
+/** Handles calls of tools of MCP servers. */
 @Injectable()
 export class ToolMessages {
   constructor(
@@ -19,28 +19,28 @@ export class ToolMessages {
     private readonly calls: UpstreamCalls,
   ) {}
 
-  /** Throws as UpstreamTools.call does, as ServersInSight.named, and `invalid_params`. */
+  /** Calls a tool. Throws the errors of UpstreamTools.call and ServersInSight.named, and `invalid_params`. */
   async call({ ctx, payload }: A2eCall): Promise<JsonObject> {
     const tool = optionalText(payload, 'tool') ?? requireText(payload, 'name');
     const args = optionalObject(payload, 'arguments') ?? optionalObject(payload, 'args') ?? {};
-    const wish = { tool, args, strategy: strategyOf(payload) };
+    const wanted = { tool, args, strategy: strategyOf(payload) };
     const only = await this.servers.named(ctx, payload, 'tools');
-    return only ? this.callOf(ctx, only, wish) : this.callAny(ctx, wish);
+    return only ? this.callOf(ctx, only, wanted) : this.callAny(ctx, wanted);
   }
 
-  private async callAny(ctx: CallContext, wish: ToolWish): Promise<JsonObject> {
-    const { target, result } = await this.tools.call(ctx, wish);
+  private async callAny(ctx: CallContext, wanted: ToolWish): Promise<JsonObject> {
+    const { target, result } = await this.tools.call(ctx, wanted);
     return { tool: target.canonical, server_id: target.server.row.serverId, ...toolOutcome(result) };
   }
 
-  /** By the name that the server knows it by, or the one that policies do. */
-  private async callOf(ctx: CallContext, { row, tools }: RegisteredServer, wish: ToolWish): Promise<JsonObject> {
+  /** Calls a tool of one server, by its name at the server or its name in policies. */
+  private async callOf(ctx: CallContext, { row, tools }: RegisteredServer, wanted: ToolWish): Promise<JsonObject> {
     const { serverId } = row;
     const target =
-      tools.find(({ tool, canonical }) => tool.name === wish.tool || canonical === wish.tool) ??
-      tools.find(({ tool }) => literalName(serverId, tool.name) === wish.tool);
-    const canonical = target?.canonical ?? upstreamName(serverId, wish.tool);
-    const result = await this.calls.call(ctx, { target, canonical, serverId, args: wish.args });
+      tools.find(({ tool, canonical }) => tool.name === wanted.tool || canonical === wanted.tool) ??
+      tools.find(({ tool }) => literalName(serverId, tool.name) === wanted.tool);
+    const canonical = target?.canonical ?? upstreamName(serverId, wanted.tool);
+    const result = await this.calls.call(ctx, { target, canonical, serverId, args: wanted.args });
     return { tool: canonical, server_id: serverId, ...toolOutcome(result) };
   }
 }
@@ -50,5 +50,5 @@ function strategyOf({ strategy }: JsonObject): Strategy | undefined {
   const known = strategies.find((name) => name === strategy);
   if (known) return known;
   const given = JSON.stringify(strategy).slice(0, 100);
-  throw invalidMember('strategy', `is ${strategies.join(', ')}; there is none called ${given}`);
+  throw invalidMember('strategy', `must be one of ${strategies.join(', ')}; ${given} is unknown`);
 }

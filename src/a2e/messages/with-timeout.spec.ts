@@ -6,19 +6,19 @@ const caller = (signal?: AbortSignal): CallContext => ({ signal }) as CallContex
 const endless = (within: CallContext): Promise<never> =>
   new Promise((_, reject) => within.signal!.addEventListener('abort', () => reject(new Error('aborted'))));
 
-describe('the time of a request', () => {
-  it('AE-67 is unavailable when it is over, and its work is told to stop', async () => {
+describe('withTimeout', () => {
+  it('AE-67 rejects as unavailable after the timeout, and aborts the work', async () => {
     let isStopped = false;
     const work = endlessly(() => (isStopped = true));
     const error: unknown = await withTimeout(caller(), 20, work).catch((thrown: unknown) => thrown);
     expect([a2eCodeOf(error, 'resource'), isStopped]).toEqual(['mcp_unavailable', true]);
   });
 
-  it('ends with its caller, and is not there for work that is done', async () => {
+  it('is canceled when the caller leaves, and does not affect work that ends in time', async () => {
     const gone = new AbortController();
-    const asked = withTimeout(caller(gone.signal), 10_000, endless);
+    const request = withTimeout(caller(gone.signal), 10_000, endless);
     gone.abort();
-    await expect(asked).rejects.toMatchObject({ code: 'canceled' });
+    await expect(request).rejects.toMatchObject({ code: 'canceled' });
     await expect(withTimeout(caller(), 10_000, () => Promise.resolve(7))).resolves.toBe(7);
   });
 });

@@ -15,9 +15,12 @@ import { parseJson } from '../../protocol/jsonrpc.js';
 import { AgentSockets, capabilitiesOf } from './agent-sockets.js';
 import { MessageDispatcher } from '../messages/message-dispatcher.js';
 
-const mostAtOnce = 20;
+const maxMessages = 20;
 
-/** `/a2e`: by POST one message and its reply, or several, carried out one after the other; or a WebSocket. */
+/**
+ * Door at `/a2e`. A POST has one message, or several that are handled in order; its answer has the replies. A GET
+ * with upgrade opens a WebSocket.
+ */
 @Injectable()
 export class A2eDoor {
   constructor(
@@ -32,7 +35,7 @@ export class A2eDoor {
       template: '/a2e',
       methods: ['POST'],
       cors: true,
-      summary: 'A2E messages of the MCP bridge; a WebSocket at the same path has pushes and questions as well',
+      summary: 'A2E messages of the MCP bridge; a WebSocket at the same path also has pushes and questions',
       match: isA2ePath,
       handle: (request, response) => this.handle(request, response),
     };
@@ -51,7 +54,10 @@ export class A2eDoor {
     };
   }
 
-  /** Throws `denied` for an Origin or Host that may not call, and as ContextService.open does. */
+  /**
+   * Identifies the caller. Throws `denied` for an Origin or Host that may not call, and the errors of
+   * ContextService.open.
+   */
   private async open(request: DoorRequest, signal?: AbortSignal): Promise<CallContext> {
     if (!isAllowedOrigin(request.headers, reachableAt(this.settings)))
       throw new RialtoError('denied', { message: 'this Origin or Host may not call the gateway' });
@@ -74,8 +80,8 @@ export class A2eDoor {
   }
 
   private async answerAll(ctx: CallContext, values: readonly unknown[]): Promise<JsonObject[]> {
-    if (values.length === 0 || values.length > mostAtOnce)
-      throw new RialtoError('invalid_params', { message: `a request holds 1 to ${mostAtOnce} messages` });
+    if (values.length === 0 || values.length > maxMessages)
+      throw new RialtoError('invalid_params', { message: `a request must have 1 to ${maxMessages} messages` });
     const replies: JsonObject[] = [];
     for (const [index, value] of values.entries()) {
       const refused = index > 0 ? refusedBy(() => this.contexts.admit(ctx)) : undefined;
@@ -89,7 +95,7 @@ function isA2ePath(path: string): Record<string, string> | undefined {
   return path === '/a2e' || path === '/a2e/' ? {} : undefined;
 }
 
-/** What a check throws; undefined when it passes. */
+/** Returns the error that a check throws; undefined when it passes. */
 function refusedBy(check: () => void): RialtoError | undefined {
   try {
     check();

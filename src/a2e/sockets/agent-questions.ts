@@ -2,7 +2,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { questionTypes, type A2eMessage } from '../../protocol/a2e/messages.js';
 
-/** By which an MCP server's client refuses (AE-64). */
+/** JSON-RPC code that MCP clients use for a refusal (AE-64). */
 const refusedCode = -32_000;
 
 type Question = keyof typeof questionTypes;
@@ -13,17 +13,25 @@ interface Waiting {
   readonly giveUp: () => void;
 }
 
-/** What MCP servers want to know of one agent: sent on its socket, and waited for. */
+/** Questions of MCP servers to one agent: sends them on its socket and waits for the answers. */
 export class AgentQuestions {
   private readonly waiting = new Map<string, Waiting>();
 
-  /** @param send sends a message of a type and gives its id. @param withdraw says that nobody waits for an answer any more. */
+  /**
+   * Creates the questions of one socket.
+   *
+   * @param send sends a message of a type and returns its id.
+   * @param withdraw tells the agent that the question is withdrawn.
+   */
   constructor(
     private readonly send: (type: string, payload: JsonObject) => string,
     private readonly withdraw: (id: string) => void,
   ) {}
 
-  /** Throws `remote_error` for a refusal, `remote_invalid_response` for what is no answer, `canceled` when nobody waits any more. */
+  /**
+   * Sends a question and waits for its answer. Rejects with `remote_error` for a refusal, `remote_invalid_response`
+   * for an invalid answer, and `canceled` when the signal aborts or the agent disconnects.
+   */
   ask(method: string, params: JsonObject, signal?: AbortSignal, server?: string): Promise<JsonObject> {
     if (!isQuestion(method)) return Promise.reject(new RialtoError('unsupported_operation'));
     if (signal?.aborted) return Promise.reject(new RialtoError('canceled'));
@@ -36,7 +44,7 @@ export class AgentQuestions {
       const giveUp = (): void => {
         end();
         this.withdraw(id);
-        reject(new RialtoError('canceled', { message: 'nobody waits for the answer any more' }));
+        reject(new RialtoError('canceled', { message: 'the question was withdrawn before the agent answered' }));
       };
       const settle = (answer: A2eMessage): void => {
         end();
@@ -51,7 +59,7 @@ export class AgentQuestions {
     });
   }
 
-  /** False for an answer to what nobody asked. */
+  /** Takes an answer. False when it belongs to no open question. */
   answered(answer: A2eMessage): boolean {
     const waiting = this.waiting.get(answer.reqId ?? '');
     if (!waiting || !answer.type.startsWith(questionTypes[waiting.method].replace(/req$/, ''))) return false;
@@ -59,7 +67,7 @@ export class AgentQuestions {
     return true;
   }
 
-  /** The agent has left. */
+  /** Withdraws all open questions because the agent has disconnected. */
   close(): void {
     for (const { giveUp } of [...this.waiting.values()]) giveUp();
   }
@@ -69,15 +77,17 @@ function isQuestion(method: string): method is Question {
   return Object.hasOwn(questionTypes, method);
 }
 
-/** What MCP wants to have: the agent's `result`, or the members of one at the top of its answer. */
+/** Result for MCP: the `result` of the agent's answer, or the members at its top level. */
 function answerOf(method: Question, { ok, error, payload }: A2eMessage): JsonObject {
   if (!ok) {
-    const message = typeof error.message === 'string' ? error.message : 'the agent refused';
+    const message = typeof error.message === 'string' ? error.message : 'the agent refused to answer';
     const data = { reason: 'mcp_sampling_refused' };
     throw new RialtoError('remote_error', { message, data: { relayed: { code: refusedCode, message, data } } });
   }
   const result = isJsonObject(payload.result) ? payload.result : payload;
-  const isOne = method === 'roots/list' ? Array.isArray(result.roots) : result.content !== undefined;
-  if (isOne) return result;
-  throw new RialtoError('remote_invalid_response', { message: 'the agent answered something else' });
+  const isValid = method === 'roots/list' ? Array.isArray(result.roots) : result.content !== undefined;
+  if (isValid) return result;
+  throw new RialtoError('remote_invalid_response', {
+    message: `the answer of the agent has no ${method === 'roots/list' ? 'list "roots"' : 'member "content"'}`,
+  });
 }

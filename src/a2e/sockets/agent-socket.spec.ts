@@ -4,8 +4,8 @@ import type { HeldSocket } from '../../platform/http/streams/held-socket.js';
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
 import { AgentSocket } from './agent-socket.js';
 
-/** A socket that keeps what is written to it. */
-class Kept extends EventEmitter {
+/** Fake socket that records the written messages. */
+class RecordingSocket extends EventEmitter {
   readonly written: { method?: string; server_id?: string }[] = [];
   write(text: string): void {
     this.written.push(JSON.parse(text) as { method?: string });
@@ -14,9 +14,9 @@ class Kept extends EventEmitter {
 
 const server = (id: string) => ({ row: { id, serverId: `s-${id}` } }) as RegisteredServer;
 
-describe('an agent on its socket', () => {
+describe('AgentSocket', () => {
   const connected = () => {
-    const socket = new Kept();
+    const socket = new RecordingSocket();
     const released: string[] = [];
     const agent = new AgentSocket(
       {} as CallContext,
@@ -32,7 +32,7 @@ describe('an agent on its socket', () => {
     return { agent, socket, released };
   };
 
-  it('hears a server that says too much up to its measure, and others all the same', () => {
+  it('limits the pushes of one noisy server, and still passes on those of others', () => {
     const { agent, socket } = connected();
     for (let count = 0; count < 700; count++) agent.hear('a', 'notifications/loud', {});
     agent.hear('b', 'notifications/quiet', {});
@@ -41,7 +41,7 @@ describe('an agent on its socket', () => {
     expect(socket.written.at(-1)).toMatchObject({ server_id: 's-b', method: 'notifications/quiet' });
   });
 
-  it('has so many messages at work, and watches so much', async () => {
+  it('limits concurrent messages and watched resources', async () => {
     const { agent, released } = connected();
     let end = (): void => undefined;
     const until = new Promise<void>((resolve) => (end = resolve));
@@ -64,7 +64,7 @@ describe('an agent on its socket', () => {
     expect(new Set(signals).size).toBe(64);
   });
 
-  it('ends its work, and whatever it watches, when it leaves', async () => {
+  it('aborts its work and releases all watches when it disconnects', async () => {
     const { agent, socket, released } = connected();
     let signal: AbortSignal | undefined;
     agent.take((ctx) => {
@@ -78,7 +78,7 @@ describe('an agent on its socket', () => {
     expect([signal!.aborted, released, agent.servers.size]).toEqual([true, ['a://x', 'a://late'], 0]);
   });
 
-  it('watches by its other line when a server knows it anew, and no more what it may not', async () => {
+  it('watches on the new connection after a credential change, and stops watches that are no longer allowed', async () => {
     const { agent, released } = connected();
     for (const uri of ['a://kept', 'a://gone']) await agent.subscribe(server('a'), uri);
     await agent.subscribe(server('b'), 'b://other');

@@ -10,33 +10,36 @@ import type { RegisteredServer } from '../../upstreams/registered-server.types.j
 import type { ListeningAgent } from '../messages/a2e-call.js';
 import { AgentQuestions } from './agent-questions.js';
 
-const mostWatched = 100;
-/** Of one server in a minute: each push is remembered. */
-const mostSaid = 600;
+const maxWatched = 100;
+/** Pushes of one server to one agent in a minute; limited because each push is recorded. */
+const maxPushesPerMinute = 600;
 const minuteMs = 60_000;
 const resourceUpdated = 'notifications/resources/updated';
 
-/** What a socket tells of itself while it is open. */
+/** Callbacks of an open socket. */
 export interface SocketEvents {
-  /** A message left that answers nothing: a push, or a question. */
+  /** Called for each message that is not a reply: a push or a question. */
   readonly sent: (message: SentMessage) => void;
-  /** Hears of the changes of a resource, until what it returns is called. */
+  /** Watches the changes of a resource, until the returned function is called. */
   readonly watch: (server: RegisteredServer, uri: string) => Promise<() => void>;
 }
 
-/** An agent on its WebSocket: one that can be pushed to and asked. */
+/** Agent on a WebSocket, which can receive pushes and questions. */
 export class AgentSocket implements ListeningAgent {
   readonly id = newId();
-  /** The MCP servers it hears of, by their rows: what they are called, and how to stop where a line is kept for it. */
+  /**
+   * MCP servers that the agent gets notifications of, by the ids of their rows: the server id, and a function that
+   * releases the connection if one is held for the agent.
+   */
   readonly servers = new Map<string, { serverId: string; leave?: () => void }>();
   private readonly questions = new AgentQuestions(
     (type, payload) => this.send(type, payload),
     (id) => this.push({ method: 'notifications/cancelled', params: { requestId: id } }),
   );
   private readonly watched = new Map<string, { server: RegisteredServer; uri: string; release: () => void }>();
-  private said = { since: systemClock.elapsed(), counts: new Map<string, number>() };
-  /** Each with what ends it: whoever serves it may never leave the signal. */
-  private readonly work = new Map<Promise<void>, AbortController>();
+  private pushes = { since: systemClock.elapsed(), counts: new Map<string, number>() };
+  /** Running messages, each with its own controller, because handlers may never remove their abort listeners. */
+  private readonly running = new Map<Promise<void>, AbortController>();
 
   constructor(
     readonly ctx: CallContext,
@@ -51,17 +54,17 @@ export class AgentSocket implements ListeningAgent {
     this.socket.write(JSON.stringify(message));
   }
 
-  /** Unasked for: what a server says, or a change of what there is. */
+  /** Sends a push: a notification of a server, or a change of the servers. */
   push(payload: JsonObject): void {
     this.send(pushType, payload);
   }
 
-  /** False for an answer to what nobody asked. */
+  /** Takes an answer. False when it belongs to no open question. */
   answered(answer: A2eMessage): boolean {
     return this.questions.answered(answer);
   }
 
-  /** What `serverRow` says; the changes of a resource only where it asked for them. */
+  /** Passes on a notification of the server with this row id; changes of a resource only after a subscription. */
   hear(serverRow: string, method: string, params: JsonObject): void {
     const server = this.servers.get(serverRow);
     if (!server) return;
@@ -70,14 +73,14 @@ export class AgentSocket implements ListeningAgent {
       !(typeof params.uri === 'string' && this.watched.has(keyOf(serverRow, params.uri)))
     )
       return;
-    this.pushSaid(server.serverId, method, params);
+    this.pushLimited(server.serverId, method, params);
   }
 
   async subscribe(server: RegisteredServer, uri: string): Promise<void> {
     const key = keyOf(server.row.id, uri);
     if (this.watched.has(key)) return;
-    if (this.watched.size >= mostWatched)
-      throw new RialtoError('rate_limited', { message: `an agent may watch ${mostWatched} resources` });
+    if (this.watched.size >= maxWatched)
+      throw new RialtoError('rate_limited', { message: `an agent may watch at most ${maxWatched} resources` });
     await this.watch(key, server, uri);
     if (this.watched.has(key) && !this.servers.has(server.row.id))
       this.servers.set(server.row.id, { serverId: server.row.serverId });
@@ -89,31 +92,40 @@ export class AgentSocket implements ListeningAgent {
     this.watched.delete(key);
   }
 
-  /** Ends the watches that may not be any more. @param moved a server whose other watches go by another line now. */
+  /**
+   * Ends the watches that are no longer allowed.
+   *
+   * @param moved server with a new connection: its other watches are opened again there.
+   */
   async recheck(may: (server: RegisteredServer, uri: string) => Promise<boolean>, moved?: string): Promise<void> {
     for (const [key, { server, uri, release }] of [...this.watched]) {
-      const mayGoOn = await may(server, uri);
-      if (mayGoOn && server.row.id !== moved) continue;
+      const isAllowed = await may(server, uri);
+      if (isAllowed && server.row.id !== moved) continue;
       release();
       this.watched.delete(key);
-      if (mayGoOn) await this.watch(key, server, uri).catch(() => undefined);
+      if (isAllowed) await this.watch(key, server, uri).catch(() => undefined);
     }
   }
 
-  /** Runs the work on one message, so that nobody closes the socket before its reply. Throws `rate_limited` for one too many at once. */
-  take(work: (ctx: CallContext) => Promise<void>): void {
-    if (this.work.size >= mostAtWork)
-      throw new RialtoError('rate_limited', { message: `a socket may have ${mostAtWork} messages at work` });
-    const over = new AbortController();
-    const ctx = { ...this.ctx, requestId: newId(), signal: over.signal, peer: this.peer };
-    const done = work(ctx).finally(() => this.work.delete(done));
-    this.work.set(done, over);
+  /**
+   * Runs the work of one message, so that the socket stays open until its reply. Throws `rate_limited` when too many
+   * messages run.
+   */
+  take(handle: (ctx: CallContext) => Promise<void>): void {
+    if (this.running.size >= mostAtWork)
+      throw new RialtoError('rate_limited', {
+        message: `a socket may have at most ${mostAtWork} messages without a reply; wait for replies`,
+      });
+    const controller = new AbortController();
+    const ctx = { ...this.ctx, requestId: newId(), signal: controller.signal, peer: this.peer };
+    const done = handle(ctx).finally(() => this.running.delete(done));
+    this.running.set(done, controller);
   }
 
-  /** Closes it once its messages are answered, or `patience` is over. */
-  async leave(patience: Promise<unknown>): Promise<void> {
-    await Promise.race([Promise.all(this.work.keys()), patience]);
-    await this.socket.close(closeCodes.goingAway, 'the gateway goes away');
+  /** Closes the socket when its messages are answered, or when `timeout` resolves. */
+  async leave(timeout: Promise<unknown>): Promise<void> {
+    await Promise.race([Promise.all(this.running.keys()), timeout]);
+    await this.socket.close(closeCodes.goingAway, 'the gateway is stopping');
   }
 
   private get peer(): Peer {
@@ -123,11 +135,14 @@ export class AgentSocket implements ListeningAgent {
       wantsAlone: Object.keys(this.capabilities).length > 0,
       capabilities: this.capabilities,
       ask: (...question) => this.questions.ask(...question),
-      tell: (method, params, server = '') => this.pushSaid(server, method, params),
+      tell: (method, params, server = '') => this.pushLimited(server, method, params),
     };
   }
 
-  /** Its place is taken at once; one that was given up meanwhile is released. Throws as the watching does. */
+  /**
+   * Opens a watch. Counts it at once; when it is ended before it is open, releases it. Throws the errors of the
+   * watch.
+   */
   private async watch(key: string, server: RegisteredServer, uri: string): Promise<void> {
     const watched = { server, uri, release: (): void => undefined };
     this.watched.set(key, watched);
@@ -141,13 +156,13 @@ export class AgentSocket implements ListeningAgent {
     }
   }
 
-  /** What a server says beyond its measure is lost. */
-  private pushSaid(serverId: string, method: string, params: JsonObject): void {
+  /** Drops notifications of a server beyond its limit. */
+  private pushLimited(serverId: string, method: string, params: JsonObject): void {
     const now = systemClock.elapsed();
-    if (now - this.said.since > minuteMs) this.said = { since: now, counts: new Map() };
-    const count = (this.said.counts.get(serverId) ?? 0) + 1;
-    this.said.counts.set(serverId, count);
-    if (count <= mostSaid) this.push({ server_id: serverId, method, params });
+    if (now - this.pushes.since > minuteMs) this.pushes = { since: now, counts: new Map() };
+    const count = (this.pushes.counts.get(serverId) ?? 0) + 1;
+    this.pushes.counts.set(serverId, count);
+    if (count <= maxPushesPerMinute) this.push({ server_id: serverId, method, params });
   }
 
   private send(type: string, payload: JsonObject): string {
@@ -159,7 +174,7 @@ export class AgentSocket implements ListeningAgent {
   }
 
   private closed(): void {
-    for (const over of this.work.values()) over.abort();
+    for (const controller of this.running.values()) controller.abort();
     this.questions.close();
     for (const { release } of this.watched.values()) release();
     for (const { leave } of this.servers.values()) leave?.();

@@ -18,29 +18,32 @@ import { MessageAudit } from '../messages/message-audit.js';
 import { MessageDispatcher } from '../messages/message-dispatcher.js';
 import { ServersInSight } from '../messages/servers-in-sight.js';
 
-/** How long messages that are being answered may take while the process stops. */
+/** How long running messages may take while the process stops, in milliseconds. */
 const drainMs = 25_000;
-/** Between a server and its client, or for whoever called it: no news. */
-const notForAll = new Set(['message', 'progress', 'cancelled', 'initialized', 'elicitation/complete'].map(noticeOf));
+/** Notifications between a server and its own client or for the caller of one request: they are not broadcast. */
+const notBroadcast = new Set(['message', 'progress', 'cancelled', 'initialized', 'elicitation/complete'].map(noticeOf));
 
-/** The agents that hold a WebSocket to this process: served, told what MCP servers say, and let go when it stops. */
+/**
+ * Agents with a WebSocket to this process: handles their messages, passes on notifications of MCP servers, and closes
+ * the sockets when the process stops.
+ */
 @Injectable()
 export class AgentSockets implements BeforeApplicationShutdown {
   private readonly agents = new Set<AgentSocket>();
-  /** What each agent hears of is looked up once at a time. */
-  private readonly turns = new WeakMap<AgentSocket, Promise<void>>();
+  /** Updates of the servers of an agent run one after the other. */
+  private readonly updates = new WeakMap<AgentSocket, Promise<void>>();
   private isLeaving = false;
 
   constructor(
     private readonly messages: MessageDispatcher,
     private readonly servers: ServersInSight,
     private readonly calls: UpstreamCalls,
-    private readonly standing: SseStreams,
+    private readonly streams: SseStreams,
     private readonly audit: MessageAudit,
     @Inject(LOGGER) private readonly log: Logger,
   ) {
     calls.onHeard((org, server, method, params, caller) => {
-      if (!notForAll.has(method)) for (const agent of this.of(org, caller)) agent.hear(server, method, params);
+      if (!notBroadcast.has(method)) for (const agent of this.agentsOf(org, caller)) agent.hear(server, method, params);
     });
   }
 
@@ -49,11 +52,15 @@ export class AgentSockets implements BeforeApplicationShutdown {
     if (this.isLeaving) throw new RialtoError('unavailable', { message: 'the gateway is stopping' });
   }
 
-  /** @param admit charges one message, and throws for one too many. */
+  /**
+   * Opens the socket of an agent.
+   *
+   * @param admit counts one message against the limits, and throws when a limit is exceeded.
+   */
   open(ctx: CallContext, socket: WebSocket, capabilities: JsonObject, admit: () => void): void {
     const held = new HeldSocket(socket);
     try {
-      this.standing.hold(ctx, held, { beats: false });
+      this.streams.hold(ctx, held, { beats: false });
     } catch (thrown) {
       return void held.close(1_013, RialtoError.from(thrown).message);
     }
@@ -67,36 +74,39 @@ export class AgentSockets implements BeforeApplicationShutdown {
     void this.align(agent);
   }
 
-  /** Its tools are others, it is new, or gone: agents hear of it, and look again. */
+  /** Pushes a change of a server or its tools to the agents, and updates their servers. */
   @OnNotice('upstream.changed')
   serversChanged({ orgId, serverId }: Notice<'upstream.changed'>): void {
-    for (const agent of this.of(orgId)) void this.tellChanged(agent, serverId);
+    for (const agent of this.agentsOf(orgId)) void this.pushChanged(agent, serverId);
   }
 
-  /** Another line is the agent's now, or none. */
+  /**
+   * Updates the agents of a caller with new or removed credentials: they use another connection to the server, or
+   * none.
+   */
   @OnNotice('upstream.credential-changed')
   credentialChanged({ orgId, serverId, caller }: Notice<'upstream.credential-changed'>): void {
-    for (const agent of this.of(orgId, caller)) void this.tellChanged(agent, serverId, true);
+    for (const agent of this.agentsOf(orgId, caller)) void this.pushChanged(agent, serverId, true);
   }
 
   @OnNotice('upstream.offer-changed')
   offerChanged({ orgId, serverId, caller }: Notice<'upstream.offer-changed'>): void {
-    for (const agent of this.of(orgId, caller)) void this.tellChanged(agent, serverId);
+    for (const agent of this.agentsOf(orgId, caller)) void this.pushChanged(agent, serverId);
   }
 
-  /** Who sees which servers may be another. */
+  /** Updates all agents: they may see other servers under the new policies. */
   @OnNotice('policy.changed')
   policyChanged({ orgId }: Notice<'policy.changed'>): void {
-    for (const agent of this.of(orgId)) void this.align(agent);
+    for (const agent of this.agentsOf(orgId)) void this.align(agent);
   }
 
-  /** Before the server closes, which waits for every socket. */
+  /** Closes all sockets before the HTTP server closes, because that waits for each socket. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isLeaving = true;
-    const late = new AbortController();
-    const patience = new Promise((resolve) => late.signal.addEventListener('abort', resolve));
-    const timer = setTimeout(() => late.abort(), drainMs);
-    await Promise.all([...this.agents].map((agent) => agent.leave(patience)));
+    const drain = new AbortController();
+    const timeout = new Promise((resolve) => drain.signal.addEventListener('abort', resolve));
+    const timer = setTimeout(() => drain.abort(), drainMs);
+    await Promise.all([...this.agents].map((agent) => agent.leave(timeout)));
     clearTimeout(timer);
   }
 
@@ -113,7 +123,10 @@ export class AgentSockets implements BeforeApplicationShutdown {
     }
   }
 
-  /** Takes an answer to an open question. It is neither counted nor refused, for a call at work waits for it. False for any other message. */
+  /**
+   * Takes an answer to an open question. It is not counted and not refused, because a running call waits for it.
+   * False for any other message.
+   */
   private settle(agent: AgentSocket, value: unknown): boolean {
     const parsed = readMessage(value);
     if (!parsed.ok || !isAnswer(parsed.message) || !agent.answered(parsed.message)) return false;
@@ -124,9 +137,9 @@ export class AgentSockets implements BeforeApplicationShutdown {
     return true;
   }
 
-  private async tellChanged(agent: AgentSocket, server: string, isMoved = false): Promise<void> {
+  private async pushChanged(agent: AgentSocket, server: string, isMoved = false): Promise<void> {
     const before = agent.servers.get(server);
-    // Others who are told of the change forget what they knew before.
+    // Other listeners of this notice first drop their cached data.
     await new Promise(setImmediate);
     await this.align(agent, isMoved ? server : undefined);
     const { serverId } = agent.servers.get(server) ?? before ?? {};
@@ -134,25 +147,27 @@ export class AgentSockets implements BeforeApplicationShutdown {
   }
 
   /**
-   * Hears of the servers that the agent may discover, and of no others; a program is not kept running for that, and nobody listens for an
-   * agent that the server does not know. @param moved a server that it hears by another line now.
+   * Listens to the servers that the agent may discover, and to no others. Does not keep a program running for that,
+   * and holds no connection for an agent without a credential at the server.
+   *
+   * @param moved server that the agent now uses another connection to.
    */
   private align(agent: AgentSocket, moved?: string): Promise<void> {
-    const turn = (this.turns.get(agent) ?? Promise.resolve()).then(() => this.alignNow(agent, moved));
-    this.turns.set(agent, turn);
-    return turn;
+    const update = (this.updates.get(agent) ?? Promise.resolve()).then(() => this.alignNow(agent, moved));
+    this.updates.set(agent, update);
+    return update;
   }
 
   private async alignNow(agent: AgentSocket, moved?: string): Promise<void> {
     try {
-      const seen = new Map((await this.servers.all(agent.ctx)).map((server) => [server.row.id, server]));
+      const visible = new Map((await this.servers.all(agent.ctx)).map((server) => [server.row.id, server]));
       if (!this.agents.has(agent)) return;
       for (const [id, { leave }] of agent.servers) {
-        if (seen.has(id) && id !== moved) continue;
+        if (visible.has(id) && id !== moved) continue;
         leave?.();
         agent.servers.delete(id);
       }
-      for (const [id, server] of seen) {
+      for (const [id, server] of visible) {
         const { serverId, transport } = server.row;
         const known = agent.servers.get(id);
         const leave = known?.leave ?? (transport === 'stdio' ? undefined : await this.attend(agent, server));
@@ -161,11 +176,11 @@ export class AgentSockets implements BeforeApplicationShutdown {
         if (leave) void this.calls.ready(agent.ctx, server).catch(() => undefined);
       }
       await agent.recheck(async ({ row }, uri) => {
-        const server = seen.get(row.id);
+        const server = visible.get(row.id);
         return server !== undefined && (await this.calls.mayWatch(agent.ctx, server, uri));
       }, moved);
     } catch (err) {
-      this.log.warn({ err }, 'what an agent hears of could not be looked up');
+      this.log.warn({ err }, 'update of the servers of an agent failed');
     }
   }
 
@@ -178,8 +193,12 @@ export class AgentSockets implements BeforeApplicationShutdown {
     }
   }
 
-  /** @param caller who alone is meant; absent: everybody. */
-  private of(org: string, caller?: string): AgentSocket[] {
+  /**
+   * Agents of an org.
+   *
+   * @param caller only agents of this caller; absent for all.
+   */
+  private agentsOf(org: string, caller?: string): AgentSocket[] {
     return [...this.agents].filter(({ ctx }) => ctx.org.id === org && isOf(ctx, caller));
   }
 
@@ -188,7 +207,7 @@ export class AgentSockets implements BeforeApplicationShutdown {
   }
 
   private readonly unrecorded = (err: unknown): void => {
-    this.log.error({ err }, 'a message could not be recorded');
+    this.log.error({ err }, 'audit of a message failed');
   };
 }
 
@@ -196,12 +215,15 @@ function noticeOf(name: string): string {
   return `notifications/${name}`;
 }
 
-/** The code that an agent refuses with. */
+/** Error code in the refusal of an agent. */
 function refusalIn({ code }: JsonObject): string {
   return typeof code === 'string' && /^mcp_[a-z_]{1,40}$/.test(code) ? code : 'mcp_sampling_refused';
 }
 
-/** What an agent says that it can be asked for: `?capabilities=sampling,roots`, or nothing of it; both where it does not say. */
+/**
+ * Capabilities that an agent declares with `?capabilities=sampling,roots`, which may be empty; without the parameter
+ * both.
+ */
 export function capabilitiesOf(query: URLSearchParams): JsonObject {
   const named = query.get('capabilities')?.split(',');
   const all = { sampling: {}, roots: {} };

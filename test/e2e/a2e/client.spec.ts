@@ -104,7 +104,7 @@ describe('rialto/a2e', () => {
       message: 'No server found for tool: nothing',
     });
     const guess = await failure(client.callTool('echo', {}, { strategy: 'guess' }));
-    expect(guess.message).toBe('there is no strategy "guess": it is first, round-robin, least-loaded');
+    expect(guess.message).toBe('unknown strategy "guess"; use one of first, round-robin, least-loaded');
     expect(await failure(client.unregisterServer('nobody'))).toMatchObject({
       code: 'mcp_server_not_found',
       retryable: false,
