@@ -42,11 +42,11 @@ export class A2aRequests {
   ) {}
 
   /**
-   * Identifies the caller and the agent.
+   * Identifies the caller and the agent. Throws `unauthenticated`, `auth_not_configured`, `rate_limited`,
+   * `loop_detected` or `not_found`.
    *
    * @param name name of an agent; absent for the default agent.
-   * @param older true when the door accepts tokens of older clients, if the settings allow it. Throws
-   * `unauthenticated`, `auth_not_configured`, `rate_limited`, `loop_detected` or `not_found`.
+   * @param older true when the door accepts tokens of older clients, if the settings allow it.
    */
   async open(
     request: DoorRequest,

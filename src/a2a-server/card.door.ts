@@ -113,24 +113,24 @@ export class CardDoor {
     }
     const orgDefault = cardRequest.reader && (await this.published.defaultAgent(cardRequest.reader));
     const agent = orgDefault ?? (await this.published.defaultAgent());
-    if (agent) return this.sendCard(cardRequest, agent, (wish) => this.published.serviceCard(agent, wish));
+    if (agent) return this.sendCard(cardRequest, agent, (options) => this.published.serviceCard(agent, options));
     return send(cardRequest, await this.published.gatewayCard(cardRequest.version), publicCache);
   }
 
   private async agentCard(cardRequest: CardRequest): Promise<void> {
     const agent = await this.published.resolve(cardRequest.name, cardRequest.reader);
-    return agent ? this.sendCard(cardRequest, agent, (wish) => this.published.cardFor(agent, wish)) : notFound();
+    return agent ? this.sendCard(cardRequest, agent, (options) => this.published.cardFor(agent, options)) : notFound();
   }
 
   /** Callers of the agent's org get the extended card (AN-07). */
   private async sendCard(
     cardRequest: CardRequest,
     agent: PublishedAgent,
-    cardFor: (wish: CardWish) => Promise<BuiltCard>,
+    cardFor: (options: CardWish) => Promise<BuiltCard>,
   ): Promise<void> {
     const known = cardRequest.reader?.id === agent.org.id;
-    const wish = { variant: known ? 'extended' : 'public', version: cardRequest.version } as const;
-    send(cardRequest, await cardFor(wish), known ? privateCache : publicCache);
+    const options = { variant: known ? 'extended' : 'public', version: cardRequest.version } as const;
+    send(cardRequest, await cardFor(options), known ? privateCache : publicCache);
   }
 
   /** Lists the agents of the caller's org; those of the org `default` for anonymous callers (RY-06, RY-07). */

@@ -63,10 +63,10 @@ export class A2EClient {
   private readonly subscribed = new Set<string>();
 
   /**
-   * Prepares a client; connects with the first request.
+   * Prepares a client; connects with the first request. Throws `a2e_invalid` when `url` is not an HTTP or WebSocket
+   * URL.
    *
-   * @param url URL of the gateway; the client sends nothing to other origins. Throws `a2e_invalid` for a text that is
-   * not an HTTP or WebSocket URL.
+   * @param url URL of the gateway; the client sends nothing to other origins.
    */
   constructor(
     url: string,

@@ -22,7 +22,7 @@ export class ToolIndex {
           this.places.set(known, [...(this.places.get(known) ?? []), { serverId, toolName }]);
   }
 
-  /** Ids of the servers that have a tool, in their order; accepts its own name or its full name. */
+  /** Ids of the servers that have a tool, in the order of the ids; accepts its own name or its full name. */
   serversWith(tool: string): string[] {
     return (this.places.get(tool) ?? []).map(({ serverId }) => serverId);
   }

@@ -42,9 +42,9 @@ type Waited =
   | { readonly kind: 'failed' | 'goesOn'; readonly error: RialtoError };
 
 /**
- * Keeps the tasks of bridged calls. Stores a task and a continuation for each call before the first poll. While the
- * caller waits, this process polls the remote task. It cancels the remote task when the caller leaves. When the wait
- * of the caller times out, it answers how to ask again.
+ * Stores and follows the tasks of bridged calls. Writes a task and a continuation for each call before the first poll.
+ * While the caller waits, this process polls the remote task. It cancels the remote task when the caller leaves. When
+ * the wait of the caller times out, the reply says how to ask again.
  */
 @Injectable()
 export class CallKeeper implements RemoteTaskKeeper {

@@ -19,11 +19,11 @@ const longestRetryAfterMs = 600_000;
 /**
  * Pause before the next poll, in milliseconds. The first polls follow fast, later ones at the pace of the settings.
  *
- * @param looks polls so far.
+ * @param polls number of polls so far.
  * @param chance a random number from 0 up to 1, for jitter: spreads the polls of tasks that began together.
  */
-export function pollPause(looks: number, { pollMs }: Pick<Budget, 'pollMs'>, chance: number): number {
-  return Math.min(pollMs, firstPollMs * growth ** looks) * (0.75 + chance / 2);
+export function pollPause(polls: number, { pollMs }: Pick<Budget, 'pollMs'>, chance: number): number {
+  return Math.min(pollMs, firstPollMs * growth ** polls) * (0.75 + chance / 2);
 }
 
 /** Use of a continuation at the time when a worker releases it. */

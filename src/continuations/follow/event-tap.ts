@@ -13,6 +13,8 @@ export class EventTap {
   private pending?: Promise<StreamResponse | undefined>;
 
   /**
+   * Opens the stream.
+   *
    * @param open opens the stream; its signal ends it.
    */
   constructor(open: (signal: AbortSignal) => AsyncIterable<StreamResponse>) {

@@ -98,7 +98,7 @@ export class RemoteFollower {
     const tap = this.tap(following);
     const waiter = this.pushWaiters.add(run.task.id);
     try {
-      // This waiter did not exist before now, and a stored push is not announced again.
+      // A push that came before this waiter existed is stored and not announced again, so check for one now.
       isDue ||= following.remote.pushes && (await this.pushes.isOpen(run.task.id));
       for (; ; isDue = true) {
         if (isDue) yield* this.poll(following, progress);

@@ -52,6 +52,8 @@ export class AgentRemote implements Remote {
   readonly subscribe?: Remote['subscribe'];
 
   /**
+   * Makes the remote for the agent of a call.
+   *
    * @param lookMs timeout of one poll, in milliseconds.
    */
   constructor(

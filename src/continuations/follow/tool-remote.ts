@@ -57,14 +57,17 @@ export class ToolRemote implements Remote {
     this.first = undefined;
     const ask = { timeoutMs: this.manner.lookMs, signal };
     const polled = first?.status === 'working' ? first : await this.tasks.look(ctx, this.task, ask);
-    return { task: inModel(polled.taskId, await this.told(polled, { ctx, signal })), pauseMs: polled.pollIntervalMs };
+    return {
+      task: inModel(polled.taskId, await this.stateOf(polled, { ctx, signal })),
+      pauseMs: polled.pollIntervalMs,
+    };
   }
 
   stop({ ctx }: Pick<Asker, 'ctx'>): Promise<void> {
     return this.tasks.cancel(ctx, this.task, { timeoutMs: this.manner.lookMs });
   }
 
-  private async told(polled: ServerTask, asker: Asker): Promise<Told> {
+  private async stateOf(polled: ServerTask, asker: Asker): Promise<Told> {
     const { statusMessage: text } = polled;
     // The task history stores each of these messages.
     const message = text === undefined ? undefined : { parts: [{ text: storableText(text) }] };
@@ -82,7 +85,7 @@ export class ToolRemote implements Remote {
         if (this.answered.size + open.length > maxQuestions) throw this.giveUp(asker, tooManyQuestions());
         const questions = storableJson(Object.fromEntries(open));
         const isOpen = open.length > 0 && !(await this.answerNow(questions, asker));
-        return isOpen ? this.asked(questions, asker) : { state: 'TASK_STATE_WORKING' };
+        return isOpen ? this.askCaller(questions, asker) : { state: 'TASK_STATE_WORKING' };
       }
     }
   }
@@ -94,8 +97,8 @@ export class ToolRemote implements Remote {
   private async answerNow(questions: JsonObject, { ctx, signal }: Asker): Promise<boolean> {
     const { waiting, lookMs } = this.manner;
     const isWaiting = waiting !== undefined && !waiting.signal.aborted;
-    const asked = isWaiting ? waiting : { ctx: { ...ctx, peer: undefined }, signal };
-    const begun = await this.tasks.answersNow(asked.ctx, this.task, questions, asked.signal);
+    const answerer = isWaiting ? waiting : { ctx: { ...ctx, peer: undefined }, signal };
+    const begun = await this.tasks.answersNow(answerer.ctx, this.task, questions, answerer.signal);
     if (!begun) return false;
     const names = Object.keys(questions);
     for (const name of names) this.answered.add(name);
@@ -105,7 +108,7 @@ export class ToolRemote implements Remote {
     return true;
   }
 
-  private async asked(questions: JsonObject, asker: Asker): Promise<Told> {
+  private async askCaller(questions: JsonObject, asker: Asker): Promise<Told> {
     await this.tasks.decideQuestions(asker.ctx, this.task, questions);
     try {
       return { state: 'TASK_STATE_INPUT_REQUIRED', message: this.manner.view.asks(questions) };

@@ -54,8 +54,8 @@ const hasOwner = `exists (select from thread_answers o where o.org_id = a.org_id
 /** Parameters of the claiming process: the one with its id, and the one that says which leases it may judge. */
 type By = Parameters<typeof isFree>[1];
 /**
- * SQL condition for due answers. When the task, or the wait of its caller, has ended, no pause applies. News about a
- * task go only to the owner of the progress message of the thread.
+ * SQL condition for due answers. When the task, or the wait of its caller, has ended, no pause applies. Progress
+ * of a task is sent only by the owner of the progress message of the thread.
  */
 const mayBeDue = (by: By): string => `${isFree('a', by)} and case
     when a.status in ('delivering', 'received') then a.next_at <= now()
@@ -163,7 +163,7 @@ export class ThreadAnswerStore {
     return rows.length > 0;
   }
 
-  /** Stores that the thread knows the task up to this event; the next news follow after `pauseMs` at the earliest. */
+  /** Stores that the thread knows the task up to this event; the next update follows `pauseMs` later or more. */
   async told({ id, lease_epoch: epoch }: ClaimedAnswer, seq: number, pauseMs: number): Promise<void> {
     await this.pg.rows(
       'thread-told',
