@@ -3,8 +3,8 @@ import { timeoutSignal, raceSignal } from './abort.js';
 
 const after = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-describe('patience', () => {
-  it('is over after its time, or with the first of its signals, be it over already', async () => {
+describe('timeoutSignal', () => {
+  it('aborts after its time or with the first of its signals, even if that signal has already aborted', async () => {
     const short = timeoutSignal(1, []);
     await after(20);
     expect(short.signal.aborted).toBe(true);
@@ -16,7 +16,7 @@ describe('patience', () => {
     long.end();
   });
 
-  it('hears nothing any more once it was ended', async () => {
+  it('does not abort after `end`', async () => {
     const gone = new AbortController();
     const { signal, end } = timeoutSignal(1, [gone.signal]);
     end();
@@ -26,8 +26,8 @@ describe('patience', () => {
   });
 });
 
-describe('unless', () => {
-  it('hears of the signal only as long as the work goes on', async () => {
+describe('raceSignal', () => {
+  it('listens to the signal only while the work runs', async () => {
     const { signal } = new AbortController();
     const late = (): Error => new Error('late');
     expect(await raceSignal(signal, Promise.resolve(1), late)).toBe(1);

@@ -1,13 +1,14 @@
 /**
- * Aborts after a time, or with the first of several signals; `end` when nobody waits any more. AbortSignal.any loses what nothing else
- * holds, a timeout above all (Node 20).
+ * Returns a signal that aborts after `waitMs` milliseconds or with the first of `signals`. Call `end` when the signal
+ * is no longer needed: it clears the timer and the listeners. AbortSignal.any is not used, because it loses source
+ * signals that have no other reference, above all timeouts (Node 20).
  */
 export function timeoutSignal(
   waitMs: number,
   signals: readonly (AbortSignal | undefined)[],
 ): { signal: AbortSignal; end: () => void } {
-  const over = new AbortController();
-  const abort = (): void => over.abort();
+  const controller = new AbortController();
+  const abort = (): void => controller.abort();
   const timer = setTimeout(abort, waitMs);
   for (const signal of signals) {
     if (signal?.aborted) abort();
@@ -17,16 +18,19 @@ export function timeoutSignal(
     clearTimeout(timer);
     for (const signal of signals) signal?.removeEventListener('abort', abort);
   };
-  return { signal: over.signal, end };
+  return { signal: controller.signal, end };
 }
 
-/** What `work` comes to, unless the signal comes first: then it goes on unheard. */
+/**
+ * Resolves or rejects as `work` does, unless `signal` aborts first: then rejects with `late()`. `work` is not stopped;
+ * its result is ignored.
+ */
 export function raceSignal<Result>(signal: AbortSignal, work: Promise<Result>, late: () => Error): Promise<Result> {
   return new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(late());
-    if (signal.aborted) giveUp();
-    else signal.addEventListener('abort', giveUp, { once: true });
-    const settled = (): void => signal.removeEventListener('abort', giveUp);
-    void work.then(resolve, reject).finally(settled);
+    const rejectLate = (): void => reject(late());
+    if (signal.aborted) rejectLate();
+    else signal.addEventListener('abort', rejectLate, { once: true });
+    const removeListener = (): void => signal.removeEventListener('abort', rejectLate);
+    void work.then(resolve, reject).finally(removeListener);
   });
 }

@@ -5,27 +5,27 @@ import type { Peer } from './peer.js';
 export const roles = ['viewer', 'member', 'admin'] as const;
 export type Role = (typeof roles)[number];
 
-/** The one that may do less. */
+/** Returns the role with fewer rights of two. */
 export function lesserRole(one: Role, other: Role): Role {
   return roles.indexOf(one) < roles.indexOf(other) ? one : other;
 }
 
-/** The tenant a call belongs to: the owner of the key that verified it. */
+/** The tenant of a call: the owner of the key that verified the call. */
 export interface OrgRef {
   readonly id: OrgId;
   readonly slug: string;
 }
 
-/** Who is calling. `kind` and `id` are the Cedar entity (User, A2AAgent, Service, Anonymous). */
+/** The caller. `kind` and `id` are the Cedar entity (User, A2AAgent, Service, Anonymous). */
 export interface Principal {
   readonly kind: 'user' | 'agent' | 'service' | 'anonymous';
-  /** The subject of a token, the slug of an agent, the name of a service key. */
+  /** The subject of a token, the slug of an agent, or the name of a service key. */
   readonly id: string;
   readonly role: Role;
   readonly groups: readonly string[];
 }
 
-/** A principal as one text: a key of what is its own. */
+/** Formats a principal as `kind:id`: the key for everything that belongs to one caller. */
 export function callerOf({ kind, id }: Pick<Principal, 'kind' | 'id'>): string {
   return `${kind}:${id}`;
 }
@@ -40,52 +40,59 @@ export interface TraceContext {
   readonly state?: string;
 }
 
-/** Who delegated to whom before a call, and for how long its answer counts. */
+/** The agents that delegated before a call, and until when its answer is of use. */
 export interface Lineage {
-  /** The agents behind this call, the first first; each at most 200 characters. */
+  /** Agents behind this call, the outermost first; each name has at most 200 characters. */
   readonly path: readonly string[];
-  /** Milliseconds since the epoch; afterwards nobody waits for what comes of it. */
+  /** Milliseconds since the epoch. After this time no caller waits for the result. */
   readonly deadlineAt?: number;
-  /** The trace of the call; kept with a task, and no part of the signed header. */
+  /** The trace of the call. It is stored with a task and is not part of the signed header. */
   readonly trace?: TraceContext;
 }
 
-/** What is left of how often something may be called. */
+/** The remaining calls of a rate limit. */
 export interface CallLimit {
-  /** Calls when none was made yet: a minute's, or what may come at once. */
+  /** The full number of calls: those of a minute, or the size of a burst. */
   readonly limit: number;
   readonly remaining: number;
-  /** Until all of them are there again. */
+  /** Seconds until the full number of calls is available again. */
   readonly secondsLeft: number;
 }
 
-/** Everything a service may know of the call it serves; the first argument of every act. */
+/** Facts about the call that a service serves; the first argument of every act. */
 export interface CallContext {
   readonly org: OrgRef;
   readonly principal: Principal;
   readonly surface: Surface;
-  /** `X-Request-Id`, taken from the caller or made; echoed in answers, errors and logs. */
+  /** `X-Request-Id`: sent by the caller or created here; repeated in answers, errors and logs. */
   readonly requestId: string;
-  /** Hops of delegation behind this call; 0 for a call from outside. */
+  /** Number of delegations behind this call; 0 for a call from outside. */
   readonly depth: number;
   /** Absent for a call from outside. */
   readonly lineage?: Lineage;
-  /** Milliseconds since the epoch at which the caller's credential ends, and with it every stream it opened. */
+  /** When the caller's credential expires, in milliseconds since the epoch. Every stream that it opened ends then. */
   readonly expiresAt?: number;
-  /** The `jti` of the token that it came with. */
+  /** The `jti` of the token of the call. */
   readonly tokenId?: string;
   readonly trace?: TraceContext;
-  /** Aborts when the caller goes away or cancels. */
+  /** Aborts when the caller disconnects or cancels. */
   readonly signal?: AbortSignal;
-  /** Present where the answer can say what is left of a limit. */
+  /** Present when the answer can report the remaining calls of a limit. */
   readonly tellLimit?: (limit: CallLimit) => void;
-  /** Present while the caller's client may be asked and told things. */
+  /** Present while the caller's client can receive requests and notifications. */
   readonly peer?: Peer;
-  /** What an MCP client says of its request to whoever serves it at last; no part of what is decided or recorded. */
+  /**
+   * `_meta` of the MCP client's request, for the server that finally serves it. It plays no part in decisions or
+   * records.
+   */
   readonly meta?: JsonObject;
 }
 
-/** @param caller one of `callerOf`; absent: everybody. */
+/**
+ * True when the call is made by this caller.
+ *
+ * @param caller a value of `callerOf`; undefined matches every caller.
+ */
 export function isOf({ principal }: CallContext, caller: string | undefined): boolean {
   return caller === undefined || callerOf(principal) === caller;
 }

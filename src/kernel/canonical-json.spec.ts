@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { canonicalJson } from './canonical-json.js';
 
-/** IEEE 754 bits to their canonical text: RFC 8785 appendix B. */
+/** IEEE 754 bits and their canonical text: RFC 8785 appendix B. */
 const numbers: [bits: string, text: string][] = [
   ['0000000000000000', '0'],
   ['8000000000000000', '0'],
@@ -61,7 +61,7 @@ describe('canonicalJson', () => {
     ]);
   });
 
-  it('refuses what has no canonical form', () => {
+  it('refuses values that have no canonical form', () => {
     for (const value of [NaN, Infinity, -Infinity, '\ud800', { '\udc00': 1 }, () => 1, [undefined]]) {
       expect(() => canonicalJson(value)).toThrow(TypeError);
     }
@@ -69,7 +69,7 @@ describe('canonicalJson', () => {
     expect(canonicalJson({ b: undefined, a: 1 })).toBe('{"a":1}');
   });
 
-  it('says the same for the same value, whatever the order of its members', () => {
+  it('writes the same text for the same value, in any order of its members', () => {
     fc.assert(
       fc.property(fc.json(), (json) => {
         const value = JSON.parse(json) as unknown;

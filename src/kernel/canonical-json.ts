@@ -1,7 +1,8 @@
 /**
- * JSON in its one canonical spelling (RFC 8785, JCS): members sorted by UTF-16 code units, no white space, numbers and
- * escapes as ECMAScript writes them, bigints with all their digits. For hashes and signatures. Members that are `undefined` are left out. Throws a
- * TypeError for what I-JSON cannot hold: a number that is not finite, a lone surrogate, anything that is not JSON.
+ * Writes a value as canonical JSON (RFC 8785, JCS), for hashes and signatures: members sorted by UTF-16 code units, no
+ * white space, numbers and escapes as ECMAScript writes them, bigints with all their digits. Members that are
+ * `undefined` are omitted. Throws a TypeError for a value that I-JSON cannot hold: a number that is not finite, a lone
+ * surrogate, or anything that is not JSON.
  */
 export function canonicalJson(value: unknown): string {
   if (typeof value === 'string') return text(value);
@@ -29,8 +30,8 @@ function members(object: Record<string, unknown>): string {
 }
 
 /**
- * In the order that RFC 8785 section 3.2.3 asks for: UTF-16 code units, as `<` and sort() compare. Objects are small, and every audited act is
- * hashed: in place, few keys are in order at a third of what sort() takes.
+ * Sorts keys in place by UTF-16 code units, as RFC 8785 section 3.2.3 requires and as `<` and sort() compare. Objects
+ * are small and every audited act is hashed: for few keys, this insertion sort takes a third of the time of sort().
  */
 function sorted(keys: string[]): string[] {
   if (keys.length > 40) return keys.sort();
@@ -48,7 +49,7 @@ function number(value: number): string {
   return String(value); // as JSON.stringify writes it
 }
 
-// What is spelled as it is: no quote, no backslash, no control character, nothing beyond ASCII.
+// Text that needs no escapes: no quote, no backslash, no control character, only ASCII.
 const plain = /^[ !#-[\]-~]*$/;
 
 function text(value: string): string {

@@ -1,7 +1,7 @@
 /**
- * What can go wrong, closed: a new meaning is a new row here. `retryable` says whether the same request may succeed
- * later; `public` whether the message may leave the process as it is (otherwise a door says `title` alone).
- * Wire codes belong to the doors: protocol/mcp/errors.ts, protocol/a2a/…/errors.ts, platform/http/problem.ts.
+ * All error codes: a new meaning is a new row here. `retryable` says whether the same request may succeed later;
+ * `public` says whether the message may leave the process (otherwise a door shows `title` only). The doors map codes to
+ * the wire: protocol/mcp/errors.ts, protocol/a2a/…/errors.ts, platform/http/problem.ts.
  */
 export const errorCodes = {
   // the caller
@@ -25,7 +25,7 @@ export const errorCodes = {
   no_agent: { title: 'No agent can take this work', retryable: false, public: true },
   policy_invalid: { title: 'Policy is not valid', retryable: false, public: true },
   header_mismatch: { title: 'The headers and the body disagree', retryable: false, public: true },
-  credential_required: { title: 'A credential of your own is needed', retryable: false, public: true },
+  credential_required: { title: 'Your own credential is required', retryable: false, public: true },
   credential_refused: { title: 'Your credential was refused', retryable: false, public: true },
   // A2A (v1.0 section 3.3.2)
   task_not_found: { title: 'Task not found', retryable: false, public: true },
@@ -41,45 +41,45 @@ export const errorCodes = {
   remote_timeout: { title: 'The remote side did not answer in time', retryable: true, public: true },
   remote_transport: { title: 'The remote side could not be reached', retryable: true, public: true },
   remote_invalid_response: {
-    title: 'The remote side answered something else than its protocol',
+    title: 'The remote side sent an answer that its protocol does not allow',
     retryable: false,
     public: true,
   },
   remote_task_failed: { title: 'The remote agent failed the task', retryable: false, public: true },
   remote_lost: { title: 'The remote agent no longer knows the task', retryable: false, public: true },
   outcome_unknown: {
-    title: 'Nobody knows whether the remote side took it',
+    title: 'It is unknown whether the remote side received the call',
     retryable: false,
     public: true,
   },
   remote_error: { title: 'The remote side answered with an error', retryable: false, public: true },
   canceled: { title: 'Canceled by the caller', retryable: false, public: true },
-  // ourselves
-  poisoned: { title: 'Its processes died while working on it', retryable: false, public: true },
+  // the gateway itself
+  poisoned: { title: 'The processes that worked on it died', retryable: false, public: true },
   unavailable: { title: 'Temporarily unavailable', retryable: true, public: true },
   internal: { title: 'Internal error', retryable: false, public: false },
 } as const satisfies Record<string, { title: string; retryable: boolean; public: boolean }>;
 
 export type ErrorCode = keyof typeof errorCodes;
 
-/** One wrong field of a request: a JSON pointer like path and what is wrong with it. */
+/** One invalid field of a request: a path like a JSON pointer, and the problem. */
 export interface Violation {
   field: string;
   description: string;
 }
 
 export interface ErrorDetails {
-  /** What happened, for a person; never a secret, never another tenant's data. */
+  /** The problem, described for a person. It never has a secret or data of another tenant. */
   message?: string;
-  /** What to do about it. */
+  /** The action that solves the problem. */
   hint?: string;
   violations?: readonly Violation[];
-  /** Facts a program can use; part of the answer at every door. */
+  /** Facts for programs; part of the answer at every door. */
   data?: Record<string, unknown>;
   cause?: unknown;
 }
 
-/** The one error that services throw: a meaning, not a wire code. */
+/** The error that all services throw: a meaning, not a wire code. */
 export class RialtoError extends Error {
   readonly code: ErrorCode;
   readonly hint?: string;
@@ -98,7 +98,7 @@ export class RialtoError extends Error {
     this.data = details.data;
   }
 
-  /** Every throw has a meaning at a door: what is not ours is `internal`, never the client's fault. */
+  /** Returns a RialtoError as it is. Every other error becomes `internal`, never an error of the client. */
   static from(error: unknown): RialtoError {
     return error instanceof RialtoError ? error : new RialtoError('internal', { cause: error });
   }

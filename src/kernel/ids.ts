@@ -9,15 +9,15 @@ export type AgentId = Branded<'AgentId'>;
 export type TaskId = Branded<'TaskId'>;
 export type PolicyId = Branded<'PolicyId'>;
 export type KeyId = Branded<'KeyId'>;
-/** One act on someone's behalf; also the id of its audit event. */
+/** One act for a caller; also the id of its audit event. */
 export type ActId = Branded<'ActId'>;
 
-// Asking the system for a few bytes at a time costs more than the rest of a request's ids together.
+// Random bytes are read in blocks: a system call for each id costs more than all other work on the ids of a request.
 const poolBytes = 4_096;
 let pool = '';
 let used = 0;
 
-/** Random bytes as lower-case hex, for ids that other standards shape (W3C Trace Context). */
+/** Returns random bytes as lower-case hex, for ids that other standards define (W3C Trace Context). */
 export function randomHex(bytes: number): string {
   if (used + bytes * 2 > pool.length) {
     pool = randomBytes(poolBytes).toString('hex');
@@ -27,7 +27,7 @@ export function randomHex(bytes: number): string {
   return pool.slice(used - bytes * 2, used);
 }
 
-// Many ids are made in one millisecond.
+// Cached, because many ids are created in the same millisecond.
 let known = { time: 0, prefix: '' };
 
 function timePrefix(time: number): string {
@@ -40,21 +40,21 @@ function timePrefix(time: number): string {
 
 const variants = ['8', '9', 'a', 'b'];
 
-/** A new id, unique everywhere, sorted by its time of making: a UUID of version 7 (RFC 9562 section 5.7). */
+/** Creates a globally unique id that sorts by creation time: a UUID of version 7 (RFC 9562 section 5.7). */
 export function newId<Id extends string = string>(): Id {
   const random = randomHex(10);
   const variant = variants[random.charCodeAt(3) & 3]!;
   return `${timePrefix(systemClock.now())}${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(8)}` as Id;
 }
 
-/** The least id that can have been made at a time, in milliseconds since the epoch. */
+/** Returns the smallest id that can be created at a time, in milliseconds since the epoch. */
 export function firstIdOf(time: number): string {
   return `${timePrefix(time)}000-8000-000000000000`;
 }
 
 const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** True when the text can be compared with a `uuid` column without an error from the database. */
+/** True when the database can compare the text with a `uuid` column without an error. */
 export function isUuid(text: string): boolean {
   return uuidShape.test(text);
 }

@@ -1,21 +1,24 @@
 import { z } from 'zod';
 
 /**
- * Tasks mostly wait for somebody outside: a job shows its attempt to the end, and how many of an org may run at once is
- * decided where they are run.
+ * Limit for task jobs. Tasks mostly wait for a remote system: a job stays with its attempt until the end, and the code
+ * that runs the job limits the attempts of each org.
  */
-const waiting = 1_000;
+const taskConcurrency = 1_000;
 
-/** More than one slow host, or one org, may hold at once. */
-const posting = 128;
+/** Limit for webhook jobs: more than one slow host, or one org, can use at the same time. */
+const webhookConcurrency = 128;
 
-/** Work for a worker: imperative, ids only. A job means "look again"; the row decides. One queue per job. */
+/**
+ * Jobs for workers: imperative names, ids only. A job means "read the row again"; the row decides. Each job has its own
+ * queue.
+ */
 export const jobs = {
-  'task.execute': { queue: 'task-execution', payload: z.object({ taskId: z.uuid() }), concurrency: waiting },
+  'task.execute': { queue: 'task-execution', payload: z.object({ taskId: z.uuid() }), concurrency: taskConcurrency },
   'webhook.deliver': {
     queue: 'webhook-delivery',
     payload: z.object({ taskId: z.uuid(), configId: z.string() }),
-    concurrency: posting,
+    concurrency: webhookConcurrency,
   },
   'card.refresh': { queue: 'card-refresh', payload: z.object({ agentId: z.uuid() }), concurrency: 4 },
   'sweep.run': { queue: 'sweeps', payload: z.object({ sweeper: z.string() }), concurrency: 2 },

@@ -1,4 +1,4 @@
-/** A JSON value, as it is read from and written to the wire. */
+/** A JSON value, as read from and written to the wire. */
 export type Json = string | number | bigint | boolean | null | Json[] | JsonObject;
 export interface JsonObject {
   [key: string]: Json;
@@ -10,8 +10,9 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /**
- * Text that PostgreSQL can store: no NUL, no lone surrogate. Foreign text passes it before it reaches a row.
- * Both are legal in a JavaScript string and refused by `text` and `jsonb`.
+ * Returns text that PostgreSQL can store: without NUL and lone surrogates, cut to `maxLength` characters. Both are
+ * legal in a JavaScript string, but `text` and `jsonb` refuse them. Text from outside passes this function before it
+ * reaches a row.
  */
 export function storableText(text: string, maxLength = 4_000): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;

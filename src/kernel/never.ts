@@ -1,4 +1,4 @@
-/** Makes a switch exhaustive: the compiler refuses a case that was forgotten. */
+/** Makes a switch exhaustive: the compiler reports a missing case. */
 export function assertNever(value: never): never {
   throw new Error(`unexpected value: ${JSON.stringify(value)}`);
 }

@@ -1,19 +1,22 @@
 import { z } from 'zod';
 
 const orgAt = z.object({ orgId: z.string() });
-/** Whose credentials: of one caller (`callerOf`), of all of a kind, one token (its jti), or without any of them all of the org. */
-const whose = { caller: z.string().optional(), kind: z.string().optional(), tokenId: z.string().optional() };
+/**
+ * Owner of the changed credentials: one caller (`callerOf`), all callers of a kind, or one token (its jti). Without any
+ * of them: the whole org.
+ */
+const credentialOwner = { caller: z.string().optional(), kind: z.string().optional(), tokenId: z.string().optional() };
 const agentAt = z.object({ orgId: z.string(), agentId: z.string() });
 
 /**
- * Facts that wake someone: past tense, ids only, at most a hint. They leave after the commit; a listener rings, drops a
- * cache entry, wakes a stream or counts, and nothing else.
+ * Notices: facts about the past, with ids only, at most a hint. They are sent after the commit. A listener enqueues a
+ * job, drops a cache entry, wakes a stream or counts, and does nothing else.
  */
 export const notices = {
   'agent.card-changed': agentAt,
   'published.changed': agentAt,
   'policy.changed': orgAt,
-  'credentials.changed': orgAt.extend(whose),
+  'credentials.changed': orgAt.extend(credentialOwner),
   'org.changed': orgAt,
   'task.event-appended': z.object({ taskId: z.string(), seq: z.number() }),
   'task.cancel-wished': z.object({ taskId: z.string() }),

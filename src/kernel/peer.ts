@@ -1,27 +1,39 @@
 import type { JsonObject } from './json.js';
 
-/** The MCP client behind a call, as far as whoever serves the call may speak to it while it lasts. */
+/** The MCP client behind a call: how the code that serves the call can speak to it while the call lasts. */
 export interface Peer {
-  /** The calls of one client have one key. */
+  /** The same for all calls of one client. */
   readonly key: string;
-  /** The generation of its protocol. One of the 2026-07-28 revision takes questions as a result, and calls again with the answers. */
+  /**
+   * The generation of the client's protocol. A client of revision 2026-07-28 receives questions as a result and calls
+   * again with the answers.
+   */
   readonly era: 'legacy' | 'modern';
-  /** Whether it can be asked things, or hears what servers log: calls of others are kept apart from its own then. */
+  /**
+   * True when the client can answer questions or receives the log messages of servers. Its calls then use connections
+   * that it does not share with other callers.
+   */
   readonly wantsAlone: boolean;
-  /** No later call has its key: what was opened for it may serve another that can be asked for the same. */
+  /**
+   * True when no later call has this key: a connection opened for this client may serve another client with the same
+   * capabilities.
+   */
   readonly isPassing?: boolean;
-  /** What it declared that it can be asked for: `sampling`, `elicitation`, `roots`. */
+  /** Requests that the client accepts, as it declared: `sampling`, `elicitation`, `roots`. */
   readonly capabilities: JsonObject;
-  /** From which level on it wants to hear what a server logs; undefined while it did not say. */
+  /** The lowest level of server log messages that the client wants; undefined until the client sets one. */
   readonly logLevel?: string;
-  /** By which it wants to hear of progress. */
+  /** The token for progress notifications, when the client sent one. */
   readonly progressToken?: string | number | bigint;
-  /** The headers of its request, by lower-case names, where its protocol has them agree with the arguments of a call. */
+  /**
+   * Request headers by lower-case name, when the client's protocol requires them to agree with the arguments of the
+   * call.
+   */
   readonly headers?: Readonly<Record<string, string | string[] | undefined>>;
-  /** Its answers to the questions of the result before: `inputResponses` and `requestState`. */
+  /** The client's answers to the questions of the previous result: `inputResponses` and `requestState`. */
   readonly answers?: JsonObject;
-  /** Asks its client on behalf of an MCP server, and throws what the client answers in place of a result. */
+  /** Sends a request of an MCP server to the client. Throws the client's error when it answers with one. */
   ask(method: string, params: JsonObject, signal?: AbortSignal, server?: string): Promise<JsonObject>;
-  /** A notification of an MCP server; lost when nobody listens. */
+  /** Sends a notification of an MCP server to the client; it is lost when the client does not listen. */
   tell(method: string, params: JsonObject, server?: string): void;
 }

@@ -1,12 +1,12 @@
 import { Semaphore } from './semaphore.js';
 
-describe('a turnstile', () => {
-  it('lets so many in at once, in their order, and goes on after a failure', async () => {
-    const turnstile = new Semaphore(2);
+describe('Semaphore', () => {
+  it('limits the work that runs at once, keeps the order, and continues after a failure', async () => {
+    const semaphore = new Semaphore(2);
     const begun: number[] = [];
     const ends: ((failed?: boolean) => void)[] = [];
     const all = [0, 1, 2, 3, 4].map((number) =>
-      turnstile
+      semaphore
         .run(() => {
           begun.push(number);
           return new Promise<number>((resolve, reject) =>
@@ -28,13 +28,13 @@ describe('a turnstile', () => {
     ends[3]!();
     ends[4]!();
     expect(await Promise.all(all)).toEqual([0, 'failed', 2, 3, 4]);
-    expect(await turnstile.run(() => Promise.resolve('in'))).toBe('in');
+    expect(await semaphore.run(() => Promise.resolve('in'))).toBe('in');
   });
 
-  it('lets a line in only while no earlier line waits', async () => {
-    const turnstile = new Semaphore(1);
+  it('starts work of lower priority only while no work of higher priority waits', async () => {
+    const semaphore = new Semaphore(1);
     const begun: string[] = [];
-    const pass = (name: string, line?: number) => turnstile.run(() => Promise.resolve(begun.push(name)), line);
+    const pass = (name: string, priority?: number) => semaphore.run(() => Promise.resolve(begun.push(name)), priority);
     await Promise.all([pass('inside'), pass('a', 2), pass('b', 2), pass('c'), pass('d', 1), pass('e')]);
     expect(begun).toEqual(['inside', 'c', 'e', 'd', 'a', 'b']);
   });

@@ -1,23 +1,30 @@
-/** Lets so many in at once; the others wait in their order, those of a line behind all of the lines before. */
+/**
+ * Limits how many pieces of work run at once. The others wait in order of arrival; a lower `priority` number goes
+ * first.
+ */
 export class Semaphore {
   private running = 0;
   private readonly queues: (() => void)[][] = [];
 
-  constructor(private readonly most: number) {}
+  constructor(private readonly limit: number) {}
 
-  /** Nobody is in, and so nobody waits. */
+  /** True when no work runs, and therefore none waits. */
   get isEmpty(): boolean {
     return this.running === 0;
   }
 
-  /** @param line from 0. */
-  async run<Value>(work: () => Promise<Value>, line = 0): Promise<Value> {
-    if (this.running >= this.most) await new Promise<void>((resolve) => (this.queues[line] ??= []).push(resolve));
+  /**
+   * Runs `work` as soon as a place is free.
+   *
+   * @param priority from 0, the most urgent.
+   */
+  async run<Value>(work: () => Promise<Value>, priority = 0): Promise<Value> {
+    if (this.running >= this.limit) await new Promise<void>((resolve) => (this.queues[priority] ??= []).push(resolve));
     else this.running++;
     try {
       return await work();
     } finally {
-      // Whoever comes next takes this place, so that nobody slips in between.
+      // The next waiting work takes over this place directly, so that new work cannot take it first.
       const next = this.queues.find((waiting) => waiting?.length)?.shift();
       if (next) next();
       else this.running--;

@@ -1,4 +1,7 @@
-/** A text without the characters of the given ones that it ends with, in one pass: `/x+$/` begins anew at each of them. */
+/**
+ * Removes the given characters from the end of a text in one pass; the pattern `/x+$/` would start again at each of
+ * them.
+ */
 export function trimEnd(text: string, characters: string): string {
   let end = text.length;
   while (end > 0 && characters.includes(text[end - 1]!)) end--;

@@ -3,7 +3,7 @@ import { RialtoError } from './errors.js';
 import type { OrgId } from './ids.js';
 import { VerbBus, type Decider, type VerbCall } from './verb-bus.js';
 
-describe('an act that nobody could decide on', () => {
+describe('an act without a possible decision', () => {
   const call: VerbCall = {
     verb: 'far.work',
     action: 'a2a_invoke',
@@ -24,14 +24,14 @@ describe('an act that nobody could decide on', () => {
   it.each<[string, Error, string, string]>([
     ['is unavailable while the policies cannot be read', new RialtoError('unavailable'), 'unavailable', 'failed'],
     ['is denied when deciding breaks', new Error('trap'), 'denied', 'denied'],
-  ])('%s, and never begun', async (_, thrown, code, outcome) => {
+  ])('%s, and its work never starts', async (_, thrown, code, outcome) => {
     const { bus, ends } = busOf(() => Promise.reject(thrown));
     await expect(bus.around(call, work)).rejects.toMatchObject({ code });
     expect(work).not.toHaveBeenCalled();
     expect(ends).toEqual([outcome]);
   });
 
-  it('is not left out of a list as if it were forbidden', async () => {
+  it('makes a list fail instead of hiding its item as forbidden', async () => {
     const { bus } = busOf(() => Promise.reject(new RialtoError('unavailable')));
     await expect(bus.permits(call)).rejects.toMatchObject({ code: 'unavailable' });
     expect(await busOf(() => Promise.reject(new Error('trap'))).bus.permits(call)).toBe(false);

@@ -5,7 +5,7 @@ import { newId, type ActId } from './ids.js';
 import type { JsonObject } from './json.js';
 import type { Action, ResourceRef } from './verbs.js';
 
-/** The registered agent an act goes to. */
+/** The registered agent that an act calls. */
 export interface TargetAgent {
   readonly id: string;
   readonly slug: string;
@@ -14,38 +14,43 @@ export interface TargetAgent {
   readonly costPerTask?: number;
 }
 
-/** What is remembered of a call that somebody asked for as a dispatch, beyond that it was made (RE-63). */
+/** Facts that are stored about a dispatched call in addition to the call itself (RE-63). */
 export interface DispatchFacts {
-  /** `explicit:<work type>` when the caller named the agent, `transparent:<work type>` when the gateway chose it (RE-64). */
+  /**
+   * `explicit:<work type>` when the caller named the agent, `transparent:<work type>` when the gateway chose it
+   * (RE-64).
+   */
   readonly workType: string;
-  /** What is sent, as JSON text that may be kept. */
+  /** The sent input, as JSON text that may be stored. */
   readonly input: string;
-  /** True when a row of the act's id holds a place among the calls of its agent already. */
+  /** True when a row with the id of the act already counts among the active calls of its agent. */
   readonly isPlaced: boolean;
 }
 
-/** One act on someone's behalf: what the decider decides and what is remembered. */
+/** One act for a caller: the input of the decision and of the records. */
 export interface VerbCall {
-  /** The id of the act, where its caller has to know it beforehand. */
+  /** The id of the act, when the caller must know it in advance. */
   readonly id?: ActId;
   /** The canonical name, e.g. `vercel_ops.deploy`; an alias never appears here (RE-09). */
   readonly verb: string;
   readonly action: Action;
   readonly resource: ResourceRef;
   readonly ctx: CallContext;
-  /** The other name of the tool (RE-07), whichever was used. */
+  /** The other name of the tool (RE-07), no matter which name the caller used. */
   readonly legacyAlias?: string;
-  /** The name that the caller used: the canonical one, or an alias. Absent for what is not called by the name of a tool. */
+  /**
+   * The name that the caller used: the canonical name or an alias. Absent for acts that are not called by a tool name.
+   */
   readonly calledAs?: string;
   readonly agent?: TargetAgent;
   readonly skillId?: string;
-  /** What policies may know of the task that is the resource. */
+  /** Facts for policies about the task that is the resource. */
   readonly task?: { readonly agent: string; readonly owner: { readonly kind: Principal['kind']; readonly id: string } };
   /** Correlates everything one call causes (RE-20). */
   readonly sessionId?: string;
-  /** Top-level arguments: policies may read them, records keep only their size and hash. */
+  /** Top-level arguments. Policies can read them; records store only their size and hash. */
   readonly args?: JsonObject;
-  /** How long the work may take, in milliseconds; an act of a killed process counts as active no longer. */
+  /** How long the work may take, in milliseconds. After that, an act of a killed process no longer counts as active. */
   readonly timeoutMs?: number;
   readonly dispatch?: DispatchFacts;
 }
@@ -55,28 +60,30 @@ export interface Decision {
   /** Names of the policies that decided; empty when no permit matched. */
   readonly policies: readonly string[];
   readonly reason: string;
-  /** The version of the policy set that was asked. */
+  /** The version of the policy set that made the decision. */
   readonly version?: string;
 }
 
 export type Outcome = 'completed' | 'failed' | 'denied';
 
-/** An error as events tell it: with the number and name that callers of tools see, where the bus knows them (RE-39). */
+/** An error as events show it: with the code and name that callers of tools see, when the bus knows them (RE-39). */
 export interface VerbError {
   readonly code: number | ErrorCode;
   readonly name?: string;
-  /** Our own word for it. */
+  /** The gateway's own error code. */
   readonly reason: ErrorCode;
   readonly message: string;
 }
 
-/** What happened in one phase of an act (RE-36…RE-39). */
+/** An event in one phase of an act (RE-36…RE-39). */
 export interface VerbEvent {
   readonly phase: 'pre-verb' | 'post-verb' | 'verb-error';
   readonly actId: ActId;
   readonly verb: string;
   readonly action: Action;
-  /** The alias of a tool, also where it was called by its canonical name; `calledAs` tells which name was used (RE-38). */
+  /**
+   * The alias of a tool, also when the caller used its canonical name; `calledAs` has the name that was used (RE-38).
+   */
   readonly legacyAlias?: string;
   readonly calledAs?: string;
   readonly orgId: string;
@@ -94,18 +101,21 @@ export interface VerbEvent {
   readonly context: { denied?: string; readonly decision?: Decision };
 }
 
-/** An act as it runs: handed to the work, to the decider and to the ledger. */
+/** A running act: passed to the work, the decider and the ledger. */
 export interface Act extends VerbCall {
   readonly id: ActId;
   readonly sessionId: string;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
   decision?: Decision;
-  /** Set by work whose answer is remembered with it: the task of the remote agent, and as JSON text that may be kept what it said. */
+  /**
+   * Set by work when its answer is recorded too: the id of the remote task, and the remote agent's output as JSON text
+   * that may be stored.
+   */
   answer?: { readonly taskId?: string; readonly output?: string };
-  /** Set by work that wrote the end of the act into its own transaction. */
+  /** Set by work that recorded the end of the act in its own transaction. */
   recorded?: boolean;
-  /** Set by work that was begun and goes on outside: whoever sees its end counts it. */
+  /** Set by work that continues outside this process: the code that sees its end counts it. */
   handedOver?: boolean;
 }
 
@@ -120,32 +130,33 @@ export type Decider = (act: Act) => Promise<Decision> | Decision;
 export type VerbSubscriber = (event: VerbEvent) => void | Promise<void>;
 
 interface Subscription {
-  readonly tell: VerbSubscriber;
+  readonly notify: VerbSubscriber;
   readonly wants: (phase: VerbEvent['phase']) => boolean;
 }
 
-/** Where acts are remembered. Both calls resolve when the rows are committed and reject when they are not. */
+/** Stores the records of acts. Both methods resolve when the rows are committed and reject when they are not. */
 export interface VerbLedger {
   begin(act: Act): Promise<void>;
   end(act: Act, end: ActEnd): Promise<void>;
 }
 
 export interface VerbBusOptions {
-  /** Required by the product at boot; without one every act is denied. */
+  /** Required when the product starts; without a decider every act is denied. */
   decider?: Decider;
   ledger?: VerbLedger;
   clock?: Clock;
-  /** Makes the error of an event; by default its code is our own word. */
+  /** Makes the error of an event. By default its code is the gateway's own. */
   errorOf?: (error: RialtoError) => VerbError;
-  /** Told of a subscriber of `post-verb` or `verb-error` that threw: the act itself is over. */
+  /** Called when a subscriber of `post-verb` or `verb-error` throws; the act itself is over then. */
   onSubscriberError?: (error: unknown, event: VerbEvent) => void;
 }
 
 const undecided: Decision = { allowed: false, policies: [], reason: 'the decision could not be made' };
 
 /**
- * Every act runs inside `around`: decided first, told before and after, remembered in the same breath. It fails closed:
- * no decider, a decider or a `pre-verb` subscriber that throws, and the work is never called.
+ * Runs every act inside `around`: asks for a decision first, notifies subscribers before and after, and records the
+ * act. It fails closed: without a decider, or when the decider or a `pre-verb` subscriber throws, the work is not
+ * called.
  */
 export class VerbBus {
   private readonly subscriptions: Subscription[] = [];
@@ -159,7 +170,7 @@ export class VerbBus {
     this.ledger = options.ledger;
   }
 
-  /** Sets the one decider; a second one is a mistake of wiring. */
+  /** Sets the decider. Throws when there is one already, because that is a wiring mistake. */
   decideWith(decider: Decider): void {
     if (this.decider) throw new Error('the verb bus has a decider already');
     this.decider = decider;
@@ -174,19 +185,25 @@ export class VerbBus {
     return this.decider !== undefined;
   }
 
-  /** Adds a subscriber; they are told in order and awaited, of the phases they want. Returns how to leave. */
-  subscribe(tell: VerbSubscriber, wants: Subscription['wants'] = () => true): () => void {
-    const subscription = { tell, wants };
+  /**
+   * Adds a subscriber for the phases it wants. Subscribers are called in order and awaited. Returns a function that
+   * removes it.
+   */
+  subscribe(notify: VerbSubscriber, wants: Subscription['wants'] = () => true): () => void {
+    const subscription = { notify, wants };
     this.subscriptions.push(subscription);
     return () => void this.subscriptions.splice(this.subscriptions.indexOf(subscription), 1);
   }
 
-  /** Asks without acting, for lists: no event, no record. False when the decision cannot be made. Throws `unavailable`. */
+  /**
+   * Asks for a decision without acting, for lists: no event, no record. False when no decision can be made. Throws
+   * `unavailable`.
+   */
   async permits(call: VerbCall): Promise<boolean> {
     return (await this.ask(call)).allowed;
   }
 
-  /** The same with its reason. */
+  /** Like `permits`, but returns the whole decision with its reason. */
   async ask(call: VerbCall): Promise<Decision> {
     try {
       return (await this.decider?.(this.open(call))) ?? undecided;
@@ -196,7 +213,10 @@ export class VerbBus {
     }
   }
 
-  /** Runs `work` if the act is allowed. Throws `denied`, `unavailable` when it cannot be recorded, or what the work threw. */
+  /**
+   * Runs `work` if the act is allowed. Throws `denied`, `unavailable` when the act cannot be recorded, or the error of
+   * `work`.
+   */
   async around<Result>(call: VerbCall, work: (act: Act) => Promise<Result>): Promise<Result> {
     const act = this.open(call);
     await this.permit(act);
@@ -212,7 +232,10 @@ export class VerbBus {
     return result;
   }
 
-  /** The same for a stream: the act ends when the last item was taken, the reader left, or the source threw. */
+  /**
+   * Like `around` for a stream: the act ends when the reader has taken the last item, the reader leaves, or the source
+   * throws.
+   */
   async *aroundStream<Item>(call: VerbCall, work: (act: Act) => AsyncIterable<Item>): AsyncGenerator<Item, void> {
     const act = this.open(call);
     await this.permit(act);
@@ -260,9 +283,9 @@ export class VerbBus {
     const subscribers = this.subscribersOf('pre-verb');
     if (subscribers.length > 0) {
       const event = this.event(act, 'pre-verb', { context });
-      for (const { tell } of subscribers) {
+      for (const { notify } of subscribers) {
         try {
-          await tell(event);
+          await notify(event);
         } catch (error) {
           return denial(act, 'a pre-verb subscriber refused', error);
         }
@@ -273,7 +296,8 @@ export class VerbBus {
 
   private begin(act: Act): Promise<void> {
     const begun = this.ledger?.begin(act) ?? Promise.resolve();
-    begun.catch(() => undefined); // awaited at the end of the act; until then nobody listens
+    // The end of the act awaits `begun`. Until then a rejection must not count as unhandled.
+    begun.catch(() => undefined);
     return begun;
   }
 
@@ -301,18 +325,18 @@ export class VerbBus {
       if (end.outcome === 'completed') throw unrecorded(cause);
     }
     const { errorOf = plainError } = this.options;
-    const told = { durationMs: end.durationMs, outcome: end.outcome, ...(end.error && { error: errorOf(end.error) }) };
-    await this.tell(act, 'post-verb', told);
-    if (end.outcome === 'failed') await this.tell(act, 'verb-error', told);
+    const facts = { durationMs: end.durationMs, outcome: end.outcome, ...(end.error && { error: errorOf(end.error) }) };
+    await this.notify(act, 'post-verb', facts);
+    if (end.outcome === 'failed') await this.notify(act, 'verb-error', facts);
   }
 
-  private async tell(act: Act, phase: VerbEvent['phase'], more: Partial<VerbEvent>): Promise<void> {
+  private async notify(act: Act, phase: VerbEvent['phase'], more: Partial<VerbEvent>): Promise<void> {
     const subscribers = this.subscribersOf(phase);
     if (subscribers.length === 0) return;
     const event = this.event(act, phase, more);
-    for (const { tell } of subscribers) {
+    for (const { notify } of subscribers) {
       try {
-        await tell(event);
+        await notify(event);
       } catch (error) {
         this.options.onSubscriberError?.(error, event);
       }
@@ -344,12 +368,12 @@ export class VerbBus {
   }
 }
 
-/** Nothing is let through, and the caller may try again: nobody said no. */
+/** True for `unavailable`: the act does not run, but it was not refused, and the caller may try again. */
 function isUnavailable(error: unknown): error is RialtoError {
   return error instanceof RialtoError && error.code === 'unavailable';
 }
 
-/** What is known to be away is told as such, the same at every door (R4). */
+/** Keeps `unavailable` as it is, so that an outage has the same error at every door (R4); wraps every other error. */
 function unrecorded(cause: unknown): RialtoError {
   return isUnavailable(cause)
     ? cause
@@ -357,7 +381,7 @@ function unrecorded(cause: unknown): RialtoError {
 }
 
 interface OpenAct extends Act {
-  /** Of the monotonic clock. */
+  /** Milliseconds of the monotonic clock. */
   readonly openedAt: number;
 }
 

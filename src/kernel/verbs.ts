@@ -1,6 +1,6 @@
 /**
- * The acts that need permission, as Cedar knows them. `kind` says how an act is remembered: a `write` is audited one row
- * per act, a `read` is counted and audited only when denied.
+ * The acts that need permission, as Cedar knows them. `kind` says how an act is recorded: a `write` has one audit row
+ * for each act; a `read` is counted, and audited only when it is denied.
  */
 export const actions = {
   a2a_invoke: { kind: 'write', resource: 'Skill' },

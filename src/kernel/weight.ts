@@ -1,4 +1,4 @@
-/** Characters that a value holds, for limits on what is kept and stored: found without writing it down. */
+/** Estimates the number of characters in a value without serialising it, for limits on what is stored. */
 export function weightOf(value: unknown): number {
   let weight = 0;
   const stack: unknown[] = [value];
