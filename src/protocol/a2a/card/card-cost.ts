@@ -9,9 +9,9 @@ export interface Cost {
 const names = ['costPerTask', 'x-cost-per-task'];
 
 /**
- * The price of one task that a card states (RE-61). Accepted, in this order: `costPerTask` (or `cost_per_task`) and
- * `x-cost-per-task`, as members of `metadata`, of the card itself, then of `capabilities.extensions[].params`. The value is
- * a number or `{ amount, currency? }`; negative and other values count as not stated.
+ * Reads the price of one task from a card (RE-61). Looks for `costPerTask` (or `cost_per_task`) and then
+ * `x-cost-per-task` in `metadata`, in the card itself and in `capabilities.extensions[].params`, in this order. The
+ * value is a number or `{ amount, currency? }`; negative and other values are ignored.
  */
 export function costPerTask(card: JsonObject): Cost | undefined {
   const extensions = arrayMember(objectMember(card, 'capabilities'), 'extensions').filter(isJsonObject);

@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../../kernel/canonical-json.js';
 import { isJsonObject } from '../../../kernel/json.js';
 
-/** One difference of two cards; `path` is a JSON pointer (RFC 6901) into the later card, for `removed` into the earlier. */
+/**
+ * One difference between two cards. `path` is a JSON pointer (RFC 6901) into the later card; for `removed`, into the
+ * earlier card.
+ */
 export interface CardChange {
   readonly path: string;
   readonly kind: 'added' | 'removed' | 'changed';
@@ -14,8 +17,8 @@ const maxChanges = 200;
 const maxValueLength = 1_000;
 
 /**
- * What a card says, as one hash: hex sha256 of its canonical JSON (RFC 8785). `signers` stands for its signatures, whose bytes
- * may differ each time they are made; without it they do not count.
+ * Hashes the content of a card: hex sha256 of its canonical JSON (RFC 8785). `signers` replaces the signatures, because
+ * their bytes may differ each time a card is signed; without it the signatures do not count.
  */
 export function contentHash(card: object, signers?: unknown): string {
   return createHash('sha256')
@@ -24,9 +27,10 @@ export function contentHash(card: object, signers?: unknown): string {
 }
 
 /**
- * What changed between two cards (raw or normalised, both the same kind), for a person to read: the same every time, members in
- * order of their names, at most 200, a value whose JSON is longer than 1,000 characters cut to a text. Lists whose items have distinct `id`s (skills) are compared by id, so that one removed
- * skill is one change; a new order of the ids both have is a change of the list itself.
+ * Lists the changes between two cards (both raw or both normalised), for a person to read. The result is deterministic:
+ * members are in order of their names. It has at most 200 changes, and a value with more than 1,000 characters of JSON
+ * is cut to a text. Lists of items with distinct `id`s (skills) are compared by id, so that one removed skill is one
+ * change; a new order of the ids that both lists have is a change of the list itself.
  */
 export function diffCards(before: object, after: object): CardChange[] {
   const changes: CardChange[] = [];
@@ -62,12 +66,12 @@ function compareLists(before: unknown[], after: unknown[], path: string, changes
 type ById = Map<string, { item: unknown; index: number }>;
 
 function compareById(left: ById, right: ById, path: string, changes: CardChange[]): void {
-  const [kept, keptNow] = [
+  const [sharedBefore, sharedAfter] = [
     [...left.keys()].filter((id) => right.has(id)),
     [...right.keys()].filter((id) => left.has(id)),
   ];
-  if (kept.join('\n') !== keptNow.join('\n') && changes.length < maxChanges) {
-    changes.push({ path, kind: 'changed', before: brief(kept), after: brief(keptNow) });
+  if (sharedBefore.join('\n') !== sharedAfter.join('\n') && changes.length < maxChanges) {
+    changes.push({ path, kind: 'changed', before: brief(sharedBefore), after: brief(sharedAfter) });
   }
   for (const [id, { item, index }] of left) {
     if (!right.has(id)) compare(item, undefined, `${path}/${index}`, changes);

@@ -20,7 +20,7 @@ async function texts(of: JsonObject, others: string[] = []): Promise<SignedText[
 const header = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 describe('signaturesOf', () => {
-  it('reads what the protected header says, and nothing of the unprotected one', () => {
+  it('reads the protected header and ignores the unprotected one', () => {
     const signatures: Json[] = [
       {
         protected: header({ alg: 'ES256', kid: 'k', jku: 'https://x/', crit: ['b64'] }),
@@ -47,14 +47,14 @@ describe('signaturesOf', () => {
 });
 
 describe('signedTexts', () => {
-  it('begins with what was sent, without its signatures', async () => {
+  it('starts with the card as it was sent, without its signatures', async () => {
     expect((await texts({ ...card, signatures: [{ protected: 'a', signature: 'b' }] }))[0]).toEqual({
       text: canonicalJson(card),
       isWhole: true,
     });
   });
 
-  it('goes on with the forms that leave out defaults, each once, and says that the gateway reads the same out of them', async () => {
+  it('continues with the forms without defaults, each once, and reports that the gateway reads the same card from them', async () => {
     const [, lean, leanest, ...rest] = await texts(card);
     expect(lean).toEqual({ text: expect.not.stringContaining('description":""'), isWhole: true });
     expect(lean!.text).toContain('"streaming":false');
@@ -62,13 +62,13 @@ describe('signedTexts', () => {
     expect([leanest!.isWhole, rest]).toEqual([true, []]);
   });
 
-  it('escapes what is not ASCII as Python does', async () => {
+  it('escapes characters outside ASCII as Python does', async () => {
     const [exact, ascii] = await texts({ ...card, name: 'Büro 🗄' });
     expect(ascii!.text).toContain('B\\u00fcro \\ud83d\\uddc4');
     expect(JSON.parse(ascii!.text)).toEqual(JSON.parse(exact!.text));
   });
 
-  it('tells a form that leaves out what the gateway acts on', async () => {
+  it('reports a form that lacks members on which the gateway acts', async () => {
     const hybrid = { ...card, url: 'https://elsewhere.example/a2a', protocolVersion: '0.3.0' };
     const found = await texts(hybrid, [canonicalJson(card)]);
     expect(found.find(({ text }) => text === canonicalJson(card))!.isWhole).toBe(false);

@@ -3,19 +3,25 @@ import { isJsonObject, type JsonObject } from '../../../kernel/json.js';
 import { normaliseCard } from './card.js';
 import { arrayMember } from '../members.js';
 
-/** One signature of a card: the flattened JWS without its payload (v1.0 section 8.4.2), and what its protected header says. */
+/**
+ * One signature of a card: the flattened JWS without its payload (v1.0 section 8.4.2), and the members of its protected
+ * header.
+ */
 export interface CardSignature {
   readonly protected: string;
   readonly signature: string;
   readonly alg: string;
-  /** Empty when the header names no key. */
+  /** Empty when the header has no key id. */
   readonly kid: string;
   readonly jku?: string;
   /** Extensions that a verifier must understand (RFC 7515 section 4.1.11). */
   readonly isCritical: boolean;
 }
 
-/** What a signature may be over; `isWhole` when the gateway reads the same card out of it as out of what was sent. */
+/**
+ * A text that a signature may cover. `isWhole` is true when the gateway reads the same card from this text as from the
+ * card that was sent.
+ */
 export interface SignedText {
   readonly text: string;
   readonly isWhole: boolean;
@@ -23,7 +29,7 @@ export interface SignedText {
 
 const maxHeaderLength = 8_192;
 
-/** The signatures of a card in their order; undefined stands for one that is malformed. */
+/** Reads the signatures of a card in order; undefined stands for a malformed one. */
 export function signaturesOf(card: JsonObject): (CardSignature | undefined)[] {
   return arrayMember(card, 'signatures').map((entry) => {
     if (!isJsonObject(entry) || typeof entry.protected !== 'string' || typeof entry.signature !== 'string')
@@ -42,15 +48,16 @@ export function signaturesOf(card: JsonObject): (CardSignature | undefined)[] {
   });
 }
 
-/** The ids of the keys that a card says it is signed with, each once, in one order. */
+/** Returns the ids of the keys that signed a card, as the card states them: distinct and sorted. */
 export function signersOf(card: JsonObject): string[] {
   return [...new Set(signaturesOf(card).map((signature) => signature?.kid ?? ''))].sort();
 }
 
 /**
- * The texts that signers of this card may have signed, the exact one first: RFC 8785 over what was sent; then without members that
- * are empty, as both official SDKs write it; then without `false` too (v1.0 section 8.4.1); then `others`. Each also with
- * non-ASCII characters escaped, as Python writes JSON. Computed one at a time: the first is nearly always the right one.
+ * Yields the texts that the signers of this card may have signed, the most likely first: RFC 8785 of the card as sent;
+ * then without empty members, as both official SDKs write it; then also without `false` (v1.0 section 8.4.1); then
+ * `others`. Each text also comes with non-ASCII characters escaped, as Python writes JSON. They are computed one at a
+ * time, because the first one nearly always fits.
  */
 export async function* signedTexts(
   card: JsonObject,
@@ -92,8 +99,8 @@ function headerOf(text: string): JsonObject | undefined {
 }
 
 /**
- * All of a card that this gateway acts on, in one text. Security schemes are only shown, and the official JavaScript SDK loses
- * them from what it signs.
+ * Returns everything in a card that affects the gateway, as one text. Security schemes are excluded: the gateway only
+ * shows them, and the official JavaScript SDK omits them from the text that it signs.
  */
 function readingOf(content: JsonObject, url: string): string | undefined {
   const read = normaliseCard(content, { url });
@@ -113,8 +120,8 @@ function withoutDefaults(value: Json, isDefault: (value: Json) => boolean): Json
   }
   if (isJsonObject(value)) {
     const members = Object.entries(value).flatMap(([name, inner]) => {
-      const kept = withoutDefaults(inner, isDefault);
-      return kept === undefined ? [] : [[name, kept] as const];
+      const stripped = withoutDefaults(inner, isDefault);
+      return stripped === undefined ? [] : [[name, stripped] as const];
     });
     return members.length > 0 ? Object.fromEntries(members) : undefined;
   }

@@ -2,7 +2,7 @@ import type { Violation } from '../../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../../kernel/json.js';
 import { member, stringMember, stringsMember } from '../members.js';
 
-/** One skill of a foreign card, defaults filled in. */
+/** One skill of a remote agent's card, with defaults filled in. */
 export interface CardSkill {
   readonly id: string;
   readonly name: string;
@@ -19,32 +19,33 @@ const maxSkills = 500;
 const maxIdLength = 256;
 
 /**
- * The skills of a card. Each has an id, unique in its card, for it names a tool (RE-05); the rest has defaults. The list may be
- * empty; it may be absent only on a v1.0 card, because ProtoJSON leaves out empty lists.
+ * Reads the skills of a card. Each skill needs an id that is unique in the card, because it names a tool (RE-05); all
+ * other members have defaults. The list may be empty. It may be absent only in a v1.0 card, because ProtoJSON omits
+ * empty lists.
  */
 export function readSkills(card: JsonObject): { skills: CardSkill[]; violations: Violation[] } {
   const list = member(card, 'skills') ?? (member(card, 'supportedInterfaces') === undefined ? undefined : []);
-  if (!Array.isArray(list)) return refuse('/skills', 'a card has a list of skills');
-  if (list.length > maxSkills) return refuse('/skills', `more than ${maxSkills} skills`);
+  if (!Array.isArray(list)) return refuse('/skills', 'must be a list of skills');
+  if (list.length > maxSkills) return refuse('/skills', `has more than ${maxSkills} skills`);
   const violations: Violation[] = [];
   const seen = new Set<string>();
   const skills = list.flatMap((item, index) => {
-    const wrong = isJsonObject(item) ? whatIsWrong(item, seen) : { member: '', description: 'a skill is an object' };
-    if (wrong) violations.push({ field: `/skills/${index}${wrong.member}`, description: wrong.description });
-    return isJsonObject(item) && !wrong ? [readSkill(item)] : [];
+    const fault = isJsonObject(item) ? faultOf(item, seen) : { member: '', description: 'must be an object' };
+    if (fault) violations.push({ field: `/skills/${index}${fault.member}`, description: fault.description });
+    return isJsonObject(item) && !fault ? [readSkill(item)] : [];
   });
   return { skills, violations };
 }
 
-function whatIsWrong(skill: JsonObject, seen: Set<string>): { member: string; description: string } | undefined {
+function faultOf(skill: JsonObject, seen: Set<string>): { member: string; description: string } | undefined {
   const id = stringMember(skill, 'id');
-  if (!id?.trim()) return { member: '/id', description: 'a skill has a non-empty id' };
-  if (id.length > maxIdLength) return { member: '/id', description: `longer than ${maxIdLength} characters` };
-  if (seen.has(id)) return { member: '/id', description: 'another skill of the card has the same id' };
+  if (!id?.trim()) return { member: '/id', description: 'must be a non-empty string' };
+  if (id.length > maxIdLength) return { member: '/id', description: `is longer than ${maxIdLength} characters` };
+  if (seen.has(id)) return { member: '/id', description: 'is also the id of another skill of the card' };
   seen.add(id);
   const schema = member(skill, 'inputSchema');
   if (schema === undefined || isJsonObject(schema) || typeof schema === 'boolean') return undefined;
-  return { member: '/inputSchema', description: 'an inputSchema is a JSON Schema: an object' };
+  return { member: '/inputSchema', description: 'must be a JSON Schema: an object' };
 }
 
 function readSkill(skill: JsonObject): CardSkill {

@@ -86,7 +86,7 @@ describe('normaliseCard', () => {
   });
 
   it.each(['www.example.com/a2a', 'example.com:8080', 'localhost:9000/rpc', 'agent.example?x=1'])(
-    '(C08) a url without a scheme is named: %s',
+    '(C08) names a url without a scheme: %s',
     (bare) => {
       const field = { older: '/url', newer: '/supportedInterfaces' };
       const base = { name: 'A', skills: [] };
@@ -104,7 +104,7 @@ describe('normaliseCard', () => {
     },
   );
 
-  it('reads an old agent.json: a url and little else, relative to its agent', () => {
+  it('reads an old agent.json: a url with few other members, relative to its agent', () => {
     const old = { name: ' A ', url: 'rpc', skills: [] };
     const result = normaliseCard(old, { url: 'https://h.example/team/.well-known/agent.json?x=1' });
     expect(result).toMatchObject({
@@ -152,7 +152,7 @@ describe('normaliseCard', () => {
     ['a long description', { ...newer, description: 'x'.repeat(20_000) }, ['/description']],
     ['no url', { name: 'a', skills: [] }, ['/url']],
     ['no skills on v0.3', { ...older, skills: undefined }, ['/skills']],
-    ['skills that are no list', { ...newer, skills: {} }, ['/skills']],
+    ['skills that are not a list', { ...newer, skills: {} }, ['/skills']],
     ['too many skills', { ...newer, skills: Array.from({ length: 501 }, (_, id) => ({ id: `s${id}` })) }, ['/skills']],
     ['a skill without id', { ...newer, skills: [skill, { name: 'x' }] }, ['/skills/1/id']],
     ['a skill that is text', { ...newer, skills: ['x'] }, ['/skills/0']],
@@ -205,7 +205,7 @@ describe('normaliseCard', () => {
     });
   });
 
-  it('never throws, and counts own members only', () => {
+  it('never throws, and reads own members only', () => {
     expect(fieldsOf(Object.create(newer))).toContain('/name');
     const wild = fc.record(
       Object.fromEntries(Object.keys({ ...newer, ...older }).map((key) => [key, fc.jsonValue()])),
@@ -222,7 +222,7 @@ describe('normaliseCard', () => {
 });
 
 describe('contentHash and diffCards', () => {
-  it('see what a card says, and who signed it where that is asked for, not the bytes of a signature', () => {
+  it('compare the content of cards and, when asked for, their signers, but not the bytes of signatures', () => {
     const { name, ...rest } = newer;
     expect(contentHash({ ...rest, name })).toBe(contentHash(newer));
     expect(contentHash({ ...newer, signatures: [{ protected: 'a', signature: 'b' }] })).toBe(contentHash(newer));
@@ -232,7 +232,7 @@ describe('contentHash and diffCards', () => {
     expect(contentHash(newer)).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it('says what was added, removed and changed, in one order', () => {
+  it('list what was added, removed and changed, in one order', () => {
     const [a, b, c] = ['a', 'b', 'c'].map((id) => ({ id, name: id }));
     const before = { name: 'x', skills: [a, b], tags: ['1', '2'], 'a/b~c': 1 };
     const after = { version: '2', name: 'y', skills: [{ ...b, name: 'B' }, c], tags: ['1'], 'a/b~c': 2 };
@@ -250,7 +250,7 @@ describe('contentHash and diffCards', () => {
     ]);
   });
 
-  it('is empty exactly for equal cards, and stops at 200', () => {
+  it('find no change exactly for equal cards, and stop at 200', () => {
     const many = (value: number) => Object.fromEntries(Array.from({ length: 300 }, (_, key) => [`k${key}`, value]));
     expect(diffCards(many(1), many(2))).toHaveLength(200);
     fc.assert(

@@ -19,14 +19,14 @@ export { contentHash, diffCards, type CardChange } from './card-diff.js';
 export type { CardInterface } from '../card-interfaces.js';
 export type { CardSkill } from './card-skills.js';
 
-/** A foreign card as Rialto keeps it: one shape, whatever version wrote it. */
+/** The card of a remote agent in the gateway's own form, the same for all card versions. */
 export interface NormalisedCard {
   readonly name: string;
   readonly description: string;
   readonly version: string;
   /** Versions of the usable interfaces, in order of preference. */
   readonly protocolVersions: A2aVersion[];
-  /** In order of preference; urls absolute, gRPC perhaps `host:port`. */
+  /** In order of preference. Urls are absolute; a gRPC address may be `host:port`. */
   readonly interfaces: CardInterface[];
   readonly capabilities: {
     readonly streaming: boolean;
@@ -44,7 +44,7 @@ export interface NormalisedCard {
   readonly costCurrency?: string;
 }
 
-/** `raw` is the card as it was given: unknown members live there. */
+/** `raw` is the card as it was received, with its unknown members. */
 export type CardResult = { ok: true; card: NormalisedCard; raw: JsonObject } | { ok: false; violations: Violation[] };
 
 const maxNameLength = 256;
@@ -52,12 +52,14 @@ const maxDescriptionLength = 16_384;
 const maxListLength = 50;
 
 /**
- * Reads the card of a remote agent: pure v1.0, v0.3, a hybrid with both key sets, or an old agent.json; snake_case too. Strict in
- * what a call needs (a name, ids of skills, an interface that works), tolerant in the rest. `url` is where the card or its
- * agent lives; relative urls are resolved against it (v1.0 sections 4.4 and 8, v0.3 section 5.5; RE-54, RE-60).
+ * Reads the card of a remote agent: pure v1.0, v0.3, a hybrid with the keys of both, or an old agent.json; snake_case
+ * too. It is strict about everything that a call needs (a name, ids of skills, a usable interface) and tolerant about
+ * the rest. `url` is the address of the card or its agent; relative urls are resolved against it (v1.0 sections 4.4 and
+ * 8, v0.3 section 5.5; RE-54, RE-60).
  */
 export function normaliseCard(raw: unknown, { url }: { url: string }): CardResult {
-  if (!isJsonObject(raw)) return { ok: false, violations: [{ field: '', description: 'a card is a JSON object' }] };
+  if (!isJsonObject(raw))
+    return { ok: false, violations: [{ field: '', description: 'the card must be a JSON object' }] };
   const skills = readSkills(raw);
   const claims = [...newer.claimedInterfaces(raw), ...older.claimedInterfaces(raw)];
   const interfaces = resolveInterfaces(claims, url);
@@ -98,9 +100,9 @@ function build(raw: JsonObject, interfaces: CardInterface[], skills: CardSkill[]
 
 function readName(raw: JsonObject): Violation[] {
   const name = stringMember(raw, 'name')?.trim();
-  if (!name) return [{ field: '/name', description: 'a card has a non-empty name' }];
+  if (!name) return [{ field: '/name', description: 'must be a non-empty string' }];
   return name.length > maxNameLength
-    ? [{ field: '/name', description: `longer than ${maxNameLength} characters` }]
+    ? [{ field: '/name', description: `is longer than ${maxNameLength} characters` }]
     : [];
 }
 
@@ -110,21 +112,19 @@ function readInterfaces(
   interfaces: readonly CardInterface[],
 ): Violation[] {
   const field = member(raw, 'supportedInterfaces') === undefined ? '/url' : '/supportedInterfaces';
-  if (interfaces.length > maxListLength) return [{ field, description: `more than ${maxListLength} interfaces` }];
+  if (interfaces.length > maxListLength) return [{ field, description: `has more than ${maxListLength} interfaces` }];
   if (interfaces.some(isUsable)) return [];
   const bare = claims.map(({ url }) => url).find((url) => url !== undefined && isWithoutScheme(url));
   if (bare !== undefined)
     return [{ field, description: `"${bare.slice(0, 200)}" has no scheme; write it with https:// in front` }];
-  return [
-    { field, description: 'a card names an http or https url with A2A 1.0 or 0.x over JSONRPC, HTTP+JSON or GRPC' },
-  ];
+  return [{ field, description: 'must have an http or https url for A2A 1.0 or 0.x over JSONRPC, HTTP+JSON or GRPC' }];
 }
 
 function readText(raw: JsonObject): Violation[] {
   if (containsUnstorable(raw)) return [{ field: '', description: 'the card holds a NUL or a lone surrogate' }];
   const description = stringMember(raw, 'description') ?? '';
   if (description.length <= maxDescriptionLength) return [];
-  return [{ field: '/description', description: `longer than ${maxDescriptionLength} characters` }];
+  return [{ field: '/description', description: `is longer than ${maxDescriptionLength} characters` }];
 }
 
 function readProvider(raw: JsonObject): AgentProvider | undefined {

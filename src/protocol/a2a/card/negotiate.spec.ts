@@ -39,7 +39,7 @@ describe('negotiate', () => {
     expect(negotiate(method, header)).toEqual({ ok: true, version }),
   );
 
-  it.each(['2.0', 'abc', '0.5'])('refuses version %s, whatever the method says', (header) => {
+  it.each(['2.0', 'abc', '0.5'])('refuses version %s for every method', (header) => {
     const refused = { ok: false, code: 'version_not_supported' };
     expect(negotiate('SendMessage', header)).toEqual(refused);
     expect(negotiate('message/send', header)).toEqual(refused);
@@ -57,5 +57,6 @@ describe('restVersion', () => {
     expect(restVersion(header, prefixed)).toEqual({ ok: true, version }),
   );
 
-  it('refuses a version that nobody speaks', () => expect(restVersion('3.1', false)).toMatchObject({ ok: false }));
+  it('refuses a version that the gateway does not support', () =>
+    expect(restVersion('3.1', false)).toMatchObject({ ok: false }));
 });

@@ -5,27 +5,28 @@ export type Negotiated =
 
 const notSupported: Negotiated = { ok: false, code: 'version_not_supported' };
 const versionShape = /^(\d+\.\d+)(?:\.\d+)?$/;
-// 0.2 has the methods, kinds and words of 0.3, so its clients are served as 0.3 ones.
-const spoken = new Map<string, A2aVersion>([
+// 0.2 has the methods, kinds and words of 0.3, so its clients are served as 0.3 clients.
+const supported = new Map<string, A2aVersion>([
   ['1.0', '1.0'],
   ['0.3', '0.3'],
   ['0.2', '0.3'],
 ]);
 
 /**
- * An `A2A-Version` header (or `?A2A-Version=`) to a version: Major.Minor counts, patch digits do not (v1.0 section 3.6.1); empty or
- * absent is 0.3 (section 3.6.2); undefined for what Rialto does not speak.
+ * Returns the protocol version that an `A2A-Version` header (or `?A2A-Version=`) asks for. Only Major.Minor counts
+ * (v1.0 section 3.6.1); an empty or absent header means 0.3 (section 3.6.2). Undefined when the gateway does not
+ * support the version.
  */
 export function versionOf(header: string | undefined): A2aVersion | undefined {
   const text = header?.trim() ?? '';
   if (text === '') return '0.3';
-  return spoken.get(versionShape.exec(text)?.[1] ?? '');
+  return supported.get(versionShape.exec(text)?.[1] ?? '');
 }
 
 /**
- * The version of a JSON-RPC request. The grammar of its method tells (`SendMessage` is 1.0, `message/send` is 0.3), for clients that
- * name no version speak both; for other methods the header does. A header that names an unknown version is refused whatever the
- * method is: its sender expects something that nobody here knows.
+ * Chooses the version of a JSON-RPC request. The form of the method name decides (`SendMessage` is 1.0, `message/send`
+ * is 0.3), because clients without a header use both. For other method names the header decides. A header with an
+ * unknown version is refused for every method, because the gateway does not know what its sender expects.
  */
 export function negotiate(method: string, versionHeader: string | undefined): Negotiated {
   const version = versionOf(versionHeader);
@@ -33,7 +34,10 @@ export function negotiate(method: string, versionHeader: string | undefined): Ne
   return { ok: true, version: versionOfMethod(method) ?? version };
 }
 
-/** The version of a REST request: the paths of 0.3 begin with `/v1` (v0.3 section 3.5), those of 1.0 do not; headers as above. */
+/**
+ * Chooses the version of a REST request: paths of 0.3 begin with `/v1` (v0.3 section 3.5), those of 1.0 do not. Headers
+ * are treated as in `negotiate`.
+ */
 export function restVersion(versionHeader: string | undefined, pathHasV1Prefix: boolean): Negotiated {
   if (versionOf(versionHeader) === undefined) return notSupported;
   return { ok: true, version: pathHasV1Prefix ? '0.3' : '1.0' };

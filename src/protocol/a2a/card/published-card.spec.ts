@@ -61,8 +61,8 @@ const v1Members = [
   'skills',
 ].sort();
 
-describe('the card of an agent of ours', () => {
-  it('RI-10 lists its doors in order, those of 1.0 first, and only of the versions that it offers', () => {
+describe('the card of a published agent', () => {
+  it('RI-10 lists its doors in order, those of 1.0 first, and only for the versions that the agent offers', () => {
     const faces = (versions: CardFacts['versions']) =>
       written('1.0', { versions }).supportedInterfaces.map(
         (face: any) => `${face.protocolBinding} ${face.protocolVersion}`,
@@ -80,7 +80,7 @@ describe('the card of an agent of ours', () => {
     });
   });
 
-  it('is pure in 1.0: no member that the schema does not know, none that is undefined', () => {
+  it('is pure in 1.0: it has no member outside the schema and no undefined member', () => {
     const card = written('1.0');
     expect(Object.keys(card).sort()).toEqual(v1Members);
     expect(card.capabilities).toEqual(facts().capabilities);
@@ -88,7 +88,7 @@ describe('the card of an agent of ours', () => {
     expect(JSON.stringify(card)).not.toContain('null');
   });
 
-  it('AN-03 has in 0.3 the members of 0.3 and no other', () => {
+  it('AN-03 has only the members of 0.3 in 0.3', () => {
     const card = written('0.3', { versions: ['0.3'] });
     expect(card).toEqual({
       protocolVersion: '0.3',
@@ -117,13 +117,13 @@ describe('the card of an agent of ours', () => {
     });
   });
 
-  it('has as a hybrid everything that either pure one has', () => {
+  it('has all members of both pure forms as a hybrid', () => {
     const card = written('hybrid');
     expect(card).toMatchObject(written('1.0'));
     expect(card).toMatchObject(written('0.3'));
   });
 
-  it('says the same to our own reader and to the official one, in every form', () => {
+  it('is read alike by the reader of the gateway and by the official one, in every form', () => {
     for (const form of ['1.0', 'hybrid'] as const) {
       const read = normaliseCard(written(form), { url });
       if (!read.ok) throw new Error(JSON.stringify(read.violations));
@@ -146,13 +146,13 @@ describe('the card of an agent of ours', () => {
     }
   });
 
-  it('leaves out security where there is none', () => {
+  it('omits security when there is none', () => {
     for (const form of ['1.0', '0.3', 'hybrid'] as const)
       for (const name of ['securitySchemes', 'securityRequirements', 'security'])
         expect(written(form, { securitySchemes: {} })).not.toHaveProperty(name);
   });
 
-  it('AN-05 AN-06 AN-07 shows anyone only public skills, verified callers all, and nobody the flags', () => {
+  it('AN-05 AN-06 AN-07 shows only public skills to everyone, all skills to verified callers, and never the flags', () => {
     const skills = [
       skill('chat'),
       skill('mcp__user_1f3a_mail'),

@@ -13,25 +13,25 @@ import { versionOf } from './negotiate.js';
 import * as older from '../v03/card.js';
 import * as newer from '../v1/card.js';
 
-/** A skill with what decides who sees it; the three flags are never part of a card (AN-07). */
+/** A skill with the flags that decide who can see it; the three flags are never part of a card (AN-07). */
 export interface PublishedSkill extends AgentSkill {
-  /** False: for verified callers alone. */
+  /** False: only verified callers can see the skill. */
   public?: boolean;
   requiresAuth?: boolean;
   isConsequential?: boolean;
 }
 
-/** Where callers reach an agent of ours, in one binding. */
+/** An address where callers reach a published agent, in one binding. */
 export interface Door {
   readonly binding: Binding;
-  /** Absolute; of gRPC `host:port`. */
+  /** Absolute; for gRPC `host:port`. */
   readonly url: string;
   readonly tenant?: string;
-  /** The versions that it is offered in; absent: all that the agent speaks. */
+  /** The versions offered at this address; absent: all versions of the agent. */
   readonly versions?: readonly A2aVersion[];
 }
 
-/** All that the card of an agent of ours is made of. */
+/** All data that the card of a published agent is built from. */
 export interface CardFacts {
   readonly name: string;
   readonly description: string;
@@ -49,18 +49,18 @@ export interface CardFacts {
   readonly skills: readonly PublishedSkill[];
 }
 
-/** `public` is for anyone; `extended` for callers whom the agent's org knows (v1.0 section 3.1.11). */
+/** `public` is for everyone; `extended` is for callers that the agent's org knows (v1.0 section 3.1.11). */
 export type CardVariant = 'public' | 'extended';
 
-/** How a card is written: of one version, or with the members of both. */
+/** The form of a written card: one version, or the members of both. */
 export type CardForm = A2aVersion | 'hybrid';
 
-/** Skills that stand for one user's or one org's private MCP servers (AN-05). */
+/** Ids of skills that represent private MCP servers of one user or one org (AN-05). */
 const privateTool = /^mcp__(?:user|org)_/;
-/** v1.0 doors before those of v0.3, because clients take the first one they speak (v1.0 section 8.3.2). */
+/** v1.0 doors come before those of v0.3, because clients take the first one that they support (v1.0 section 8.3.2). */
 const order: readonly A2aVersion[] = ['1.0', '0.3'];
 
-/** The card of an agent of ours: one builder for every path, version and reader (C13). */
+/** Builds the card of a published agent: the only builder, for every path, version and reader (C13). */
 export function publishedCard(facts: CardFacts, variant: CardVariant): AgentCard {
   const { provider, documentationUrl, iconUrl } = facts;
   const schemes = Object.keys(facts.securitySchemes);
@@ -83,14 +83,14 @@ export function publishedCard(facts: CardFacts, variant: CardVariant): AgentCard
   };
 }
 
-/** Whether anyone may know of a skill (AN-05…AN-07). */
-export function isPublic({ id, public: open, requiresAuth, isConsequential }: PublishedSkill): boolean {
-  return open !== false && !requiresAuth && !isConsequential && !privateTool.test(id);
+/** True when everyone may know of the skill (AN-05…AN-07). */
+export function isPublic({ id, public: isListed, requiresAuth, isConsequential }: PublishedSkill): boolean {
+  return isListed !== false && !requiresAuth && !isConsequential && !privateTool.test(id);
 }
 
 /**
- * The form of a card for a reader. Who offers both versions is read by clients of either: a reader that asks for v1.0 by
- * `A2A-Version` gets it pure, every other one the members of both (v0.3 clients send no header).
+ * Chooses the form of a card for a reader. An agent that offers both versions has readers of both: a reader that asks
+ * for v1.0 with `A2A-Version` gets the pure v1.0 form, every other reader the hybrid (v0.3 clients send no header).
  */
 export function formOf(offered: readonly A2aVersion[], asked: string | undefined): CardForm {
   if (!offered.includes('0.3')) return '1.0';
@@ -98,14 +98,16 @@ export function formOf(offered: readonly A2aVersion[], asked: string | undefined
   return versionOf(asked) === '1.0' ? '1.0' : 'hybrid';
 }
 
-/** The card as it is written, without signatures. */
+/** Encodes the card, without signatures. */
 export function encodeCard(card: AgentCard, form: CardForm): JsonObject {
   if (form === '1.0') return newer.encodeCard(card);
   if (form === '0.3') return older.encodeCard(card);
   return hybrid(newer.encodeCard(card), older.encodeCard(card));
 }
 
-/** Members that both versions have and shape differently carry both shapes; each reader ignores what it does not know. */
+/**
+ * Merges both versions. A member with a different shape in each has both shapes; each reader ignores the unknown one.
+ */
 function hybrid(v1: JsonObject, v03: JsonObject): JsonObject {
   const schemes = merged(v03.securitySchemes, v1.securitySchemes);
   return {

@@ -7,9 +7,9 @@ const a2aDomain = 'a2a-protocol.org';
 const ownDomain = 'rialto';
 
 /**
- * The details of an error in the JSON of google.rpc (v1.0 sections 9.5 and 11.6), the same on every binding: ErrorInfo with the reason and
- * the facts as texts, BadRequest with the violations, RetryInfo when it is known how long to wait. Where there is no ErrorInfo,
- * RequestInfo carries the id of the request. Nothing of an error that is not public gets out but that id.
+ * Builds the google.rpc details of an error in JSON (v1.0 sections 9.5 and 11.6), the same on every binding: ErrorInfo
+ * with the reason and the facts as texts, BadRequest with the violations, and RetryInfo when the time to wait is known.
+ * Without ErrorInfo, RequestInfo has the request id. The details of an error that is not public have only that id.
  */
 export function errorDetails(error: RialtoError, requestId: string | undefined): JsonObject[] {
   const { reason }: ErrorRow = errorRows[error.code];
@@ -41,7 +41,7 @@ function errorInfo(error: RialtoError, reason: string | undefined, requestId: st
   };
 }
 
-/** Facts as the string map that ErrorInfo wants: what is no text is written as JSON. */
+/** Converts facts to the string map of ErrorInfo; values that are not strings are written as JSON. */
 function texts(facts: Record<string, unknown> = {}): Record<string, string> {
   return Object.fromEntries(
     Object.entries(facts).flatMap(([name, fact]) => {
@@ -51,13 +51,13 @@ function texts(facts: Record<string, unknown> = {}): Record<string, string> {
   );
 }
 
-/** What a person is told: the message, or for what is not public the title alone. */
+/** Returns the text of an error for a person: its message, or only the title when the error is not public. */
 export function errorMessage(error: RialtoError): string {
   const { title, public: isPublic } = errorCodes[error.code];
   return isPublic ? error.message : title;
 }
 
-/** The details as the `data` of a JSON-RPC error; undefined when there are none. */
+/** Returns the details as the `data` of a JSON-RPC error; undefined when there are none. */
 export function errorData(error: RialtoError, requestId: string | undefined): Json | undefined {
   const details = errorDetails(error, requestId);
   return details.length > 0 ? details : undefined;

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../../kernel/errors.js';
 
-/** The status codes of gRPC by name, which HTTP+JSON says as well (google.rpc.Code). */
+/** The gRPC status codes by name, which HTTP+JSON uses too (google.rpc.Code). */
 export const grpcCodes = {
   OK: 0,
   CANCELLED: 1,
@@ -23,22 +23,29 @@ export const grpcCodes = {
 
 export type GrpcName = keyof typeof grpcCodes;
 
-/** v1.0.1 changed six mappings of v1.0.0, which some conformance kits still expect (requirements: decisions D6). */
+/**
+ * v1.0.1 changed six mappings of v1.0.0; some conformance kits still expect the old ones (requirements: decisions D6).
+ */
 export type ErrorProfile = '1.0.1' | '1.0.0';
 
 export interface ErrorRow {
-  /** `auth`: the specification has no code for it, so each door has its own (decisions D9). */
+  /** `auth`: the specification has no code for this error, so each door uses its own (decisions D9). */
   readonly rpc: number | 'auth';
-  /** Of HTTP+JSON. */
+  /** The HTTP status of HTTP+JSON. */
   readonly http: number;
   readonly grpc: GrpcName;
-  /** ErrorInfo's reason when A2A defines one; `none`: the standard code says all, there is no ErrorInfo. */
+  /**
+   * The reason in ErrorInfo, when A2A defines one. `none`: the standard code says everything, so there is no ErrorInfo.
+   */
   readonly reason?: string;
-  /** Where v1.0.0 differs. */
+  /** The values of v1.0.0, when they differ. */
   readonly older?: { readonly http?: number; readonly grpc?: GrpcName };
 }
 
-/** Every meaning at the A2A doors: v1.0 section 5.4 (v1.0.1), and for our own what comes nearest. */
+/**
+ * The mapping of every error code at the A2A doors: v1.0 section 5.4 (v1.0.1). The gateway's own codes have the nearest
+ * match.
+ */
 export const errorRows = {
   invalid_params: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT', reason: 'none' },
   method_not_found: { rpc: -32601, http: 404, grpc: 'UNIMPLEMENTED', reason: 'none' },
@@ -52,7 +59,7 @@ export const errorRows = {
   idempotency_key_reused: { rpc: -32602, http: 409, grpc: 'ALREADY_EXISTS' },
   slug_taken: { rpc: -32602, http: 409, grpc: 'ALREADY_EXISTS' },
   too_large: { rpc: -32600, http: 413, grpc: 'RESOURCE_EXHAUSTED' },
-  // Of a request, not of a part; kits know it by the same code.
+  // The type of a whole request, not of a part; conformance kits expect the same code.
   unsupported_media_type: { rpc: -32005, http: 415, grpc: 'INVALID_ARGUMENT', reason: 'CONTENT_TYPE_NOT_SUPPORTED' },
   unprocessable: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
   rate_limited: { rpc: -32000, http: 429, grpc: 'RESOURCE_EXHAUSTED' },
@@ -64,7 +71,7 @@ export const errorRows = {
   header_mismatch: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT' },
   credential_required: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
   credential_refused: { rpc: -32602, http: 422, grpc: 'FAILED_PRECONDITION' },
-  // A2A's own
+  // Defined by A2A
   task_not_found: { rpc: -32001, http: 404, grpc: 'NOT_FOUND', reason: 'TASK_NOT_FOUND' },
   task_not_cancelable: {
     rpc: -32002,
@@ -120,12 +127,12 @@ export const errorRows = {
     reason: 'VERSION_NOT_SUPPORTED',
     older: { grpc: 'UNIMPLEMENTED' },
   },
-  // The other remote failures are no invalid answer, but ours to the caller.
+  // In the other remote failures the answer was not invalid; for the caller they are failures of the gateway.
   remote_timeout: { rpc: -32603, http: 504, grpc: 'DEADLINE_EXCEEDED' },
   remote_transport: { rpc: -32603, http: 502, grpc: 'UNAVAILABLE' },
   remote_task_failed: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
   remote_lost: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
-  // Not one of the codes after which a client of gRPC tries again by itself.
+  // UNKNOWN is not a code after which gRPC clients retry automatically.
   outcome_unknown: { rpc: -32603, http: 502, grpc: 'UNKNOWN' },
   remote_error: { rpc: -32603, http: 502, grpc: 'INTERNAL' },
   canceled: { rpc: -32603, http: 499, grpc: 'CANCELLED' },

@@ -12,7 +12,7 @@ import { grpcStatus, httpError, jsonRpcError, jsonRpcStatus } from './errors.js'
 const codes = Object.keys(errorCodes) as ErrorCode[];
 const info = 'type.googleapis.com/google.rpc.ErrorInfo';
 
-// v1.0 section 5.4, of v1.0.1 and of v1.0.0.
+// v1.0 section 5.4, in v1.0.1 and in v1.0.0.
 const table: [ErrorCode, number, string, [number, number], [number, number]][] = [
   ['task_not_found', -32001, 'TASK_NOT_FOUND', [404, 5], [404, 5]],
   ['task_not_cancelable', -32002, 'TASK_NOT_CANCELABLE', [400, 9], [409, 9]],
@@ -31,7 +31,7 @@ describe.each(table)('%s', (code, rpc, reason, newer, older) => {
     { '@type': info, reason, domain: 'a2a-protocol.org', metadata: { taskId: 't1', attempts: '2', requestId: 'r1' } },
   ];
 
-  it('is the code of the specification in JSON-RPC', () => {
+  it('has the code of the specification in JSON-RPC', () => {
     expect(jsonRpcError(error, { requestId: 'r1' })).toStrictEqual({
       code: rpc,
       message: error.message,
@@ -54,17 +54,17 @@ describe.each(table)('%s', (code, rpc, reason, newer, older) => {
     });
   });
 
-  it('is what the official SDK makes of it', () => {
+  it('is read by the official SDK', () => {
     const read = fromJsonRpcErrorResponse({ jsonrpc: '2.0', id: 1, error: jsonRpcError(error) as never });
     expect(read).toMatchObject({ reason, envelopeCode: rpc });
     expect(restStatusFor(read)).toBe(newer[0]);
   });
 });
 
-describe('every meaning', () => {
+describe('every error code', () => {
   it('has a row', () => expect(Object.keys(errorRows).sort()).toEqual([...codes].sort()));
 
-  it.each(codes)('%s is written on each binding', (code) => {
+  it.each(codes)('%s is encoded on each binding', (code) => {
     const error = new RialtoError(code, { message: 'secret detail', hint: 'do this', data: { fact: { a: 1 } } });
     const { public: isPublic, title } = errorCodes[code];
     const written = [
@@ -83,14 +83,14 @@ describe('every meaning', () => {
     expect(http).toBeGreaterThanOrEqual(400);
   });
 
-  it('is named under our own domain where A2A has no name', () =>
+  it('uses the domain of the gateway when A2A has no name', () =>
     expect(jsonRpcError(new RialtoError('unprocessable', { hint: 'h', data: { max: 3, list: ['a'] } })).data).toEqual([
       { '@type': info, reason: 'UNPROCESSABLE', domain: 'rialto', metadata: { max: '3', list: '["a"]', hint: 'h' } },
     ]));
 });
 
 describe('single errors', () => {
-  it('invalid params carry the violations and no reason', () => {
+  it('invalid params have the violations and no reason', () => {
     const violations = [{ field: 'message.role', description: 'is required' }];
     const error = jsonRpcError(new RialtoError('invalid_params', { violations }), { requestId: 'r1' });
     expect(error).toMatchObject({
@@ -106,7 +106,7 @@ describe('single errors', () => {
     });
   });
 
-  it('a refused caller gets the code of the door and a real status', () => {
+  it('a refused caller gets the code of the door and a real HTTP status', () => {
     expect(jsonRpcError(new RialtoError('unauthenticated')).code).toBe(-32000);
     expect(jsonRpcError(new RialtoError('denied'), { authCode: -32001 }).code).toBe(-32001);
     expect([jsonRpcStatus('unauthenticated'), jsonRpcStatus('denied')]).toEqual([401, 403]);
@@ -130,18 +130,18 @@ describe('single errors', () => {
     expect(jsonRpcError(new RialtoError(code)).code).toBe(rpc);
   });
 
-  it('says how long to wait', () =>
+  it('tells how long to wait', () =>
     expect(jsonRpcError(new RialtoError('rate_limited', { data: { retryAfterSeconds: 7 } })).data).toContainEqual({
       '@type': 'type.googleapis.com/google.rpc.RetryInfo',
       retryDelay: '7s',
     }));
 
-  it('a failure of ours has the code that the door asks for', () => {
+  it('a failure of the gateway has the code that the door asks for', () => {
     expect(jsonRpcError(new RialtoError('internal'), { failureCode: -32000 }).code).toBe(-32000);
     expect(jsonRpcError(new RialtoError('invalid_params'), { failureCode: -32000 }).code).toBe(-32602);
   });
 
-  it('what is not ours is internal, and nothing of it gets out', () => {
+  it('other errors are internal and reveal nothing', () => {
     const thrown = new Error('password is hunter2');
     const rpc = jsonRpcError(thrown, { requestId: 'r1' });
     expect(rpc).toMatchObject({ code: -32603, message: 'Internal error' });
@@ -154,7 +154,7 @@ describe('single errors', () => {
     expect(body).toMatchObject({ code: -32001, message: 'Task not found' });
   });
 
-  it('the SDK reads our REST errors', () => {
+  it('the SDK reads the REST errors of the gateway', () => {
     const { body, status } = httpError(new RialtoError('task_not_found'), { version: '1.0' });
     const context = { statusCode: status, headers: {} };
     expect(fromRestErrorBody((body as { error: object }).error, context)).toBeInstanceOf(TaskNotFoundError);

@@ -14,24 +14,28 @@ export interface ErrorOptions {
 }
 
 export interface RpcErrorOptions extends ErrorOptions {
-  /** The code of a refused caller: -32001 on `/a2a` and `/_agent-native/a2a`, -32000 (the default) elsewhere (decisions D9). */
+  /**
+   * The code for a refused caller: -32001 on `/a2a` and `/_agent-native/a2a`, -32000 (the default) elsewhere (decisions
+   * D9).
+   */
   readonly authCode?: -32001 | -32000;
-  /** The code of a failure of ours; -32000 on `/_agent-native/a2a` (AN-51), -32603 (the default) elsewhere. */
+  /** The code for a failure of the gateway: -32000 on `/_agent-native/a2a` (AN-51), -32603 (the default) elsewhere. */
   readonly failureCode?: -32603 | -32000;
 }
 
 export interface GrpcStatus {
   readonly code: number;
   readonly message: string;
-  /** google.rpc messages in their JSON form, for `grpc-status-details-bin`. */
+  /** google.rpc messages in JSON form, for `grpc-status-details-bin`. */
   readonly details: JsonObject[];
 }
 
 const { internalError } = jsonRpcCodes;
 
 /**
- * Anything thrown as the `error` of a JSON-RPC response (v1.0 section 9.5). `data`, when there is any, is a list of google.rpc details; in
- * v0.3 it is free-form, so its callers get the same. What is not ours is an internal error, of which the title gets out.
+ * Converts a thrown value to the `error` of a JSON-RPC response (v1.0 section 9.5). `data`, when present, is a list of
+ * google.rpc details; in v0.3 `data` is free-form, so v0.3 callers get the same list. A value that is not a RialtoError
+ * becomes an internal error that shows only its title.
  */
 export function jsonRpcError(
   thrown: unknown,
@@ -44,19 +48,22 @@ export function jsonRpcError(
   return { code, message: errorMessage(error), ...(data !== undefined && { data }) };
 }
 
-// What says at the level of HTTP that the request did not come through.
+// HTTP statuses for requests that were refused before their method ran.
 const statusesOfTransport: ReadonlySet<number> = new Set([401, 403, 405, 413, 415, 429, 503]);
 
 /**
- * The HTTP status of a JSON-RPC response with this error: 200, but a real one for what happens before the method: authentication and
- * authorization, an unknown agent, sizes, types, limits (decisions D9).
+ * Returns the HTTP status of a JSON-RPC response with this error: 200, except for errors that happen before the method
+ * runs: authentication and authorization, an unknown agent, sizes, types, limits (decisions D9).
  */
 export function jsonRpcStatus(code: ErrorCode): number {
   const { http }: ErrorRow = errorRows[code];
   return code === 'not_found' || statusesOfTransport.has(http) ? http : 200;
 }
 
-/** Anything thrown as an answer of HTTP+JSON: google.rpc.Status in v1.0 (section 11.6), in v0.3 the bare JSON-RPC error object. */
+/**
+ * Converts a thrown value to an HTTP+JSON answer: google.rpc.Status in v1.0 (section 11.6), the bare JSON-RPC error
+ * object in v0.3.
+ */
 export function httpError(
   thrown: unknown,
   { version, profile = '1.0.1', ...options }: RpcErrorOptions & { readonly version: A2aVersion },
@@ -68,7 +75,7 @@ export function httpError(
   return { status: http, body: { error: { code: http, status: grpc, message: errorMessage(error), details } } };
 }
 
-/** Anything thrown as the status of a gRPC call (v1.0 section 10.6). */
+/** Converts a thrown value to the status of a gRPC call (v1.0 section 10.6). */
 export function grpcStatus(thrown: unknown, { profile = '1.0.1', requestId }: ErrorOptions = {}): GrpcStatus {
   const error = RialtoError.from(thrown);
   const { grpc } = mapped(error.code, profile);

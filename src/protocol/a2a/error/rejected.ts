@@ -2,7 +2,8 @@ import type { SendValue } from '../dialect.js';
 import type { StreamResponse, Task, TaskStatus } from '../model.js';
 
 /*
- * For callers of the methods that know no rejection: a task that was rejected is told as one that failed, with the same words (RI-36).
+ * For callers of older methods, which do not know the state `rejected`: they see a rejected task as failed, with the
+ * same message (RI-36).
  */
 
 export function failedReply(value: SendValue): SendValue {

@@ -33,7 +33,7 @@ describe('encodeBridgeCall', () => {
     });
   });
 
-  it('RE-19 E9 writes the v1.0 form without a key of its own', () => {
+  it('RE-19 E9 writes the v1.0 form without extra keys', () => {
     const { body, headers } = encodeBridgeCall({ ...call, version: '1.0' });
     expect(headers).toMatchObject({ 'A2A-Version': '1.0' });
     expect(JSON.parse(body)).toEqual({
@@ -51,7 +51,7 @@ describe('encodeBridgeCall', () => {
     });
   });
 
-  it('says what was asked for in the words of the version', () => {
+  it('writes the requested options in the words of the version', () => {
     const params = (more: Partial<BridgeCall>) =>
       (JSON.parse(encodeBridgeCall({ ...call, ...more }).body) as { params: Record<string, unknown> }).params;
     expect(params({ historyLength: 0, blocking: true }).configuration).toEqual({ historyLength: 0, blocking: true });
@@ -102,7 +102,7 @@ const accepted: [string, unknown, string][] = [
   ],
   ['an unknown part', task('completed', { artifacts: [artifact({ kind: 'odd' })] }), 'TASK_STATE_COMPLETED'],
   [
-    'a part told by type',
+    'a part with type',
     task('completed', { artifacts: [artifact({ type: 'text', text: 'a' })] }),
     'TASK_STATE_COMPLETED',
   ],
@@ -207,7 +207,7 @@ describe('decodeBridgeReply', () => {
     'TASK_STATE_FAILED',
     'TASK_STATE_CANCELLED',
     'TASK_STATE_REJECTED',
-  ])('RE-24 remote_task_failed for %s, in the remote’s words', (state) => {
+  ])('RE-24 remote_task_failed for %s, with the text of the remote agent', (state) => {
     const message = {
       role: 'agent',
       parts: [{ kind: 'text', text: 'no quota' }, { kind: 'data', data: 1 }, { text: 'try later' }],
@@ -221,7 +221,7 @@ describe('decodeBridgeReply', () => {
     expect(decode(`\ufeff${JSON.stringify(done())}`)).toEqual(decode(done()));
   });
 
-  it('RE-24 says something when the remote does not, and never too much', () => {
+  it('RE-24 has a message even when the remote agent sends none, and bounds its length', () => {
     expect(errorOf(() => decode(result(task('failed')))).message).toBe('the remote task ended as failed');
     const status = { state: 'failed', message: { parts: [{ text: `${'x'.repeat(9_000)}\u0000` }] } };
     expect(errorOf(() => decode(result(task('failed', { status })))).message.length).toBeLessThan(4_100);
@@ -241,7 +241,7 @@ describe('decodeBridgeReply', () => {
     expect((large.data?.remoteData as string).length).toBeLessThan(4_100);
   });
 
-  it('RE-28 remote_transport for a status outside 2xx, whatever the body', () => {
+  it('RE-28 remote_transport for a status outside 2xx, with any body', () => {
     for (const [body, status] of [
       ['<html>', 500],
       ['', 404],
@@ -255,7 +255,7 @@ describe('decodeBridgeReply', () => {
     expect(decode(done(), 201).kind).toBe('task');
   });
 
-  it('F29 never crashes, whatever comes', () => {
+  it('F29 never crashes on any input', () => {
     const safely = (text: string) => {
       try {
         return typeof toolOutput(decode(text)) !== 'undefined';
@@ -297,7 +297,7 @@ describe('decodeBridgeReply', () => {
 describe('toolOutput', () => {
   const outputOf = (value: unknown) => toolOutput(decode(value));
 
-  it('RE-21 a single data part is its data, lossless', () => {
+  it('RE-21 returns the data of a single data part without loss', () => {
     const data = {
       text: 'ünï😀',
       none: null,
@@ -316,12 +316,12 @@ describe('toolOutput', () => {
     expect(outputOf(done(artifact({ text: null, data: 5 })))).toBe(5);
   });
 
-  it('RE-22 a single text part is the string', () => {
+  it('RE-22 returns the string of a single text part', () => {
     expect(outputOf(done(artifact({ kind: 'text', text: 'hello' })))).toBe('hello');
     expect(outputOf(done(artifact({ text: '' })))).toBe('');
   });
 
-  it('RE-23 anything else is the whole artifact as it was sent', () => {
+  it('RE-23 returns the whole artifact as it was sent in all other cases', () => {
     const many = {
       ...artifact({ kind: 'text', text: 'a' }, { kind: 'data', data: 1 }),
       metadata: { x: 1 },
@@ -333,7 +333,7 @@ describe('toolOutput', () => {
     expect(outputOf(done(many, file))).toEqual({ artifacts: [many, file] });
   });
 
-  it('without an artifact it is what the status says, or where to ask', () => {
+  it('returns the status message, or the task to poll, when there is no artifact', () => {
     const status = (message: object) => result(task('completed', { status: { state: 'completed', message } }));
     expect(outputOf(status({ parts: [{ kind: 'text', text: 'done' }] }))).toBe('done');
     expect(outputOf(status({ parts: [{ text: 'a' }, { data: 1 }], role: 'agent' }))).toEqual({
@@ -354,7 +354,7 @@ describe('toolOutput', () => {
     ['submitted', 'submitted'],
     ['working', 'working'],
     ['paused', 'unknown'],
-  ])('a task that is %s says where to come back', (state, word) => {
+  ])('a task that is %s returns its id for polling', (state, word) => {
     const message = { parts: [{ text: 'which one?' }] };
     expect(
       outputOf(result(task(state, { status: { state, message }, artifacts: [artifact({ text: 'half' })] }))),
@@ -366,7 +366,7 @@ describe('toolOutput', () => {
     });
   });
 
-  it('a message is its only part, or itself', () => {
+  it('returns the only part of a message, or the message itself', () => {
     expect(outputOf(result({ kind: 'message', parts: [{ kind: 'text', text: 'hi' }] }))).toBe('hi');
     expect(outputOf(result({ message: { messageId: 'm', parts: [{ data: { a: 1 } }] } }))).toEqual({ a: 1 });
     const message = { messageId: 'm', parts: [{ text: 'a' }, { text: 'b' }] };

@@ -10,7 +10,7 @@ import { failedStates, wordOf } from '../states.js';
 
 export { toolOutput, type BridgeReply } from './bridge-reply.js';
 
-/** One call of one skill, as the bridge makes it. */
+/** One call of one skill by the bridge. */
 export interface BridgeCall {
   readonly version: A2aVersion;
   /** The JSON-RPC id, a number (RE-17). */
@@ -18,16 +18,19 @@ export interface BridgeCall {
   readonly messageId: string;
   readonly skillId: string;
   readonly args: JsonObject;
-  /** The skill takes plain text: a lone `message` goes as a text part (takesText). */
+  /** True when the skill takes plain text: a lone `message` is sent as a text part (takesText). */
   readonly takesText?: boolean;
-  /** Correlates everything one call causes (RE-20); on the wire for v0.3 only. */
+  /**
+   * Correlates everything that one call causes (RE-20). v0.3 has its own fields for it; v1.0 sends it in the message
+   * metadata.
+   */
   readonly sessionId: string;
   readonly historyLength?: number;
-  /** Said only when given: v1.0 blocks by default, v0.3 leaves it to the remote. */
+  /** Sent only when given: by default v1.0 blocks, and in v0.3 the remote agent decides. */
   readonly blocking?: boolean;
-  /** The tenant of the chosen interface; v1.0 clients echo it. */
+  /** The tenant of the chosen interface; v1.0 clients repeat it. */
   readonly tenant?: string;
-  /** Where the remote may push what becomes of its task. */
+  /** Address where the remote agent can push updates of its task. */
   readonly pushUrl?: string;
 }
 
@@ -40,9 +43,9 @@ const jsonHeaders = { 'Content-Type': 'application/json', Accept: 'application/j
 const maxRemoteDataLength = 4_096;
 
 /**
- * The bridge's own wire form: one POST, one data part, or one text part where a lone `message` is for a skill that takes text. v0.3 adds the
- * bridge's keys `message.skill`, `correlationId` and `taskId` (RE-15…RE-20); v1.0 has no room for extra keys, so skill and session travel in
- * `message.metadata` (decision D7).
+ * Encodes a call in the bridge's wire form: one POST with one data part, or one text part when a skill that takes text
+ * is called with a lone `message`. v0.3 has the bridge's own keys `message.skill`, `correlationId` and `taskId`
+ * (RE-15…RE-20). v1.0 allows no extra keys, so the skill and the session are sent in `message.metadata` (decision D7).
  */
 export function encodeBridgeCall(call: BridgeCall): WireCall {
   const [method, params] = call.version === '1.0' ? newerRequest(call) : olderRequest(call);
@@ -50,7 +53,10 @@ export function encodeBridgeCall(call: BridgeCall): WireCall {
   return { body, headers: call.version === '1.0' ? { ...jsonHeaders, 'A2A-Version': '1.0' } : jsonHeaders };
 }
 
-/** Of a message in v1.0: the skill that is called, and the session that RE-20 puts beside the message in v0.3. */
+/**
+ * Returns the metadata of a v1.0 message: the called skill, and the session, which RE-20 puts next to the message in
+ * v0.3.
+ */
 export function bridgeMetadata({ skillId, sessionId }: Pick<BridgeCall, 'skillId' | 'sessionId'>) {
   return { skillId, correlationId: sessionId };
 }
@@ -78,7 +84,7 @@ function olderRequest({ messageId, skillId, args, takesText, sessionId, ...call 
   return ['message/send', { message, correlationId: sessionId, taskId: sessionId, ...unlessEmpty({ configuration }) }];
 }
 
-/** The one part that carries the arguments of a skill (RE-19). */
+/** Builds the single part with the arguments of a skill (RE-19). */
 export function skillPart({
   args,
   takesText,
@@ -92,12 +98,13 @@ function unlessEmpty({ configuration }: { configuration: object }): object {
 }
 
 /**
- * The answer of a remote agent, v1.0 or v0.3, whatever was asked. `status` is the HTTP status, `requestId` the id that the answer
- * has to carry. Never throws anything but a RialtoError: `remote_transport` for a status outside 2xx (`data.status`, RE-28);
- * `remote_invalid_response` for what is no A2A answer to this request (RE-29); `remote_error` for a JSON-RPC error
- * (`data.remoteCode`, `remoteMessage`, `remoteData` up to 4,096 characters; RE-89); `remote_task_failed` for a task that
- * failed, was rejected or canceled, with the remote's words (`data.taskId`, `data.state`; RE-24). What is said goes on as it is (RE-21):
- * whoever stores it sees to it that it can be stored.
+ * Decodes the answer of a remote agent, v1.0 or v0.3, no matter which version was used in the request. `status` is the
+ * HTTP status; `requestId` is the id that the answer must have. Throws only RialtoErrors: `remote_transport` for a
+ * status outside 2xx (`data.status`, RE-28); `remote_invalid_response` for an answer that is not A2A or does not belong
+ * to this request (RE-29); `remote_error` for a JSON-RPC error (`data.remoteCode`, `remoteMessage`, `remoteData` up to
+ * 4,096 characters; RE-89); `remote_task_failed` for a task that failed, was rejected or canceled, with the remote
+ * agent's text (`data.taskId`, `data.state`; RE-24). The content passes unchanged (RE-21): code that stores it must
+ * make it storable.
  */
 export function decodeBridgeReply(
   bodyText: string,
@@ -113,7 +120,7 @@ export function decodeBridgeReply(
   }
   if (!response.ok) throw invalid(response.reason);
   const isUnreadRequest = 'error' in response && response.id === null;
-  if (response.id !== requestId && !isUnreadRequest) throw invalid('the id is not that of the request');
+  if (response.id !== requestId && !isUnreadRequest) throw invalid('its id is not the id of the request');
   if ('error' in response) throw remoteError(response.error);
   const reply = readReply(response.result);
   if (!reply) throw invalid(`the result is neither a task nor a message: ${replyFault(response.result)}`);

@@ -2,7 +2,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../../kernel/json.j
 import { member, stringMember } from '../members.js';
 import { stateOf, terminalStates, wordOf, type TaskState } from '../states.js';
 
-/** What a remote agent answered; `task`, `artifacts` and `message` as it sent them, so that nothing is lost. */
+/** The answer of a remote agent; `task`, `artifacts` and `message` are as it sent them, so that nothing is lost. */
 export type BridgeReply =
   | {
       readonly kind: 'task';
@@ -11,21 +11,22 @@ export type BridgeReply =
       readonly contextId?: string;
       readonly task: JsonObject;
       readonly artifacts: readonly RemoteParts[];
-      /** The texts of the status message, one a line; empty when there are none. */
+      /** The texts of the status message, one for each line; empty when there are none. */
       readonly statusText: string;
       readonly statusMessage?: RemoteParts;
     }
   | { readonly kind: 'message'; readonly message: RemoteParts };
 
-/** A message or an artifact as the remote sent it, with its parts already found to be parts. */
+/** A message or an artifact as the remote agent sent it; its parts are already validated. */
 export interface RemoteParts {
   readonly raw: JsonObject;
   readonly parts: readonly JsonObject[];
 }
 
 /**
- * A JSON-RPC result to a reply: `{ task }` or `{ message }` (v1.0 section 3.2), a bare object with `kind` (v0.3 section 7.1),
- * or one told by its shape. Undefined when it is none. A state that nobody knows is kept as the named fallback.
+ * Reads a reply from a JSON-RPC result: `{ task }` or `{ message }` (v1.0 section 3.2), a bare object with `kind` (v0.3
+ * section 7.1), or a bare object that is recognised by its members. Undefined when it is neither. An unknown state
+ * becomes the named fallback.
  */
 export function readReply(result: Json): BridgeReply | undefined {
   if (!isJsonObject(result)) return undefined;
@@ -37,15 +38,16 @@ export function readReply(result: Json): BridgeReply | undefined {
   if (task !== undefined) return message === undefined ? readTask(task) : undefined;
   if (message !== undefined) return isMessage ? readMessage(message) : undefined;
   if (member(result, 'status') !== undefined) return readTask(result);
-  // Nothing but its parts tells a bare message.
+  // A bare message can be recognised only by its parts.
   return partsMember(result) === undefined ? undefined : readMessage(result);
 }
 
 /**
- * A reply as the output of a tool. One artifact of one data part: the data (RE-21); of one text part: the string (RE-22);
- * otherwise the whole artifact in the remote's own spelling (RE-23). Several artifacts: `{ artifacts }`. None: the same rules
- * for the status message, or for the message that was the answer. A task that is not over, or left nothing at all, is
- * `{ taskId, contextId?, state, message }`, with the v0.3 word of its state: the caller has to come back.
+ * Converts a reply to the output of a tool. One artifact with one data part: the data (RE-21); with one text part: the
+ * string (RE-22); otherwise the whole artifact as the remote agent wrote it (RE-23). Several artifacts: `{ artifacts
+ * }`. No artifacts: the same rules for the status message, or for the message that is the answer. A task that has not
+ * ended, or ended with no output, is `{ taskId, contextId?, state, message }` with the v0.3 word for its state; the
+ * caller must poll it.
  */
 export function toolOutput(reply: BridgeReply): Json {
   if (reply.kind === 'message') return contentOf(reply.message);
@@ -55,7 +57,7 @@ export function toolOutput(reply: BridgeReply): Json {
   return reply.statusMessage ? contentOf(reply.statusMessage) : handleOf(reply);
 }
 
-/** One of them at least makes an object under `message` a message; its parts may be left out. */
+/** An object under `message` is a message when it has at least one of these members; the parts may be absent. */
 const messageMembers = ['messageId', 'role', 'parts', 'content'];
 
 function contentOf({ raw, parts }: RemoteParts): Json {
@@ -77,9 +79,10 @@ function readTask(task: Json): BridgeReply | undefined {
   if (state === undefined || !Array.isArray(list)) return undefined;
   const artifacts = list.map(readParts);
   if (!artifacts.every((artifact) => artifact !== undefined)) return undefined;
-  const said = member(status, 'message');
-  const statusMessage = typeof said === 'string' ? bareText(said) : said === undefined ? undefined : readParts(said);
-  if (said !== undefined && !statusMessage) return undefined;
+  const message = member(status, 'message');
+  const statusMessage =
+    typeof message === 'string' ? bareText(message) : message === undefined ? undefined : readParts(message);
+  if (message !== undefined && !statusMessage) return undefined;
   const contextId = stringMember(task, 'contextId');
   return {
     kind: 'task',
@@ -98,26 +101,26 @@ function readMessage(value: Json): BridgeReply | undefined {
   return message && { kind: 'message', message };
 }
 
-/** A message, artifact or anything else with `parts` (`content` in the v0.3 proto). */
+/** Reads a message, an artifact or another object with `parts` (`content` in the v0.3 proto). */
 function readParts(value: Json): RemoteParts | undefined {
   if (!isJsonObject(value)) return undefined;
-  // ProtoJSON leaves out an empty list.
+  // Absent parts are an empty list: ProtoJSON omits empty lists.
   const parts = partsMember(value) ?? [];
   return Array.isArray(parts) && parts.every(isPart) ? { raw: value, parts } : undefined;
 }
 
-/** The parts of a message or an artifact; `content` in the v0.3 proto. */
+/** Returns the parts of a message or an artifact; they are `content` in the v0.3 proto. */
 export function partsMember(value: JsonObject): Json | undefined {
   return member(value, 'parts') ?? member(value, 'content');
 }
 
-/** Some agents put plain text where a message belongs. */
+/** Wraps a plain text that some agents send in place of a message. */
 function bareText(text: string): RemoteParts {
   const part = { kind: 'text', text };
   return { raw: { parts: [part] }, parts: [part] };
 }
 
-/** A known kind of part has its content in the right type; an unknown kind is let through. */
+/** True when a part of a known kind has content of the right type; parts of unknown kinds are accepted. */
 export function isPart(part: Json): part is JsonObject {
   if (!isJsonObject(part)) return false;
   const kind = kindOf(part);
@@ -129,7 +132,7 @@ function textOf(part: JsonObject): string | undefined {
   return kindOf(part) === 'text' && typeof part.text === 'string' ? part.text : undefined;
 }
 
-/** `kind` (v0.3), `type` (older agents), else the content member that is there (v1.0). */
+/** Returns the kind of a part: `kind` (v0.3), `type` (older agents), or the name of its content member (v1.0). */
 function kindOf(part: JsonObject): string {
   const kind = member(part, 'kind') ?? member(part, 'type');
   if (typeof kind === 'string') return kind;

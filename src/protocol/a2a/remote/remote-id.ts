@@ -1,11 +1,11 @@
 import { limits } from '../request/limits.js';
 
-/** Why the ids of a remote cannot be kept. */
-export const unsoundId = 'an id is too long or not plain text';
+/** The reason why ids of a remote agent are refused. */
+export const unsoundId = 'an id is too long or has control characters or lone surrogates';
 
 /**
- * True for ids of tasks and contexts that can be kept and said again as they are. One that cannot is refused rather than changed: under
- * another id the remote would not know its own task.
+ * True for ids of tasks and contexts that can be stored and sent back unchanged. Other ids are refused and not changed,
+ * because the remote agent would not recognise a changed id.
  */
 export function areSoundIds(...ids: readonly (string | undefined)[]): boolean {
   return ids.every((id) => id === undefined || (id.length <= limits.id && id.isWellFormed() && !/\p{Cc}/u.test(id)));

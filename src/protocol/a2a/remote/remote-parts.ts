@@ -4,9 +4,9 @@ import { dialects } from '../dialects.js';
 import type { Artifact, Part } from '../model.js';
 
 /**
- * Parts as a remote spelled them, v1.0 or older, as those of the model; one of an unknown kind is kept as data.
+ * Converts the parts of a remote agent, v1.0 or older, to parts of the model. A part of an unknown kind becomes data.
  *
- * @param name `content` where they are in the JSON of the v0.3 proto, which has data one level deeper.
+ * @param name `content` for parts in the JSON of the v0.3 proto, which nests data one level deeper.
  */
 export function partsOf(raw: readonly JsonObject[], name: 'parts' | 'content' = 'parts'): Part[] {
   return raw.map((part) => {
@@ -17,7 +17,7 @@ export function partsOf(raw: readonly JsonObject[], name: 'parts' | 'content' = 
   });
 }
 
-/** The artifacts of a reply; what has no id gets its place as one. */
+/** Returns the artifacts of a reply; an artifact without an id gets its position as the id. */
 export function artifactsOf({ artifacts }: Extract<BridgeReply, { kind: 'task' }>): Artifact[] {
   return artifacts.map(({ raw, parts }: RemoteParts, index) => {
     const { artifactId, name, description } = raw;

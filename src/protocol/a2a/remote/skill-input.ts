@@ -7,8 +7,8 @@ interface SkillInput {
 }
 
 /**
- * True when a skill may be sent plain text: its card gives no schema for its arguments, and its input modes (those of the card where
- * the skill has none) take text or are not said. `text` alone is how agents before 0.2 write `text/plain`.
+ * True when plain text can be sent to a skill: its card has no schema for its arguments, and its input modes (or those
+ * of the card, when the skill has none) accept text or are absent. Agents before 0.2 write `text` for `text/plain`.
  */
 export function takesText({ inputSchema, inputModes = [] }: SkillInput, cardModes: readonly string[] = []): boolean {
   if (inputSchema !== undefined) return false;
@@ -16,7 +16,10 @@ export function takesText({ inputSchema, inputModes = [] }: SkillInput, cardMode
   return modes.length === 0 || modes.includes('text') || takesMediaType(modes, 'text/plain');
 }
 
-/** The text that is the whole input of a skill that takes text: `message`, given alone. Undefined for all other arguments. */
+/**
+ * Returns the text that is the whole input of a skill that takes text: `message`, when it is the only argument.
+ * Undefined for all other arguments.
+ */
 export function messageAlone(args: JsonObject): string | undefined {
   const { message } = args;
   return typeof message === 'string' && message !== '' && Object.keys(args).length === 1 ? message : undefined;
