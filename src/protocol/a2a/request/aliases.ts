@@ -6,24 +6,24 @@ import { idRule } from './message-fields.js';
 import type { OperationName, PushFormat, SendParams } from './operations.js';
 
 /*
- * Spellings from before v0.3 and beside it, in the field at agent-native, Reyn, rine and the MCP bridge (requirements 1.6: C1, C3, C11).
- * They are read on the v0.3 dialect and answered in it.
+ * Spellings from before v0.3 and variants of it, used by agent-native, Reyn, rine and the MCP bridge (requirements 1.6:
+ * C1, C3, C11). They are read by the v0.3 dialect, and the answers use them too.
  */
 
-/** A method of JSON-RPC: its operation, and what its older name says beyond it. */
+/** The meaning of a JSON-RPC method: its operation, and the additional meaning of its older name. */
 export interface MethodMeaning {
   readonly name: OperationName;
-  /** The words of push bodies for configurations set by this name (C16). */
+  /** The format of push bodies for configurations created by this method (C16). */
   readonly format?: PushFormat;
   /** An ended task is answered with its snapshot (RI-21). */
   readonly endedToo?: true;
-  /** A configuration may stay unnamed: the task's only one is meant. */
+  /** The configuration id may be absent: the task's only configuration is meant. */
   readonly onlyConfig?: true;
-  /** Its callers do not know that a task may be rejected: to them it failed (RI-36). */
+  /** The callers do not know the state `rejected`: for them the task failed (RI-36). */
   readonly rejectedFails?: true;
 }
 
-/** Names of methods that v0.3 itself does not have. */
+/** Method names that v0.3 itself does not define. */
 export const olderMethods: Readonly<Record<string, MethodMeaning>> = {
   'tasks/send': { name: 'SendMessage', rejectedFails: true },
   'tasks/sendSubscribe': { name: 'SendStreamingMessage', rejectedFails: true },
@@ -35,7 +35,10 @@ export const olderMethods: Readonly<Record<string, MethodMeaning>> = {
   'agent/authenticatedExtendedCard': { name: 'GetExtendedAgentCard' },
 };
 
-/** What the params of a send say in older words; `taskId` is to be that of the message, `url` the place to post its updates to. */
+/**
+ * Older members of the params of a send. `taskId` sets the task of the message; `webhookUrl` is where updates are
+ * posted.
+ */
 export interface OlderWords extends Pick<SendParams, 'answerAs' | 'choiceId' | 'idempotencyKey' | 'reyn'> {
   readonly returnImmediately: boolean;
   readonly contextId?: string;
@@ -44,9 +47,10 @@ export interface OlderWords extends Pick<SendParams, 'answerAs' | 'choiceId' | '
 }
 
 /**
- * The older words of `message/send`: `async` (AN-12), `async_mode`, `webhook_url`, `task_id`, `choice_id` (RY-14, RY-15, RY-27, RY-29),
- * `contextId` (AN-11) and `idempotencyKey` (AN-53) beside the message. Reyn's are literal: `taskId` in camel case is the session of the
- * MCP bridge (RE-20) and no task of ours; it is not read, and neither is `correlationId`.
+ * Reads the older members of `message/send`: `async` (AN-12), `async_mode`, `webhook_url`, `task_id`, `choice_id`
+ * (RY-14, RY-15, RY-27, RY-29), `contextId` (AN-11) and `idempotencyKey` (AN-53) next to the message. Reyn's names are
+ * read literally: `taskId` in camel case is the session of the MCP bridge (RE-20) and not a task of the gateway; it is
+ * ignored, and so is `correlationId`.
  */
 export function olderWords(params: Fields, message: Fields | undefined): OlderWords {
   const isAsync = params.flag('async') ?? false;
@@ -69,7 +73,7 @@ export function olderWords(params: Fields, message: Fields | undefined): OlderWo
   });
 }
 
-/** Metadata is free, so what is no id there is no mistake. */
+/** Reads `choice_id` from the metadata. Metadata is free-form, so a value that is not an id is ignored, not refused. */
 function choiceInMetadata(message: Fields | undefined): string | undefined {
   const metadata = message?.value('metadata');
   const choice = isJsonObject(metadata) ? metadata.choice_id : undefined;

@@ -6,12 +6,12 @@ import { limits } from './limits.js';
 import type { A2aVersion } from '../model.js';
 import type { Decoded, Operation } from './operations.js';
 
-/** Reads the params of one operation; what is wrong with them is noted in the fields. */
+/** Reads the params of one operation; problems are recorded in the fields. */
 export type ReadOperation = (fields: Fields) => Operation;
 
 /**
- * Params to an operation, or all that is wrong with them. Absent params are empty ones (JSON-RPC 2.0 section 4.2 lets a caller leave
- * them out); by-position params are no A2A. `tenant` belongs to every request of v1.0.
+ * Decodes params to an operation, or to the list of all their problems. Absent params count as empty (JSON-RPC 2.0
+ * section 4.2 allows that); by-position params are not A2A. `tenant` belongs to every request of v1.0.
  */
 export function decodeParams(params: unknown, version: A2aVersion, read: ReadOperation): Decoded {
   const object = params === undefined ? {} : params;

@@ -1,4 +1,6 @@
-/** The same members in the same order, without those that are undefined: canonical and encoded objects have no such keys. */
+/**
+ * Copies an object without its undefined members, in the same order: canonical and encoded objects have no such keys.
+ */
 export function defined<Members extends object>(members: Members): Members {
   const result: Record<string, unknown> = {};
   const given = members as Record<string, unknown>;

@@ -5,23 +5,24 @@ import { member } from '../members.js';
 import { timeOf } from './time.js';
 
 export interface TextRule {
-  /** Characters (UTF-16 units). */
+  /** Largest number of characters (UTF-16 units). */
   readonly max?: number;
-  /** What an empty text is: refused unless said otherwise; `absent` is how ProtoJSON sees fields without presence. */
+  /** How an empty text is treated: refused by default; `absent` is how ProtoJSON treats fields without presence. */
   readonly empty?: 'absent' | 'kept';
-  /** The text will stand in an HTTP header. */
+  /** True when the text is sent in an HTTP header. */
   readonly header?: boolean;
 }
 
 const maxInt32 = 2_147_483_647;
 const decimal = /^-?\d{1,15}(?:\.0{1,15})?$/;
-// What a header value may hold (RFC 9110 section 5.5), without the tab.
+// The characters of a header value (RFC 9110 section 5.5), without the tab.
 const headerText = /^[\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Reads one object of a request, strictly: each reading method answers undefined for an absent member (null counts as absent,
- * snake_case names are accepted), checks a present one, and notes what is wrong with it. All violations of a request end up in
- * one list, so that its sender learns of them at once; when there is one, what was read is thrown away.
+ * Reads one object of a request strictly. Each reading method returns undefined for an absent member (null counts as
+ * absent, snake_case names are accepted), checks a present member, and records its problems. All violations of a
+ * request are in one list, so that its sender sees them at once; when there is one, the values that were read are
+ * discarded.
  */
 export class Fields {
   constructor(
@@ -30,12 +31,12 @@ export class Fields {
     readonly violations: Violation[] = [],
   ) {}
 
-  /** The member as it is; undefined when absent or null. */
+  /** Returns the member unchanged; undefined when it is absent or null. */
   value(name: string): Json | undefined {
     return member(this.object, name);
   }
 
-  /** True when the member is there under exactly this name, be it null. */
+  /** True when a member with exactly this name exists, even when it is null. */
   owns(name: string): boolean {
     return Object.hasOwn(this.object, name);
   }
@@ -45,7 +46,7 @@ export class Fields {
     return undefined;
   }
 
-  /** Something is wrong with the object as a whole. */
+  /** Records a problem of the whole object. */
   refuseAll(description: string): undefined {
     this.violations.push({ field: this.path === '' ? 'params' : this.path, description });
     return undefined;
@@ -56,7 +57,7 @@ export class Fields {
     return value === undefined ? undefined : this.checkText(name, value, rule);
   }
 
-  /** As `text`, and a violation when there is none; the empty text it then answers is never used. */
+  /** Like `text`, but an absent member is a violation; the empty text that is returned then is never used. */
   requiredText(name: string, rule: TextRule = {}): string {
     const value = this.value(name);
     if (value === undefined) this.refuse(name, 'is required');
@@ -70,7 +71,8 @@ export class Fields {
   }
 
   /**
-   * A whole number within the bounds, both included; without an upper one, any that fits in an int32. ProtoJSON may write it as text.
+   * Reads a whole number within inclusive bounds; without an upper bound, any int32. ProtoJSON may write it as a
+   * string.
    */
   integer(name: string, min: number, max = maxInt32): number | undefined {
     const given = this.value(name);
@@ -81,14 +83,14 @@ export class Fields {
     return this.refuse(name, `must be ${min} to ${max}`);
   }
 
-  /** An ISO 8601 time of RFC 3339 shape, to milliseconds since the epoch. */
+  /** Reads an ISO 8601 time in the form of RFC 3339, as milliseconds since the epoch. */
   time(name: string): number | undefined {
     const value = this.text(name);
     if (value === undefined) return undefined;
     return timeOf(value) ?? this.refuse(name, 'must be a time such as 2026-01-31T12:00:00.000Z');
   }
 
-  /** A free-form object, passed on as it is. */
+  /** Returns a free-form object unchanged. */
   json(name: string): JsonObject | undefined {
     const value = this.value(name);
     if (value === undefined) return undefined;
@@ -96,17 +98,17 @@ export class Fields {
     return this.storable(name, value);
   }
 
-  /** Any JSON as it is, unless it holds text that cannot be stored. */
+  /** Returns any JSON unchanged, unless it has text that cannot be stored. */
   storable<Value extends Json>(name: string, value: Value): Value | undefined {
     return containsUnstorable(value) ? this.refuse(name, unstorable) : value;
   }
 
-  /** The whole object as it is, unless it holds text that cannot be stored. */
+  /** Returns the whole object unchanged, unless it has text that cannot be stored. */
   whole(): JsonObject | undefined {
     return containsUnstorable(this.object) ? this.refuseAll(unstorable) : this.object;
   }
 
-  /** The object of that name, to be read in turn. */
+  /** Returns the object with this name, to be read in turn. */
   child(name: string): Fields | undefined {
     const value = this.value(name);
     if (value === undefined) return undefined;
@@ -114,12 +116,12 @@ export class Fields {
     return new Fields(value, this.at(name), this.violations);
   }
 
-  /** As `child`, and a violation when there is none. */
+  /** Like `child`, but an absent member is a violation. */
   requiredChild(name: string): Fields | undefined {
     return this.value(name) === undefined ? this.refuse(name, 'is required') : this.child(name);
   }
 
-  /** The objects of a list. What is too long is refused unread. */
+  /** Returns the objects of a list. A list that is too long is refused without reading its items. */
   children(name: string, max: number): Fields[] {
     const list = this.list(name, max) ?? [];
     return list.flatMap((value, index) => {
@@ -130,7 +132,10 @@ export class Fields {
     });
   }
 
-  /** An enum by the name of a value, or by its number, which ProtoJSON takes as well; undefined too for a number without a name. */
+  /**
+   * Reads an enum by the name of a value, or by its number, which ProtoJSON accepts too. Undefined when it is absent or
+   * wrong.
+   */
   enumName(name: string, names: readonly string[]): string | undefined {
     const value = this.value(name);
     if (value === undefined || value === '') return undefined;
@@ -139,7 +144,7 @@ export class Fields {
     return names[number] ?? this.refuse(name, `must be ${names.slice(1).join(', ')}`);
   }
 
-  /** The texts of a list, none empty; an empty list is an absent one, as in ProtoJSON. */
+  /** Reads a list of non-empty texts; an empty list counts as absent, as in ProtoJSON. */
   texts(name: string, max: number, rule: TextRule): string[] | undefined {
     const list = this.list(name, max);
     if (list === undefined || list.length === 0) return undefined;
@@ -161,7 +166,8 @@ export class Fields {
     }
     if (max !== undefined && value.length > max) return this.refuse(name, `must be at most ${max} characters`);
     if (isUnstorable(value)) return this.refuse(name, unstorable);
-    if (header && !headerText.test(value)) return this.refuse(name, 'must not contain what no HTTP header can hold');
+    if (header && !headerText.test(value))
+      return this.refuse(name, 'must not have characters that an HTTP header cannot hold');
     return value;
   }
 

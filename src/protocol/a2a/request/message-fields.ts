@@ -3,11 +3,11 @@ import { limits } from './limits.js';
 import type { Message, Part } from '../model.js';
 
 export const idRule: TextRule = { max: limits.id };
-/** An id that may be missing: ProtoJSON cannot tell an empty text from an absent one. */
+/** Rule for an id that may be absent: ProtoJSON does not distinguish an empty text from an absent one. */
 const optionalIdRule: TextRule = { ...idRule, empty: 'absent' };
-/** By their numbers in a2a.proto. */
+/** Indexed by their numbers in a2a.proto. */
 const roles = ['ROLE_UNSPECIFIED', 'ROLE_USER', 'ROLE_AGENT'];
-/** An id that is only looked up: whatever its length, it is known or not. */
+/** Rule for an id that is only looked up: an id of any length is either known or unknown. */
 export const lookupRule: TextRule = {};
 
 const filenameRule: TextRule = { max: limits.filename, empty: 'absent' };
@@ -15,7 +15,7 @@ const mediaTypeRule: TextRule = { max: limits.mediaType, empty: 'absent', header
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
 const standardBase64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** The members of a message that all versions spell alike. */
+/** Reads the members of a message that all versions spell alike. */
 export function messageFields(
   fields: Fields,
 ): Pick<Message, 'contextId' | 'taskId' | 'metadata' | 'extensions' | 'referenceTaskIds'> {
@@ -28,13 +28,13 @@ export function messageFields(
   };
 }
 
-/** The role, by its name or number; undefined when it is missing or the default of the proto. */
+/** Reads the role by its name or number; undefined when it is absent or the default of the proto. */
 export function roleField(fields: Fields): string | undefined {
   const role = fields.enumName('role', roles);
   return role === roles[0] ? undefined : role;
 }
 
-/** At least one part (v1.0 section 5.7), each read by the version's own reader. */
+/** Reads at least one part (v1.0 section 5.7) with the reader of the version. */
 export function partsField(fields: Fields, name: string, readPart: (part: Fields) => Part): Part[] {
   const value = fields.value(name);
   if (value === undefined) fields.refuse(name, 'is required');
@@ -42,7 +42,7 @@ export function partsField(fields: Fields, name: string, readPart: (part: Fields
   return fields.children(name, limits.parts).map(readPart);
 }
 
-/** The part with its file name and media type, under the names of the version; empty is absent. */
+/** Adds the file name and media type to a part, read under the names of the version; an empty text counts as absent. */
 export function addFileFields(part: Part, fields: Fields, filenameName: string, mediaTypeName: string): Part {
   const filename = fields.text(filenameName, filenameRule);
   const mediaType = fields.text(mediaTypeName, mediaTypeRule);
@@ -52,8 +52,8 @@ export function addFileFields(part: Part, fields: Fields, filenameName: string, 
 }
 
 /**
- * Bytes in base64. ProtoJSON readers accept both alphabets, padded or not; the canonical form is the standard alphabet with padding,
- * which is also what ProtoJSON writes. Text that is standard already is passed on as it is.
+ * Reads bytes in base64. ProtoJSON readers accept both alphabets, with or without padding. The canonical form is the
+ * standard alphabet with padding, as ProtoJSON writes it; text in this form is returned unchanged.
  */
 export function bytesField(part: Fields, name: string): string | undefined {
   const text = part.text(name, { empty: 'kept' });
@@ -65,7 +65,10 @@ export function bytesField(part: Fields, name: string): string | undefined {
   return Buffer.from(text, 'base64').toString('base64');
 }
 
-/** The url of a file: any scheme and length (`data:` urls are long), nothing that breaks a line. */
+/**
+ * Reads the url of a file: any scheme and length (`data:` urls are long), but no control characters such as line
+ * breaks.
+ */
 export function urlField(part: Fields, name: string): string | undefined {
   const url = part.text(name);
   return url !== undefined && /\p{Cc}/u.test(url) ? part.refuse(name, 'must not contain control characters') : url;

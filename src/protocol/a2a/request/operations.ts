@@ -4,11 +4,11 @@ import type { A2aVersion, Message } from '../model.js';
 import type { TaskState } from '../states.js';
 
 /*
- * What a caller asks for, whatever binding, version or older spelling it used: the operations of v1.0 (section 3.1) with their
- * parameters, checked. Doors decode to these and services know nothing else.
+ * The requests of callers, the same for every binding, version and older spelling: the operations of v1.0 (section 3.1)
+ * with checked parameters. Doors decode to these, and services use only these.
  */
 
-/** Where updates of a task are posted (v1.0 section 4.3). `credentials` and `token` are secrets. */
+/** A target for updates of a task (v1.0 section 4.3). `credentials` and `token` are secrets. */
 export interface PushConfig {
   id?: string;
   taskId?: string;
@@ -17,25 +17,28 @@ export interface PushConfig {
   authentication?: { scheme: string; credentials?: string };
 }
 
-/** The words a push body is written in: by what the registering caller spoke, or as it asked (requirements C16). */
+/**
+ * The format of a push body: that of the dialect of the caller that created the configuration, or the one it asked for
+ * (requirements C16).
+ */
 export type PushFormat = 'v1' | 'v0.3' | 'task' | 'reyn';
 
 export interface SendParams {
   message: Message;
   acceptedOutputModes?: string[];
   pushConfig?: PushConfig & { format: PushFormat };
-  /** At most so many of the newest messages in the answer; absent: all. */
+  /** Largest number of the newest messages in the answer; absent: all messages. */
   historyLength?: number;
   /** Answer as soon as the task is stored (v1.0 section 3.2.2). */
   returnImmediately?: boolean;
   metadata?: JsonObject;
   /** Up to 255 characters, unique per org, caller and agent. */
   idempotencyKey?: string;
-  /** The caller picked one of the offered choices of a question (RY-29). */
+  /** The caller selected one of the choices that a question offers (RY-29). */
   choiceId?: string;
-  /** `working` is what `async: true` answers, whatever the state is (AN-12). */
+  /** `working` is the state in the answer to `async: true`, no matter what the real state is (AN-12). */
   answerAs?: 'working';
-  /** Reyn's spelling was used, so its extra members are part of the answer (RY-16, RY-29). */
+  /** The request uses Reyn's spelling, so the answer has Reyn's extra members (RY-16, RY-29). */
   reyn?: { isAnswer: boolean };
 }
 
@@ -46,7 +49,7 @@ export interface ListParams {
   pageSize: number;
   pageToken?: string;
   historyLength?: number;
-  /** Milliseconds since the epoch; tasks whose status is of this time or later. */
+  /** Milliseconds since the epoch: selects tasks with a status from this time or later. */
   statusTimestampAfter?: number;
   includeArtifacts: boolean;
 }
@@ -64,7 +67,7 @@ export type Operation =
     }
   | {
       readonly name: 'GetTaskPushNotificationConfig' | 'DeleteTaskPushNotificationConfig';
-      /** Without an id the only configuration is meant (v0.3). */
+      /** An absent id means the only configuration (v0.3). */
       readonly params: { taskId: string; id?: string };
     }
   | {
@@ -75,13 +78,13 @@ export type Operation =
 
 export type OperationName = Operation['name'];
 
-/** An operation with what belongs to its request and not to itself. */
+/** An operation, and facts about its request that are not part of the operation. */
 export interface DecodedOperation {
   readonly operation: Operation;
   readonly version: A2aVersion;
   /** The opaque routing key that v1.0 clients copy from the card (section 8.3.2). */
   readonly tenant?: string;
-  /** A rejected task is told as a failed one (RI-36). */
+  /** The answer shows a rejected task as failed (RI-36). */
   readonly rejectedFails?: true;
 }
 

@@ -10,8 +10,9 @@ const tokenRule: TextRule = { max: limits.token, empty: 'absent', header: true }
 const credentialsRule: TextRule = { max: limits.credentials, empty: 'absent', header: true };
 
 /**
- * A push configuration without its task (v1.0 section 4.3.1). `readScheme` knows how the version spells the scheme. Where the url may
- * point is not decided here; token and credentials have to fit in a header, since that is where they go.
+ * Reads a push configuration without its task (v1.0 section 4.3.1). `readScheme` reads the scheme as the version spells
+ * it. Whether the url is allowed is not decided here. Token and credentials must fit into a header, because they are
+ * sent in one.
  */
 export function pushConfigFields(
   fields: Fields,
@@ -25,7 +26,7 @@ export function pushConfigFields(
   });
 }
 
-/** Printed defaults of the proto are no authentication. */
+/** True for the default values of the proto, which mean no authentication. */
 function isBlank(authentication: Fields): boolean {
   return ['scheme', 'credentials'].every((name) => authentication.value(name) === '');
 }

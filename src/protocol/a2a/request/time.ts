@@ -1,11 +1,11 @@
 const shape = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
-// What a google.protobuf.Timestamp may be; an offset leads out of it.
+// The range of a google.protobuf.Timestamp; an offset can move a time out of it.
 const [earliest, latest] = [Date.parse('0001-01-01T00:00:00Z'), Date.parse('9999-12-31T23:59:59.999Z')];
 
 /**
- * A timestamp of RFC 3339, which is what ProtoJSON writes (v1.0 section 5.6.1), to milliseconds since the epoch; undefined for anything
- * else, a day that its month does not have included. Any offset and up to nine digits of a second are read; below a millisecond
- * they are cut off.
+ * Parses an RFC 3339 timestamp, which ProtoJSON writes (v1.0 section 5.6.1), to milliseconds since the epoch. Undefined
+ * for all other texts and for a day that its month does not have. Accepts any offset and up to nine digits of a second;
+ * digits below a millisecond are cut off.
  */
 export function timeOf(text: string): number | undefined {
   const found = shape.exec(text);

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../../../kernel/json.js';
 
 type Kind = 'text' | 'integer' | 'flag';
 
-// Every member that a GET or DELETE may carry (v1.0 section 11.5), with its type; none is a list.
+// All members that a GET or DELETE may have (v1.0 section 11.5), with their types; no member is a list.
 const members: Readonly<Record<string, Kind>> = {
   tenant: 'text',
   contextId: 'text',
@@ -22,9 +22,9 @@ const names = new Map<string, string>(
 );
 
 /**
- * A query string as the params it spells: names in camelCase or snake_case, `true` and `false`, decimal numbers, times and enums as
- * text. What is none of its type stays text, for the reader of the operation to refuse. Of a repeated name the last counts, as in
- * ProtoJSON; an empty value is an absent one; unknown names are left out.
+ * Converts a query string to params: names in camelCase or snake_case, `true` and `false`, decimal numbers; times and
+ * enums as text. A value that does not match its type stays text, and the reader of the operation refuses it. The last
+ * value of a repeated name counts, as in ProtoJSON; empty values count as absent; unknown names are ignored.
  */
 export function queryParams(query: URLSearchParams): JsonObject {
   const params: JsonObject = {};

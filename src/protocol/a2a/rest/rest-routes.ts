@@ -1,19 +1,20 @@
 import type { A2aVersion } from '../model.js';
 import type { OperationName } from '../request/operations.js';
 
-/** A path of one version: its methods with the operations they name. */
+/** A path of one version, with the operation of each HTTP method. */
 export interface RestRoute {
   readonly version: A2aVersion;
   readonly segments: readonly Segment[];
   readonly methods: Readonly<Partial<Record<string, OperationName>>>;
 }
 
-/** A segment of a path: literal, or a parameter that may be followed by a verb (`{id}:cancel`). */
+/** A segment of a path: a literal, or a parameter with an optional verb behind it (`{id}:cancel`). */
 type Segment = { readonly literal: string } | { readonly param: string; readonly verb: string };
 
 /**
- * The paths of v1.0 (section 11.3) below the url of an interface, each also below `/{tenant}`. The specification and its proto disagree
- * whether a subscription is a POST or a GET: both work. What ends in a verb stands before what would take it for an id.
+ * The paths of v1.0 (section 11.3) below the url of an interface; each also exists below `/{tenant}`. The specification
+ * and its proto disagree about whether a subscription is a POST or a GET, so both work. Paths with a verb come first,
+ * because a path without one would read the verb as part of an id.
  */
 export const v1Routes: readonly RestRoute[] = [
   route('1.0', '/message:send', { POST: 'SendMessage' }),
@@ -33,7 +34,7 @@ export const v1Routes: readonly RestRoute[] = [
   route('1.0', '/extendedAgentCard', { GET: 'GetExtendedAgentCard' }),
 ];
 
-/** The paths of v0.3 (section 3.5.3) below `/v1`. No tenants there. */
+/** The paths of v0.3 (section 3.5.3) below `/v1`; they have no tenants. */
 export const v03Routes: readonly RestRoute[] = [
   route('0.3', '/message:send', { POST: 'SendMessage' }),
   route('0.3', '/message:stream', { POST: 'SendStreamingMessage' }),
@@ -52,7 +53,7 @@ export const v03Routes: readonly RestRoute[] = [
   route('0.3', '/card', { GET: 'GetExtendedAgentCard' }),
 ];
 
-/** The parameters of a path, decoded, when its segments (as they stand in the url) are those of the route. */
+/** Returns the decoded parameters of a path when its segments (as written in the url) match the route. */
 export function paramsOf(route: RestRoute, segments: readonly string[]): Record<string, string> | undefined {
   if (segments.length !== route.segments.length) return undefined;
   const params: Record<string, string> = {};
@@ -62,7 +63,7 @@ export function paramsOf(route: RestRoute, segments: readonly string[]): Record<
       if (unescaped(segment) !== expected.literal) return undefined;
       continue;
     }
-    // The verb is looked for before decoding: an id may hold an escaped colon.
+    // The verb is matched before decoding, because an id may have an escaped colon.
     if (!segment.endsWith(expected.verb)) return undefined;
     const value = unescaped(segment.slice(0, segment.length - expected.verb.length));
     if (value === undefined || value === '') return undefined;
@@ -71,7 +72,7 @@ export function paramsOf(route: RestRoute, segments: readonly string[]): Record<
   return params;
 }
 
-/** Percent-decoded; undefined when it is no UTF-8. */
+/** Percent-decodes a segment; undefined when the result is not valid UTF-8. */
 export function unescaped(segment: string): string | undefined {
   if (!segment.includes('%')) return segment;
   try {

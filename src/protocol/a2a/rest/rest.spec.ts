@@ -66,7 +66,7 @@ describe('matchRest', () => {
     expect(match(method, path)).not.toHaveProperty('tenant');
   });
 
-  it('knows streams and success codes', () => {
+  it('returns streams and success codes', () => {
     expect(match('POST', '/message:stream')).toMatchObject({ stream: true, successStatus: 200 });
     expect(match('GET', '/v1/tasks/t:subscribe')).toMatchObject({ stream: true, successStatus: 200 });
     expect(match('POST', '/message:send')).toMatchObject({ stream: false, successStatus: 200 });
@@ -74,7 +74,7 @@ describe('matchRest', () => {
     expect(match('DELETE', '/tasks/t/pushNotificationConfigs/p')).toMatchObject({ successStatus: 204 });
   });
 
-  it('reads a tenant in front', () => {
+  it('reads a tenant at the start of the path', () => {
     expect(match('POST', '/tenant-x/message:send')).toMatchObject({ name: 'SendMessage', tenant: 'tenant-x' });
     expect(match('GET', '/a%2Fb/tasks/t1')).toMatchObject({ name: 'GetTask', params: { id: 't1' }, tenant: 'a/b' });
     expect(match('GET', '/x/extendedAgentCard')).toMatchObject({ tenant: 'x' });
@@ -104,7 +104,7 @@ describe('matchRest', () => {
     '/tasks/%E0%A4%A',
     '/%zz/tasks',
     '/tasks/t1/pushNotificationConfigs/p/x',
-  ])('knows no %p', (path) => expect(matchRest('GET', path)).toBeUndefined());
+  ])('does not know %p', (path) => expect(matchRest('GET', path)).toBeUndefined());
 });
 
 const message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'x' }] };
@@ -124,7 +124,7 @@ describe('decodeRest of v1.0', () => {
     });
   });
 
-  it('needs no body where nothing is in it', () => {
+  it('needs no body when the operation has no members', () => {
     expect(operation('POST', '/tasks/t1:cancel').params).toEqual({ id: 't1' });
     expect(operation('POST', '/tasks/t1:subscribe').params).toEqual({ id: 't1' });
     expect(operation('GET', '/tasks/t1:subscribe').params).toEqual({ id: 't1' });
@@ -135,7 +135,7 @@ describe('decodeRest of v1.0', () => {
     expect(refused('POST', '/message:send', body)).toEqual(body === null ? ['message'] : ['body']),
   );
 
-  it('reads queries, camelCase or snake_case', () => {
+  it('reads queries in camelCase or snake_case', () => {
     const filters =
       'status=TASK_STATE_WORKING&pageSize=1&includeArtifacts=true&statusTimestampAfter=2026-01-01T00:00:00Z';
     expect(operation('GET', `/tasks?${filters}&context_id=c%201&history_length=0&pageToken=`).params).toEqual({
@@ -194,18 +194,21 @@ describe('decodeRest of v0.3', () => {
   };
   it.each<[string, JsonObject]>([
     [
-      'as the SDK posts it',
+      'as the official SDK posts it',
       { name: 'tasks/t1/pushNotificationConfigs/p1', pushNotificationConfig: { id: 'p1', url: 'u' } },
     ],
-    ['as JSON-RPC has it', { taskId: 't1', pushNotificationConfig: { id: 'p1', url: 'u' } }],
-    ['as the proto has it', { parent: 'tasks/t1', configId: 'p1', config: { pushNotificationConfig: { url: 'u' } } }],
+    ['in the form of JSON-RPC', { taskId: 't1', pushNotificationConfig: { id: 'p1', url: 'u' } }],
+    [
+      'in the form of the proto',
+      { parent: 'tasks/t1', configId: 'p1', config: { pushNotificationConfig: { url: 'u' } } },
+    ],
     ['in snake_case', { config_id: 'p1', config: { push_notification_config: { url: 'u' } } }],
     ['flat', { id: 'p1', url: 'u' }],
   ])('creates a push configuration %s', (_how, body) =>
     expect(operation('POST', '/v1/tasks/t1/pushNotificationConfigs', body)).toEqual(created),
   );
 
-  it('reads the rest from the path', () => {
+  it('reads the other parameters from the path', () => {
     expect(operation('GET', '/v1/tasks/t1?history_length=1').params).toEqual({ id: 't1', historyLength: 1 });
     expect(operation('POST', '/v1/tasks/t1:cancel').params).toEqual({ id: 't1' });
     expect(operation('GET', '/v1/tasks/t1:subscribe').params).toEqual({ id: 't1' });
@@ -254,12 +257,12 @@ const protoTask: JsonObject = {
 describe('encodeRestResult', () => {
   const get: Operation = { name: 'GetTask', params: { id: 't1' } };
 
-  it('is the canonical value in v1.0', () => {
+  it('returns the canonical value in v1.0', () => {
     expect(encodeRestResult('1.0', get, task)).toBe(task);
     expect(encodeRestEvent('1.0', { task })).toStrictEqual({ task });
   });
 
-  it('is the JSON of the proto in v0.3', () => {
+  it('returns the JSON of the proto in v0.3', () => {
     expect(encodeRestResult('0.3', get, task)).toStrictEqual(protoTask);
     const send: Operation = { name: 'SendMessage', params: { message: answer } };
     expect(encodeRestResult('0.3', send, { task })).toStrictEqual({ task: protoTask });
@@ -283,7 +286,7 @@ describe('encodeRestResult', () => {
     ).toStrictEqual({ configs: [named], nextPageToken: '' });
   });
 
-  it.each(['1.0', '0.3'] as const)('has no body for a deletion in v%s', (version) =>
+  it.each(['1.0', '0.3'] as const)('returns no body for a deletion in v%s', (version) =>
     expect(
       encodeRestResult(version, { name: 'DeleteTaskPushNotificationConfig', params: { taskId: 't' } }, undefined),
     ).toBeUndefined(),

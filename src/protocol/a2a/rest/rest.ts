@@ -10,20 +10,22 @@ import { encodeEvent as encodeNewerEvent, encodeResult as encodeNewerResult } fr
 import { encodeProtoEvent, encodeProtoResult } from '../v03/proto.js';
 import { decodeRestParams } from '../v03/rest.js';
 
-/** A request of HTTP+JSON (v1.0 section 11, v0.3 section 3.2.3) by its method and path. */
+/** A matched HTTP+JSON request (v1.0 section 11, v0.3 section 3.2.3): its operation and the parameters in its path. */
 export interface RestMatch {
   readonly version: A2aVersion;
   readonly name: OperationName;
-  /** What the path says: the ids, decoded. */
+  /** The parameters in the path: the ids, decoded. */
   readonly params: Readonly<Record<string, string>>;
   readonly tenant?: string;
-  /** Answered by an event stream. */
+  /** True when the answer is an event stream. */
   readonly stream: boolean;
-  /** A created configuration is 201, a deleted one 204 without a body, as the official SDK has it; the rest 200. */
+  /**
+   * 201 for a created configuration, 204 without a body for a deleted one, as in the official SDK; 200 for all others.
+   */
   readonly successStatus: 200 | 201 | 204;
 }
 
-/** The path is known and the method is not one of these. */
+/** The path is known, but has other methods. */
 export interface RestMismatch {
   readonly allow: readonly string[];
 }
@@ -37,8 +39,8 @@ const bodies: ReadonlySet<OperationName> = new Set<OperationName>([
 ]);
 
 /**
- * What follows the base url of an agent, without the query, to an operation. `/v1/…` is v0.3. Undefined for an unknown path, one that
- * is not percent-encoded UTF-8 included. One slash at the end does no harm.
+ * Matches the path behind the base url of an agent, without the query, to an operation. `/v1/…` is v0.3. Undefined for
+ * an unknown path and for one that is not percent-encoded UTF-8. One trailing slash is ignored.
  */
 export function matchRest(method: string, path: string): RestMatch | RestMismatch | undefined {
   const segments = (path.endsWith('/') ? path.slice(0, -1) : path).split('/').slice(1);
@@ -78,8 +80,8 @@ function matched(
 }
 
 /**
- * The parameters of a matched request: those of the body for a POST, else those of the query; the path wins over both. No body is an
- * empty one.
+ * Decodes the parameters of a matched request: those of the body for a POST, otherwise those of the query. The path
+ * overrides both. An absent body counts as empty.
  */
 export function decodeRest(
   { version, name, params, tenant }: RestMatch,
@@ -93,7 +95,7 @@ export function decodeRest(
   return decodeNewer(name, { ...given, ...params, ...(tenant !== undefined && { tenant }) });
 }
 
-/** The body of an answer; undefined where there is none (204). v0.3 speaks the JSON of its proto here. */
+/** Encodes the body of an answer; undefined when there is none (204). v0.3 uses the JSON of its proto here. */
 export function encodeRestResult<Name extends OperationName>(
   version: A2aVersion,
   operation: OperationNamed<Name>,
@@ -103,7 +105,7 @@ export function encodeRestResult<Name extends OperationName>(
   return version === '0.3' ? encodeProtoResult(operation, value) : encodeNewerResult(operation, value);
 }
 
-/** The data of one frame of a stream, without an envelope. */
+/** Encodes the data of one frame of a stream, without an envelope. */
 export function encodeRestEvent(version: A2aVersion, event: StreamResponse): Json {
   return version === '0.3' ? encodeProtoEvent(event) : encodeNewerEvent(event);
 }

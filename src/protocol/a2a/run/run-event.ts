@@ -2,20 +2,28 @@ import type { JsonObject } from '../../../kernel/json.js';
 import type { Task, TaskStatus } from '../model.js';
 import { runFacts, type RunFacts } from '../run-facts.js';
 
-/** What an agent does between two states; in the metadata of its status updates as `event`. Never with arguments or results (RY-25). */
+/**
+ * Steps of an agent between two states, sent in the metadata of its status updates as `event`; never with arguments or
+ * results (RY-25).
+ */
 const runSteps = ['turn_started', 'llm_called', 'tool_returned', 'tool_failed'] as const;
 export type RunStep = (typeof runSteps)[number];
 
-/** One change of a run as its followers are told, on the stream and by webhook alike (RY-25, RY-28, RY-33). */
+/** One change of a run, sent to its followers on the stream and by webhook alike (RY-25, RY-28, RY-33). */
 export interface RunEvent extends RunFacts {
   agent_name: string;
   /** Rises with each event of the run. */
   progress: number;
-  /** What the agent did, where it says so. */
+  /** The step of the agent, when the agent states one. */
   event?: RunStep;
 }
 
-/** A status update of a task as an event of its run. @param progress the number of the event; @param task for what it came to. */
+/**
+ * Converts a status update of a task to an event of its run.
+ *
+ * @param task the source of the run's result.
+ * @param progress the number of the event.
+ */
 export function runEvent(
   task: Task,
   { status, metadata }: StatusChange,

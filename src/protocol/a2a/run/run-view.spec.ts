@@ -29,7 +29,7 @@ describe('runView', () => {
     ['TASK_STATE_AUTH_REQUIRED', 'input-required'],
   ])('%s is %s', (state, status) => expect(view(state)).toStrictEqual({ ...flat, status }));
 
-  it('says why it failed, or how', () => {
+  it('has the reason of a failure, or the word for its state', () => {
     expect(view('TASK_STATE_FAILED', said([{ text: 'no disk' }]))).toStrictEqual({
       ...flat,
       status: 'failed',
@@ -39,7 +39,7 @@ describe('runView', () => {
     expect(view('TASK_STATE_REJECTED')).toStrictEqual({ ...flat, status: 'failed', error: 'rejected' });
   });
 
-  it('has the result from the status, else from the artifacts', () => {
+  it('takes the result from the status, or else from the artifacts', () => {
     const artifacts = [
       { artifactId: 'a', parts: [{ text: 'one' }, { data: 1 }] },
       { artifactId: 'b', parts: [{ text: '' }, { text: 'two' }] },
@@ -63,7 +63,7 @@ describe('runView', () => {
     expect(view('TASK_STATE_INPUT_REQUIRED', said([{ text: 'Sure?' }, { data: extra }]))).toStrictEqual(facts);
   });
 
-  it('leaves out what is no choice', () =>
+  it('drops malformed choices', () =>
     expect(
       view(
         'TASK_STATE_INPUT_REQUIRED',

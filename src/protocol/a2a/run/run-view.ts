@@ -3,22 +3,25 @@ import type { Task } from '../model.js';
 import { runFacts, type RunFacts } from '../run-facts.js';
 import { encodeTask } from '../v03/objects.js';
 
-/** `disabled`: it is left alone, for a reason. */
+/** The state of a run's webhook; `disabled`: the gateway no longer calls it, for the given reason. */
 export interface RunWebhook {
   state: string;
   reason?: string;
 }
 
-/** What `GET /a2a/tasks/{run_id}` answers and `webhook_url` is told: the flat facts, and the whole A2A task (RY-16…18). */
+/**
+ * The answer of `GET /a2a/tasks/{run_id}` and the body sent to `webhook_url`: the flat facts and the whole A2A task
+ * (RY-16…18).
+ */
 export interface RunView extends RunFacts {
   agent_name: string;
   /** The Task of v0.3. */
   task: JsonObject;
-  /** What became of its `webhook_url`; absent without one (RY-36). */
+  /** The state of its `webhook_url`; absent when there is none (RY-36). */
   webhook?: RunWebhook;
 }
 
-/** A task as a run, with the name of the agent that has it. */
+/** Returns a task as a run, with the name of its agent. */
 export function runView(task: Task, agentName: string, webhook?: RunWebhook): RunView {
   return { ...runFacts(task), agent_name: agentName, task: encodeTask(task), ...(webhook && { webhook }) };
 }
