@@ -1,10 +1,10 @@
 import type { Part } from './model.js';
 
 /**
- * The words of an artifact, one text a line. Texts that follow each other are one text: chunks that were appended arrive as parts of
- * their own (v1.0 section 4.2.2), also in the middle of a word.
+ * Returns the text of an artifact, with a line break between texts that other parts separate. Adjacent texts form one
+ * text: appended chunks arrive as separate parts (v1.0 section 4.2.2) and may split a word.
  *
- * @param shown a part that is no text, as text; absent where it is not shown.
+ * @param shown returns the text for a part without text; undefined leaves the part out.
  */
 export function artifactText(
   parts: readonly Part[],
@@ -20,7 +20,7 @@ export function artifactText(
   return lines.filter((line) => line !== '').join('\n');
 }
 
-/** The words of several artifacts, each on lines of its own. */
+/** Returns the text of several artifacts, each on its own lines. */
 export function artifactsText(artifacts: readonly { readonly parts: readonly Part[] }[]): string {
   return artifacts
     .map(({ parts }) => artifactText(parts))

@@ -1,8 +1,9 @@
 import type { Artifact, StreamResponse, TaskArtifactUpdateEvent } from './model.js';
 
 /**
- * Artifacts after an update (v1.0 section 4.2.2): `append` adds parts to the artifact of the same id, whose name and description
- * stay unless they are said again; otherwise it is new, or replaces the one of its id.
+ * Applies an update to a list of artifacts (v1.0 section 4.2.2). With `append`, the parts are added to the artifact
+ * with the same id, and its name and description stay unless the update has new ones. Otherwise the artifact is added,
+ * or replaces the one with the same id.
  */
 export function withArtifact(
   all: readonly Artifact[],
@@ -13,7 +14,7 @@ export function withArtifact(
   return all.with(index, append ? extended(all[index]!, artifact) : artifact);
 }
 
-/** Events applied to the artifacts they change, in their order. */
+/** Applies events in order to the artifacts that they change. */
 export function foldArtifacts(artifacts: readonly Artifact[], events: readonly StreamResponse[]): Artifact[] {
   return events.reduce<Artifact[]>(
     (all, event) => ('artifactUpdate' in event ? withArtifact(all, event.artifactUpdate) : all),

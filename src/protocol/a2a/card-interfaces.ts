@@ -1,6 +1,6 @@
 import type { A2aVersion, Binding } from './model.js';
 
-/** Where and how an agent is called, as its card says; the url is absolute. */
+/** An address and protocol of an agent, as its card states them; the url is absolute. */
 export interface CardInterface {
   readonly url: string;
   readonly binding: Binding;
@@ -8,7 +8,7 @@ export interface CardInterface {
   readonly tenant?: string;
 }
 
-/** What a card claims, before it is checked. */
+/** An interface as a card states it, before the checks. */
 export interface ClaimedInterface {
   readonly url?: string;
   readonly binding?: string;
@@ -26,15 +26,18 @@ const bindings = new Map<string, Binding>([
 const knownBindings = new Set(bindings.values());
 const maxUrlLength = 2_048;
 
-/** True when Rialto itself can speak the binding; a custom one is kept for others to see. */
+/**
+ * True when the gateway supports the binding. Interfaces with a custom binding stay in the card, so that others can see
+ * them.
+ */
 export function isUsable(face: CardInterface): boolean {
   return knownBindings.has(face.binding);
 }
 
 /**
- * Claims to interfaces, in the same order: relative urls resolved against the agent's base url, bindings in one spelling,
- * versions cut to Major.Minor (v1.0 section 3.6.1), duplicates removed. A claim without a valid url or of a version that
- * nobody here speaks is left out.
+ * Checks the stated interfaces and returns the valid ones in the same order: relative urls are resolved against the
+ * agent's base url, bindings have one spelling, versions are cut to Major.Minor (v1.0 section 3.6.1), and duplicates
+ * are removed. Interfaces without a valid url or with an unsupported version are dropped.
  */
 export function resolveInterfaces(claims: readonly ClaimedInterface[], cardUrl: string): CardInterface[] {
   const found = new Map<string, CardInterface>();
@@ -50,7 +53,10 @@ export function resolveInterfaces(claims: readonly ClaimedInterface[], cardUrl: 
   return [...found.values()];
 }
 
-/** `1.0` for 1.0 and 1.0.x, `0.3` for every 0.x (0.2 differs in the card only), undefined for what is newer. */
+/**
+ * Returns `1.0` for 1.0 and 1.0.x, `0.3` for every 0.x (0.2 differs only in the card), and undefined for newer
+ * versions.
+ */
 function versionOf(version: string | undefined): A2aVersion | undefined {
   if (version === undefined || /^v?1(\.0(\.\d+)?)?$/.test(version)) return '1.0';
   return /^v?0\.\d+(\.\d+)?$/.test(version) ? '0.3' : undefined;
@@ -63,19 +69,22 @@ function httpUrl(url: string | undefined, cardUrl: string): string | undefined {
   return resolved.protocol === 'http:' || resolved.protocol === 'https:' ? resolved.href : undefined;
 }
 
-/** True for `www.example.com/a2a` or `localhost:9000`: a host whose scheme was forgotten, and no path relative to the agent. */
+/** True for `www.example.com/a2a` or `localhost:9000`: a host without its scheme, not a path relative to the agent. */
 export function isWithoutScheme(url: string): boolean {
   const first = /^[^/?#]*/.exec(url)![0];
   return /^[\w-]+(?:\.[\w-]+)*(?::\d{1,5})?$/.test(first) && /[.:]/.test(first);
 }
 
-/** A gRPC url is `host:port` without a scheme (v1.0.1 section 5.8); a full url is accepted too. */
+/** Accepts a gRPC address: `host:port` without a scheme (v1.0.1 section 5.8), or a full url. */
 function grpcTarget(url: string | undefined, cardUrl: string): string | undefined {
   if (url && /^(\[[0-9a-f:]+\]|[\w.-]{1,253}):\d{1,5}$/i.test(url)) return url;
   return httpUrl(url, cardUrl);
 }
 
-/** A card lies below its agent: `https://h/x/.well-known/agent-card.json` belongs to `https://h/x/`. */
+/**
+ * Returns the base url of the agent that a card belongs to: `https://h/x/` for
+ * `https://h/x/.well-known/agent-card.json`.
+ */
 function baseOf(cardUrl: string): string {
   return cardUrl.replace(/\/(\.well-known\/)?agent(-card)?\.json([?#][^]*)?$/, '/');
 }

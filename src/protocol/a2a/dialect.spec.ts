@@ -53,7 +53,7 @@ const json = fc.letrec<{ value: Json }>((tie) => ({
   ),
 })).value;
 
-/** True when a key of the value, at any depth, holds undefined. */
+/** True when any key of the value, at any depth, is undefined. */
 function holdsUndefined(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return value === undefined;
   return Object.values(value).some(holdsUndefined);
@@ -62,7 +62,7 @@ function holdsUndefined(value: unknown): boolean {
 const decoded = expect.objectContaining({ ok: expect.any(Boolean) as boolean });
 
 describe('decoding', () => {
-  it('answers any JSON, and never throws', () => {
+  it('accepts any JSON and never throws', () => {
     fc.assert(
       fc.property(fc.constantFrom(...methods), json, fc.boolean(), (method, params, hasIds) => {
         for (const dialect of Object.values(dialects)) {
@@ -76,7 +76,7 @@ describe('decoding', () => {
     );
   });
 
-  it('answers any REST request', () => {
+  it('accepts any REST request', () => {
     const segment = fc.oneof(fc.constantFrom('tasks', 'v1', 'message:send', 'x:cancel', '%', '%41', ''), fc.string());
     fc.assert(
       fc.property(
@@ -133,7 +133,7 @@ function sentMessage(result: ReturnType<(typeof dialects)['1.0']['decode']>): Me
 }
 
 describe('round trips', () => {
-  it('v1.0 reads what it writes, and hands it on unchanged', () =>
+  it('v1.0 reads its own output and passes it on unchanged', () =>
     fc.assert(
       fc.property(message, (given) => {
         const { message: wire } = dialects['1.0'].encodeEvent({ message: given }) as { message: Json };
@@ -143,7 +143,7 @@ describe('round trips', () => {
       }),
     ));
 
-  it('v0.3 reads what it writes', () =>
+  it('v0.3 reads its own output', () =>
     fc.assert(
       fc.property(message, (given) => {
         const wire = dialects['0.3'].encodeEvent({ message: given });
@@ -152,19 +152,19 @@ describe('round trips', () => {
       }),
     ));
 
-  it('v0.3 REST reads what it writes', () =>
+  it('v0.3 REST reads its own output', () =>
     fc.assert(
       fc.property(message, (given) => {
-        const { referenceTaskIds: _notInTheProto, ...kept } = given;
+        const { referenceTaskIds: _notInTheProto, ...expected } = given;
         const body = encodeRestEvent('0.3', { message: given });
         expect(holdsUndefined(body)).toBe(false);
         const match = matchRest('POST', '/v1/message:send');
         if (!match || 'allow' in match) throw new Error('no match');
-        expect(sentMessage(decodeRest(match, new URLSearchParams(), body))).toStrictEqual(kept);
+        expect(sentMessage(decodeRest(match, new URLSearchParams(), body))).toStrictEqual(expected);
       }),
     ));
 
-  it('what v0.3 sent comes back as it was: file bytes, data, nested unicode', () => {
+  it('v0.3 returns what was sent: file bytes, data, nested unicode', () => {
     const parts = [
       {
         kind: 'file',
@@ -180,7 +180,7 @@ describe('round trips', () => {
 });
 
 describe('encodings', () => {
-  it('hold no undefined, whatever is left open', () => {
+  it('hold no undefined member, even when members are absent', () => {
     const status = { state: 'TASK_STATE_WORKING', message: undefined, timestamp: undefined } as const;
     const task = {
       id: 't',

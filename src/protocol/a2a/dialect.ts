@@ -3,20 +3,24 @@ import type { A2aVersion, Message, StreamResponse, Task } from './model.js';
 import type { Decoded, Operation, OperationName, PushConfig, TaskPage } from './request/operations.js';
 
 /*
- * A dialect is how one version of A2A is written in JSON-RPC: pure functions between its words and the canonical ones. Services see
- * operations and canonical values; doors choose a dialect (negotiate.ts) and add the envelope (../jsonrpc.ts) and the frames (../sse.ts).
+ * A dialect is the form of one A2A version in JSON-RPC: pure functions that translate between its words and the
+ * canonical ones. Services use operations and canonical values. Doors choose a dialect (negotiate.ts) and add the
+ * envelope (../jsonrpc.ts) and the frames (../sse.ts).
  */
 
-/** What a sent message was answered with (v1.0 section 3.1.1); `answered` and `reason` only when it answered a question (RY-29). */
+/**
+ * The answer to a sent message (v1.0 section 3.1.1). `answered` and `reason` are present only when the message answered
+ * a question (RY-29).
+ */
 export type SendValue = ({ task: Task } | { message: Message }) & { answered?: boolean; reason?: string };
 
-/** One page of push configurations (v1.0 section 3.1.9); the token is absent or empty at the end. */
+/** One page of push configurations (v1.0 section 3.1.9); the token is absent or empty on the last page. */
 export interface PushConfigPage {
   configs: PushConfig[];
   nextPageToken?: string;
 }
 
-/** What each operation yields, canonical. The two streaming ones have no result but events (`encodeEvent`). */
+/** The canonical result of each operation. The two streaming operations have no result, only events (`encodeEvent`). */
 export interface OperationValues {
   SendMessage: SendValue;
   SendStreamingMessage: StreamResponse;
@@ -28,35 +32,41 @@ export interface OperationValues {
   GetTaskPushNotificationConfig: PushConfig;
   ListTaskPushNotificationConfigs: PushConfigPage;
   DeleteTaskPushNotificationConfig: undefined;
-  /** A card that is encoded already, passed through. */
+  /** An encoded card; it passes unchanged. */
   GetExtendedAgentCard: JsonObject;
 }
 
-/** The operation of one name, for functions that tie a name to its value. */
+/** The operation with a given name, for functions with a value type that depends on the name. */
 export type OperationNamed<Name extends OperationName> = Operation & { readonly name: Name };
 
 export interface DecodeOptions {
-  /** Makes the id of a message that has none; only the older spellings allow that. Without it such a message is refused. */
+  /**
+   * Creates the id of a message that has none, which only the older spellings allow. Without it such a message is
+   * refused.
+   */
   readonly newId?: () => string;
 }
 
 export interface EncodeOptions {
-  /** The name of the published agent, part of Reyn's answers (RY-16). */
+  /** The name of the published agent, a member of Reyn's answers (RY-16). */
   readonly agentName?: string;
 }
 
 export interface Dialect {
   readonly version: A2aVersion;
-  /** A JSON-RPC method and its params to an operation. Never throws. */
+  /** Decodes a JSON-RPC method and its params to an operation. Never throws. */
   decode(method: string, params: unknown, options?: DecodeOptions): Decoded;
-  /** True for a method whose clients read its answer as an event stream alone, errors too; absent where they read both. */
+  /**
+   * True for a method if its clients read the answer, errors included, only as an event stream. Absent when the clients
+   * of all methods read both forms.
+   */
   readsStreamOnly?(method: string): boolean;
-  /** The JSON-RPC result of an operation. */
+  /** Encodes the JSON-RPC result of an operation. */
   encodeResult<Name extends OperationName>(
     operation: OperationNamed<Name>,
     value: OperationValues[Name],
     options?: EncodeOptions,
   ): Json;
-  /** The `result` of one frame of a JSON-RPC stream, and the body of a push notification. */
+  /** Encodes an event as the `result` of one frame of a JSON-RPC stream; it is also the body of a push notification. */
   encodeEvent(event: StreamResponse): Json;
 }

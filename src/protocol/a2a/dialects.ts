@@ -3,5 +3,5 @@ import type { A2aVersion } from './model.js';
 import { v03 } from './v03/dialect.js';
 import { v1 } from './v1/dialect.js';
 
-/** How each version that is spoken here is written. */
+/** The dialect of each supported version. */
 export const dialects = { '1.0': v1, '0.3': v03 } as const satisfies Record<A2aVersion, Dialect>;

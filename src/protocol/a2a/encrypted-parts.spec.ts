@@ -10,17 +10,17 @@ describe('N4 isEncrypted', () => {
     ['with padding', [part(Buffer.concat([Buffer.of(1), Buffer.alloc(49)]).toString('base64url') + '=')]],
     ['an unknown version', [part(payload(100), { encryption_version: 'mls-v9' })]],
     ['several parts', [part(payload(60)), part(payload(70))]],
-  ])('takes %s', (_, parts) => expect(isEncrypted(parts)).toBe(true));
+  ])('accepts %s', (_, parts) => expect(isEncrypted(parts)).toBe(true));
 
   it.each([
     ['no part', []],
     ['a text', [{ text: payload(100) }]],
-    ['a text beside', [part(payload(100)), { text: 'plain' }]],
+    ['an additional text part', [part(payload(100)), { text: 'plain' }]],
     ['a short payload', [part(payload(48))]],
     ['another first byte', [part(payload(100, 2))]],
-    ['no base64url', [part(`${payload(100)} hello`)]],
-    ['no text', [part(49)]],
-    ['a version that is no text', [part(payload(100), { encryption_version: 1 })]],
+    ['a payload that is not base64url', [part(`${payload(100)} hello`)]],
+    ['a payload that is not a string', [part(49)]],
+    ['a version that is not a string', [part(payload(100), { encryption_version: 1 })]],
     ['a list', [{ data: [payload(100)] as never }]],
   ])('refuses %s', (_, parts) => expect(isEncrypted(parts)).toBe(false));
 });

@@ -1,13 +1,14 @@
 import { isJsonObject } from '../../kernel/json.js';
 import type { Part } from './model.js';
 
-/** Version byte, encapsulated key (32) and tag (16): the shortest ciphertext of an empty text. */
+/** The shortest ciphertext, that of an empty text: version byte, encapsulated key (32) and tag (16). */
 const minBytes = 49;
 const base64url = /^[\w-]+={0,2}$/;
 
 /**
- * Whether a message is encrypted: every part is data whose `encrypted_payload` is base64url of the version byte 1, the encapsulated key and
- * the ciphertext (RI-05). Only the form is checked; the gateway has no key to decrypt with.
+ * True when a message is encrypted: every part is data with an `encrypted_payload` that is base64url of the version
+ * byte 1, the encapsulated key and the ciphertext (RI-05). Only the form is checked, because the gateway has no key to
+ * decrypt with.
  */
 export function isEncrypted(parts: readonly Part[]): boolean {
   return parts.length > 0 && parts.every(isEncryptedPart);

@@ -51,13 +51,13 @@ const card: AgentCard = {
   skills: [{ id: 's', name: 'S', description: 'd', tags: ['t'] }],
 };
 
-describe('a request in the bytes of the official SDK', () => {
+describe('a request encoded by the official SDK', () => {
   const configuration = { acceptedOutputModes: ['text/plain'], historyLength: 0, returnImmediately: true };
 
-  it('means in gRPC of v1.0 what its JSON means', () => {
+  it('has in gRPC of v1.0 the same meaning as its JSON', () => {
     const json = { tenant: 'echo', message, configuration, metadata: { m: 1 } };
     const request = sdk.SendMessageRequest.fromJSON(json);
-    // The SDK loses a null between JSON and its message (a2a.md 2.2), not between its message and the wire.
+    // The SDK loses a null between JSON and its own message (a2a.md 2.2), but not between that message and the wire.
     request.message!.parts.forEach((part) => (part.content ??= { $case: 'data', value: null }));
     const bytes = A2AService.sendMessage.requestSerialize(request);
     const send = method('1.0', 'SendMessage');
@@ -65,7 +65,7 @@ describe('a request in the bytes of the official SDK', () => {
     expect(send.tenantOf(bytes)).toBe('echo');
   });
 
-  it('keeps what is set apart from what is not', () => {
+  it('distinguishes set members from absent ones', () => {
     const decode = (json: object) =>
       method('1.0', 'ListTasks').decode(A2AService.listTasks.requestSerialize(sdk.ListTasksRequest.fromJSON(json)));
     const after = '2026-01-31T12:00:00.123Z';
@@ -78,7 +78,7 @@ describe('a request in the bytes of the official SDK', () => {
       expect(decode(json)).toEqual(dialects['1.0'].decode('ListTasks', json));
   });
 
-  it('refuses in gRPC what it refuses in JSON', () => {
+  it('is refused in gRPC when its JSON is refused', () => {
     const decode = (request: object) =>
       method('1.0', 'SendMessage').decode(
         A2AService.sendMessage.requestSerialize(sdk.SendMessageRequest.fromJSON(request)),
@@ -96,7 +96,7 @@ describe('a request in the bytes of the official SDK', () => {
     expect(fields({})).toEqual(['message']);
   });
 
-  it('means in gRPC of v0.3 what its resources and proto say', () => {
+  it('has in gRPC of v0.3 the meaning of its resource names and proto members', () => {
     const bytes = LegacyA2AService.sendMessage.requestSerialize({
       request: {
         messageId: 'm',
@@ -145,7 +145,7 @@ describe('a request in the bytes of the official SDK', () => {
 });
 
 describe('an answer to the official SDK', () => {
-  it('is in gRPC of v1.0 what it is in JSON', () => {
+  it('is in gRPC of v1.0 the same as in JSON', () => {
     const getTask = { name: 'GetTask', params: { id: 't-1' } } as const;
     const bytes = method('1.0', 'GetTask').encode(getTask, task);
     expect(sdk.Task.toJSON(A2AService.getTask.responseDeserialize(bytes))).toEqual(task);
@@ -171,7 +171,7 @@ describe('an answer to the official SDK', () => {
     expect((read.payload!.value as sdk.Message).parts[0]!.content).toEqual({ $case: 'data', value: null });
   });
 
-  it('is in gRPC of v0.3 in the words of its proto', () => {
+  it('uses the words of the proto in gRPC of v0.3', () => {
     const getTask = { name: 'GetTask', params: { id: 't-1' } } as const;
     const read = LegacyA2AService.getTask.responseDeserialize(method('0.3', 'GetTask').encode(getTask, task));
     expect(read).toMatchObject({
@@ -214,7 +214,7 @@ describe('an answer to the official SDK', () => {
   });
 });
 
-describe('bytes that are no request', () => {
+describe('bytes that are not a request', () => {
   const send = method('1.0', 'SendMessage');
   const good = A2AService.sendMessage.requestSerialize(
     sdk.SendMessageRequest.fromJSON({ message, metadata: { a: 1 } }),
@@ -244,7 +244,7 @@ describe('bytes that are no request', () => {
     return writer.finish();
   };
 
-  it('are refused with what is wrong, and never throw', () => {
+  it('are refused with a reason and never throw', () => {
     const refused = { ok: false, code: 'invalid_params', violations: [{ field: 'message' }] };
     for (let end = 0; end < good.length; end++) expect(typeof send.decode(good.subarray(0, end)).ok).toBe('boolean');
     expect(send.decode(good.subarray(0, good.length - 1))).toMatchObject(refused);
@@ -266,14 +266,14 @@ describe('bytes that are no request', () => {
     }
   });
 
-  it('may not nest values without end', () => {
+  it('cannot nest values without limit', () => {
     expect(send.decode(withData(nested(60)))).toMatchObject({ ok: true });
     expect(send.decode(withData(nested(5_000)))).toMatchObject({
       violations: [{ description: expect.stringContaining('nested deeper') }],
     });
   });
 
-  it('may hold no object of too many members', () => {
+  it('cannot hold an object with too many members', () => {
     const wide = (members: number): Buffer => {
       const [struct, value] = [new WireWriter(), new WireWriter()];
       for (let index = 0; index < members; index++) {
@@ -290,7 +290,7 @@ describe('bytes that are no request', () => {
     });
   });
 
-  it('sets no prototype', () => {
+  it('set no prototype', () => {
     const plain = A2AService.sendMessage.requestSerialize(
       sdk.SendMessageRequest.fromJSON({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] } }),
     );
@@ -302,7 +302,7 @@ describe('bytes that are no request', () => {
   });
 });
 
-describe('a refusal', () => {
+describe('an error', () => {
   const violations = (count: number) =>
     Array.from({ length: count }, (_, index) => ({ field: `f${index}`, description: 'x'.repeat(100) }));
 

@@ -13,8 +13,9 @@ import * as older from './v03/grpc.js';
 import { encodeProtoEvent, encodeProtoResult } from './v03/proto.js';
 
 /*
- * The gRPC binding (v1.0 section 10, v0.3 section 3.2.2): the two services with their rpcs. A request is read to the JSON of its proto and
- * then by the reader that REST and JSON-RPC have, so one text of rules holds for all bindings; answers go the same way back.
+ * The gRPC binding (v1.0 section 10, v0.3 section 3.2.2): both services with their rpcs. A request is converted to the
+ * JSON of its proto and then read by the same code as for REST and JSON-RPC, so all bindings have the same rules.
+ * Answers take the reverse path.
  */
 
 /** One rpc of one of the two services. */
@@ -23,15 +24,18 @@ export interface GrpcMethod {
   readonly name: OperationName;
   readonly service: string;
   readonly rpc: string;
-  /** Answered by a stream of messages. */
+  /** True when the answer is a stream of messages. */
   readonly stream: boolean;
-  /** The `tenant` of a request, which tells the agent, found without reading the request; v0.3 has none. */
+  /**
+   * Returns the `tenant` of a request, which identifies the agent, without reading the whole request; undefined in
+   * v0.3, which has no tenants.
+   */
   tenantOf(bytes: Buffer): string | undefined;
-  /** The bytes of a request to an operation. Never throws. */
+  /** Decodes the bytes of a request to an operation. Never throws. */
   decode(bytes: Buffer, options?: DecodeOptions): Decoded;
-  /** The bytes of the answer. */
+  /** Encodes the answer. */
   encode<Name extends OperationName>(operation: OperationNamed<Name>, value: OperationValues[Name]): Buffer;
-  /** The bytes of one message of a stream. */
+  /** Encodes one message of a stream. */
   encodeEvent(event: StreamResponse): Buffer;
 }
 
@@ -79,11 +83,14 @@ const details: Readonly<Record<string, Schema>> = {
 const any: Schema = { typeUrl: text(1), value: { number: 2, type: 'bytes' } };
 const rpcStatus: Schema = { code: int(1), message: text(2), details: listOf(3, any) };
 
-/** Trailers have little room: clients take 8 KiB of headers in all. */
+/** Trailers must be small: clients accept 8 KiB of headers in total. */
 const maxStatusBytes = 4_096;
 const maxViolations = 16;
 
-/** A status as google.rpc.Status, for `grpc-status-details-bin` (v1.0 section 10.6); details that find no room are left out, the last first. */
+/**
+ * Encodes a status as google.rpc.Status for `grpc-status-details-bin` (v1.0 section 10.6). Details that do not fit are
+ * dropped, starting with the last.
+ */
 export function statusBytes({ code, message, details: all }: GrpcStatus): Buffer {
   const packed = all.map(withFewViolations).map(pack);
   for (let count = packed.length; count > 0; count--) {

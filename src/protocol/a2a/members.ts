@@ -1,41 +1,42 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 
 /*
- * Reading foreign ProtoJSON: parsers also accept the snake_case proto names (ProtoJSON specification; v1.0 section 5.5),
- * null stands for an absent member, and only own members count.
+ * Readers for ProtoJSON from outside: they also accept the snake_case proto names (ProtoJSON specification; v1.0
+ * section 5.5), treat null as absent, and read only own members.
  */
 
-/** A member by its camelCase name, else by its snake_case name; undefined when absent or null. */
+/** Returns a member by its camelCase name, or by its snake_case name; undefined when it is absent or null. */
 export function member(object: JsonObject, name: string): Json | undefined {
   if (Object.hasOwn(object, name)) return object[name] ?? undefined;
   const snake = snakeCase(name);
   return snake !== name && Object.hasOwn(object, snake) ? (object[snake] ?? undefined) : undefined;
 }
 
-/** A member that is a string; anything else counts as absent. */
+/** Returns a string member; any other value counts as absent. */
 export function stringMember(object: JsonObject, name: string): string | undefined {
   const value = member(object, name);
   return typeof value === 'string' ? value : undefined;
 }
 
-/** A member that is an object; anything else is an empty one. */
+/** Returns an object member; any other value counts as an empty object. */
 export function objectMember(object: JsonObject, name: string): JsonObject {
   const value = member(object, name);
   return isJsonObject(value) ? value : {};
 }
 
-/** A member that is an array; anything else is an empty one. */
+/** Returns an array member; any other value counts as an empty array. */
 export function arrayMember(object: JsonObject, name: string): Json[] {
   const value = member(object, name);
   return Array.isArray(value) ? value : [];
 }
 
-/** The texts of a list; what is no text is left out. */
+/** Returns the strings of a list member; other items are dropped. */
 export function stringsMember(object: JsonObject, name: string): string[] {
   return arrayMember(object, name).filter((item) => typeof item === 'string');
 }
 
-// Asked for every absent member of every request; the names are those that the code asks for, so they are few.
+// Cached, because every absent member of every request needs its snake_case name. The code asks for few different
+// names.
 const snakeNames = new Map<string, string>();
 
 function snakeCase(name: string): string {

@@ -2,8 +2,9 @@ import type { Json, JsonObject } from '../../kernel/json.js';
 import type { TaskState } from './states.js';
 
 /*
- * The canonical model: A2A v1.0 in its JSON form (ProtoJSON of a2a.proto, specification section 4). What lies behind a door
- * has these shapes, whatever version its caller or its remote speaks. `?` is optional; times are ISO 8601 in UTC.
+ * The canonical model: A2A v1.0 in its JSON form (ProtoJSON of a2a.proto, specification section 4). All code behind the
+ * doors uses these shapes, for every version that a caller or a remote agent uses. `?` is optional; times are ISO 8601
+ * in UTC.
  */
 
 export type Role = 'ROLE_USER' | 'ROLE_AGENT' | 'ROLE_UNSPECIFIED';
@@ -66,7 +67,7 @@ export interface TaskArtifactUpdateEvent {
   taskId: string;
   contextId: string;
   artifact: Artifact;
-  /** The parts go to the end of the artifact of the same id. */
+  /** True when the parts are added to the end of the artifact with the same id. */
   append?: boolean;
   lastChunk?: boolean;
   metadata?: JsonObject;
@@ -87,7 +88,7 @@ export interface AgentInterface {
   url: string;
   protocolBinding: Binding;
   protocolVersion: A2aVersion;
-  /** An opaque routing key that callers echo in each request. */
+  /** An opaque routing key that callers repeat in each request. */
   tenant?: string;
 }
 
@@ -100,7 +101,7 @@ export interface AgentSkill {
   inputModes?: string[];
   outputModes?: string[];
   securityRequirements?: SecurityRequirement[];
-  /** JSON Schema of the arguments; not of the specification, kept verbatim (RE-11). */
+  /** JSON Schema of the arguments. It is not part of the specification and is kept verbatim (RE-11). */
   inputSchema?: Json;
 }
 
@@ -118,7 +119,7 @@ export interface AgentExtension {
   params?: JsonObject;
 }
 
-/** Alternatives in a list; all schemes of one entry are needed. */
+/** A list of requirements are alternatives; within one requirement all schemes are needed. */
 export interface SecurityRequirement {
   schemes: Record<string, { list: string[] }>;
 }

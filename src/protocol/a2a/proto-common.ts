@@ -1,14 +1,14 @@
 import type { Schema } from '../protobuf/codec.js';
 import { enumOf, flag, int, listOf, mapOf, of, text, texts } from '../protobuf/fields.js';
 
-/* Messages that a2a.proto of v1.0 and that of v0.3 number alike. */
+/* Messages with the same field numbers in a2a.proto of v1.0 and of v0.3. */
 
 export const role = enumOf('ROLE_', 'UNSPECIFIED', 'USER', 'AGENT');
 
 export const provider: Schema = { url: text(1), organization: text(2) };
 
 const stringList: Schema = { list: texts(1) };
-/** `SecurityRequirement`, in v0.3 `Security`. */
+/** `SecurityRequirement`; its name in v0.3 is `Security`. */
 export const requirement: Schema = { schemes: mapOf(1, { message: stringList }) };
 
 export const skill = (requirements: string): Schema => ({

@@ -13,17 +13,17 @@ export interface RunChoice {
   hotkey?: string;
 }
 
-/** A task as Reyn's callers read it, flat (RY-17); null where there is nothing to say. */
+/** A task as Reyn's callers read it, flat (RY-17); null for a fact that does not apply. */
 export interface RunFacts {
   run_id: string;
   status: RunWord;
-  /** What the agent asks, while it waits for the answer. */
+  /** The agent's question, while the agent waits for the answer. */
   question: string | null;
-  /** What a completed run came to, as text: data as JSON when nothing was said. */
+  /** The result of a completed run as text; data as JSON when there is no text. */
   result: string | null;
-  /** Why a run failed. */
+  /** Why the run failed. */
   error: string | null;
-  /** Of a question: its kind, the choices it offers, whatever else describes it (RY-28). */
+  /** Members of a question: its kind, the offered choices, and other details (RY-28). */
   kind?: string;
   choices?: RunChoice[];
   detail?: Json;
@@ -42,30 +42,31 @@ const words: Record<TaskState, RunWord> = {
 };
 
 /**
- * The flat facts of a task. The question is the text of the status message of a waiting task, the result that of a completed one, or of
- * its artifacts when the status says nothing, data as JSON; the error that of a failed or rejected one, or the word for its end.
+ * Returns the flat facts of a task. The question is the text of the status message of a waiting task. The result is
+ * that of a completed task; without one, it is the text of the artifacts or their data as JSON. The error is that of a
+ * failed or rejected task, or the word for its state.
  */
 export function runFacts({ id, status, artifacts = [] }: Task): RunFacts {
   const word = words[status.state];
-  const said = textOf(status.message?.parts ?? []);
+  const text = textOf(status.message?.parts ?? []);
   const isWaiting = interruptedStates.has(status.state);
   return {
     run_id: id,
     status: word,
-    question: isWaiting ? said : null,
-    result: word === 'completed' ? (said ?? resultOf(artifacts)) : null,
-    error: word === 'failed' ? (said ?? wordOf(status.state)) : null,
+    question: isWaiting ? text : null,
+    result: word === 'completed' ? (text ?? resultOf(artifacts)) : null,
+    error: word === 'failed' ? (text ?? wordOf(status.state)) : null,
     ...(isWaiting && status.message && questionFacts(status.message)),
   };
 }
 
-/** The texts among the parts, one a line; null when there are none. */
+/** Joins the texts of the parts with line breaks; null when there are none. */
 function textOf(parts: readonly Part[]): string | null {
   const texts = parts.flatMap(({ text }) => (text === undefined || text === '' ? [] : [text]));
   return texts.length > 0 ? texts.join('\n') : null;
 }
 
-/** The texts, or else the data: one value as it is, several as a list. */
+/** Returns the texts, or the data when there are none: one value unchanged, several as a list. */
 function resultOf(artifacts: readonly Artifact[]): string | null {
   const text = artifactsText(artifacts);
   if (text !== '') return text;
@@ -73,7 +74,9 @@ function resultOf(artifacts: readonly Artifact[]): string | null {
   return data.length > 0 ? JSON.stringify(data.length === 1 ? data[0] : data) : null;
 }
 
-/** `kind`, `choices` and `detail` stand in the metadata of the message that asks, or else in its first data part. */
+/**
+ * Reads `kind`, `choices` and `detail` from the metadata of the message that asks, or else from its first data part.
+ */
 function questionFacts({ metadata = {}, parts }: Message): Pick<RunFacts, 'kind' | 'choices' | 'detail'> {
   const data = parts.map((part) => part.data).find(isJsonObject) ?? {};
   const { kind, choices, detail } = { ...data, ...metadata };

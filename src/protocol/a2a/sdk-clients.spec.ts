@@ -21,8 +21,8 @@ import type { Decoded, Operation, OperationName, SendParams } from './request/op
 import { decodeRest, encodeRestEvent, encodeRestResult, matchRest } from './rest/rest.js';
 
 /*
- * The official clients, in both versions and both HTTP bindings, against an agent on paper: their requests go through our decoders,
- * a canned value comes back through our encoders.
+ * Runs the official clients, in both versions and both HTTP bindings, against a simulated agent: their requests pass
+ * the decoders, and a fixed value returns through the encoders.
  */
 
 const task: Task = {
@@ -61,7 +61,7 @@ const values: OperationValues = {
   GetExtendedAgentCard: { name: 'agent', capabilities: {}, skills: [], defaultInputModes: [], defaultOutputModes: [] },
 };
 
-/** The operations as they were decoded, in order. */
+/** The decoded operations, in order. */
 const seen: Operation[] = [];
 const last = () => seen.at(-1);
 beforeEach(() => seen.splice(0));
@@ -165,7 +165,7 @@ describe.each(clients)('the official client of %s', (_name, connect, format) => 
     expect(SdkMessage.toJSON(result as SdkMessage)).toMatchObject(answer);
   });
 
-  it('does not wait when told so', async () => {
+  it('does not wait when the client asks for that', async () => {
     const client = await connect();
     await client.sendMessage(request({ returnImmediately: true }));
     expect(last()).toMatchObject({ params: { returnImmediately: true } });
@@ -188,12 +188,12 @@ describe.each(clients)('the official client of %s', (_name, connect, format) => 
     expect(last()).toEqual({ name: 'CancelTask', params: { id: 't1' } });
   });
 
-  it('learns that a task is absent', async () => {
+  it('reads that a task does not exist', async () => {
     const client = await connect();
     await expect(client.getTask({ tenant: '', id: 'absent' })).rejects.toBeInstanceOf(TaskNotFoundError);
   });
 
-  it('keeps push configurations', async () => {
+  it('creates, reads, lists and deletes push configurations', async () => {
     const client = await connect();
     const given = { tenant: '', ...config };
     expect(await client.createTaskPushNotificationConfig(given)).toMatchObject(config);

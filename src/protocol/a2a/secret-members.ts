@@ -1,7 +1,9 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import type { Message } from './model.js';
 
-/** Members of metadata in which older callers send credentials and identities (AN-55); compared without case, `-` and `_`. */
+/**
+ * Metadata members in which older callers send credentials and identities (AN-55); compared without case, `-` and `_`.
+ */
 const secrets: ReadonlySet<string> = new Set([
   'googletoken',
   'useremail',
@@ -16,8 +18,8 @@ const secrets: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Metadata without credentials and identities, at any depth: those travel in headers alone (v1.0 section 7). The same object when it has
- * none.
+ * Removes credentials and identities from metadata, at any depth: they may be sent only in headers (v1.0 section 7).
+ * Returns the same object when it has none.
  */
 export function withoutSecrets(metadata: JsonObject): JsonObject {
   return cleaned(metadata) as JsonObject;
@@ -30,16 +32,16 @@ function cleaned(value: Json): Json {
   }
   if (!isJsonObject(value)) return value;
   const members = Object.entries(value);
-  const kept = members.filter(([name]) => !isSecret(name)).map(([name, inner]) => [name, cleaned(inner)] as const);
-  const isSame = kept.length === members.length && kept.every(([name, inner]) => inner === value[name]);
-  return isSame ? value : Object.fromEntries(kept);
+  const allowed = members.filter(([name]) => !isSecret(name)).map(([name, inner]) => [name, cleaned(inner)] as const);
+  const isSame = allowed.length === members.length && allowed.every(([name, inner]) => inner === value[name]);
+  return isSame ? value : Object.fromEntries(allowed);
 }
 
 function isSecret(name: string): boolean {
   return secrets.has(name.toLowerCase().replace(/[-_]/g, '')) || name.startsWith('__');
 }
 
-/** A message as it may be stored and told. */
+/** Returns a message without the secrets in its metadata, so that it can be stored and sent. */
 export function withoutSecretMetadata(message: Message): Message {
   if (!message.metadata) return message;
   const metadata = withoutSecrets(message.metadata);

@@ -1,9 +1,13 @@
-/** What an object may hold: members with the shape of their values; `[shape]` is a list, `leaf` anything but null, `json` any JSON. */
+/**
+ * The allowed content of an object: members with the shape of their values. `[shape]` is a list, `leaf` is any value
+ * but null, `json` is any JSON.
+ */
 export type Shape = 'leaf' | 'json' | readonly [Shape] | { readonly [member: string]: Shape };
 
 /**
- * The value with nothing but what its shape names: no member of our own, no undefined, no null outside free JSON. The value itself
- * when it is so already, which it nearly always is: finding out allocates nothing.
+ * Returns the value with only the members of its shape: no member of the gateway's own, no undefined, no null outside
+ * free JSON. Returns the value itself when nothing must be removed, which is the usual case; that check allocates no
+ * memory.
  */
 export function shaped<Value>(value: Value, shape: Shape): Value {
   return fits(value, shape) ? value : (cut(value, shape) as Value);

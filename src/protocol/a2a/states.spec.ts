@@ -17,7 +17,7 @@ describe('task states', () => {
     expect(wordOf(state)).toBe(word);
   });
 
-  it('reads the spellings of the field', () => {
+  it('reads the spellings that clients use', () => {
     expect(['cancelled', 'TASK_STATE_CANCELLED', 'Cancelled'].map(stateOf)).toEqual(
       Array(3).fill('TASK_STATE_CANCELED'),
     );
@@ -25,12 +25,12 @@ describe('task states', () => {
     expect(stateOf('input_required')).toBe('TASK_STATE_INPUT_REQUIRED');
   });
 
-  it('F29 has a named fallback, which ends nothing', () => {
+  it('F29 has a named fallback that is not a terminal state', () => {
     expect(['', 'paused', 'toString', '__proto__', 'constructor'].map(stateOf)).toEqual(Array(5).fill(unknownState));
     expect(terminalStates.has(unknownState) || interruptedStates.has(unknownState)).toBe(false);
   });
 
-  it('every failure is an end, and completed is no failure', () => {
+  it('every failed state is terminal, and completed is not a failed state', () => {
     expect([...failedStates].every((state) => terminalStates.has(state))).toBe(true);
     expect(failedStates.has('TASK_STATE_COMPLETED')).toBe(false);
   });

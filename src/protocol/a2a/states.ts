@@ -14,10 +14,10 @@ const words = {
 export type TaskState = keyof typeof words;
 export type TaskStateWord = (typeof words)[TaskState];
 
-/** The named fallback: a state we do not know is not an end, so its task is still working (F29). */
+/** The named fallback. An unknown state does not end a task, so the task counts as working (F29). */
 export const unknownState = 'TASK_STATE_UNSPECIFIED' satisfies TaskState;
 
-/** Never left again (v1.0 section 4.1.3). */
+/** States that a task never leaves (v1.0 section 4.1.3). */
 export const terminalStates: ReadonlySet<TaskState> = new Set<TaskState>([
   'TASK_STATE_COMPLETED',
   'TASK_STATE_FAILED',
@@ -25,13 +25,13 @@ export const terminalStates: ReadonlySet<TaskState> = new Set<TaskState>([
   'TASK_STATE_REJECTED',
 ]);
 
-/** Waits for its caller. */
+/** States in which a task waits for its caller. */
 export const interruptedStates: ReadonlySet<TaskState> = new Set<TaskState>([
   'TASK_STATE_INPUT_REQUIRED',
   'TASK_STATE_AUTH_REQUIRED',
 ]);
 
-/** Terminal ends that are no success; a call answered with one has failed (RE-24). */
+/** Terminal states without success; a call that ends in one of them failed (RE-24). */
 export const failedStates: ReadonlySet<TaskState> = new Set<TaskState>([
   'TASK_STATE_FAILED',
   'TASK_STATE_CANCELED',
@@ -44,22 +44,22 @@ const states = new Map<string, TaskState>(
     [word, state],
   ]),
 );
-// Spellings in the field: the v0.3 proto has two L, Reyn says running (requirements.md 1.6 C4).
+// Spellings that clients use: the v0.3 proto has two L, Reyn writes `running` (requirements.md 1.6 C4).
 states.set('TASK_STATE_CANCELLED', 'TASK_STATE_CANCELED');
 states.set('cancelled', 'TASK_STATE_CANCELED');
 states.set('running', 'TASK_STATE_WORKING');
 
-/** True for the canonical name of a state, and no other spelling. */
+/** True for the canonical name of a state, and for no other spelling. */
 export function isTaskState(text: string): text is TaskState {
   return Object.hasOwn(words, text);
 }
 
-/** A state in any spelling to the canonical one; what nobody knows is `unknownState`. */
+/** Returns the canonical state for any spelling; `unknownState` when the spelling is unknown. */
 export function stateOf(word: string): TaskState {
   return states.get(word) ?? states.get(word.toLowerCase().replaceAll('_', '-')) ?? unknownState;
 }
 
-/** States by their number in a2a.proto, the same in v0.3 and v1.0. */
+/** States by their numbers in a2a.proto, which are the same in v0.3 and v1.0. */
 export const stateNames: readonly TaskState[] = [
   'TASK_STATE_UNSPECIFIED',
   'TASK_STATE_SUBMITTED',
@@ -72,7 +72,7 @@ export const stateNames: readonly TaskState[] = [
   'TASK_STATE_AUTH_REQUIRED',
 ];
 
-/** The v0.3 word of a state, which is also the one people and tools read. */
+/** Returns the v0.3 word of a state, which people and tools read too. */
 export function wordOf(state: TaskState): TaskStateWord {
   return words[state];
 }

@@ -4,8 +4,8 @@ import { arrayMember, member, objectMember, stringMember } from '../members.js';
 import type { AgentCard, SecurityRequirement, SecurityScheme } from '../model.js';
 
 /**
- * The interfaces of a v0.3 card: `url` with `preferredTransport` (default JSONRPC) first, then `additionalInterfaces`
- * (v0.3 section 5.6). Cards of 0.2 have only `url`, and often no `protocolVersion`.
+ * Reads the interfaces of a v0.3 card: `url` with `preferredTransport` (default JSONRPC) first, then
+ * `additionalInterfaces` (v0.3 section 5.6). Cards of 0.2 have only `url`, and often no `protocolVersion`.
  */
 export function claimedInterfaces(card: JsonObject): ClaimedInterface[] {
   const version = stringMember(card, 'protocolVersion') ?? '0.3';
@@ -21,7 +21,7 @@ export function hasExtendedCard(card: JsonObject): boolean {
   return member(card, 'supportsAuthenticatedExtendedCard') === true;
 }
 
-/** A security scheme in its v0.3 (OpenAPI) shape to the v1.0 one; undefined when its type is unknown. */
+/** Converts a security scheme from its v0.3 (OpenAPI) shape to the v1.0 shape; undefined when its type is unknown. */
 export function securityScheme({ type, in: location, ...rest }: JsonObject): SecurityScheme | undefined {
   if (type === 'apiKey') return { apiKeySecurityScheme: { ...rest, ...(location !== undefined && { location }) } };
   if (type === 'http') return { httpAuthSecurityScheme: rest };
@@ -31,8 +31,8 @@ export function securityScheme({ type, in: location, ...rest }: JsonObject): Sec
 }
 
 /**
- * A card of v0.3 whose security schemes have the members of its proto beside those of its JSON: clients of REST read `/v1/card` as the one
- * or as the other, and each ignores what it does not know.
+ * Adds to the security schemes of a v0.3 card the members of its proto. REST clients read `/v1/card` in the JSON form
+ * or in the proto form, and each ignores members that it does not know.
  */
 export function withProtoSchemes(card: JsonObject): JsonObject {
   const schemes = Object.entries(objectMember(card, 'securitySchemes')).map(([name, scheme]) => [
@@ -43,8 +43,9 @@ export function withProtoSchemes(card: JsonObject): JsonObject {
 }
 
 /**
- * A card of ours as v0.3 writes it (v0.3 section 5.5): `url` with its transport instead of a list of interfaces, security
- * schemes in the shape of OpenAPI. Interfaces of other versions are left out; there is one of v0.3 over JSON-RPC.
+ * Encodes the card of a published agent in v0.3 (v0.3 section 5.5): `url` with its transport instead of a list of
+ * interfaces, security schemes in the shape of OpenAPI. Interfaces of other versions are omitted; one v0.3 interface
+ * over JSON-RPC always exists.
  */
 export function encodeCard(card: AgentCard): JsonObject {
   const { supportedInterfaces, capabilities, securitySchemes, securityRequirements, signatures, ...same } = card;

@@ -1,5 +1,6 @@
 /**
- * The data of a v0.3 part is an object (v0.3 section 6.5.3), that of v1.0 any JSON. What is no object travels as `{ value }`, and this
- * key in the part's metadata says so. The official SDKs write and read the same.
+ * Metadata key of a part with wrapped data. In v0.3 the data of a part is an object (v0.3 section 6.5.3), in v1.0 any
+ * JSON. A value that is not an object is sent as `{ value }` with this key in the part's metadata, as the official SDKs
+ * do.
  */
 export const wrappedDataKey = 'data_part_compat';

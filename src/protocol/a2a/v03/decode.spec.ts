@@ -93,7 +93,7 @@ describe('message/send', () => {
     ['data by kind', { kind: 'data', data: { a: null } }, { data: { a: null } }],
     ['data by type', { type: 'data', data: { data: 1 } }, { data: { data: 1 } }],
     ['data by member', { data: { data: 1 } }, { data: { data: 1 } }],
-    ['data that is no object', { kind: 'data', data: [1] }, { data: [1] }],
+    ['data that is not an object', { kind: 'data', data: [1] }, { data: [1] }],
     ['null', { kind: 'data', data: null }, { data: null }],
     [
       'wrapped data',
@@ -110,7 +110,7 @@ describe('message/send', () => {
     ['an empty messageId', { messageId: '' }, ['message.messageId']],
     ['no parts', { parts: null }, ['message.parts']],
     ['empty parts', { parts: [] }, ['message.parts']],
-    ['parts that are no list', { parts: 'x' }, ['message.parts']],
+    ['parts that are not a list', { parts: 'x' }, ['message.parts']],
     ['an unknown kind', { parts: [{ kind: 'video', text: 'x' }] }, ['message.parts[0].kind']],
     ['an unknown type', { parts: [{ type: 'video' }] }, ['message.parts[0].type']],
     ['a text part without text', { parts: [{ kind: 'text' }] }, ['message.parts[0].text']],
@@ -168,7 +168,7 @@ describe('waiting for the answer', () => {
     [{ webhook_url: 'https://a.example' }, false],
   ])('%j: %p', (params, expected) => expect(waits(params)).toBe(expected));
 
-  it('is off when a configuration in the JSON of the proto leaves blocking out, which is how it says false', () => {
+  it('is off when a proto JSON configuration omits blocking, which means false there', () => {
     const proto = { messageId: 'm1', role: 'ROLE_USER', content: [{ text: 'x' }] };
     expect(waits({ message: proto })).toBe(true);
     expect(waits({ message: proto, configuration: {} })).toBe(false);
@@ -176,19 +176,20 @@ describe('waiting for the answer', () => {
   });
 });
 
-describe('older words', () => {
-  it('async answers working', () =>
+describe('older members', () => {
+  it('async answers with the state working', () =>
     expect(sent({ message, async: true })).toMatchObject({ returnImmediately: true, answerAs: 'working' }));
 
-  it('async_mode is Reyn', () => expect(sent({ message, async_mode: true }).reyn).toEqual({ isAnswer: false }));
+  it('async_mode is a member of Reyn', () =>
+    expect(sent({ message, async_mode: true }).reyn).toEqual({ isAnswer: false }));
 
-  it('webhook_url is a push configuration in the words of Reyn', () =>
+  it('webhook_url is a push configuration with the format of Reyn', () =>
     expect(sent({ message, webhook_url: 'https://a.example' })).toMatchObject({
       pushConfig: { url: 'https://a.example', format: 'reyn' },
       reyn: { isAnswer: false },
     }));
 
-  it('webhook_url does not stand beside another one', () =>
+  it('webhook_url cannot be combined with another push configuration', () =>
     expect(
       refused('message/send', {
         message,
@@ -197,19 +198,19 @@ describe('older words', () => {
       }),
     ).toEqual(['webhook_url']));
 
-  it('task_id names the task that is answered', () => {
+  it('task_id names the task that the message answers', () => {
     expect(sent({ message, task_id: 't1' })).toMatchObject({ message: { taskId: 't1' }, reyn: { isAnswer: true } });
     expect(sent({ message: { ...message, taskId: 't1' }, task_id: 't1' }).message.taskId).toBe('t1');
     expect(refused('message/send', { message: { ...message, taskId: 't2' }, task_id: 't1' })).toEqual(['task_id']);
   });
 
-  it('taskId and correlationId beside the message are the session of the bridge and no task', () => {
+  it('taskId and correlationId next to the message are the session of the bridge, not a task', () => {
     const { message: read, reyn } = sent({ message, taskId: 'a2a-1', correlationId: 'a2a-1' });
     expect(read).not.toHaveProperty('taskId');
     expect(reyn).toBeUndefined();
   });
 
-  it('choice_id beside the message wins over that in its metadata', () => {
+  it('choice_id next to the message overrides the one in its metadata', () => {
     const chosen = { ...message, taskId: 't1', metadata: { choice_id: 'b' } };
     expect(sent({ message: chosen, choice_id: 'a' })).toMatchObject({ choiceId: 'a', reyn: { isAnswer: true } });
     expect(sent({ message: chosen })).toMatchObject({ choiceId: 'b', reyn: { isAnswer: true } });
@@ -217,7 +218,7 @@ describe('older words', () => {
     expect(sent({ message: { ...message, metadata: { choice_id: 7 } } })).not.toHaveProperty('choiceId');
   });
 
-  it('contextId may stand beside the message', () => {
+  it('contextId can be next to the message', () => {
     expect(sent({ message, contextId: 'c1' }).message.contextId).toBe('c1');
     expect(sent({ message: { ...message, contextId: 'c2' }, contextId: 'c1' }).message.contextId).toBe('c2');
   });
@@ -228,7 +229,7 @@ describe('older words', () => {
     expect(refused('message/send', { message, idempotencyKey: '' })).toEqual(['idempotencyKey']);
   });
 
-  it('a message may be a text', () => {
+  it('a message can be a text', () => {
     expect(sent({ message: 'hello', contextId: 'c1' }).message).toEqual({
       messageId: 'made',
       role: 'ROLE_USER',
@@ -238,7 +239,7 @@ describe('older words', () => {
     expect(refused('message/send', { message: '' })).toEqual(['message']);
   });
 
-  it('(N1) reads the examples of Reyn: no role is that of the user', () => {
+  it('(N1) reads the examples of Reyn: an absent role is that of the user', () => {
     const parts = [{ kind: 'text', text: 'review the PR' }];
     const read = { messageId: 'made', role: 'ROLE_USER', parts: [{ text: 'review the PR' }] };
     expect(sent({ message: { parts }, async_mode: true })).toMatchObject({ message: read, returnImmediately: true });
@@ -246,7 +247,7 @@ describe('older words', () => {
     expect(refused('message/send', { message: { parts, role: 'system' } })).toEqual(['message.role']);
   });
 
-  it('(C21) takes printed defaults and enum numbers of the proto', () => {
+  it('(C21) accepts default values and enum numbers of the proto', () => {
     const printed = { contextId: '', taskId: '', role: 1, content: [{ text: 'x' }], extensions: [] };
     const configuration = { acceptedOutputModes: [], historyLength: 0, blocking: true };
     expect(sent({ message: { ...printed, messageId: 'm1' }, configuration })).toEqual({
@@ -259,21 +260,21 @@ describe('older words', () => {
     expect(sent({ message: { ...message, parts: [activity] } }).message.parts).toEqual([{ data: activity }]);
   });
 
-  it('(K6) what says that it is a message of 0.3 has an id of its own', () => {
+  it('(K6) refuses a message without an id when it is a message of 0.3 by its members', () => {
     const { messageId: _none, ...unnamed } = message;
     const proto = { role: 'ROLE_USER', content: [{ text: 'x' }] };
     for (const each of [unnamed, { ...unnamed, messageId: '' }, proto])
       expect(refused('message/send', { message: each })).toEqual(['message.messageId']);
   });
 
-  it('a message in an older spelling may have no id, when there is a maker of ids', () => {
+  it('a message in an older spelling can lack its id when newId is given', () => {
     const unnamed = { role: 'user', parts: [{ type: 'text', text: 'x' }] };
     expect(sent({ message: unnamed }).message.messageId).toBe('made');
     expect(refused('message/send', { message: unnamed }, {})).toEqual(['message.messageId']);
     expect(refused('message/send', { message: 'x' }, {})).toEqual(['message']);
   });
 
-  it('the skill of the bridge goes to the metadata, and needs no role', () => {
+  it('the skill of the bridge moves to the metadata and needs no role', () => {
     const bridged = { skill: { skillId: 'deploy' }, parts: [{ kind: 'data', data: {} }], metadata: { a: 1 } };
     expect(sent({ message: bridged }).message).toEqual({
       messageId: 'made',
@@ -346,7 +347,7 @@ describe('methods', () => {
     expect(rejectedFails).toBe(/^tasks\/(?:send|sendSubscribe|subscribe)$/.test(method) || undefined); // (N11)
   });
 
-  it('v0.3 knows no tenant', () => expect(decoded('tasks/get', { id: 't1', tenant: 7 })).not.toHaveProperty('tenant'));
+  it('v0.3 has no tenant', () => expect(decoded('tasks/get', { id: 't1', tenant: 7 })).not.toHaveProperty('tenant'));
 
   it.each(['message/send', 'tasks/send'])('%s sends', (method) =>
     expect(decoded(method, { message }).operation.name).toBe('SendMessage'),
@@ -354,7 +355,7 @@ describe('methods', () => {
   it.each(['message/stream', 'tasks/sendSubscribe'])('%s sends and streams', (method) =>
     expect(decoded(method, { message }).operation.name).toBe('SendStreamingMessage'),
   );
-  it.each(['agent/getAuthenticatedExtendedCard', 'agent/authenticatedExtendedCard'])('%s takes no params', (method) =>
+  it.each(['agent/getAuthenticatedExtendedCard', 'agent/authenticatedExtendedCard'])('%s needs no params', (method) =>
     expect(decoded(method, undefined).operation).toEqual({ name: 'GetExtendedAgentCard', params: {} }),
   );
 
@@ -374,7 +375,7 @@ describe('methods', () => {
     ],
   ])('%s refuses %j', (method, params, fields) => expect(refused(method, params)).toEqual(fields));
 
-  it.each(['SendMessage', 'tasks/list', 'tasks/', 'constructor', '__proto__'])('knows no %p', (method) =>
+  it.each(['SendMessage', 'tasks/list', 'tasks/', 'constructor', '__proto__'])('does not know %p', (method) =>
     expect(decode(method, {})).toMatchObject({ ok: false, code: 'method_not_found' }),
   );
 });

@@ -35,7 +35,7 @@ const readers: { readonly [Name in OperationName]: Reader<Name> } = {
     name: 'GetTask',
     params: defined({ id: readTaskId(fields), historyLength: fields.integer('historyLength', 0) }),
   }),
-  // Of REST alone (v0.3 section 7.4).
+  // Only REST has it (v0.3 section 7.4).
   ListTasks: (fields) => ({ name: 'ListTasks', params: listFields(fields) }),
   CancelTask: (fields) => ({
     name: 'CancelTask',
@@ -68,7 +68,7 @@ const readers: { readonly [Name in OperationName]: Reader<Name> } = {
   GetExtendedAgentCard: () => ({ name: 'GetExtendedAgentCard', params: {} }),
 };
 
-/** A JSON-RPC method of v0.3 (section 7) or an older name of one, with its params. */
+/** Decodes a JSON-RPC method of v0.3 (section 7), or an older name of one, with its params. */
 export function decode(method: string, params: unknown, options: DecodeOptions = {}): Decoded {
   const known = Object.hasOwn(methods, method) ? methods[method] : undefined;
   if (!known) return methodNotFound(method);
@@ -76,25 +76,28 @@ export function decode(method: string, params: unknown, options: DecodeOptions =
   return decoded.ok && known.rejectedFails ? { ...decoded, rejectedFails: true } : decoded;
 }
 
-/** True for a method whose answer is an event stream, under any of its names. */
+/** True when the answer of a method, under any of its names, is an event stream. */
 export function isStreamMethod(method: string): boolean {
   const name = Object.hasOwn(methods, method) ? methods[method]!.name : undefined;
   return name === 'SendStreamingMessage' || name === 'SubscribeToTask';
 }
 
-/** Params of an operation whose name is known, as REST knows it. */
+/** Decodes the params of a known operation, as REST needs it. */
 export function decodeAs(method: MethodMeaning, params: unknown, options: DecodeOptions): Decoded {
   const context = { ...method, ...options };
   return decodeParams(params, '0.3', (fields) => readers[method.name](fields, context));
 }
 
-/** The task is `id`, in the set method `taskId`; what stands there is understood everywhere. */
+/** Reads the id of the task: `id`, or `taskId` in the set method. Both names are accepted in all methods. */
 function readTaskId(fields: Fields, name: 'id' | 'taskId' = 'id'): string {
   const given = fields.value('taskId') !== undefined ? 'taskId' : fields.value('id') !== undefined ? 'id' : name;
   return fields.requiredText(given, lookupRule);
 }
 
-/** The configuration is `pushNotificationConfigId`; where the task is `taskId`, as in v1.0, it may be `id`. */
+/**
+ * Reads the ids of a task and a configuration. The configuration is `pushNotificationConfigId`; it may be `id` when the
+ * task is `taskId`, as in v1.0.
+ */
 function readConfigId(fields: Fields, { isRequired }: { isRequired: boolean }): { taskId: string; id?: string } {
   const isFlat = fields.value('taskId') !== undefined && fields.value('pushNotificationConfigId') === undefined;
   const id = fields.text(isFlat ? 'id' : 'pushNotificationConfigId', lookupRule);

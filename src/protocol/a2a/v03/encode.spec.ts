@@ -66,7 +66,7 @@ const send = (params: Partial<SendParams> = {}) =>
   ({ name: 'SendMessage', params: { message: question, ...params } }) as const satisfies Operation;
 
 describe('the v0.3 encoding', () => {
-  it('says kinds and lower-case words', () => {
+  it('has kinds and lower-case words', () => {
     expect(encodeResult({ name: 'GetTask', params: { id: 't1' } }, task)).toStrictEqual(older);
     expect(encodeResult(send(), { task })).toStrictEqual(older);
     expect(encodeResult(send(), { message: question })).toStrictEqual(older.status.message);
@@ -139,13 +139,13 @@ describe('the v0.3 encoding', () => {
     });
   });
 
-  it('is working for whoever said async', () =>
+  it('answers a request with async with the state working', () =>
     expect(encodeResult(send({ answerAs: 'working' }), { task })).toMatchObject({
       id: 't1',
       status: { state: 'working', timestamp: '2026-01-01T00:00:00.000Z' },
     }));
 
-  it('means the same to the official SDK', () => {
+  it('has the same meaning for the official SDK', () => {
     const events: StreamResponse[] = [
       { task },
       { message: question },
@@ -166,7 +166,7 @@ describe('the v0.3 encoding', () => {
 });
 
 describe("Reyn's superset", () => {
-  it('(N12) adds the facts of the run to the Task, its status the word of the run and the Task beside it', () =>
+  it('(N12) adds the facts of the run to the Task, with the word of the run as its status and the Task under `task`', () =>
     expect(encodeResult(send({ reyn: { isAnswer: false } }), { task }, { agentName: 'echo' })).toStrictEqual({
       ...older,
       status: 'input-required',
@@ -178,7 +178,7 @@ describe("Reyn's superset", () => {
       agent_name: 'echo',
     }));
 
-  it('says whether an answer was taken', () => {
+  it('reports whether the agent accepted an answer', () => {
     const answer = send({ reyn: { isAnswer: true } });
     expect(encodeResult(answer, { task })).toMatchObject({ kind: 'task', task_id: 't1', answered: true });
     expect(encodeResult(answer, { task, answered: false, reason: 'not waiting' })).toMatchObject({

@@ -16,7 +16,7 @@ const results: { readonly [Name in OperationName]: Encoder<Name> } = {
   SendMessage: (value, { params }, options) => encodeSend(value, params, options),
   SendStreamingMessage: encodeEvent,
   GetTask: encodeTask,
-  // Of REST alone; see proto.ts.
+  // Only REST has it; see proto.ts.
   ListTasks: ({ tasks, nextPageToken, pageSize, totalSize }) => ({
     tasks: tasks.map(encodeTask),
     nextPageToken,
@@ -32,7 +32,10 @@ const results: { readonly [Name in OperationName]: Encoder<Name> } = {
   GetExtendedAgentCard: (card) => card,
 };
 
-/** The JSON-RPC result of an operation in v0.3 (section 7): bare objects told by `kind`; a list is an array, a deletion null. */
+/**
+ * Encodes the JSON-RPC result of an operation in v0.3 (section 7): bare objects with `kind`. A list is an array, a
+ * deletion is null.
+ */
 export function encodeResult<Name extends OperationName>(
   operation: OperationNamed<Name>,
   value: OperationValues[Name],
@@ -42,9 +45,10 @@ export function encodeResult<Name extends OperationName>(
 }
 
 /**
- * A Task or a Message. Whoever wrote `async: true` reads that the task is working (AN-12). Whoever used Reyn's words finds the facts of
- * the run beside the members of the Task, with the word of the run as its status and the Task itself under `task` (RY-16), and whether an
- * answer was taken (RY-29, RY-30).
+ * Encodes a Task or a Message. For a request with `async: true` the task is always `working` (AN-12). For a request in
+ * Reyn's words the answer also has the facts of the run: its members are next to those of the Task, `status` is the
+ * word of the run, the Task itself is under `task` (RY-16), and the answer says whether the agent accepted the caller's
+ * answer (RY-29, RY-30).
  */
 function encodeSend(
   value: SendValue,
@@ -52,7 +56,7 @@ function encodeSend(
   { agentName }: EncodeOptions,
 ): JsonObject {
   const answer = 'task' in value ? encodeTask(value.task) : encodeMessage(value.message);
-  if (answerAs && 'task' in value) answer.status = statusSaid(answerAs, value.task);
+  if (answerAs && 'task' in value) answer.status = statusOf(answerAs, value.task);
   if (!reyn) return answer;
   return {
     ...answer,
@@ -62,11 +66,11 @@ function encodeSend(
   };
 }
 
-function statusSaid(state: string, { status: { timestamp } }: Task): JsonObject {
+function statusOf(state: string, { status: { timestamp } }: Task): JsonObject {
   return { state, ...(timestamp !== undefined && { timestamp }) };
 }
 
-// `kind` is the Task's own.
+// `kind` is a member of the Task.
 function runMembers({ task }: Extract<SendValue, { task: unknown }>): JsonObject {
   const { kind: _kind, ...facts } = runFacts(task);
   return facts as unknown as JsonObject;
@@ -77,7 +81,7 @@ function answerMembers(value: SendValue, taskId: string | undefined): JsonObject
   return defined({ task_id: 'task' in value ? value.task.id : taskId, answered, reason }) as JsonObject;
 }
 
-/** A TaskPushNotificationConfig (v0.3 section 6.10): nested, with a list of schemes. */
+/** Encodes a TaskPushNotificationConfig (v0.3 section 6.10): nested, with a list of schemes. */
 function encodeTaskPushConfig({ taskId, ...config }: PushConfig): JsonObject {
   return defined({ taskId, pushNotificationConfig: encodePushConfig(config) }) as JsonObject;
 }

@@ -15,7 +15,7 @@ interface Rpc {
   readonly response: Schema;
 }
 
-/** The rpcs of v0.3 (section 3.2.2); tasks cannot be listed there. */
+/** The rpcs of v0.3 (section 3.2.2); it has no rpc that lists tasks. */
 export const rpcs: Readonly<Record<string, Rpc>> = {
   SendMessage: { name: 'SendMessage', request: proto.sendRequest, response: proto.sendResponse },
   SendStreamingMessage: { name: 'SendStreamingMessage', request: proto.sendRequest, response: proto.streamResponse },
@@ -74,7 +74,7 @@ const namings: Partial<Record<OperationName, Naming>> = {
   DeleteTaskPushNotificationConfig: config,
 };
 
-/** A request in the JSON of its proto, in which tasks and configurations are named as resources. */
+/** Decodes a request in the JSON of its proto, which names tasks and configurations as resources. */
 export function decodeRpc(name: OperationName, request: JsonObject, options: DecodeOptions): Decoded {
   const naming = namings[name];
   if (!naming) return decodeRestParams(name, {}, request, options);
@@ -85,7 +85,10 @@ export function decodeRpc(name: OperationName, request: JsonObject, options: Dec
   return decodeRestParams(name, path, rest, options);
 }
 
-/** A card of v0.3 in the JSON of its proto, which names a security scheme by a member and a requirement by an object. */
+/**
+ * Converts a v0.3 card to the JSON of its proto, in which a security scheme is a named member and a requirement is an
+ * object.
+ */
 export function protoCard(card: JsonObject): JsonObject {
   return {
     ...withProtoSchemes(card),

@@ -15,8 +15,8 @@ import { terminalStates, wordOf } from '../states.js';
 import { wrappedDataKey } from './data-flag.js';
 
 /*
- * The canonical objects in the words of v0.3 (section 6): `kind` tells them apart, states and roles are lower-case words. Members are
- * optional as in the canonical model; none is undefined.
+ * Encoders of the canonical objects in v0.3 (section 6): objects have `kind`; states and roles are lower-case words.
+ * Members are optional as in the canonical model; no member is undefined.
  */
 
 export function encodeTask({ id, contextId, status, artifacts, history, metadata }: Task): JsonObject {
@@ -45,7 +45,10 @@ export function encodeMessage({ role, parts, ...message }: Message): JsonObject 
   });
 }
 
-/** A part; its content is text, a file of bytes or of a url, or data. What v0.3 has no room for (the media type of a text) is left out. */
+/**
+ * Encodes a part: a text, a file of bytes or of a url, or data. Members that v0.3 does not have (the media type of a
+ * text) are omitted.
+ */
 function encodePart(part: Part): JsonObject {
   const { text, raw, url, data, metadata } = part;
   if (text !== undefined) return json({ kind: 'text', text, metadata });
@@ -57,7 +60,7 @@ function encodePart(part: Part): JsonObject {
   return json({ kind: 'data', data: { value: data ?? null }, metadata: { ...metadata, [wrappedDataKey]: true } });
 }
 
-/** The bare event, told by its `kind` (section 7.2.1); also what v0.3 push bodies hold. */
+/** Encodes the bare event with its `kind` (section 7.2.1); it is also the body of a v0.3 push notification. */
 export function encodeEvent(event: StreamResponse): JsonObject {
   if ('task' in event) return encodeTask(event.task);
   if ('message' in event) return encodeMessage(event.message);
@@ -65,8 +68,8 @@ export function encodeEvent(event: StreamResponse): JsonObject {
 }
 
 /**
- * True when nothing more comes in this turn (section 7.2.2): the task has ended or waits for its caller's answer. Waiting for a
- * credential is not final, since the task goes on without a message (v1.0 section 7.6).
+ * True when this turn has no more events (section 7.2.2): the task has ended or waits for its caller's answer. Waiting
+ * for a credential is not final, because the task continues without a message (v1.0 section 7.6).
  */
 export function isFinal({ state }: TaskStatus): boolean {
   return terminalStates.has(state) || state === 'TASK_STATE_INPUT_REQUIRED';

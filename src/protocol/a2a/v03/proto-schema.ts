@@ -17,8 +17,9 @@ import {
 import { extension, page, provider, requirement, role, securityScheme, skill } from '../proto-common.js';
 
 /*
- * The messages of a2a.proto, package a2a.v1 (v0.3): numbers as they are there, names as ProtoJSON writes them (`request`, `update` and `msg`
- * are `message` there). The file name and the metadata of a part came with later 0.3 releases; who does not know them skips them.
+ * The messages of a2a.proto, package a2a.v1 (v0.3): with its field numbers, and with names as ProtoJSON writes them
+ * (`request`, `update` and `msg` are `message` there). Later 0.3 releases added the file name and the metadata of a
+ * part; readers that do not know these fields skip them.
  */
 
 const taskState = enumOf(
@@ -105,7 +106,7 @@ export const sendRequest: Schema = {
   metadata: struct(3),
 };
 export const getRequest: Schema = { name: text(1), historyLength: int(2) };
-/** Of a task to cancel or to follow, of a configuration to get or to delete. */
+/** Names a task to cancel or to follow, or a configuration to get or to delete. */
 export const nameRequest: Schema = { name: text(1) };
 export const createConfigRequest: Schema = { parent: text(1), configId: text(2), config: of(3, pushConfig) };
 export const configsRequest: Schema = { parent: text(1), ...page };

@@ -9,8 +9,9 @@ import { encodePushConfig } from './encode.js';
 import { isFinal } from './objects.js';
 
 /*
- * The canonical objects in the JSON of the v0.3 proto (a2a.proto of tag v0.3.0), which REST speaks in practice: `content` for the parts
- * of a message, enums by their proto names, files and data one level deeper, members told by their name and not by `kind`.
+ * Encoders of the canonical objects in the JSON of the v0.3 proto (a2a.proto of tag v0.3.0), which REST uses in
+ * practice: `content` for the parts of a message, enums by their proto names, files and data nested one level deeper,
+ * and members instead of `kind`.
  */
 
 type Encoder<Name extends OperationName> = (value: OperationValues[Name]) => Json;
@@ -37,7 +38,7 @@ const results: { readonly [Name in OperationName]: Encoder<Name> } = {
   GetExtendedAgentCard: withProtoSchemes,
 };
 
-/** The body of a v0.3 REST answer. */
+/** Encodes the body of a v0.3 REST answer. */
 export function encodeProtoResult<Name extends OperationName>(
   operation: OperationNamed<Name>,
   value: OperationValues[Name],
@@ -45,7 +46,7 @@ export function encodeProtoResult<Name extends OperationName>(
   return results[operation.name](value);
 }
 
-/** A StreamResponse of the v0.3 proto. Its `msg` is `message` in JSON. */
+/** Encodes a StreamResponse of the v0.3 proto. Its field `msg` is `message` in JSON. */
 export function encodeProtoEvent(event: StreamResponse): JsonObject {
   if ('task' in event) return { task: protoTask(event.task) };
   if ('message' in event) return { message: protoMessage(event.message) };
@@ -71,7 +72,7 @@ function protoTask({ id, contextId, status, artifacts, history, metadata }: Task
 }
 
 function protoStatus({ state, message, timestamp }: TaskStatus): JsonObject {
-  // The v0.3 proto spells this one with two L.
+  // The v0.3 proto spells this state with two L.
   const older = state === 'TASK_STATE_CANCELED' ? 'TASK_STATE_CANCELLED' : state;
   return json({ state: older, message: message && protoMessage(message), timestamp });
 }
@@ -94,7 +95,7 @@ function protoPart({ text, raw, url, data, filename, mediaType, metadata }: Part
   return json({ data: { data: { value: data ?? null } }, metadata: { ...metadata, [wrappedDataKey]: true } });
 }
 
-/** Named as a resource: `tasks/{id}/pushNotificationConfigs/{id}`. */
+/** Encodes a push configuration with its resource name `tasks/{id}/pushNotificationConfigs/{id}`. */
 function protoPushConfig({ taskId = '', ...config }: PushConfig): JsonObject {
   const name = `tasks/${taskId}/pushNotificationConfigs/${config.id ?? ''}`;
   return { name, pushNotificationConfig: encodePushConfig(config) };

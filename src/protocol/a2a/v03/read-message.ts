@@ -6,15 +6,15 @@ import { idRule, messageFields, partsField, roleField } from '../request/message
 import type { Message } from '../model.js';
 import { readPart, readProtoPart } from './read-part.js';
 
-/** True when the message is in the words of the v0.3 proto, which says `content` where all others say `parts`. */
+/** True when the message uses the words of the v0.3 proto, which has `content` instead of `parts`. */
 export function isProtoMessage(message: Fields): boolean {
   return message.value('content') !== undefined && message.value('parts') === undefined;
 }
 
 /**
- * A message as a client of v0.3 or an older one sends it (v0.3 section 6.4). The id may be missing in the older spellings, which have no
- * `kind`, when there is a maker of ids. The role may be missing: whoever sends is the user (Reyn's examples have none). `skill.skillId`, which only the MCP
- * bridge says, is `metadata.skillId` afterwards.
+ * Reads a message from a client of v0.3 or older (v0.3 section 6.4). In the older spellings, which have no `kind`, the
+ * id may be absent when `newId` is given. The role may be absent, because the sender is the user (Reyn's examples have
+ * none). `skill.skillId`, which only the MCP bridge sends, becomes `metadata.skillId`.
  */
 export function readMessage(fields: Fields, { newId }: DecodeOptions): Message {
   const skillId = bridgedSkill(fields);
@@ -40,7 +40,7 @@ function bridgedSkill(fields: Fields): string | undefined {
   return isJsonObject(fields.value('skill')) ? fields.child('skill')?.text('skillId', idRule) : undefined;
 }
 
-/** A message that is a text and nothing else. */
+/** Builds a message with only a text. */
 export function textMessage(text: string, newId: () => string): Message {
   return { messageId: newId(), role: 'ROLE_USER', parts: [{ text }] };
 }

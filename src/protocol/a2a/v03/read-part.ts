@@ -6,8 +6,9 @@ import { readPart as readNewerPart } from '../v1/message.js';
 import { wrappedDataKey } from './data-flag.js';
 
 /**
- * A part in any older spelling: told by `kind` (v0.3 section 6.5), by `type` (agents before it), else by the member that is there, be it
- * that of v1.0 or `file`. `file` has `bytes` or `uri`; in the v0.3 proto `fileWithBytes` or `fileWithUri`.
+ * Reads a part in any older spelling. Its kind comes from `kind` (v0.3 section 6.5) or `type` (older agents), else from
+ * its content member: that of v1.0, or `file`. `file` has `bytes` or `uri`; in the v0.3 proto `fileWithBytes` or
+ * `fileWithUri`.
  */
 export function readPart(fields: Fields): Part {
   const discriminator = fields.value('kind') === undefined ? 'type' : 'kind';
@@ -24,14 +25,14 @@ export function readPart(fields: Fields): Part {
       if (!fields.owns('data')) fields.refuse('data', 'is required');
       return unwrapped(fields.storable('data', fields.value('data') ?? null), fields.json('metadata'));
     default:
-      // A kind with a namespace is somebody's extension, such as live activity: it passes as data (AN-62).
+      // A kind with a namespace belongs to an extension, such as live activity: the part passes as data (AN-62).
       if (kind.includes('/')) return { data: fields.whole() };
       fields.refuse(discriminator, 'must be text, file or data');
       return {};
   }
 }
 
-/** A part of the v0.3 proto: no discriminator, and the data of a data part one level down. */
+/** Reads a part of the v0.3 proto, which has no discriminator and nests the data of a data part one level deeper. */
 export function readProtoPart(fields: Fields): Part {
   const data = fields.value('data');
   if (fields.value('kind') !== undefined || fields.value('type') !== undefined || !isJsonObject(data))

@@ -3,7 +3,10 @@ import type { Fields } from '../request/fields.js';
 import type { PushConfig } from '../request/operations.js';
 import { pushConfigFields, schemeRule } from '../request/push-fields.js';
 
-/** A PushNotificationConfig (v0.3 section 6.8). Of its `schemes` the first is kept; none at all is no authentication. */
+/**
+ * Reads a PushNotificationConfig (v0.3 section 6.8). Only the first of its `schemes` counts; without schemes there is
+ * no authentication.
+ */
 export function readPushConfig(fields: Fields): Omit<PushConfig, 'taskId'> {
   return defined(pushConfigFields(fields, readScheme));
 }

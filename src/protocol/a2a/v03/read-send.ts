@@ -8,10 +8,13 @@ import type { SendParams } from '../request/operations.js';
 import { isProtoMessage, readMessage, textMessage } from './read-message.js';
 import { readPushConfig } from './read-push.js';
 
-// Stands where none was sent; the request is refused then, and nobody sees it.
+// Placeholder for an absent message; the request is refused, so the placeholder is never used.
 const noMessage: Message = { messageId: '', role: 'ROLE_USER', parts: [] };
 
-/** MessageSendParams (v0.3 section 7.1.1) with the older words beside it. Every way to say "do not wait" is one flag (C11). */
+/**
+ * Reads MessageSendParams (v0.3 section 7.1.1) with the older members next to it. All spellings of "do not wait" set
+ * one flag (C11).
+ */
 export function readSend(params: Fields, options: DecodeOptions): SendParams {
   const newId = typeof params.value('message') === 'string' ? options.newId : undefined;
   const messageFields = newId ? undefined : params.requiredChild('message');
@@ -38,8 +41,8 @@ export function readSend(params: Fields, options: DecodeOptions): SendParams {
 }
 
 /**
- * `blocking: false`, or the v1.0 spelling of it. Absent means waiting, in JSON. In the proto's JSON a false member is left out by its
- * writers, so a configuration without `blocking` says false there.
+ * True for `blocking: false` and for its v1.0 spelling. In JSON, an absent member means waiting. Writers of proto JSON
+ * omit false members, so a configuration without `blocking` means false there.
  */
 function saysNotToWait(configuration: Fields, message: Fields | undefined): boolean {
   const [blocking, returnImmediately] = [configuration.flag('blocking'), configuration.flag('returnImmediately')];
@@ -51,20 +54,20 @@ function saysNotToWait(configuration: Fields, message: Fields | undefined): bool
   );
 }
 
-/** In the proto of v0.3 the field has no presence: 0 there is no limit. */
+/** Reads the history length. In the v0.3 proto the field has no presence, so 0 means no limit. */
 function historyLengthOf(configuration: Fields, message: Fields | undefined): number | undefined {
   const length = configuration.integer('historyLength', 0);
   return length === 0 && message !== undefined && isProtoMessage(message) ? undefined : length;
 }
 
-/** The message in the context and the task that were named beside it. */
+/** Sets the context and the task of the message from the members next to it. */
 function placed(
   params: Fields,
   message: Message,
   { contextId, taskId }: { contextId?: string; taskId?: string },
 ): Message {
   if (taskId !== undefined && message.taskId !== undefined && taskId !== message.taskId) {
-    params.refuse('task_id', 'must be that of the message');
+    params.refuse('task_id', 'must be the taskId of the message');
   }
   if (taskId === undefined && (contextId === undefined || message.contextId !== undefined)) return message;
   return defined({ ...message, contextId: message.contextId ?? contextId, taskId: message.taskId ?? taskId });
@@ -78,7 +81,7 @@ function readPush(
   const name =
     configuration?.value('pushNotificationConfig') === undefined ? 'pushNotification' : 'pushNotificationConfig';
   const config = configuration?.child(name);
-  if (config && webhookUrl !== undefined) params.refuse('webhook_url', 'cannot stand beside a push configuration');
+  if (config && webhookUrl !== undefined) params.refuse('webhook_url', 'cannot be combined with a push configuration');
   if (config) return { ...readPushConfig(config), format: 'v0.3' };
   return webhookUrl === undefined ? undefined : { url: webhookUrl, format: 'reyn' };
 }

@@ -5,8 +5,9 @@ import type { Decoded, OperationName } from '../request/operations.js';
 import { decodeAs } from './decode.js';
 
 /**
- * Path, query and body of a v0.3 REST request to an operation. Bodies are the JSON of the v0.3 proto or that of JSON-RPC: the readers of
- * messages, parts and configurations know both; what differs around them is evened out here.
+ * Decodes the path, query and body of a v0.3 REST request to an operation. Bodies are in the JSON of the v0.3 proto or
+ * in that of JSON-RPC. The readers of messages, parts and configurations accept both; this code converts the remaining
+ * differences.
  */
 export function decodeRestParams(
   name: OperationName,
@@ -20,15 +21,15 @@ export function decodeRestParams(
 function bodyOf(name: OperationName, given: JsonObject): JsonObject {
   if (name === 'CreateTaskPushNotificationConfig') return { pushNotificationConfig: pushConfigOf(given) };
   const isSend = name === 'SendMessage' || name === 'SendStreamingMessage';
-  // The field of the proto is `request`; its JSON name is `message`.
+  // The proto field is `request`; its JSON name is `message`.
   return isSend && given.message === undefined && given.request !== undefined
     ? { ...given, message: given.request }
     : given;
 }
 
 /**
- * The configuration in the body of a create: that of a TaskPushNotificationConfig (what the official SDK posts), of a
- * CreateTaskPushNotificationConfigRequest with its `configId`, or the body itself.
+ * Returns the configuration in the body of a create request: that of a TaskPushNotificationConfig (which the official
+ * SDK posts), that of a CreateTaskPushNotificationConfigRequest with its `configId`, or the body itself.
  */
 function pushConfigOf(given: JsonObject): JsonObject {
   const request = member(given, 'config');

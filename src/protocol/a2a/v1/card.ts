@@ -11,7 +11,10 @@ const wrappers = [
   'mtlsSecurityScheme',
 ] as const;
 
-/** The interfaces of a v1.0 card, in order of preference (section 8.3.2). An entry without a version is a v1.0 one. */
+/**
+ * Reads the interfaces of a v1.0 card, in order of preference (section 8.3.2). An entry without a version counts as
+ * v1.0.
+ */
 export function claimedInterfaces(card: JsonObject): ClaimedInterface[] {
   return arrayMember(card, 'supportedInterfaces')
     .filter(isJsonObject)
@@ -28,7 +31,7 @@ export function hasExtendedCard(card: JsonObject): boolean {
   return member(objectMember(card, 'capabilities'), 'extendedAgentCard') === true;
 }
 
-/** A security scheme in its v1.0 shape, one wrapper key (section 4.5); undefined when it is none. */
+/** Reads a security scheme in its v1.0 shape with one wrapper key (section 4.5); undefined when it has none. */
 export function securityScheme(scheme: JsonObject): SecurityScheme | undefined {
   for (const wrapper of wrappers) {
     const inner = member(scheme, wrapper);
@@ -37,7 +40,7 @@ export function securityScheme(scheme: JsonObject): SecurityScheme | undefined {
   return undefined;
 }
 
-/** A card of ours as v1.0 writes it (section 4.4.1): the model itself, without members that are undefined. */
+/** Encodes the card of a published agent in v1.0 (section 4.4.1): the model itself, without undefined members. */
 export function encodeCard(card: AgentCard): JsonObject {
   return JSON.parse(JSON.stringify(card)) as JsonObject;
 }

@@ -101,7 +101,7 @@ describe('SendMessage', () => {
     });
   });
 
-  it('keeps only what it knows, in one order, whatever the order of the request', () => {
+  it('keeps only known members, in one order, for any order of the request', () => {
     const { operation } = decoded('SendMessage', {
       extra: 1,
       message: {
@@ -135,30 +135,30 @@ describe('SendMessage', () => {
     ['the default of the proto for a role', { role: 'ROLE_UNSPECIFIED' }, 'message.role'],
     ['no parts', { parts: null }, 'message.parts'],
     ['empty parts', { parts: [] }, 'message.parts'],
-    ['parts that are no list', { parts: 'text' }, 'message.parts'],
+    ['parts that are not a list', { parts: 'text' }, 'message.parts'],
     ['parts in an object', { parts: { text: 'x' } }, 'message.parts'],
-    ['a part that is no object', { parts: ['x'] }, 'message.parts[0]'],
+    ['a part that is not an object', { parts: ['x'] }, 'message.parts[0]'],
     ['a part without content', { parts: [{ text: 'x' }, { mediaType: 'a/b' }] }, 'message.parts[1]'],
     ['a part with two contents', { parts: [{ text: 'x', url: 'y' }] }, 'message.parts[0]'],
     ['a part with text and data', { parts: [{ text: 'x', data: 1 }] }, 'message.parts[0]'],
     ['an older file part', { parts: [{ kind: 'file', file: { uri: 'x' } }] }, 'message.parts[0]'],
-    ['text that is no text', { parts: [{ text: 1 }] }, 'message.parts[0].text'],
-    ['raw that is no base64', { parts: [{ raw: 'a b' }] }, 'message.parts[0].raw'],
+    ['text that is not a string', { parts: [{ text: 1 }] }, 'message.parts[0].text'],
+    ['raw that is not base64', { parts: [{ raw: 'a b' }] }, 'message.parts[0].raw'],
     ['raw of an impossible length', { parts: [{ raw: 'abcde' }] }, 'message.parts[0].raw'],
     ['raw with padding inside', { parts: [{ raw: 'ab=c' }] }, 'message.parts[0].raw'],
     ['an empty url', { parts: [{ url: '' }] }, 'message.parts[0].url'],
     ['a url with a line break', { parts: [{ url: 'http://x\r\nA: b' }] }, 'message.parts[0].url'],
-    ['a media type that is none', { parts: [{ text: 'x', mediaType: {} }] }, 'message.parts[0].mediaType'],
-    ['part metadata that is no object', { parts: [{ text: 'x', metadata: [] }] }, 'message.parts[0].metadata'],
+    ['a media type that is not a string', { parts: [{ text: 'x', mediaType: {} }] }, 'message.parts[0].mediaType'],
+    ['part metadata that is not an object', { parts: [{ text: 'x', metadata: [] }] }, 'message.parts[0].metadata'],
     ['text that cannot be stored', { parts: [{ text: 'a\u0000b' }] }, 'message.parts[0].text'],
     ['half a surrogate pair', { parts: [{ text: 'a\ud800b' }] }, 'message.parts[0].text'],
     ['data that cannot be stored', { parts: [{ data: { 'a\u0000': 1 } }] }, 'message.parts[0].data'],
     ['a long taskId', { taskId: 'x'.repeat(257) }, 'message.taskId'],
-    ['a contextId that is no text', { contextId: 7 }, 'message.contextId'],
-    ['metadata that is no object', { metadata: 'x' }, 'message.metadata'],
+    ['a contextId that is not a string', { contextId: 7 }, 'message.contextId'],
+    ['metadata that is not an object', { metadata: 'x' }, 'message.metadata'],
     ['metadata that cannot be stored', { metadata: { a: '\u0000' } }, 'message.metadata'],
-    ['extensions that are no list', { extensions: 'urn:x' }, 'message.extensions'],
-    ['an extension that is no text', { extensions: ['urn:x', 1] }, 'message.extensions[1]'],
+    ['extensions that are not a list', { extensions: 'urn:x' }, 'message.extensions'],
+    ['an extension that is not a string', { extensions: ['urn:x', 1] }, 'message.extensions[1]'],
     ['too many extensions', { extensions: Array(51).fill('urn:x') }, 'message.extensions'],
     ['an empty reference', { referenceTaskIds: [''] }, 'message.referenceTaskIds[0]'],
     ['too many references', { referenceTaskIds: Array(51).fill('t') }, 'message.referenceTaskIds'],
@@ -166,13 +166,13 @@ describe('SendMessage', () => {
   ])('refuses %s', (_what, change, field) => expect(Object.keys(refused(change))).toEqual([field]));
 
   it.each<[string, Json, string]>([
-    ['a configuration that is no object', [], 'configuration'],
+    ['a configuration that is not an object', [], 'configuration'],
     ['a negative historyLength', { historyLength: -1 }, 'configuration.historyLength'],
     ['a fraction of a message', { historyLength: 1.5 }, 'configuration.historyLength'],
     ['a historyLength in words', { historyLength: 'three' }, 'configuration.historyLength'],
     ['a historyLength beyond int32', { historyLength: 2 ** 31 }, 'configuration.historyLength'],
-    ['a flag that is none', { returnImmediately: 'true' }, 'configuration.returnImmediately'],
-    ['output modes that are no list', { acceptedOutputModes: 'text/plain' }, 'configuration.acceptedOutputModes'],
+    ['a flag that is not a boolean', { returnImmediately: 'true' }, 'configuration.returnImmediately'],
+    ['output modes that are not a list', { acceptedOutputModes: 'text/plain' }, 'configuration.acceptedOutputModes'],
     [
       'a push configuration without url',
       { taskPushNotificationConfig: {} },
@@ -180,7 +180,7 @@ describe('SendMessage', () => {
     ],
   ])('refuses %s', (_what, configuration, field) => expect(Object.keys(configured(configuration))).toEqual([field]));
 
-  it('names all that is wrong at once', () => {
+  it('names all problems at once', () => {
     const wrong = { message: { parts: [{}, { text: 1 }], role: 'agent' }, configuration: { historyLength: -1 } };
     expect(decode('SendMessage', wrong)).toMatchObject({
       ok: false,
@@ -208,7 +208,7 @@ describe('SendMessage', () => {
     expect(message.parts).toEqual([{ data }]);
   });
 
-  it('takes null for the absence of the other contents', () => {
+  it('treats null as absent in the other contents', () => {
     const { message } = sent({ parts: [{ text: 'x', raw: null, url: null, data: null }] }).operation
       .params as SendParams;
     expect(message.parts).toEqual([{ text: 'x' }]);
@@ -239,7 +239,7 @@ describe('push configurations', () => {
   const refusedFields = (change: JsonObject) =>
     Object.keys(violations('CreateTaskPushNotificationConfig', { ...config, ...change }));
 
-  it('are read flat, without what is empty', () => {
+  it('are read flat, without empty members', () => {
     const { operation } = decoded('CreateTaskPushNotificationConfig', {
       ...config,
       id: '',
@@ -265,14 +265,20 @@ describe('push configurations', () => {
       ['authentication.credentials'],
     ],
     ['a token with a line break', { token: 'a\nb' }, ['token']],
-    ['a token that no header can hold', { token: 'a€' }, ['token']],
+    ['a token that an HTTP header cannot hold', { token: 'a€' }, ['token']],
     ['a long id', { id: 'x'.repeat(257) }, ['id']],
   ])('are refused with %s', (_what, change, fields) => expect(refusedFields(change)).toEqual(fields));
 
-  it.each(['GetTaskPushNotificationConfig', 'DeleteTaskPushNotificationConfig'] as const)('%s names both', (name) => {
-    expect(decoded(name, { task_id: 't1', id: 'p1' }).operation).toEqual({ name, params: { taskId: 't1', id: 'p1' } });
-    expect(Object.keys(violations(name, {}))).toEqual(['taskId', 'id']);
-  });
+  it.each(['GetTaskPushNotificationConfig', 'DeleteTaskPushNotificationConfig'] as const)(
+    '%s needs both ids',
+    (name) => {
+      expect(decoded(name, { task_id: 't1', id: 'p1' }).operation).toEqual({
+        name,
+        params: { taskId: 't1', id: 'p1' },
+      });
+      expect(Object.keys(violations(name, {}))).toEqual(['taskId', 'id']);
+    },
+  );
 
   it('are listed by page', () => {
     const list = (params: Json) => decoded('ListTaskPushNotificationConfigs', params).operation.params;
@@ -334,14 +340,14 @@ describe('ListTasks', () => {
     ['contextId', { contextId: 7 }],
   ])('refuses a wrong %s', (field, params) => expect(Object.keys(violations('ListTasks', params))).toEqual([field]));
 
-  it('takes the default of the proto for no filter', () => {
+  it('treats the default of the proto as no filter', () => {
     const unspecified = decoded('ListTasks', { status: 'TASK_STATE_UNSPECIFIED' }).operation.params;
     expect(unspecified).toEqual(decoded('ListTasks', {}).operation.params);
   });
 });
 
 describe('operations on one task', () => {
-  it('read the id and what belongs to each', () => {
+  it('read the id and the members of each operation', () => {
     expect(decoded('GetTask', { id: 't1', historyLength: 2 }).operation.params).toEqual({ id: 't1', historyLength: 2 });
     expect(decoded('CancelTask', { id: 't1', metadata: { a: 1 } }).operation.params).toEqual({
       id: 't1',
@@ -363,7 +369,7 @@ describe('operations on one task', () => {
 });
 
 describe('methods and params', () => {
-  it('GetExtendedAgentCard takes none', () => {
+  it('GetExtendedAgentCard needs none', () => {
     const expected = { ok: true, version: '1.0', operation: { name: 'GetExtendedAgentCard', params: {} } };
     expect(decode('GetExtendedAgentCard', undefined)).toEqual(expected);
     expect(decode('GetExtendedAgentCard', { extra: 1 })).toEqual(expected);
@@ -373,9 +379,12 @@ describe('methods and params', () => {
     expect(violations('GetExtendedAgentCard', params)).toEqual({ params: 'must be an object' }),
   );
 
-  it.each(['message/send', 'sendMessage', 'toString', '__proto__', '', 'x'.repeat(1_000)])('knows no %p', (method) => {
-    const result = decode(method, {});
-    expect(result).toMatchObject({ ok: false, code: 'method_not_found' });
-    expect(!result.ok && result.message.length).toBeLessThan(150);
-  });
+  it.each(['message/send', 'sendMessage', 'toString', '__proto__', '', 'x'.repeat(1_000)])(
+    'does not know %p',
+    (method) => {
+      const result = decode(method, {});
+      expect(result).toMatchObject({ ok: false, code: 'method_not_found' });
+      expect(!result.ok && result.message.length).toBeLessThan(150);
+    },
+  );
 });

@@ -11,7 +11,7 @@ import { readMessage } from './message.js';
 
 type Reader<Name extends OperationName> = (fields: Fields) => Operation & { readonly name: Name };
 
-// The methods of JSON-RPC are the names of the operations (section 5.3).
+// The JSON-RPC methods have the names of the operations (section 5.3).
 const readers: { readonly [Name in OperationName]: Reader<Name> } = {
   SendMessage: (fields) => ({ name: 'SendMessage', params: readSend(fields) }),
   SendStreamingMessage: (fields) => ({ name: 'SendStreamingMessage', params: readSend(fields) }),
@@ -41,13 +41,16 @@ const readers: { readonly [Name in OperationName]: Reader<Name> } = {
   GetExtendedAgentCard: () => ({ name: 'GetExtendedAgentCard', params: {} }),
 };
 
-/** A JSON-RPC method of v1.0 with its params (sections 3.1 and 9.4), or the joined path, query and body of a REST request. */
+/**
+ * Decodes a JSON-RPC method of v1.0 with its params (sections 3.1 and 9.4), or the merged path, query and body of a
+ * REST request.
+ */
 export function decode(method: string, params: unknown): Decoded {
   if (!Object.hasOwn(readers, method)) return methodNotFound(method);
   return decodeParams(params, '1.0', readers[method as OperationName]);
 }
 
-// Stands where none was sent; the request is refused then, and nobody sees it.
+// Placeholder for an absent message; the request is refused, so the placeholder is never used.
 const noMessage: Message = { messageId: '', role: 'ROLE_USER', parts: [] };
 
 function readSend(fields: Fields): SendParams {

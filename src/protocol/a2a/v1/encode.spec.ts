@@ -21,13 +21,13 @@ const task: Task = {
 const operation = { name: 'GetTask', params: { id: 't1' } } as const satisfies Operation;
 
 describe('the v1.0 encoding', () => {
-  it('is the canonical object itself when there is nothing to leave out', () => {
+  it('returns the canonical object itself when nothing must be removed', () => {
     expect(encodeResult(operation, task)).toBe(task);
     const event = { statusUpdate: { taskId: 't1', contextId: 'c1', status: task.status } };
     expect(encodeEvent(event)).toBe(event);
   });
 
-  it('leaves out what v1.0 does not know, at every depth, and keeps what is free', () => {
+  it('removes members that v1.0 does not define, at every depth, and keeps free JSON', () => {
     const inner = { ...answer, epoch: 1, parts: [{ text: 'x', note: 1 }, { data: null }], taskId: undefined };
     const stored = { ...task, owner_id: 'o', status: { ...task.status, message: inner, epoch: 2 }, history: undefined };
     const encoded = encodeResult(operation, stored as unknown as Task);
@@ -49,7 +49,7 @@ describe('the v1.0 encoding', () => {
     });
   });
 
-  it('has null nowhere but in free JSON', () =>
+  it('has null only in free JSON', () =>
     expect(encodeResult(operation, { ...task, contextId: null, artifacts: null } as unknown as Task)).toStrictEqual({
       id: 't1',
       status: task.status,
@@ -69,7 +69,7 @@ describe('the v1.0 encoding', () => {
     expect(encodeResult(list, page)).toBe(page);
   });
 
-  it('shows push configurations without our own members', () => {
+  it('shows push configurations without the members of the gateway', () => {
     const config = { id: 'p1', taskId: 't1', url: 'https://a.example', authentication: { scheme: 'B', kept: 1 } };
     const stored = { ...config, format: 'v1' };
     const shown = { id: 'p1', taskId: 't1', url: 'https://a.example', authentication: { scheme: 'B' } };
@@ -89,11 +89,11 @@ describe('the v1.0 encoding', () => {
     expect(encodeResult({ name: 'GetExtendedAgentCard', params: {} }, card)).toBe(card);
   });
 
-  it('means the same to the official SDK', () => {
+  it('has the same meaning for the official SDK', () => {
     const { status, artifacts, history, ...rest } = SdkTask.toJSON(
       SdkTask.fromJSON(encodeResult(operation, task)),
     ) as Task;
-    // The SDK writes empty lists, and reads a null in a data part as no content.
+    // The SDK writes empty lists, and reads a null in a data part as missing content.
     expect(rest).toEqual({ id: 't1', contextId: 'c1', metadata: task.metadata });
     expect(status).toMatchObject({ state: 'TASK_STATE_COMPLETED', timestamp: task.status.timestamp });
     expect(artifacts).toEqual([expect.objectContaining(task.artifacts![0]!)]);

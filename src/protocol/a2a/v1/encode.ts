@@ -5,8 +5,8 @@ import type { OperationName } from '../request/operations.js';
 import { shaped, type Shape } from '../shape.js';
 
 /*
- * The canonical model is v1.0 already, so encoding is leaving out what v1.0 does not know: its schema allows no further members
- * (section 4.1). Each shape lists the members of one object of a2a.proto.
+ * The canonical model is already v1.0, so encoding only removes members that v1.0 does not define: its schema allows no
+ * others (section 4.1). Each shape lists the members of one object of a2a.proto.
  */
 
 const part: Shape = {
@@ -83,7 +83,10 @@ const results: { readonly [Name in OperationName]: (value: OperationValues[Name]
   GetExtendedAgentCard: (card) => card,
 };
 
-/** The result of an operation in JSON-RPC, and the body of its answer in REST (section 3.1). A deletion yields an empty object. */
+/**
+ * Encodes the result of an operation in JSON-RPC, which is also the body of its REST answer (section 3.1). A deletion
+ * yields an empty object.
+ */
 export function encodeResult<Name extends OperationName>(
   operation: OperationNamed<Name>,
   value: OperationValues[Name],
@@ -92,7 +95,7 @@ export function encodeResult<Name extends OperationName>(
   return results[operation.name](value) as Json;
 }
 
-/** A StreamResponse (section 3.2.3). */
+/** Encodes a StreamResponse (section 3.2.3). */
 export function encodeEvent(value: StreamResponse): Json {
   return shaped(value, event) as unknown as Json;
 }

@@ -4,7 +4,7 @@ import * as proto from './proto-schema.js';
 
 export const service = 'lf.a2a.v1.A2AService';
 
-/** What each operation asks and answers with (v1.0 section 10); the rpcs have the names of the operations. */
+/** The request and response message of each operation (v1.0 section 10); the rpcs have the names of the operations. */
 export const messages: { readonly [Name in OperationName]: { readonly request: Schema; readonly response: Schema } } = {
   SendMessage: { request: proto.sendRequest, response: proto.sendResponse },
   SendStreamingMessage: { request: proto.sendRequest, response: proto.streamResponse },

@@ -12,12 +12,12 @@ import {
 } from '../request/message-fields.js';
 import type { Message, Part } from '../model.js';
 
-/** A message as a client of v1.0 sends it (section 4.1.4): its own id, the role of a user, at least one part. */
+/** Reads a message from a v1.0 client (section 4.1.4): it needs an id, the role of a user, and at least one part. */
 export function readMessage(fields: Fields): Message {
   const messageId = fields.requiredText('messageId', idRule);
-  const wrong = fields.violations.length;
+  const countBefore = fields.violations.length;
   const role = roleField(fields);
-  if (role === undefined && fields.violations.length === wrong) fields.refuse('role', 'is required');
+  if (role === undefined && fields.violations.length === countBefore) fields.refuse('role', 'is required');
   if (role !== undefined && role !== 'ROLE_USER') fields.refuse('role', 'must be ROLE_USER');
   const parts = partsField(fields, 'parts', readPart);
   const { contextId, taskId, metadata, extensions, referenceTaskIds } = messageFields(fields);
@@ -36,7 +36,7 @@ export function readMessage(fields: Fields): Message {
 type Content = 'text' | 'raw' | 'url' | 'data';
 const contents: readonly Content[] = ['text', 'raw', 'url', 'data'];
 
-/** A part: exactly one member of content (section 4.1.6), and what else is said about it. */
+/** Reads a part: exactly one content member (section 4.1.6), and the facts about it. */
 export function readPart(fields: Fields): Part {
   const content = contentOf(fields);
   const part = content === undefined ? {} : readContent(fields, content);
@@ -45,7 +45,7 @@ export function readPart(fields: Fields): Part {
   return addFileFields(part, fields, 'filename', 'mediaType');
 }
 
-/** Null is a JSON value that a data part may carry, and the absence of any other member. */
+/** Finds the content member. Null is a value of a data part; in every other member it means absent. */
 function contentOf(fields: Fields): Content | undefined {
   let found: Content | undefined;
   for (const name of contents) {
@@ -71,7 +71,7 @@ function readContent(fields: Fields, content: Content): Part {
   }
 }
 
-/** Any JSON, null included, unless text in it cannot be stored. */
+/** Reads any JSON, null included; refuses text that cannot be stored. */
 function readData(fields: Fields): Json | undefined {
   return fields.storable('data', fields.value('data') ?? null);
 }

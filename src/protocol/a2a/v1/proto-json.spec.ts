@@ -9,7 +9,7 @@ function decoded(method: string, params: unknown) {
 }
 
 describe('params as ProtoJSON writes them', () => {
-  it('(C21) takes printed defaults of the proto as absent', () => {
+  it('(C21) treats default values of the proto as absent', () => {
     const printed = { contextId: '', taskId: '', metadata: {}, extensions: [], referenceTaskIds: [] };
     const push = { tenant: '', id: '', taskId: '', url: 'https://a.example/hook', token: '' };
     const { operation, tenant } = decoded('SendMessage', {
@@ -32,7 +32,7 @@ describe('params as ProtoJSON writes them', () => {
     });
   });
 
-  it('(C21) takes enums by their numbers and numbers as text, as parsers of ProtoJSON do', () => {
+  it('(C21) accepts enums as numbers and numbers as text, as ProtoJSON parsers do', () => {
     const { params } = decoded('ListTasks', { status: 2, pageSize: '10', historyLength: '0' }).operation;
     expect(params).toMatchObject({ status: 'TASK_STATE_WORKING', pageSize: 10, historyLength: 0 });
     expect(decoded('ListTasks', { status: '3' }).operation.params).toMatchObject({ status: 'TASK_STATE_COMPLETED' });

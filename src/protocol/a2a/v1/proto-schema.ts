@@ -17,7 +17,9 @@ import {
 } from '../../protobuf/fields.js';
 import { extension, page, provider, requirement, role, securityScheme, skill } from '../proto-common.js';
 
-/* The messages of a2a.proto, package lf.a2a.v1 (v1.0): numbers as they are there, names as ProtoJSON writes them. */
+/*
+ * The messages of a2a.proto, package lf.a2a.v1 (v1.0): with its field numbers, and with names as ProtoJSON writes them.
+ */
 
 const taskState = enumOf(
   'TASK_STATE_',
