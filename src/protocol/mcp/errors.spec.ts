@@ -39,14 +39,14 @@ describe('mcpError', () => {
     expect(mcpError(new RialtoError('invalid_params', { violations })).data.violations).toEqual(violations);
   });
 
-  it('says nothing of what is not public', () => {
+  it('reveals nothing of an error that is not public', () => {
     const secret = new RialtoError('internal', { message: 'password is hunter2', hint: 'h', data: { sql: 's' } });
     for (const thrown of [secret, new Error('hunter2'), 'hunter2', undefined]) {
       expect(mcpError(thrown)).toEqual({ code: -32603, message: 'Internal error', data: { code: 'internal' } });
     }
   });
 
-  it('has a JSON-RPC code for every meaning', () => {
+  it('has a JSON-RPC code for every error code', () => {
     for (const code of Object.keys(errorCodes) as ErrorCode[])
       expect(mcpError(new RialtoError(code)).code).toBeLessThan(-31_999);
   });

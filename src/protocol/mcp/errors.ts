@@ -10,7 +10,10 @@ export interface McpError {
 
 const { invalidParams, internalError } = jsonRpcCodes;
 
-/** Codes and names of the MCP surface that callers know (RE-24…RE-30, RE-89); every other meaning is named by its own code. */
+/**
+ * Codes and names of the MCP surface that callers know (RE-24…RE-30, RE-89); every other error is named by its own
+ * code.
+ */
 const knownCodes: Partial<Record<ErrorCode, { code: number; name?: string }>> = {
   unauthenticated: { code: -32000 },
   auth_not_configured: { code: -32000 },
@@ -22,9 +25,10 @@ const knownCodes: Partial<Record<ErrorCode, { code: number; name?: string }>> = 
   remote_task_failed: { code: -32204, name: 'RemoteA2ATaskFailedError' },
   outcome_unknown: { code: -32202, name: 'RemoteA2ATransportError' },
   remote_lost: { code: -32204, name: 'RemoteA2ATaskFailedError' },
-  // The remote understood and refused: the same failure to a caller; data.remoteCode and data.remoteMessage tell it apart.
+  // The remote side refused the call: for the caller it is the same failure. data.remoteCode and data.remoteMessage
+  // show the difference.
   remote_error: { code: -32204, name: 'RemoteA2ATaskFailedError' },
-  // Specification 2026-07-28, HeaderMismatch.
+  // HeaderMismatch of specification 2026-07-28.
   header_mismatch: { code: -32020 },
   credential_required: { code: -32205, name: 'UserCredentialRequiredError' },
   credential_refused: { code: -32206, name: 'UserCredentialRefusedError' },
@@ -49,8 +53,9 @@ const callerCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /**
- * Any throw as a JSON-RPC error of the MCP surface. `data` has `code` (our meaning), `name` where the surface has one, `hint` and
- * `violations` if any, and the facts of the error. A meaning that is not public says its title and nothing else.
+ * Converts a thrown value to a JSON-RPC error of the MCP surface. `data` has `code` (the gateway's error code), `name`
+ * when the surface has one, `hint` and `violations` when present, and the facts of the error. An error that is not
+ * public shows only its title.
  */
 export function mcpError(thrown: unknown): McpError {
   const error = RialtoError.from(thrown);
@@ -72,7 +77,7 @@ export function mcpError(thrown: unknown): McpError {
   };
 }
 
-/** An error as the events of a call tell it: with the code and name of the MCP surface (RE-39). */
+/** Formats an error for the events of a call: with the code and name of the MCP surface (RE-39). */
 export function verbError({ code: reason, message }: RialtoError): VerbError {
   return { ...numbered(reason), reason, message };
 }

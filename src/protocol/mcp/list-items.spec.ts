@@ -21,7 +21,7 @@ const input = (inputSchema: object): Json | undefined =>
   (mendedTool({ inputSchema }) as JsonObject | undefined)?.inputSchema;
 
 describe('an item of a list of an MCP server (C25)', () => {
-  it('is what it was where nothing is wrong with it', () => {
+  it('is unchanged when it is valid', () => {
     const whole = tool({
       title: 'T',
       description: 'does',
@@ -42,17 +42,21 @@ describe('an item of a list of an MCP server (C25)', () => {
     ['null for no properties', { type: 'object', properties: null }, { type: 'object' }],
     ['null for nothing required', { type: 'object', required: null }, { type: 'object' }],
     ['required of draft 3', { type: 'object', required: true }, { type: 'object' }],
-    ['a required name that is none', { type: 'object', required: ['a', 1] }, { type: 'object', required: ['a'] }],
+    [
+      'a required name that is not a string',
+      { type: 'object', required: ['a', 1] },
+      { type: 'object', required: ['a'] },
+    ],
     ['no type', { anyOf: [{}] }, { anyOf: [{}], type: 'object' }],
     ['null for a type', { type: null }, { type: 'object' }],
     ['a type among others', { type: ['object', 'null'] }, { type: 'object' }],
     [
-      'schemas that are no objects',
+      'schemas that are not objects',
       { type: 'object', properties: { a: true, b: false, c: null, d: { type: 'string' } } },
       { type: 'object', properties: { a: {}, b: { not: {} }, c: {}, d: { type: 'string' } } },
     ],
     ['a default of null', { type: 'object', default: null }, { type: 'object', default: null }],
-  ])('has its input schema mended: %s', (_, given, mended) => expect(input(given)).toEqual(mended));
+  ])('gets a corrected input schema: %s', (_, given, mended) => expect(input(given)).toEqual(mended));
 
   it.each<[string, object]>([
     ['another type', { type: 'array' }],
@@ -60,7 +64,7 @@ describe('an item of a list of an MCP server (C25)', () => {
     ['properties that are a text', { type: 'object', properties: 'a' }],
     ['properties that are a list of names', { type: 'object', properties: ['a'] }],
     ['a property that is a text', { type: 'object', properties: { a: 'string' } }],
-  ])('is left out for an input schema that nobody can mend: %s', (_, inputSchema) => {
+  ])('is dropped when its input schema cannot be corrected: %s', (_, inputSchema) => {
     const { item, problems } = mendItem('tools', tool({ inputSchema }));
     expect(item).toBeUndefined();
     expect(problems).toEqual([expect.stringMatching(/^inputSchema: /)]);
@@ -72,7 +76,7 @@ describe('an item of a list of an MCP server (C25)', () => {
     ['no schema at all', ['x']],
     ['null', null as never],
     ['properties that are a text', { type: 'object', properties: 'a' }],
-  ])('goes without an output schema that clients cannot take: %s', (_, outputSchema) =>
+  ])('loses an output schema that clients refuse: %s', (_, outputSchema) =>
     expect(mendedTool({ outputSchema })).toEqual(tool({})),
   );
 
@@ -84,16 +88,18 @@ describe('an item of a list of an MCP server (C25)', () => {
     ['icons', { icons: [{ src: 1 }, { src: 'a', mimeType: null, theme: 'blue' }, null] }, { icons: [{ src: 'a' }] }],
     ['execution', { execution: { taskSupport: 'maybe' } }, { execution: {} }],
     ['_meta', { _meta: [] }, {}],
-  ])('loses what is no use to clients: %s', (_, given, mended) => expect(mendedTool(given)).toEqual(tool(mended)));
+  ])('loses members that clients cannot read: %s', (_, given, mended) =>
+    expect(mendedTool(given)).toEqual(tool(mended)),
+  );
 
-  it('has a name where only its address was said, and arguments that can be read', () => {
+  it('gets its address as a missing name, and arguments that clients can read', () => {
     expect(mendItem('resources', { uri: 'a://1', size: '7', annotations: { priority: 2, audience: ['you'] } })).toEqual(
       {
         item: { uri: 'a://1', name: 'a://1', annotations: { audience: [] } },
         problems: [
-          'annotations.audience[0] is none of user, assistant',
-          'annotations.priority is no number from 0 to 1',
-          'size is no number',
+          'annotations.audience[0] is not one of user, assistant',
+          'annotations.priority is not a number from 0 to 1',
+          'size is not a number',
           'name is missing',
         ],
       },
@@ -108,14 +114,14 @@ describe('an item of a list of an MCP server (C25)', () => {
   });
 
   it.each(['2026-02-30T10:00:00Z', '2026-01-01T10:00:00', '2026-01-01', 'yesterday', '2026-01-01T25:00:00Z'])(
-    'is not dated %s',
+    'drops the invalid time %s',
     (lastModified) => {
       const { item } = mendItem('resources', { uri: 'a://1', name: 'a', annotations: { lastModified } });
       expect(item).toEqual({ uri: 'a://1', name: 'a', annotations: {} });
     },
   );
 
-  it('is read by clients of the 2025 era whatever its server said, or is left out', () => {
+  it('is readable for clients of the 2025 era or dropped, for any item of its server', () => {
     const members = ['title', 'description', 'annotations', 'icons', '_meta', 'arguments', 'size', 'mimeType'];
     const nested = ['type', 'properties', 'required', 'src', 'readOnlyHint', 'priority', 'lastModified', 'taskSupport'];
     const value = fc.oneof(
@@ -138,8 +144,8 @@ describe('an item of a list of an MCP server (C25)', () => {
     ['an unknown type', { properties: { a: { type: 'nonsense' } } }, /not a valid/],
     ['a reference to nothing', { properties: { a: { $ref: '#/$defs/none' } } }, /refers to/],
     ['a reference elsewhere', { $ref: 'https://elsewhere.example/a.json' }, /refers to/],
-    ['a pattern that is none', { properties: { a: { pattern: '(' } } }, /pattern/],
-    ['a pattern of names that is none', { patternProperties: { '[': {} } }, /pattern/],
+    ['a pattern that is invalid', { properties: { a: { pattern: '(' } } }, /pattern/],
+    ['a pattern of names that is invalid', { patternProperties: { '[': {} } }, /pattern/],
   ])('has an output schema that clients do not compile: %s', (_, more, fault) =>
     expect(outputFault(tool({ outputSchema: { type: 'object', ...more } }))).toMatch(fault),
   );
@@ -150,7 +156,7 @@ describe('an item of a list of an MCP server (C25)', () => {
       { $defs: { a: { $anchor: 'here' } }, allOf: [{ $ref: '#/$defs/a' }, { $ref: '#here' }] },
     ],
     [
-      'an id of its own',
+      'a nested id',
       { $id: 'https://a.example/s', allOf: [{ $ref: 'https://a.example/s#/$defs/a' }], $defs: { a: {} } },
     ],
     ['data that looks like a schema', { properties: { a: { const: { $ref: 'b' } } } }],
@@ -159,7 +165,7 @@ describe('an item of a list of an MCP server (C25)', () => {
       { $schema: 'http://json-schema.org/draft-04/schema#', properties: { a: { type: 'nonsense' } } },
     ],
     ['look-around', { properties: { a: { pattern: '^(?=a)' } } }],
-  ])('has an output schema that they do: %s', (_, more) =>
+  ])('has an output schema that clients compile: %s', (_, more) =>
     expect(outputFault(tool({ outputSchema: { type: 'object', ...more } }))).toBeUndefined(),
   );
 });

@@ -2,26 +2,26 @@ import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { mendSchema } from './mend-schema.js';
 import { schemaFault } from './schema-fault.js';
 
-/** The lists that MCP servers have, by the member that holds the items of each. */
+/** The lists of an MCP server, by the member that has the items. */
 export type ItemList = 'tools' | 'resources' | 'resourceTemplates' | 'prompts';
 
-/** An item as clients can read it, and what had to change for that. */
+/** An item in a form that clients can read, with the corrected problems. */
 export interface MendedItem {
-  /** Absent: nothing useful is left of it. */
+  /** Absent when no usable item is left. */
   readonly item?: JsonObject;
-  /** Each names a member: "annotations.readOnlyHint is no boolean". */
+  /** Each problem names a member: "annotations.readOnlyHint is not a boolean". */
   readonly problems: readonly string[];
 }
 
-/** Says what is wrong with a member. */
+/** Records the problem of a member. */
 type Note = (problem: string) => void;
-/** The value as clients take it: the same one where nothing is wrong with it, undefined where it has to go. */
+/** Corrects a value: returns the same value when it is valid, undefined when it must be removed. */
 type Rule = (value: Json, path: string, note: Note) => Json | undefined;
 
 /**
- * Official clients refuse a whole page for one item that breaks the schema of its kind (MCP schema 2025-11-25: Tool, Resource,
- * ResourceTemplate, Prompt). Optional members of a wrong type are taken out; an item is absent from the answer where a required member
- * cannot be made good. Pure; an item without faults is returned as it is.
+ * Corrects an item of a list. Official clients refuse a whole page when one item breaks the schema of its kind (MCP
+ * schema 2025-11-25: Tool, Resource, ResourceTemplate, Prompt). Optional members of a wrong type are removed; `item` is
+ * absent when a required member cannot be corrected. Pure; an item without problems is returned unchanged.
  */
 export function mendItem(list: ItemList, item: JsonObject): MendedItem {
   const problems: string[] = [];
@@ -32,19 +32,19 @@ export function mendItem(list: ItemList, item: JsonObject): MendedItem {
 function ofType(type: 'string' | 'boolean' | 'number', noun: string): Rule {
   return (value, path, note) => {
     if (typeof value === type) return value;
-    note(`${path} is no ${noun}`);
+    note(`${path} is not ${noun}`);
     return undefined;
   };
 }
 
-const text = ofType('string', 'text');
-const flag = ofType('boolean', 'boolean');
-const number = ofType('number', 'number');
+const text = ofType('string', 'a string');
+const flag = ofType('boolean', 'a boolean');
+const number = ofType('number', 'a number');
 
 function oneOf(...words: string[]): Rule {
   return (value, path, note) => {
     if (words.includes(value as string)) return value;
-    note(`${path} is none of ${words.join(', ')}`);
+    note(`${path} is not one of ${words.join(', ')}`);
     return undefined;
   };
 }
@@ -52,7 +52,7 @@ function oneOf(...words: string[]): Rule {
 function matching(isRight: (value: Json) => boolean, noun: string): Rule {
   return (value, path, note) => {
     if (isRight(value)) return value;
-    note(`${path} is no ${noun}`);
+    note(`${path} is not ${noun}`);
     return undefined;
   };
 }
@@ -60,7 +60,7 @@ function matching(isRight: (value: Json) => boolean, noun: string): Rule {
 function listOf(rule: Rule): Rule {
   return (value, path, note) => {
     if (!Array.isArray(value)) {
-      note(`${path} is no list`);
+      note(`${path} is not a list`);
       return undefined;
     }
     const items = value.map((item, index) => rule(item, `${path}[${index}]`, note));
@@ -68,11 +68,15 @@ function listOf(rule: Rule): Rule {
   };
 }
 
-/** @param required without one of these the object is of no use. */
+/**
+ * Rule for an object.
+ *
+ * @param required members without which the object is removed.
+ */
 function objectOf(rules: Readonly<Record<string, Rule>>, required: readonly string[] = []): Rule {
   return (value, path, note) => {
     if (!isJsonObject(value)) {
-      note(`${path} is no object`);
+      note(`${path} is not an object`);
       return undefined;
     }
     const changed: Record<string, Json | undefined> = {};
@@ -101,7 +105,7 @@ const shown = { title: text, description: text, icons, _meta: meta };
 const moment =
   /^(\d{4}-\d\d-\d\d)T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 
-/** ISO 8601 with a zone, as clients check it. */
+/** True for an ISO 8601 time with a time zone, checked as clients check it. */
 function isMoment(value: Json): boolean {
   const day = typeof value === 'string' ? moment.exec(value)?.[1] : undefined;
   const at = day === undefined ? NaN : Date.parse(`${day}T00:00:00Z`);
@@ -110,13 +114,13 @@ function isMoment(value: Json): boolean {
 
 const annotations = objectOf({
   audience: listOf(oneOf('user', 'assistant')),
-  priority: matching((value) => typeof value === 'number' && value >= 0 && value <= 1, 'number from 0 to 1'),
-  lastModified: matching(isMoment, 'ISO 8601 time with a zone'),
+  priority: matching((value) => typeof value === 'number' && value >= 0 && value <= 1, 'a number from 0 to 1'),
+  lastModified: matching(isMoment, 'an ISO 8601 time with a time zone'),
 });
 
 const inputSchema: Rule = (value, path, note) => {
   if (!isJsonObject(value)) {
-    note(`${path} is no object`);
+    note(`${path} is not an object`);
     return undefined;
   }
   const { schema, problems, refusal } = mendSchema(value);
@@ -124,10 +128,13 @@ const inputSchema: Rule = (value, path, note) => {
   return schema;
 };
 
-/** Structured results are an object for all clients; a tool is as useful without a schema of them. */
+/**
+ * Clients accept only objects as structured results. A tool stays usable without its output schema, so a wrong one is
+ * removed.
+ */
 const outputSchema: Rule = (value, path, note) => {
   if (!isJsonObject(value) || value.type !== 'object') {
-    note(`${path} is no schema of an object`);
+    note(`${path} is not a schema of an object`);
     return undefined;
   }
   return inputSchema(value, path, note);
@@ -152,7 +159,9 @@ const tool = objectOf(
 );
 const resource = { ...shown, name: text, mimeType: text, annotations };
 
-/** What a list calls its items; servers of earlier revisions, and careless ones, leave the name out. */
+/**
+ * Adds a missing name, taken from the address of the item. Servers of earlier revisions, and careless ones, omit names.
+ */
 function named(rule: Rule, key: string): Rule {
   return (value, path, note) => {
     const item = rule(value, path, note);
@@ -176,7 +185,10 @@ const kinds: Readonly<Record<ItemList, Rule>> = {
   ),
 };
 
-/** Why clients cannot compile the output schema of a tool: they refuse the whole list for it. Undefined without a fault. */
+/**
+ * Says why clients cannot compile the output schema of a tool, for which they refuse the whole list; undefined when
+ * they can.
+ */
 export function outputFault({ outputSchema: schema }: JsonObject): string | undefined {
   return isJsonObject(schema) ? schemaFault(schema, isRegExp) : undefined;
 }

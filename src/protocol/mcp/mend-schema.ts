@@ -1,17 +1,18 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 
-/** A schema that clients can list, and what had to change for that. */
+/** A schema in a form that clients can list, with the corrected problems. */
 export interface MendedSchema {
-  /** Absent: no tool can be listed with it. */
+  /** Absent when no tool can be listed with the schema. */
   readonly schema?: JsonObject;
   readonly problems: readonly string[];
-  /** Why there is no schema. */
+  /** The reason why `schema` is absent. */
   readonly refusal?: string;
 }
 
 /**
- * The top of a schema as MCP has it for tools: `type` is "object", `properties` an object of objects, `required` a list of texts. Empty
- * lists and nulls, which many languages write for an empty object, are mended. Pure; a schema without faults is returned as it is.
+ * Corrects the top level of a tool's schema to the form of MCP: `type` is "object", `properties` is an object of
+ * objects, `required` is a list of strings. Many languages write an empty object as an empty list or null; both are
+ * corrected. Pure; a schema without problems is returned unchanged.
  */
 export function mendSchema(given: JsonObject): MendedSchema {
   const problems: string[] = [];
@@ -24,9 +25,9 @@ export function mendSchema(given: JsonObject): MendedSchema {
   const { type } = given;
   if (type !== 'object') {
     if (type !== undefined && type !== null && !(Array.isArray(type) && type.includes('object')))
-      return { problems, refusal: 'type is not "object", and arguments are one' };
+      return { problems, refusal: 'type is not "object", but arguments are always an object' };
     changed.type = 'object';
-    // A schema that says nothing else of its type is an object's for MCP.
+    // MCP requires the type, but a schema without one can only be that of an object.
     if (type !== undefined) problems.push('type is not "object"');
   }
   const { properties, required } = given;
@@ -35,22 +36,25 @@ export function mendSchema(given: JsonObject): MendedSchema {
     problems.push('properties is a list');
   } else if (properties !== undefined && properties !== null) {
     const mended = mendProperties(properties, problems);
-    if (!mended) return { problems, refusal: 'properties is no object of schemas' };
+    if (!mended) return { problems, refusal: 'properties is not an object of schemas' };
     if (mended !== properties) changed.properties = mended;
   }
   if (required !== undefined && required !== null && !isListOfTexts(required)) {
     changed.required = Array.isArray(required) ? required.filter((name) => typeof name === 'string') : undefined;
-    problems.push('required is no list of names');
+    problems.push('required is not a list of names');
   }
   if (Object.keys(changed).length === 0) return { schema: given, problems };
   const entries = Object.entries({ ...given, ...changed }).filter(([, member]) => member !== undefined);
   return { schema: Object.fromEntries(entries) as JsonObject, problems };
 }
 
-/** Members whose value is data, and not a schema. */
+/** Members that hold data, and not a schema. */
 const mayBeNull: ReadonlySet<string> = new Set(['default', 'const']);
 
-/** Undefined for what is no object of schemas. `true`, `false` and null in place of a schema are written as objects. */
+/**
+ * Corrects the properties; undefined when they are not an object of schemas. `true`, `false` and null in place of a
+ * schema are written as objects.
+ */
 function mendProperties(properties: Json, problems: string[]): JsonObject | undefined {
   if (!isJsonObject(properties)) return undefined;
   const schemas = Object.entries(properties);

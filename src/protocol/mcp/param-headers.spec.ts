@@ -12,7 +12,7 @@ const headers = paramHeadersOf(
   }),
 );
 
-describe('headers that say what arguments do', () => {
+describe('headers that repeat arguments', () => {
   it.each<[unknown, string | undefined]>([
     ['eu west', 'eu west'],
     ['', '=?base64??='],
@@ -27,13 +27,13 @@ describe('headers that say what arguments do', () => {
     [false, 'false'],
     [null, undefined],
     [['eu'], undefined],
-  ])('%j is said as %j, and read back', (value, said) => {
+  ])('%j is written as %j, and read back', (value, said) => {
     const args = { region: value } as never;
     expect(headersFor(headers, args)).toEqual(said === undefined ? {} : { 'Mcp-Param-Region': said });
     expect(wrongHeader(headers, args, said === undefined ? {} : { 'mcp-param-region': said })).toBeUndefined();
   });
 
-  it('are of properties at any depth, and of those alone', () => {
+  it('belong to properties at any depth, and only to those', () => {
     const args = { count: 1, isDry: true, where: { zone: 'a' }, plain: 'x' };
     expect(headersFor(headers, args)).toEqual({
       'Mcp-Param-Count': '1',
@@ -46,32 +46,35 @@ describe('headers that say what arguments do', () => {
 
   it.each<[string, object, Record<string, string | string[]>, string]>([
     ['is not there', { region: 'eu' }, {}, 'is missing'],
-    ['says something else', { region: 'eu' }, { 'mcp-param-region': 'us' }, 'says something else'],
-    ['is of another type', { count: 1 }, { 'mcp-param-count': 'one' }, 'says something else'],
-    ['is no Base64', { region: 'eu' }, { 'mcp-param-region': '=?base64?e?=' }, 'is not in valid Base64'],
-    ['is no UTF-8', { region: 'eu' }, { 'mcp-param-region': '=?base64?/w==?=' }, 'is not in valid Base64'],
-  ])('a header that %s is wrong', (_, args, sent, problem) => {
+    ['differs', { region: 'eu' }, { 'mcp-param-region': 'us' }, 'differs from the argument'],
+    ['is of another type', { count: 1 }, { 'mcp-param-count': 'one' }, 'differs from the argument'],
+    ['is not Base64', { region: 'eu' }, { 'mcp-param-region': '=?base64?e?=' }, 'is not valid Base64'],
+    ['is not UTF-8', { region: 'eu' }, { 'mcp-param-region': '=?base64?/w==?=' }, 'is not valid Base64'],
+  ])('are wrong when one %s', (_, args, sent, problem) => {
     expect(wrongHeader(headers, args as never, sent)).toMatchObject({ problem });
   });
 
-  it('numbers are compared as such, and what no argument says may be said', () => {
+  it('are compared as numbers for number arguments, and may be sent for absent arguments', () => {
     expect(wrongHeader(headers, { count: 42 }, { 'mcp-param-count': '42.0' })).toBeUndefined();
     expect(wrongHeader(headers, {}, { 'mcp-param-region': 'eu' })).toBeUndefined();
   });
 
   it.each([
-    ['is not of a property', schemaOf({ region }, { 'x-mcp-header': 'Root' })],
-    ['is no token', schemaOf({ region, other: { type: 'string', 'x-mcp-header': 'a: b' } })],
-    ['is of an object', schemaOf({ region, other: { type: 'object', 'x-mcp-header': 'Other' } })],
-    ['is there twice', schemaOf({ region, other: { type: 'string', 'x-mcp-header': 'REGION' } })],
-    ['is of an item', schemaOf({ region, list: { type: 'array', items: { type: 'string', 'x-mcp-header': 'Item' } } })],
+    ['does not belong to a property', schemaOf({ region }, { 'x-mcp-header': 'Root' })],
+    ['is not a token', schemaOf({ region, other: { type: 'string', 'x-mcp-header': 'a: b' } })],
+    ['belongs to an object', schemaOf({ region, other: { type: 'object', 'x-mcp-header': 'Other' } })],
+    ['exists twice', schemaOf({ region, other: { type: 'string', 'x-mcp-header': 'REGION' } })],
+    [
+      'belongs to an item',
+      schemaOf({ region, list: { type: 'array', items: { type: 'string', 'x-mcp-header': 'Item' } } }),
+    ],
     ['is in a branch', schemaOf({ region }, { anyOf: [schemaOf({ other: region })] })],
     ['is in a definition', schemaOf({ region }, { $defs: { other: region } })],
   ])('an annotation that %s makes all of them invalid', (_, schema) => {
     expect(paramHeadersOf(schema)).toEqual([]);
   });
 
-  it('an annotation where no schema is means nothing', () => {
+  it('ignore an annotation outside of schemas', () => {
     const odd = schemaOf({ region: { ...region, default: { 'x-mcp-header': 'x' } } }, { examples: [region] });
     expect(paramHeadersOf(odd)).toHaveLength(1);
     expect([undefined, null, 'text', {}, { properties: 7 }].map((schema) => paramHeadersOf(schema as never))).toEqual(

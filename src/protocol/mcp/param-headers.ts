@@ -1,34 +1,38 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 
 /*
- * Arguments that headers of their call say too, so that who only forwards it can read them (specification 2026-07-28, Streamable HTTP, custom
- * headers): a property with `"x-mcp-header": "Region"` is sent as `Mcp-Param-Region`.
+ * Arguments that a call repeats in headers, so that systems that only forward the call can read them (specification
+ * 2026-07-28, Streamable HTTP, custom headers): a property with `"x-mcp-header": "Region"` is sent as
+ * `Mcp-Param-Region`.
  */
 
 const annotation = 'x-mcp-header';
 const prefix = 'Mcp-Param-';
-/** RFC 9110, section 5.6.2. */
+/** The characters of a header name (RFC 9110, section 5.6.2). */
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** `number` is not permitted, but servers of the official SDK want the header all the same. */
+/** The specification does not permit `number`, but servers of the official SDK require the header for it too. */
 const primitives: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean', 'number']);
-/** Keywords with schemas of values that are at no fixed place of the arguments: an annotation in there makes the whole tool invalid. */
+/**
+ * Keywords with schemas for values that have no fixed place in the arguments: an annotation in them makes the whole
+ * tool invalid.
+ */
 const elsewhere = [
   'items prefixItems contains additionalProperties unevaluatedProperties unevaluatedItems propertyNames',
   'oneOf anyOf allOf not if then else',
 ].flatMap((keywords) => keywords.split(' '));
 const named = ['patternProperties', 'dependentSchemas', '$defs', 'definitions'];
 
-/** A property, and the name that its header has behind `Mcp-Param-`. */
+/** A property, and the part of its header name after `Mcp-Param-`. */
 interface ParamHeader {
   readonly path: readonly string[];
   readonly name: string;
   readonly type: unknown;
 }
 
-/** Each call asks for them, of the same few objects. */
+/** A cache, because each call needs the headers of one of few schemas. */
 const known = new WeakMap<JsonObject, readonly ParamHeader[]>();
 
-/** The headers that calls of a tool have; none where its annotations are invalid. */
+/** Returns the headers that calls of a tool must have; empty when its annotations are invalid. */
 export function paramHeadersOf(inputSchema: Json | undefined): readonly ParamHeader[] {
   if (!isJsonObject(inputSchema)) return [];
   let headers = known.get(inputSchema);
@@ -40,7 +44,12 @@ export function paramHeadersOf(inputSchema: Json | undefined): readonly ParamHea
   return headers;
 }
 
-/** False for an invalid annotation. @param path undefined: at no fixed place. @param found by lower-case names. */
+/**
+ * Collects the annotated properties of a schema. Returns false for an invalid annotation.
+ *
+ * @param path undefined when the values of the schema have no fixed place in the arguments.
+ * @param found by lower-case names.
+ */
 function collect(schema: Json, path: readonly string[] | undefined, found: Map<string, ParamHeader>): boolean {
   if (!isJsonObject(schema)) return true;
   const { [annotation]: name, type, properties } = schema;
@@ -66,13 +75,17 @@ function branchesOf(keyword: Json | undefined): readonly Json[] {
   return Array.isArray(keyword) ? keyword : [keyword ?? null];
 }
 
-/** The headers of a call with these arguments. */
+/** Returns the headers of a call with these arguments. */
 export function headersFor(headers: readonly ParamHeader[], args: JsonObject): Record<string, string> {
-  const said = headers.map(({ path, name }) => [`${prefix}${name}`, textOf(valueAt(args, path))] as const);
-  return Object.fromEntries(said.flatMap(([name, text]) => (text === undefined ? [] : [[name, encoded(text)]])));
+  const sent = headers.map(({ path, name }) => [`${prefix}${name}`, textOf(valueAt(args, path))] as const);
+  return Object.fromEntries(sent.flatMap(([name, text]) => (text === undefined ? [] : [[name, encoded(text)]])));
 }
 
-/** The header that does not say what its argument does, and what is wrong with it. @param sent by lower-case names. */
+/**
+ * Finds the first header that does not match its argument, and the problem.
+ *
+ * @param sent the headers of the request, by lower-case names.
+ */
 export function wrongHeader(
   headers: readonly ParamHeader[],
   args: JsonObject,
@@ -80,15 +93,15 @@ export function wrongHeader(
 ): { header: string; problem: string } | undefined {
   for (const { path, name, type } of headers) {
     const value = valueAt(args, path);
-    const text = textOf(value);
-    if (text === undefined) continue;
+    const expected = textOf(value);
+    if (expected === undefined) continue;
     const header = `${prefix}${name}`;
     const given = sent[header.toLowerCase()];
     if (typeof given !== 'string') return { header, problem: 'is missing' };
-    const said = decoded(given);
-    if (said === undefined) return { header, problem: 'is not in valid Base64' };
-    const isNumber = typeof value === 'number' && (type === 'integer' || type === 'number') && decimal.test(said);
-    if (isNumber ? Number(said) !== value : said !== text) return { header, problem: 'says something else' };
+    const text = decoded(given);
+    if (text === undefined) return { header, problem: 'is not valid Base64' };
+    const isNumber = typeof value === 'number' && (type === 'integer' || type === 'number') && decimal.test(text);
+    if (isNumber ? Number(text) !== value : text !== expected) return { header, problem: 'differs from the argument' };
   }
   return undefined;
 }
@@ -101,7 +114,10 @@ function valueAt(args: JsonObject, path: readonly string[]): Json | undefined {
   return value;
 }
 
-/** Undefined for what has no header: what is absent or null, what is no primitive, and a number that a text could not say exactly. */
+/**
+ * Returns the text of an argument for its header; undefined for arguments without a header: absent or null ones, values
+ * that are not primitive, and numbers that a text cannot hold exactly.
+ */
 function textOf(value: Json | undefined): string | undefined {
   if (typeof value === 'string') return value;
   if (typeof value === 'boolean') return String(value);
@@ -119,7 +135,7 @@ function isWrapped(text: string): boolean {
   return text.startsWith(start) && text.endsWith(end);
 }
 
-/** As it is where a header can carry that (RFC 9110, section 5.5). */
+/** Encodes a text in Base64 when a header cannot carry it as it is (RFC 9110, section 5.5). */
 function encoded(text: string): string {
   const isPlain = /^[\t\x20-\x7e]+$/.test(text) && text.trim() === text && !isWrapped(text);
   return isPlain ? text : `${start}${Buffer.from(text).toString('base64')}${end}`;

@@ -18,8 +18,8 @@ const maxPatternLength = 1_000;
 const metaCheckers = new Map<Dialect, Ajv>();
 
 /**
- * The check of a schema against the meta-schema of its own dialect; undefined for a `$schema` that nobody here can check. Absent is
- * 2020-12, the dialect MCP assumes. The check is compiled when this returns.
+ * Returns the check of a schema against the meta-schema of its own dialect; undefined when `$schema` is not supported.
+ * An absent `$schema` means 2020-12, the dialect that MCP assumes. The check is already compiled.
  */
 export function metaCheck($schema: Json | undefined): ((schema: JsonObject) => boolean) | undefined {
   const dialect = dialectOf($schema);
@@ -34,7 +34,10 @@ export function metaCheck($schema: Json | undefined): ((schema: JsonObject) => b
   return (schema) => check.validateSchema(bare(schema)) === true;
 }
 
-/** Compiles a schema that is known to be valid; throws for an unresolved reference or a pattern that RE2 has no word for. */
+/**
+ * Compiles a schema that is known to be valid. Throws for an unresolved reference and for a pattern that RE2 does not
+ * support.
+ */
 export function compileWith(schema: JsonObject, { allErrors }: { allErrors: boolean }): ValidateFunction {
   const engine = engines[dialectOf(schema.$schema) ?? '2020-12'];
   return new engine({ ...options(allErrors), meta: false }).compile(bare(schema));
@@ -44,26 +47,31 @@ function dialectOf($schema: Json | undefined): Dialect | undefined {
   return dialects.get(typeof $schema === 'string' ? $schema.replace(/#$/, '') : $schema);
 }
 
-/** Without `$schema`, which has chosen the engine, and without ajv's own `$async`, which would answer with a promise. */
+/** Removes `$schema`, which has already selected the engine, and ajv's own `$async`, which would return a promise. */
 function bare(schema: JsonObject): object {
   return { ...schema, $schema: undefined, $async: undefined };
 }
 
-/** An instance of its own for each schema: its ids are its own, and it is collected with it. */
+/**
+ * Options for a new engine. Each schema has its own engine, so that its ids are separate and both are garbage-collected
+ * together.
+ */
 function options(allErrors: boolean): Options {
   return {
     allErrors,
     strict: false,
     validateSchema: false,
     ownProperties: true,
-    inlineRefs: false, // inlining doubles what a chain of references compiles to
-    logger: false, // an unknown format is an annotation, not news
+    inlineRefs: false, // inlining doubles the compiled code with each reference of a chain
+    logger: false, // an unknown format is an annotation and needs no log line
     formats,
     code: { regExp: linearRegExp },
   };
 }
 
-/** A pattern in RE2 (ECMA-262 syntax translated): no backtracking, so no look-around and no back-references. */
+/**
+ * Compiles a pattern with RE2 (ECMA-262 syntax translated): no backtracking, so no look-around and no back-references.
+ */
 function linearRegExp(pattern: string): { test(text: string): boolean; toString(): string } {
   if (pattern.length > maxPatternLength) throw new Error('a pattern is too long');
   const regExp = compilePattern(pattern);
@@ -71,7 +79,7 @@ function linearRegExp(pattern: string): { test(text: string): boolean; toString(
 }
 linearRegExp.code = 'linearRegExp';
 
-/** Whether a pattern of a schema can be checked here at all. */
+/** True when the gateway can check values against the pattern. */
 export function isCheckable(pattern: string): boolean {
   try {
     linearRegExp(pattern);
@@ -89,7 +97,7 @@ function compilePattern(pattern: string): RE2JS {
   }
 }
 
-/** The formats that are asserted: each is checked in linear time; all others are annotations. */
+/** The formats that are checked, each in linear time; all others are annotations. */
 const formats = {
   date: (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && isDate(text),
   'date-time': (text: string) =>

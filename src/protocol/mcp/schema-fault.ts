@@ -2,27 +2,28 @@ import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { metaCheck } from './schema-engine.js';
 import { pointedAt } from './schema-size.js';
 
-/** Members that hold data, whatever it looks like. */
+/** Members that hold data, even when the data looks like a schema. */
 const data: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'examples']);
 
 /**
- * Why a schema does not compile, as far as that is seen by a walk through it: it breaks the schema of its dialect, refers to what is
- * not in it, or has a pattern that is none. Undefined where nothing is seen; one of an unknown dialect is not looked at. Pure.
+ * Says why a schema does not compile, as far as a walk through it can find out: it breaks the schema of its dialect,
+ * refers to a target outside itself, or has an invalid pattern. Undefined when no fault is found; a schema of an
+ * unknown dialect is not checked. Pure.
  *
- * @param isPattern whether a regular expression can be used.
+ * @param isPattern true when a regular expression can be used.
  */
 export function schemaFault(schema: JsonObject, isPattern: (pattern: string) => boolean): string | undefined {
   const isValid = metaCheck(schema.$schema);
   if (isValid && !isValid(schema)) return 'not a valid JSON Schema of its dialect';
   const members = membersOf(schema);
-  // Below an id of its own a reference means something else.
+  // Below a nested id, a reference has another base.
   const hasIds = members.some(
     ([name, value, owner]) => name === '$id' && typeof value === 'string' && owner !== schema,
   );
   const anchors = new Set(members.filter(([name]) => /anchor$/i.test(name)).map(([, value]) => value));
   for (const [name, value, owner] of members) {
-    if (name === '$ref' && typeof value === 'string' && !hasIds && !isThere(value, schema, anchors))
-      return `it refers to ${JSON.stringify(value.slice(0, 200))}, which is not in it`;
+    if (name === '$ref' && typeof value === 'string' && !hasIds && !hasTarget(value, schema, anchors))
+      return `it refers to ${JSON.stringify(value.slice(0, 200))}, which it does not contain`;
     if (name === 'pattern' && typeof value === 'string' && !isPattern(value))
       return `a pattern cannot be checked: ${value.slice(0, 100)}`;
     if (owner.patternProperties === value && isJsonObject(value))
@@ -49,10 +50,10 @@ function membersOf(schema: JsonObject): Member[] {
   return members;
 }
 
-function isThere(reference: string, schema: JsonObject, anchors: ReadonlySet<Json>): boolean {
+function hasTarget(reference: string, schema: JsonObject, anchors: ReadonlySet<Json>): boolean {
   const { $id } = schema;
-  const own = typeof $id === 'string' ? $id.replace(/#$/, '') : '';
-  const local = own !== '' && reference.startsWith(own) ? reference.slice(own.length) || '#' : reference;
+  const base = typeof $id === 'string' ? $id.replace(/#$/, '') : '';
+  const local = base !== '' && reference.startsWith(base) ? reference.slice(base.length) || '#' : reference;
   if (!local.startsWith('#')) return false;
   return pointedAt(schema, local) !== undefined || anchors.has(local.slice(1));
 }

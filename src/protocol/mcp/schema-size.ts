@@ -3,7 +3,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 const maxExpansion = 10_000;
 const maxAlternatives = 1_000;
 
-/** True when the value nests deeper than the limit; walks level by level, so no depth overflows the stack. */
+/** True when the value nests deeper than the limit. Walks level by level, so depth cannot overflow the stack. */
 export function isDeeperThan(value: Json, limit: number): boolean {
   let level: Json[] = [value];
   for (let depth = 0; level.length > 0; depth++) {
@@ -13,7 +13,7 @@ export function isDeeperThan(value: Json, limit: number): boolean {
   return false;
 }
 
-/** True when the value has more than `limit` values, each 16 characters of text counting as one more. */
+/** True when the value has more than `limit` values; each 16 characters of text count as one more value. */
 export function isLargerThan(value: Json, limit: number): boolean {
   const stack: Json[] = [value];
   for (let size = 0; stack.length > 0; size++) {
@@ -31,8 +31,9 @@ export function isLargerThan(value: Json, limit: number): boolean {
 }
 
 /**
- * True when checking one small value against the schema may take long: its references form a cycle, are not pointers into itself,
- * or unfold to more than 10,000 nodes; it has a very long `enum`, or a pattern with a counted repetition of 100 or more.
+ * True when the check of one small value against the schema may take long: references form a cycle, point outside the
+ * schema or expand to more than 10,000 nodes; or the schema has a very long `enum`, or a pattern with a counted
+ * repetition of 100 or more.
  */
 export function mayExplode(schema: JsonObject): boolean {
   return new Expansion(schema).sizeOf(schema) > maxExpansion;
@@ -43,13 +44,16 @@ class Expansion {
 
   constructor(private readonly root: JsonObject) {}
 
-  /** Nodes of the value with every reference unfolded; Infinity for a cycle and for what cannot be told. */
+  /**
+   * Counts the nodes of the value with every reference expanded; Infinity for a cycle and for a reference that cannot
+   * be followed.
+   */
   sizeOf(value: Json): number {
     if (typeof value === 'string') return /\{\d{3}|\{\d+,\d{3}/.test(value) ? Infinity : 1;
     if (typeof value !== 'object' || value === null) return 1;
     const known = this.sizes.get(value);
     if (known !== undefined) return known;
-    this.sizes.set(value, Infinity); // met again below itself: a cycle
+    this.sizes.set(value, Infinity); // a value that contains itself is a cycle
     const size = this.unfold(value);
     this.sizes.set(value, size);
     return size;
@@ -72,7 +76,10 @@ class Expansion {
   }
 }
 
-/** What a JSON pointer in a fragment (`#/$defs/item`) points at; undefined for anything else, and for a place that is not there. */
+/**
+ * Returns the target of a JSON pointer in a fragment (`#/$defs/item`); undefined for other references and for a missing
+ * target.
+ */
 export function pointedAt(root: Json, reference: string): Json | undefined {
   if (reference !== '#' && !reference.startsWith('#/')) return undefined;
   let target: Json | undefined = root;

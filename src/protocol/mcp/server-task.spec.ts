@@ -1,10 +1,10 @@
 import type { JsonObject } from '../../kernel/json.js';
 import { declaresTasks, readServerTask, tasksExtension } from './server-task.js';
 
-describe('what a server says of a task', () => {
+describe('the task of an MCP server', () => {
   const facts = { taskId: 't', createdAt: '2026-08-01T00:00:00Z', lastUpdatedAt: '2026-08-01T00:00:00Z', ttlMs: null };
 
-  it('is read as far as anybody needs it', () => {
+  it('is read with the members that the gateway needs', () => {
     expect(readServerTask({ ...facts, status: 'working', statusMessage: 'on it', pollIntervalMs: 5 })).toEqual({
       ...{ taskId: 't', status: 'working', statusMessage: 'on it', pollIntervalMs: 5 },
     });
@@ -21,7 +21,7 @@ describe('what a server says of a task', () => {
     expect(readServerTask(odd)).toEqual({ taskId: 't', status: 'completed' });
   });
 
-  it('is none without a name and a state of the extension', () => {
+  it('is invalid without an id and a status of the extension', () => {
     for (const bad of [
       {},
       { taskId: 7, status: 'working' },
@@ -35,7 +35,7 @@ describe('what a server says of a task', () => {
     expect(() => readServerTask({ taskId: 'x'.repeat(1_025), status: 'working' })).toThrow('no task');
   });
 
-  it('is for those who declare the extension', () => {
+  it('is for peers that declare the extension', () => {
     expect(declaresTasks({ extensions: { [tasksExtension]: {} } })).toBe(true);
     for (const capabilities of [
       {},

@@ -22,7 +22,7 @@ describe('tool names', () => {
     ['_x_', 'x'],
   ])('RE-06 the slug of %s is %s', (name, slug) => expect(slugOf(name)).toBe(slug));
 
-  it('RE-06 a slug is never empty, long, dotted or doubled', () => {
+  it('RE-06 a slug is never empty or too long, and has no dot or double underscore', () => {
     expect(slugOf('東京')).toMatch(/^agent_[0-9a-f]{8}$/);
     expect(slugOf('東京')).not.toBe(slugOf('大阪'));
     expect(slugOf(`${'a'.repeat(60)}b`)).not.toBe(slugOf(`${'a'.repeat(60)}c`));
@@ -36,13 +36,13 @@ describe('tool names', () => {
     );
   });
 
-  it('RE-05 RE-07 names a skill', () => {
+  it('RE-05 RE-07 builds the name and alias of a skill', () => {
     expect(canonicalName('linear_prod', 'create-issue')).toBe('linear_prod.create-issue');
     expect(canonicalName('a', 'v1.Run_2')).toBe('a.v1.Run_2');
     expect(safeAlias('linear_prod', 'create-issue')).toBe('a2a_linear_prod_create_issue');
   });
 
-  it('C17 foreign characters and long ids end in a hash of the whole', () => {
+  it('C17 names with foreign characters and long ids end in a hash of the full name', () => {
     expect(canonicalName('a', 'run now!')).toMatch(/^a\.run_now_[0-9a-f]{8}$/);
     expect(canonicalName('a', 'run/now')).not.toBe(canonicalName('a', 'run now'));
     expect(canonicalName('a', 'run/now')).not.toBe(canonicalName('a', 'run_now'));
@@ -57,7 +57,7 @@ describe('tool names', () => {
     );
   });
 
-  it('RE-10 the first to want an alias has it, later ones have their hash', () => {
+  it('RE-10 the first skill that needs an alias gets it, later ones get a hashed alias', () => {
     const named = disambiguate([
       { slug: 'a', skillId: 'b_c' },
       { slug: 'a_b', skillId: 'c' },
@@ -74,7 +74,7 @@ describe('tool names', () => {
     ]);
   });
 
-  it('RE-10 a skill that an older agent adds later takes no alias away', () => {
+  it('RE-10 a skill that an older agent adds later takes no alias from another skill', () => {
     const named = disambiguate([
       { slug: 'vercel', skillId: 'ops_deploy', since: 2 },
       { slug: 'vercel_ops', skillId: 'deploy', since: 1 },

@@ -1,14 +1,14 @@
 import { invalidArguments, toolResult } from './tool-result.js';
 
 describe('toolResult', () => {
-  it('RE-21 an object is its JSON and structured content, lossless', () => {
+  it('RE-21 writes an object as its JSON and as structured content, without loss', () => {
     const output = { a: [null, 'ü', 1.5], nested: { '': {} } };
     const result = toolResult(output);
     expect(result.structuredContent).toBe(output);
     expect(JSON.parse(result.content[0]!.text)).toEqual(output);
   });
 
-  it('RE-22 a string is text as it is', () => {
+  it('RE-22 writes a string as text, unchanged', () => {
     expect(toolResult('a "b"')).toEqual({ content: [{ type: 'text', text: 'a "b"' }] });
   });
 
@@ -24,7 +24,7 @@ describe('toolResult', () => {
   it('passes _meta on', () => expect(toolResult('x', { 'a.b/c': 1 })._meta).toEqual({ 'a.b/c': 1 }));
 });
 
-it('RE-12 invalid arguments are a result that the model can read', () => {
+it('RE-12 writes invalid arguments as a result that the model can read', () => {
   expect(
     invalidArguments([
       { field: '/a', description: 'must be string' },

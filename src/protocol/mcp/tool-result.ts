@@ -9,8 +9,8 @@ export interface ToolResult {
 }
 
 /**
- * The output of a skill as a tool result: a string as it is, anything else as its JSON text, an object also as
- * `structuredContent`, lossless (RE-21…RE-23). `meta` is passed on as `_meta`.
+ * Converts the output of a skill to a tool result without loss (RE-21…RE-23): a string unchanged, anything else as its
+ * JSON text, an object also as `structuredContent`. `meta` is passed on as `_meta`.
  */
 export function toolResult(output: Json, meta?: JsonObject): ToolResult {
   const text = typeof output === 'string' ? output : JSON.stringify(output);
@@ -21,7 +21,10 @@ export function toolResult(output: Json, meta?: JsonObject): ToolResult {
   };
 }
 
-/** The result for arguments that break the tool's schema: an error the model can read and mend (decision D7, RE-12). */
+/**
+ * Builds the result for arguments that break the tool's schema: an error that the model can read and correct (decision
+ * D7, RE-12).
+ */
 export function invalidArguments(violations: readonly { field: string; description: string }[]): ToolResult {
   const lines = violations.map(({ field, description }) => `- ${field === '' ? 'arguments' : field}: ${description}`);
   return { content: [{ type: 'text', text: ['Invalid arguments', ...lines].join('\n') }], isError: true };

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Json } from '../../kernel/json.js';
 import { compileToolSchema, listedSchema, skillSchema } from './tool-schema.js';
 
-/** Violated fields of the arguments; throws when the schema itself is refused. */
+/** Returns the violated fields of the arguments. Throws when the schema itself is refused. */
 function check(schema: Json | undefined, args: unknown): string[] {
   const compiled = compileToolSchema(schema);
   if (!compiled.ok) throw new Error(compiled.reason);
@@ -34,7 +34,7 @@ describe('compileToolSchema', () => {
     expect(check(schema, 'text')).toEqual([' must be object']);
   });
 
-  it('RE-13 without a schema takes any object', () => {
+  it('RE-13 accepts any object when there is no schema', () => {
     for (const schema of [undefined, null, true, {}]) expect(check(schema, { any: [1] })).toEqual([]);
   });
 
@@ -50,11 +50,11 @@ describe('compileToolSchema', () => {
 
   it.each<[string, Json, RegExp]>([
     ['an unknown dialect', { $schema: 'http://json-schema.org/draft-04/schema#' }, /unknown \$schema/],
-    ['a $schema that is no text', { $schema: { a: 1 } }, /unknown \$schema/],
+    ['a $schema that is not a string', { $schema: { a: 1 } }, /unknown \$schema/],
     ['another type at the top', { type: 'array' }, /an object/],
     ['a boolean', false, /JSON object/],
     ['text', 'object', /JSON object/],
-    ['what is no schema', { type: 'object', properties: 5 }, /not a valid/],
+    ['an invalid schema', { type: 'object', properties: 5 }, /not a valid/],
     ['an unknown type', properties('a', { type: 'any' }), /not a valid/],
     ['a remote reference', properties('a', { $ref: 'http://127.0.0.1:9/x.json' }), /reference/],
     ['a missing reference', properties('a', { $ref: '#/$defs/none' }), /reference/],
@@ -108,7 +108,7 @@ describe('compileToolSchema', () => {
     expect(check(properties('ok', { type: 'string' }), { ok: 'still works' })).toEqual([]);
   });
 
-  /** How often work was stopped or done against a deadline, by calls that each compile, or check, under one. */
+  /** Runs work and counts how often it compiled or checked something under a deadline, and with which timeouts. */
   const deadlines = (work: () => void): number[] => {
     const seen: number[] = [];
     const run = jest.spyOn(Script.prototype, 'runInContext');
@@ -127,13 +127,16 @@ describe('compileToolSchema', () => {
     expect(deadlines(() => check(schema, { deadlines: 1 }))).toEqual([]);
   });
 
-  /** A time that stands still until it is moved; whatever runs to its deadline has worked all the while. */
+  /**
+   * A clock that stands still until a test moves it; each read of the processor time adds a second, so all work exceeds
+   * its limit.
+   */
   const slowTime = () => {
     const time = { now: 0, worked: 0, elapsed: () => time.now, workedMs: () => (time.worked += 1_000) };
     return time;
   };
 
-  it('abuse 32: what ran out of time is refused at once for a minute, its other arguments too', () => {
+  it('abuse 32: a schema that ran out of time refuses such arguments at once for a minute, other arguments too', () => {
     const time = slowTime();
     const twice = { properties: { next: { $ref: '#' } }, required: ['next'] };
     const compiled = compileToolSchema({ type: 'object', title: 'rest', anyOf: [twice, twice] }, time);
@@ -149,7 +152,7 @@ describe('compileToolSchema', () => {
     expect(deadlines(batch)).toEqual([25]);
   });
 
-  it('abuse 32: a schema that compiles too slowly is stopped, and refuses until it has rested', () => {
+  it('abuse 32: a schema that compiles too slowly is stopped, and refuses all arguments until its pause is over', () => {
     const time = slowTime();
     const slow = Object.fromEntries(
       Array.from({ length: 900 }, (_, index) => [`p${index}`, { type: 'string', pattern: `^a{1,9}b${index}$` }]),
@@ -165,7 +168,7 @@ describe('compileToolSchema', () => {
     expect(deadlines(call)).toEqual([250]);
   });
 
-  it('a machine that gives its time to others condemns no schema', () => {
+  it('a machine that gives its time to other processes blocks no schema', () => {
     const real = Script.prototype.runInContext.bind(new Script('work()'));
     const run = jest.spyOn(Script.prototype, 'runInContext');
     const stalled = (): never => {
@@ -184,7 +187,7 @@ describe('compileToolSchema', () => {
     }
   });
 
-  it('reads recursive schemas, which are honest most of the time', () => {
+  it('accepts recursive schemas, because most of them are harmless', () => {
     const tree = {
       type: 'object',
       properties: { name: { type: 'string' }, children: { type: 'array', items: { $ref: '#' } } },
@@ -195,14 +198,14 @@ describe('compileToolSchema', () => {
     ]);
   });
 
-  it('bounds what it says about large arguments', () => {
+  it('limits the number of violations for large arguments', () => {
     const schema = properties('a', { type: 'array', items: { type: 'string' } });
     expect(check(schema, { a: Array(100).fill(1) })).toHaveLength(20);
     expect(check(schema, { a: Array(100_000).fill(1) })).toHaveLength(1);
     expect(check(schema, { a: Array(100_000).fill('x') })).toEqual([]);
   });
 
-  it('asserts only the formats it knows', () => {
+  it('checks only the formats that it knows', () => {
     const formats: [string, string, boolean][] = [
       ['date', '2026-02-28', true],
       ['date', '2026-02-30', false],
@@ -227,7 +230,7 @@ describe('compileToolSchema', () => {
       ]);
   });
 
-  it('counts own members only, sets nothing, answers at once', () => {
+  it('reads own members only, sets no defaults, and returns no promise', () => {
     expect(check({ type: 'object', required: ['constructor', 'toString'] }, {})).toHaveLength(2);
     const args = Object.freeze({ a: '1' });
     expect(check(properties('a', { type: 'number', default: 5 }), args)).toHaveLength(1);
@@ -236,7 +239,7 @@ describe('compileToolSchema', () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  it('keeps what it compiled, by content, and not for ever', () => {
+  it('caches compiled schemas by content, up to a limit', () => {
     const schema = (title: string): Json => ({ type: 'object', title });
     const first = compileToolSchema(schema('0'));
     expect(compileToolSchema({ title: '0', type: 'object' })).toBe(first);
@@ -257,7 +260,7 @@ describe('compileToolSchema', () => {
 });
 
 describe('listedSchema', () => {
-  it('RE-11 RE-13 is the skill’s own, or any object', () => {
+  it('RE-11 RE-13 is the own schema of the skill, or any object', () => {
     const schema = { type: 'object', properties: { a: {} }, 'x-own': [1] };
     expect(listedSchema(schema)).toBe(schema);
     expect(listedSchema(undefined)).toEqual({ type: 'object', additionalProperties: true });
@@ -274,19 +277,19 @@ describe('the input schema of a skill as a tool', () => {
     ['an unknown dialect', { $schema: 'http://json-schema.org/draft-04/schema#' }],
     ['look-around', { properties: { a: { pattern: '(?!a)' } } }],
     ['a boolean', false],
-  ])('is none where every call would be refused (E20): %s', (_, schema) => {
+  ])('is absent when every call would be refused (E20): %s', (_, schema) => {
     const { schema: listed, refusal } = skillSchema(schema);
     expect([listed, typeof refusal]).toEqual([undefined, 'string']);
     expect(compileToolSchema(schema).ok).toBe(false);
   });
 
-  it('is one that takes calls where an empty list stands for no properties (C25)', () => {
+  it('is present when an empty list stands for no properties (C25)', () => {
     const { schema } = skillSchema({ type: 'object', properties: [], required: null });
     expect(schema).toEqual({ type: 'object', properties: {} });
     expect(compileToolSchema(schema).ok).toBe(true);
   });
 
-  it('is not one that depends on an id (E20)', () => {
+  it('is present when the schema has nested ids (E20)', () => {
     const ids = { $id: 'https://a.example/a', properties: { a: { $id: 'b', $ref: '#/$defs/c', $defs: { c: {} } } } };
     expect(skillSchema(ids).refusal).toBeUndefined();
   });

@@ -15,29 +15,32 @@ export type CompiledSchema =
   | {
       readonly ok: true;
       readonly validate: (args: unknown) => Violation[];
-      /** It could not be compiled in time. */
+      /** True when the compilation ran out of time. */
       readonly isLate: boolean;
     }
   | { readonly ok: false; readonly reason: string };
 
-/** What passes, and what this process worked meanwhile. */
+/** Passed time, and processor time used by this process. */
 type Time = Pick<Clock, 'elapsed'> & { readonly workedMs: () => number };
-const ourTime: Time = { ...systemClock, workedMs };
+const processTime: Time = { ...systemClock, workedMs };
 
 const maxSchemaLength = 64 * 1024;
 const maxSchemaDepth = 64;
 const maxViolations = 20;
 const maxCached = 500;
-/** Arguments up to this size are looked through for every error, and unguarded when the schema is plain. */
+/** Arguments up to this size are checked for all errors, and without a time limit when the schema is simple. */
 const smallArguments = 2_000;
 /** Processor time of one compilation and one check. */
 export interface SchemaLimits {
   readonly compileMs: number;
   readonly validateMs: number;
 }
-const usualLimits: SchemaLimits = { compileMs: 250, validateMs: 25 };
-/** A schema that ran out of time is not tried again before: one unlucky moment must not condemn an honest one for good. */
-const restMs = 60_000;
+const defaultLimits: SchemaLimits = { compileMs: 250, validateMs: 25 };
+/**
+ * How long a schema that ran out of time is not tried again. After that it is, because a single delay must not block a
+ * valid schema permanently.
+ */
+const pauseMs = 60_000;
 
 const tooLarge = `larger than ${maxSchemaLength / 1024} KiB`;
 const anyObject = { type: 'object', additionalProperties: true } as const;
@@ -51,18 +54,19 @@ const messageProperty = {
 const cache = new Map<string, CompiledSchema>();
 
 /**
- * The input schema of a skill as a tool: its own (RE-11), with the top that clients want (mendSchema); without one any object (RE-13).
- * Without an answer where no call could pass its check, as far as that is seen without compiling it. Pure.
+ * Returns the input schema of a skill as a tool: its own (RE-11), with the top level corrected for clients
+ * (mendSchema), or any object when it has none (RE-13). Has no schema when no call could pass its check, as far as that
+ * is visible without compiling it. Pure.
  */
 export function skillSchema(schema: Json | undefined): MendedSchema {
   if (schema === undefined || schema === null || schema === true) return { schema: anyObject, problems: [] };
-  if (!isJsonObject(schema)) return { problems: [], refusal: 'an input schema is a JSON object' };
+  if (!isJsonObject(schema)) return { problems: [], refusal: 'an input schema must be a JSON object' };
   const mended = mendSchema(schema);
-  const refusal = mended.schema && whyUncallable(mended.schema);
+  const refusal = mended.schema && callabilityFault(mended.schema);
   return refusal === undefined ? mended : { problems: mended.problems, refusal };
 }
 
-function whyUncallable(schema: JsonObject): string | undefined {
+function callabilityFault(schema: JsonObject): string | undefined {
   if (!metaCheck(schema.$schema)) return unknownDialect(schema);
   return beyondLimits(schema) ?? schemaFault(schema, isCheckable);
 }
@@ -72,34 +76,38 @@ function unknownDialect({ $schema }: JsonObject): string {
 }
 
 /**
- * The input schema to list for a skill, whether or not it can be called. A skill that takes text shows where to put it; any other
- * arguments pass as before.
+ * Returns the input schema to list for a skill, even when the skill cannot be called. A skill that takes text shows the
+ * property for it; any other arguments are accepted too.
  */
 export function listedSchema(schema: Json | undefined, takesText = false): JsonObject {
   if (takesText) return { ...anyObject, properties: messageProperty };
   return skillSchema(schema).schema ?? { ...(isJsonObject(schema) ? schema : anyObject), type: 'object' };
 }
 
-/** Why a schema is more than is looked at; stops early, where the exact length costs a walk through all. */
+/**
+ * Says which limit of size or depth a schema exceeds. Stops early, because the exact length would need a walk through
+ * the whole schema.
+ */
 function beyondLimits(schema: JsonObject): string | undefined {
   if (isDeeperThan(schema, maxSchemaDepth)) return `nested deeper than ${maxSchemaDepth}`;
   return isLargerThan(schema, maxSchemaLength) ? tooLarge : undefined;
 }
 
 /**
- * A foreign JSON Schema (2020-12 when it names none, 2019-09, draft-07) to a check of a tool's arguments (RE-12). The schema is an
- * adversary: no remote references, patterns in linear time (RE2), 64 KiB and 64 levels at most, 250 ms of processor time to compile
- * and 25 ms for arguments that may take long. One that ran out of time refuses such arguments at once for a minute (abuse 32).
- * Compiled at first use, kept by content, 500 at most. Arguments are an object, so a schema whose top `type` does not allow one is
- * refused. Nothing in it throws.
+ * Compiles a JSON Schema from outside (2020-12 when it names none, 2019-09, draft-07) to a check of a tool's arguments
+ * (RE-12). The schema may be hostile: it has no remote references, patterns run in linear time (RE2), it has at most 64
+ * KiB and 64 levels, 250 ms of processor time to compile and 25 ms for each check that may take long. For a minute
+ * after it ran out of time, such arguments are refused at once (abuse 32). Compiled at first use and cached by content,
+ * at most 500. Arguments are an object, so a schema that does not allow an object at its top `type` is refused. Never
+ * throws.
  */
 export function compileToolSchema(
   schema: Json | undefined,
-  time: Time = ourTime,
-  limits = usualLimits,
+  time: Time = processTime,
+  limits = defaultLimits,
 ): CompiledSchema {
   if (schema === undefined || schema === null || schema === true) return compileToolSchema(anyObject, time, limits);
-  if (!isJsonObject(schema)) return refuse('an input schema is a JSON object');
+  if (!isJsonObject(schema)) return refuse('an input schema must be a JSON object');
   const tooMuch = beyondLimits(schema);
   if (tooMuch !== undefined) return refuse(tooMuch);
   let text: string;
@@ -112,8 +120,8 @@ export function compileToolSchema(
   const key = createHash('sha256').update(text).digest('hex');
   const cached = cache.get(key) ?? prepare(schema, time, limits);
   cache.delete(key);
-  // Out of time by a shorter limit than the usual one says little of it.
-  if (cached.ok && cached.isLate && limits !== usualLimits) return cached;
+  // A schema that ran out of time under a custom, shorter limit may still compile under the default one.
+  if (cached.ok && cached.isLate && limits !== defaultLimits) return cached;
   cache.set(key, cached);
   if (cache.size > maxCached) cache.delete(cache.keys().next().value!);
   return cached;
@@ -124,7 +132,7 @@ function prepare(schema: JsonObject, time: Time, limits: SchemaLimits): Compiled
   if (!isValid) return refuse(unknownDialect(schema));
   const type = schema.type;
   if (type !== undefined && type !== 'object' && !(Array.isArray(type) && type.includes('object'))) {
-    return refuse('the arguments of a tool are an object, the schema asks for something else');
+    return refuse('the arguments of a tool are an object, but the type of the schema does not allow one');
   }
   const check = new TimedCheck(schema, isValid, time, limits);
   let isLate = false;
@@ -137,12 +145,14 @@ function prepare(schema: JsonObject, time: Time, limits: SchemaLimits): Compiled
   return { ok: true, validate: (args) => check.validate(args), isLate };
 }
 
-/** One schema and what it has left of its patience: whatever runs out of time puts it to rest. */
+/**
+ * The check of one schema with its time limits. A compilation or check that runs out of time pauses it for a minute.
+ */
 class TimedCheck {
   private first: ValidateFunction | undefined;
   private all: ValidateFunction | undefined;
   private readonly plain: boolean;
-  private restsUntil = -Infinity;
+  private pausedUntil = -Infinity;
 
   constructor(
     private readonly schema: JsonObject,
@@ -153,7 +163,7 @@ class TimedCheck {
     this.plain = !mayExplode(schema);
   }
 
-  /** Throws for what is no schema, and when the time is over. */
+  /** Compiles the schema on the first call. Throws when it is invalid and when the time is over. */
   compile(): ValidateFunction {
     return (this.first ??= this.timed(this.limits.compileMs, () => {
       if (!this.isValid(this.schema)) throw new Error('not a valid JSON Schema of its dialect');
@@ -161,7 +171,7 @@ class TimedCheck {
     }));
   }
 
-  /** Integers beyond 2^53 are judged as the nearest doubles: the engine knows no others. */
+  /** Checks arguments. Integers beyond 2^53 are checked as the nearest doubles, because the engine knows no others. */
   validate(given: unknown): Violation[] {
     const args = asDoubles(given);
     if (!isJsonObject(args)) return [{ field: '', description: 'must be object' }];
@@ -171,14 +181,14 @@ class TimedCheck {
         return this.timed(this.limits.validateMs, () => violationsOf(first, args));
       }
       const violations = violationsOf(first, args);
-      return violations.length === 0 ? violations : this.everything(args, violations);
+      return violations.length === 0 ? violations : this.allViolations(args, violations);
     } catch {
       return [{ field: '', description: 'could not be checked in time' }];
     }
   }
 
-  /** Every error of small arguments; the first one when the second compilation takes too long. */
-  private everything(args: JsonObject, first: Violation[]): Violation[] {
+  /** Returns all errors of small arguments; only the first one when the second compilation takes too long. */
+  private allViolations(args: JsonObject, first: Violation[]): Violation[] {
     try {
       this.all ??= this.timed(this.limits.compileMs, () => compileWith(this.schema, { allErrors: true }));
       return violationsOf(this.all, args);
@@ -187,9 +197,12 @@ class TimedCheck {
     }
   }
 
-  /** Time that a busy machine gave to others does not count: then the work is begun anew. */
+  /**
+   * Runs work with a limit of processor time. When a busy machine stopped the process meanwhile, the work is started
+   * again.
+   */
   private timed<Result>(limitMs: number, work: () => Result): Result {
-    if (this.time.elapsed() < this.restsUntil) throw new Error('it ran out of time before');
+    if (this.time.elapsed() < this.pausedUntil) throw new Error('an earlier check of this schema ran out of time');
     const before = this.time.workedMs();
     for (;;) {
       try {
@@ -197,7 +210,7 @@ class TimedCheck {
       } catch (error) {
         if (!isTimeout(error)) throw error;
         if (this.time.workedMs() - before < limitMs) continue;
-        this.restsUntil = this.time.elapsed() + restMs;
+        this.pausedUntil = this.time.elapsed() + pauseMs;
         throw error;
       }
     }
@@ -220,7 +233,7 @@ function violationOf({ instancePath, message, params, keyword }: ErrorObject): V
 const call = new Script('work()');
 const box = createContext({ work: undefined as unknown });
 
-/** Runs synchronous work and stops it, wherever it is, when the time is over: V8 ends the execution itself. */
+/** Runs synchronous work and stops it anywhere when the time is over: V8 itself ends the execution. */
 function within<Result>(timeout: number, work: () => Result): Result {
   box.work = work;
   return call.runInContext(box, { timeout }) as Result;

@@ -24,11 +24,11 @@ describe('a URI of a template', () => {
     expect(matchesTemplate(template, uri)).toBe(matches);
   });
 
-  it('is told at once, however many expressions there are', () => {
+  it('is matched in linear time, for any number of expressions', () => {
     expect(matchesTemplate(`${'{a}x'.repeat(1_000)}y`, 'x'.repeat(2_000))).toBe(false);
   });
 
-  it('begins as its template does', () => {
+  it('begins with the text before the first expression', () => {
     expect(templateStart('test://x/{id}')).toBe('test://x/');
     expect(templateStart('test://x')).toBe('test://x');
   });

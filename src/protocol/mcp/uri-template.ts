@@ -1,6 +1,7 @@
 /**
- * Whether a URI may come of a template (RFC 6570): `{name}` stands for anything without `/`, `?` and `#`, an expression with an
- * operator (`{+path}`, `{/a,b}`, `{?q}`) for anything at all, or nothing. Linear in the length of both, for both are written by strangers.
+ * True when a URI can be made from a template (RFC 6570). `{name}` stands for any text without `/`, `?` and `#`; an
+ * expression with an operator (`{+path}`, `{/a,b}`, `{?q}`) for any text, also an empty one. The time is linear in the
+ * length of both, because both come from outside.
  */
 export function matchesTemplate(template: string, uri: string): boolean {
   const [first = '', ...rest] = template.split(/\{([^{}]*)\}/);
@@ -17,7 +18,7 @@ export function matchesTemplate(template: string, uri: string): boolean {
   return at === uri.length;
 }
 
-/** What stands before the first expression of a template. */
+/** Returns the text before the first expression of a template. */
 export function templateStart(template: string): string {
   return template.split('{', 1)[0]!;
 }

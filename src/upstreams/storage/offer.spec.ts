@@ -46,7 +46,12 @@ describe('what a server offers', () => {
     const { tools, problems } = await readOffers(() => Promise.resolve({ tools: list } as never), { tools: {} });
     expect(tools.map(({ name }) => name)).toEqual(['good', 'odd']);
     expect(problems).toEqual([
-      { list: 'tools', name: 'bad', problem: 'inputSchema: properties is no object of schemas', effect: 'left out' },
+      {
+        list: 'tools',
+        name: 'bad',
+        problem: 'inputSchema: properties is not an object of schemas',
+        effect: 'left out',
+      },
       { list: 'tools', name: 'deep', problem: 'it nests deeper than 256', effect: 'left out' },
       { list: 'tools', name: 'odd', problem: expect.stringMatching(/^outputSchema: it refers to/), effect: 'mended' },
       { list: 'tools', name: '', problem: 'it is no object', effect: 'left out' },
