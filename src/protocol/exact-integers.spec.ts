@@ -21,7 +21,7 @@ describe('exact integers', () => {
     expect(JSON.stringify(restored(JSON.parse(shielded(text))))).toBe(text);
   });
 
-  it('are numbers as long as a double has their digits', () => {
+  it('are numbers when a double has all their digits', () => {
     for (const text of [
       '9007199254740991',
       '9007199254740992',
@@ -35,7 +35,7 @@ describe('exact integers', () => {
     }
   });
 
-  it('leaves other numbers and texts alone', () => {
+  it('does not change other numbers and texts', () => {
     for (const text of [
       '1.2345678901234567890',
       '12345678901234567890.5',
@@ -56,7 +56,7 @@ describe('exact integers', () => {
     '12345678901234567890a',
     '1.12345678901234567890.1',
     '"12345678901234567890',
-  ])('does not make JSON of what is none: %s', (text) => {
+  ])('keeps invalid JSON invalid: %s', (text) => {
     expect(() => parseExact(text)).toThrow(SyntaxError);
     expect(parseJson(text)).toEqual({ ok: false, reason: 'not JSON' });
   });
@@ -65,13 +65,13 @@ describe('exact integers', () => {
     expect(parseJson('9'.repeat(400))).toEqual({ ok: false, reason: 'a number is out of range' });
   });
 
-  it('drops and sets no prototype', () => {
+  it('drops __proto__ and sets no prototype', () => {
     const parsed = parseJson('{"__proto__":12345678901234567890,"a":12345678901234567890}');
     expect(parsed).toEqual({ ok: true, value: { a: 12345678901234567890n } });
     expect(Object.getPrototypeOf(parseExact('{"__proto__":12345678901234567890}'))).toBe(Object.prototype);
   });
 
-  it('gives readers of doubles the nearest ones', () => {
+  it('gives the nearest doubles to readers that know only doubles', () => {
     const value = { a: [12345678901234567890n, 1], b: { c: 'x' } };
     expect(asDoubles(value)).toEqual({ a: [Number('12345678901234567890'), 1], b: { c: 'x' } });
     expect(asDoubles(value).b).toBe(value.b);

@@ -4,21 +4,25 @@ import { runInNewContext } from 'node:vm';
 import { endOfText, isDigit, isPartOfNumber, minus, quote } from './json-scan.js';
 
 /*
- * Integers beyond 2^53 keep their digits (docs/decisions/0007): where a double would change one, it is a bigint in memory, and
- * JSON.stringify writes its digits. JSON.parse cannot read them, so a text that holds such integers is shielded first: each is replaced by a
- * string that nobody outside this process can spell. The same strings carry integers through libraries that parse JSON themselves.
+ * Integers beyond 2^53 keep their digits (docs/decisions/0007): an integer that a double would change is a bigint in
+ * memory, and JSON.stringify writes all its digits. JSON.parse cannot read such integers, so they are first replaced in
+ * the text by strings with a random mark that code outside this process cannot know. These strings also carry integers
+ * through libraries that parse JSON themselves.
  */
 
 const mark = `integer-${randomBytes(12).toString('hex')}:`;
-/** As many digits as a double can have before its point; longer numbers are out of range (as `1e400` is). */
+/**
+ * Largest number of digits: as many as a double can have before its point. Longer numbers are out of range (as `1e400`
+ * is).
+ */
 const maxDigits = 308;
-// With 15 digits every integer survives.
+// A double holds every integer of 15 digits.
 const mayHoldLongInteger = /\d{16}/;
 const whiteSpace = new Set<string | undefined>([' ', '\t', '\r', '\n']);
 
 const rawJson = (JSON as { rawJSON?: (text: string) => unknown }).rawJSON ?? rawJsonOfNode20();
 
-// Libraries write JSON too: the database driver, the SDKs, the queue. One definition serves them all.
+// Libraries write JSON too: the database driver, the SDKs, the queue. This one definition works for all of them.
 if (!('toJSON' in BigInt.prototype)) {
   Object.defineProperty(BigInt.prototype, 'toJSON', {
     configurable: true,
@@ -29,19 +33,25 @@ if (!('toJSON' in BigInt.prototype)) {
   });
 }
 
-/** V8 11.3 has JSON.rawJSON behind a flag, which counts in contexts made after it was set. */
+/** Returns JSON.rawJSON of Node 20. V8 11.3 has it behind a flag that applies to contexts created after it is set. */
 function rawJsonOfNode20(): (text: string) => unknown {
   setFlagsFromString('--harmony-json-parse-with-source');
   return runInNewContext('JSON.rawJSON') as (text: string) => unknown;
 }
 
-/** JSON.parse that keeps integers exact: those that a double would change are bigints. Throws a SyntaxError as JSON.parse does. */
+/**
+ * Parses JSON and keeps integers exact: integers that a double would change become bigints. Throws a SyntaxError as
+ * JSON.parse does.
+ */
 export function parseExact(text: string): unknown {
   const safe = shielded(text);
   return safe === text ? JSON.parse(text) : restored(JSON.parse(safe));
 }
 
-/** A JSON text in which each integer that a double would change is a string that `restored` knows; mostly the text itself. */
+/**
+ * Replaces each integer that a double would change by a string that `restored` recognises; mostly returns the text
+ * itself.
+ */
 export function shielded(text: string): string {
   if (!mayHoldLongInteger.test(text)) return text;
   let result = '';
@@ -63,7 +73,7 @@ export function shielded(text: string): string {
   return copied === 0 ? text : result + text.slice(copied);
 }
 
-/** A value that was read from a shielded text, with bigints where the strings were. It is changed in place. */
+/** Converts the strings in a value from a shielded text back to bigints, in place. */
 export function restored<Value>(value: Value): Value {
   const root: unknown[] = [value];
   const stack: object[] = [root];
@@ -80,12 +90,18 @@ export function restored<Value>(value: Value): Value {
   return root[0] as Value;
 }
 
-/** The value for readers that know doubles alone, such as schemas: a copy with the nearest doubles, if it holds bigints. */
+/**
+ * Returns a copy with bigints as the nearest doubles, for readers that know only doubles, such as schemas. Without
+ * bigints, returns the value itself.
+ */
 export function asDoubles<Value>(value: Value): Value {
   return withIntegers(value, Number);
 }
 
-/** The value for protobuf, whose Value has no integers: a copy with texts of their digits, as ProtoJSON writes an int64. */
+/**
+ * Returns a copy with bigints as strings of their digits, as ProtoJSON writes an int64. It is for protobuf, because its
+ * Value has no integers. Without bigints, returns the value itself.
+ */
 export function asTexts<Value>(value: Value): Value {
   return withIntegers(value, String);
 }
@@ -103,20 +119,22 @@ function withIntegers<Value>(value: Value, as: (integer: bigint) => unknown): Va
   return (copy as Value | undefined) ?? value;
 }
 
-/** Whether a double would write other digits. */
+/** True when a double would write other digits. */
 function isLost(integer: string): boolean {
   const digits = integer.startsWith('-') ? integer.length - 1 : integer.length;
   return digits > 15 && digits <= maxDigits && !/^-?0/.test(integer) && String(Number(integer)) !== integer;
 }
 
-/** A number in the place of a name is no JSON: it stays, so that JSON.parse refuses it. */
+/**
+ * True for a number in the place of a member name. That is not JSON, so it stays unchanged and JSON.parse refuses it.
+ */
 function isName(text: string, after: number): boolean {
   let next = after;
   while (whiteSpace.has(text[next])) next++;
   return text[next] === ':';
 }
 
-/** A member named `__proto__` must not become the prototype. */
+/** Sets a member. A member named `__proto__` must not become the prototype. */
 function put(owner: Record<string | number, unknown>, name: string | number, value: unknown): void {
   if (name === '__proto__') Object.defineProperty(owner, name, { value, enumerable: true });
   else owner[name] = value;

@@ -1,11 +1,11 @@
-/* What readers of JSON texts share that look at characters before JSON.parse does. */
+/* Helpers for code that scans JSON text before JSON.parse reads it. */
 
 export const quote = 0x22;
 export const minus = 0x2d;
 export const letterE = 0x65;
 const backslash = 0x5c;
 
-/** Where the text that begins at `start` ends: at the next quote that is not escaped. */
+/** Returns the end of the string that begins at `start`: the next quote that is not escaped. */
 export function endOfText(text: string, start: number): number {
   let end = start;
   do {
@@ -19,7 +19,9 @@ export function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** A digit, a sign, a point or an exponent; `e` is also in `true` and `false`, where no number begins. */
+/**
+ * True for a digit, a sign, a point or an exponent. `e` is also in `true` and `false`, but no number begins with it.
+ */
 export function isPartOfNumber(code: number): boolean {
   return isDigit(code) || code === minus || code === 0x2e || code === 0x2b || (code | 0x20) === letterE;
 }

@@ -6,12 +6,15 @@ import { endOfText, isPartOfNumber, letterE, quote } from './json-scan.js';
 export type ParsedJson = { ok: true; value: Json } | { ok: false; reason: string };
 
 const maxJsonDepth = 64;
-/** All values of a text, as deep as they lie: each is visited more than once before it is stored. */
+/** Limit for all values of a text, at every depth, because each value is visited more than once before it is stored. */
 const maxJsonValues = 100_000;
-/** One object with more members holds the event loop for as long as it takes to read it: its names are all different. */
+/**
+ * Limit for the members of one object. Reading an object with more members blocks the event loop for too long, because
+ * all its names are different.
+ */
 export const maxJsonMembers = 20_000;
 
-/** Others than the usual ones. */
+/** Limits that replace the defaults. */
 export interface JsonLimits {
   readonly maxDepth?: number;
   readonly maxValues?: number;
@@ -19,11 +22,11 @@ export interface JsonLimits {
 }
 
 /**
- * Foreign text to a JSON value. A byte order mark is passed over (RFC 8259 section 8.1). Integers that a double would change are
- * bigints. Refuses nesting deeper than `maxDepth`,
- * objects of more than `maxJsonMembers` members and more than `maxJsonValues` values in all (found by a scan, so no depth
- * overflows the stack), and numbers that no double holds. Members named `__proto__` are dropped, so that
- * no later copy of the value can set a prototype. Never throws; the reason never quotes the text.
+ * Parses JSON text from outside. A byte order mark is skipped (RFC 8259 section 8.1). Integers that a double would
+ * change become bigints. Refuses nesting deeper than `maxDepth`, objects with more than `maxMembers` members, more than
+ * `maxValues` values in all (a scan checks these first, so depth cannot overflow the stack), and numbers outside the
+ * range of a double. Members named `__proto__` are dropped, so that no later copy of the value can set a prototype.
+ * Never throws; the reason never quotes the text.
  */
 export function parseJson(source: string, limits: JsonLimits = {}): ParsedJson {
   const text = source.charCodeAt(0) === 0xfeff ? source.slice(1) : source;
@@ -43,10 +46,10 @@ export function parseJson(source: string, limits: JsonLimits = {}): ParsedJson {
   return { ok: true, value: safe === text ? value : restored(value) };
 }
 
-/** What is said of such a value. */
+/** The description of a violation by a value that cannot be stored. */
 export const unstorable = 'must not contain NUL or lone surrogates';
 
-/** True when some text in the value (a key too) holds a NUL or a lone surrogate, which PostgreSQL cannot store. */
+/** True when a text in the value (a key too) has a NUL or a lone surrogate, which PostgreSQL cannot store. */
 export function containsUnstorable(value: unknown): boolean {
   return some(value, (item) =>
     typeof item === 'string'
@@ -55,7 +58,10 @@ export function containsUnstorable(value: unknown): boolean {
   );
 }
 
-/** The value as PostgreSQL can store it: in each text, names of members too, U+FFFD stands where a NUL or a lone surrogate was. */
+/**
+ * Returns the value in a form that PostgreSQL can store: in all texts and member names, U+FFFD replaces NUL and lone
+ * surrogates.
+ */
 export function storableJson<Value>(value: Value): Value {
   return containsUnstorable(value) ? (replaced(value) as Value) : value;
 }
@@ -84,7 +90,10 @@ function dropProto(item: unknown): boolean {
   return false;
 }
 
-/** Visits the value and all within it, on a stack of its own, until `test` says true. */
+/**
+ * Visits the value and everything in it until `test` returns true. It uses its own stack, so depth cannot overflow the
+ * call stack.
+ */
 function some(value: unknown, test: (item: unknown) => boolean): boolean {
   const stack: unknown[] = [value];
   while (stack.length > 0) {
@@ -99,8 +108,8 @@ const colon = 0x3a;
 const comma = 0x2c;
 
 /**
- * True when a JSON text holds a number that a double does not hold exactly: readers see another number than was written, and one
- * canonical form (RFC 8785) stands for several texts.
+ * True when a JSON text has a number that a double does not hold exactly. Readers then see another number than was
+ * written, and one canonical form (RFC 8785) stands for several texts.
  */
 export function holdsInexactNumber(text: string): boolean {
   for (let index = 0; index < text.length; index++) {
@@ -116,7 +125,7 @@ export function holdsInexactNumber(text: string): boolean {
   return false;
 }
 
-/** A JSON number as digits and a power of ten, the same for all its spellings. */
+/** Writes a JSON number as digits and a power of ten, the same for all its spellings. */
 function decimal(token: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(token) ?? [];
@@ -126,7 +135,7 @@ function decimal(token: string): string {
   return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 }
 
-/** What is too much in a text; undefined when nothing is. */
+/** Says which limit a text exceeds; undefined when it exceeds none. */
 function beyondLimits(
   text: string,
   { maxDepth = maxJsonDepth, maxValues = maxJsonValues, maxMembers = maxJsonMembers }: JsonLimits,

@@ -42,7 +42,7 @@ describe('parseRequest', () => {
     expect(parseRequest(value)).toMatchObject({ ok: false, id });
   });
 
-  it('counts own members only', () => {
+  it('reads own members only', () => {
     expect(parseRequest(Object.create({ jsonrpc: '2.0', id: 3, method: 'x' }))).toMatchObject({ ok: false, id: null });
   });
 });
@@ -74,7 +74,7 @@ describe('parseResponse', () => {
 });
 
 describe('parseJson', () => {
-  it('passes over a byte order mark (C05), refuses bad syntax and numbers out of range', () => {
+  it('skips a byte order mark (C05), refuses bad syntax and numbers out of range', () => {
     expect(parseJson('\ufeff{}')).toEqual({ ok: true, value: {} });
     for (const text of ['\ufeff\ufeff{}', '', '{', "{'a':1}", '1e400', '-1e400', `[${'9'.repeat(400)}]`, 'NaN']) {
       expect(refused(text)).toBe(true);
@@ -93,7 +93,7 @@ describe('parseJson', () => {
     expect(parseJson(JSON.stringify(`\\"${'['.repeat(99)}`)).ok).toBe(true);
   });
 
-  it('refuses an object of too many members, wherever it is, and takes as many in several', () => {
+  it('refuses an object with too many members at any place, and accepts as many in several objects', () => {
     const wide = (length: number) => `{${Array.from({ length }, (_, index) => `"a:${index}":"x:y"`).join()}}`;
     expect(refused(`[${wide(20_000)},${wide(20_000)}]`)).toBe(false);
     expect(parseJson(`{"a":[1,${wide(20_001)}]}`)).toEqual({
@@ -103,7 +103,7 @@ describe('parseJson', () => {
     expect(refused(`[${'{"a":0},'.repeat(30_000)}0]`)).toBe(false);
   });
 
-  it('drops __proto__ however it is spelled, and pollutes nothing', () => {
+  it('drops __proto__ in any spelling, and pollutes nothing', () => {
     for (const key of ['__proto__', String.raw`\u005f_proto__`, String.raw`__pr\u006fto__`]) {
       const parsed = parseJson(`{"a":[{"${key}":{"polluted":true},"constructor":{"prototype":1}}]}`);
       expect(parsed).toEqual({ ok: true, value: { a: [{ constructor: { prototype: 1 } }] } });
@@ -116,7 +116,7 @@ describe('parseJson', () => {
     }
   });
 
-  it('reads what JSON.parse reads', () => {
+  it('reads the same values as JSON.parse', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 5, noUnicodeString: false }), (text) => {
         fc.pre(!text.includes('__proto__'));
@@ -140,7 +140,7 @@ describe('containsUnstorable', () => {
 });
 
 describe('storableJson', () => {
-  it('puts U+FFFD where a NUL or a lone surrogate was, in values and names, and leaves the rest as it is', () => {
+  it('replaces NUL and lone surrogates by U+FFFD in values and names, and changes nothing else', () => {
     const sound = { a: ['😀', null, 1, true, {}] };
     expect(storableJson(sound)).toBe(sound);
     expect(storableJson({ 'a\u0000': ['\ud800😀', { b: 'x\udc00' }, 1, null] })).toEqual({

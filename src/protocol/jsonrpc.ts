@@ -2,7 +2,7 @@ import { isJsonObject, type Json, type JsonObject } from '../kernel/json.js';
 
 export { containsUnstorable, parseJson, storableJson, unstorable } from './json-text.js';
 
-/** An id of a request; null in a response to a request whose id could not be read (JSON-RPC 2.0 section 5). */
+/** The id of a request; null in the response to a request with an unreadable id (JSON-RPC 2.0 section 5). */
 export type JsonRpcId = string | number | bigint | null;
 
 export interface JsonRpcRequest {
@@ -43,48 +43,48 @@ export const jsonRpcCodes = {
 const maxIdLength = 1_024;
 
 /**
- * A JSON value to one request or notification (JSON-RPC 2.0 section 4). Only own members count. When it is invalid the
- * answer carries the id if it was readable, else null (section 5). Batches are the door's matter.
+ * Reads one request or notification from a JSON value (JSON-RPC 2.0 section 4). Only own members count. The failure for
+ * an invalid request has its id when the id is readable, otherwise null (section 5). Doors handle batches themselves.
  */
 export function parseRequest(value: unknown): ParsedRequest {
-  if (!isJsonObject(value)) return { ok: false, id: null, reason: 'a request is an object' };
+  if (!isJsonObject(value)) return { ok: false, id: null, reason: 'a request must be an object' };
   const id = own(value, 'id');
-  if (id !== undefined && !isId(id)) return { ok: false, id: null, reason: 'id is a string, a number or null' };
+  if (id !== undefined && !isId(id)) return { ok: false, id: null, reason: 'id must be a string, a number or null' };
   const invalid = (reason: string): ParsedRequest => ({ ok: false, id: id ?? null, reason });
-  if (own(value, 'jsonrpc') !== '2.0') return invalid('jsonrpc is "2.0"');
+  if (own(value, 'jsonrpc') !== '2.0') return invalid('jsonrpc must be "2.0"');
   const method = own(value, 'method');
-  if (typeof method !== 'string' || method === '') return invalid('method is a non-empty string');
+  if (typeof method !== 'string' || method === '') return invalid('method must be a non-empty string');
   const params = own(value, 'params');
   if (params !== undefined && !isJsonObject(params) && !Array.isArray(params)) {
-    return invalid('params is an object or an array');
+    return invalid('params must be an object or an array');
   }
   return { ok: true, request: { method, ...(id !== undefined && { id }), ...(params && { params }) } };
 }
 
 /**
- * A JSON value to one response (JSON-RPC 2.0 section 5): exactly one of result and error. Tolerated because servers in the
- * field send it: the other member present as null, and an error without an id.
+ * Reads one response from a JSON value (JSON-RPC 2.0 section 5): it must have exactly one of result and error. Two
+ * deviations of existing servers are tolerated: the other member may be present as null, and an error may have no id.
  */
 export function parseResponse(value: unknown): ParsedResponse {
   const invalid = (reason: string): ParsedResponse => ({ ok: false, reason });
-  if (!isJsonObject(value) || own(value, 'jsonrpc') !== '2.0') return invalid('no JSON-RPC 2.0 envelope');
+  if (!isJsonObject(value) || own(value, 'jsonrpc') !== '2.0') return invalid('it has no JSON-RPC 2.0 envelope');
   const [result, error] = [own(value, 'result'), own(value, 'error') ?? undefined];
   const id = own(value, 'id') ?? null;
-  if (!isId(id)) return invalid('the id is not a string, a number or null');
+  if (!isId(id)) return invalid('its id is not a string, a number or null');
   if (error !== undefined) {
-    if (result !== undefined && result !== null) return invalid('both result and error');
-    return isError(error) ? { ok: true, id, error } : invalid('the error has no code and message');
+    if (result !== undefined && result !== null) return invalid('it has both result and error');
+    return isError(error) ? { ok: true, id, error } : invalid('its error has no code and message');
   }
-  if (result === undefined) return invalid('neither result nor error');
+  if (result === undefined) return invalid('it has neither result nor error');
   return { ok: true, id, result };
 }
 
-/** The response to a request that was served (JSON-RPC 2.0 section 5). */
+/** Builds the response to a successful request (JSON-RPC 2.0 section 5). */
 export function resultResponse(id: JsonRpcId, result: Json): JsonRpcResponse {
   return { jsonrpc: '2.0', id, result };
 }
 
-/** The response to a request that failed (JSON-RPC 2.0 section 5.1); `data` is left out when undefined. */
+/** Builds the response to a failed request (JSON-RPC 2.0 section 5.1); `data` is omitted when undefined. */
 export function errorResponse(id: JsonRpcId, code: number, message: string, data?: Json): JsonRpcResponse {
   return { jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } };
 }

@@ -16,18 +16,18 @@ describe('SseParser', () => {
     ]);
   });
 
-  it('ignores what it does not know: empty events, odd retries, ids with NUL, a last event without its blank line', () => {
+  it('ignores empty events, invalid retries, ids with NUL, and a last event without its blank line', () => {
     expect(read(['event: x\n\nretry: 1x\nid: a\u0000\nfoo: 1\nbar\ndata: d\n\ndata: open\n'])).toEqual([
       { event: 'message', data: 'd' },
     ]);
   });
 
-  it('drops a byte order mark and joins characters cut in two', () => {
+  it('drops a byte order mark and joins characters that are split over two pieces', () => {
     const bytes = Buffer.from('\ufeffdata: é😀\n\n');
     expect(read([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual([{ event: 'message', data: 'é😀' }]);
   });
 
-  it('says the same however the stream is cut', () => {
+  it('yields the same events for every split of the stream', () => {
     const part = fc.constantFrom(
       'data: a\n',
       'data:b\r\n',
@@ -50,7 +50,7 @@ describe('SseParser', () => {
     );
   });
 
-  it('bounds lines and events, and reads a megabyte that comes byte by byte', () => {
+  it('limits lines and events, and reads a megabyte that arrives byte by byte', () => {
     const limited = () => new SseParser({ maxEventBytes: 20, maxLineBytes: 30 });
     expect(() => read(['data: ', 'x'.repeat(25)], limited())).toThrow(/line/);
     expect(() => read(['data: 123456789\n'.repeat(3)], limited())).toThrow(
@@ -64,7 +64,7 @@ describe('SseParser', () => {
 });
 
 describe('formatEvent', () => {
-  it('writes what the parser reads', () => {
+  it('writes events that the parser reads', () => {
     expect(formatEvent({ data: '{}', id: '3' })).toBe('id: 3\ndata: {}\n\n');
     const field = fc.stringMatching(/^[^\r\n\0]{1,20}$/u).filter((text) => text !== 'message');
     fc.assert(
@@ -75,7 +75,7 @@ describe('formatEvent', () => {
     );
   });
 
-  it('lets no field break out of its line', () => {
+  it('lets no field add a line', () => {
     expect(read([formatEvent({ event: 'a\ndata: evil', id: '1\r\n\r\ndata: evil', data: 'ok' })])).toEqual([
       { event: 'adata: evil', data: 'ok', id: '1data: evil' },
     ]);

@@ -4,9 +4,9 @@ export interface SseEvent {
   /** The event type; `message` when the stream names none. */
   readonly event: string;
   readonly data: string;
-  /** The last id seen on the stream, also when an earlier event set it. */
+  /** The last id of the stream, also when an earlier event set it. */
   readonly id?: string;
-  /** Milliseconds to wait before a new connection, once the stream has said so. */
+  /** Milliseconds to wait before a new connection, when the stream has set it. */
   readonly retry?: number;
 }
 
@@ -19,8 +19,9 @@ export interface SseLimits {
 const mebibyte = 1024 * 1024;
 
 /**
- * Reads a text/event-stream piece by piece (WHATWG HTML section 9.2.6). Memory is bounded: an event or a line over its limit
- * throws `remote_invalid_response` with `data.reason` `remote_stream_limit`. Each byte is looked at once, however thin the pieces.
+ * Parses a text/event-stream in pieces (WHATWG HTML section 9.2.6). Memory is bounded: an event or a line over its
+ * limit throws `remote_invalid_response` with `data.reason` `remote_stream_limit`. Each byte is processed once, even
+ * when the pieces are very small.
  */
 export class SseParser {
   private readonly decoder = new TextDecoder();
@@ -40,7 +41,9 @@ export class SseParser {
     this.maxLineBytes = maxLineBytes;
   }
 
-  /** The events that this piece completes, in order. What is still open when the stream ends is not an event. */
+  /**
+   * Yields the events that this piece completes, in order. An event that is incomplete when the stream ends is dropped.
+   */
   *push(chunk: Uint8Array | string): Generator<SseEvent, void> {
     const text = typeof chunk === 'string' ? chunk : this.decoder.decode(chunk, { stream: true });
     let start = 0;
@@ -103,7 +106,9 @@ export class SseParser {
   }
 }
 
-/** One event as the wire wants it, blank line included; line breaks split `data` and are dropped from the other fields. */
+/**
+ * Formats one event for the wire with its blank line. Line breaks split `data` and are removed from the other fields.
+ */
 export function formatEvent({ event, data, id, retry }: Partial<SseEvent> & { readonly data: string }): string {
   let text = '';
   if (id !== undefined) text += `id: ${oneLine(id)}\n`;

@@ -1,18 +1,20 @@
 import { createHmac } from 'node:crypto';
 
-/** A call to be signed. */
+/** A webhook call to sign. */
 export interface Signed {
-  /** The same for every try of one call: whoever receives it twice may drop the second. */
+  /** The same for every attempt of one call, so that the receiver can drop a duplicate. */
   readonly id: string;
   readonly body: string;
-  /** Milliseconds since the epoch, of this try. */
+  /** The time of this attempt, in milliseconds since the epoch. */
   readonly at: number;
 }
 
 /**
- * The headers of Standard Webhooks (its specification, version 1, "Signature scheme"); with several secrets one signature each, so that
- * receivers may change theirs in their own time. Without any there is nothing to verify by.
- * @param secrets `whsec_` and a key in base64.
+ * Returns the headers of Standard Webhooks (its specification, version 1, "Signature scheme"). With several secrets
+ * there is one signature for each, so that receivers can rotate theirs at their own pace. Without secrets there is no
+ * signature.
+ *
+ * @param secrets each is `whsec_` and a key in base64.
  */
 export function signatureHeaders(secrets: readonly string[], { id, body, at }: Signed): Record<string, string> {
   const timestamp = String(Math.floor(at / 1_000));
@@ -24,12 +26,12 @@ export function signatureHeaders(secrets: readonly string[], { id, body, at }: S
   };
 }
 
-/** The scheme by which a configuration asks for the header of the same name (RI-43). */
+/** The authentication scheme with which a configuration asks for the header of the same name (RI-43). */
 export const rineScheme = 'X-Rine-Signature';
 
 /**
- * That header: `sha256=` and the HMAC-SHA-256 of the body in hex, under the credentials of the configuration, else under the key of a
- * `whsec_` secret. None without a secret.
+ * Returns the header `X-Rine-Signature`: `sha256=` and the HMAC-SHA-256 of the body in hex. The key is the credentials
+ * of the configuration, or the key of a `whsec_` secret. No header without a secret.
  */
 export function rineHeader(secret: string | undefined, body: string): Record<string, string> {
   if (secret === undefined) return {};
@@ -37,7 +39,7 @@ export function rineHeader(secret: string | undefined, body: string): Record<str
   return { [rineScheme]: `sha256=${createHmac('sha256', key).update(body).digest('hex')}` };
 }
 
-/** `v1,` and the HMAC-SHA-256 of `<id>.<timestamp>.<body>` in base64. */
+/** Returns `v1,` and the HMAC-SHA-256 of `<id>.<timestamp>.<body>` in base64. */
 export function signatureOf(secret: string, content: string): string {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   return `v1,${createHmac('sha256', key).update(content).digest('base64')}`;

@@ -29,12 +29,12 @@ export const calls: readonly Shape[] = [
   ['JSON-RPC 2.0 section 4.2, params by position', { ...ok, method: 'a', params: [1] }, { params: [1] }],
   ['JSON-RPC 2.0 section 4, an id of null', { jsonrpc: '2.0', id: null, method: 'a' }, { id: null }],
   ['JSON-RPC 2.0 section 4, an id with a fraction', { ...ok, id: 1.5, method: 'a' }, { id: 1.5 }],
-  ['a list', [], /a request is an object/],
-  ['no version', { id: 1, method: 'a' }, /jsonrpc is "2\.0"/],
-  ['a version that is a number', { jsonrpc: 2, id: 1, method: 'a' }, /jsonrpc is "2\.0"/],
-  ['no method', ok, /method is a non-empty string/],
-  ['an id that is a list', { ...ok, id: [1], method: 'a' }, /id is a string, a number or null/],
-  ['params that are a text', { ...ok, method: 'a', params: 'x' }, /params is an object or an array/],
+  ['a list', [], /a request must be an object/],
+  ['no version', { id: 1, method: 'a' }, /jsonrpc must be "2\.0"/],
+  ['a version that is a number', { jsonrpc: 2, id: 1, method: 'a' }, /jsonrpc must be "2\.0"/],
+  ['no method', ok, /method must be a non-empty string/],
+  ['an id that is a list', { ...ok, id: [1], method: 'a' }, /id must be a string, a number or null/],
+  ['params that are a text', { ...ok, method: 'a', params: 'x' }, /params must be an object or an array/],
 ];
 
 /** Streams as text. */

@@ -19,7 +19,7 @@ describe('the errors of A2E messages', () => {
     ['AE-27', new RialtoError('unavailable'), 'tool', 'mcp_unavailable'],
     ['AE-67', new RialtoError('remote_timeout'), 'tool', 'mcp_unavailable'],
     ['AE-31', new RialtoError('remote_transport'), 'tool', 'mcp_transport_error'],
-    ['AE-70', new Error('a fault of ours'), 'tool', 'mcp_transport_error'],
+    ['AE-70', new Error('a failure of the gateway'), 'tool', 'mcp_transport_error'],
     ['AE-32', new RialtoError('remote_invalid_response'), 'tool', 'mcp_protocol_error'],
     ['AE-33', new A2eRefusal('mcp_sampling_refused', 'no'), 'message', 'mcp_sampling_refused'],
     ['AE-34', new RialtoError('unprocessable'), 'resource', 'mcp_capability_missing'],
@@ -31,7 +31,7 @@ describe('the errors of A2E messages', () => {
     expect(a2eCodeOf(thrown, subject)).toBe(code);
   });
 
-  it('AE-35 each begins with mcp_, and only two may be tried again, as is said twice', () => {
+  it('AE-35 each code begins with mcp_; only two are retryable, and the reply states it twice', () => {
     expect(a2eCodes.filter((code) => !code.startsWith('mcp_'))).toEqual([]);
     const all = (Object.keys(errorCodes) as ErrorCode[]).map((code) => a2eError(new RialtoError(code), 'tool'));
     for (const { code, retryable, data } of [...all, a2eError(new A2eRefusal('mcp_denied', 'no'), 'tool')]) {
@@ -41,7 +41,7 @@ describe('the errors of A2E messages', () => {
     }
   });
 
-  it('AE-70 a fault of ours says its title and nothing else', () => {
+  it('AE-70 a failure of the gateway shows only its title', () => {
     expect(a2eError(new Error('the password is x'), 'tool')).toEqual({
       code: 'mcp_transport_error',
       message: 'Internal error',
@@ -50,7 +50,7 @@ describe('the errors of A2E messages', () => {
     });
   });
 
-  it('what an MCP server says is passed on beside our meaning', () => {
+  it('the error of an MCP server is passed on next to the code of the gateway', () => {
     expect(a2eError(ofServer(-32000), 'tool')).toEqual({
       code: 'mcp_protocol_error',
       message: 'm',

@@ -2,7 +2,7 @@ import { errorCodes, RialtoError, type ErrorCode } from '../../kernel/errors.js'
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 import { jsonRpcCodes } from '../jsonrpc.js';
 
-/** What can go wrong, as agents are told; of these `retryableCodes` may go well later. */
+/** The error codes that agents see; errors with a code in `retryableCodes` may succeed later. */
 export const a2eCodes = [
   'mcp_server_not_found',
   'mcp_unavailable',
@@ -19,7 +19,7 @@ export type A2eCode = (typeof a2eCodes)[number];
 
 const retryableCodes: ReadonlySet<A2eCode> = new Set<A2eCode>(['mcp_unavailable', 'mcp_transport_error']);
 
-/** What a message is about: what is not found is not found as that. */
+/** The subject of a message; it decides which "not found" code an error has. */
 export type Subject = 'server' | 'tool' | 'resource' | 'prompt' | 'message';
 
 const notFound: Readonly<Record<Subject, A2eCode>> = {
@@ -30,7 +30,10 @@ const notFound: Readonly<Record<Subject, A2eCode>> = {
   message: 'mcp_protocol_error',
 };
 
-/** The codes by which MCP servers say that there is no such thing (MCP 2025-11-25 and 2026-07-28, tools and resources). */
+/**
+ * Codes with which MCP servers say that the subject does not exist (MCP 2025-11-25 and 2026-07-28, tools and
+ * resources).
+ */
 const unknownToServer: Partial<Record<Subject, ReadonlySet<unknown>>> = {
   tool: new Set([jsonRpcCodes.invalidParams]),
   resource: new Set([jsonRpcCodes.invalidParams, -32_002]),
@@ -56,7 +59,7 @@ const otherCodes: Partial<Record<ErrorCode, A2eCode>> = {
   internal: 'mcp_transport_error',
 };
 
-/** A refusal in the words of this surface, where no meaning of ours has them. */
+/** An A2E error for which the gateway's own error codes have no match. */
 export class A2eRefusal extends Error {
   constructor(
     readonly code: A2eCode,
@@ -67,14 +70,16 @@ export class A2eRefusal extends Error {
   }
 }
 
-/** The code of any throw of a message about `subject` (AE-35, AE-67, AE-70); what has no other is `mcp_protocol_error`. */
+/**
+ * Returns the A2E code of an error about `subject` (AE-35, AE-67, AE-70); `mcp_protocol_error` when no other code fits.
+ */
 export function a2eCodeOf(thrown: unknown, subject: Subject): A2eCode {
   if (thrown instanceof A2eRefusal) return thrown.code;
   const error = RialtoError.from(thrown);
   if (error.code === 'not_found') return notFound[subject];
   if (error.code === 'remote_error' && unknownToServer[subject]?.has(relayedOf(error)?.code)) return notFound[subject];
   if (error.code === 'remote_error' && isRefusal(relayedOf(error))) return 'mcp_sampling_refused';
-  // A server of resources that tells of no changes.
+  // A resource server without change notifications.
   if (error.code === 'unprocessable' && subject === 'resource') return 'mcp_capability_missing';
   return otherCodes[error.code] ?? 'mcp_protocol_error';
 }
@@ -83,8 +88,8 @@ export function a2eCodeOf(thrown: unknown, subject: Subject): A2eCode {
 export type A2eError = JsonObject & { readonly code: A2eCode; readonly message: string; readonly retryable: boolean };
 
 /**
- * Any throw of a message about `subject`, as the `error` of its reply. `data` says again whether to try later, names our meaning as `reason`, and has what an MCP server said as `mcp`.
- * A meaning that is not public says its title and nothing else.
+ * Converts a thrown value to the `error` of a reply about `subject`. `data` repeats `retryable`, has the gateway's
+ * error code as `reason`, and the error of an MCP server as `mcp`. An error that is not public shows only its title.
  */
 export function a2eError(thrown: unknown, subject: Subject): A2eError {
   const code = a2eCodeOf(thrown, subject);
@@ -105,7 +110,7 @@ export function a2eError(thrown: unknown, subject: Subject): A2eError {
   return { code, message: error.message, retryable, data: data as unknown as JsonObject };
 }
 
-/** Whether an agent refused what a server asked it (AE-33). */
+/** True when an agent refused a request of an MCP server (AE-33). */
 function isRefusal(relayed: JsonObject | undefined): boolean {
   return isJsonObject(relayed?.data) && relayed.data.reason === 'mcp_sampling_refused';
 }

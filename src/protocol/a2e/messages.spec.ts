@@ -3,7 +3,7 @@ import { canonicalType, isAnswer, messageOf, readMessage, refusalOf, replyTo } f
 const stamp = { id: 'own', now: 1_500 };
 
 describe('the A2E envelope', () => {
-  it('AE-15 is read with all its members, or the least of them', () => {
+  it('AE-15 is read with all its members, or with the required ones only', () => {
     const full = { type: 'mcp/x/resp', id: 'a', version: '1.0', ts: 3.5, req_id: 'b', ok: false, error: { code: 'c' } };
     expect(readMessage({ ...full, server_id: 's' })).toEqual({
       ok: true,
@@ -23,7 +23,7 @@ describe('the A2E envelope', () => {
     });
   });
 
-  it('has its payload at the top, or in a payload or data object', () => {
+  it('has its payload at the top level, or in a payload or data object', () => {
     const value = { type: 't', id: 'a', uri: 'top', payload: { uri: 'in', name: 'p' }, data: { name: 'd', more: 1 } };
     expect(readMessage(value)).toMatchObject({ message: { payload: { uri: 'top', name: 'p', more: 1 } } });
   });
@@ -58,12 +58,12 @@ describe('the A2E envelope', () => {
       { type: 't', id: 'a', data: [] },
       { type: 't', id: 'a' },
     ],
-  ])('AE-15 is refused as %j, with what could be read of it', (value, read) => {
+  ])('AE-15 is refused as %j, with its readable members', (value, read) => {
     const parsed = readMessage(value);
     expect(parsed).toMatchObject({ ok: false, reason: expect.any(String), ...read });
   });
 
-  it('AE-14 has older spellings, and is answered in the one that was used', () => {
+  it('AE-14 has older spellings, and the reply uses the spelling of the request', () => {
     const types = ['mcp/sample/req', 'mcp/sample/resp', 'mcp/root/list/req', 'mcp/root/list/resp', 'mcp/call_tool/req'];
     expect(types.map(canonicalType)).toEqual([
       'mcp/sampling/req',
@@ -104,7 +104,7 @@ describe('the A2E envelope', () => {
     });
   });
 
-  it('keeps a member called __proto__ from being anything but a member', () => {
+  it('treats a member called __proto__ as a plain member', () => {
     const parsed = readMessage(JSON.parse('{"type":"t","id":"a","payload":{"__proto__":{"uri":"x"}}}'));
     expect(parsed.ok && parsed.message.payload.uri).toBeUndefined();
   });

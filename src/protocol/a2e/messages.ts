@@ -1,9 +1,9 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 
-/** The one version of the envelope. */
+/** The only version of the envelope. */
 const a2eVersion = '1.0';
 
-/** What an agent asks of the gateway. */
+/** Types of the requests that an agent sends to the gateway. */
 export const requestTypes = [
   'mcp/server/register/req',
   'mcp/server/list/req',
@@ -19,19 +19,22 @@ export const requestTypes = [
 ] as const;
 export type RequestType = (typeof requestTypes)[number];
 
-/** What the gateway asks of an agent, by the method of the MCP server that wants to know. */
+/** Types of the requests that the gateway sends to an agent, by the method of the MCP server that asks. */
 export const questionTypes = {
   'sampling/createMessage': 'mcp/sampling/req',
   'roots/list': 'mcp/roots/list/req',
 } as const;
 
-/** Unasked for, from the gateway to the agent. */
+/** Type of the messages that the gateway sends to an agent without a request. */
 export const pushType = 'mcp/server/push';
 
-/** Messages of an agent that the gateway works on at once on one socket. Answers to its questions do not count. */
+/**
+ * Largest number of an agent's messages that the gateway processes at once on one socket. Answers to requests
+ * of the gateway do not count.
+ */
 export const mostAtWork = 64;
 
-/** Older spellings, and a request that says it is one. */
+/** Older spellings of types, and the explicit `/req` form of a request. */
 const otherSpellings: readonly (readonly [RegExp, string])[] = [
   [/^mcp\/sample\//, 'mcp/sampling/'],
   [/^mcp\/root\/list\//, 'mcp/roots/list/'],
@@ -43,16 +46,16 @@ const envelopeMembers = new Set(['type', 'id', 'version', 'ts', 'req_id', 'ok', 
 const maxType = 200;
 const maxId = 200;
 
-/** A message as it came, its payload in one object wherever its members stood. */
+/** A received message; its payload is one object, no matter where its members were. */
 export interface A2eMessage {
-  /** The spelling of today. */
+  /** The current spelling. */
   readonly type: string;
-  /** As it was sent: a reply is spelled alike. */
+  /** The spelling that was sent; the reply uses it too. */
   readonly spelling: string;
   readonly id: string;
-  /** The request that it answers. */
+  /** The id of the request that this message answers. */
   readonly reqId?: string;
-  /** Whether an answer is one. */
+  /** False when an answer reports an error. */
   readonly ok: boolean;
   readonly error: JsonObject;
   readonly payload: JsonObject;
@@ -60,25 +63,26 @@ export interface A2eMessage {
 
 export type ParsedMessage =
   | { readonly ok: true; readonly message: A2eMessage }
-  /** What of the message could be read, for its reply. */
+  /** `type` and `id` are the parts of the message that could be read, for the reply. */
   | { readonly ok: false; readonly reason: string; readonly type?: string; readonly id?: string };
 
 /**
- * Any JSON value to a message. Members of the payload stand at the top level; those of a `payload` or `data` object count where the
- * top level has none. Unknown members are kept, for nobody looks at them.
+ * Reads a message from a JSON value. Payload members may be at the top level or in a `payload` or `data` object; the
+ * top level takes precedence. Unknown members are kept, because no code reads them.
  */
 export function readMessage(value: unknown): ParsedMessage {
-  if (!isJsonObject(value)) return { ok: false, reason: 'a message is an object' };
+  if (!isJsonObject(value)) return { ok: false, reason: 'a message must be an object' };
   const type = textUpTo(maxType, value.type);
   const id = textUpTo(maxId, value.id);
   const invalid = (reason: string): ParsedMessage => ({ ok: false, reason, type, id });
-  if (type === undefined) return invalid(`type is a text of at most ${maxType} characters`);
-  if (id === undefined) return invalid(`id is a text of at most ${maxId} characters`);
-  if ((value.version ?? a2eVersion) !== a2eVersion) return invalid(`version is "${a2eVersion}"`);
-  if (value.ts !== undefined && value.ts !== null && typeof value.ts !== 'number') return invalid('ts is a number');
+  if (type === undefined) return invalid(`type must be a non-empty string of at most ${maxType} characters`);
+  if (id === undefined) return invalid(`id must be a non-empty string of at most ${maxId} characters`);
+  if ((value.version ?? a2eVersion) !== a2eVersion) return invalid(`version must be "${a2eVersion}"`);
+  if (value.ts !== undefined && value.ts !== null && typeof value.ts !== 'number')
+    return invalid('ts must be a number');
   const [data, payload] = [value.data ?? {}, value.payload ?? {}];
-  if (!isJsonObject(data) || !isJsonObject(payload)) return invalid('payload is an object');
-  const own = Object.entries(value).filter(([name]) => !envelopeMembers.has(name));
+  if (!isJsonObject(data) || !isJsonObject(payload)) return invalid('payload must be an object');
+  const topLevel = Object.entries(value).filter(([name]) => !envelopeMembers.has(name));
   const reqId = textUpTo(maxId, value.req_id);
   const message: A2eMessage = {
     type: canonicalType(type),
@@ -87,42 +91,42 @@ export function readMessage(value: unknown): ParsedMessage {
     ...(reqId !== undefined && { reqId }),
     ok: value.ok !== false,
     error: isJsonObject(value.error) ? value.error : {},
-    payload: { ...data, ...payload, ...Object.fromEntries(own) },
+    payload: { ...data, ...payload, ...Object.fromEntries(topLevel) },
   };
   return { ok: true, message };
 }
 
-/** The spelling of today of a message type. */
+/** Returns the current spelling of a message type. */
 export function canonicalType(type: string): string {
-  for (const [spelling, today] of otherSpellings) if (spelling.test(type)) return type.replace(spelling, today);
+  for (const [spelling, current] of otherSpellings) if (spelling.test(type)) return type.replace(spelling, current);
   return type;
 }
 
-/** Whether a message answers something that the gateway asked. */
+/** True when a message answers a request of the gateway. */
 export function isAnswer({ type }: A2eMessage): boolean {
   return answers.has(type);
 }
 
-/** What a new message is given from outside: an id of its own, and milliseconds since the epoch. */
+/** Values of a new message that its creator supplies: its id, and the time in milliseconds since the epoch. */
 export interface Stamp {
   readonly id: string;
   readonly now: number;
 }
 
-/** A message as it is sent. */
+/** A message to send. */
 export type SentMessage = JsonObject & { readonly type: string; readonly id: string };
 
-/** A message of the gateway's own. `ts` is in seconds, with fractions. */
+/** Builds a message of the gateway. `ts` is in seconds, with fractions. */
 export function messageOf(type: string, { id, now }: Stamp, payload: JsonObject): SentMessage {
   return { type, id, version: a2eVersion, ts: now / 1_000, ...payload };
 }
 
-/** The reply to a request that was served. */
+/** Builds the reply to a successful request. */
 export function replyTo(request: { type?: string; id?: string }, stamp: Stamp, payload: JsonObject): SentMessage {
   return messageOf(replyTypeOf(request.type), stamp, { req_id: request.id ?? null, ok: true, ...payload });
 }
 
-/** The reply to a message that was refused, or could not be read. */
+/** Builds the reply to a message that was refused or could not be read. */
 export function refusalOf(request: { type?: string; id?: string }, stamp: Stamp, error: JsonObject): SentMessage {
   return messageOf(replyTypeOf(request.type), stamp, { req_id: request.id ?? null, ok: false, error });
 }

@@ -1,7 +1,7 @@
 import { contentShape, promptShape, resourceShape, toolOutcome, toolShape } from './shapes.js';
 
 describe('what agents see of MCP servers', () => {
-  it('AE-25 a resource has the same members, whatever its server left out', () => {
+  it('AE-25 a resource always has the same members, even when its server omits some', () => {
     expect(resourceShape('s', { uri: 'a://x' })).toEqual({
       uri: 'a://x',
       name: 'a://x',
@@ -28,7 +28,7 @@ describe('what agents see of MCP servers', () => {
     });
   });
 
-  it('a tool and a prompt have theirs', () => {
+  it('a tool and a prompt always have theirs', () => {
     expect(toolShape('s__t', { name: 't', inputSchema: { type: 'object' } })).toEqual({
       name: 't',
       tool_name: 's__t',
@@ -59,7 +59,7 @@ describe('what agents see of MCP servers', () => {
       { content: [{ type: 'text', text: 'no' }], isError: true },
       { success: false, text: 'no', images: [] },
     ],
-  ])('AE-68 of the result %j is told in short, and kept whole', (result, short) => {
+  ])('AE-68 the result %j has a summary and stays complete', (result, short) => {
     expect(toolOutcome(result as never)).toEqual({ ...short, result });
   });
 });

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 
-/** What the gateway knows of an MCP server, as far as agents are told. */
+/** Facts about an MCP server, as far as agents see them. */
 export interface ServerFacts {
   readonly id: string;
   readonly name: string;
@@ -13,12 +13,12 @@ export interface ServerFacts {
   readonly mcpVersion: string;
   readonly serverName: string;
   readonly serverVersion: string;
-  /** With a `quarantine` those that nobody may call. */
+  /** Tools with a `quarantine` cannot be called. */
   readonly tools: readonly { readonly name: string; readonly toolName: string; readonly quarantine?: object }[];
   readonly counts: { readonly resources: number; readonly prompts: number };
 }
 
-/** Server information (AE-58). `connected_at` is in seconds since the epoch, as `ts` is. */
+/** Encodes the facts of a server (AE-58). `connected_at` is in seconds since the epoch, as `ts` is. */
 export function serverInfo(server: ServerFacts): JsonObject & { readonly server_id: string } {
   const { counts, connectedAt } = server;
   const tools = server.tools.filter(({ quarantine }) => !quarantine);
@@ -40,7 +40,7 @@ export function serverInfo(server: ServerFacts): JsonObject & { readonly server_
   };
 }
 
-/** A tool with what its caller has to know of it. */
+/** Encodes a tool with everything that its caller needs. */
 export function toolShape(canonical: string, tool: JsonObject): JsonObject {
   return {
     name: tool.name!,
@@ -51,7 +51,7 @@ export function toolShape(canonical: string, tool: JsonObject): JsonObject {
   };
 }
 
-/** A resource (AE-25): the same members, whatever its server left out. */
+/** Encodes a resource (AE-25): always with the same members, even when its server left some out. */
 export function resourceShape(serverId: string, resource: JsonObject & { readonly uri: string }): JsonObject {
   return {
     uri: resource.uri,
@@ -63,14 +63,14 @@ export function resourceShape(serverId: string, resource: JsonObject & { readonl
   };
 }
 
-/** What a resource holds: text, or a blob in base64. */
+/** Encodes the content of a resource: text, or a blob in base64. */
 export function contentShape(content: Json): Json {
   if (!isJsonObject(content)) return content;
   const { mimeType, ...others } = content;
   return { ...others, ...(mimeType !== undefined && { mime_type: mimeType }) };
 }
 
-/** A prompt by its server's own name. */
+/** Encodes a prompt with its name at the server and its canonical name. */
 export function promptShape(serverId: string, canonical: string, prompt: JsonObject): JsonObject {
   return {
     name: prompt.name!,
@@ -81,7 +81,10 @@ export function promptShape(serverId: string, canonical: string, prompt: JsonObj
   };
 }
 
-/** The result of a tool as MCP says it, and what most callers want of it: its text, its images, whether it failed (AE-68). */
+/**
+ * Encodes the MCP result of a tool, together with the parts that most callers need: its text, its images, and whether
+ * it succeeded (AE-68).
+ */
 export function toolOutcome(result: JsonObject): JsonObject {
   const parts = (Array.isArray(result.content) ? result.content : []).filter(isJsonObject);
   const images = parts.filter(({ type }) => type === 'image');

@@ -19,7 +19,7 @@ const piece = (index: number | undefined, args: string, name?: string, id?: stri
   });
 
 describe('the chunks of a completion', () => {
-  it('add up to its text', () => {
+  it('add up to the text of the completion', () => {
     const { texts, completion, reader } = read(
       chunk({ role: 'assistant', content: null }),
       chunk({ content: 'Hel' }),
@@ -33,7 +33,7 @@ describe('the chunks of a completion', () => {
     expect(read(chunk({ content: 'Hel' })).reader.isFinished).toBe(false);
   });
 
-  it('add up to calls, by their numbers', () => {
+  it('add up to calls, by their indexes', () => {
     const { completion } = read(
       piece(0, '{"a"', 'one', 'x'),
       piece(1, '', 'two', 'y'),
@@ -47,7 +47,7 @@ describe('the chunks of a completion', () => {
     ]);
   });
 
-  it('may come whole and without numbers, ids, or text as arguments', () => {
+  it('can be whole calls without indexes, ids, or text as arguments', () => {
     const { completion } = read(
       piece(undefined, '{}', 'one'),
       piece(undefined, '{"b"', 'two'),
@@ -63,7 +63,7 @@ describe('the chunks of a completion', () => {
     ]);
   });
 
-  it('hold nothing that cannot be stored', () => {
+  it('have all text that cannot be stored replaced', () => {
     const { completion } = read(
       chunk({ content: 'a\u0000' }),
       chunk({ content: '\ud83d' }),
@@ -73,21 +73,21 @@ describe('the chunks of a completion', () => {
   });
 
   it.each<[string, Json]>([
-    ['no object', []],
+    ['not an object', []],
     ['without choices', { hello: 1 }],
-    ['with a choice that is none', { choices: ['x'] }],
-    ['with more calls than anybody makes', chunk({ tool_calls: Array<Json>(65).fill({ function: { name: 'n' } }) })],
+    ['with a choice that is not an object', { choices: ['x'] }],
+    ['with more than 64 tool calls', chunk({ tool_calls: Array<Json>(65).fill({ function: { name: 'n' } }) })],
   ])('are refused when one is %s', (_what, bad) => {
     expect(() => read(bad)).toThrow(/the answer of the model server/);
   });
 
-  it('may be an error', () => {
-    expect(() => read({ error: { message: 'secret' } })).toThrow('the model server broke off with an error');
+  it('can be an error', () => {
+    expect(() => read({ error: { message: 'secret' } })).toThrow('the model server stopped with an error');
   });
 });
 
 describe('a whole completion', () => {
-  it('is read alike', () => {
+  it('is read like a stream', () => {
     const tool_calls: Json = [
       { id: 'x', function: { name: 'one', arguments: '{}' } },
       { function: { name: 'two', arguments: '{"b":2}' } },

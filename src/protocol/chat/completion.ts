@@ -2,43 +2,46 @@ import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../../kernel/json.js';
 
 /*
- * Answers of OpenAI-compatible servers (POST /chat/completions), whole or as a stream of chunks. Each server leaves out what it likes:
- * what is not there is nothing, and only what makes no sense at all is refused.
+ * Reads answers of OpenAI-compatible servers (POST /chat/completions), whole or as a stream of chunks. Servers omit
+ * many members: an absent member counts as empty, and only answers without any meaning are refused.
  */
 
-/** A call of a function, as the model wants it. */
+/** A function call that the model asks for. */
 export interface ChatCall {
   readonly id: string;
   readonly name: string;
-  /** JSON text, if the model keeps to what it was told. */
+  /** JSON text, if the model follows its instructions. */
   readonly arguments: string;
 }
 
-/** What the model said in one go. */
+/** One answer of the model. */
 export interface Completion {
   readonly text: string;
   readonly calls: readonly ChatCall[];
-  /** `stop`, `tool_calls`, `length`, `content_filter` or a word of the server's own. */
+  /** `stop`, `tool_calls`, `length`, `content_filter` or another word of the server. */
   readonly finish?: string;
-  /** What it cost the model to say it, where the server counts. */
+  /** Number of tokens that the model produced, when the server reports it. */
   readonly tokens?: number;
 }
 
 const maxCalls = 64;
 
-/** Puts the chunks of a stream together. */
+/** Joins the chunks of a stream. */
 export class CompletionReader {
   private text = '';
   private finish?: string;
   private tokens?: number;
   private readonly calls: { index?: number; id: string; name: string; arguments: string }[] = [];
 
-  /** Whether the model said why it ended: without that, the stream broke off. */
+  /** True when the stream has a finish reason; without one, it broke off. */
   get isFinished(): boolean {
     return this.finish !== undefined;
   }
 
-  /** The text that a chunk adds. Throws `remote_invalid_response` for what is no chunk, `remote_error` for an error of the server. */
+  /**
+   * Adds a chunk and returns its text. Throws `remote_invalid_response` for a value that is not a chunk, `remote_error`
+   * for an error of the server.
+   */
   take(chunk: Json): string {
     const { delta, finish } = readChoice(chunk, 'delta');
     this.finish = finish ?? this.finish;
@@ -55,20 +58,23 @@ export class CompletionReader {
     return storable({ text, calls, finish, tokens });
   }
 
-  /** Pieces of one call have its number; without numbers, each piece with a name begins another. */
+  /**
+   * Adds a piece of a call. Pieces of one call have the same index; without an index, each piece with a name starts a
+   * new call.
+   */
   private takeCall({ index, id, function: called }: JsonObject): void {
     const { name = '', arguments: args = '' } = isJsonObject(called) ? called : {};
     const numbered = typeof index === 'number' ? this.calls.find((one) => one.index === index) : undefined;
     const known = numbered ?? (typeof index === 'number' || name !== '' ? undefined : this.calls.at(-1));
     const call = known ?? { ...(typeof index === 'number' && { index }), id: '', name: '', arguments: '' };
-    if (!known && this.calls.push(call) > maxCalls) throw noCompletion('asks for too much at once');
+    if (!known && this.calls.push(call) > maxCalls) throw noCompletion(`has more than ${maxCalls} tool calls`);
     if (typeof id === 'string' && call.id === '') call.id = id;
     if (typeof name === 'string' && call.name === '') call.name = name;
     call.arguments += typeof args === 'string' ? args : JSON.stringify(args);
   }
 }
 
-/** A whole answer. Throws as CompletionReader.take does. */
+/** Reads a whole answer. Throws the same errors as CompletionReader.take. */
 export function completionOf(answer: Json): Completion {
   const reader = new CompletionReader();
   const { delta: message, finish = 'stop' } = readChoice(answer, 'message');
@@ -78,11 +84,11 @@ export function completionOf(answer: Json): Completion {
   return reader.completion();
 }
 
-/** A chunk without a choice tells of other things, e.g. what all of it cost. */
+/** Reads the first choice. A chunk without a choice has other facts, such as the total number of tokens. */
 function readChoice(answer: Json, member: 'delta' | 'message'): { delta: JsonObject; finish?: string } {
-  if (!isJsonObject(answer)) throw noCompletion('is no object');
+  if (!isJsonObject(answer)) throw noCompletion('is not an object');
   if (isJsonObject(answer.error) || typeof answer.error === 'string')
-    throw new RialtoError('remote_error', { message: 'the model server broke off with an error' });
+    throw new RialtoError('remote_error', { message: 'the model server stopped with an error' });
   if (!Array.isArray(answer.choices)) throw noCompletion('has no choices');
   const [choice] = answer.choices;
   if (choice === undefined && member === 'delta') return { delta: {} };
@@ -101,7 +107,7 @@ function listIn(value: Json | undefined): JsonObject[] {
 }
 
 function storable({ text, calls, ...rest }: Completion): Completion {
-  const clean = (words: string): string => words.toWellFormed().replaceAll('\u0000', '\uFFFD');
+  const clean = (value: string): string => value.toWellFormed().replaceAll('\u0000', '\uFFFD');
   return {
     ...rest,
     text: clean(text),

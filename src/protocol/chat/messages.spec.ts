@@ -1,7 +1,7 @@
 import { assistantMessage, chatMessage, listedFunction } from './messages.js';
 
 describe('a message of a conversation', () => {
-  it('has texts, data and addresses in words, in their order', () => {
+  it('has texts, data and urls as text, in their order', () => {
     const parts = [
       { text: 'look' },
       { data: { a: [1] } },
@@ -19,7 +19,7 @@ describe('a message of a conversation', () => {
     });
   });
 
-  it('shows images to a model, unless they are of long ago', () => {
+  it('shows images only to a model that sees them', () => {
     const parts = [{ text: 'what is this?' }, { raw: 'AAAA', mediaType: 'image/png' }];
     expect(chatMessage({ role: 'ROLE_USER', parts }).content).toEqual([
       { type: 'text', text: 'what is this?' },
@@ -37,7 +37,7 @@ describe('a message of a conversation', () => {
     });
   });
 
-  it('lists functions with descriptions that servers take', () => {
+  it('lists functions with descriptions that are short enough for servers', () => {
     const { function: listed } = listedFunction({ name: 'n', description: 'd'.repeat(2_000), parameters: {} });
     expect((listed as { description: string }).description).toHaveLength(1_024);
   });

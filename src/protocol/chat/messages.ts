@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../../kernel/json.js';
 import type { Message, Part } from '../a2a/model.js';
 import type { Completion } from './completion.js';
 
-/** A message of a conversation with a model, in the words of OpenAI's chat completions. */
+/** A message of a conversation with a model, in the format of OpenAI's chat completions. */
 export type ChatMessage = JsonObject & { readonly role: 'system' | 'user' | 'assistant' | 'tool' };
 
 /** A function that the model may call. */
@@ -14,7 +14,10 @@ export interface ChatFunction {
 
 const maxDescription = 1_024;
 
-/** An A2A message as one of a conversation: texts, data as JSON, addresses; images for models that see, of other files that they were there. */
+/**
+ * Converts an A2A message to a message of a conversation: texts as they are, data as JSON, urls as text. Models with
+ * vision get images; other files are only named.
+ */
 export function chatMessage({ role, parts }: Pick<Message, 'role' | 'parts'>, seesImages = true): ChatMessage {
   if (role === 'ROLE_AGENT') return { role: 'assistant', content: wordsOf(parts) };
   const images = seesImages ? parts.filter(isImage) : [];
@@ -26,7 +29,7 @@ export function chatMessage({ role, parts }: Pick<Message, 'role' | 'parts'>, se
   return { role: 'user', content: [...(words === '' ? [] : [{ type: 'text', text: words }]), ...pictures] };
 }
 
-/** What the model said, as its next request repeats it. */
+/** Builds the model's answer as the next request repeats it. */
 export function assistantMessage({ text, calls }: Completion): ChatMessage {
   if (calls.length === 0) return { role: 'assistant', content: text };
   const tool_calls = calls.map(({ id, name, arguments: args }): Json => {
@@ -39,12 +42,12 @@ export function toolMessage(callId: string, content: string): ChatMessage {
   return { role: 'tool', tool_call_id: callId, content };
 }
 
-/** As the member `tools` of a request lists it. */
+/** Encodes a function for the member `tools` of a request. */
 export function listedFunction({ name, description, parameters }: ChatFunction): JsonObject {
   return { type: 'function', function: { name, description: description.slice(0, maxDescription), parameters } };
 }
 
-/** The parts of a message in words. */
+/** Returns the parts of a message as text. */
 export function wordsOf(parts: readonly Part[]): string {
   return parts.map(wordOf).join('\n');
 }
@@ -52,8 +55,8 @@ export function wordsOf(parts: readonly Part[]): string {
 function wordOf({ text, data, url, raw, filename, mediaType }: Part): string {
   if (text !== undefined) return text;
   if (data !== undefined) return JSON.stringify(data);
-  const what = [filename, mediaType].filter(Boolean).join(', ') || 'a file';
-  return raw === undefined ? `[${what}: ${url}]` : `[${what}]`;
+  const label = [filename, mediaType].filter(Boolean).join(', ') || 'a file';
+  return raw === undefined ? `[${label}: ${url}]` : `[${label}]`;
 }
 
 function isImage({ raw, mediaType }: Part): boolean {

@@ -13,11 +13,12 @@ import {
 import { WireError, WireWriter, wireTypes, type WireReader } from './wire.js';
 
 /*
- * Messages of protocol buffers to their JSON (ProtoJSON) and back, by tables. What is not on the wire is not in the JSON, so the reader of
- * the JSON sees exactly what was sent: defaults, unknown enum values and `null` are not made up or lost on the way.
+ * Converts protocol buffer messages to their JSON (ProtoJSON) and back, driven by tables. Fields that are not on the
+ * wire are not in the JSON, so the reader of the JSON sees exactly what was sent: defaults, unknown enum values and
+ * `null` are neither added nor lost.
  */
 
-/** How the value of a field is written. `enum` maps names to numbers. */
+/** The type of a field, which decides how its value is written. `enum` maps names to numbers. */
 export type FieldType =
   | 'text'
   | 'flag'
@@ -29,24 +30,24 @@ export type FieldType =
   | 'duration'
   | { readonly enum: Readonly<Record<string, number>> }
   | { readonly message: Schema }
-  /** Written only: no request of A2A has one. */
+  /** Only written, because no request of A2A has a map. */
   | { readonly map: FieldType };
 
 export interface Field {
   readonly number: number;
   readonly type: FieldType;
   readonly repeated?: boolean;
-  /** It knows whether it was set (`optional`, or one of a `oneof`): a default is written too. */
+  /** True for a field with presence (`optional`, or in a `oneof`): a default value is written too. */
   readonly present?: boolean;
 }
 
-/** The fields of a message by their names in JSON. */
+/** The fields of a message by their JSON names. */
 export type Schema = Readonly<Record<string, Field>>;
 
 export type ParsedMessage =
   { readonly ok: true; readonly value: JsonObject } | { readonly ok: false; readonly reason: string };
 
-/** The bytes of a message to its JSON. Never throws; the reason never quotes what was sent. */
+/** Reads the JSON of a message from its bytes. Never throws; the reason never quotes what was sent. */
 export function parseMessage(schema: Schema, bytes: Buffer): ParsedMessage {
   try {
     return { ok: true, value: read(schema, bytes) };
@@ -56,7 +57,7 @@ export function parseMessage(schema: Schema, bytes: Buffer): ParsedMessage {
   }
 }
 
-/** One text of a message, found without reading the rest of it; undefined when it is absent or the bytes are no message. */
+/** Reads one text of a message and skips the rest; undefined when it is absent or the bytes are not a message. */
 export function peekText({ number: wanted }: Field, bytes: Buffer): string | undefined {
   let found: string | undefined;
   try {
@@ -72,7 +73,9 @@ export function peekText({ number: wanted }: Field, bytes: Buffer): string | und
   return found === '' ? undefined : found;
 }
 
-/** JSON that was made by us to the bytes of a message; members that the schema does not know are left out. */
+/**
+ * Writes the bytes of a message from JSON that the gateway built; members that the schema does not know are omitted.
+ */
 export function writeMessage(schema: Schema, json: JsonObject): Buffer {
   const writer = new WireWriter();
   for (const [name, field] of Object.entries(schema)) {
@@ -111,7 +114,7 @@ function read(schema: Schema, bytes: Buffer): JsonObject {
   return object;
 }
 
-/** What is written with its length before it. */
+/** Types that are written with the length of the value in front. */
 type BlockType = Exclude<FieldType, 'text' | 'flag' | 'int32'>;
 
 function isMessage(type: FieldType): type is { readonly message: Schema } {
@@ -138,7 +141,7 @@ function readField(reader: WireReader, type: FieldType): Json {
   return readBlock(type, reader.block());
 }
 
-/** A value whose length stands before it. */
+/** Reads a value that has its length in front. */
 function readBlock(type: BlockType, block: Buffer): Json {
   switch (type) {
     case 'bytes':
@@ -149,7 +152,7 @@ function readBlock(type: BlockType, block: Buffer): Json {
       return readValue(block);
     case 'timestamp':
       return readTimestamp(block);
-    case 'duration': // never asked for
+    case 'duration': // no request has one
       return null;
     default:
       return isMessage(type) ? read(type.message, block) : null;

@@ -1,8 +1,8 @@
 import type { Field, FieldType, Schema } from './codec.js';
 
 /*
- * Words to write the tables of messages with: each makes one field of the number it is given. `optional` ones know whether they were set,
- * and so does each of a `oneof`.
+ * Builders for the tables of messages: each makes one field with the given number. `optional` fields have presence, and
+ * so does each field of a `oneof`.
  */
 
 export const text = (number: number): Field => ({ number, type: 'text' });
@@ -22,7 +22,7 @@ export const listOf = (number: number, message: Schema): Field => ({ number, typ
 export const mapOf = (number: number, map: FieldType): Field => ({ number, type: { map } });
 export const optional = (field: Field): Field => ({ ...field, present: true });
 
-/** An enum whose values are numbered from 0, all with one prefix. */
+/** Builds an enum with values that are numbered from 0 and share one prefix. */
 export function enumOf(prefix: string, ...names: string[]): Readonly<Record<string, number>> {
   return Object.fromEntries(names.map((name, number) => [`${prefix}${name}`, number]));
 }

@@ -3,15 +3,15 @@ import { maxJsonMembers } from '../json-text.js';
 import { WireError, WireReader, WireWriter } from './wire.js';
 
 /*
- * The messages of google.protobuf that ProtoJSON writes in a form of their own: Struct and Value are plain JSON, Timestamp and Duration are
- * texts (protobuf.dev/programming-guides/json).
+ * Readers and writers for the messages of google.protobuf with their own form in ProtoJSON: Struct and Value are plain
+ * JSON, Timestamp and Duration are texts (protobuf.dev/programming-guides/json).
  */
 
-/** As deep as JSON may be nested. */
+/** Largest nesting depth, the same as for JSON. */
 const maxDepth = 64;
 const kinds = { null: 1, number: 2, text: 3, flag: 4, struct: 5, list: 6 } as const;
 
-/** A Struct. Members named `__proto__` are dropped, as in parseJson. */
+/** Reads a Struct. Members named `__proto__` are dropped, as in parseJson. */
 export function readStruct(bytes: Buffer, depth = 1): JsonObject {
   if (depth > maxDepth) throw new WireError(`nested deeper than ${maxDepth}`);
   const members = new Map<string, Json>();
@@ -31,7 +31,7 @@ export function readStruct(bytes: Buffer, depth = 1): JsonObject {
   return Object.fromEntries(members);
 }
 
-/** A Value; one without a kind is null. Throws for numbers that JSON does not have. */
+/** Reads a Value; a Value without a kind is null. Throws WireError for numbers that JSON does not have. */
 export function readValue(bytes: Buffer, depth = 1): Json {
   let value: Json = null;
   forEachField(bytes, (reader, number) => {
@@ -47,7 +47,7 @@ export function readValue(bytes: Buffer, depth = 1): Json {
   return value;
 }
 
-/** Calls for each field; what answers false has read nothing, and the field is skipped. */
+/** Calls `visit` for each field. When `visit` returns false, it has read nothing and the field is skipped. */
 export function forEachField(
   bytes: Buffer,
   visit: (reader: WireReader, number: number, wireType: number) => boolean,
@@ -65,7 +65,10 @@ export function structOf(object: JsonObject): Buffer {
   return writer.finish();
 }
 
-/** A Value has doubles alone: an integer that none holds is a text of its digits, as ProtoJSON writes an int64. */
+/**
+ * Writes a Value. Its numbers are doubles, so an integer that no double holds is written as a string, as ProtoJSON
+ * writes an int64.
+ */
 export function valueOf(value: Json): Buffer {
   const writer = new WireWriter();
   if (value === null) writer.varint(kinds.null, 0);
@@ -85,7 +88,7 @@ export function entryOf(key: string, value: Uint8Array): Buffer {
   return writer.finish();
 }
 
-/** A Timestamp as RFC 3339 writes it, with as many digits of a second as it has. */
+/** Reads a Timestamp as RFC 3339 text, with three or nine digits of a second. */
 export function readTimestamp(bytes: Buffer): string {
   const { seconds, nanos } = readSeconds(bytes);
   const time = new Date(seconds * 1_000);
@@ -95,7 +98,7 @@ export function readTimestamp(bytes: Buffer): string {
   return time.toISOString().replace(/\.\d+Z$/, `.${String(nanos).padStart(9, '0').slice(0, digits)}Z`);
 }
 
-/** Undefined when the text is no time. */
+/** Writes a Timestamp; undefined when the text is not a time. */
 export function timestampOf(text: string): Buffer | undefined {
   const time = Date.parse(text);
   if (Number.isNaN(time)) return undefined;
@@ -103,7 +106,7 @@ export function timestampOf(text: string): Buffer | undefined {
   return secondsOf(seconds, (time - seconds * 1_000) * 1_000_000);
 }
 
-/** A Duration of whole seconds, as in `10s`. */
+/** Writes a Duration of whole seconds, such as `10s`. */
 export function durationOf(text: string): Buffer {
   return secondsOf(Math.trunc(Number.parseFloat(text) || 0), 0);
 }
@@ -143,7 +146,7 @@ function listOf(values: readonly Json[]): Buffer {
   return writer.finish();
 }
 
-/** NullValue has one value. */
+/** NullValue has one value only. */
 function nothing(_number: number): null {
   return null;
 }

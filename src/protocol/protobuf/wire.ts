@@ -1,16 +1,17 @@
 /*
- * The wire format of protocol buffers (protobuf.dev/programming-guides/encoding): a message is a row of fields, each with a tag (its
- * number and how its value is written). Only what messages of A2A are made of; whoever reads skips what it does not know.
+ * The wire format of protocol buffers (protobuf.dev/programming-guides/encoding): a message is a sequence of fields,
+ * each with a tag (its number and its wire type). Only the parts that A2A messages need are supported; a reader skips
+ * fields that it does not know.
  */
 
 export const wireTypes = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 
-/** Bytes that are no message; its message says why, and quotes nothing. */
+/** Thrown for bytes that are not a message; its message says why and quotes nothing. */
 export class WireError extends Error {}
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Reads the fields of one message. Throws WireError; never reads beyond its end. */
+/** Reads the fields of one message and never reads beyond its end. Throws WireError. */
 export class WireReader {
   private at = 0;
 
@@ -23,18 +24,18 @@ export class WireReader {
   tag(): { number: number; wireType: number } {
     const tag = this.unsigned();
     const number = Math.floor(tag / 8);
-    if (number === 0 || tag > 0xffff_ffff) throw new WireError('a tag has no number');
+    if (number === 0 || tag > 0xffff_ffff) throw new WireError('a tag has no valid field number');
     return { number, wireType: tag % 8 };
   }
 
-  /** A length, a tag or a flag: exact up to 2^53, and too large for any of these beyond. */
+  /** Reads a length, a tag or a flag. Exact up to 2^53; larger values are too large for any of these. */
   unsigned(): number {
     let value = 0;
     this.eachSeptet((bits, shift) => (value += bits * 2 ** shift));
     return value;
   }
 
-  /** The low 32 bits of a number, with a sign. */
+  /** Reads the low 32 bits of a number, with a sign. */
   int32(): number {
     let value = 0;
     this.eachSeptet((bits, shift) => (value |= shift < 32 ? bits << shift : 0));
@@ -47,7 +48,7 @@ export class WireReader {
     return BigInt.asIntN(64, value);
   }
 
-  /** The next bytes, whose length stands before them; a view of the same memory. */
+  /** Reads the next block of bytes, which has its length in front; returns a view of the same memory. */
   block(): Buffer {
     return this.take(this.unsigned());
   }
@@ -56,7 +57,7 @@ export class WireReader {
     try {
       return utf8.decode(this.block());
     } catch (error) {
-      throw error instanceof WireError ? error : new WireError('a text is no UTF-8');
+      throw error instanceof WireError ? error : new WireError('a text is not valid UTF-8');
     }
   }
 
@@ -69,13 +70,13 @@ export class WireReader {
     else if (wireType === wireTypes.bytes) this.block();
     else if (wireType === wireTypes.fixed64) this.take(8);
     else if (wireType === wireTypes.fixed32) this.take(4);
-    else throw new WireError('a field is written in a way that nobody uses any more');
+    else throw new WireError('a field has a wire type that is not supported');
   }
 
   private eachSeptet(take: (bits: number, shift: number) => void): void {
     for (let shift = 0; shift < 70; shift += 7) {
       const byte = this.bytes[this.at++];
-      if (byte === undefined) throw new WireError('it ends too early');
+      if (byte === undefined) throw new WireError('it ends in the middle of a field');
       take(byte & 0x7f, shift);
       if (byte < 0x80) return;
     }
@@ -84,7 +85,7 @@ export class WireReader {
 
   private take(length: number): Buffer {
     const end = this.at + length;
-    if (end > this.bytes.length) throw new WireError('it ends too early');
+    if (end > this.bytes.length) throw new WireError('it ends in the middle of a field');
     const taken = this.bytes.subarray(this.at, end);
     this.at = end;
     return taken;
@@ -96,7 +97,7 @@ export class WireWriter {
   private readonly chunks: Uint8Array[] = [];
   private size = 0;
 
-  /** A whole number within 2^53, with a sign. */
+  /** Writes a whole number within 2^53, with a sign. */
   varint(number: number, value: number): void {
     this.tag(number, wireTypes.varint);
     this.raw(varintOf(value));
@@ -133,7 +134,7 @@ export class WireWriter {
   }
 }
 
-/** Seven bits a byte, the lowest first; negative numbers are those of 64 bits. */
+/** Encodes seven bits in each byte, the lowest first; negative numbers are encoded as 64 bits. */
 function varintOf(value: number): Uint8Array {
   if (value >= 0 && value < 0x80) return Uint8Array.of(value);
   const bytes: number[] = [];
