@@ -122,7 +122,7 @@ export const cards: readonly Shape[] = [
     { ...older, url, provider: { organization: 'O', url: 'https://o.example' } },
     { provider: { organization: 'O' } },
   ],
-  ['no object', [], /an? card is a JSON object/],
+  ['no object', [], /the card must be a JSON object/],
   ['no name', { ...newer, name: '' }, /\/name: /],
   ['no skills on a card of 0.3', { ...older, url, skills: undefined }, /\/skills: /],
   ['skills as an object', { ...newer, skills: { s: {} } }, /\/skills: /],

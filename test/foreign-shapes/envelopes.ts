@@ -19,7 +19,7 @@ export const responses: readonly Shape[] = [
   ['both result and error', { ...ok, result: {}, error }, /both result and error/],
   ['neither', ok, /neither result nor error/],
   ['an error that is a text', { ...ok, error: 'no' }, /error has no code/],
-  ['an id that is an object', { ...ok, id: {}, result: 1 }, /the id is not/],
+  ['an id that is an object', { ...ok, id: {}, result: 1 }, /its id is not/],
 ];
 
 /** JSON-RPC requests. */

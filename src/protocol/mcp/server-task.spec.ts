@@ -30,9 +30,9 @@ describe('the task of an MCP server', () => {
       { taskId: '\ud800', status: 'working' },
       { taskId: 't' },
     ] as JsonObject[])
-      expect(() => readServerTask(bad)).toThrow('no task');
-    expect(() => readServerTask({ taskId: 't', status: 'submitted' })).toThrow('no task');
-    expect(() => readServerTask({ taskId: 'x'.repeat(1_025), status: 'working' })).toThrow('no task');
+      expect(() => readServerTask(bad)).toThrow('no valid taskId');
+    expect(() => readServerTask({ taskId: 't', status: 'submitted' })).toThrow('no valid taskId');
+    expect(() => readServerTask({ taskId: 'x'.repeat(1_025), status: 'working' })).toThrow('no valid taskId');
   });
 
   it('is for peers that declare the extension', () => {
