@@ -8,19 +8,19 @@ describe('timeoutSignal', () => {
     const short = timeoutSignal(1, []);
     await after(20);
     expect(short.signal.aborted).toBe(true);
-    const [gone, other] = [new AbortController(), new AbortController()];
-    const long = timeoutSignal(60_000, [other.signal, undefined, gone.signal]);
+    const [caller, other] = [new AbortController(), new AbortController()];
+    const long = timeoutSignal(60_000, [other.signal, undefined, caller.signal]);
     expect(long.signal.aborted).toBe(false);
-    gone.abort();
-    expect([long.signal.aborted, timeoutSignal(60_000, [gone.signal]).signal.aborted]).toEqual([true, true]);
+    caller.abort();
+    expect([long.signal.aborted, timeoutSignal(60_000, [caller.signal]).signal.aborted]).toEqual([true, true]);
     long.end();
   });
 
   it('does not abort after `end`', async () => {
-    const gone = new AbortController();
-    const { signal, end } = timeoutSignal(1, [gone.signal]);
+    const caller = new AbortController();
+    const { signal, end } = timeoutSignal(1, [caller.signal]);
     end();
-    gone.abort();
+    caller.abort();
     await after(20);
     expect(signal.aborted).toBe(false);
   });

@@ -115,7 +115,7 @@ export interface Act extends VerbCall {
   answer?: { readonly taskId?: string; readonly output?: string };
   /** Set by work that recorded the end of the act in its own transaction. */
   recorded?: boolean;
-  /** Set by work that continues outside this process: the code that sees its end counts it. */
+  /** Set by work that continues elsewhere after the act: the code that sees its end counts it. */
   handedOver?: boolean;
 }
 

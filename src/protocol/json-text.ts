@@ -63,15 +63,15 @@ export function containsUnstorable(value: unknown): boolean {
  * surrogates.
  */
 export function storableJson<Value>(value: Value): Value {
-  return containsUnstorable(value) ? (replaced(value) as Value) : value;
+  return containsUnstorable(value) ? (withoutUnstorable(value) as Value) : value;
 }
 
-function replaced(value: unknown): unknown {
+function withoutUnstorable(value: unknown): unknown {
   if (typeof value === 'string') return storableText(value, value.length);
-  if (Array.isArray(value)) return value.map(replaced);
+  if (Array.isArray(value)) return value.map(withoutUnstorable);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [storableText(name, name.length), replaced(inner)]),
+    Object.entries(value).map(([name, inner]) => [storableText(name, name.length), withoutUnstorable(inner)]),
   );
 }
 

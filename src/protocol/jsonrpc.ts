@@ -48,13 +48,13 @@ const maxIdLength = 1_024;
  */
 export function parseRequest(value: unknown): ParsedRequest {
   if (!isJsonObject(value)) return { ok: false, id: null, reason: 'a request must be an object' };
-  const id = own(value, 'id');
+  const id = ownMember(value, 'id');
   if (id !== undefined && !isId(id)) return { ok: false, id: null, reason: 'id must be a string, a number or null' };
   const invalid = (reason: string): ParsedRequest => ({ ok: false, id: id ?? null, reason });
-  if (own(value, 'jsonrpc') !== '2.0') return invalid('jsonrpc must be "2.0"');
-  const method = own(value, 'method');
+  if (ownMember(value, 'jsonrpc') !== '2.0') return invalid('jsonrpc must be "2.0"');
+  const method = ownMember(value, 'method');
   if (typeof method !== 'string' || method === '') return invalid('method must be a non-empty string');
-  const params = own(value, 'params');
+  const params = ownMember(value, 'params');
   if (params !== undefined && !isJsonObject(params) && !Array.isArray(params)) {
     return invalid('params must be an object or an array');
   }
@@ -67,9 +67,9 @@ export function parseRequest(value: unknown): ParsedRequest {
  */
 export function parseResponse(value: unknown): ParsedResponse {
   const invalid = (reason: string): ParsedResponse => ({ ok: false, reason });
-  if (!isJsonObject(value) || own(value, 'jsonrpc') !== '2.0') return invalid('it has no JSON-RPC 2.0 envelope');
-  const [result, error] = [own(value, 'result'), own(value, 'error') ?? undefined];
-  const id = own(value, 'id') ?? null;
+  if (!isJsonObject(value) || ownMember(value, 'jsonrpc') !== '2.0') return invalid('it has no JSON-RPC 2.0 envelope');
+  const [result, error] = [ownMember(value, 'result'), ownMember(value, 'error') ?? undefined];
+  const id = ownMember(value, 'id') ?? null;
   if (!isId(id)) return invalid('its id is not a string, a number or null');
   if (error !== undefined) {
     if (result !== undefined && result !== null) return invalid('it has both result and error');
@@ -89,7 +89,7 @@ export function errorResponse(id: JsonRpcId, code: number, message: string, data
   return { jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } };
 }
 
-function own(object: JsonObject, key: string): Json | undefined {
+function ownMember(object: JsonObject, key: string): Json | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
@@ -103,5 +103,7 @@ function isId(value: Json): value is JsonRpcId & Json {
 }
 
 function isError(value: Json): value is JsonObject & JsonRpcError {
-  return isJsonObject(value) && Number.isInteger(own(value, 'code')) && typeof own(value, 'message') === 'string';
+  return (
+    isJsonObject(value) && Number.isInteger(ownMember(value, 'code')) && typeof ownMember(value, 'message') === 'string'
+  );
 }

@@ -30,8 +30,8 @@ const maxUrlLength = 2_048;
  * True when the gateway supports the binding. Interfaces with a custom binding stay in the card, so that others can see
  * them.
  */
-export function isUsable(face: CardInterface): boolean {
-  return knownBindings.has(face.binding);
+export function isUsable(cardInterface: CardInterface): boolean {
+  return knownBindings.has(cardInterface.binding);
 }
 
 /**
@@ -46,9 +46,9 @@ export function resolveInterfaces(claims: readonly ClaimedInterface[], cardUrl: 
     const url = binding === 'GRPC' ? grpcTarget(claim.url, cardUrl) : httpUrl(claim.url, cardUrl);
     const version = versionOf(claim.version);
     if (url === undefined || version === undefined) continue;
-    const face = { url, binding, version, ...(claim.tenant && { tenant: claim.tenant }) };
+    const cardInterface = { url, binding, version, ...(claim.tenant && { tenant: claim.tenant }) };
     const key = JSON.stringify([url, binding, version, claim.tenant ?? '']);
-    found.set(key, face);
+    found.set(key, cardInterface);
   }
   return [...found.values()];
 }

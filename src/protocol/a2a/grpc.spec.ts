@@ -308,8 +308,8 @@ describe('an error', () => {
 
   it('is a google.rpc.Status that the official SDK reads', () => {
     const error = new RialtoError('task_not_found', { data: { taskId: 't-1' } });
-    const { code, message: said, details } = decodeStatus(statusBytes(grpcStatus(error, { requestId: 'r-1' })));
-    expect([code, said]).toEqual([5, error.message]);
+    const { code, message: text, details } = decodeStatus(statusBytes(grpcStatus(error, { requestId: 'r-1' })));
+    expect([code, text]).toEqual([5, error.message]);
     expect(details.map(({ typeUrl }) => typeUrl)).toEqual(['type.googleapis.com/google.rpc.ErrorInfo']);
     expect(decodeErrorInfo(details[0]!.value)).toEqual({
       reason: 'TASK_NOT_FOUND',

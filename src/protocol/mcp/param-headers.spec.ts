@@ -27,10 +27,10 @@ describe('headers that repeat arguments', () => {
     [false, 'false'],
     [null, undefined],
     [['eu'], undefined],
-  ])('%j is written as %j, and read back', (value, said) => {
+  ])('%j is written as %j, and read back', (value, text) => {
     const args = { region: value } as never;
-    expect(headersFor(headers, args)).toEqual(said === undefined ? {} : { 'Mcp-Param-Region': said });
-    expect(wrongHeader(headers, args, said === undefined ? {} : { 'mcp-param-region': said })).toBeUndefined();
+    expect(headersFor(headers, args)).toEqual(text === undefined ? {} : { 'Mcp-Param-Region': text });
+    expect(wrongHeader(headers, args, text === undefined ? {} : { 'mcp-param-region': text })).toBeUndefined();
   });
 
   it('belong to properties at any depth, and only to those', () => {

@@ -88,7 +88,7 @@ describe('tool names', () => {
     fc.assert(
       fc.property(fc.uniqueArray(skill, { selector: (item) => `${item.slug}.${item.skillId}` }), (skills) => {
         const slugs = [...new Set(skills.map((item) => item.slug))];
-        const list = slugs.flatMap((own) => skills.filter((item) => item.slug === own));
+        const list = slugs.flatMap((each) => skills.filter((item) => item.slug === each));
         const named = disambiguate(list);
         expect(named.map(({ slug, skillId }) => ({ slug, skillId }))).toEqual(list);
         expect(new Set(named.map((item) => item.alias)).size).toBe(list.length);

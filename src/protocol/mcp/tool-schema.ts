@@ -231,12 +231,12 @@ function violationOf({ instancePath, message, params, keyword }: ErrorObject): V
 }
 
 const call = new Script('work()');
-const box = createContext({ work: undefined as unknown });
+const sandbox = createContext({ work: undefined as unknown });
 
 /** Runs synchronous work and stops it anywhere when the time is over: V8 itself ends the execution. */
 function within<Result>(timeout: number, work: () => Result): Result {
-  box.work = work;
-  return call.runInContext(box, { timeout }) as Result;
+  sandbox.work = work;
+  return call.runInContext(sandbox, { timeout }) as Result;
 }
 
 function isTimeout(error: unknown): boolean {

@@ -79,7 +79,7 @@ describe('normaliseCard', () => {
   it('reads a hybrid card, the newer interfaces first', () => {
     const card = read({ ...older, ...newer, protocolVersion: '0.3.0' });
     expect(card.protocolVersions).toEqual(['1.0', '0.3']);
-    expect(card.interfaces.map((face) => face.url).slice(-2)).toEqual([
+    expect(card.interfaces.map((entry) => entry.url).slice(-2)).toEqual([
       'https://agent.example/rpc',
       'https://agent.example/rest',
     ]);

@@ -81,7 +81,7 @@ function build(raw: JsonObject, interfaces: CardInterface[], skills: CardSkill[]
     name: (stringMember(raw, 'name') ?? '').trim(),
     description: stringMember(raw, 'description') ?? '',
     version: stringMember(raw, 'version') ?? '',
-    protocolVersions: [...new Set(interfaces.filter(isUsable).map((face) => face.version))],
+    protocolVersions: [...new Set(interfaces.filter(isUsable).map((entry) => entry.version))],
     interfaces,
     capabilities: {
       streaming: member(capabilities, 'streaming') === true,

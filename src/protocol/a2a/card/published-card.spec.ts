@@ -63,12 +63,12 @@ const v1Members = [
 
 describe('the card of a published agent', () => {
   it('RI-10 lists its doors in order, those of 1.0 first, and only for the versions that the agent offers', () => {
-    const faces = (versions: CardFacts['versions']) =>
+    const interfacesOf = (versions: CardFacts['versions']) =>
       written('1.0', { versions }).supportedInterfaces.map(
-        (face: any) => `${face.protocolBinding} ${face.protocolVersion}`,
+        (entry: any) => `${entry.protocolBinding} ${entry.protocolVersion}`,
       );
-    expect(faces(['1.0'])).toEqual(['JSONRPC 1.0', 'HTTP+JSON 1.0', 'GRPC 1.0']);
-    expect(faces(['0.3', '1.0'])).toEqual([
+    expect(interfacesOf(['1.0'])).toEqual(['JSONRPC 1.0', 'HTTP+JSON 1.0', 'GRPC 1.0']);
+    expect(interfacesOf(['0.3', '1.0'])).toEqual([
       ...['JSONRPC 1.0', 'HTTP+JSON 1.0', 'GRPC 1.0'],
       ...['JSONRPC 0.3', 'HTTP+JSON 0.3', 'GRPC 0.3'],
     ]);
@@ -139,7 +139,7 @@ describe('the card of a published agent', () => {
     for (const form of ['0.3', 'hybrid'] as const) {
       const legacy = parseLegacyAgentCard(written(form));
       expect(
-        legacy.supportedInterfaces.filter((face) => face.protocolVersion.startsWith('0.3')).length,
+        legacy.supportedInterfaces.filter((entry) => entry.protocolVersion.startsWith('0.3')).length,
       ).toBeGreaterThan(0);
       expect(legacy.capabilities).toMatchObject({ streaming: true, pushNotifications: false, extendedAgentCard: true });
       expect(legacy.securitySchemes.jwtBearer?.scheme).toMatchObject({ $case: 'httpAuthSecurityScheme' });

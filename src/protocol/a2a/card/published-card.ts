@@ -67,7 +67,7 @@ export function publishedCard(facts: CardFacts, variant: CardVariant): AgentCard
   return {
     name: facts.name,
     description: facts.description,
-    supportedInterfaces: order.filter((version) => facts.versions.includes(version)).flatMap(facesOf(facts.doors)),
+    supportedInterfaces: order.filter((version) => facts.versions.includes(version)).flatMap(interfacesOf(facts.doors)),
     ...(provider && { provider }),
     version: facts.version,
     ...(documentationUrl !== undefined && { documentationUrl }),
@@ -124,7 +124,7 @@ function merged(left: unknown, right: unknown): JsonObject | undefined {
   return Object.fromEntries(Object.keys(first).map((name) => [name, { ...first[name], ...second[name] }]));
 }
 
-function facesOf(doors: readonly Door[]): (version: A2aVersion) => AgentInterface[] {
+function interfacesOf(doors: readonly Door[]): (version: A2aVersion) => AgentInterface[] {
   return (protocolVersion) =>
     doors
       .filter(({ versions }) => versions?.includes(protocolVersion) ?? true)

@@ -4,7 +4,7 @@ import { runView } from './run-view.js';
 import type { TaskState } from '../states.js';
 import { encodeTask } from '../v03/objects.js';
 
-const said = (parts: Part[], metadata?: JsonObject): Message => ({
+const statusMessage = (parts: Part[], metadata?: JsonObject): Message => ({
   messageId: 'm1',
   role: 'ROLE_AGENT',
   parts,
@@ -30,7 +30,7 @@ describe('runView', () => {
   ])('%s is %s', (state, status) => expect(view(state)).toStrictEqual({ ...flat, status }));
 
   it('has the reason of a failure, or the word for its state', () => {
-    expect(view('TASK_STATE_FAILED', said([{ text: 'no disk' }]))).toStrictEqual({
+    expect(view('TASK_STATE_FAILED', statusMessage([{ text: 'no disk' }]))).toStrictEqual({
       ...flat,
       status: 'failed',
       error: 'no disk',
@@ -44,12 +44,12 @@ describe('runView', () => {
       { artifactId: 'a', parts: [{ text: 'one' }, { data: 1 }] },
       { artifactId: 'b', parts: [{ text: '' }, { text: 'two' }] },
     ];
-    expect(view('TASK_STATE_COMPLETED', said([{ text: 'done' }]), artifacts).result).toBe('done');
-    expect(view('TASK_STATE_COMPLETED', said([{ data: {} }]), artifacts).result).toBe('one\ntwo');
+    expect(view('TASK_STATE_COMPLETED', statusMessage([{ text: 'done' }]), artifacts).result).toBe('done');
+    expect(view('TASK_STATE_COMPLETED', statusMessage([{ data: {} }]), artifacts).result).toBe('one\ntwo');
     const data = [{ artifactId: 'a', parts: [{ data: { n: 1 } }] }];
     expect(view('TASK_STATE_COMPLETED', undefined, data).result).toBe('{"n":1}');
     expect(view('TASK_STATE_COMPLETED', undefined, [...data, ...data]).result).toBe('[{"n":1},{"n":1}]');
-    expect(view('TASK_STATE_WORKING', said([{ text: 'soon' }]), artifacts)).toStrictEqual({
+    expect(view('TASK_STATE_WORKING', statusMessage([{ text: 'soon' }]), artifacts)).toStrictEqual({
       ...flat,
       status: 'running',
     });
@@ -59,15 +59,15 @@ describe('runView', () => {
   it('shows the question with its choices, from metadata or a data part', () => {
     const facts = { ...flat, status: 'input-required', question: 'Sure?', kind: 'choice', choices, detail: { a: 1 } };
     const extra = { kind: 'choice', choices, detail: { a: 1 } } as JsonObject;
-    expect(view('TASK_STATE_INPUT_REQUIRED', said([{ text: 'Sure?' }], extra))).toStrictEqual(facts);
-    expect(view('TASK_STATE_INPUT_REQUIRED', said([{ text: 'Sure?' }, { data: extra }]))).toStrictEqual(facts);
+    expect(view('TASK_STATE_INPUT_REQUIRED', statusMessage([{ text: 'Sure?' }], extra))).toStrictEqual(facts);
+    expect(view('TASK_STATE_INPUT_REQUIRED', statusMessage([{ text: 'Sure?' }, { data: extra }]))).toStrictEqual(facts);
   });
 
   it('drops malformed choices', () =>
     expect(
       view(
         'TASK_STATE_INPUT_REQUIRED',
-        said([], {
+        statusMessage([], {
           kind: 7,
           choices: [{ id: 'a' }, { id: 'b', label: 'B', hotkey: 1, secret: 's' }, { label: 'x' }, 'y'],
         }),

@@ -12,7 +12,7 @@ export function claimedInterfaces(card: JsonObject): ClaimedInterface[] {
   const main = { url: stringMember(card, 'url'), binding: stringMember(card, 'preferredTransport'), version };
   const others = arrayMember(card, 'additionalInterfaces')
     .filter(isJsonObject)
-    .map((face) => ({ url: stringMember(face, 'url'), binding: stringMember(face, 'transport'), version }));
+    .map((entry) => ({ url: stringMember(entry, 'url'), binding: stringMember(entry, 'transport'), version }));
   return main.url === undefined ? others : [main, ...others];
 }
 
@@ -50,14 +50,14 @@ export function withProtoSchemes(card: JsonObject): JsonObject {
 export function encodeCard(card: AgentCard): JsonObject {
   const { supportedInterfaces, capabilities, securitySchemes, securityRequirements, signatures, ...same } = card;
   const { extendedAgentCard, ...abilities } = capabilities;
-  const faces = supportedInterfaces.filter(({ protocolVersion }) => protocolVersion === '0.3');
-  const main = faces.find(({ protocolBinding }) => protocolBinding === 'JSONRPC') ?? faces[0];
+  const interfaces = supportedInterfaces.filter(({ protocolVersion }) => protocolVersion === '0.3');
+  const main = interfaces.find(({ protocolBinding }) => protocolBinding === 'JSONRPC') ?? interfaces[0];
   const written = {
     protocolVersion: '0.3',
     ...same,
     url: main?.url,
     preferredTransport: main?.protocolBinding,
-    additionalInterfaces: faces.map(({ url, protocolBinding }) => ({ url, transport: protocolBinding })),
+    additionalInterfaces: interfaces.map(({ url, protocolBinding }) => ({ url, transport: protocolBinding })),
     capabilities: { ...abilities, stateTransitionHistory: false },
     securitySchemes: securitySchemes && mapValues(securitySchemes, openApiScheme),
     security: securityRequirements?.map(requirement),

@@ -260,7 +260,7 @@ describe('older members', () => {
     expect(sent({ message: { ...message, parts: [activity] } }).message.parts).toEqual([{ data: activity }]);
   });
 
-  it('(K6) refuses a message without an id when it is a message of 0.3 by its members', () => {
+  it('(K6) refuses a message without an id when its members show that it is of 0.3', () => {
     const { messageId: _none, ...unnamed } = message;
     const proto = { role: 'ROLE_USER', content: [{ text: 'x' }] };
     for (const each of [unnamed, { ...unnamed, messageId: '' }, proto])

@@ -25,13 +25,13 @@ export function readSend(params: Fields, options: DecodeOptions): SendParams {
     : messageFields
       ? readMessage(messageFields, options)
       : noMessage;
-  const doesNotWait = configuration !== undefined && saysNotToWait(configuration, messageFields);
+  const nonBlocking = configuration !== undefined && isNonBlocking(configuration, messageFields);
   return defined({
-    message: placed(params, message, words),
+    message: withContextAndTask(params, message, words),
     acceptedOutputModes: configuration?.texts('acceptedOutputModes', limits.outputModes, { max: limits.mediaType }),
     pushConfig: readPush(params, configuration, words.webhookUrl),
     historyLength: configuration && historyLengthOf(configuration, messageFields),
-    returnImmediately: words.returnImmediately || doesNotWait || undefined,
+    returnImmediately: words.returnImmediately || nonBlocking || undefined,
     metadata: params.json('metadata'),
     idempotencyKey: words.idempotencyKey,
     choiceId: words.choiceId,
@@ -44,7 +44,7 @@ export function readSend(params: Fields, options: DecodeOptions): SendParams {
  * True for `blocking: false` and for its v1.0 spelling. In JSON, an absent member means waiting. Writers of proto JSON
  * omit false members, so a configuration without `blocking` means false there.
  */
-function saysNotToWait(configuration: Fields, message: Fields | undefined): boolean {
+function isNonBlocking(configuration: Fields, message: Fields | undefined): boolean {
   const [blocking, returnImmediately] = [configuration.flag('blocking'), configuration.flag('returnImmediately')];
   const isProto = message !== undefined && isProtoMessage(message);
   return (
@@ -61,7 +61,7 @@ function historyLengthOf(configuration: Fields, message: Fields | undefined): nu
 }
 
 /** Sets the context and the task of the message from the members next to it. */
-function placed(
+function withContextAndTask(
   params: Fields,
   message: Message,
   { contextId, taskId }: { contextId?: string; taskId?: string },

@@ -18,11 +18,11 @@ const wrappers = [
 export function claimedInterfaces(card: JsonObject): ClaimedInterface[] {
   return arrayMember(card, 'supportedInterfaces')
     .filter(isJsonObject)
-    .map((face) => ({
-      url: stringMember(face, 'url'),
-      binding: stringMember(face, 'protocolBinding') ?? stringMember(face, 'transport'),
-      version: stringMember(face, 'protocolVersion'),
-      tenant: stringMember(face, 'tenant'),
+    .map((entry) => ({
+      url: stringMember(entry, 'url'),
+      binding: stringMember(entry, 'protocolBinding') ?? stringMember(entry, 'transport'),
+      version: stringMember(entry, 'protocolVersion'),
+      tenant: stringMember(entry, 'tenant'),
     }));
 }
 
