@@ -27,7 +27,7 @@ export interface SendParams {
   message: Message;
   acceptedOutputModes?: string[];
   pushConfig?: PushConfig & { format: PushFormat };
-  /** Largest number of the newest messages in the answer; absent: all messages. */
+  /** The answer has at most this many of the newest messages; absent: all messages. */
   historyLength?: number;
   /** Answer as soon as the task is stored (v1.0 section 3.2.2). */
   returnImmediately?: boolean;

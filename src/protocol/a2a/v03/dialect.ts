@@ -5,7 +5,7 @@ import { encodeEvent } from './objects.js';
 
 /**
  * The JSON-RPC dialect of A2A v0.3 (specification section 7), with the older spellings that clients use
- * (../aliases.ts).
+ * (../request/aliases.ts).
  */
 export const v03: Dialect = {
   version: '0.3',
