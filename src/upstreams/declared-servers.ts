@@ -15,8 +15,9 @@ import { RegisterServer } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
 
 /**
- * MCP servers of `rialto.config.json` and `mcp.config.json`: made when absent, changed when they differ, removed when no longer declared.
- * They are there whether or not they can be reached, and asked what they have as soon as they can be.
+ * Reconciles the MCP servers of `rialto.config.json` and `mcp.config.json` with the table: inserts missing servers,
+ * updates changed ones, and deletes those no longer declared. A declared server has a row even while it cannot be
+ * reached; the gateway reads its offer as soon as it can connect.
  */
 @Injectable()
 export class DeclaredServers {
@@ -29,7 +30,10 @@ export class DeclaredServers {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Idempotent: the same files give the same rows however often, and in how many processes at once, they are read. */
+  /**
+   * Reconciles the declared servers of an org. Idempotent: the same files give the same rows, also when several
+   * processes reconcile at once.
+   */
   async reconcile(org: OrgId): Promise<void> {
     const declared = new Map(this.settings.configFile.mcpServers.map((server) => [server.id, server]));
     await this.locked(org, async (tx) => {
@@ -42,7 +46,7 @@ export class DeclaredServers {
     for (const [id, server] of declared) {
       try {
         const { isAgent: _card, ...members } = server;
-        const wanted = accepted(members);
+        const wanted = parsed(members);
         await this.locked(org, (tx) => this.align(tx, org, { ...wanted, id }));
       } catch (error) {
         const known = RialtoError.from(error);
@@ -59,14 +63,19 @@ export class DeclaredServers {
     });
   }
 
-  /** Under the lock. Throws `slug_taken` for the id of one that was registered, and what the store throws. */
+  /**
+   * Inserts or updates one declared server; the caller holds the lock. Throws `slug_taken` when a server of this id was
+   * registered through the API, and what the store throws.
+   */
   private async align(tx: Tx, org: OrgId, wanted: RegisterServer & { readonly id: string }): Promise<void> {
     const { id: serverId } = wanted;
     const columns = columnsOf(wanted);
     const endpoint = declaredEndpoint(wanted);
     const row = await this.store.find(org, serverId, tx);
     if (row?.source === 'api')
-      throw new RialtoError('slug_taken', { message: 'an MCP server of this id was registered before' });
+      throw new RialtoError('slug_taken', {
+        message: 'an MCP server with this id was already registered through the API; rename or remove one of the two',
+      });
     if (!row) {
       const place = { id: newId(), orgId: org };
       const server = {
@@ -79,14 +88,17 @@ export class DeclaredServers {
       const stored = await this.store.insert(tx, { ...server, ...columns, ...this.places.columnsOf(place, endpoint) });
       return this.upstreams.tellChanged(tx, stored);
     }
-    const moved = !isDeepStrictEqual(this.held(row), endpoint) && this.places.columnsOf(row, endpoint);
+    const moved = !isDeepStrictEqual(this.storedEndpoint(row), endpoint) && this.places.columnsOf(row, endpoint);
     const other = { name: wanted.name ?? serverId, ...columns };
     if (!moved && isDeepStrictEqual(pick(row, other), other)) return;
     await this.upstreams.change(tx, row, { ...other, ...(moved && { ...moved, offer: nothingYet }) });
   }
 
-  /** Where it is by its row; undefined when that does not open, so that it is sealed anew. */
-  private held(row: McpServerEntity): Endpoint | undefined {
+  /**
+   * Returns the endpoint of a row, or undefined when the row cannot be decrypted; `align` then seals the endpoint
+   * again.
+   */
+  private storedEndpoint(row: McpServerEntity): Endpoint | undefined {
     try {
       return this.places.endpointOf(row);
     } catch {
@@ -95,8 +107,8 @@ export class DeclaredServers {
   }
 }
 
-/** Throws `invalid_params` for what the API would refuse as well. */
-function accepted(server: object): RegisterServer {
+/** Parses a declared server. Throws `invalid_params` for values that the API would refuse too. */
+function parsed(server: object): RegisterServer {
   const checked = RegisterServer.safeParse(server);
   if (!checked.success) throw invalidBody(checked.error.issues);
   return checked.data;

@@ -8,14 +8,14 @@ import type {
   Quarantine,
 } from './upstream.types.js';
 
-/** A tool of an MCP server, as it may be called. */
+/** Callable tool of an MCP server. */
 export interface UpstreamTool {
   readonly server: RegisteredServer;
-  /** `<serverId>__<tool>`: what policies, events and the audit call it. */
+  /** `<serverId>__<tool>`: its name in policies, events and the audit. */
   readonly canonical: string;
-  /** As its server says it, without what clients could not read. */
+  /** The tool as its server describes it, without members that clients could not read. */
   readonly tool: OfferedTool;
-  /** Present for one that is shown to no client and called for nobody. */
+  /** Present when the tool is in quarantine: it is hidden from clients and cannot be called. */
   readonly quarantine?: Quarantine;
 }
 
@@ -26,13 +26,13 @@ export interface UpstreamPrompt {
   readonly prompt: OfferedPrompt;
 }
 
-/** An MCP server, and of what it has that which its allow lists let through. */
+/** MCP server with those of its tools, resources and prompts that its allow lists permit. */
 export interface RegisteredServer {
   readonly row: McpServerEntity;
   readonly tools: readonly UpstreamTool[];
   readonly resources: readonly OfferedResource[];
   readonly templates: readonly OfferedTemplate[];
   readonly prompts: readonly UpstreamPrompt[];
-  /** What clients could not have read of its lists. */
+  /** Items of its lists that clients could not read. */
   readonly problems: readonly ListProblem[];
 }

@@ -4,65 +4,65 @@ import type { Addressed } from './connections/upstream-pool.js';
 import type { Offer } from './upstream.types.js';
 
 const server = { id: 's1', serverId: 'files' } as Addressed;
-const saying = (instructions: string): Offer => ({ ...nothingYet, instructions });
+const offerWith = (instructions: string): Offer => ({ ...nothingYet, instructions });
 const settled = () => new Promise((done) => setTimeout(done, 5));
 
 describe('ServerReader', () => {
-  /** Reads that wait for their server, in the order in which they began. */
+  /** Pending reads, in the order in which they started. */
   const open: ((offer: Offer) => void)[] = [];
-  const kept: (string | undefined)[] = [];
+  const stored: (string | undefined)[] = [];
   let isOpen = true;
   let hasOtherTools = false;
   let changed: (of: Addressed) => void;
   let read: (of: Addressed) => Promise<unknown>;
   beforeEach(() => {
-    open.length = kept.length = 0;
+    open.length = stored.length = 0;
     isOpen = true;
     hasOtherTools = false;
-    const line = { offer: () => new Promise<Offer>((answer) => open.push(answer)) };
+    const connection = { offer: () => new Promise<Offer>((answer) => open.push(answer)) };
     const pool = {
       onChanged: (...given: [typeof changed, typeof read]) => ([changed, read] = given),
-      to: () => ({ main: line }),
-      lineTo: () => (isOpen ? line : undefined),
+      to: () => ({ shared: connection }),
+      lineTo: () => (isOpen ? connection : undefined),
     };
     const keep = (_: unknown, { instructions }: Offer) => {
-      kept.push(instructions);
+      stored.push(instructions);
       return Promise.resolve({ isNew: false, hasOtherTools });
     };
     const none = {} as never;
     new ServerReader(none, none, { keep } as never, none, pool as never, none).onModuleInit();
   });
 
-  it('keeps what was read last, however long an earlier look took', async () => {
+  it('stores the latest read, even when an earlier read took long', async () => {
     changed(server);
     changed(server);
     changed(server);
     await settled();
     expect(open).toHaveLength(1);
-    open[0]!(saying('old'));
+    open[0]!(offerWith('old'));
     await settled();
     expect(open).toHaveLength(2);
-    open[1]!(saying('new'));
+    open[1]!(offerWith('new'));
     await settled();
-    expect([open.length, kept]).toEqual([2, ['old', 'new']]);
+    expect([open.length, stored]).toEqual([2, ['old', 'new']]);
     changed(server);
     expect(open).toHaveLength(3);
   });
 
-  it('looks again for whoever asks during a look, for that may have read what was before', async () => {
+  it('reads again for a caller that asks during a read, because that read may be outdated', async () => {
     const [first, second] = [read(server), read(server)];
-    open[0]!(saying('old'));
+    open[0]!(offerWith('old'));
     expect(await first).toBeUndefined();
     await settled();
     expect(open).toHaveLength(2);
-    open[1]!(saying('new'));
-    expect([await second, kept]).toEqual([undefined, ['old', 'new']]);
+    open[1]!(offerWith('new'));
+    expect([await second, stored]).toEqual([undefined, ['old', 'new']]);
   });
 
-  it('does not look as often as a server likes whose tools are others each time, but for whoever calls it', async () => {
+  it('delays reads of a server that changes its tools each time, except for a caller of that server', async () => {
     hasOtherTools = true;
     changed(server);
-    open[0]!(saying('one'));
+    open[0]!(offerWith('one'));
     await settled();
     changed(server);
     changed(server);
@@ -72,11 +72,11 @@ describe('ServerReader', () => {
     expect(open).toHaveLength(2);
   });
 
-  it('opens no line again that went meanwhile', async () => {
+  it('does not reopen a connection that was closed meanwhile', async () => {
     changed(server);
     changed(server);
     isOpen = false;
-    open[0]!(saying('old'));
+    open[0]!(offerWith('old'));
     await settled();
     expect(open).toHaveLength(1);
   });

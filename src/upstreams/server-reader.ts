@@ -13,30 +13,32 @@ import { UserCredentials } from './credentials/user-credentials.js';
 
 const unreadAtOnce = 50;
 
-interface Whose {
+interface ReadTarget {
   readonly server: Addressed;
   readonly user?: UserCredential;
 }
 
-/** Why a look failed, if it did. */
-type Look = Promise<RialtoError | undefined>;
+/** Resolves with the failure of a read; undefined when it succeeded. */
+type ReadResult = Promise<RialtoError | undefined>;
 
 interface Turn {
-  readonly look: Look;
-  /** Who wants the look after it, the latest; and that look. */
-  again?: Whose;
-  next?: Look;
+  readonly read: ReadResult;
+  /** Latest request for a read after the current one, and that read. */
+  again?: ReadTarget;
+  next?: ReadResult;
 }
 
-/** Reads what servers have: when they say that it changed, and of those that were declared while they could not be reached. */
+/**
+ * Reads the offers of servers: after change notifications, and of declared servers that could not be reached before.
+ */
 @Injectable()
 @Sweeps('mcp.servers')
 export class ServerReader implements Sweeper, OnModuleInit {
   readonly everyMs = 5_000;
-  /** By whose line it is: what is read just now, and who said meanwhile that it changed again. */
+  /** Running read and the request for a read after it, by the owner of the connection. */
   private readonly reading = new Map<string, Turn>();
-  /** Who said that it changed, of those that said so too often. */
-  private readonly waiting = new Map<string, Whose>();
+  /** Delayed reads of servers that change their tools too often, by the owner of the connection. */
+  private readonly waiting = new Map<string, ReadTarget>();
   private readonly paces = new Map<string, RefreshPace>();
 
   constructor(
@@ -49,82 +51,94 @@ export class ServerReader implements Sweeper, OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    const read = (server: Addressed, user?: UserCredential): Look => this.read({ server, user });
+    const read = (server: Addressed, user?: UserCredential): ReadResult => this.read({ server, user });
     this.pool.onChanged((server, user) => this.readInTurn({ server, user }), read);
   }
 
-  /** Asks servers what they have that never said it. */
+  /** Reads the offers of declared servers that were never read. */
   async sweep(): Promise<void> {
     try {
       await Promise.all((await this.store.findUnread(unreadAtOnce)).map((server) => this.read({ server })));
     } catch (err) {
-      this.log.warn({ err }, 'declared MCP servers are asked later');
+      this.log.warn({ err }, 'could not load the declared MCP servers; tries again later');
     }
   }
 
-  /** A server whose tools are others ever anew is looked over ever less often, but before it is called on a line that is new. */
-  private readInTurn(whose: Whose): void {
-    const key = keyOf(whose);
+  /**
+   * Reads after a change notification. A server that keeps changing its tools is read less and less often; before a
+   * call on a new connection it is still read at once.
+   */
+  private readInTurn(target: ReadTarget): void {
+    const key = keyOf(target);
     const isWaiting = this.waiting.has(key);
     const restMs = backoffOf(this.paces.get(key), systemClock.elapsed());
-    if (!isWaiting && restMs === 0) return void this.read(whose);
-    this.waiting.set(key, whose);
+    if (!isWaiting && restMs === 0) return void this.read(target);
+    this.waiting.set(key, target);
     if (isWaiting) return;
-    const look = (): void => {
+    const readDelayed = (): void => {
       const { server, user } = this.waiting.get(key)!;
       this.waiting.delete(key);
       if (this.pool.lineTo(server, user)) void this.read({ server, user });
     };
-    setTimeout(look, restMs).unref();
+    setTimeout(readDelayed, restMs).unref();
   }
 
   /**
-   * A look that begins after it was asked for. One after the other, so that what was read last is what is kept; one for all that changes
-   * until its turn comes.
+   * Reads an offer; the read starts after this call. Reads of one owner run one after the other, so that the latest
+   * result is stored. One read covers all requests until its turn.
    */
-  private read(whose: Whose): Look {
-    const key = keyOf(whose);
+  private read(target: ReadTarget): ReadResult {
+    const key = keyOf(target);
     const known = this.reading.get(key);
-    if (!known) return this.begin(key, whose);
-    known.again = whose;
-    known.next ??= known.look.then(() => this.goOn(key, known.again!));
+    if (!known) return this.begin(key, target);
+    known.again = target;
+    known.next ??= known.read.then(() => this.readNext(key, known.again!));
     return known.next;
   }
 
-  private begin(key: string, whose: Whose): Look {
-    const turn: Turn = { look: this.readNow(whose) };
+  private begin(key: string, target: ReadTarget): ReadResult {
+    const turn: Turn = { read: this.readNow(target) };
     this.reading.set(key, turn);
-    void turn.look.then(() => void (turn.next ?? this.reading.delete(key)));
-    return turn.look;
+    void turn.read.then(() => void (turn.next ?? this.reading.delete(key)));
+    return turn.read;
   }
 
-  /** A line that is gone meanwhile is not opened for that: another looks by itself. */
-  private goOn(key: string, { server, user }: Whose): Look {
+  /**
+   * Reads again, but does not reopen a connection that was closed meanwhile: a new connection triggers its own read.
+   */
+  private readNext(key: string, { server, user }: ReadTarget): ReadResult {
     if (this.pool.lineTo(server, user)) return this.begin(key, { server, user });
     this.reading.delete(key);
-    return Promise.resolve(new RialtoError('unavailable', { message: 'the line to the MCP server is gone' }));
+    return Promise.resolve(
+      new RialtoError('unavailable', {
+        message: 'the connection to the MCP server was closed before its tools were read',
+      }),
+    );
   }
 
-  private async readNow({ server, user }: Whose): Promise<RialtoError | undefined> {
+  private async readNow({ server, user }: ReadTarget): Promise<RialtoError | undefined> {
     try {
       const offer = await this.pool.to(server, user).shared.offer();
-      const kept = user ? await this.offers.keepFor(user, offer) : await this.offers.keep(server, offer);
+      const stored = user ? await this.offers.keepFor(user, offer) : await this.offers.keep(server, offer);
       if (!offer.resources || !offer.templates || !offer.prompts)
-        this.log.warn({ server: server.serverId }, 'an MCP server refused some of its lists; what they had is kept');
-      if (kept.hasOtherTools) this.remember(keyOf({ server, user }));
-      if (!kept.isNew) return undefined;
+        this.log.warn(
+          { server: server.serverId },
+          'an MCP server refused some of its lists; their previous items stay',
+        );
+      if (stored.hasOtherTools) this.remember(keyOf({ server, user }));
+      if (!stored.isNew) return undefined;
       if (user) this.users.tellOffer(server, user);
       else this.upstreams.tellChanged(undefined, server);
       return undefined;
     } catch (err) {
-      // A line that rests after a failure has told of it; of a server that was taken away meanwhile there is nothing to tell.
+      // A failed connection was logged already, and a server that was removed meanwhile needs no warning.
       const failure = RialtoError.from(err);
       const { code, message } = failure;
       const level = ['unavailable', 'not_found'].includes(code) ? 'debug' : 'warn';
-      // What a server says to a user may hold what only the user knows.
+      // The error that a server sends to a user may hold data of that user.
       const why = code === 'internal' ? { err } : { code, reason: message };
       const facts = { ...(user ? { code } : why), server: server.serverId };
-      this.log[level](facts, 'what an MCP server has could not be read');
+      this.log[level](facts, 'could not read the offer of an MCP server');
       return failure;
     }
   }
@@ -136,6 +150,6 @@ export class ServerReader implements Sweeper, OnModuleInit {
   }
 }
 
-function keyOf({ server, user }: Whose): string {
+function keyOf({ server, user }: ReadTarget): string {
   return `${server.id} ${user?.caller ?? ''}`;
 }

@@ -20,10 +20,10 @@ import { UpstreamsService } from './upstreams.service.js';
 const maxProblems = 200;
 
 type Used = Pick<McpServerEntity, 'userCredentials' | 'roots' | 'era' | 'autoReconnect'>;
-/** Asks a server what it offers. */
+/** Connects to a server and reads what it offers. */
 type Probe = (owner: ProgramOwner, endpoint: Endpoint, used: Used) => Promise<Offer>;
 
-/** Administration of MCP servers. */
+/** Registers, changes and removes MCP servers for admins. */
 @Injectable()
 export class UpstreamAdmin {
   constructor(
@@ -36,8 +36,8 @@ export class UpstreamAdmin {
   ) {}
 
   /**
-   * Connects first, so that a server that cannot be used is none (AE-47). Throws `url_not_allowed`, `slug_taken`, `unprocessable`
-   * (too many), and what UpstreamConnection.request throws.
+   * Registers a server. Connects first and stores nothing when the server cannot be used (AE-47). Throws
+   * `url_not_allowed`, `slug_taken`, `unprocessable` (too many), and what UpstreamConnection.request throws.
    */
   async register(ctx: CallContext, input: RegisterServer): Promise<ServerView> {
     const serverId = input.id ?? randomBytes(4).toString('hex');
@@ -46,12 +46,12 @@ export class UpstreamAdmin {
       this.acts.prepareAndWrite(
         ctx,
         'mcp.server.register',
-        { server: serverId, at: whereabouts(endpoint) },
+        { server: serverId, at: hostOrCommand(endpoint) },
         async () => {
           const owner = { orgId: ctx.org.id, serverId };
           await this.store.requireFree(owner);
           const offer = await probe(owner, endpoint, columnsOf(input));
-          // A caller that was told of a timeout must not find the server registered later.
+          // A caller that received a timeout must not find the server registered later.
           if (ctx.signal?.aborted) throw new RialtoError('canceled');
           return offer;
         },
@@ -70,10 +70,10 @@ export class UpstreamAdmin {
           return stored;
         },
       );
-    return this.viewOf(ctx, await this.probing(write));
+    return this.viewOf(ctx, await this.writeProbed(write));
   }
 
-  /** Those that the caller may discover, in order of their ids. */
+  /** Lists the servers that the caller may discover, in order of their ids. */
   list(ctx: CallContext, { limit, cursor, status }: ServerQuery): Promise<Page<ServerView>> {
     return this.acts.read(ctx, 'mcp.server.list', async () => {
       const scope = `mcp-servers:${ctx.org.id}:${status ?? ''}`;
@@ -95,7 +95,10 @@ export class UpstreamAdmin {
     return this.acts.read(ctx, 'mcp.server.get', async () => this.viewOf(ctx, await this.visible(ctx, serverId)));
   }
 
-  /** Throws as `register` does, `not_found`, and `conflict` for another place or other bounds of a server that the operator has written down. */
+  /**
+   * Changes a server. Throws as `register` does, `not_found`, and `conflict` for another address or other limits of a
+   * server that the operator has declared.
+   */
   async change(ctx: CallContext, serverId: string, input: ChangeServer): Promise<ServerView> {
     const { name, timeoutMs, autoReconnect, roots, callsPerMinute, toolChanges, era } = input;
     const { toolAllowList, resourceAllowList } = input;
@@ -109,12 +112,12 @@ export class UpstreamAdmin {
           const row = await this.visible(ctx, serverId);
           const known = this.places.endpointOf(row);
           const endpoint = endpointChanged(known, input);
-          const isThere = JSON.stringify(endpoint) === JSON.stringify(known) && (era ?? row.era) === row.era;
+          const isUnmoved = JSON.stringify(endpoint) === JSON.stringify(known) && (era ?? row.era) === row.era;
           const bounds = [toolAllowList, resourceAllowList, toolChanges, roots, era, ...Object.values(users)];
-          const isBound = isThere && bounds.every((bound) => bound === undefined);
-          if (!isBound && row.source === 'config') throw declaredElsewhere();
+          const isBound = isUnmoved && bounds.every((bound) => bound === undefined);
+          if (!isBound && row.source === 'config') throw isDeclaredError();
           const { userCredentials = row.userCredentials } = users;
-          if (isThere && (row.userCredentials !== 'required' || userCredentials === 'required')) return { row };
+          if (isUnmoved && (row.userCredentials !== 'required' || userCredentials === 'required')) return { row };
           const reconnects = autoReconnect ?? row.autoReconnect;
           const used = { userCredentials, roots: roots ?? row.roots, era: era ?? row.era, autoReconnect: reconnects };
           return { row, moved: { endpoint, offer: await probe(row, endpoint, used) } };
@@ -126,10 +129,13 @@ export class UpstreamAdmin {
           return this.upstreams.change(tx, row, { name, ...use, ...place });
         },
       );
-    return this.viewOf(ctx, await this.probing(write));
+    return this.viewOf(ctx, await this.writeProbed(write));
   }
 
-  /** Connects anew, whatever happened before, and reads what it has. Throws `not_found`, and as `register` does. */
+  /**
+   * Reconnects to a server without waiting for a backoff, and reads what it offers. Throws `not_found`, and as
+   * `register` does.
+   */
   async refresh(ctx: CallContext, serverId: string): Promise<ServerView> {
     const fresh = await this.acts.prepareAndWrite(
       ctx,
@@ -138,10 +144,10 @@ export class UpstreamAdmin {
       async () => {
         const row = await this.visible(ctx, serverId);
         this.pool.drop(row.id);
-        // What a server has that knows each user is read again for each of them, when they call.
+        // A server with per-user credentials is read again for each user at that user's next call.
         const isReadForAll = row.userCredentials !== 'required';
         if (!isReadForAll) return { row, offer: row.offer };
-        // It may speak another revision by now: that it did not is not held against it.
+        // The server may speak another revision now: the remembered fallback to `initialize` is dropped.
         const unknown = { ...row, offer: { ...row.offer, wantsInitialize: undefined } };
         return { row, offer: completed(await this.pool.to(unknown).shared.offer(), row.offer) };
       },
@@ -151,8 +157,8 @@ export class UpstreamAdmin {
   }
 
   /**
-   * Ends the quarantine of tools, of all or of those that are named. Throws `not_found`, `unprocessable` for a name that the server does not
-   * offer, and `conflict` for a definition that is not the one that was looked at.
+   * Ends the quarantine of all tools or of the named ones. Throws `not_found`, `unprocessable` for a name that the
+   * server does not offer, and `conflict` for a definition that changed since the admin read it.
    */
   async approve(ctx: CallContext, serverId: string, { tools }: ApproveTools): Promise<ServerView> {
     const approved = await this.acts.prepareAndWrite(
@@ -165,7 +171,10 @@ export class UpstreamAdmin {
     return this.viewOf(ctx, approved);
   }
 
-  /** Its tools are gone, and calls that are under way end as `unavailable` (AE-48). Throws `not_found`, and `conflict` for one that is declared. */
+  /**
+   * Removes a server with its tools; running calls end as `unavailable` (AE-48). Throws `not_found`, and `conflict` for
+   * a declared server.
+   */
   unregister(ctx: CallContext, serverId: string): Promise<void> {
     return this.acts.prepareAndWrite(
       ctx,
@@ -173,7 +182,7 @@ export class UpstreamAdmin {
       { server: serverId },
       async () => {
         const row = await this.visible(ctx, serverId);
-        if (row.source === 'config') throw declaredElsewhere();
+        if (row.source === 'config') throw isDeclaredError();
         return row;
       },
       async (tx, row) => {
@@ -184,10 +193,10 @@ export class UpstreamAdmin {
   }
 
   /**
-   * Writes a row of what a probe found. The connection of the probe becomes that of the row, so that a program is not started twice; where
-   * nothing is written it is closed. Throws what the writing throws.
+   * Writes a row with the result of a probe. The row takes over the connection of the probe, so that a program is not
+   * started twice; when nothing is written, the connection is closed. Throws what `write` throws.
    */
-  private async probing(write: (probe: Probe) => Promise<McpServerEntity>): Promise<McpServerEntity> {
+  private async writeProbed(write: (probe: Probe) => Promise<McpServerEntity>): Promise<McpServerEntity> {
     let probed: Probed | undefined;
     try {
       const row = await write(async (...at) => {
@@ -202,26 +211,29 @@ export class UpstreamAdmin {
     }
   }
 
-  /** What a server has for all; undefined where it knows each user. Throws as `register` does. */
+  /**
+   * Reads the offer that is the same for all callers; returns undefined for a server with per-user credentials. Throws
+   * as `register` does.
+   */
   private async probeAt(...[owner, endpoint, used]: Parameters<Probe>): Promise<Probed | undefined> {
     if (used.userCredentials !== 'required')
       return this.pool.probeToKeep(owner, endpoint, used).catch((thrown: unknown) => {
-        throw endpoint.transport === 'stdio' ? whereItSaysWhy(RialtoError.from(thrown)) : thrown;
+        throw endpoint.transport === 'stdio' ? withStderrHint(RialtoError.from(thrown)) : thrown;
       });
     this.pool.check(endpoint);
     return undefined;
   }
 
-  /** Throws `not_found` for what the caller does not see. */
+  /** Returns the row of a server. Throws `not_found` for a server that the caller may not discover. */
   async visible(ctx: CallContext, serverId: string): Promise<McpServerEntity> {
     const row = await this.store.find(ctx.org.id, serverId);
     if (!row || !(await this.upstreams.mayDiscover(ctx, serverId))) throw noSuchServer();
     return row;
   }
 
-  /** With what it has for the caller. */
+  /** Shows a server with what it offers to the caller. */
   private async viewOf(ctx: CallContext, row: McpServerEntity): Promise<ServerView> {
-    const { line, server } = await this.upstreams.seen(ctx, row);
+    const { connection, server } = await this.upstreams.seen(ctx, row);
     const { protocolVersion, serverInfo } = server.row.offer;
     const { tools, resources, templates, prompts } = server;
     return {
@@ -245,10 +257,10 @@ export class UpstreamAdmin {
       toolChanges: row.toolChanges,
       era: row.era,
       source: row.source,
-      status: line?.status ?? 'disconnected',
-      error: line?.error?.message ?? null,
-      connectedAt: line?.connectedAt === undefined ? null : new Date(line.connectedAt).toISOString(),
-      lastPingMs: line?.lastPingMs ?? null,
+      status: connection?.status ?? 'disconnected',
+      error: connection?.error?.message ?? null,
+      connectedAt: connection?.connectedAt === undefined ? null : new Date(connection.connectedAt).toISOString(),
+      lastPingMs: connection?.lastPingMs ?? null,
       mcpVersion: protocolVersion,
       serverName: textOf(serverInfo.name),
       serverVersion: textOf(serverInfo.version),
@@ -266,8 +278,8 @@ export class UpstreamAdmin {
   }
 }
 
-/** For the audit: a host, or a program. */
-function whereabouts(endpoint: Endpoint): string {
+/** Returns the host or the program of an endpoint, for the audit. */
+function hostOrCommand(endpoint: Endpoint): string {
   if (endpoint.transport === 'stdio') return endpoint.program.command;
   return URL.canParse(endpoint.url) ? new URL(endpoint.url).host : '';
 }
@@ -281,18 +293,24 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function declaredElsewhere(): RialtoError {
+function isDeclaredError(): RialtoError {
   return new RialtoError('conflict', {
-    message: 'this MCP server is declared in a configuration file',
-    hint: 'change it there, or take it out; it is read at the start',
+    message: 'this MCP server is declared in a configuration file and cannot be changed here',
+    hint: 'change or remove it in the file, then restart the gateway',
   });
 }
 
-/** Why a program ends is known to its standard error alone. */
-function whereItSaysWhy({ code, message, hint, violations, data, cause }: RialtoError): RialtoError {
+/** Adds a hint, because only the standard error of a program says why it ended. */
+function withStderrHint({ code, message, hint, violations, data, cause }: RialtoError): RialtoError {
   const why = 'what the program wrote to standard error is in the log of the gateway (`an MCP server says`)';
-  const isItsOwn = code === 'remote_transport' || code === 'remote_timeout';
-  return new RialtoError(code, { message, hint: hint ?? (isItsOwn ? why : undefined), violations, data, cause });
+  const isProgramFailure = code === 'remote_transport' || code === 'remote_timeout';
+  return new RialtoError(code, {
+    message,
+    hint: hint ?? (isProgramFailure ? why : undefined),
+    violations,
+    data,
+    cause,
+  });
 }
 
 function noSuchServer(): RialtoError {

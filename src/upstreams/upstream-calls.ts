@@ -19,166 +19,188 @@ import { resultOf, type ResultKind } from './upstream-result.js';
 import { mayAnswerByTask, withTasks, type TaskTaker } from './upstream-tasks.types.js';
 import { UpstreamsService } from './upstreams.service.js';
 
-/** How often a server may ask its caller during one call, and how much it may tell, in characters; what is beyond is not handed on. */
-const mostQuestions = 100;
-const mostTold = 10_485_760;
-/** Until a line tells which era its server is of. */
+/**
+ * Limits of one call: how many requests its server may send to the caller, and how many characters of notifications it
+ * may send. Notifications beyond the limit are dropped.
+ */
+const maxQuestions = 100;
+const maxToldChars = 10_485_760;
+/** Timeout in milliseconds for the opening of a connection to learn the era of its server. */
 const openMs = 30_000;
 
-/** What is asked for by its canonical name; a name that means nothing is decided all the same, so that a denied one answers alike. */
-interface Asked {
+/**
+ * Target of a call, by its canonical name. An unknown name is authorized too, so that a denied name gives the same
+ * answer as an unknown one.
+ */
+interface CallTarget {
   readonly canonical: string;
   readonly serverId: string;
-  /** The portable name of a tool. */
+  /** Portable name of a tool. */
   readonly legacyAlias?: string;
-  /** The name that its caller used. */
+  /** Name that the caller used. */
   readonly calledAs?: string;
 }
 
-export interface UpstreamCall extends Asked {
+export interface UpstreamCall extends CallTarget {
   readonly target?: UpstreamTool;
   readonly args: JsonObject;
-  /** Takes a task in place of a result; without one the server is not told that it may answer by a task. */
+  /** Accepts a task in place of a result. When absent, the server is not told that it may answer with a task. */
   readonly tasks?: TaskTaker;
 }
 
-export interface PromptCall extends Asked {
+export interface PromptCall extends CallTarget {
   readonly target?: UpstreamPrompt;
 }
 
-interface Question {
+interface UpstreamRequest {
   readonly server: RegisteredServer;
-  readonly lines: ServerConnections;
+  readonly connections: ServerConnections;
   readonly kind: ResultKind;
   readonly method: string;
   readonly params: JsonObject;
   readonly tasks?: TaskTaker;
-  /** Of the tool that is called. */
+  /** Input schema of the called tool. */
   readonly inputSchema?: Json;
 }
 
-/** Tools, resources, prompts and completions of MCP servers: decided first, then answered as their server answers. */
+/**
+ * Calls tools, resources, prompts and completions of MCP servers. Authorizes each request first, then passes on the
+ * answer of the server.
+ */
 @Injectable()
 export class UpstreamCalls {
   constructor(
-    private readonly lines: CallerConnections,
+    private readonly connections: CallerConnections,
     private readonly pool: UpstreamPool,
     private readonly upstreams: UpstreamsService,
     private readonly verbs: VerbBus,
-    private readonly held: SuspendedCalls,
+    private readonly suspended: SuspendedCalls,
     private readonly limits: ToolLimits,
   ) {}
 
   /**
-   * Throws `denied`, `tool_changed`, `not_found` for a name that means nothing, `credential_required` and `credential_refused` where a
-   * server knows each of its callers, `header_mismatch`, and what UpstreamConnection.request throws.
+   * Calls a tool. Throws `denied`, `tool_changed`, `not_found` for an unknown name, `credential_required` and
+   * `credential_refused` for a server with per-user credentials, `header_mismatch`, and what UpstreamConnection.request
+   * throws.
    */
   async call(ctx: CallContext, { target, args, tasks, ...asked }: UpstreamCall): Promise<JsonObject> {
-    const decided = decidedOn(ctx, 'mcp_call', 'Tool', asked, args);
+    const decided = verbCallOf(ctx, 'mcp_call', 'Tool', asked, args);
     const params = { name: target?.tool.name ?? '', arguments: args };
     try {
       const more = { tasks, inputSchema: target?.tool.inputSchema };
       return await this.ask(decided, target?.server, 'tool', 'tools/call', params, more);
     } catch (error) {
-      throw asHeldBack(error, target);
+      throw asToolChanged(error, target);
     }
   }
 
   /**
-   * Whether a call that was begun may still be its caller's; neither recorded nor told. That its tool changed since does not end it: it was made
-   * by the definition that was approved.
+   * Returns whether the caller of a running call may still make it; neither audited nor announced. A changed tool does
+   * not end the call, because the call was made with the approved definition.
    */
   async mayStillCall(ctx: CallContext, { args, ...asked }: UpstreamCall): Promise<boolean> {
-    const { allowed, policies } = await this.verbs.ask(decidedOn(ctx, 'mcp_call', 'Tool', asked, args));
+    const { allowed, policies } = await this.verbs.ask(verbCallOf(ctx, 'mcp_call', 'Tool', asked, args));
     return allowed || policies.includes(changedToolsWait);
   }
 
-  /** Asks whoever among `servers` has it, as far as anyone can tell. Throws as `call` does. */
+  /** Reads a resource from the server that most likely offers it. Throws as `call` does. */
   read(ctx: CallContext, servers: readonly RegisteredServer[], uri: string): Promise<JsonObject> {
     const server = ownerOfUri(servers, uri);
-    return this.ask(reading(ctx, server, uri), allowing(server, uri), 'resource', 'resources/read', { uri });
+    return this.ask(readOf(ctx, server, uri), unlessExcluded(server, uri), 'resource', 'resources/read', { uri });
   }
 
   /**
-   * Who tells of the changes of a resource: decided as a reading of it. Throws `denied`, `not_found`, and `unprocessable` for a server that
-   * cannot.
+   * Returns the server that reports changes of a resource. Authorized like a read of it. Throws `denied`, `not_found`,
+   * and `unprocessable` for a server that cannot report changes.
    */
   watched(ctx: CallContext, servers: readonly RegisteredServer[], uri: string): Promise<RegisteredServer> {
     const owner = ownerOfUri(servers, uri);
-    return this.verbs.around(reading(ctx, owner, uri), () => {
-      const server = allowing(owner, uri);
+    return this.verbs.around(readOf(ctx, owner, uri), () => {
+      const server = unlessExcluded(owner, uri);
       if (!server) return Promise.reject(new RialtoError('not_found', { message: 'no such resource' }));
       const { resources } = server.row.offer.capabilities;
       if (isJsonObject(resources) && resources.subscribe === true) return Promise.resolve(server);
-      const message = `the MCP server "${server.row.serverId}" does not tell of changes of its resources`;
+      const message = `the MCP server "${server.row.serverId}" does not report changes of its resources`;
       return Promise.reject(new RialtoError('unprocessable', { message }));
     });
   }
 
-  /** Whether `watched` would still name this server; neither recorded nor told. */
+  /** Returns whether `watched` would still return this server; neither audited nor announced. */
   async mayWatch(ctx: CallContext, server: RegisteredServer, uri: string): Promise<boolean> {
-    if (!allowing(server, uri) || !(await this.lines.mayUse(ctx, server.row))) return false;
-    return this.verbs.permits(reading(ctx, server, uri));
+    if (!unlessExcluded(server, uri) || !(await this.connections.mayUse(ctx, server.row))) return false;
+    return this.verbs.permits(readOf(ctx, server, uri));
   }
 
-  /** Hears of the changes of a resource of a server that `watched` named, until what it returns is called. Throws as `call` does. */
+  /**
+   * Subscribes to changes of a resource at a server that `watched` returned, until the returned function is called.
+   * Throws as `call` does.
+   */
   watch(ctx: CallContext, { row }: RegisteredServer, uri: string): Promise<() => void> {
-    return this.lines.watch(ctx, row, uri);
+    return this.connections.watch(ctx, row, uri);
   }
 
-  /** @param tell is told of each change of a watched resource, and whose it is alone: absent, of all. */
+  /**
+   * Sets the listener for changes of watched resources.
+   * @param tell gets the caller that alone watches the resource; absent for a shared connection.
+   */
   onUpdated(tell: (orgId: string, serverId: string, uri: string, caller?: string) => void): void {
     this.pool.onUpdated(({ orgId, serverId }, uri, caller) => tell(orgId, serverId, uri, caller));
   }
 
-  /** @param tell is told of whatever servers say to all, or to one caller alone, by the id of their row. */
+  /**
+   * Sets the listener for notifications of servers.
+   * @param tell gets the row id of the server, and the caller for a per-user connection.
+   */
   onHeard(tell: (orgId: string, server: string, method: string, params: JsonObject, caller?: string) => void): void {
     this.pool.onHeard(({ orgId, id }, method, params, caller) => tell(orgId, id, method, params, caller));
   }
 
   /**
-   * Lets the line that hears what a server says be idle, once `ready` opened it, until what it returns is called. Throws
-   * `credential_required`.
+   * Keeps the connection for notifications open while it is idle, after `ready` opened it, until the returned function
+   * is called. Throws `credential_required`.
    */
   attend(ctx: CallContext, { row }: RegisteredServer): Promise<() => void> {
-    return this.lines.attend(ctx, row);
+    return this.connections.attend(ctx, row);
   }
 
-  /** Opens the caller's line to a server, unless it is open. Throws as `call` does. */
+  /** Opens the caller's connection to a server, unless it is open. Throws as `call` does. */
   ready(ctx: CallContext, { row }: RegisteredServer): Promise<void> {
     const { timeoutMs } = row;
-    return this.lines.use(ctx, row, ({ shared: main }) => main.ready({ timeoutMs, signal: ctx.signal }));
+    return this.connections.use(ctx, row, ({ shared: main }) => main.ready({ timeoutMs, signal: ctx.signal }));
   }
 
-  /** Says something to a server, decided as a call of its tool of that name; no answer is waited for. Throws as `call` does. */
+  /** Sends a notification to a server, authorized like a call of its tool of that name. Throws as `call` does. */
   notify(ctx: CallContext, { row }: RegisteredServer, method: string, params: JsonObject): Promise<void> {
     const { timeoutMs, serverId } = row;
     const { peer, signal } = ctx;
-    return this.verbs.around(asking(ctx, serverId, method), () =>
-      this.lines.use(ctx, row, (lines) => lines.notify(method, params, { timeoutMs, peer, signal })),
+    return this.verbs.around(requestOf(ctx, serverId, method), () =>
+      this.connections.use(ctx, row, (connections) => connections.notify(method, params, { timeoutMs, peer, signal })),
     );
   }
 
-  /** Tells servers, on the lines that they have here for the calls of one client. @param key of that client, as Peer has it. */
+  /**
+   * Notifies servers that the roots of a client changed, on the connections that this process has for that client.
+   * @param key the key of the client, as in Peer.
+   */
   rootsChanged(orgId: string, key: string): void {
     this.pool.rootsChanged(orgId, key);
   }
 
-  /** Throws as `call` does. */
+  /** Gets a prompt. Throws as `call` does. */
   prompt(ctx: CallContext, { target, ...asked }: PromptCall, args: JsonObject | undefined): Promise<JsonObject> {
-    const decided = decidedOn(ctx, 'mcp_prompt', 'Prompt', asked, args);
+    const decided = verbCallOf(ctx, 'mcp_prompt', 'Prompt', asked, args);
     const params = { name: target?.prompt.name ?? '', ...(args && { arguments: args }) };
     return this.ask(decided, target?.server, 'prompt', 'prompts/get', params);
   }
 
-  /** An argument of a prompt: `params` are the protocol's, but for the name. Throws as `call` does. */
+  /** Completes an argument of a prompt. `params` are those of the protocol without `ref`. Throws as `call` does. */
   completePrompt(ctx: CallContext, { target, ...asked }: PromptCall, params: JsonObject): Promise<JsonObject> {
     const ref = { type: 'ref/prompt', name: target?.prompt.name ?? '' };
-    const decided = decidedOn(ctx, 'mcp_prompt', 'Prompt', asked);
+    const decided = verbCallOf(ctx, 'mcp_prompt', 'Prompt', asked);
     return this.ask(decided, target?.server, 'completion', 'completion/complete', { ...params, ref });
   }
 
-  /** A part of a resource template. Throws as `call` does. */
+  /** Completes a variable of a resource template. Throws as `call` does. */
   completeUri(
     ctx: CallContext,
     servers: readonly RegisteredServer[],
@@ -186,9 +208,9 @@ export class UpstreamCalls {
     params: JsonObject,
   ): Promise<JsonObject> {
     const server = ownerOfUri(servers, uri);
-    const decided = reading(ctx, server, uri);
+    const decided = readOf(ctx, server, uri);
     const ref = { type: 'ref/resource', uri };
-    return this.ask(decided, allowing(server, uri), 'completion', 'completion/complete', { ...params, ref });
+    return this.ask(decided, unlessExcluded(server, uri), 'completion', 'completion/complete', { ...params, ref });
   }
 
   private ask(
@@ -197,30 +219,33 @@ export class UpstreamCalls {
     kind: ResultKind,
     method: string,
     params: JsonObject,
-    more: Pick<Question, 'tasks' | 'inputSchema'> = {},
+    more: Pick<UpstreamRequest, 'tasks' | 'inputSchema'> = {},
   ): Promise<JsonObject> {
     const { ctx, resource } = decided;
     return this.verbs.around(decided, async () => {
       if (!server) throw await this.absent(ctx, resource.parent, kind);
       return this.limits.around(ctx, server.row.id, () =>
-        this.lines.use(ctx, server.row, (lines) =>
-          this.asked(decided, { ...more, server, lines, kind, method, params }),
+        this.connections.use(ctx, server.row, (connections) =>
+          this.sendAdmitted(decided, { ...more, server, connections, kind, method, params }),
         ),
       );
     });
   }
 
-  /** What is nothing to most may be something to those whom its server knows. Throws `credential_required` for a caller it does not. */
+  /**
+   * Builds `not_found` for a name that is unknown to this caller. Throws `credential_required` first when the server
+   * shows its tools only to callers with a credential.
+   */
   private async absent(ctx: CallContext, serverId: string | undefined, kind: ResultKind): Promise<RialtoError> {
     const { servers } = await this.upstreams.snapshotFor(ctx);
     const server = servers.find(({ row }) => row.serverId === serverId);
-    if (server) await this.lines.requireUse(ctx, server.row);
+    if (server) await this.connections.requireUse(ctx, server.row);
     return new RialtoError('not_found', { message: `no such ${kind}` });
   }
 
-  private async asked(
+  private async sendAdmitted(
     decided: VerbCall,
-    { server, lines, kind, method, params, tasks, inputSchema }: Question,
+    { server, connections, kind, method, params, tasks, inputSchema }: UpstreamRequest,
   ): Promise<JsonObject> {
     const { ctx, args = {} } = decided;
     const { serverId, timeoutMs } = server.row;
@@ -230,53 +255,71 @@ export class UpstreamCalls {
     const taker = tasks && mayAnswerByTask(server) ? tasks : undefined;
     taker?.admit();
     const capabilities = taker && withTasks(ctx.peer?.capabilities);
-    const stillMay = kind === 'tool' ? () => this.requireStill(decided) : undefined;
+    const stillMay = kind === 'tool' ? () => this.requireStillAllowed(decided) : undefined;
     const run = (peer: Peer | undefined, signal: AbortSignal | undefined): Promise<JsonObject> => {
-      const whose = { peer: this.decidedPeer(ctx, serverId, peer), caller: callerOf(ctx.principal) };
+      const owner = { peer: this.decidedPeer(ctx, serverId, peer), caller: callerOf(ctx.principal) };
       const { meta } = ctx;
-      return lines.request(method, params, { timeoutMs, signal, ...whose, capabilities, headers, meta, stillMay });
+      return connections.request(method, params, {
+        timeoutMs,
+        signal,
+        ...owner,
+        capabilities,
+        headers,
+        meta,
+        stillMay,
+      });
     };
     const request = ctx.peer?.era === 'modern' ? { ctx, peer: ctx.peer, method, params } : undefined;
-    let held = request && (await this.held.resume(request));
-    if (!held && kind === 'tool') await this.limits.admit(ctx, decided.verb, server.row.callsPerMinute);
-    held ??= request && (await this.hold(lines, request, run));
-    const answer = held ?? (await run(ctx.peer, ctx.signal));
+    let suspended = request && (await this.suspended.resume(request));
+    if (!suspended && kind === 'tool') await this.limits.admit(ctx, decided.verb, server.row.callsPerMinute);
+    suspended ??= request && (await this.suspend(connections, request, run));
+    const answer = suspended ?? (await run(ctx.peer, ctx.signal));
     const task = taker && taskIn(answer);
     if (task) return taker.take(task);
     if (!asksFirst(answer)) return resultOf(answer, kind);
-    if (!held) await this.decideQuestions(ctx, serverId, answer);
+    if (!suspended) await this.decideQuestions(ctx, serverId, answer);
     return answer;
   }
 
-  /** Throws `tool_changed` when what was decided on is something else by now. */
-  private async requireStill(decided: VerbCall): Promise<void> {
-    if (!(await this.verbs.permits(decided))) throw heldBack({ verb: decided.verb });
+  /** Throws `tool_changed` when the call is no longer allowed as it was decided. */
+  private async requireStillAllowed(decided: VerbCall): Promise<void> {
+    if (!(await this.verbs.permits(decided))) throw toolChanged({ verb: decided.verb });
   }
 
-  /** A call whose server may ask what its caller can only be asked by a result; undefined where that is not so. Throws `invalid_params` for a state of no call. */
-  private async hold(
-    lines: ServerConnections,
+  /**
+   * Suspends a call to a server of the 2025 era while a client of the 2026-07-28 revision answers its questions.
+   * Returns undefined when no question is possible. Throws `invalid_params` for a request state of an unknown call.
+   */
+  private async suspend(
+    connections: ServerConnections,
     request: HeldRequest,
     run: (peer: Peer, signal: AbortSignal) => Promise<JsonObject>,
   ): Promise<JsonObject | undefined> {
     const { peer, ctx } = request;
     if (Object.keys(peer.capabilities).length === 0) return undefined;
-    if (!(await lines.isOfOldEra({ timeoutMs: openMs, signal: ctx.signal }))) return undefined;
+    if (!(await connections.isOfOldEra({ timeoutMs: openMs, signal: ctx.signal }))) return undefined;
     if (peer.answers?.requestState !== undefined)
       throw new RialtoError('invalid_params', {
-        message: 'params.requestState is of no call that waits for an answer',
+        message: 'params.requestState belongs to no call that waits for an answer',
       });
-    return this.held.begin(request, run);
+    return this.suspended.begin(request, run);
   }
 
-  /** What the server asks of its caller is decided as a call of its tool of that name, and remembered like one. */
+  /**
+   * Wraps a peer so that each request of the server to its caller is authorized and audited like a call of its tool of
+   * that name.
+   */
   decidedPeer(ctx: CallContext, serverId: string, peer: Peer | undefined): Peer | undefined {
     if (!peer) return undefined;
-    const left = { questions: mostQuestions, told: mostTold };
+    const left = { questions: maxQuestions, told: maxToldChars };
     const ask: Peer['ask'] = (method, params, signal) => {
       if (--left.questions < 0)
-        return Promise.reject(new RialtoError('rate_limited', { message: `a call may ask ${mostQuestions} times` }));
-      return this.verbs.around(asking(ctx, serverId, method), () => peer.ask(method, params, signal, serverId));
+        return Promise.reject(
+          new RialtoError('rate_limited', {
+            message: `the MCP server may ask its caller at most ${maxQuestions} times in one call`,
+          }),
+        );
+      return this.verbs.around(requestOf(ctx, serverId, method), () => peer.ask(method, params, signal, serverId));
     };
     const tell: Peer['tell'] = (method, params) => {
       left.told -= JSON.stringify(params).length;
@@ -285,47 +328,52 @@ export class UpstreamCalls {
     return { ...peer, ask, tell };
   }
 
-  /** What a server asks its caller by a result, or by a task: each method as a call of its tool of that name. Throws `denied`. */
+  /**
+   * Authorizes the questions in a result or a task: each method like a call of its tool of that name. Throws `denied`.
+   */
   async decideQuestions(ctx: CallContext, serverId: string, result: JsonObject): Promise<void> {
     for (const method of new Set(questionsOf(result).map(([, question]) => question.method)))
-      await this.verbs.around(asking(ctx, serverId, method), () => Promise.resolve());
+      await this.verbs.around(requestOf(ctx, serverId, method), () => Promise.resolve());
   }
 }
 
-function asking(ctx: CallContext, serverId: string, method: string): VerbCall {
+function requestOf(ctx: CallContext, serverId: string, method: string): VerbCall {
   const canonical = `${serverId}__${method}`;
-  return decidedOn(ctx, 'mcp_call', 'Tool', { canonical, serverId });
+  return verbCallOf(ctx, 'mcp_call', 'Tool', { canonical, serverId });
 }
 
-function decidedOn(
+function verbCallOf(
   ctx: CallContext,
   action: 'mcp_call' | 'mcp_prompt',
   type: 'Tool' | 'Prompt',
-  { canonical, serverId, legacyAlias, calledAs }: Asked,
+  { canonical, serverId, legacyAlias, calledAs }: CallTarget,
   args?: JsonObject,
 ): VerbCall {
   const resource = { type, id: canonical, parent: serverId };
   return { ctx, verb: canonical, action, resource, legacyAlias, calledAs, args };
 }
 
-/** A call that nothing but the changed definition of its tool stands against has a meaning of its own. */
-function asHeldBack(thrown: unknown, target: UpstreamTool | undefined): unknown {
+/** Converts `denied` into `tool_changed` when only the changed definition of the tool prevents the call. */
+function asToolChanged(thrown: unknown, target: UpstreamTool | undefined): unknown {
   if (!(thrown instanceof RialtoError) || thrown.code !== 'denied') return thrown;
   if (!(thrown.data?.policies as string[] | undefined)?.includes(changedToolsWait)) return thrown;
-  return heldBack({ ...thrown.data, ...target?.quarantine }, thrown);
+  return toolChanged({ ...thrown.data, ...target?.quarantine }, thrown);
 }
 
-/** Who routed the call by its headers must not have been told something else than the server is. Throws `header_mismatch`. */
+/**
+ * Checks the parameter headers of the caller, because a proxy may have routed the call by them. Throws
+ * `header_mismatch`.
+ */
 function requireHeaders(peer: Peer | undefined, inHeaders: ReturnType<typeof paramHeadersOf>, args: JsonObject): void {
-  const wrong = peer?.headers && wrongHeader(inHeaders, args, peer.headers);
-  if (wrong)
+  const mismatch = peer?.headers && wrongHeader(inHeaders, args, peer.headers);
+  if (mismatch)
     throw new RialtoError('header_mismatch', {
-      message: `the headers and the body of the request disagree: ${wrong.header} ${wrong.problem}`,
-      data: { mismatch: wrong },
+      message: `the headers and the body of the request disagree: ${mismatch.header} ${mismatch.problem}`,
+      data: { mismatch },
     });
 }
 
-function heldBack(data: JsonObject, cause?: unknown): RialtoError {
+function toolChanged(data: JsonObject, cause?: unknown): RialtoError {
   return new RialtoError('tool_changed', {
     message: 'the MCP server changed the definition of this tool, which waits for approval',
     hint: 'GET /api/mcp/tools?quarantined=true shows it; an admin approves it with POST /api/mcp/servers/{id}/approve, and for one user with POST …/{id}/credentials/{credentialId}/approve',
@@ -334,12 +382,12 @@ function heldBack(data: JsonObject, cause?: unknown): RialtoError {
   });
 }
 
-function reading(ctx: CallContext, server: RegisteredServer | undefined, uri: string): VerbCall {
+function readOf(ctx: CallContext, server: RegisteredServer | undefined, uri: string): VerbCall {
   const resource = { type: 'Resource', id: uri, parent: server?.row.serverId } as const;
   return { ctx, verb: uri, action: 'mcp_read', resource };
 }
 
-/** The server, unless its allow list keeps the URI back. */
-function allowing(server: RegisteredServer | undefined, uri: string): RegisteredServer | undefined {
+/** Returns the server, unless its allow list excludes the URI. */
+function unlessExcluded(server: RegisteredServer | undefined, uri: string): RegisteredServer | undefined {
   return server && mayRead(server.row, uri) ? server : undefined;
 }

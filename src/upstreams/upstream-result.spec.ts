@@ -10,7 +10,7 @@ describe('a result of an MCP server', () => {
     ],
     [{ isError: true }, { content: [], isError: true }],
     [{}, { content: [] }],
-  ])('of a tool has an empty content where none was said: %j (C33)', (given, result) =>
+  ])('gets an empty content list when a tool result has none: %j (C33)', (given, result) =>
     expect(resultOf(given, 'tool')).toEqual(result),
   );
 
@@ -20,7 +20,7 @@ describe('a result of an MCP server', () => {
     [{ contents: null }, 'resource'],
     [{}, 'prompt'],
     [{ completion: {} }, 'completion'],
-  ])('without what its kind must have is refused: %j of a %s', (given, kind) =>
-    expect(() => resultOf(given, kind)).toThrow(`no result of a ${kind}`),
+  ])('is refused when the required member is missing or malformed: %j of a %s', (given, kind) =>
+    expect(() => resultOf(given, kind)).toThrow(`invalid ${kind} result`),
   );
 });

@@ -3,21 +3,22 @@ import { isJsonObject, type JsonObject } from '../kernel/json.js';
 import { tasksExtension } from '../protocol/mcp/server-task.js';
 import { isDeeperThan } from '../protocol/mcp/schema-size.js';
 
-/** What nests deeper ends nobody's stack. */
+/** Maximum nesting depth of a result; a deeper one could overflow the stack. */
 export const maxNesting = 256;
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo';
 
 /**
- * A result as its caller gets it: what the 2026-07-28 revision adds to each (its type, who answers, for how long it may be kept) is
- * between its server and us. Throws `remote_invalid_response` for one without what its kind must have, or that nests too deep.
+ * Returns a result as its caller gets it. Removes what the 2026-07-28 revision adds to each result (type, server info,
+ * caching hints), because these concern only the server and the gateway. Throws `remote_invalid_response` for a result
+ * without its required member, or one that nests too deep.
  */
 export function resultOf(given: JsonObject, kind: ResultKind): JsonObject {
-  // Official clients and SDKs take a result of a tool without `content` for one with an empty list.
+  // Official clients and SDKs read a tool result without `content` as one with an empty list.
   const answer = kind === 'tool' && (given.content ?? null) === null ? { ...given, content: [] } : given;
   const fault = kinds[kind](answer) ?? (isDeeperThan(answer, maxNesting) && `it nests deeper than ${maxNesting}`);
   if (fault)
     throw new RialtoError('remote_invalid_response', {
-      message: `the MCP server answered no result of a ${kind}: ${fault}`,
+      message: `the MCP server sent an invalid ${kind} result: ${fault}`,
     });
   const { resultType: _type, ttlMs: _ttl, cacheScope: _scope, _meta, ...result } = answer;
   if (!isJsonObject(_meta)) return result;
@@ -27,17 +28,19 @@ export function resultOf(given: JsonObject, kind: ResultKind): JsonObject {
 
 export type ResultKind = keyof typeof kinds;
 
-/** Why an answer is no result of its kind; undefined where it is one. */
+/** Functions that return why an answer is not a valid result of their kind; undefined when it is valid. */
 const kinds = {
-  // A task that nobody takes is none.
+  // A task is accepted only when the request announced it; otherwise it is an error.
   tool: (answer: JsonObject) =>
-    Object.hasOwn(answer, tasksExtension) ? 'it is a task, which was not asked for' : unlessList(answer, 'content'),
-  resource: (answer: JsonObject) => unlessList(answer, 'contents'),
-  prompt: (answer: JsonObject) => unlessList(answer, 'messages'),
+    Object.hasOwn(answer, tasksExtension)
+      ? 'it is a task, but the request did not allow one'
+      : listProblem(answer, 'content'),
+  resource: (answer: JsonObject) => listProblem(answer, 'contents'),
+  prompt: (answer: JsonObject) => listProblem(answer, 'messages'),
   completion: ({ completion }: JsonObject) =>
-    isJsonObject(completion) ? unlessList(completion, 'values') : 'completion is no object',
+    isJsonObject(completion) ? listProblem(completion, 'values') : '"completion" is not an object',
 };
 
-function unlessList(owner: JsonObject, name: string): string | undefined {
-  return Array.isArray(owner[name]) ? undefined : `${name} is no list`;
+function listProblem(owner: JsonObject, name: string): string | undefined {
+  return Array.isArray(owner[name]) ? undefined : `"${name}" is not a list`;
 }

@@ -11,56 +11,57 @@ import { resultOf } from './upstream-result.js';
 import { withTasks, type TaskAtServer } from './upstream-tasks.types.js';
 import { UpstreamsService } from './upstreams.service.js';
 
-interface Ask {
+interface RequestLimits {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Tasks that MCP servers answered calls with. All of it is part of the act that the call was: decided again like it, and no act of its own.
- * Throws `not_found` when the server is gone, `denied` when the caller may no longer call the tool, and what UpstreamConnection.request throws.
+ * Manages tasks that MCP servers returned for calls. All requests belong to the act of the call: they are authorized
+ * like it, and are not acts of their own. Throws `not_found` when the server was deleted, `denied` when the caller may
+ * no longer call the tool, and what UpstreamConnection.request throws.
  */
 @Injectable()
 export class UpstreamTasks {
   constructor(
     private readonly upstreams: UpstreamsService,
     private readonly calls: UpstreamCalls,
-    private readonly lines: CallerConnections,
+    private readonly connections: CallerConnections,
   ) {}
 
-  /** `tasks/get`: with the result of the call as its caller gets it, and with its questions checked. */
-  async look(ctx: CallContext, task: TaskAtServer, ask: Ask): Promise<ServerTask> {
+  /** `tasks/get`: returns the task with the result as the caller of the call gets it, and checks its questions. */
+  async look(ctx: CallContext, task: TaskAtServer, limits: RequestLimits): Promise<ServerTask> {
     const server = await this.permitted(ctx, task);
-    const seen = readServerTask(await this.request(ctx, server, task, 'tasks/get', {}, ask));
-    if (seen.taskId !== task.taskId)
+    const found = readServerTask(await this.request(ctx, server, task, 'tasks/get', {}, limits));
+    if (found.taskId !== task.taskId)
       throw new RialtoError('remote_invalid_response', { message: 'the MCP server answered with another task' });
-    if (seen.status === 'input_required') questionsOf({ inputRequests: seen.inputRequests ?? {} });
-    if (seen.status !== 'completed') return seen;
-    if (!seen.result)
+    if (found.status === 'input_required') questionsOf({ inputRequests: found.inputRequests ?? {} });
+    if (found.status !== 'completed') return found;
+    if (!found.result)
       throw new RialtoError('remote_invalid_response', { message: 'the MCP server completed a task without a result' });
-    return { ...seen, result: resultOf(seen.result, 'tool') };
+    return { ...found, result: resultOf(found.result, 'tool') };
   }
 
-  /** `tasks/update`: answers by the names of the questions. */
-  async answer(ctx: CallContext, task: TaskAtServer, inputResponses: JsonObject, ask: Ask): Promise<void> {
+  /** `tasks/update`: sends answers by the names of the questions. */
+  async answer(ctx: CallContext, task: TaskAtServer, inputResponses: JsonObject, limits: RequestLimits): Promise<void> {
     const server = await this.permitted(ctx, task);
-    await this.request(ctx, server, task, 'tasks/update', { inputResponses }, ask);
+    await this.request(ctx, server, task, 'tasks/update', { inputResponses }, limits);
   }
 
-  /** Decides what the server wants its caller to be asked, and remembers it, as for the questions of any call. Throws `denied`. */
+  /** Authorizes and audits the questions of a task, like those of a call. Throws `denied`. */
   async decideQuestions(ctx: CallContext, { server: id }: TaskAtServer, inputRequests: JsonObject): Promise<void> {
     const { row } = await this.serverOf(ctx, id);
     await this.calls.decideQuestions(ctx, row.serverId, { inputRequests });
   }
 
-  /** `tasks/cancel`: not decided, for nobody is to leave work behind. */
-  async cancel(ctx: CallContext, task: Pick<TaskAtServer, 'server' | 'taskId'>, ask: Ask): Promise<void> {
-    await this.request(ctx, await this.serverOf(ctx, task.server), task, 'tasks/cancel', {}, ask);
+  /** `tasks/cancel`: not authorized, because every caller may stop its work. */
+  async cancel(ctx: CallContext, task: Pick<TaskAtServer, 'server' | 'taskId'>, limits: RequestLimits): Promise<void> {
+    await this.request(ctx, await this.serverOf(ctx, task.server), task, 'tasks/cancel', {}, limits);
   }
 
   /**
-   * Begins to answer questions that need nobody, or that the caller can be asked while it waits: a client of the 2025 era. Undefined when there
-   * are others among them. The answers reject when the caller gives none.
+   * Starts to answer questions that the gateway can answer itself, or that the waiting caller can answer: a client of
+   * the 2025 era. Returns undefined when other questions are among them. The answers reject when the caller gives none.
    */
   async answersNow(
     ctx: CallContext,
@@ -79,7 +80,10 @@ export class UpstreamTasks {
   private async permitted(ctx: CallContext, { server: id, canonical, args }: TaskAtServer): Promise<RegisteredServer> {
     const server = await this.serverOf(ctx, id);
     if (await this.calls.mayStillCall(ctx, { canonical, serverId: server.row.serverId, args })) return server;
-    throw new RialtoError('denied', { message: 'its caller may no longer call this tool', data: { verb: canonical } });
+    throw new RialtoError('denied', {
+      message: 'the caller of this task may no longer call its tool',
+      data: { verb: canonical },
+    });
   }
 
   private async serverOf(ctx: CallContext, id: string): Promise<RegisteredServer> {
@@ -95,9 +99,11 @@ export class UpstreamTasks {
     { taskId, capabilities }: Pick<TaskAtServer, 'taskId'> & Partial<TaskAtServer>,
     method: string,
     params: JsonObject,
-    ask: Ask,
+    limits: RequestLimits,
   ): Promise<JsonObject> {
-    const declared = { ...ask, capabilities: withTasks(capabilities) };
-    return this.lines.use(ctx, row, (lines) => lines.request(method, { taskId, ...params }, declared));
+    const declared = { ...limits, capabilities: withTasks(capabilities) };
+    return this.connections.use(ctx, row, (connections) =>
+      connections.request(method, { taskId, ...params }, declared),
+    );
   }
 }

@@ -2,32 +2,35 @@ import type { JsonObject } from '../kernel/json.js';
 import { declaresTasks, tasksExtension, type ServerTask } from '../protocol/mcp/server-task.js';
 import type { RegisteredServer } from './registered-server.types.js';
 
-/** Takes a task that a server answers a call of its tool with, and gives the answer of the call in its place. */
+/** Accepts a task that a server returns for a tool call, and produces the answer of the call. */
 export interface TaskTaker {
-  /** Before anything is sent: throws what keeps one more task from being taken. */
+  /** Called before anything is sent. Throws when no more tasks can be accepted. */
   admit(): void;
   take(task: ServerTask): Promise<JsonObject>;
 }
 
-/** A task at an MCP server: all that is needed to ask for it again. */
+/** Task at an MCP server, with all that is needed to query it again. */
 export interface TaskAtServer {
-  /** The id of the row of the server. */
+  /** Id of the row of the server. */
   readonly server: string;
   readonly taskId: string;
-  /** By which its call was decided. */
+  /** Canonical tool name that the policy decided on. */
   readonly canonical: string;
   readonly args: JsonObject;
-  /** What its caller can be asked for, as the call declared it. */
+  /** Client capabilities that the call declared: what its caller can be asked for. */
   readonly capabilities: JsonObject;
 }
 
-/** Whether a server may answer by a task: only one of the 2026-07-28 revision that says so, to whom we say that we take them. */
+/**
+ * Returns whether a server may answer with a task: it speaks the 2026-07-28 revision and declares tasks. The gateway
+ * announces that it accepts tasks only to such a server.
+ */
 export function mayAnswerByTask({ row }: RegisteredServer): boolean {
   const { protocolVersion, capabilities } = row.offer;
   return protocolVersion >= '2026' && declaresTasks(capabilities);
 }
 
-/** What a request declares that is about a task, or may become one (ext-tasks, capability negotiation). */
+/** Adds the tasks extension to the capabilities of a request (ext-tasks, capability negotiation). */
 export function withTasks(capabilities: JsonObject | undefined): JsonObject {
   return { ...capabilities, extensions: { [tasksExtension]: {} } };
 }

@@ -12,51 +12,51 @@ import type { Strategy } from './upstream.types.js';
 import { UpstreamsService } from './upstreams.service.js';
 
 export interface ToolWish {
-  /** As its servers know it, or `<serverId>__<tool>`. */
+  /** Name of the tool at its servers, or `<serverId>__<tool>`. */
   readonly tool: string;
   readonly args: JsonObject;
   readonly strategy?: Strategy;
-  /** Who takes a task in place of a result, once it is known whose tool is called. */
+  /** Returns the acceptor of a task that replaces the result, once the target of the call is known. */
   readonly tasksOf?: (call: { target: UpstreamTool; canonical: string; args: JsonObject }) => TaskTaker;
 }
 
-/** What one of the servers answered. */
+/** Answer of the server that was chosen. */
 export interface ChosenAnswer {
   readonly target: UpstreamTool;
   readonly result: JsonObject;
 }
 
-/** Tools of MCP servers by what they are called, whichever server has them. */
+/** Finds and calls tools of MCP servers by name, on any server that offers them. */
 @Injectable()
 export class UpstreamTools {
-  /** Of this process, which sees its own calls. */
+  /** Round-robin position; each process counts its own calls. */
   private turn = 0;
 
   constructor(
     private readonly upstreams: UpstreamsService,
     private readonly calls: UpstreamCalls,
-    private readonly lines: CallerConnections,
+    private readonly connections: CallerConnections,
   ) {}
 
-  /** Those that the caller may discover, in order of the ids of their servers (AE-74). */
+  /** Returns the tools of this name that the caller may discover, in order of registration (AE-74). */
   async find(ctx: CallContext, name: string): Promise<UpstreamTool[]> {
     const { servers } = await this.upstreams.snapshotFor(ctx);
     const all = servers.flatMap(({ tools }) => tools);
-    const called = all.filter(({ tool, canonical }) => tool.name === name || canonical === name);
-    const spelled = all.filter(({ server, tool }) => literalName(server.row.serverId, tool.name) === name);
-    const having = called.length > 0 ? called : spelled;
-    const shown = await Promise.all(having.map(({ server }) => this.upstreams.mayDiscover(ctx, server.row.serverId)));
-    return having.filter((_, index) => shown[index]).sort(byAge);
+    const exact = all.filter(({ tool, canonical }) => tool.name === name || canonical === name);
+    const portable = all.filter(({ server, tool }) => literalName(server.row.serverId, tool.name) === name);
+    const matching = exact.length > 0 ? exact : portable;
+    const shown = await Promise.all(matching.map(({ server }) => this.upstreams.mayDiscover(ctx, server.row.serverId)));
+    return matching.filter((_, index) => shown[index]).sort(byAge);
   }
 
-  /** Throws `not_found` when no server has it, and as UpstreamCalls.call does. */
+  /** Calls a tool. Throws `not_found` when no server offers it, and as UpstreamCalls.call does. */
   async call(ctx: CallContext, { tool, args, strategy = 'first', tasksOf }: ToolWish): Promise<ChosenAnswer> {
-    const having = await this.find(ctx, tool);
-    const usable = having.filter(({ quarantine }) => !quarantine);
-    const targets = usable.length > 0 ? usable : having;
+    const matching = await this.find(ctx, tool);
+    const usable = matching.filter(({ quarantine }) => !quarantine);
+    const targets = usable.length > 0 ? usable : matching;
     if (targets.length === 0)
       throw new RialtoError('not_found', { message: `No server found for tool: ${tool.slice(0, 200)}` });
-    const loads = await Promise.all(targets.map(({ server }) => this.lines.loadOf(ctx, server.row)));
+    const loads = await Promise.all(targets.map(({ server }) => this.connections.loadOf(ctx, server.row)));
     const target = targets[choose(loads, strategy, this.turn++)]!;
     const { canonical, server } = target;
     const tasks = tasksOf?.({ target, canonical, args });
@@ -65,7 +65,7 @@ export class UpstreamTools {
   }
 }
 
-/** A server that came later takes no name from one that was there before (AE-72). */
+/** The tool of the server that was registered first comes first: a later server cannot take over its name (AE-72). */
 function byAge({ server: { row: one } }: UpstreamTool, { server: { row: other } }: UpstreamTool): number {
   return one.createdAt.getTime() - other.createdAt.getTime();
 }

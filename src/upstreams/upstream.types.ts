@@ -4,7 +4,7 @@ import { framingHeaders, HeaderName, HeaderValue, Name } from '../platform/http/
 
 export const upstreamTransports = ['streamable-http', 'sse', 'websocket', 'stdio'] as const;
 export type UpstreamTransport = (typeof upstreamTransports)[number];
-/** What others call them. */
+/** Names that other products use for the transports. */
 const otherNames = new Map<unknown, UpstreamTransport>([
   ['http', 'streamable-http'],
   ['streamable_http', 'streamable-http'],
@@ -13,41 +13,44 @@ const otherNames = new Map<unknown, UpstreamTransport>([
 ]);
 const Transport = z.preprocess((given) => otherNames.get(given) ?? given, z.enum(upstreamTransports));
 
-/** Whether its callers have credentials of their own: where they are required, no call goes without one. */
+/** Whether callers have their own credentials. With `required`, each call needs one. */
 export const userCredentials = ['none', 'optional', 'required'] as const;
 export type UserCredentials = (typeof userCredentials)[number];
 
-/** What is started for a `stdio` server: an entry of the operator's catalogue, or where any may be, a path. */
+/** Command of a `stdio` server: an entry of the operator's catalogue, or a path where any program is allowed. */
 export interface Program {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd?: string;
 }
 
-/** An item of a list that clients could not read as it is. */
+/** Item of a list that clients could not read as it is. */
 export const ListProblem = z.object({
   list: z.enum(['tools', 'resources', 'resourceTemplates', 'prompts']),
-  /** By the name or URI that the server has for it; empty where it has none. */
+  /** Name or URI of the item at the server; empty when it has none. */
   name: z.string(),
   problem: z.string(),
-  /** Whether it is listed without the member that is wrong, or not at all. */
+  /** `mended`: listed without the invalid member; `left out`: not listed. */
   effect: z.enum(['mended', 'left out']),
 });
 export type ListProblem = z.output<typeof ListProblem>;
 
-/** What an MCP server says that it has, as it says it. */
+/** Offer of an MCP server, as the server sent it. */
 export interface Offer extends Offers {
-  /** Items that were left out, and tools whose `outputSchema` no client could compile (`mended`); absent without any. */
+  /**
+   * Items that were left out, and tools with an `outputSchema` that no client could compile (`mended`); absent when
+   * there are none.
+   */
   readonly problems?: readonly ListProblem[];
   readonly protocolVersion: string;
   readonly serverInfo: JsonObject;
   readonly instructions?: string;
   readonly capabilities: JsonObject;
-  /** It was seen that the server bears no request before `initialize`. */
+  /** True when the server was seen to accept no request before `initialize`. */
   readonly wantsInitialize?: true;
 }
 
-/** The lists of an MCP server. */
+/** Lists of an MCP server. */
 export interface Offers {
   readonly tools: readonly OfferedTool[];
   readonly resources: readonly OfferedResource[];
@@ -55,45 +58,54 @@ export interface Offers {
   readonly prompts: readonly OfferedPrompt[];
 }
 
-/** The lists that a look found. Those that the server will not give just now are absent; a server whose tools nobody can read is of no use. */
+/**
+ * Lists that were read. A list that the server refused is absent, except for tools: a server without readable tools is
+ * an error.
+ */
 export type FoundOffers = Pick<Offers, 'tools'> & Partial<Offers> & Pick<Offer, 'problems'>;
-/** What a look found. */
+/** Offer that was read. */
 export type FoundOffer = Omit<Offer, keyof Offers> & FoundOffers;
 
-/** Whatever the server says of it. */
+/** Tool definition with all members that the server sent. */
 export type OfferedTool = JsonObject & { readonly name: string };
 export type OfferedResource = JsonObject & { readonly uri: string };
 export type OfferedTemplate = JsonObject & { readonly uriTemplate: string };
 export type OfferedPrompt = JsonObject & { readonly name: string };
 
-/** How one of several servers that have a tool of the same name is chosen (AE-72, AE-73). */
+/** How one of several servers with the same tool is chosen (AE-72, AE-73). */
 export const strategies = ['first', 'round-robin', 'least-loaded'] as const;
 export type Strategy = (typeof strategies)[number];
 
-/** Which revisions of MCP a server is spoken to in: the newest that it knows, those of 2025 alone, or that of 2026-07-28 alone. */
+/** Revisions of MCP to use with a server: the newest that it supports, only those of 2025, or only 2026-07-28. */
 export const eras = ['auto', 'legacy', 'modern'] as const;
 export type Era = (typeof eras)[number];
 
-/** What becomes of tools that are not what was approved: `hold-changed` holds back those whose definition changed, `hold-all` new ones as well. */
+/**
+ * Policy for tools that differ from the approved ones: `hold-changed` quarantines changed tools, `hold-all` new
+ * tools too.
+ */
 export const toolChanges = ['accept', 'hold-changed', 'hold-all'] as const;
 export type ToolChanges = (typeof toolChanges)[number];
 
-/** The definition of a tool that may be used, by its hash. */
+/** Approved definition of a tool, by its hash. */
 export interface ToolPin {
   readonly name: string;
   readonly hash: string;
 }
 
-/** Why a tool is held back: since when (ISO 8601) it is not what was approved; null where nothing of that name was. */
+/**
+ * Quarantine of a tool: since when (ISO 8601) it differs from the approved definition; `approvedHash` is null when no
+ * tool of that name was approved.
+ */
 export const Quarantine = z.object({ since: z.iso.datetime(), hash: z.string(), approvedHash: z.string().nullable() });
 export type Quarantine = z.output<typeof Quarantine>;
 export type QuarantinedTool = ToolPin & Quarantine;
 
-/** The first part of each tool's name; no `__`, for that ends it. */
+/** First part of each tool name. It cannot hold `__`, which separates it from the rest. */
 const ServerId = z.string().regex(/^(?!.*__)[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, {
   message: 'must be lower-case letters, digits, - or _, at most 32, without __',
 });
-/** The transport's own. */
+/** Headers that the transport sets. */
 const reservedHeaders = new Set([
   ...framingHeaders,
   ...['accept', 'last-event-id', 'mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name'],
@@ -113,7 +125,7 @@ const userHeaders = z
   });
 const allowList = z.array(z.string().min(1).max(2_048)).max(1_000);
 
-/** A folder of its caller, as MCP has it (MCP, roots). */
+/** Folder of a client (MCP, roots). */
 const Root = z.strictObject({
   uri: z.string().max(2_048).startsWith('file://', { message: 'must begin with file://' }),
   name: z.string().max(200).optional(),
@@ -125,7 +137,7 @@ const text = z
   .max(4_096)
   .regex(/^[^\0]*$/, { message: 'must not hold a NUL' });
 const env = z
-  .record(z.string().regex(/^[A-Za-z_]\w{0,127}$/, { message: 'is no name of a variable' }), text.max(8_192))
+  .record(z.string().regex(/^[A-Za-z_]\w{0,127}$/, { message: 'is not a valid name of a variable' }), text.max(8_192))
   .refine((given) => Object.keys(given).length <= 50, { message: 'must be at most 50' });
 
 const ofUsers = { userCredentials: z.enum(userCredentials).optional(), userHeaders: userHeaders.optional() };
@@ -152,31 +164,34 @@ const parts = {
 };
 type Parts = z.output<z.ZodObject<typeof parts>>;
 
-/** An address and what goes there, or a program and what it is started with. */
+/** Checks that the input holds either an address with its members or a program with its members. */
 function isOneKind(given: Parts, context: z.RefinementCtx): void {
   const isProgram = given.command !== undefined || given.transport === 'stdio';
   const others = Object.keys(isProgram ? web : program) as (keyof Parts)[];
-  const message = isProgram ? 'is not for a program' : 'is for a program alone';
+  const message = isProgram ? 'is not for a program' : 'is only for a program';
   for (const path of others) if (given[path] !== undefined) context.addIssue({ code: 'custom', path: [path], message });
   if (isProgram && given.transport !== undefined && given.transport !== 'stdio')
-    context.addIssue({ code: 'custom', path: ['transport'], message: 'is stdio for a program' });
+    context.addIssue({ code: 'custom', path: ['transport'], message: 'must be stdio for a program' });
 }
 
-/** `POST /api/mcp/servers`. Without an id it gets one of 8 hex digits (AE-23). */
+/** `POST /api/mcp/servers`. Without an id, the server gets one of 8 hex digits (AE-23). */
 export const RegisterServer = z.strictObject({ id: ServerId.optional(), ...parts }).superRefine((given, context) => {
   isOneKind(given, context);
   if (given.url === undefined && given.command === undefined)
-    context.addIssue({ code: 'custom', path: ['url'], message: 'or a command is required' });
+    context.addIssue({ code: 'custom', path: ['url'], message: 'is required, unless there is a command' });
 });
 export type RegisterServer = z.output<typeof RegisterServer>;
 
-/** `PATCH /api/mcp/servers/{id}`: what is given is changed; an address stays an address, a program a program. */
+/**
+ * `PATCH /api/mcp/servers/{id}`: changes the given members. An address cannot become a program, or a program an
+ * address.
+ */
 export const ChangeServer = z.strictObject(parts);
 export type ChangeServer = z.output<typeof ChangeServer>;
 
 /**
- * `POST /api/mcp/servers/{id}/approve`: the tools whose present definitions are approved, by the names that the server has for them; without
- * any all. A `hash` says which definition was looked at.
+ * `POST /api/mcp/servers/{id}/approve`: approves the current definitions of these tools, by their names at the server;
+ * without `tools`, of all tools. `hash` names the definition that the admin has seen.
  */
 export const ApproveTools = z
   .strictObject({
@@ -191,17 +206,17 @@ export type ApproveTools = z.output<typeof ApproveTools>;
 const Status = z.enum(['connecting', 'ready', 'error', 'disconnected']);
 export type UpstreamStatus = z.output<typeof Status>;
 
-/** An MCP server as its org sees it (AE-58). */
+/** MCP server as its org sees it (AE-58). */
 export const ServerView = z.object({
   id: z.string(),
   name: z.string(),
   transport: z.enum(upstreamTransports),
-  /** Without its query; null for a program. */
+  /** URL without its query; null for a program. */
   url: z.string().nullable(),
   command: z.string().nullable(),
   args: z.array(z.string()),
   cwd: z.string().nullable(),
-  /** Their names alone. */
+  /** Names only. */
   headers: z.array(z.string()),
   env: z.array(z.string()),
   userCredentials: z.enum(userCredentials),
@@ -211,24 +226,24 @@ export const ServerView = z.object({
   toolAllowList: z.array(z.string()),
   resourceAllowList: z.array(z.string()),
   roots: z.array(Root),
-  /** Of one caller and one tool; null: as the deployment says. */
+  /** Limit for one caller and one tool; null: the limit of the deployment. */
   callsPerMinute: z.int().nullable(),
   toolChanges: z.enum(toolChanges),
   era: z.enum(eras),
   source: z.enum(['api', 'config']),
-  /** Of the connection of the process that answers; `disconnected` while it needs none. */
+  /** Status of the connection of the answering process; `disconnected` while it has none. */
   status: Status,
-  /** Why it is `error`. */
+  /** Reason of the status `error`. */
   error: z.string().nullable(),
   connectedAt: z.iso.datetime().nullable(),
-  /** How long it took to say that it is there, when it was asked last, in milliseconds. */
+  /** Duration of the last ping in milliseconds. */
   lastPingMs: z.number().nullable(),
   mcpVersion: z.string(),
   serverName: z.string(),
   serverVersion: z.string(),
-  /** By the names that policies know; one in quarantine is neither listed to clients nor called. */
+  /** Tools with the names that policies use. A quarantined tool is neither listed to clients nor callable. */
   tools: z.array(z.object({ name: z.string(), toolName: z.string(), quarantine: Quarantine.optional() })),
-  /** How much of each its allow lists let through. */
+  /** Number of items that the allow lists permit. */
   counts: z.object({ tools: z.int(), resources: z.int(), resourceTemplates: z.int(), prompts: z.int() }),
   /** Items of its lists that clients could not read as they are. */
   problems: z.array(ListProblem),

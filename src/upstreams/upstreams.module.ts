@@ -34,7 +34,7 @@ import { CallerConnections } from './credentials/caller-connections.js';
 import { UpstreamsController } from './admin/upstreams.controller.js';
 import { UpstreamsService, type ServerSnapshot } from './upstreams.service.js';
 
-/** Room 9: MCP servers outside, whose tools, resources and prompts are those of an org. */
+/** Module for external MCP servers: an org uses their tools, resources and prompts. */
 @Module({
   imports: [
     AuditModule,

@@ -17,18 +17,18 @@ import { UserCredentials, type OwnCredentials } from './credentials/user-credent
 import { UpstreamStore } from './storage/upstream.store.js';
 import type { ApproveTools } from './upstream.types.js';
 
-/** All MCP servers of an org, for everyone who reads them on every request. */
+/** Immutable view of all MCP servers of an org, for readers on each request. */
 export interface ServerSnapshot {
   readonly version: string;
   /** In order of their ids. */
   readonly servers: readonly RegisteredServer[];
-  /** Tools that nobody may call, by their canonical names. */
+  /** Canonical names of the tools in quarantine, which cannot be called. */
   readonly quarantined: ReadonlySet<string>;
-  /** Whether some of them have for each caller something else. */
+  /** Whether some servers have a different offer for each caller. */
   readonly isPersonal: boolean;
 }
 
-/** Which MCP servers an org has, and what they have. */
+/** Provides the MCP servers of an org and their offers. */
 @Injectable()
 export class UpstreamsService {
   private readonly snapshots = new SnapshotCache<ServerSnapshot>({
@@ -36,10 +36,10 @@ export class UpstreamsService {
     load: async (org, version) => {
       const servers = (await this.store.findAll(org as OrgId)).map((row) => serverOf(row));
       const isPersonal = servers.some(({ row }) => row.userCredentials !== 'none');
-      return { version, servers, quarantined: heldIn(servers), isPersonal };
+      return { version, servers, quarantined: quarantinedIn(servers), isPersonal };
     },
   });
-  /** By what their caller has given. */
+  /** Snapshots by the credentials of their caller. */
   private readonly personal = new WeakMap<OwnCredentials, { shared: ServerSnapshot; snapshot: ServerSnapshot }>();
 
   constructor(
@@ -51,37 +51,40 @@ export class UpstreamsService {
     private readonly notices: Notices,
   ) {}
 
-  /** As all see them who have given no credential. */
+  /** Returns the servers as callers without credentials see them. */
   snapshot(org: string): Promise<ServerSnapshot> {
     return this.snapshots.get(org);
   }
 
-  /** As the caller sees them. */
+  /** Returns the servers as the caller sees them. */
   async snapshotFor(ctx: CallContext): Promise<ServerSnapshot> {
     const shared = await this.snapshot(ctx.org.id);
     if (!shared.isPersonal) return shared;
-    const given = await this.users.given(ctx);
-    const known = this.personal.get(given);
+    const credentials = await this.users.given(ctx);
+    const known = this.personal.get(credentials);
     if (known?.shared === shared) return known.snapshot;
-    const servers = shared.servers.map((server) => this.users.seenWith(given, server));
-    const snapshot = { ...shared, servers, quarantined: heldIn(servers) };
-    this.personal.set(given, { shared, snapshot });
+    const servers = shared.servers.map((server) => this.users.seenWith(credentials, server));
+    const snapshot = { ...shared, servers, quarantined: quarantinedIn(servers) };
+    this.personal.set(credentials, { shared, snapshot });
     return snapshot;
   }
 
-  /** The same when it is fresh, without a promise. */
+  /** Returns the same without a promise, when the cache is fresh. */
   peekFor(ctx: CallContext): ServerSnapshot | undefined {
     const shared = this.snapshots.peek(ctx.org.id);
     if (!shared?.isPersonal) return shared;
-    const given = this.users.peekGiven(ctx);
-    const known = given && this.personal.get(given);
+    const credentials = this.users.peekGiven(ctx);
+    const known = credentials && this.personal.get(credentials);
     return known?.shared === shared ? known.snapshot : undefined;
   }
 
-  /** One server as the caller sees it, and the line of the caller's calls, if there is one. */
-  async seen(ctx: CallContext, row: McpServerEntity): Promise<{ server: RegisteredServer; line?: UpstreamConnection }> {
+  /** Returns one server as the caller sees it, and the caller's connection, if there is one. */
+  async seen(
+    ctx: CallContext,
+    row: McpServerEntity,
+  ): Promise<{ server: RegisteredServer; connection?: UpstreamConnection }> {
     const server = this.users.seenWith(await this.users.given(ctx), serverOf(row));
-    return { server, line: this.pool.lineTo(row, await this.users.of(ctx, row)) };
+    return { server, connection: this.pool.lineTo(row, await this.users.of(ctx, row)) };
   }
 
   mayDiscover(ctx: CallContext, serverId: string): Promise<boolean> {
@@ -89,21 +92,21 @@ export class UpstreamsService {
     return this.verbs.permits({ ctx, verb: serverId, action: 'mcp_discover', resource });
   }
 
-  /** Writes a change of a server, and judges its tools. The row as it is now. Throws as UpstreamStore.update does. */
+  /** Changes a server, judges its tools and returns the new row. Throws as UpstreamStore.update does. */
   async change(tx: Tx, row: McpServerEntity, change: Partial<McpServerEntity>): Promise<McpServerEntity> {
     const stored = await this.offers.change(tx, row, change);
     this.tellChanged(tx, stored);
     return stored;
   }
 
-  /** Ends the quarantine of tools. The row as it is now. Throws as ServerOffers.approve does. */
+  /** Ends the quarantine of tools and returns the new row. Throws as ServerOffers.approve does. */
   async approve(tx: Tx, row: McpServerEntity, wanted: ApproveTools['tools']): Promise<McpServerEntity> {
     const stored = await this.offers.approve(tx, row, wanted);
     this.tellChanged(tx, stored);
     return stored;
   }
 
-  /** Whoever lists tools, or has a line to the server, looks again after the commit. */
+  /** Notifies all processes after the commit: they read the servers again and close outdated connections. */
   tellChanged(tx: Tx | undefined, { id, orgId }: Pick<McpServerEntity, 'id' | 'orgId'>): void {
     this.notices.tell(tx, 'upstream.changed', { orgId, serverId: id });
   }
@@ -111,17 +114,17 @@ export class UpstreamsService {
   @OnNotice('upstream.changed')
   forget({ orgId }: Notice<'upstream.changed'>): void {
     this.snapshots.expire(orgId);
-    void this.tidy(orgId);
+    void this.closeOutdated(orgId);
   }
 
-  /** Ends lines to what is no longer there; where that fails, they end when nobody uses them. */
-  private async tidy(org: string): Promise<void> {
+  /** Closes connections to deleted servers. After a failure, the idle check closes them later. */
+  private async closeOutdated(org: string): Promise<void> {
     const { servers } = await this.snapshot(org).catch(() => ({ servers: undefined }));
     if (servers) this.pool.keepOnly(org, new Map(servers.map(({ row }) => [row.id, row])));
   }
 }
 
-function heldIn(servers: readonly RegisteredServer[]): ReadonlySet<string> {
-  const held = servers.flatMap(({ tools }) => tools.filter(({ quarantine }) => quarantine));
-  return new Set(held.map(({ canonical }) => canonical));
+function quarantinedIn(servers: readonly RegisteredServer[]): ReadonlySet<string> {
+  const quarantined = servers.flatMap(({ tools }) => tools.filter(({ quarantine }) => quarantine));
+  return new Set(quarantined.map(({ canonical }) => canonical));
 }

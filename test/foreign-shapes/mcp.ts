@@ -70,6 +70,6 @@ export const results: readonly Shape[] = [
   ['MCP 2026-07-28, members of each result', { resultType: 'complete', ttlMs: 0, content: [] }, { content: [] }],
   ['MCP 2025-11-25, _meta', { content: [], _meta: { 'a.example/b': 1 } }, { _meta: { 'a.example/b': 1 } }],
   ['a content of a later type', { content: [{ type: 'video', uri: 'a://b' }] }, { content: [{ type: 'video' }] }],
-  ['content that is a text', { content: 'a' }, /content is no list/],
-  ['content that is an object', { content: words }, /content is no list/],
+  ['content that is a text', { content: 'a' }, /"content" is not a list/],
+  ['content that is an object', { content: words }, /"content" is not a list/],
 ];

@@ -14,7 +14,7 @@ export class UpstreamsController {
   constructor(private readonly servers: UpstreamAdmin) {}
 
   @Post()
-  @ApiOperation({ summary: 'Register an MCP server: its tools are tools of the org' })
+  @ApiOperation({ summary: 'Register an MCP server: its tools become tools of the org' })
   @ApiResponse({ status: 201, standardSchema: ServerView })
   register(@Ctx() ctx: CallContext, @Body({ schema: RegisterServer }) body: RegisterServer) {
     return this.servers.register(ctx, body);
@@ -35,7 +35,7 @@ export class UpstreamsController {
   }
 
   @Patch(':id')
-  @ApiOperation({ summary: 'Change what is given' })
+  @ApiOperation({ summary: 'Change the given members of an MCP server' })
   @ApiResponse({ status: 200, standardSchema: ServerView })
   change(
     @Ctx() ctx: CallContext,
@@ -47,7 +47,7 @@ export class UpstreamsController {
 
   @Post(':id/refresh')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Connect anew, and read what it has' })
+  @ApiOperation({ summary: 'Reconnect to an MCP server and read what it offers' })
   @ApiResponse({ status: 200, standardSchema: ServerView })
   refresh(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.servers.refresh(ctx, id);
@@ -56,7 +56,7 @@ export class UpstreamsController {
   @Post(':id/approve')
   @HttpCode(200)
   @ApiOperation({
-    summary: 'Approve the present definitions of tools in quarantine: of all, or of those that are named',
+    summary: 'Approve the current definitions of quarantined tools: all of them, or the named ones',
   })
   @ApiResponse({ status: 200, standardSchema: ServerView })
   approve(
@@ -69,7 +69,7 @@ export class UpstreamsController {
 
   @Delete(':id')
   @HttpCode(204)
-  @ApiOperation({ summary: 'Unregister an MCP server: its tools are gone' })
+  @ApiOperation({ summary: 'Unregister an MCP server: its tools are removed' })
   @ApiResponse({ status: 204 })
   unregister(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.servers.unregister(ctx, id);

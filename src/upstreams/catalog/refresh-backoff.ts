@@ -1,34 +1,35 @@
 const shortestMs = 2_000;
 const longestMs = 600_000;
 
-/** How often a server had other tools lately, and when it had them last, in milliseconds. */
+/** Holds how often the tools of a server changed lately, and when they changed last (in milliseconds). */
 export interface RefreshPace {
   readonly finds: number;
   readonly at: number;
 }
 
 /**
- * After a look that found other tools. Each is forgotten after ten minutes, and not by a look that finds nothing: a server could have every
- * other look find nothing. Pure.
+ * Records a poll that found changed tools. Each change counts for ten minutes. A poll without a change does not reset
+ * the count: otherwise a server could alternate between a change and no change. Pure.
  */
 export function afterChange(before: RefreshPace | undefined, now: number): RefreshPace {
-  return { finds: 1 + (before ? left(before, now) : 0), at: now };
+  return { finds: 1 + (before ? remainingFinds(before, now) : 0), at: now };
 }
 
 /**
- * For how long a server that says that it changed is not believed, in milliseconds: twice as long after each find, ten minutes at most. What
- * is found is kept for ever by the audit, so a server must not have us find something as often as it likes. Pure.
+ * Returns how long the gateway ignores change notifications of a server, in milliseconds. The delay doubles after each
+ * change that was found, up to ten minutes. The audit stores each change permanently, so a server must not cause audit
+ * events at an unlimited rate. Pure.
  */
 export function backoffOf(pace: RefreshPace | undefined, now: number): number {
   if (!pace) return 0;
   return Math.max(0, pace.at + Math.min(longestMs, shortestMs * 2 ** (pace.finds - 1)) - now);
 }
 
-/** Whether nothing of it counts any more. Pure. */
+/** Returns whether all changes of the server are too old to count. Pure. */
 export function isForgotten(pace: RefreshPace, now: number): boolean {
-  return left(pace, now) === 0 && backoffOf(pace, now) === 0;
+  return remainingFinds(pace, now) === 0 && backoffOf(pace, now) === 0;
 }
 
-function left({ finds, at }: RefreshPace, now: number): number {
+function remainingFinds({ finds, at }: RefreshPace, now: number): number {
   return Math.max(0, finds - (now - at) / longestMs);
 }

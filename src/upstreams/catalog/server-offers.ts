@@ -16,21 +16,24 @@ import { UpstreamStore } from '../storage/upstream.store.js';
 import type { ApproveTools, FoundOffer, Offer, ToolPin } from '../upstream.types.js';
 import { UserCredentialStore } from '../storage/user-credential.store.js';
 
-/** An event of the audit names so many. */
+/** Maximum number of tools that one audit event names. */
 const maxNamed = 50;
 
 type Place = Pick<McpServerEntity, 'id' | 'orgId'>;
 
-/** What came of a look. */
+/** Result of storing the offer that was read from a server. */
 export interface Kept {
   readonly isNew: boolean;
-  /** Than those that are approved: the audit tells of it. */
+  /** Whether some tools differ from the approved ones. The audit records those tools. */
   readonly hasOtherTools: boolean;
 }
 
 const nothingNew: Kept = { isNew: false, hasOtherTools: false };
 
-/** Writes what servers have: whoever writes it holds back the tools whose definitions nobody approved, and says so in the same commit. */
+/**
+ * Stores the offers of MCP servers. Each write puts tools with unapproved definitions into quarantine, and records them
+ * in the audit in the same transaction.
+ */
 @Injectable()
 export class ServerOffers {
   constructor(
@@ -41,7 +44,7 @@ export class ServerOffers {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** The row as it is now. Throws as UpstreamStore.update does. */
+  /** Applies a change and returns the new row. Throws as UpstreamStore.update does. */
   async change(tx: Tx, place: Place, change: Partial<McpServerEntity>): Promise<McpServerEntity> {
     return (await this.write(tx, place, change)).stored;
   }
@@ -55,64 +58,68 @@ export class ServerOffers {
     return { stored, found };
   }
 
-  /** What a server has now, unless it is elsewhere since somebody asked it. Throws as `change` does. */
+  /** Stores what the server offers, unless its address changed after the offer was read. Throws as `change` does. */
   keep({ id, orgId, url, program }: Addressed, found: FoundOffer): Promise<Kept> {
     return this.txs.run(async (tx) => {
       const row = await this.store.locked(tx, { id, orgId });
       if (row.url !== url || !isDeepStrictEqual(row.program, program)) return nothingNew;
       const offer = completed(found, row.offer);
-      // During an update of the gateway a process of the version before may have written it, and judged nothing.
+      // During a rolling update, a process of the previous version may have stored the offer without judging its tools.
       const isJudged = judge(row, offer.tools, now()).found.length === 0;
       if (isJudged && JSON.stringify(row.offer) === JSON.stringify(offer)) return nothingNew;
-      const { found: others } = await this.write(tx, row, { offer });
-      return { isNew: true, hasOtherTools: others.length > 0 };
+      const { found: changed } = await this.write(tx, row, { offer });
+      return { isNew: true, hasOtherTools: changed.length > 0 };
     });
   }
 
   /**
-   * What a server has now for a user, judged by what it had when the first credential was given; nothing where the credential is
-   * another. Throws `unprocessable` for more than can be kept.
+   * Stores what the server offers to one user, judged against the offer of that user's first credential. Stores nothing
+   * when the credential was replaced. Throws `unprocessable` when the offer is too large to store.
    */
   keepFor({ id, caller }: UserCredential, found: FoundOffer): Promise<Kept> {
     return this.txs.run(async (tx) => {
-      const held = await this.users.locked(tx, { id });
-      if (!held) return nothingNew;
-      const { kept, server } = held;
-      const offer = completed(found, kept.offer);
+      const credential = await this.users.locked(tx, { id });
+      if (!credential) return nothingNew;
+      const { stored, server } = credential;
+      const offer = completed(found, stored.offer);
       this.users.requireFit(offer);
-      if (JSON.stringify(kept.offer) === JSON.stringify(offer)) return nothingNew;
-      const { found: others, ...pins } = judge({ ...server, ...kept }, offer.tools, now());
+      if (JSON.stringify(stored.offer) === JSON.stringify(offer)) return nothingNew;
+      const { found: changed, ...pins } = judge({ ...server, ...stored }, offer.tools, now());
       await this.users.keepOffer(tx, id, { offer, ...pins });
-      await this.report(tx, server, others, { caller });
-      return { isNew: true, hasOtherTools: others.length > 0 };
+      await this.report(tx, server, changed, { caller });
+      return { isNew: true, hasOtherTools: changed.length > 0 };
     });
   }
 
   /**
-   * What is approved and what waits for a caller who gives a credential: of the first all that it is offered is approved, of a later one
-   * what was offered before, also when that was taken back meanwhile.
+   * Returns the approved and the quarantined tools for a caller who sets a credential. With the first credential, all
+   * offered tools are approved. With a later one, the tools of the former offer are approved, even when the former
+   * credential was withdrawn meanwhile.
    */
-  async pinsFor(tx: Tx, whose: { server: string; caller: string }, offer: Offer): Promise<Pins> {
-    const former = await this.users.locked(tx, whose);
+  async pinsFor(tx: Tx, owner: { server: string; caller: string }, offer: Offer): Promise<Pins> {
+    const former = await this.users.locked(tx, owner);
     if (!former) return { approvedTools: [], quarantinedTools: [] };
-    const { kept, server } = former;
-    const { found, ...pins } = judge({ ...server, ...kept }, offer.tools, now());
-    await this.report(tx, server, found, { caller: whose.caller });
+    const { stored, server } = former;
+    const { found, ...pins } = judge({ ...server, ...stored }, offer.tools, now());
+    await this.report(tx, server, found, { caller: owner.caller });
     return pins;
   }
 
-  /** Of what is offered for one credential: whose it is. Throws as `approve` does. */
+  /**
+   * Approves tools offered for one credential and returns its caller. Throws `not_found` for an unknown credential, and
+   * as `approve` of the pins does.
+   */
   async approveFor(tx: Tx, place: Place, id: string, wanted: ApproveTools['tools']): Promise<string> {
-    const { kept, server } = (await this.users.locked(tx, { id })) ?? {};
-    if (!kept || server?.id !== place.id) throw new RialtoError('not_found', { message: 'no such credential' });
-    const { approved, ...pins } = approve({ ...server, ...kept }, wanted);
-    const { offer, caller } = kept;
+    const { stored, server } = (await this.users.locked(tx, { id })) ?? {};
+    if (!stored || server?.id !== place.id) throw new RialtoError('not_found', { message: 'no such credential' });
+    const { approved, ...pins } = approve({ ...server, ...stored }, wanted);
+    const { offer, caller } = stored;
     if (approved.length > 0) await this.users.keepOffer(tx, id, { offer, ...pins });
     await this.reportApproved(tx, server, approved, { caller });
     return caller;
   }
 
-  /** Throws as `approve` of the pins does, and `not_found`. */
+  /** Approves tools of a server. Throws `not_found`, and as `approve` of the pins does. */
   async approve(tx: Tx, place: Place, wanted: ApproveTools['tools']): Promise<McpServerEntity> {
     const row = await this.store.locked(tx, place);
     const { approved, ...pins } = approve(row, wanted);
@@ -125,10 +132,10 @@ export class ServerOffers {
     tx: Tx,
     { orgId, serverId }: McpServerEntity,
     approved: readonly ToolPin[],
-    whose: { caller?: string } = {},
+    owner: { caller?: string } = {},
   ): Promise<void> {
     if (approved.length === 0) return;
-    const facts = { server: serverId, ...whose, ...named(approved) };
+    const facts = { server: serverId, ...owner, ...named(approved) };
     await writeRowsIn(tx, this.audit.rowsOf(orgId, 'mcp.tools-approved', facts));
   }
 
@@ -136,16 +143,16 @@ export class ServerOffers {
     tx: Tx,
     { orgId, serverId }: McpServerEntity,
     found: readonly ToolPin[],
-    whose: { caller?: string } = {},
+    owner: { caller?: string } = {},
   ): Promise<void> {
     if (found.length === 0) return;
-    const facts = { server: serverId, ...whose, ...named(found) };
+    const facts = { server: serverId, ...owner, ...named(found) };
     await writeRowsIn(tx, this.audit.rowsOf(orgId, 'mcp.tools-changed', facts));
     tx.afterCommit(() => this.log.warn(facts, 'an MCP server changed its tools'));
   }
 }
 
-/** A name is whatever the server says: the audit keeps what can be kept of it. */
+/** A server may use any text as a name; `storableText` keeps the part that the audit can store. */
 function named(all: readonly ToolPin[]) {
   const tools = all.slice(0, maxNamed).map((tool) => ({ ...tool, name: storableText(tool.name, 256) }));
   return { count: all.length, tools };

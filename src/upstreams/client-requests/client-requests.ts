@@ -6,25 +6,25 @@ import { isDeeperThan } from '../../protocol/mcp/schema-size.js';
 import type { Root } from '../upstream.types.js';
 import { maxNesting } from '../upstream-result.js';
 
-/** What an MCP server may ask of its client, and the capability that has it (MCP, client features). */
-const askable: Readonly<Record<string, string>> = {
+/** Requests that an MCP server may send to its client, and the capability for each (MCP, client features). */
+const capabilityOf: Readonly<Record<string, string>> = {
   'sampling/createMessage': 'sampling',
   'elicitation/create': 'elicitation',
   'roots/list': 'roots',
 };
-/** What a client hears that did not say what it wants to. */
-const usualLevel = 'info';
+/** Log level for a client that did not set one. */
+const defaultLevel = 'info';
 const maxRounds = 10;
-/** Of one result. */
+/** Maximum number of questions in one result. */
 const maxQuestions = 100;
-/** Names of questions are kept while there may be answers. */
-const longestName = 1_024;
+/** Maximum length of the name of a question. The names are stored until the questions are answered. */
+const maxNameLength = 1_024;
 
 const refusedCode = -32_000;
 const methodNotFoundCode = -32_601;
 const missingCapabilityCode = -32_021;
 
-/** An answer that is none, to a question of a server: an error of the protocol. */
+/** A JSON-RPC error as the answer to a request of a server. */
 class Refused extends Error {
   constructor(
     readonly code: number,
@@ -35,27 +35,37 @@ class Refused extends Error {
   }
 }
 
-/** What we say that our callers can be asked for; who cannot is kept from it by `askPeer`. That roots changed is said on lines of single clients. */
+/**
+ * Capabilities of a connection that many callers share. `askPeer` refuses a request that the caller does not support.
+ * `roots.listChanged` is declared only on connections of single clients.
+ */
 const relayedCapabilities = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} } as const;
 
-/** What a line declares. @param owner the one client whose calls it serves; absent: everybody's. */
+/**
+ * Returns the capabilities that a connection declares.
+ * @param owner the only client that the connection serves; absent for a shared connection.
+ */
 export function capabilitiesOf(owner: Pick<Peer, 'capabilities'> | undefined, roots: readonly Root[]): JsonObject {
   return { ...(owner?.capabilities ?? relayedCapabilities), ...(roots.length > 0 && { roots: {} }) };
 }
 
-/** The answer to a question that needs no caller (AE-65). */
+/** Answers a request that needs no caller: `roots/list` of a server with configured roots (AE-65). */
 export function rootsAnswer(roots: readonly Root[], method: string): JsonObject | undefined {
   return method === 'roots/list' && roots.length > 0 ? { roots: [...roots] } : undefined;
 }
 
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const logLevelKey = 'io.modelcontextprotocol/logLevel';
-/** What it has is asked for as by somebody who can be asked everything: some list less to others. */
+/**
+ * `_meta` of the requests that read an offer. It declares all capabilities, because some servers list less to clients
+ * without them.
+ */
 export const offering: JsonObject = { [capabilitiesKey]: relayedCapabilities };
 
 /**
- * Hands a question of a server to the one client whose calls it serves. Throws Refused: there is none, or several and nobody knows whom it
- * means; it cannot be asked for that; it refuses (AE-33, AE-64, AE-66).
+ * Passes a request of a server on to the client of the running call. Throws Refused when there is no client, or when
+ * there are several and the server does not say which call it means; when the client did not declare the capability;
+ * and when the client refuses (AE-33, AE-64, AE-66).
  */
 export async function askPeer(
   peer: Peer | undefined,
@@ -63,9 +73,9 @@ export async function askPeer(
   params: JsonObject,
   signal: AbortSignal | undefined,
 ): Promise<JsonObject> {
-  const capability = askable[method];
+  const capability = capabilityOf[method];
   if (capability === undefined) throw new Refused(methodNotFoundCode, 'Method not found');
-  if (!peer) throw new Refused(refusedCode, `nobody can be asked for ${method} now`);
+  if (!peer) throw new Refused(refusedCode, `no client can be asked for ${method} now`);
   if (!canAnswer(peer, capability, params)) throw new Refused(refusedCode, `the caller does not support ${method}`);
   try {
     return await peer.ask(method, params, signal);
@@ -76,39 +86,46 @@ export async function askPeer(
   }
 }
 
-/** Elicitation without a mode is by form, which every client has that has any (specification 2025-11-25, elicitation). */
+/**
+ * Elicitation without a mode uses a form, which each client with the elicitation capability supports (specification
+ * 2025-11-25, elicitation).
+ */
 function canAnswer({ capabilities }: Peer, capability: string, params: JsonObject): boolean {
   const declared = capabilities[capability];
   if (!isJsonObject(declared)) return false;
   return capability !== 'elicitation' || params.mode !== 'url' || isJsonObject(declared.url);
 }
 
-/** What MCP has servers say of a line or its lists, which is not for whoever calls just now. */
-const ofTheLine = /^notifications\/(?:cancelled|progress|initialized|(?:tools|resources|prompts)\/.*)$/;
+/** Notifications about a connection or its lists (MCP). They are not meant for the client of the running call. */
+const connectionNotifications = /^notifications\/(?:cancelled|progress|initialized|(?:tools|resources|prompts)\/.*)$/;
 
-/** Hands on what a server says while it serves a call, unless it is a log message less weighty than its hearer wants. */
+/**
+ * Passes a notification on to the client of the running call. Drops log messages below the level that the client wants.
+ */
 export function tellPeer(peer: Peer, method: string, params: JsonObject): void {
-  if (ofTheLine.test(method) || (method === 'notifications/message' && !isWanted(peer, params.level))) return;
+  if (connectionNotifications.test(method) || (method === 'notifications/message' && !isWanted(peer, params.level)))
+    return;
   peer.tell(method, params);
 }
 
-/** Whether a level says more than another. */
+/** Returns whether a log level is more verbose than another. */
 export function isMoreTalkative(level: string, than: string | undefined): boolean {
   return than === undefined || weightOf(level) < weightOf(than);
 }
 
-function isWanted({ era, logLevel = era === 'legacy' ? usualLevel : undefined }: Peer, level: unknown): boolean {
+function isWanted({ era, logLevel = era === 'legacy' ? defaultLevel : undefined }: Peer, level: unknown): boolean {
   return logLevel !== undefined && isLogLevel(level) && weightOf(level) >= weightOf(logLevel);
 }
 
-/** A result of the 2026-07-28 revision that asks something first. */
+/** Returns whether a result of the 2026-07-28 revision asks for input first. */
 export function asksFirst(result: JsonObject): boolean {
   return result.resultType === 'input_required';
 }
 
 /**
- * Asks for a result until it is there: what the server wants to know first is asked of the caller and sent with the next request. One
- * that speaks the same revision gets the questions themselves. Throws `remote_invalid_response` for a server that does not stop.
+ * Sends a request until there is a result. When the server asks for input first, the caller is asked and its answers
+ * are sent with the next request. A caller that speaks the same revision gets the questions themselves. Throws
+ * `remote_invalid_response` for a server that does not stop asking.
  */
 export async function inRounds(
   call: Round,
@@ -119,7 +136,7 @@ export async function inRounds(
   for (let round = 0; round < maxRounds; round++) {
     const result = await send(answers);
     if (!asksFirst(result)) return result;
-    if (isDeeperThan(result, maxNesting)) throw notAsked();
+    if (isDeeperThan(result, maxNesting)) throw invalidQuestions();
     const questions = questionsOf(result);
     const isKnown = questions.every(([, { method }]) => rootsAnswer(roots, method));
     if (peer?.era === 'modern' && !isKnown) {
@@ -132,27 +149,32 @@ export async function inRounds(
       ...(requestState !== undefined && { requestState }),
     };
   }
-  throw new RialtoError('remote_invalid_response', { message: `the MCP server asked more than ${maxRounds} times` });
+  throw new RialtoError('remote_invalid_response', {
+    message: `the MCP server asked for input more than ${maxRounds} times in one call`,
+  });
 }
 
 /**
- * The questions of a result, by the names it gave them. Throws `remote_invalid_response` for what are none, or more than anybody would
- * answer.
+ * Returns the questions of a result with their names. Throws `remote_invalid_response` for malformed or too many
+ * questions.
  */
 export function questionsOf({ inputRequests = {} }: JsonObject): readonly (readonly [string, Question])[] {
   const entries = isJsonObject(inputRequests) ? Object.entries(inputRequests) : undefined;
-  const isOne = ([name, question]: [string, unknown]): boolean => name.length <= longestName && isQuestion(question);
-  if (!entries || entries.length > maxQuestions || !entries.every(isOne)) throw notAsked();
+  const isOne = ([name, question]: [string, unknown]): boolean => name.length <= maxNameLength && isQuestion(question);
+  if (!entries || entries.length > maxQuestions || !entries.every(isOne)) throw invalidQuestions();
   return entries as unknown as [string, Question][];
 }
 
-/** Who did not say that it can be asked for something is told what it needs (specification 2026-07-28, MissingRequiredClientCapability). */
+/**
+ * Throws an error with the missing capabilities for a caller that did not declare them (specification 2026-07-28,
+ * MissingRequiredClientCapability).
+ */
 function requireAnswerable(peer: Peer, roots: readonly Root[], questions: ReturnType<typeof questionsOf>): void {
   const open = questions.map(([, question]) => question).filter((question) => !isAnswerable(question, peer, roots));
   if (open.length === 0) return;
   const requiredCapabilities: Record<string, JsonObject> = {};
   for (const { method, params } of open)
-    Object.assign((requiredCapabilities[askable[method]!] ??= {}), params?.mode === 'url' && { url: {} });
+    Object.assign((requiredCapabilities[capabilityOf[method]!] ??= {}), params?.mode === 'url' && { url: {} });
   const message = 'Missing required client capability';
   throw new RialtoError('remote_error', {
     message,
@@ -160,8 +182,8 @@ function requireAnswerable(peer: Peer, roots: readonly Root[], questions: Return
   });
 }
 
-function notAsked(): RialtoError {
-  return new RialtoError('remote_invalid_response', { message: 'the MCP server asks what cannot be asked' });
+function invalidQuestions(): RialtoError {
+  return new RialtoError('remote_invalid_response', { message: 'the MCP server sent malformed or too many questions' });
 }
 
 interface Round {
@@ -177,36 +199,40 @@ interface Question {
 
 function isQuestion(question: unknown): boolean {
   if (!isJsonObject(question) || typeof question.method !== 'string') return false;
-  return Object.hasOwn(askable, question.method) && (question.params === undefined || isJsonObject(question.params));
+  return (
+    Object.hasOwn(capabilityOf, question.method) && (question.params === undefined || isJsonObject(question.params))
+  );
 }
 
-/** Whether somebody can be asked this, or nobody needs to be. */
+/** Returns whether the peer can answer a question, or the gateway can answer it itself. */
 export function isAnswerable(
   { method, params = {} }: Question,
   peer: Peer | undefined,
   roots: readonly Root[],
 ): boolean {
-  return rootsAnswer(roots, method) !== undefined || (peer !== undefined && canAnswer(peer, askable[method]!, params));
+  return (
+    rootsAnswer(roots, method) !== undefined || (peer !== undefined && canAnswer(peer, capabilityOf[method]!, params))
+  );
 }
 
-/** Where one of them is not answered, nobody waits for the others. */
+/** Answers all questions. When one of them fails, the others are canceled. */
 export async function answerQuestions(
   { peer, roots, signal }: Round,
   questions: ReturnType<typeof questionsOf>,
 ): Promise<JsonObject> {
-  const over = new AbortController();
-  const until = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
+  const done = new AbortController();
+  const abortSignal = signal ? AbortSignal.any([signal, done.signal]) : done.signal;
   const entries = questions.map(async ([name, { method, params = {} }]) => {
-    return [name, rootsAnswer(roots, method) ?? (await askPeer(peer, method, params, until))] as const;
+    return [name, rootsAnswer(roots, method) ?? (await askPeer(peer, method, params, abortSignal))] as const;
   });
   try {
     return Object.fromEntries(await Promise.all(entries));
   } finally {
-    over.abort();
+    done.abort();
   }
 }
 
-/** What a request of the 2026-07-28 revision says of its caller. */
+/** Builds the `_meta` members that describe the caller in a request of the 2026-07-28 revision. */
 export function envelopeOf(
   peer: Peer | undefined,
   roots: readonly Root[],

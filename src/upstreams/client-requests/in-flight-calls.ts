@@ -3,25 +3,28 @@ import type { Peer } from '../../kernel/peer.js';
 import { askPeer, rootsAnswer, tellPeer } from './client-requests.js';
 import type { Root } from '../upstream.types.js';
 
-/** Of a server, open at once. */
+/** Maximum number of open questions of one server. */
 const maxQuestions = 200;
 
 export interface CallersOptions {
-  /** The one client whose calls the line serves; on a line of all nobody is asked anything. */
+  /** The only client that the connection serves. On a shared connection no caller can be asked. */
   readonly owner?: Pick<Peer, 'capabilities' | 'isPassing'>;
   readonly roots: readonly Root[];
   readonly isModern: () => boolean;
-  /** The server asks more at once than anybody could answer. */
+  /** Called when the server has more open questions than `maxQuestions`. */
   readonly onFlood: () => void;
 }
 
-/** Whose calls a line serves just now, the latest last; undefined for a caller that is neither asked nor told. */
+/**
+ * Callers of the running calls of a connection, the latest last; undefined for a caller that can be neither asked nor
+ * notified.
+ */
 export class InFlightCalls {
   private readonly callers: (Peer | undefined)[] = [];
-  /** Of the questions that wait, which end with the last call. */
-  private work?: AbortController;
+  /** Cancels the pending questions when the last call ends. */
+  private questionsAbort?: AbortController;
   private questions = 0;
-  /** Questions that wait for a call. */
+  /** Wakes the questions that wait for a call. */
   private readonly waiting = new Set<() => void>();
 
   constructor(private readonly options: CallersOptions) {}
@@ -41,14 +44,14 @@ export class InFlightCalls {
       return await call();
     } finally {
       this.callers.splice(this.callers.indexOf(caller), 1);
-      if (this.isIdle) this.rest();
+      if (this.isIdle) this.cancelQuestions();
     }
   }
 
   /**
-   * Answers a question of the server; it ends with the last call that it may be for. That for roots is for none: they are those of the line's one
-   * client, and a server asks as soon as the line is open, or they changed. It goes by the next call, and need not be answered by its end.
-   * Throws as `askPeer` does.
+   * Answers a request of the server. It is canceled when the last call ends that it may belong to. A `roots/list`
+   * request belongs to no call: a server sends it as soon as the connection opens or the roots changed. It is passed on
+   * during the next call and may outlive it. Throws as `askPeer` does.
    */
   async asked(method: string, params: JsonObject, signal: AbortSignal): Promise<JsonObject> {
     const { owner, roots, onFlood } = this.options;
@@ -56,43 +59,46 @@ export class InFlightCalls {
     if (known) return known;
     if (++this.questions > maxQuestions) onFlood();
     try {
-      const isOfLine = owner && !owner.isPassing && method === 'roots/list';
-      if (isOfLine) await this.call(signal);
-      this.work ??= new AbortController();
-      const until = isOfLine ? signal : AbortSignal.any([signal, this.work.signal]);
-      return await askPeer(owner && this.hearer, method, params, until);
+      const isConnectionWide = owner && !owner.isPassing && method === 'roots/list';
+      if (isConnectionWide) await this.waitForAddressee(signal);
+      this.questionsAbort ??= new AbortController();
+      const questionSignal = isConnectionWide ? signal : AbortSignal.any([signal, this.questionsAbort.signal]);
+      return await askPeer(owner && this.addressee, method, params, questionSignal);
     } finally {
       this.questions--;
     }
   }
 
   told(method: string, params: JsonObject): void {
-    const { hearer } = this;
-    if (hearer) tellPeer(hearer, method, params);
+    const { addressee } = this;
+    if (addressee) tellPeer(addressee, method, params);
   }
 
-  /** Whom it means that says something without naming a call: the owner of the line, or who alone waits for a stateless answer. */
-  private get hearer(): Peer | undefined {
+  /**
+   * The client that a request without a call id means: the owner of the connection, or the only waiting caller of a
+   * stateless server.
+   */
+  private get addressee(): Peer | undefined {
     if (this.options.owner) return this.callers.at(-1);
     return this.options.isModern() && this.callers.length === 1 ? this.callers[0] : undefined;
   }
 
-  /** Comes when somebody can be asked, or nobody wants that any more. */
-  private async call(until: AbortSignal): Promise<void> {
-    while (!this.hearer && !until.aborted)
+  /** Waits until a client can be asked, or until the signal aborts. */
+  private async waitForAddressee(signal: AbortSignal): Promise<void> {
+    while (!this.addressee && !signal.aborted)
       await new Promise<void>((resolve) => {
         const wake = (): void => {
           this.waiting.delete(wake);
-          until.removeEventListener('abort', wake);
+          signal.removeEventListener('abort', wake);
           resolve();
         };
         this.waiting.add(wake);
-        until.addEventListener('abort', wake);
+        signal.addEventListener('abort', wake);
       });
   }
 
-  private rest(): void {
-    this.work?.abort();
-    this.work = undefined;
+  private cancelQuestions(): void {
+    this.questionsAbort?.abort();
+    this.questionsAbort = undefined;
   }
 }

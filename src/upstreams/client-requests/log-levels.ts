@@ -2,11 +2,14 @@ import type { Client } from '@modelcontextprotocol/client';
 import { anything } from '../transports/anything.js';
 import { isMoreTalkative } from './client-requests.js';
 
-/** A server of the 2025 era logs at one level for all of a line: at the most talkative that any caller wished. */
+/**
+ * Sets the log level of servers of the 2025 era. Such a server has one level per connection: the most verbose one that
+ * any caller asked for.
+ */
 export class LogLevels {
   private readonly levels = new WeakMap<Client, string>();
 
-  /** Asks for a level that tells more than the present one. A server that refuses logs as it likes. */
+  /** Requests a level that is more verbose than the current one. Ignores a server that refuses. */
   async heed(client: Client, level: string | undefined, timeout: number): Promise<void> {
     if (level === undefined || !client.getServerCapabilities()?.logging) return;
     if (!isMoreTalkative(level, this.levels.get(client))) return;

@@ -1,7 +1,7 @@
 import { pauseAfter } from './backoff.js';
 
-describe('the pause after failures in a row', () => {
-  it('is a second first, doubles, and never much more than a minute', () => {
+describe('pauseAfter', () => {
+  it('starts at one second, doubles, and stays at about one minute', () => {
     expect([1, 2, 3, 7, 60, 2_000].map((failures) => pauseAfter(failures, 0.5))).toEqual([
       1_000, 2_000, 4_000, 60_000, 60_000, 60_000,
     ]);

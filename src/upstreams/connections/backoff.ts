@@ -5,15 +5,17 @@ const mostMs = 60_000;
 const jitter = 0.2;
 
 /**
- * How long nobody tries after so many failures in a row: from one second, twice as long each time, a minute at most.
- * @param failures from 1. @param chance at least 0, less than 1.
+ * Returns the delay before the next connection attempt, in milliseconds: one second first, doubled after each failure,
+ * one minute at most, with jitter.
+ * @param failures number of failures in a row, from 1.
+ * @param chance random number, at least 0 and less than 1.
  */
 export function pauseAfter(failures: number, chance: number): number {
   const planned = Math.min(firstMs * 2 ** (failures - 1), mostMs);
   return Math.round(planned * (1 - jitter + 2 * jitter * chance));
 }
 
-/** How long connections to MCP servers may take, when nothing else is said. */
+/** Default timeouts of connections to MCP servers. */
 export const usualTimes: Required<ConnectionTimes> = {
   connectMs: 20_000,
   probeMs: 2_500,

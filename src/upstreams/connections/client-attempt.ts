@@ -12,30 +12,30 @@ export interface AttemptOptions {
   readonly approach: Approach;
   readonly capabilities: JsonObject;
   readonly transport: () => Promise<Transport>;
-  /** Of the whole handshake. */
+  /** Timeout of the whole handshake. */
   readonly connectMs: number;
-  /** Of the question whether the server speaks the 2026-07-28 revision. */
+  /** Timeout of the request that tests whether the server speaks the 2026-07-28 revision. */
   readonly probeMs: number;
-  /** Gets each client before it says anything. */
+  /** Called with each client before it sends anything. */
   readonly prepare: (client: Client) => void;
 }
 
-/** A client that is connected. */
+/** Client with an open connection. */
 export interface ConnectedClient {
   readonly client: Client;
-  readonly line: Transport & Partial<DiscoveryLine>;
+  readonly transport: Transport & Partial<DiscoveryLine>;
 }
 
-/** Opens one connection by the SDK. Loads it then: it is memory that a gateway without MCP servers does not need. */
+/** Opens one connection with the SDK. Imports the SDK only then, to save memory in a gateway without MCP servers. */
 export function attemptClient(options: AttemptOptions): Attempt<ConnectedClient> {
   const { approach, capabilities, connectMs, probeMs } = options;
   let open: Partial<ConnectedClient> = {};
   let isStarted = false;
-  let isOver = false;
-  const end = (): void => {
+  let isAbandoned = false;
+  const closeOpen = (): void => {
     void open.client?.close().catch(() => undefined);
-    // While a client asks which era its server is of, the line is not its own yet.
-    void open.line?.close().catch(() => undefined);
+    // While a client tests the era of its server, it does not own the transport yet.
+    void open.transport?.close().catch(() => undefined);
   };
   const connect = async (): Promise<ConnectedClient> => {
     const { Client, isJSONRPCResponse } = await import('@modelcontextprotocol/client');
@@ -46,32 +46,32 @@ export function attemptClient(options: AttemptOptions): Attempt<ConnectedClient>
       { capabilities, versionNegotiation: { mode, probe } },
     );
     options.prepare(client);
-    const line = await options.transport();
-    open = { client, line };
-    const start = line.start.bind(line);
-    line.start = async () => {
+    const transport = await options.transport();
+    open = { client, transport };
+    const start = transport.start.bind(transport);
+    transport.start = async () => {
       await start();
       isStarted = true;
     };
-    if (isOver) throw tooSlow();
-    await client.connect(line, { timeout: connectMs });
-    if (isOver) throw tooSlow();
-    if (isModernVersion(client.getNegotiatedProtocolVersion())) keepRaw(line);
-    keepOrder(line, isJSONRPCResponse);
-    return { client, line };
+    if (isAbandoned) throw tooSlow();
+    await client.connect(transport, { timeout: connectMs });
+    if (isAbandoned) throw tooSlow();
+    if (isModernVersion(client.getNegotiatedProtocolVersion())) keepRaw(transport);
+    keepOrder(transport, isJSONRPCResponse);
+    return { client, transport };
   };
   const opened = connect().catch((thrown: unknown) => {
-    end();
+    closeOpen();
     throw thrown;
   });
-  // Nobody may be left to hear of it.
+  // The attempt may be abandoned; without a handler its rejection would be unhandled.
   opened.catch(() => undefined);
   const close = (): void => {
-    isOver = true;
-    end();
+    isAbandoned = true;
+    closeOpen();
   };
   const isHasty = (): boolean => {
-    const discovery = open.line?.discovery;
+    const discovery = open.transport?.discovery;
     return discovery === 'unanswered' || discovery === 'late';
   };
   return { opened, isStarted: () => isStarted, isHasty, close };

@@ -1,12 +1,13 @@
 import type { Client } from '@modelcontextprotocol/client';
 
 /**
- * The calls of each client of a line. One whose session its server forgot is closed after the last of them: whoever hears from the server
- * that it did nothing may ask again, whoever is cut off may not.
+ * Counts the calls of each client of a connection. A client with a session that its server forgot is closed only after
+ * its last call: such a call may still receive a refusal, after which it can be sent again; a call that is cut off
+ * cannot.
  */
 export class ClientDrain {
   private readonly calls = new Map<Client, number>();
-  private readonly aside = new Set<Client>();
+  private readonly retired = new Set<Client>();
 
   async during<Result>(client: Client, call: () => Promise<Result>): Promise<Result> {
     this.calls.set(client, (this.calls.get(client) ?? 0) + 1);
@@ -16,24 +17,24 @@ export class ClientDrain {
       const left = this.calls.get(client)! - 1;
       if (left > 0) this.calls.set(client, left);
       else this.calls.delete(client);
-      if (left === 0 && this.aside.delete(client)) void closed(client);
+      if (left === 0 && this.retired.delete(client)) void closeQuietly(client);
     }
   }
 
-  /** Closes a client that is asked nothing more as soon as nobody waits for it. */
+  /** Closes a client after its last running call; it gets no new calls. */
   setAside(client: Client): void {
-    if (this.calls.has(client)) this.aside.add(client);
-    else void closed(client);
+    if (this.calls.has(client)) this.retired.add(client);
+    else void closeQuietly(client);
   }
 
-  /** Closes one, and those that were set aside, now. */
+  /** Closes a client and all clients that were set aside, at once. */
   async close(client?: Client): Promise<void> {
-    const all = [...this.aside, ...(client ? [client] : [])];
-    this.aside.clear();
-    await Promise.all(all.map(closed));
+    const all = [...this.retired, ...(client ? [client] : [])];
+    this.retired.clear();
+    await Promise.all(all.map(closeQuietly));
   }
 }
 
-function closed(client: Client): Promise<void> {
+function closeQuietly(client: Client): Promise<void> {
   return client.close().catch(() => undefined);
 }

@@ -2,58 +2,63 @@ import { RialtoError } from '../../kernel/errors.js';
 import { isRefusal, upstreamError } from './upstream-error.js';
 import type { UpstreamTransport } from '../upstream.types.js';
 
-/** `auto`: asks first whether the server speaks the 2026-07-28 revision; `legacy`: begins with `initialize`; `modern`: that revision or none. */
+/**
+ * `auto`: tests first whether the server speaks the 2026-07-28 revision; `legacy`: starts with `initialize`; `modern`:
+ * only that revision.
+ */
 export type Approach = 'auto' | 'legacy' | 'modern';
 
-/** One try to open a connection. */
+/** One attempt to open a connection. */
 export interface Attempt<Opened> {
   readonly opened: Promise<Opened>;
-  /** Whether its server was there: something could be said to it. */
+  /** Returns whether the transport was opened, so that messages could be sent to the server. */
   readonly isStarted: () => boolean;
-  /** Whether its server was spoken to with `initialize` because it did not answer the first question in time. */
+  /** Returns whether `initialize` was sent because the server did not answer the first request in time. */
   readonly isHasty: () => boolean;
-  /** Ends what it opened, now or when it comes. */
+  /** Closes the connection now, or as soon as it opens. */
   readonly close: () => void;
 }
 
 export interface OpeningPlan<Opened> {
   readonly transport: UpstreamTransport;
   readonly approach: Approach;
-  /** It was seen before that it answers nothing before `initialize`. */
+  /** True when an earlier connection showed that the server answers nothing before `initialize`. */
   readonly seemsLegacy: boolean;
-  /** How long a program may say nothing at all until another is started that hears `initialize` first. */
+  /**
+   * How long a program may stay silent before a second one is started that gets `initialize` first, in milliseconds.
+   */
   readonly hushMs: number;
-  /** @param isPatient waits for the answer to the first question for as long as there is time. */
+  /** @param isPatient waits for the answer to the first request until the connection timeout. */
   readonly start: (approach: Approach, isPatient?: boolean) => Attempt<Opened>;
 }
 
 export interface Opening<Opened> {
   readonly opened: Opened;
-  /** Whether the server has to be spoken to with `initialize` first. */
+  /** Whether the server must get `initialize` as its first request. */
   readonly wantsInitialize: boolean;
 }
 
 /**
- * Opens a connection in the newest era that its server bears (MCP 2026-07-28, backward compatibility): servers of the 2025 era may end,
- * or say nothing, when the first request is not `initialize`; they get a new connection that begins with it. A program that may only be
- * slow to start is not ended for that. Throws what the server failed with.
+ * Opens a connection in the newest era that its server supports (MCP 2026-07-28, backward compatibility). Servers of
+ * the 2025 era may end or stay silent when the first request is not `initialize`; they get a new connection that starts
+ * with it. A program that may only be slow to start is not ended for that. Throws the failure of the server.
  */
 export async function openInEra<Opened>(plan: OpeningPlan<Opened>): Promise<Opening<Opened>> {
   const { approach, seemsLegacy, start } = plan;
-  // The two endpoints of 2024-11-05 are of no later revision.
+  // The HTTP+SSE transport of 2024-11-05 supports no later revision.
   const isKnown = approach !== 'auto' || plan.transport === 'sse';
-  if (isKnown) return openAs(plan, approach === 'auto' ? 'legacy' : approach);
-  if (!seemsLegacy) return openAsking(plan);
+  if (isKnown) return openWith(plan, approach === 'auto' ? 'legacy' : approach);
+  if (!seemsLegacy) return openAuto(plan);
   try {
     return { opened: await start('legacy').opened, wantsInitialize: true };
   } catch (thrown) {
-    // It was changed for one that speaks the later revision alone.
+    // The server may have been replaced by one that speaks only the later revision.
     if (!isRefusal(upstreamError(thrown, ''))) throw thrown;
     return { opened: await start('auto').opened, wantsInitialize: false };
   }
 }
 
-async function openAs<Opened>(
+async function openWith<Opened>(
   { seemsLegacy, start }: OpeningPlan<Opened>,
   as: Approach,
   isPatient = false,
@@ -61,32 +66,32 @@ async function openAs<Opened>(
   return { opened: await start(as, isPatient).opened, wantsInitialize: seemsLegacy };
 }
 
-async function openAsking<Opened>(plan: OpeningPlan<Opened>): Promise<Opening<Opened>> {
+async function openAuto<Opened>(plan: OpeningPlan<Opened>): Promise<Opening<Opened>> {
   const { transport, hushMs, start } = plan;
-  const asked = start('auto');
-  const early = await outcomeOf(asked.opened, transport === 'stdio' ? hushMs : undefined);
+  const auto = start('auto');
+  const early = await outcomeOf(auto.opened, transport === 'stdio' ? hushMs : undefined);
   if (early && 'opened' in early) return { opened: early.opened, wantsInitialize: false };
-  // One of the later revision alone that took its time to start: by now it has.
-  if (early && asked.isHasty() && isRefusal(upstreamError(early.thrown, ''))) return openAs(plan, 'auto', true);
-  if (early && !mayWantInitialize(transport, asked.isStarted(), early.thrown)) throw early.thrown;
-  const plain = start('legacy');
-  const ways = early ? [plain] : [asked, plain];
+  // A server that speaks only the later revision may have been slow to start; it has started by now.
+  if (early && auto.isHasty() && isRefusal(upstreamError(early.thrown, ''))) return openWith(plan, 'auto', true);
+  if (early && !mayWantInitialize(transport, auto.isStarted(), early.thrown)) throw early.thrown;
+  const legacy = start('legacy');
+  const attempts = early ? [legacy] : [auto, legacy];
   try {
-    const first = await Promise.any(ways.map(async (way) => ({ way, opened: await way.opened })));
-    for (const way of ways) if (way !== first.way) way.close();
-    return { opened: first.opened, wantsInitialize: first.way === plain };
+    const first = await Promise.any(attempts.map(async (attempt) => ({ attempt, opened: await attempt.opened })));
+    for (const attempt of attempts) if (attempt !== first.attempt) attempt.close();
+    return { opened: first.opened, wantsInitialize: first.attempt === legacy };
   } catch (all) {
     const last = (all as AggregateError).errors.at(-1) as unknown;
     const wasSlow = !early || upstreamError(early.thrown, '').code === 'remote_timeout';
     if (wasSlow && isRefusal(upstreamError(last, ''))) {
-      asked.close();
-      return openAs(plan, 'auto', true);
+      auto.close();
+      return openWith(plan, 'auto', true);
     }
     throw early && isHttp(transport) && !wasSlow ? early.thrown : last;
   }
 }
 
-/** What comes of it; undefined when nothing did in time. */
+/** Returns the outcome of an attempt; undefined when there is none within the time. */
 async function outcomeOf<Opened>(
   opened: Promise<Opened>,
   withinMs: number | undefined,
@@ -103,7 +108,7 @@ async function outcomeOf<Opened>(
   return Promise.race([settled, late]).finally(() => clearTimeout(timer));
 }
 
-/** Whether a server that failed at the first question may be one that bears none before `initialize`. */
+/** Returns whether a server that failed at the first request may be one that accepts none before `initialize`. */
 function mayWantInitialize(transport: UpstreamTransport, isStarted: boolean, thrown: unknown): boolean {
   const { code, data } = upstreamError(thrown, '');
   const status = data?.upstreamStatus;
@@ -116,7 +121,7 @@ function isHttp(transport: UpstreamTransport): boolean {
   return transport === 'streamable-http';
 }
 
-/** A connection took too long to come about. */
+/** Error for a connection that took too long to open. */
 export function tooSlow(): RialtoError {
   return new RialtoError('remote_timeout', { message: 'the MCP server did not answer in time' });
 }

@@ -3,22 +3,22 @@ import { systemClock } from '../../kernel/clock.js';
 import { anything } from '../transports/anything.js';
 import { upstreamError } from './upstream-error.js';
 
-const soonMs = 1_000;
-const everyMs = 30_000;
-/** AE-67. */
+const retryMs = 1_000;
+const intervalMs = 30_000;
+/** Timeout of one ping (AE-67). */
 const answerMs = 5_000;
 
 export interface HealthCheckOptions {
   readonly server: string;
-  /** Whoever waits for an answer notices by it that there is nobody. */
+  /** Whether calls are running; these notice a dead server themselves. */
   readonly isBusy: () => boolean;
-  /** Nobody said that it is there. @param thrown what came in place of an answer. */
+  /** Called when the server did not answer. @param thrown the error of the ping. */
   readonly onSilence: (client: Client, thrown: unknown) => void;
 }
 
-/** Asks a server now and then whether it is there, while nobody asks it anything else. */
+/** Pings a server at intervals while no call is running on its connection. */
 export class HealthCheck {
-  /** How long the last answer took, in milliseconds. */
+  /** Duration of the last ping in milliseconds. */
   lastMs?: number;
   private client?: Client;
   private next?: NodeJS.Timeout;
@@ -27,7 +27,7 @@ export class HealthCheck {
 
   opened(client: Client): void {
     this.client = client;
-    this.checkIn(soonMs);
+    this.checkIn(retryMs);
   }
 
   closed(): void {
@@ -44,15 +44,18 @@ export class HealthCheck {
     const { client } = this;
     const { isBusy, onSilence } = this.options;
     if (!client) return;
-    if (isBusy()) return this.checkIn(soonMs);
-    const thrown = await this.ask(client);
+    if (isBusy()) return this.checkIn(retryMs);
+    const thrown = await this.ping(client);
     if (this.client !== client) return;
     if (thrown !== undefined && !isBusy()) onSilence(client, thrown);
-    else this.checkIn(everyMs);
+    else this.checkIn(intervalMs);
   }
 
-  /** The 2026-07-28 revision has no ping. An error of the protocol is an answer too. */
-  private async ask(client: Client): Promise<unknown> {
+  /**
+   * Pings the server and returns the failure. The 2026-07-28 revision has no ping, so `server/discover` is sent
+   * instead. A protocol error counts as an answer.
+   */
+  private async ping(client: Client): Promise<unknown> {
     const isModern = (client.getNegotiatedProtocolVersion() ?? '') >= '2026';
     const since = systemClock.elapsed();
     try {

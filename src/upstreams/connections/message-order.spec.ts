@@ -2,36 +2,36 @@ import { isJSONRPCResponse, type JSONRPCMessage, type Transport } from '@modelco
 import { RialtoError } from '../../kernel/errors.js';
 import { keepOrder as keepOrderOf } from './message-order.js';
 
-const keepOrder = (line: Transport): void => keepOrderOf(line, isJSONRPCResponse);
+const keepOrder = (transport: Transport): void => keepOrderOf(transport, isJSONRPCResponse);
 
-describe('what a server says on a line', () => {
-  it('is handed on in its order, though notices are read a step later than results', async () => {
+describe('keepOrder', () => {
+  it('keeps the order of messages, although the SDK reads notifications later than results', async () => {
     const read: string[] = [];
-    // As the SDK does: a result is read at once, a notice in a microtask.
-    const line = {
+    // Like the SDK: it reads a result at once, and a notification in a microtask.
+    const transport = {
       onmessage: (message: JSONRPCMessage) =>
         void ('method' in message ? Promise.resolve().then(() => read.push(message.method)) : read.push('result')),
     } as unknown as Transport;
-    keepOrder(line);
-    line.onmessage!({ jsonrpc: '2.0', method: 'notifications/progress', params: {} });
-    line.onmessage!({ jsonrpc: '2.0', id: 1, result: {} });
-    line.onmessage!({ jsonrpc: '2.0', id: 2, result: {} });
+    keepOrder(transport);
+    transport.onmessage!({ jsonrpc: '2.0', method: 'notifications/progress', params: {} });
+    transport.onmessage!({ jsonrpc: '2.0', id: 1, result: {} });
+    transport.onmessage!({ jsonrpc: '2.0', id: 2, result: {} });
     await new Promise((done) => setTimeout(done, 10));
     expect(read).toEqual(['notifications/progress', 'result', 'result']);
   });
 
-  it('ends nobody when it cannot be read', async () => {
+  it('reports a message that cannot be read, and continues', async () => {
     const errors: Error[] = [];
     const broken = new RangeError('Maximum call stack size exceeded');
-    const line = {
+    const transport = {
       onmessage: () => {
         throw broken;
       },
       onerror: (error: Error) => errors.push(error),
     } as unknown as Transport;
-    keepOrder(line);
-    line.onmessage!({ jsonrpc: '2.0', id: 1, result: {} });
-    line.onmessage!({ jsonrpc: '2.0', method: 'notifications/progress', params: {} });
+    keepOrder(transport);
+    transport.onmessage!({ jsonrpc: '2.0', id: 1, result: {} });
+    transport.onmessage!({ jsonrpc: '2.0', method: 'notifications/progress', params: {} });
     await new Promise((done) => setTimeout(done, 10));
     expect(errors).toEqual([broken, broken]);
   });
@@ -44,11 +44,11 @@ describe('what a server says on a line', () => {
     { error: { code: 'x', message: 'no' } },
     { error: null },
     { result: { _meta: 3 } },
-  ])('that is to be an answer and is none, such as %j, is an error of ours for whoever asked', async (answer) => {
+  ])('turns an invalid answer, such as %j, into an error of the gateway for the caller', async (answer) => {
     const read: any[] = [];
-    const line = { onmessage: (message: JSONRPCMessage) => void read.push(message) } as unknown as Transport;
-    keepOrder(line);
-    line.onmessage!({ jsonrpc: '2.0', id: 7, ...answer } as unknown as JSONRPCMessage);
+    const transport = { onmessage: (message: JSONRPCMessage) => void read.push(message) } as unknown as Transport;
+    keepOrder(transport);
+    transport.onmessage!({ jsonrpc: '2.0', id: 7, ...answer } as unknown as JSONRPCMessage);
     await new Promise((done) => setImmediate(done));
     expect(read).toEqual([expect.objectContaining({ id: 7, error: expect.objectContaining({ code: -32_603 }) })]);
     expect(isJSONRPCResponse(read[0])).toBe(true);

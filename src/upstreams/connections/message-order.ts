@@ -5,31 +5,37 @@ import { wrapTask } from './task-handle.js';
 const internalErrorCode = -32_603;
 
 /**
- * The SDK reads notices a step later than results: the last progress before a result would find nobody. What it cannot read, be it nested
- * too deep to be told of, is an error of the line and no more; but an answer that is none ends what it answers.
- * @param isResponse as the SDK judges what it takes for one.
+ * Keeps the order of incoming messages. The SDK reads notifications later than results, so the last progress before a
+ * result would arrive after it. A message that the SDK cannot read, for example because it nests too deep, is only
+ * reported as an error of the connection; an invalid answer ends its request.
+ * @param isResponse the check that the SDK uses for responses.
  */
-export function keepOrder(line: Transport, isResponse: (message: unknown) => boolean): void {
-  const deliver = line.onmessage;
-  line.onmessage = (message, extra) => {
-    if ('method' in message) attempt(line, () => deliver?.(message, extra));
+export function keepOrder(transport: Transport, isResponse: (message: unknown) => boolean): void {
+  const deliver = transport.onmessage;
+  transport.onmessage = (message, extra) => {
+    if ('method' in message) attempt(transport, () => deliver?.(message, extra));
     else
       setImmediate(() =>
-        attempt(line, () => deliver?.(isResponse(message) ? wrapTask(message) : refusalOf(message), extra)),
+        attempt(transport, () => deliver?.(isResponse(message) ? wrapTask(message) : refusalOf(message), extra)),
       );
   };
 }
 
-/** The SDK drops such an answer, and its caller would wait on. An error of ours is its data, which no server can say: `upstreamError` knows it. */
+/**
+ * Builds an error for an invalid answer: the SDK would drop it, and its caller would wait on. The data of the error is
+ * a RialtoError object, which no server can send; `upstreamError` recognizes it.
+ */
 function refusalOf({ id }: Pick<JSONRPCResponse, 'id'>): JSONRPCMessage {
-  const data = new RialtoError('remote_invalid_response', { message: 'the MCP server answered what is no response' });
+  const data = new RialtoError('remote_invalid_response', {
+    message: 'the MCP server sent something that is not a JSON-RPC response',
+  });
   return { jsonrpc: '2.0', id, error: { code: internalErrorCode, message: data.message, data } };
 }
 
-function attempt(line: Transport, work: () => void): void {
+function attempt(transport: Transport, work: () => void): void {
   try {
     work();
   } catch (error) {
-    line.onerror?.(error as Error);
+    transport.onerror?.(error as Error);
   }
 }

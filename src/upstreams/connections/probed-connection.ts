@@ -3,36 +3,39 @@ import type { SlotHolder, Slots } from '../programs/program-slots.js';
 import type { UpstreamConnection } from './upstream-connection.js';
 import type { ConnectionOptions } from './upstream-connection.types.js';
 
-/** Receives what the server of an adopted connection tells. */
+/** Receives the notifications of the server of an adopted connection. */
 export interface Adopter {
   readonly changed: () => void;
   readonly heard: (method: string, params: JsonObject) => void;
 }
 
 /**
- * A connection to the program of a server that has no row yet. It takes no slot and tells nobody anything until it is adopted, so that the
- * program which was started to read the offer is the one that is called.
+ * Connection to the program of a server that has no row yet. It takes no slot and passes on no notifications until it
+ * is adopted. So the program that was started to read the offer is also the one that is called later.
  */
 export class ProbedConnection {
   readonly connection: UpstreamConnection;
-  private readonly slot: ClaimedLater;
+  private readonly slot: DeferredSlot;
   private adopter?: Adopter;
   private hasChanged = false;
 
-  /** @param make opens the connection with these hooks in place of those of a row. */
+  /** @param make opens the connection with these hooks in place of the hooks of a row. */
   constructor(
     slots: Slots,
     make: (hooks: Pick<ConnectionOptions, 'slots' | 'changed' | 'heard'>) => UpstreamConnection,
   ) {
-    this.slot = new ClaimedLater(slots);
+    this.slot = new DeferredSlot(slots);
     this.connection = make({
       slots: this.slot,
       changed: () => (this.adopter ? this.adopter.changed() : (this.hasChanged = true)),
-      heard: (...said) => this.adopter?.heard(...said),
+      heard: (...message) => this.adopter?.heard(...message),
     });
   }
 
-  /** Takes a slot, for which an idle program may end. False when there is none, or the program ended meanwhile: then it is to be closed. */
+  /**
+   * Takes a slot; an idle program may end for it. Returns false when there is none, or when the program ended
+   * meanwhile: then the caller closes the connection.
+   */
   claim(): Promise<boolean> {
     return this.slot.claim();
   }
@@ -43,8 +46,8 @@ export class ProbedConnection {
   }
 }
 
-/** Gives a pass to the connection at once; the slot is taken when it is claimed, for whoever has the pass then. */
-class ClaimedLater implements Slots {
+/** Lets the connection start at once without a slot; `claim` takes the real slot later. */
+class DeferredSlot implements Slots {
   private holder?: SlotHolder;
   private giveBack?: () => void;
   private isClaimed = false;

@@ -1,29 +1,35 @@
 import { systemClock } from '../../kernel/clock.js';
 
-/** A server tells of each of its changes; they are read together. */
+/** A server sends one notification per change; changes within this time are read together. */
 const settleMs = 100;
-/** However often it says so; twice as long after each look that it asked for before that time was over. */
-const betweenLooksMs = 2_000;
-const longestBetweenMs = 60_000;
-/** By then a new line hears of changes; those of the time before are looked for. */
-const heardMs = 1_000;
+/** Minimum time between two reads. It doubles with each read that was requested before the time was over. */
+const minBetweenMs = 2_000;
+const maxBetweenMs = 60_000;
+/**
+ * Delay of the read after an opening. The connection receives notifications from then on; the read finds earlier
+ * changes.
+ */
+const afterOpenMs = 1_000;
 
 const listChanges = new Set(['tools', 'resources', 'prompts'].map((list) => `notifications/${list}/list_changed`));
 
-/** When it is looked over what a server has: once for all that it says of its changes, and after each opening of its line. */
+/**
+ * Decides when the offer of a server is read again: once for several notifications, and after each opening of its
+ * connection.
+ */
 export class RefreshDebounce {
   private next?: NodeJS.Timeout;
-  private lookedAt = -Infinity;
-  private betweenMs = betweenLooksMs;
+  private readAt = -Infinity;
+  private betweenMs = minBetweenMs;
 
-  constructor(private readonly look: () => void) {}
+  constructor(private readonly read: () => void) {}
 
   opened(): void {
-    this.soon(heardMs);
+    this.schedule(afterOpenMs);
   }
 
   heard(method: string): void {
-    if (listChanges.has(method)) this.soon(settleMs);
+    if (listChanges.has(method)) this.schedule(settleMs);
   }
 
   stop(): void {
@@ -31,16 +37,16 @@ export class RefreshDebounce {
     this.next = undefined;
   }
 
-  /** What is said before the look is part of it. */
-  private soon(inMs: number): void {
+  /** Schedules a read, unless one is scheduled already: that one covers this notification too. */
+  private schedule(inMs: number): void {
     if (this.next) return;
-    const restMs = this.lookedAt + this.betweenMs - systemClock.elapsed();
-    this.betweenMs = restMs > 0 ? Math.min(longestBetweenMs, 2 * this.betweenMs) : betweenLooksMs;
+    const restMs = this.readAt + this.betweenMs - systemClock.elapsed();
+    this.betweenMs = restMs > 0 ? Math.min(maxBetweenMs, 2 * this.betweenMs) : minBetweenMs;
     this.next = setTimeout(
       () => {
         this.next = undefined;
-        this.lookedAt = systemClock.elapsed();
-        this.look();
+        this.readAt = systemClock.elapsed();
+        this.read();
       },
       Math.max(inMs, restMs),
     ).unref();

@@ -4,75 +4,75 @@ import { ServerConnections } from './server-connections.js';
 import type { UpstreamConnection } from './upstream-connection.js';
 import type { CallOptions } from './upstream-connection.types.js';
 
-describe('a call on a line that is new', () => {
-  const said: string[] = [];
+describe('ServerConnections: a call on a new connection', () => {
+  const sent: string[] = [];
   let connectedAt = 1;
   let reads: Promise<RialtoError | undefined>[] = [];
-  const line = {
+  const connection = {
     get connectedAt() {
       return connectedAt;
     },
     request: async (method: string, _params: JsonObject, { opened }: CallOptions) => {
       await opened?.();
-      said.push(method);
+      sent.push(method);
       return {};
     },
   };
-  const asks: string[] = [];
-  const lines = (): ServerConnections =>
+  const checks: string[] = [];
+  const connections = (): ServerConnections =>
     new ServerConnections({
-      make: () => line as unknown as UpstreamConnection,
+      make: () => connection as unknown as UpstreamConnection,
       read: () => reads.shift() ?? Promise.reject(new Error('read too often')),
     });
-  const stillMay = () => Promise.resolve(void asks.push('asked again'));
+  const stillMay = () => Promise.resolve(void checks.push('checked again'));
   const call = (of: ServerConnections, more: Partial<CallOptions> = {}) =>
     of.request('call', {}, { timeoutMs: 60_000, stillMay, ...more });
   beforeEach(() => {
-    said.length = asks.length = 0;
+    sent.length = checks.length = 0;
     connectedAt = 1;
     reads = [Promise.resolve(undefined)];
   });
 
-  it('is made once it was read what the server has, which is read once for each connection', async () => {
-    const one = lines();
+  it('is sent after the offer of the server was read, once per connection', async () => {
+    const one = connections();
     await call(one);
     await call(one);
-    expect([said.length, asks.length, reads.length]).toEqual([2, 1, 0]);
+    expect([sent.length, checks.length, reads.length]).toEqual([2, 1, 0]);
     connectedAt = 2;
     reads = [Promise.resolve(undefined)];
     await call(one);
-    expect([said.length, asks.length, reads.length]).toEqual([3, 2, 0]);
+    expect([sent.length, checks.length, reads.length]).toEqual([3, 2, 0]);
   });
 
-  it('is not made while that fails, and the next reads again', async () => {
+  it('is not sent when that read fails, and the next call reads again', async () => {
     const cause = new RialtoError('remote_error', { message: 'busy', data: { server: 'files' } });
     reads.unshift(Promise.resolve(cause));
-    const one = lines();
+    const one = connections();
     await expect(call(one)).rejects.toMatchObject({ code: 'unavailable', cause, data: { server: 'files' } });
-    expect(said).toEqual([]);
+    expect(sent).toEqual([]);
     await call(one);
-    expect(said).toEqual(['call']);
+    expect(sent).toEqual(['call']);
   });
 
-  it('is waited for by nobody who cancels it', async () => {
+  it('stops waiting for the read when it is canceled', async () => {
     reads = [new Promise(() => undefined)];
     const leave = new AbortController();
-    const left = expect(call(lines(), { signal: leave.signal })).rejects.toMatchObject({ code: 'canceled' });
+    const left = expect(call(connections(), { signal: leave.signal })).rejects.toMatchObject({ code: 'canceled' });
     leave.abort();
     await left;
-    expect(said).toEqual([]);
+    expect(sent).toEqual([]);
   });
 
-  it('of something else than a tool reads nothing', async () => {
+  it('reads nothing for a request that is not a tool call', async () => {
     reads = [];
-    await call(lines(), { stillMay: undefined });
-    expect(said).toEqual(['call']);
+    await call(connections(), { stillMay: undefined });
+    expect(sent).toEqual(['call']);
   });
 });
 
-describe('lines of single clients', () => {
+describe('ServerConnections: connections of single clients', () => {
   const made: { key: string | undefined; isIdle: boolean; isClosed: boolean }[] = [];
-  const lines = (): ServerConnections => {
+  const connections = (): ServerConnections => {
     made.length = 0;
     const make = (peer?: { key: string }) => {
       const one = { key: peer?.key, isIdle: false, isClosed: false };
@@ -95,20 +95,20 @@ describe('lines of single clients', () => {
   const callAll = (of: ServerConnections, caller: string, count: number) =>
     Promise.all(Array.from({ length: count }, (_, one) => call(of, caller, `${caller}${one}`)));
 
-  it('are at most ten of one caller, so that others are asked too', async () => {
-    const some = lines();
+  it('are limited to ten per caller, so that other callers get some too', async () => {
+    const some = connections();
     expect(await callAll(some, 'a', 11)).toEqual([...Array.from({ length: 10 }, (_, one) => `a${one}`), 'all']);
     expect(await callAll(some, 'b', 1)).toEqual(['b0']);
   });
 
-  it('are at most fifteen in all', async () => {
-    const some = lines();
+  it('are limited to fifteen in total', async () => {
+    const some = connections();
     for (const caller of ['a', 'b', 'c']) await callAll(some, caller, 5);
     expect(await callAll(some, 'd', 1)).toEqual(['all']);
   });
 
-  it('make room when they are idle, of the caller who has ten those alone', async () => {
-    const some = lines();
+  it('make room when idle: only those of the caller that already has ten', async () => {
+    const some = connections();
     await callAll(some, 'a', 10);
     await callAll(some, 'b', 1);
     for (const one of made) one.isIdle = one.key === 'a3' || one.key === 'b0';

@@ -7,39 +7,42 @@ import type { UpstreamConnection } from './upstream-connection.js';
 import type { CallOptions } from './upstream-connection.types.js';
 import { isRefusal } from './upstream-error.js';
 
-/** Of single clients, besides the one that everybody uses. */
+/** Maximum number of connections of single clients, besides the shared connection. */
 const maxDedicatedConnections = 15;
-/** Of those, of the clients of one caller: nobody keeps the others from being asked. */
+/** Maximum number of those for the clients of one caller, so that one caller cannot use them all. */
 const maxDedicatedPerCaller = 10;
 const idleDedicatedMs = 60_000;
-const sayMs = 5_000;
+const notifyMs = 5_000;
 
 interface DedicatedConnection {
   readonly connection: UpstreamConnection;
-  /** Whose client's it is. */
+  /** Caller that owns the client. */
   readonly caller: string | undefined;
 }
 
 export interface ConnectionMaker {
-  /** @param peer the client of the 2025 era whose line it is; absent: everybody's. */
+  /** @param peer the client of the 2025 era that owns the connection; absent for the shared connection. */
   make(peer?: Peer): UpstreamConnection;
-  /** Reads what the server has, on the line of all, and keeps it; why that failed, if it did. */
+  /**
+   * Reads the offer of the server on the shared connection and stores it. Resolves with the failure, if there is one.
+   */
   read(): Promise<RialtoError | undefined>;
 }
 
 /**
- * The lines of one process to one server. All calls share one. What a server of the 2025 era asks, or keeps of an answer, does not say which
- * call it is for: a client that can be asked has a line of its own, so that nobody is asked for what another caused.
+ * Connections of one process to one server. Most calls share one connection. A server of the 2025 era does not say to
+ * which call a request of its own, or a state that it keeps, belongs. So a client that can be asked has its own
+ * connection, and no client is asked about the call of another.
  */
 export class ServerConnections {
   readonly shared: UpstreamConnection;
-  /** By the keys of their clients. */
+  /** Connections of single clients, by the keys of the clients. */
   private readonly dedicated = new Map<string, DedicatedConnection>();
   private speaksLegacy?: boolean;
-  /** Since when lines are connected that it was read for what the server has. */
+  /** Value of `connectedAt` for which the offer was read, by connection. */
   private readonly readSince = new WeakMap<UpstreamConnection, number>();
 
-  /** @param main the connection that all calls share, where it is open already. */
+  /** @param main the connection that all calls share, when it is open already. */
   constructor(
     private readonly maker: ConnectionMaker,
     main?: UpstreamConnection,
@@ -47,42 +50,46 @@ export class ServerConnections {
     this.shared = main ?? maker.make();
   }
 
-  /** Calls that they have at work. */
+  /** Number of running calls. */
   get load(): number {
     return this.all.reduce((sum, { load }) => sum + load, 0);
   }
 
-  /** When the last use of any of them ended, as `systemClock.elapsed` counts; undefined while one is in use. */
+  /** When the last use of any connection ended, as `systemClock.elapsed` counts; undefined while one is in use. */
   get idleSince(): number | undefined {
     const each = this.all.map(({ idleSince }) => idleSince);
     return each.includes(undefined) ? undefined : Math.max(...(each as number[]));
   }
 
   private get all(): UpstreamConnection[] {
-    return [this.shared, ...[...this.dedicated.values()].map(({ connection: line }) => line)];
+    return [this.shared, ...[...this.dedicated.values()].map(({ connection }) => connection)];
   }
 
-  /** Whether the server speaks the 2025 era with us. Throws as UpstreamConnection.request does. */
+  /** Returns whether the server speaks a revision of the 2025 era. Throws as UpstreamConnection.request does. */
   async isOfOldEra(options: CallOptions): Promise<boolean> {
     await this.shared.ready(options);
     return this.shared.era === 'legacy';
   }
 
-  /** Throws as UpstreamConnection.request does, and `unavailable` where it cannot be read what the server has by now. */
+  /**
+   * Sends a request. Throws as UpstreamConnection.request does, and `unavailable` when the current offer cannot be
+   * read.
+   */
   request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
-    const line = this.dedicatedFor(options);
-    if (!line || options.peer!.isPassing) return this.requestOn(line ?? this.shared, method, params, options);
-    return this.requestDedicated(line, method, params, options);
+    const connection = this.dedicatedFor(options);
+    if (!connection || options.peer!.isPassing)
+      return this.requestOn(connection ?? this.shared, method, params, options);
+    return this.requestDedicated(connection, method, params, options);
   }
 
   private async requestDedicated(
-    line: UpstreamConnection,
+    connection: UpstreamConnection,
     method: string,
     params: JsonObject,
     options: CallOptions,
   ): Promise<JsonObject> {
     try {
-      await line.ready(options);
+      await connection.ready(options);
       this.speaksLegacy = true;
     } catch (thrown) {
       if (this.speaksLegacy || !isRefusal(RialtoError.from(thrown))) throw thrown;
@@ -90,90 +97,99 @@ export class ServerConnections {
       this.dropDedicated(options.peer!.key);
       return this.requestOn(this.shared, method, params, options);
     }
-    return this.requestOn(line, method, params, options);
+    return this.requestOn(connection, method, params, options);
   }
 
   private requestOn(
-    line: UpstreamConnection,
+    connection: UpstreamConnection,
     method: string,
     params: JsonObject,
     options: CallOptions,
   ): Promise<JsonObject> {
     const { stillMay } = options;
-    const opened = stillMay && (() => (this.isRead(line) ? undefined : this.readAgain(line, options, stillMay)));
-    return line.request(method, params, { ...options, opened });
+    const opened =
+      stillMay && (() => (this.isRead(connection) ? undefined : this.readAgain(connection, options, stillMay)));
+    return connection.request(method, params, { ...options, opened });
   }
 
-  private isRead(line: UpstreamConnection): boolean {
-    return line.connectedAt !== undefined && this.readSince.get(line) === line.connectedAt;
+  private isRead(connection: UpstreamConnection): boolean {
+    return connection.connectedAt !== undefined && this.readSince.get(connection) === connection.connectedAt;
   }
 
-  /** A server that was connected anew may be another: what it has is read before it is asked to do anything. */
+  /** Reads the offer of a newly connected server before a tool is called: the server may have been replaced. */
   private async readAgain(
-    line: UpstreamConnection,
+    connection: UpstreamConnection,
     { timeoutMs, signal }: CallOptions,
     stillMay: () => Promise<void>,
   ): Promise<void> {
-    const { connectedAt } = line;
-    const patience = timeoutSignal(timeoutMs, [signal]);
-    const late = (): RialtoError => new RialtoError(signal?.aborted ? 'canceled' : 'remote_timeout');
-    const failure = await raceSignal(patience.signal, this.maker.read(), late).finally(patience.end);
-    if (failure) throw failure.code === 'unavailable' ? failure : unread(failure);
-    if (connectedAt !== undefined) this.readSince.set(line, connectedAt);
+    const { connectedAt } = connection;
+    const timeout = timeoutSignal(timeoutMs, [signal]);
+    const timedOut = (): RialtoError => new RialtoError(signal?.aborted ? 'canceled' : 'remote_timeout');
+    const failure = await raceSignal(timeout.signal, this.maker.read(), timedOut).finally(timeout.end);
+    if (failure) throw failure.code === 'unavailable' ? failure : unreadOffer(failure);
+    if (connectedAt !== undefined) this.readSince.set(connection, connectedAt);
     await stillMay();
   }
 
-  /** By the line of its client where it has one. Throws as UpstreamConnection.notify does. */
+  /**
+   * Sends a notification, on the client's own connection when there is one. Throws as UpstreamConnection.notify does.
+   */
   notify(method: string, params: JsonObject, options: CallOptions): Promise<void> {
-    const line = this.dedicated.get(options.peer?.key ?? '')?.connection ?? this.shared;
-    return line.notify(method, params, options);
+    const connection = this.dedicated.get(options.peer?.key ?? '')?.connection ?? this.shared;
+    return connection.notify(method, params, options);
   }
 
-  /** Says so on the line of a client; one that is opened later says nothing of the time before. */
+  /** Notifies the server on the connection of a client. A connection that is not open needs no notification. */
   rootsChanged(key: string): void {
-    const line = this.dedicated.get(key)?.connection;
-    if (line?.status !== 'ready') return;
-    void line.notify('notifications/roots/list_changed', {}, { timeoutMs: sayMs }).catch(() => undefined);
+    const connection = this.dedicated.get(key)?.connection;
+    if (connection?.status !== 'ready') return;
+    void connection.notify('notifications/roots/list_changed', {}, { timeoutMs: notifyMs }).catch(() => undefined);
   }
 
-  /** Closes lines of single clients that nobody used for a while. True when there was any. @param of whose alone; absent: of all. */
+  /**
+   * Closes connections of single clients that were idle for a while. Returns whether there were any.
+   * @param of the only caller to consider; absent for all callers.
+   */
   closeIdle(afterMs = idleDedicatedMs, of?: string): boolean {
-    const isOf = (own: DedicatedConnection): boolean => of === undefined || own.caller === of;
+    const isOf = (dedicated: DedicatedConnection): boolean => of === undefined || dedicated.caller === of;
     const until = systemClock.elapsed() - afterMs;
-    const idle = [...this.dedicated].filter(([, own]) => (own.connection.idleSince ?? Infinity) <= until && isOf(own));
+    const idle = [...this.dedicated].filter(
+      ([, dedicated]) => (dedicated.connection.idleSince ?? Infinity) <= until && isOf(dedicated),
+    );
     for (const [key] of idle) this.dropDedicated(key);
     return idle.length > 0;
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.all.map((line) => line.close()));
+    await Promise.all(this.all.map((connection) => connection.close()));
   }
 
   /**
-   * The line of a client of the 2025 era that can be asked, if its server speaks that too. Without room for one more it shares the one of
-   * all, where nothing is asked.
+   * Returns the own connection of a client of the 2025 era that can be asked, when the server speaks that era too.
+   * Without room for one more, the client uses the shared connection, where no requests of the server are passed on.
    */
   private dedicatedFor({ peer, caller }: CallOptions): UpstreamConnection | undefined {
     if (peer?.era !== 'legacy' || !peer.wantsAlone || this.speaksLegacy === false) return undefined;
     const kind = peer.isPassing ? `${kindOf(peer, caller)} ` : '';
-    const known = peer.isPassing ? this.idleLike(kind) : this.dedicated.get(peer.key)?.connection;
+    const known = peer.isPassing ? this.idleOfKind(kind) : this.dedicated.get(peer.key)?.connection;
     if (known) return known;
     if (!this.hasRoomFor(caller)) return undefined;
-    const line = this.maker.make(peer);
-    this.dedicated.set(`${kind}${peer.key}`, { connection: line, caller });
-    return line;
+    const connection = this.maker.make(peer);
+    this.dedicated.set(`${kind}${peer.key}`, { connection, caller });
+    return connection;
   }
 
-  /** One that served a passing client of the same kind, and serves nobody now. */
-  private idleLike(kind: string): UpstreamConnection | undefined {
-    for (const [key, { connection: line }] of this.dedicated) if (line.load === 0 && key.startsWith(kind)) return line;
+  /** Returns an idle connection of a passing client of the same kind. */
+  private idleOfKind(kind: string): UpstreamConnection | undefined {
+    for (const [key, { connection }] of this.dedicated)
+      if (connection.load === 0 && key.startsWith(kind)) return connection;
     return undefined;
   }
 
-  /** Makes room by what is idle: of the caller who has too many, else of everybody. */
+  /** Makes room by closing idle connections: those of the caller when it has too many, else those of any caller. */
   private hasRoomFor(caller: string | undefined): boolean {
     const hasFew = (): boolean =>
-      [...this.dedicated.values()].filter((own) => own.caller === caller).length < maxDedicatedPerCaller;
+      [...this.dedicated.values()].filter((dedicated) => dedicated.caller === caller).length < maxDedicatedPerCaller;
     const isFree = (): boolean => this.dedicated.size < maxDedicatedConnections;
     if (!hasFew()) this.closeIdle(0, caller);
     if (hasFew() && !isFree()) this.closeIdle(0);
@@ -186,13 +202,17 @@ export class ServerConnections {
   }
 }
 
-/** Clients whose lines are alike: of one caller, for a server may keep with a session what that caller told it. */
+/**
+ * Key of clients that can share a connection one after the other. It includes the caller, because a server may store
+ * data of the caller in its session.
+ */
 function kindOf({ capabilities, logLevel }: Peer, caller: string | undefined): string {
   return JSON.stringify([caller, capabilities, logLevel]);
 }
 
-function unread(cause: RialtoError): RialtoError {
-  const message = 'what the MCP server has could not be read, so that nobody knows whether its tools changed';
+function unreadOffer(cause: RialtoError): RialtoError {
+  const message =
+    'the tools of the MCP server could not be read again after a new connection, so the call was not sent';
   return new RialtoError('unavailable', {
     message,
     data: cause.data?.server ? { server: cause.data.server } : undefined,

@@ -1,50 +1,50 @@
 import type { Client } from '@modelcontextprotocol/client';
 import { Subscriptions } from './subscriptions.js';
 
-describe('what a line does to hear of changes', () => {
-  const asked: string[] = [];
+describe('Subscriptions', () => {
+  const sent: string[] = [];
   const client = (): Client =>
     ({
       getNegotiatedProtocolVersion: () => '2025-11-25',
-      request: ({ method, params }: any) => Promise.resolve(void asked.push(`${method} ${params.uri}`)),
+      request: ({ method, params }: any) => Promise.resolve(void sent.push(`${method} ${params.uri}`)),
     }) as unknown as Client;
 
-  /** Opens on the attempts that do not fail. */
-  const line = (failures = 0) => {
+  /** Builds subscriptions with a connection that fails to open the given number of times. */
+  const subscribed = (failures = 0) => {
     const seen = { opened: 0, updated: [] as string[] };
-    const ears: Subscriptions = new Subscriptions(
+    const subscriptions: Subscriptions = new Subscriptions(
       {
         open: () => {
           if (failures-- > 0) return Promise.reject(new Error('no room'));
           seen.opened++;
-          return Promise.resolve(ears.opened(client()));
+          return Promise.resolve(subscriptions.opened(client()));
         },
         updated: (uri) => seen.updated.push(uri),
       },
       1_000,
     );
-    return { ears, seen };
+    return { subscriptions, seen };
   };
   beforeEach(() => {
     jest.useFakeTimers();
-    asked.length = 0;
+    sent.length = 0;
   });
   afterEach(() => jest.useRealTimers());
 
-  it('opens it again for what is watched, where it ended, and tells what may have changed meanwhile', async () => {
-    const { ears, seen } = line();
-    ears.watch('a:1');
-    expect([seen.opened, asked]).toEqual([1, ['resources/subscribe a:1']]);
-    ears.closed();
+  it('reopens a closed connection for watched resources, and reports that they may have changed', async () => {
+    const { subscriptions, seen } = subscribed();
+    subscriptions.watch('a:1');
+    expect([seen.opened, sent]).toEqual([1, ['resources/subscribe a:1']]);
+    subscriptions.closed();
     expect(seen.updated).toEqual([]);
     await jest.advanceTimersByTimeAsync(1_000);
     expect([seen.opened, seen.updated]).toEqual([2, ['a:1']]);
-    expect(asked).toEqual(['resources/subscribe a:1', 'resources/subscribe a:1']);
+    expect(sent).toEqual(['resources/subscribe a:1', 'resources/subscribe a:1']);
   });
 
-  it('tries again until it opens', async () => {
-    const { ears, seen } = line(3);
-    ears.watch('a:1');
+  it('retries until the connection opens', async () => {
+    const { subscriptions, seen } = subscribed(3);
+    subscriptions.watch('a:1');
     await jest.advanceTimersByTimeAsync(2_500);
     expect(seen.opened).toBe(0);
     await jest.advanceTimersByTimeAsync(500);
@@ -52,13 +52,13 @@ describe('what a line does to hear of changes', () => {
   });
 
   it.each([
-    ['nothing is watched', (ears: Subscriptions) => ears.unwatch('a:1')],
-    ['the line is never opened again', (ears: Subscriptions) => ears.end()],
-  ])('opens it no more when %s', async (_, end) => {
-    const { ears, seen } = line();
-    ears.watch('a:1');
-    end(ears);
-    ears.closed();
+    ['nothing is watched', (subscriptions: Subscriptions) => subscriptions.unwatch('a:1')],
+    ['the connection is closed for good', (subscriptions: Subscriptions) => subscriptions.end()],
+  ])('does not reopen the connection when %s', async (_, end) => {
+    const { subscriptions, seen } = subscribed();
+    subscriptions.watch('a:1');
+    end(subscriptions);
+    subscriptions.closed();
     await jest.advanceTimersByTimeAsync(5_000);
     expect([seen.opened, seen.updated]).toEqual([1, []]);
   });

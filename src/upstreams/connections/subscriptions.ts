@@ -2,29 +2,30 @@ import type { Client, McpSubscription } from '@modelcontextprotocol/client';
 import { anything } from '../transports/anything.js';
 import { pauseAfter } from './backoff.js';
 
-const askMs = 30_000;
+const requestMs = 30_000;
 
-/** The line that they belong to. */
+/** Connection that the subscriptions belong to. */
 export interface SubscribedConnection {
-  /** Opens it, unless it is open. */
+  /** Opens the connection, unless it is open. */
   open(): Promise<unknown>;
-  /** A watched resource may have changed. */
+  /** Called when a watched resource may have changed. */
   updated(uri: string): void;
 }
 
 /**
- * What a line does to hear of changes: a server of the 2025 era tells of its lists by itself and of the resources one subscribed to; the
- * 2026-07-28 revision has one stream for both, opened again when it ends or other resources are watched. A line that ends, for a call to
- * another program it may be, is opened again later for what is watched.
+ * Subscriptions of a connection to changes. A server of the 2025 era notifies of changed lists without a request, and
+ * of resources that were subscribed to. The 2026-07-28 revision has one stream for both; it is opened again when it
+ * ends or when the watched resources change. When the connection ends, for example because its program gave its slot to
+ * another one, it is opened again later for the watched resources.
  */
 export class Subscriptions {
   private readonly watched = new Set<string>();
   private client?: Client;
   private stream?: McpSubscription;
   private turn: Promise<void> = Promise.resolve();
-  private isDue = false;
+  private isScheduled = false;
   private failures = 0;
-  private again?: NodeJS.Timeout;
+  private retry?: NodeJS.Timeout;
   private hasMissed = false;
 
   constructor(
@@ -40,7 +41,7 @@ export class Subscriptions {
     this.client = client;
     this.failures = 0;
     if (isModern(client)) this.listenSoon();
-    else for (const uri of this.watched) void this.ask('resources/subscribe', uri);
+    else for (const uri of this.watched) void this.send('resources/subscribe', uri);
     if (this.hasMissed) for (const uri of this.watched) this.connection.updated(uri);
     this.hasMissed = false;
   }
@@ -52,7 +53,7 @@ export class Subscriptions {
     this.openLater();
   }
 
-  /** The line is never opened again. */
+  /** Called when the connection is closed for good. */
   end(): void {
     this.watched.clear();
   }
@@ -73,42 +74,42 @@ export class Subscriptions {
   }
 
   private openLater(): void {
-    clearTimeout(this.again);
-    if (this.isWatching) this.again = setTimeout(() => this.keepOpen(), this.pauseMs).unref();
+    clearTimeout(this.retry);
+    if (this.isWatching) this.retry = setTimeout(() => this.keepOpen(), this.pauseMs).unref();
   }
 
   private changed(method: string, uri: string): void {
     if (!this.client) return;
     if (isModern(this.client)) this.listenSoon();
-    else void this.ask(method, uri);
+    else void this.send(method, uri);
   }
 
-  /** A server that will not is heard of by its other notices alone. */
-  private async ask(method: string, uri: string): Promise<void> {
-    await this.client?.request({ method, params: { uri } }, anything, { timeout: askMs }).catch(() => undefined);
+  /** Sends a request. Ignores a refusal: the server then sends only its other notifications. */
+  private async send(method: string, uri: string): Promise<void> {
+    await this.client?.request({ method, params: { uri } }, anything, { timeout: requestMs }).catch(() => undefined);
   }
 
-  /** Once for all that changes until its turn comes. */
+  /** Schedules one new stream for all changes until its turn comes. */
   private listenSoon(): void {
-    if (this.isDue) return;
-    this.isDue = true;
+    if (this.isScheduled) return;
+    this.isScheduled = true;
     this.turn = this.turn.then(() => {
-      this.isDue = false;
+      this.isScheduled = false;
       return this.listen();
     });
   }
 
   private async listen(): Promise<void> {
-    const { client, stream: before } = this;
+    const { client, stream: previous } = this;
     if (!client) return;
     const filter = this.filterFor(client);
     try {
-      const stream = Object.keys(filter).length > 0 ? await client.listen(filter, { timeout: askMs }) : undefined;
+      const stream = Object.keys(filter).length > 0 ? await client.listen(filter, { timeout: requestMs }) : undefined;
       if (this.client !== client) return void (await stream?.close());
       this.stream = stream;
       this.failures = 0;
       void stream?.closed.then(() => this.ended(stream));
-      await before?.close();
+      await previous?.close();
     } catch {
       this.listenLater(client);
     }
@@ -121,8 +122,8 @@ export class Subscriptions {
   }
 
   private listenLater(client: Client): void {
-    clearTimeout(this.again);
-    this.again = setTimeout(
+    clearTimeout(this.retry);
+    this.retry = setTimeout(
       () => {
         if (this.client === client) this.listenSoon();
       },

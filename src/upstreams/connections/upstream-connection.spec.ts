@@ -3,12 +3,12 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import { systemClock } from '../../kernel/clock.js';
 import { UpstreamConnection } from './upstream-connection.js';
 
-/** The other end: a server of the 2025 era, or one that never says anything. */
-class Line implements Transport {
+/** The other end: a server of the 2025 era, or one that never answers. */
+class FakeTransport implements Transport {
   onclose?: () => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  readonly heard: string[] = [];
-  /** The server forgot the session: each call is refused as one of the refusals is called. */
+  readonly received: string[] = [];
+  /** Present when the server forgot the session: calling an entry refuses one call. */
   refusals?: (() => void)[];
   isClosed = false;
 
@@ -20,10 +20,10 @@ class Line implements Transport {
 
   send(message: JSONRPCMessage): Promise<void> {
     const { id, method } = message as { id?: number; method: string };
-    this.heard.push(method);
+    this.received.push(method);
     if (this.refusals && method === 'any') {
-      const gone = Object.assign(new Error('no such session'), { status: 404 });
-      return new Promise((_, reject) => this.refusals!.push(() => reject(gone)));
+      const notFound = Object.assign(new Error('no such session'), { status: 404 });
+      return new Promise((_, reject) => this.refusals!.push(() => reject(notFound)));
     }
     const result = {
       protocolVersion: '2025-11-25',
@@ -32,7 +32,7 @@ class Line implements Transport {
     };
     const error = { code: -32601, message: 'no' };
     if (id !== undefined && method !== 'never')
-      queueMicrotask(() => this.say(method === 'server/discover' ? { id, error } : { id, result }));
+      queueMicrotask(() => this.emit(method === 'server/discover' ? { id, error } : { id, result }));
     return Promise.resolve();
   }
 
@@ -42,21 +42,21 @@ class Line implements Transport {
     return Promise.resolve();
   }
 
-  say(message: object): void {
+  emit(message: object): void {
     this.onmessage?.({ jsonrpc: '2.0', ...message } as JSONRPCMessage);
   }
 }
 
 const times = { pauseMs: () => 150 };
 
-describe('a line to an MCP server', () => {
-  const lines: Line[] = [];
+describe('UpstreamConnection', () => {
+  const transports: FakeTransport[] = [];
   const open: UpstreamConnection[] = [];
   let changes = 0;
   const connection = ({ mute = 0, autoReconnect = true } = {}): UpstreamConnection => {
     const transport = (): Promise<Transport> => {
-      lines.push(new Line(lines.length < mute));
-      return Promise.resolve(lines.at(-1)!);
+      transports.push(new FakeTransport(transports.length < mute));
+      return Promise.resolve(transports.at(-1)!);
     };
     const one = new UpstreamConnection({
       server: 'own',
@@ -72,14 +72,14 @@ describe('a line to an MCP server', () => {
     one.request(method, {}, { timeoutMs: 5_000, ...more });
 
   beforeEach(() => {
-    lines.length = 0;
+    transports.length = 0;
     changes = 0;
   });
   afterEach(async () => {
     await Promise.all(open.splice(0).map((one) => one.close()));
   });
 
-  it('is idle since the last call, whatever was looked for since then', async () => {
+  it('is idle since the last call; reading the offer does not count', async () => {
     const one = connection();
     await ask(one);
     const since = one.idleSince!;
@@ -89,97 +89,97 @@ describe('a line to an MCP server', () => {
     expect(one.idleSince).toBeGreaterThan(since);
   });
 
-  it('is opened by the first that needs it, for all that do', async () => {
+  it('is opened by the first call, and shared by the others', async () => {
     const one = connection();
     expect([one.status, one.connectedAt]).toEqual(['disconnected', undefined]);
     await Promise.all([ask(one), ask(one), ask(one)]);
-    expect([lines.length, one.status, typeof one.connectedAt]).toEqual([1, 'ready', 'number']);
-    expect(lines[0]!.heard.slice(0, 3)).toEqual(['server/discover', 'initialize', 'notifications/initialized']);
+    expect([transports.length, one.status, typeof one.connectedAt]).toEqual([1, 'ready', 'number']);
+    expect(transports[0]!.received.slice(0, 3)).toEqual(['server/discover', 'initialize', 'notifications/initialized']);
   });
 
-  it('keeps nobody waiting for longer than an answer may take, or for one who left', async () => {
+  it('limits the wait for the opening by the timeout and the signal of the call', async () => {
     const one = connection({ mute: 1 });
     await expect(ask(one, { timeoutMs: 30 })).rejects.toMatchObject({ code: 'remote_timeout' });
-    const left = new AbortController();
-    const waiting = ask(one, { signal: left.signal });
-    left.abort();
+    const canceled = new AbortController();
+    const waiting = ask(one, { signal: canceled.signal });
+    canceled.abort();
     await expect(waiting).rejects.toMatchObject({ code: 'canceled' });
     expect(one.status).toBe('connecting');
   });
 
-  it('is given up when it does not come about, and tried again after a pause', async () => {
+  it('fails when it cannot be opened in time, and retries after a delay', async () => {
     const one = connection({ mute: 1 });
     await expect(ask(one)).rejects.toMatchObject({ code: 'remote_timeout' });
     expect(one.status).toBe('error');
     const refusal = { code: 'unavailable', data: { retryAfterSeconds: 1 } };
     await expect(ask(one)).rejects.toMatchObject(refusal);
-    expect(lines).toHaveLength(1);
+    expect(transports).toHaveLength(1);
     await wait(times.pauseMs() + 10);
     await ask(one);
-    expect([lines.length, one.status]).toEqual([2, 'ready']);
+    expect([transports.length, one.status]).toEqual([2, 'ready']);
   });
 
-  it.each([true, false])('comes back by itself when it broke, if it may: %s', async (autoReconnect) => {
+  it.each([true, false])('reconnects after a failure only with autoReconnect: %s', async (autoReconnect) => {
     const one = connection({ autoReconnect });
     await ask(one);
-    const under = expect(ask(one, {}, 'never')).rejects.toMatchObject({ code: 'remote_transport' });
+    const running = expect(ask(one, {}, 'never')).rejects.toMatchObject({ code: 'remote_transport' });
     await wait(5);
-    void lines[0]!.close();
-    await under;
+    void transports[0]!.close();
+    await running;
     expect(one.status).toBe('error');
     await wait(times.pauseMs() + 100);
-    expect([lines.length, one.status]).toEqual(autoReconnect ? [2, 'ready'] : [1, 'error']);
+    expect([transports.length, one.status]).toEqual(autoReconnect ? [2, 'ready'] : [1, 'error']);
     if (!autoReconnect) await expect(ask(one)).rejects.toMatchObject({ code: 'unavailable' });
   });
 
-  it('comes back also when its timer is a little ahead of the clock', async () => {
+  it('reconnects even when its timer fires slightly ahead of the clock', async () => {
     const one = connection();
     await ask(one);
     const now = systemClock.elapsed();
     const elapsed = jest.spyOn(systemClock, 'elapsed').mockImplementation(() => now);
-    await lines[0]!.close();
+    await transports[0]!.close();
     await wait(times.pauseMs() + 100);
     elapsed.mockRestore();
-    expect([lines.length, one.status]).toEqual([2, 'ready']);
+    expect([transports.length, one.status]).toEqual([2, 'ready']);
   });
 
-  it('sends each call anew that a server refused, for it forgot the session, and loses none to the refusal of another', async () => {
+  it('resends each call that was refused because the server forgot the session, and loses no other call', async () => {
     const one = connection();
     await ask(one);
-    const [line] = lines;
-    const refusals = (line!.refusals = []) as (() => void)[];
+    const [first] = transports;
+    const refusals = (first!.refusals = []) as (() => void)[];
     const calls = [ask(one), ask(one), ask(one)];
     while (refusals.length < calls.length) await wait(1);
     refusals[0]!();
     await calls[0];
-    expect([lines.length, line!.isClosed]).toEqual([2, false]);
+    expect([transports.length, first!.isClosed]).toEqual([2, false]);
     refusals[1]!();
     await calls[1];
-    const last = calls[2]!.finally(() => expect(line!.isClosed).toBe(true));
+    const last = calls[2]!.finally(() => expect(first!.isClosed).toBe(true));
     refusals[2]!();
     await last;
-    expect(lines.map(({ heard }) => heard.filter((method) => method === 'any').length)).toEqual([4, 3]);
+    expect(transports.map(({ received }) => received.filter((method) => method === 'any').length)).toEqual([4, 3]);
   });
 
-  it('is looked over once for all that a server says of its changes', async () => {
+  it('reads the offer once for many change notifications', async () => {
     const one = connection();
     await ask(one);
     for (let count = 0; count < 50; count++) {
-      lines[0]!.say({ method: 'notifications/tools/list_changed' });
+      transports[0]!.emit({ method: 'notifications/tools/list_changed' });
       await wait(5);
     }
     await wait(900);
     expect(changes).toBe(1);
   });
 
-  it('is no more once it was closed', async () => {
+  it('refuses calls after it was closed', async () => {
     const one = connection();
     await ask(one);
-    const under = expect(ask(one, {}, 'never')).rejects.toMatchObject({ code: 'unavailable' });
+    const running = expect(ask(one, {}, 'never')).rejects.toMatchObject({ code: 'unavailable' });
     await wait(5);
     await one.close();
-    await under;
+    await running;
     await expect(ask(one)).rejects.toMatchObject({ code: 'unavailable' });
-    expect(lines).toHaveLength(1);
+    expect(transports).toHaveLength(1);
   });
 });

@@ -21,16 +21,17 @@ import { rawOf } from '../transports/raw-results.js';
 import { HealthCheck } from './health-check.js';
 import type { FoundOffer, Root, UpstreamStatus } from '../upstream.types.js';
 
-/** All pages of its lists together. */
+/** Timeout for all pages of all lists together. */
 const offerMs = 60_000;
-/** Progress keeps a call alive, but not for ever. */
-const longestCallMs = 3_600_000;
-/** For how long a server of the 2025 era is not asked whether it speaks a later revision. */
-const verdictMs = 86_400_000;
+/** Progress extends the timeout of a call, up to this limit. */
+const maxCallMs = 3_600_000;
+/** How long a server of the 2025 era is not tested again for a later revision. */
+const legacyMs = 86_400_000;
+const noObject = 'the MCP server sent a result that is not an object';
 
 /**
- * The line of one process to one MCP server: opened when it is needed, opened again when it broke, after a pause that grows. A
- * call that was sent is not sent twice, but for one that a server refused because it forgot the session.
+ * Connection of one process to one MCP server. It opens when it is needed, and reopens after a failure with a growing
+ * delay. A request is never sent twice, except when the server refused it because it forgot the session.
  */
 export class UpstreamConnection {
   private client?: Client;
@@ -42,12 +43,12 @@ export class UpstreamConnection {
   private isClosed = false;
   private readonly callers: InFlightCalls;
   private readonly clients = new ClientDrain();
-  private readonly looks: RefreshDebounce;
+  private readonly refresh: RefreshDebounce;
   private readonly healthCheck: HealthCheck;
   private readonly roots: readonly Root[];
-  /** Until when it is taken for one of the 2025 era, because it was. */
+  /** Time until which the server is assumed to speak the 2025 era. */
   private isLegacyUntil = -Infinity;
-  /** The server bears no request before `initialize`, as was seen, here or before. */
+  /** Whether the server accepts no request before `initialize`, as seen now or on an earlier connection. */
   private wantsInitialize: boolean;
   private readonly logs = new LogLevels();
   private readonly subscriptions?: Subscriptions;
@@ -62,7 +63,7 @@ export class UpstreamConnection {
     this.wantsInitialize = options.wantsInitialize ?? false;
     this.roots = roots;
     this.slot = new ConnectionSlot(options.slots);
-    this.looks = new RefreshDebounce(options.changed);
+    this.refresh = new RefreshDebounce(options.changed);
     this.callers = new InFlightCalls({
       owner,
       roots,
@@ -72,7 +73,7 @@ export class UpstreamConnection {
     this.healthCheck = new HealthCheck({
       server,
       isBusy: () => !this.callers.isIdle,
-      onSilence: (client, thrown) => void this.silent(client, thrown),
+      onSilence: (client, thrown) => void this.pingFailed(client, thrown),
     });
     const open = (): Promise<unknown> => this.openWithin(offerMs, undefined);
     const updated = (uri: string): void => heard?.('notifications/resources/updated', { uri });
@@ -85,27 +86,26 @@ export class UpstreamConnection {
     return this.client ? 'ready' : 'disconnected';
   }
 
-  /** Why it failed last; undefined when it did not. */
   get error(): RialtoError | undefined {
     return this.failure;
   }
 
-  /** Milliseconds since the epoch; undefined while there is no connection. */
+  /** In milliseconds since the epoch; undefined while there is no connection. */
   get connectedAt(): number | undefined {
     return this.client && this.since;
   }
 
-  /** Calls that it has at work. */
+  /** Number of running calls. */
   get load(): number {
     return this.callers.count;
   }
 
-  /** How long it took to say that it is there, when it was asked last, in milliseconds; undefined before. */
+  /** Duration of the last ping in milliseconds; undefined before the first. */
   get lastPingMs(): number | undefined {
     return this.healthCheck.lastMs;
   }
 
-  /** The generation of the protocol it speaks; undefined before it is open. */
+  /** Era of the protocol revision of the connection; undefined before it is open. */
   get era(): 'legacy' | 'modern' | undefined {
     const version = this.client?.getNegotiatedProtocolVersion();
     return version === undefined ? undefined : version >= '2026' ? 'modern' : 'legacy';
@@ -116,7 +116,7 @@ export class UpstreamConnection {
     return this.subscriptions?.isWatching ? undefined : this.workedUntil;
   }
 
-  /** The same where subscriptions alone use it. */
+  /** The same, but only while subscriptions use it and no call does. */
   get watchingSince(): number | undefined {
     return this.subscriptions?.isWatching ? this.workedUntil : undefined;
   }
@@ -125,16 +125,16 @@ export class UpstreamConnection {
     return this.callers.isIdle && !this.opening ? this.usedAt : undefined;
   }
 
-  /** What the server says of itself and has. Throws as `request` does. */
+  /** Reads what the server offers. Throws as `request` does. */
   async offer(): Promise<FoundOffer> {
     const client = await this.openWithin(offerMs, undefined);
     const capabilities = client.getServerCapabilities() ?? {};
     const until = systemClock.elapsed() + offerMs;
-    // What only we want to know keeps no line from being idle.
+    // Requests of the gateway itself do not count as a use of the connection.
     const ask = (method: string, params: JsonObject) => {
-      const asked = { ...params, ...(this.era === 'modern' && { _meta: offering }) };
+      const fullParams = { ...params, ...(this.era === 'modern' && { _meta: offering }) };
       const options = { timeoutMs: Math.max(1, until - systemClock.elapsed()) };
-      return this.callers.during(undefined, () => this.ask(method, asked, options));
+      return this.callers.during(undefined, () => this.ask(method, fullParams, options));
     };
     const instructions = client.getInstructions();
     return {
@@ -148,8 +148,8 @@ export class UpstreamConnection {
   }
 
   /**
-   * Asks for one thing. Throws `unavailable` while it is not tried, `remote_transport`, `remote_timeout`, `remote_invalid_response`,
-   * `canceled`, and `remote_error` with what the server said.
+   * Sends a request. Throws `unavailable` during the delay after a failure, `remote_transport`, `remote_timeout`,
+   * `remote_invalid_response`, `canceled`, and `remote_error` with the error of the server.
    */
   async request(method: string, params: JsonObject, options: CallOptions): Promise<JsonObject> {
     try {
@@ -162,13 +162,13 @@ export class UpstreamConnection {
     }
   }
 
-  /** Says something and waits for no answer. Throws as `request` does. */
+  /** Sends a notification. Throws as `request` does. */
   async notify(method: string, params: JsonObject, { timeoutMs, signal }: CallOptions): Promise<void> {
     const client = await this.openWithin(timeoutMs, signal);
     await client.notification({ method, params }).catch((thrown: unknown) => Promise.reject(this.failed(thrown)));
   }
 
-  /** Tells of the changes of a resource from now on, and whenever it is open. */
+  /** Subscribes to changes of a resource, now and after each reopening. */
   watch(uri: string): void {
     this.subscriptions?.watch(uri);
   }
@@ -177,31 +177,31 @@ export class UpstreamConnection {
     this.subscriptions?.unwatch(uri);
   }
 
-  /** Opens it, unless it is open. Throws as `request` does. */
+  /** Opens the connection, unless it is open. Throws as `request` does. */
   async ready({ timeoutMs, signal }: CallOptions): Promise<void> {
     await this.openWithin(timeoutMs, signal);
   }
 
-  /** Whoever waits is told `unavailable`; it is never opened again. */
+  /** Closes the connection for good; waiting calls fail with `unavailable`. */
   async close(): Promise<void> {
     this.isClosed = true;
     this.subscriptions?.end();
     await this.release();
   }
 
-  /** Until it is needed again. */
+  /** Closes the connection until it is needed again. */
   async release(): Promise<void> {
-    const client = this.leave();
+    const client = this.detach();
     await this.clients.close(client);
   }
 
-  /** The client that is nobody's to call any more. */
-  private leave(): Client | undefined {
-    this.looks.stop();
+  /** Detaches the client, so that no new call uses it. */
+  private detach(): Client | undefined {
+    this.refresh.stop();
     clearTimeout(this.reopening);
     const { client } = this;
     this.client = undefined;
-    this.notListening();
+    this.stopListening();
     this.slot.free();
     return client;
   }
@@ -213,11 +213,11 @@ export class UpstreamConnection {
       return await this.clients.during(client, () => this.send(client, method, params, options));
     } catch (thrown) {
       if (signal?.aborted) throw new RialtoError('canceled', { cause: thrown });
-      if (this.isClosed) throw this.gone(thrown);
+      if (this.isClosed) throw this.closedError(thrown);
       if (this.era === 'modern' || !isSessionGone(thrown)) throw this.failed(thrown);
     }
     if (this.client === client) {
-      this.leave();
+      this.detach();
       this.clients.setAside(client);
     }
     const next = await this.openFor(options);
@@ -231,42 +231,42 @@ export class UpstreamConnection {
     if (this.era === 'legacy') await this.logs.heed(client, peer?.logLevel, timeoutMs);
     const envelope = this.era === 'modern' ? envelopeOf(peer, this.roots, capabilities) : undefined;
     const _meta = { ...meta, ...envelope, ...(params._meta as JsonObject) };
-    const asked = Object.keys(_meta).length > 0 ? { ...params, _meta } : params;
+    const fullParams = Object.keys(_meta).length > 0 ? { ...params, _meta } : params;
     const result = await inRounds({ peer, roots: this.roots, signal }, async (answers) => {
-      const given = await client.request({ method, params: { ...asked, ...answers } }, anything, {
+      const raw = await client.request({ method, params: { ...fullParams, ...answers } }, anything, {
         timeout: timeoutMs,
         resetTimeoutOnProgress: true,
-        maxTotalTimeout: Math.max(timeoutMs, longestCallMs),
+        maxTotalTimeout: Math.max(timeoutMs, maxCallMs),
         signal,
         headers: this.era === 'modern' ? headers : undefined,
         allowInputRequired: true,
         onprogress: (progress) => tellProgress(peer, progress as unknown as JsonObject),
       });
-      const answer = rawOf(given);
-      if (!isJsonObject(answer)) throw new RialtoError('remote_invalid_response', { message: 'its result is none' });
+      const answer = rawOf(raw);
+      if (!isJsonObject(answer)) throw new RialtoError('remote_invalid_response', { message: noObject });
       return answer;
     });
     this.failure = undefined;
     return result;
   }
 
-  /** One that went while it was looked over has a successor. */
+  /** Opens the connection and runs `opened`; repeats it when the connection was replaced meanwhile. */
   private async openFor({ timeoutMs, signal, opened }: CallOptions, times = 3): Promise<Client> {
     const client = this.client && !signal?.aborted ? this.client : await this.openWithin(timeoutMs, signal);
     await opened?.();
     return this.client === client || times === 1 ? client : this.openFor({ timeoutMs, signal, opened }, times - 1);
   }
 
-  /** Whoever waits for a line waits no longer than for an answer. */
+  /** Waits for the connection no longer than the call may wait for its answer. */
   private async openWithin(timeoutMs: number, signal: AbortSignal | undefined): Promise<Client> {
-    const patience = timeoutSignal(timeoutMs, [signal]);
-    const late = (): RialtoError =>
+    const timeout = timeoutSignal(timeoutMs, [signal]);
+    const timedOut = (): RialtoError =>
       signal?.aborted ? new RialtoError('canceled') : (this.slot.refusal ?? new RialtoError('remote_timeout'));
-    return this.slot.waitedFor(() => raceSignal(patience.signal, this.open(), late)).finally(patience.end);
+    return this.slot.waitedFor(() => raceSignal(timeout.signal, this.open(), timedOut)).finally(timeout.end);
   }
 
   private open(): Promise<Client> {
-    if (this.isClosed) return Promise.reject(this.gone());
+    if (this.isClosed) return Promise.reject(this.closedError());
     if (this.client) return Promise.resolve(this.client);
     const waitMs = this.waitUntil - systemClock.elapsed();
     if (!this.opening && this.failure && (waitMs > 0 || !this.options.autoReconnect))
@@ -277,10 +277,10 @@ export class UpstreamConnection {
 
   private async connect(): Promise<Client> {
     await this.slot.take(this);
-    const patience = timeoutSignal(this.times.connectMs, []);
+    const timeout = timeoutSignal(this.times.connectMs, []);
     const attempts: Attempt<ConnectedClient>[] = [];
     const start = (approach: Approach, isPatient = false): Attempt<ConnectedClient> => {
-      if (patience.signal.aborted) throw tooSlow();
+      if (timeout.signal.aborted) throw tooSlow();
       const attempt = this.attempt(approach, isPatient);
       attempts.push(attempt);
       return attempt;
@@ -289,17 +289,17 @@ export class UpstreamConnection {
     const { approach, wantsInitialize: seemsLegacy } = this;
     try {
       const plan = { transport, approach, seemsLegacy, hushMs: this.times.hushMs, start };
-      const { opened, wantsInitialize } = await raceSignal(patience.signal, openInEra(plan), tooSlow);
+      const { opened, wantsInitialize } = await raceSignal(timeout.signal, openInEra(plan), tooSlow);
       this.opened(opened, wantsInitialize);
       return opened.client;
     } catch (thrown) {
       for (const attempt of attempts) attempt.close();
       this.isLegacyUntil = -Infinity;
       this.slot.free();
-      this.rest();
+      this.backOff();
       throw this.failed(thrown);
     } finally {
-      patience.end();
+      timeout.end();
     }
   }
 
@@ -320,20 +320,20 @@ export class UpstreamConnection {
     });
   }
 
-  private opened({ client, line }: ConnectedClient, wantsInitialize: boolean): void {
-    if (this.isClosed) throw this.gone();
-    const wasAsked = this.approach === 'auto';
+  private opened({ client, transport }: ConnectedClient, wantsInitialize: boolean): void {
+    if (this.isClosed) throw this.closedError();
+    const wasTested = this.approach === 'auto';
     this.client = client;
     this.since = systemClock.now();
     this.usedAt = systemClock.elapsed();
     this.failures = 0;
     this.failure = undefined;
-    // Of a program that was slow to start nobody knows yet what it speaks.
-    const { discovery } = line;
+    // It is unknown which revision a program speaks that was slow to start.
+    const { discovery } = transport;
     this.wantsInitialize = wantsInitialize || discovery === 'unanswered';
-    if (wasAsked && this.era === 'legacy' && discovery !== 'late')
-      this.isLegacyUntil = systemClock.elapsed() + verdictMs;
-    this.looks.opened();
+    if (wasTested && this.era === 'legacy' && discovery !== 'late')
+      this.isLegacyUntil = systemClock.elapsed() + legacyMs;
+    this.refresh.opened();
     this.subscriptions?.opened(client);
     this.healthCheck.opened(client);
   }
@@ -343,33 +343,33 @@ export class UpstreamConnection {
     return era === 'auto' && systemClock.elapsed() < this.isLegacyUntil ? 'legacy' : era;
   }
 
-  private notListening(): void {
+  private stopListening(): void {
     this.subscriptions?.closed();
     this.healthCheck.closed();
   }
 
-  /** Nobody answers on a line that looks open; a server that forgot the session is there. */
-  private async silent(client: Client, thrown: unknown): Promise<void> {
+  /** Handles a missing answer to a ping. A server that refuses because it forgot the session is still alive. */
+  private async pingFailed(client: Client, thrown: unknown): Promise<void> {
     if (this.client !== client) return;
     const isGone = this.era === 'legacy' && isSessionGone(thrown);
     if (!isGone) this.failed(thrown);
     await this.release();
-    if (!isGone) this.rest();
+    if (!isGone) this.backOff();
     else if (this.options.autoReconnect) await this.open().catch(() => undefined);
   }
 
-  /** It ended by itself; whoever closes it has let go of it before. */
+  /** Handles an end that the gateway did not cause; `leave` detaches the client before the gateway closes it. */
   private lost(client: Client): void {
     if (this.client !== client) return;
     this.client = undefined;
-    this.notListening();
+    this.stopListening();
     this.slot.free();
-    this.failure = new RialtoError('remote_transport', { message: 'the MCP server ended the connection' });
-    this.rest();
+    this.failure = new RialtoError('remote_transport', { message: 'the MCP server closed the connection' });
+    this.backOff();
   }
 
-  /** Nobody tries for a while; who was connected once is then connected again without being asked (AE-20). */
-  private rest(): void {
+  /** Starts the delay after a failure. A connection that was open before reopens without a call then (AE-20). */
+  private backOff(): void {
     const pauseMs = this.times.pauseMs(++this.failures);
     this.waitUntil = systemClock.elapsed() + pauseMs;
     if (this.isClosed || this.since === undefined || !this.options.autoReconnect) return;
@@ -384,17 +384,17 @@ export class UpstreamConnection {
   private heard({ method, params = {} }: Notification): void {
     this.callers.told(method, params as JsonObject);
     this.options.heard?.(method, params as JsonObject);
-    if (!this.isClosed) this.looks.heard(method);
+    if (!this.isClosed) this.refresh.heard(method);
   }
 
-  /** What the server says is no failure of the line. */
+  /** Records a failure of the connection. An error that the server sent is no such failure. */
   private failed(thrown: unknown): RialtoError {
     const error = upstreamError(thrown, this.options.server);
     if (error.code !== 'remote_error' && error.code !== 'canceled') this.failure = error;
     return error;
   }
 
-  private gone(cause?: unknown): RialtoError {
+  private closedError(cause?: unknown): RialtoError {
     return takenAway(this.options.server, cause);
   }
 }

@@ -6,54 +6,60 @@ import type { Slots } from '../programs/program-slots.js';
 import type { Root, UpstreamTransport } from '../upstream.types.js';
 
 export interface ConnectionOptions {
-  /** What it is called in errors. */
+  /** Name of the server in errors. */
   readonly server: string;
   readonly transport: () => Promise<Transport>;
-  /** False: after a failure nobody connects again until somebody asks for it. */
+  /** False: after a failure the connection is not reopened until an admin refreshes it. */
   readonly autoReconnect: boolean;
-  /** Its lists changed, as it says. */
+  /** Called when the server announces that its lists changed. */
   readonly changed: () => void;
   readonly era?: Approach;
-  /** It was seen before that the server bears no request before `initialize`. */
+  /** True when an earlier connection showed that the server accepts no request before `initialize`. */
   readonly wantsInitialize?: boolean;
-  /** How its server is reached; absent: as by a socket. */
+  /** Transport of the server; absent: treated like a WebSocket. */
   readonly transportKind?: UpstreamTransport;
-  /** The one client whose calls it serves: it may be asked what it declared. On a line of all nobody is asked anything. */
+  /**
+   * The only client that the connection serves; it can be asked for what it declared. No client can be asked on a
+   * shared connection.
+   */
   readonly owner?: Pick<Peer, 'capabilities' | 'isPassing'>;
-  /** What it is told when it asks for roots; none: whatever its caller has. */
+  /** Configured answer to `roots/list`; empty: the roots of the caller. */
   readonly roots?: readonly Root[];
-  /** Whatever the server says; present for a line that is to hear of changes at all. */
+  /** Called with each notification of the server; absent for a connection that subscribes to nothing. */
   readonly heard?: (method: string, params: JsonObject) => void;
-  /** Room for the program that its server is; absent: it needs none. */
+  /** Slots for the program of the server; absent when it needs none. */
   readonly slots?: Slots;
   readonly times?: ConnectionTimes;
 }
 
 export interface ConnectionTimes {
   readonly connectMs: number;
-  /** For the answer to the question whether a server speaks the 2026-07-28 revision. */
+  /** Timeout of the request that tests whether a server speaks the 2026-07-28 revision. */
   readonly probeMs?: number;
-  /** As OpeningPlan has it. */
+  /** See OpeningPlan. */
   readonly hushMs?: number;
-  /** After so many failures in a row. */
+  /** Returns the delay after the given number of failures in a row. */
   readonly pauseMs: (failures: number) => number;
 }
 
 export interface CallOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
-  /** Who may be asked and told things meanwhile. */
+  /** Client that can be asked and notified during the call. */
   readonly peer?: Peer;
-  /** On whose behalf: kind and id of a principal. */
+  /** Kind and id of the principal that the call is made for. */
   readonly caller?: string;
-  /** What a request of the 2026-07-28 revision has beside the headers of its protocol. */
+  /** Additional headers of a request of the 2026-07-28 revision. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What its caller says of the request to the server. */
+  /** `_meta` members that the caller sends to the server. */
   readonly meta?: JsonObject;
-  /** What a request of the 2026-07-28 revision declares; absent: what `peer` can be asked for. */
+  /** Client capabilities of a request of the 2026-07-28 revision; absent: those of `peer`. */
   readonly capabilities?: JsonObject;
-  /** Asked once more before it is said on a connection whose server was not asked yet what it has; throws what keeps it from being said. */
+  /**
+   * Checks again that the call is allowed, before it is sent on a new connection, after its offer was read. Throws when
+   * it is not.
+   */
   readonly stillMay?: () => Promise<void>;
-  /** Between the connection that it goes by and what is said on that; throws what keeps it from being said. */
+  /** Runs after the connection was chosen and before the request is sent. Throws to prevent the request. */
   readonly opened?: () => Promise<void> | undefined;
 }

@@ -8,7 +8,7 @@ import { UpstreamConnection } from './upstream-connection.js';
 import type { ConnectionOptions } from './upstream-connection.types.js';
 import type { UpstreamTransport } from '../upstream.types.js';
 
-/** A program that says in a file when it starts, and treats what comes before `initialize` as it is told. */
+/** Program that records each start in a file, and handles requests before `initialize` in the given manner. */
 const program = (manner: string, starts: string, startMs = 0): string => `
   require('node:fs').appendFileSync(${JSON.stringify(starts)}, 'start\\n');
   const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
@@ -40,11 +40,11 @@ const program = (manner: string, starts: string, startMs = 0): string => `
     lines.forEach(hear);
   }).on('end', () => process.exit(0)), ${startMs});`;
 
-/** A program may take seconds to start beside other work: it is given up at once only where nothing comes from it. */
+/** A program may take seconds to start on a busy machine: the timeouts are short only where no answer is expected. */
 const patient = { connectMs: 60_000, probeMs: 30_000, hushMs: 30_000, pauseMs: () => 10 };
 const hasty = { ...patient, probeMs: 400 };
 
-describe('the era of an MCP server (C28, E1)', () => {
+describe('era of an MCP server (C28, E1)', () => {
   const folder = mkdtempSync(join(tmpdir(), 'rialto-eras-'));
   const open: UpstreamConnection[] = [];
   afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
@@ -74,41 +74,47 @@ describe('the era of an MCP server (C28, E1)', () => {
     const one = connect('stdio', line, more);
     return { one, starts: () => readFileSync(starts, 'utf8').split('\n').length - 1 };
   };
-  const said = async (one: UpstreamConnection): Promise<unknown[]> => {
+  const offered = async (one: UpstreamConnection): Promise<unknown[]> => {
     const { serverInfo, wantsInitialize } = await one.offer();
     return [serverInfo.name, one.era, wantsInitialize];
   };
 
   it.each<[string, string, number, unknown[], ConnectionOptions['times']?]>([
-    ['ends at the first request is started anew', 'exits', 2, ['exits', 'legacy', true]],
-    ['ignores it goes on', 'ignores', 1, ['ignores', 'legacy', true], hasty],
-    ['is deaf from then on is started beside itself', 'deaf', 2, ['deaf', 'legacy', true], { ...hasty, hushMs: 1_500 }],
-    ['refuses it goes on', 'refuses', 1, ['refuses', 'legacy', undefined]],
-    ['speaks the later revision is spoken to so', 'modern', 1, [undefined, 'modern', undefined]],
+    ['exits at the first request is started again', 'exits', 2, ['exits', 'legacy', true]],
+    ['ignores the first request continues', 'ignores', 1, ['ignores', 'legacy', true], hasty],
+    [
+      'stops reading after the first request is started a second time',
+      'deaf',
+      2,
+      ['deaf', 'legacy', true],
+      { ...hasty, hushMs: 1_500 },
+    ],
+    ['refuses the first request continues', 'refuses', 1, ['refuses', 'legacy', undefined]],
+    ['speaks the later revision is used with it', 'modern', 1, [undefined, 'modern', undefined]],
   ])('a program that %s', async (_, manner, count, found, times = patient) => {
     const { one, starts } = start(manner, 0, { times });
-    expect(await said(one)).toEqual(found);
+    expect(await offered(one)).toEqual(found);
     expect(starts()).toBe(count);
   });
 
-  it('a program that is slow to start is started once', async () => {
+  it('starts a slow program only once', async () => {
     const { one, starts } = start('refuses', 1_000, { times: hasty });
-    expect([await said(one), starts()]).toEqual([['refuses', 'legacy', undefined], 1]);
+    expect([await offered(one), starts()]).toEqual([['refuses', 'legacy', undefined], 1]);
     const modern = start('modern', 1_000, { times: hasty });
-    expect((await said(modern.one))[1]).toBe('modern');
+    expect((await offered(modern.one))[1]).toBe('modern');
     expect(modern.starts()).toBeLessThanOrEqual(2);
   });
 
-  it('what was seen once is remembered, and a program that speaks another revision by now is found', async () => {
+  it('remembers the era, and notices a program that speaks another revision now', async () => {
     const { one, starts } = start('exits', 0, { wantsInitialize: true });
-    expect([await said(one), starts()]).toEqual([['exits', 'legacy', true], 1]);
+    expect([await offered(one), starts()]).toEqual([['exits', 'legacy', true], 1]);
     await one.release();
-    expect([await said(one), starts()]).toEqual([['exits', 'legacy', true], 2]);
+    expect([await offered(one), starts()]).toEqual([['exits', 'legacy', true], 2]);
     const { one: modern } = start('modern', 0, { wantsInitialize: true });
-    expect(await said(modern)).toEqual([undefined, 'modern', undefined]);
+    expect(await offered(modern)).toEqual([undefined, 'modern', undefined]);
   });
 
-  it('a program that only ends is started twice at most, and one that is not there not at all', async () => {
+  it('starts a program that always exits at most twice, and does not retry a missing program', async () => {
     const { one, starts } = start('gone');
     await expect(one.offer()).rejects.toMatchObject({ code: 'remote_transport' });
     expect(starts()).toBeLessThanOrEqual(2);
@@ -121,14 +127,14 @@ describe('the era of an MCP server (C28, E1)', () => {
     expect(tries).toBe(1);
   });
 
-  it('is not asked for where the registration says it', async () => {
+  it('is not tested when the registration sets it', async () => {
     const { one, starts } = start('exits', 0, { era: 'legacy' });
-    expect([await said(one), starts()]).toEqual([['exits', 'legacy', undefined], 1]);
+    expect([await offered(one), starts()]).toEqual([['exits', 'legacy', undefined], 1]);
     const { one: modern } = start('refuses', 0, { era: 'modern' });
     await expect(modern.offer()).rejects.toThrow();
   });
 
-  /** A socket to a server that closes it at the first request, or does not answer. */
+  /** Socket to a server that closes it at the first request, or does not answer. */
   class Socket implements Transport {
     onclose?: () => void;
     onmessage?: (message: JSONRPCMessage) => void;
@@ -152,35 +158,38 @@ describe('the era of an MCP server (C28, E1)', () => {
     }
   }
 
-  it.each(['closes', 'ignores'] as const)('a socket whose server %s it gets another', async (manner) => {
-    let sockets = 0;
-    const one = connect(
-      'websocket',
-      () => {
-        sockets++;
-        return Promise.resolve(new Socket(manner));
-      },
-      { times: hasty },
-    );
-    expect(await said(one)).toEqual([manner, 'legacy', true]);
-    expect(sockets).toBe(2);
-  });
+  it.each(['closes', 'ignores'] as const)(
+    'opens a second socket when the server %s the first request',
+    async (manner) => {
+      let sockets = 0;
+      const one = connect(
+        'websocket',
+        () => {
+          sockets++;
+          return Promise.resolve(new Socket(manner));
+        },
+        { times: hasty },
+      );
+      expect(await offered(one)).toEqual([manner, 'legacy', true]);
+      expect(sockets).toBe(2);
+    },
+  );
 
-  it('the two endpoints of 2024 are of no later revision', async () => {
+  it('does not test the HTTP+SSE transport of 2024 for a later revision', async () => {
     let sockets = 0;
     const one = connect('sse', () => {
       sockets++;
       return Promise.resolve(new Socket('closes'));
     });
-    expect(await said(one)).toEqual(['closes', 'legacy', undefined]);
+    expect(await offered(one)).toEqual(['closes', 'legacy', undefined]);
     expect(sockets).toBe(1);
   });
 
   it.each<[string, (method: string) => Response | Promise<Response>]>([
     ['fails', () => new Response('Traceback', { status: 500 })],
-    ['answers a page', () => new Response('<html>', { headers: { 'content-type': 'text/html' } })],
-    ['says nothing', () => new Promise(() => undefined)],
-  ])('a server over HTTP that %s at the first question is asked to initialize', async (_, before) => {
+    ['answers with a page', () => new Response('<html>', { headers: { 'content-type': 'text/html' } })],
+    ['does not answer', () => new Promise(() => undefined)],
+  ])('sends initialize to an HTTP server that %s at the first request', async (_, before) => {
     const methods: string[] = [];
     const answer = async (_input: unknown, init?: RequestInit): Promise<Response> => {
       if (init?.method !== 'POST') return new Response(null, { status: 405 });
@@ -196,11 +205,11 @@ describe('the era of an MCP server (C28, E1)', () => {
       () => Promise.resolve(new StreamableHTTPClientTransport(new URL('http://x'), { fetch: answer })),
       { times: hasty },
     );
-    expect((await said(one))[1]).toBe('legacy');
+    expect((await offered(one))[1]).toBe('legacy');
     expect(methods.slice(0, 2)).toEqual(['server/discover', 'initialize']);
   });
 
-  it('a server over HTTP that wants a credential, or is not there, is asked once', async () => {
+  it('sends one request to an HTTP server that wants a credential or cannot be reached', async () => {
     let asked = 0;
     const one = connect('streamable-http', () =>
       Promise.resolve(

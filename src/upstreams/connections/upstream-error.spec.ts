@@ -12,7 +12,7 @@ import {
 import { RialtoError } from '../../kernel/errors.js';
 import { isSessionGone, upstreamError } from './upstream-error.js';
 
-describe('what an MCP server and the SDK throw', () => {
+describe('upstreamError: errors of MCP servers and the SDK', () => {
   const http = (status: number) => new SdkHttpError(SdkErrorCode.SendFailed, 'no', { status });
   const own = new RialtoError('url_not_allowed');
 
@@ -29,11 +29,11 @@ describe('what an MCP server and the SDK throw', () => {
     [Object.assign(new Error('[]'), { name: 'ZodError' }), 'remote_invalid_response'],
     [new TypeError('fetch failed'), 'remote_transport'],
     ['a word', 'remote_transport'],
-  ])('%s has its meaning', (thrown, code) => {
+  ])('maps %s to %s', (thrown, code) => {
     expect(upstreamError(thrown, 'own').code).toBe(code);
   });
 
-  it('keeps what the server said for those who speak its protocol', () => {
+  it('keeps the error of the server for callers that speak its protocol', () => {
     const { message, data } = upstreamError(new ProtocolError(-32_042, 'go there', { url: 'x' }), 'own');
     expect([message, data]).toEqual([
       'go there',
@@ -42,12 +42,12 @@ describe('what an MCP server and the SDK throw', () => {
     expect(upstreamError(http(503), 'own').data).toEqual({ server: 'own', upstreamStatus: 503 });
   });
 
-  it('tells a session that is gone', () => {
+  it('recognizes a forgotten session', () => {
     expect([http(404), http(400), new Error('x'), undefined].map(isSessionGone)).toEqual([true, false, false, false]);
   });
 });
 
-describe('why a server failed (C35)', () => {
+describe('upstreamError: reason of a failure (C35)', () => {
   const client = (mode: 'legacy' | { pin: string } = 'legacy') =>
     new Client({ name: 'x', version: '1' }, { versionNegotiation: { mode } });
   const why = async (work: Promise<unknown>): Promise<unknown> =>
@@ -60,24 +60,24 @@ describe('why a server failed (C35)', () => {
     );
   const http = (answer: Response) =>
     client().connect(new StreamableHTTPClientTransport(new URL('http://x'), { fetch: () => Promise.resolve(answer) }));
-  /** A server that answers the first request with a result. */
+  /** Transport to a server that answers the first request with this result. */
   const answering = (result: unknown): Transport => {
-    const line: Transport = {
+    const transport: Transport = {
       start: () => Promise.resolve(),
-      close: () => Promise.resolve(line.onclose?.()),
+      close: () => Promise.resolve(transport.onclose?.()),
       send: (message) => {
         if ('id' in message)
-          setImmediate(() => line.onmessage?.({ jsonrpc: '2.0', id: message.id, result } as JSONRPCMessage));
+          setImmediate(() => transport.onmessage?.({ jsonrpc: '2.0', id: message.id, result } as JSONRPCMessage));
         return Promise.resolve();
       },
     };
-    return line;
+    return transport;
   };
   const serverInfo = { name: 'x', version: '1' };
 
   it.each<[string, Response, unknown[]]>([
     [
-      'an error of the protocol with a status of HTTP',
+      'a protocol error with an HTTP status',
       Response.json({ jsonrpc: '2.0', id: 1, error: { code: -32603, message: 'quota exceeded' } }, { status: 500 }),
       ['remote_error', 'quota exceeded', 500],
     ],
@@ -92,7 +92,7 @@ describe('why a server failed (C35)', () => {
       ['remote_transport', 'the MCP server answered HTTP 500', 500],
     ],
     [
-      'a refusal that is about the caller',
+      'a refusal of the credential',
       Response.json({ jsonrpc: '2.0', id: 1, error: { code: -1, message: 'who?' } }, { status: 401 }),
       ['remote_transport', 'the MCP server answered HTTP 401', 401],
     ],
@@ -101,18 +101,18 @@ describe('why a server failed (C35)', () => {
       new Response('<html>', { headers: { 'content-type': 'text/html; charset=utf-8' } }),
       [
         'remote_invalid_response',
-        'the MCP server answered text/html in place of JSON or a stream of events',
+        'the MCP server answered with text/html instead of JSON or a stream of events',
         undefined,
       ],
     ],
     [
-      'what is not JSON',
+      'a body that is not JSON',
       new Response('{"jsonrpc":', { headers: { 'content-type': 'application/json' } }),
-      ['remote_invalid_response', 'the MCP server answered what is not JSON', undefined],
+      ['remote_invalid_response', 'the MCP server answered with a body that is not valid JSON', undefined],
     ],
-  ])('is told: %s', async (_, answer, told) => expect(await why(http(answer))).toEqual(told));
+  ])('is reported: %s', async (_, answer, expected) => expect(await why(http(answer))).toEqual(expected));
 
-  it('is what the error says that came with a status, for those who speak its protocol', async () => {
+  it('keeps a protocol error that came with an HTTP status, for callers that speak the protocol', async () => {
     const error = { code: -32603, message: 'quota exceeded', data: { limit: 3 } };
     const thrown = await http(Response.json({ jsonrpc: '2.0', id: 1, error }, { status: 500 })).catch(
       (one: unknown) => one,
@@ -124,23 +124,23 @@ describe('why a server failed (C35)', () => {
     [
       'an unknown revision',
       { protocolVersion: '2024-06-18', capabilities: {}, serverInfo },
-      'the MCP server speaks MCP 2024-06-18, which the gateway does not: it speaks 2024-11-05 to 2025-11-25, and 2026-07-28',
+      'the MCP server speaks MCP 2024-06-18, which the gateway does not support: it supports 2024-11-05 to 2025-11-25, and 2026-07-28',
     ],
     [
-      'a member that is missing',
+      'a missing member',
       { protocolVersion: '2025-06-18', capabilities: {}, serverInfo: { name: 'x' } },
-      'the MCP server answered something else: serverInfo.version is missing',
+      'the MCP server sent an invalid result: serverInfo.version is missing',
     ],
     [
-      'a member that is wrong',
+      'an invalid member',
       { protocolVersion: '2025-06-18', capabilities: { tools: 5 }, serverInfo },
-      'the MCP server answered something else: capabilities.tools: Invalid input: expected object, received number',
+      'the MCP server sent an invalid result: capabilities.tools: Invalid input: expected object, received number',
     ],
-  ])('is told: %s', async (_, result, message) =>
+  ])('is reported: %s', async (_, result, message) =>
     expect(await why(client().connect(answering(result)))).toEqual(['remote_invalid_response', message, undefined]),
   );
 
-  it('is told of the two endpoints of 2024, of a pinned revision, and of a connection that ended', async () => {
+  it('is reported for the HTTP+SSE transport of 2024, a pinned revision and a closed connection', async () => {
     const sse = new SSEClientTransport(new URL('http://x'), {
       fetch: () => Promise.resolve(new Response('busy', { status: 503 })),
     });
@@ -151,14 +151,14 @@ describe('why a server failed (C35)', () => {
     expect(await why(Promise.reject(posted))).toEqual(['remote_error', 'quota exceeded', 500]);
     expect(await why(client({ pin: '2026-07-28' }).connect(answering({})))).toEqual([
       'remote_invalid_response',
-      'the MCP server does not speak MCP 2026-07-28, which its `era` asks for',
+      'the MCP server does not speak MCP 2026-07-28, which its `era` setting requires',
       undefined,
     ]);
     const gone = answering({});
     gone.send = () => Promise.resolve(void setImmediate(() => gone.onclose?.()));
     expect(await why(client().connect(gone))).toEqual([
       'remote_transport',
-      'the MCP server ended the connection',
+      'the MCP server closed the connection',
       undefined,
     ]);
     expect(await why(Promise.reject(new TypeError('fetch failed')))).toEqual([

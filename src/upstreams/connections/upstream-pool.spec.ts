@@ -7,7 +7,7 @@ import type { SealedEndpoints } from '../storage/sealed-endpoints.js';
 import type { UpstreamTransports } from '../transports/upstream-transports.js';
 
 const places = { endpointOf: () => ({ transport: 'streamable-http', url: 'http://x', headers: {} }) };
-/** Lines that are being opened until their pool is closed. */
+/** Connections that stay in the opening state until their pool is closed. */
 const opening: (() => void)[] = [];
 const forgotten: string[] = [];
 const transports = {
@@ -25,7 +25,7 @@ const user = (name: string | number, id = `credential of ${name}`) => ({
   sealed: '',
 });
 
-describe('lines to MCP servers', () => {
+describe('UpstreamPool', () => {
   const open: UpstreamPool[] = [];
   const pool = (): UpstreamPool => {
     const one = new UpstreamPool(
@@ -43,7 +43,7 @@ describe('lines to MCP servers', () => {
     for (const end of opening.splice(0)) end();
   });
 
-  it('are kept for each user and server, and for all, and never shared', () => {
+  it('keeps separate connections for each user and server, and for the shared use', () => {
     const one = pool();
     const of = [
       one.to(server('a')),
@@ -56,18 +56,18 @@ describe('lines to MCP servers', () => {
     expect(one.to(server('a'))).toBe(of[0]);
   });
 
-  it('are others for another credential, and for a server that is elsewhere or wants other headers', async () => {
+  it('replaces connections when the credential, the address or the required headers changed', async () => {
     const one = pool();
     const before = one.to(server('a'), user('ann'));
     const after = one.to(server('a'), user('ann', 'another'));
     expect(after).not.toBe(before);
-    await expect(before.shared.ready({ timeoutMs: 1_000 })).rejects.toThrow('taken away');
+    await expect(before.shared.ready({ timeoutMs: 1_000 })).rejects.toThrow('the gateway closed the connection');
     expect(one.to(server('a', { userHeaders: ['X-Key'] }), user('ann', 'another'))).not.toBe(after);
     one.keepOnly('o', new Map([['a', server('a', { url: 'http://y' })]]));
     expect(callers(one)).toEqual([]);
   });
 
-  it('of one user end with the credential, and those of all and of others stay', () => {
+  it('closes the connections of one user with its credential, and keeps all others', () => {
     const one = pool();
     const [all, bobs] = [one.to(server('a')), one.to(server('a'), user('bob'))];
     for (const id of ['a', 'b']) one.to(server(id), user('ann'));
@@ -81,26 +81,26 @@ describe('lines to MCP servers', () => {
     expect(callers(one)).toEqual(['user:ann']);
   });
 
-  it('leave nothing behind of a server that is gone, but for one that has its name by now, or is asked under it', async () => {
+  it('removes the downloads of a deleted server, unless another server or a probe uses its name', async () => {
     const one = pool();
     const old = (row: string) => server(row, { serverId: 'named' });
-    const goes = async (row: string): Promise<string[]> => {
+    const removed = async (row: string): Promise<string[]> => {
       one.to(old(row));
       one.keepOnly('o', new Map([['next', old('next')]]));
       for (let turns = 0; turns < 5; turns++) await new Promise((resolve) => setImmediate(resolve));
       return forgotten.splice(0);
     };
-    expect(await goes('first')).toEqual(['named']);
+    expect(await removed('first')).toEqual(['named']);
     const asked = one.probe(old('x'), places.endpointOf() as never, old('x')).catch(() => undefined);
-    expect(await goes('second')).toEqual([]);
+    expect(await removed('second')).toEqual([]);
     for (const end of opening.splice(0)) end();
     await asked;
-    expect(await goes('third')).toEqual(['named']);
+    expect(await removed('third')).toEqual(['named']);
     one.to(old('next'));
-    expect(await goes('fourth')).toEqual([]);
+    expect(await removed('fourth')).toEqual([]);
   });
 
-  it('of users are 200 to an org: the idlest that nobody listens to makes room, where all are at work there is none', () => {
+  it('limits an org to 200 users: closes the longest idle connection without listeners, or refuses', () => {
     const one = pool();
     const listening = one.attend(server('a'), user(0));
     for (let count = 0; count < 201; count++) one.to(server('a'), user(count));
@@ -115,11 +115,11 @@ describe('lines to MCP servers', () => {
         .to(at, whose)
         .shared.ready({ timeoutMs: 60_000 })
         .catch(() => undefined);
-    expect(() => one.to(server('a'), user('late'))).toThrow('200 users of the org');
+    expect(() => one.to(server('a'), user('late'))).toThrow('200 users of this org');
     expect(() => one.to(server('a'))).not.toThrow();
   });
 
-  it('of users that were opened in one instant make room in the order in which they were opened', () => {
+  it('closes connections that were opened at the same instant in the order of opening', () => {
     const elapsed = jest.spyOn(systemClock, 'elapsed').mockReturnValue(1);
     try {
       const one = pool();

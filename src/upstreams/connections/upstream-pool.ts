@@ -23,11 +23,11 @@ import {
 import { UpstreamTransports } from '../transports/upstream-transports.js';
 
 const idleMs = 600_000;
-/** Lines to servers as single users of one org, in one process. */
+/** Maximum number of per-user connections of one org in one process. */
 const usersPerOrg = 200;
 const reapMs = 30_000;
 
-/** A row, as far as a line to its server depends on it. */
+/** Members of a row that a connection to its server depends on. */
 export type Addressed = Place &
   Pick<
     McpServerEntity,
@@ -35,44 +35,44 @@ export type Addressed = Place &
   > &
   Partial<Pick<McpServerEntity, 'offer'>>;
 
-/** Whoever hears something on lines of a user: absent for lines of all. */
+/** Caller that owns the connection; absent for the shared connections. */
 type Caller = string | undefined;
 
-/** What a server offers, and the connection by which it said so. */
+/** Offer of a server, and the connection that it was read on. */
 export interface Probed {
   readonly offer: Offer;
-  /** Of a program. */
+  /** Open connection; only for a program. */
   readonly kept?: ProbedConnection;
   readonly close: () => Promise<void>;
-  /** From now on what the program downloaded is kept for its row, or not at all. */
+  /** Ends the protection of the downloads of the program: from now on only its row protects them. */
   readonly forget: () => void;
 }
 
 interface Known {
   readonly server: Addressed;
-  /** Whose lines they are; absent: everybody's. */
+  /** Owner of the connections; absent for shared connections. */
   readonly user?: UserCredential;
-  readonly lines: ServerConnections;
+  readonly connections: ServerConnections;
 }
 
 /**
- * The lines of this process to MCP servers: of each row its own, so that orgs share none, and of each user who has a credential; those
- * that nobody uses are let go.
+ * Connections of this process to MCP servers: separate for each row, so that orgs share none, and for each user with a
+ * credential. Closes connections that are not used.
  */
 @Injectable()
 export class UpstreamPool implements OnApplicationShutdown {
   private readonly known = new Map<string, Known>();
-  /** Those that are asked what they have before there is a row of them. */
+  /** Servers that are probed before they have a row. */
   private readonly probed = new Set<ProgramOwner>();
   private readonly reaper = setInterval(() => this.reap(), reapMs).unref();
-  /** By the key of lines, how many want to hear of each resource. */
+  /** Number of watchers of each resource, by the key of the connections. */
   private readonly watched = new Map<string, Map<string, number>>();
   private tellChanged: (server: Addressed, user?: UserCredential) => void = () => undefined;
   private read: (server: Addressed, user?: UserCredential) => Promise<RialtoError | undefined> = () =>
     Promise.resolve(undefined);
   private tellUpdated: (server: Addressed, uri: string, caller: Caller) => void = () => undefined;
   private tellHeard: (server: Addressed, method: string, params: JsonObject, caller: Caller) => void = () => undefined;
-  /** By the key of lines, how many want them kept open. */
+  /** Number of callers that keep connections open, by the key of the connections. */
   private readonly attended = new Map<string, number>();
 
   constructor(
@@ -82,37 +82,40 @@ export class UpstreamPool implements OnApplicationShutdown {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Who is told that a server may have other tools now, for one user or for all; and who reads them at once, and says why that failed. */
+  /**
+   * Sets the listener for changed tools of a server, for one user or for all, and the function that reads the offer at
+   * once and resolves with the failure.
+   */
   onChanged(tell: typeof this.tellChanged, read: typeof this.read): void {
     this.tellChanged = tell;
     this.read = read;
   }
 
-  /** Who is told that a watched resource changed. */
+  /** Sets the listener for changes of watched resources. */
   onUpdated(tell: typeof this.tellUpdated): void {
     this.tellUpdated = tell;
   }
 
-  /** Who is told of whatever servers say on lines of all, and on those of single users with the caller. */
+  /** Sets the listener for all notifications of servers; for a per-user connection it gets the caller. */
   onHeard(tell: typeof this.tellHeard): void {
     this.tellHeard = tell;
   }
 
   /**
-   * The lines to a server, of all or of one user; others when its address or the credential is another. Throws `unavailable` where there
-   * is no room for one more user.
+   * Returns the connections to a server, shared or of one user. Replaces them when the address or the credential
+   * changed. Throws `unavailable` when there is no room for one more user.
    */
   to(server: Addressed, user?: UserCredential): ServerConnections {
     const key = keyOf(server, user);
     const known = this.known.get(key);
-    if (known && isSame(known, server, user)) return known.lines;
+    if (known && isSame(known, server, user)) return known.connections;
     if (known) void this.end(key);
     if (user) this.makeRoomForUser(server.orgId);
     const endpoint = this.places.endpointOf(server, user);
     return this.keep(server, user, endpoint);
   }
 
-  /** @param main the connection of all calls, where it is open already. */
+  /** @param main the shared connection, when it is open already. */
   private keep(
     server: Addressed,
     user: UserCredential | undefined,
@@ -123,7 +126,7 @@ export class UpstreamPool implements OnApplicationShutdown {
     const { autoReconnect, roots } = server;
     const isProgram = server.transport === 'stdio';
     const make: ConnectionMaker['make'] = (owner) =>
-      this.line({
+      this.connect({
         of: server,
         endpoint,
         slots: isProgram ? this.slots.of(server.orgId, owner ? 'own' : 'shared') : undefined,
@@ -135,16 +138,16 @@ export class UpstreamPool implements OnApplicationShutdown {
           : {
               era: server.era,
               wantsInitialize: server.offer?.wantsInitialize,
-              heard: (...said) => this.heard(server, user, ...said),
+              heard: (...message) => this.heard(server, user, ...message),
             }),
       });
-    const lines = new ServerConnections({ make, read: () => this.read(server, user) }, main);
-    this.known.set(key, { server, user, lines });
-    for (const uri of this.watched.get(key)?.keys() ?? []) lines.shared.watch(uri);
-    return lines;
+    const connections = new ServerConnections({ make, read: () => this.read(server, user) }, main);
+    this.known.set(key, { server, user, connections });
+    for (const uri of this.watched.get(key)?.keys() ?? []) connections.shared.watch(uri);
+    return connections;
   }
 
-  /** Keeps a line open that tells of the changes of a resource, until what it returns is called. Throws as `to` does. */
+  /** Keeps a connection open for changes of a resource, until the returned function is called. Throws as `to` does. */
   watch(server: Addressed, uri: string, user?: UserCredential): () => void {
     const { shared } = this.to(server, user);
     const key = keyOf(server, user);
@@ -157,11 +160,11 @@ export class UpstreamPool implements OnApplicationShutdown {
       if (left > 0) return void uris.set(uri, left);
       uris.delete(uri);
       if (uris.size === 0) this.watched.delete(key);
-      this.known.get(key)?.lines.shared.unwatch(uri);
+      this.known.get(key)?.connections.shared.unwatch(uri);
     };
   }
 
-  /** Lets nobody end the line of all, or of a user, for its idleness, until what it returns is called. */
+  /** Prevents that the idle connection is closed, until the returned function is called. */
   attend(server: Addressed, user?: UserCredential): () => void {
     const key = keyOf(server, user);
     this.attended.set(key, (this.attended.get(key) ?? 0) + 1);
@@ -172,21 +175,21 @@ export class UpstreamPool implements OnApplicationShutdown {
     };
   }
 
-  /** The line that there is, of all calls or of those of one user. */
+  /** Returns the existing connection, shared or of one user. */
   lineTo(server: Addressed, user?: UserCredential): UpstreamConnection | undefined {
     const known = this.known.get(keyOf(server, user));
-    return known && isSame(known, server, user) ? known.lines.shared : undefined;
+    return known && isSame(known, server, user) ? known.connections.shared : undefined;
   }
 
-  /** What this process has at work there. */
+  /** Returns the load of this process on the connections. */
   loadOf(server: Addressed, user?: UserCredential): Load {
-    const lines = this.known.get(keyOf(server, user))?.lines;
-    return { isResting: lines?.shared.status === 'error', calls: lines?.load ?? 0 };
+    const connections = this.known.get(keyOf(server, user))?.connections;
+    return { isResting: connections?.shared.status === 'error', calls: connections?.load ?? 0 };
   }
 
   /**
-   * What a server offers that may be no row yet; leaves no connection behind. Throws as UpstreamTransports.check and
-   * UpstreamConnection.request do.
+   * Reads the offer of a server that may have no row yet, and closes the connection. Throws as UpstreamTransports.check
+   * and UpstreamConnection.request do.
    */
   async probe(of: ProgramOwner, endpoint: Endpoint, used: Pick<Addressed, 'roots' | 'era'>): Promise<Offer> {
     const probed = await this.probeToKeep(of, endpoint, { ...used, autoReconnect: true });
@@ -195,8 +198,9 @@ export class UpstreamPool implements OnApplicationShutdown {
   }
 
   /**
-   * The same, with the connection to a program left open: its row adopts it, or it is to be closed. One to another server is closed, as it costs
-   * nothing to open. Throws as `probe` does, and leaves no connection behind then.
+   * Reads the offer like `probe`, but leaves the connection to a program open: a row adopts it, or the caller closes
+   * it. A connection to any other server is closed, because it is cheap to open. Throws as `probe` does, and leaves no
+   * connection open then.
    */
   async probeToKeep(
     of: ProgramOwner,
@@ -205,8 +209,8 @@ export class UpstreamPool implements OnApplicationShutdown {
   ): Promise<Probed> {
     this.transports.check(endpoint);
     const owner = { orgId: of.orgId, serverId: of.serverId };
-    const open = (hooks: Pick<LineOptions, 'slots' | 'changed' | 'heard'>): UpstreamConnection =>
-      this.line({ ...used, ...hooks, of: owner, endpoint });
+    const open = (hooks: Pick<ConnectOptions, 'slots' | 'changed' | 'heard'>): UpstreamConnection =>
+      this.connect({ ...used, ...hooks, of: owner, endpoint });
     const kept =
       endpoint.transport === 'stdio' ? new ProbedConnection(this.slots.of(of.orgId, 'shared'), open) : undefined;
     const connection = kept?.connection ?? open({ changed: () => undefined });
@@ -223,7 +227,10 @@ export class UpstreamPool implements OnApplicationShutdown {
     }
   }
 
-  /** Takes a probed connection over for the row that was written of it; where that cannot be, it is closed and the next call opens another. */
+  /**
+   * Uses a probed connection for the row that was written after the probe. When that is not possible, the connection is
+   * closed and the next call opens another.
+   */
   async adopt(server: Addressed, { kept, close, forget }: Probed): Promise<void> {
     if (!kept) return;
     const isClaimed = await kept.claim();
@@ -234,22 +241,22 @@ export class UpstreamPool implements OnApplicationShutdown {
     this.keep(server, undefined, this.places.endpointOf(server), kept.connection);
     kept.adoptedBy({
       changed: () => this.tellChanged(server),
-      heard: (...said) => this.heard(server, undefined, ...said),
+      heard: (...message) => this.heard(server, undefined, ...message),
     });
     forget();
   }
 
-  /** What a server offers a user who sends these headers. Throws as `probe` does. */
+  /** Reads what a server offers to a user with these headers. Throws as `probe` does. */
   probeAs(server: Addressed, headers: Readonly<Record<string, string>>): Promise<Offer> {
     return this.probe(server, withHeaders(this.places.endpointOf(server), headers), server);
   }
 
-  /** Throws `url_not_allowed` or `unprocessable` for a place that no line may lead to. */
+  /** Throws `url_not_allowed` or `unprocessable` for an endpoint that may not be connected to. */
   check(endpoint: Endpoint): void {
     this.transports.check(endpoint);
   }
 
-  /** Ends the lines of an org whose server is gone, or elsewhere. */
+  /** Closes the connections of an org to servers that were deleted or have another address now. */
   keepOnly(org: string, servers: ReadonlyMap<string, Addressed>): void {
     for (const [key, known] of this.known) {
       const server = servers.get(known.server.id);
@@ -259,36 +266,38 @@ export class UpstreamPool implements OnApplicationShutdown {
     }
   }
 
-  /** Ends the lines to a server, of all and of every user; the next call opens another, whatever happened before. */
+  /** Closes all connections to a server; the next call opens a new one without waiting for a backoff. */
   drop(id: string): void {
     for (const [key, { server }] of this.known) if (server.id === id) void this.end(key);
   }
 
-  /** Those that a configuration gave roots to have no use for those of a client. */
+  /**
+   * Notifies the servers that a client's roots changed. Servers with configured roots do not use the client's roots.
+   */
   rootsChanged(orgId: string, key: string): void {
-    for (const { server, lines } of this.known.values())
-      if (server.orgId === orgId && server.roots.length === 0) lines.rootsChanged(key);
+    for (const { server, connections } of this.known.values())
+      if (server.orgId === orgId && server.roots.length === 0) connections.rootsChanged(key);
   }
 
-  /** Ends the lines of one user to a server. */
+  /** Closes the connections of one user to a server. */
   dropUser(id: string, caller: string): void {
     void this.end(keyOf({ id }, { caller }));
   }
 
-  /** The credentials that have lines here. */
+  /** Lists the credentials with connections in this process. */
   users(): { readonly server: Addressed; readonly user: UserCredential }[] {
     return [...this.known.values()].flatMap(({ server, user }) => (user ? [{ server, user }] : []));
   }
 
-  /** Calls that are under way were answered before. */
+  /** Closes all connections; running calls have ended before. */
   async onApplicationShutdown(): Promise<void> {
     clearInterval(this.reaper);
     const all = [...this.known.values()];
     this.known.clear();
-    await Promise.all(all.map(({ lines }) => lines.close()));
+    await Promise.all(all.map(({ connections }) => connections.close()));
   }
 
-  /** A resource that nobody watches is nobody's to hear of. */
+  /** Passes on a notification. Drops updates of resources that are not watched. */
   private heard(server: Addressed, user: UserCredential | undefined, method: string, params: JsonObject): void {
     if (method === 'notifications/resources/updated') {
       if (typeof params.uri !== 'string' || !this.watched.get(keyOf(server, user))?.has(params.uri)) return;
@@ -300,53 +309,60 @@ export class UpstreamPool implements OnApplicationShutdown {
   private async end(key: string): Promise<void> {
     const known = this.known.get(key);
     this.known.delete(key);
-    await known?.lines.close();
+    await known?.connections.close();
   }
 
-  /** What is kept for a server that is gone goes too, but for another that has its name by now. */
-  private async forget(gone: ProgramOwner): Promise<void> {
-    const others = [...this.probed, ...[...this.known.values()].map(({ server }) => server)];
-    const isNamedSo = ({ orgId, serverId }: ProgramOwner): boolean =>
-      orgId === gone.orgId && serverId === gone.serverId;
-    if (!others.some(isNamedSo)) await this.transports.forget(gone);
+  /** Removes the downloads of a deleted server, unless another server uses its name now. */
+  private async forget(deleted: ProgramOwner): Promise<void> {
+    const present = [...this.probed, ...[...this.known.values()].map(({ server }) => server)];
+    const hasSameName = ({ orgId, serverId }: ProgramOwner): boolean =>
+      orgId === deleted.orgId && serverId === deleted.serverId;
+    if (!present.some(hasSameName)) await this.transports.forget(deleted);
   }
 
-  private line({ of, endpoint, ...options }: LineOptions): UpstreamConnection {
+  private connect({ of, endpoint, ...options }: ConnectOptions): UpstreamConnection {
     const transport = () => this.transports.open(endpoint, of);
     return new UpstreamConnection({ ...options, server: of.serverId, transport, transportKind: endpoint.transport });
   }
 
-  /** Ends the lines of the user who used them longest ago. Throws `unavailable` when all of the org are at work. Those that somebody wants kept open are not idle. */
+  /**
+   * Closes the per-user connections of the org that were idle for longest; attended ones do not count as idle. Throws
+   * `unavailable` when all are in use.
+   */
   private makeRoomForUser(org: string): void {
     const users = [...this.known.values()].filter(({ server, user }) => user && server.orgId === org);
     if (users.length < usersPerOrg) return;
     const free = users.filter(({ server, user }) => !this.attended.has(keyOf(server, user)));
-    this.endIdlest(free, `${usersPerOrg} users of the org have lines of their own at work`);
+    this.endLongestIdle(
+      free,
+      `all ${usersPerOrg} users of this org that may have their own connections are using them`,
+    );
   }
 
-  private endIdlest(among: readonly Known[], message: string): void {
-    // Compares moments and not durations, since the clock moves between two comparisons. Ties go to the first opened.
+  private endLongestIdle(among: readonly Known[], message: string): void {
+    // Compares points in time and not durations, because the clock moves between two comparisons. The first opened wins
+    // a tie.
     const idle = among.flatMap((known) => {
-      const { idleSince } = known.lines;
+      const { idleSince } = known.connections;
       return idleSince === undefined ? [] : [{ known, idleSince }];
     });
-    const idlest = idle.toSorted((one, other) => one.idleSince - other.idleSince)[0]?.known;
-    if (!idlest) throw new RialtoError('unavailable', { message, data: { retryAfterSeconds: 5 } });
-    void this.end(keyOf(idlest.server, idlest.user));
+    const longestIdle = idle.toSorted((one, other) => one.idleSince - other.idleSince)[0]?.known;
+    if (!longestIdle) throw new RialtoError('unavailable', { message, data: { retryAfterSeconds: 5 } });
+    void this.end(keyOf(longestIdle.server, longestIdle.user));
   }
 
   private reap(): void {
     const until = systemClock.elapsed() - idleMs;
-    for (const [key, { server, lines }] of this.known) {
-      lines.closeIdle();
-      if ((lines.idleSince ?? Infinity) > until || this.attended.has(key)) continue;
-      this.log.debug({ server: server.serverId }, 'the line to an MCP server is let go: nobody uses it');
+    for (const [key, { server, connections }] of this.known) {
+      connections.closeIdle();
+      if ((connections.idleSince ?? Infinity) > until || this.attended.has(key)) continue;
+      this.log.debug({ server: server.serverId }, 'closed the idle connection to an MCP server');
       void this.end(key);
     }
   }
 }
 
-type LineOptions = Omit<ConnectionOptions, 'server' | 'transport' | 'transportKind'> & {
+type ConnectOptions = Omit<ConnectionOptions, 'server' | 'transport' | 'transportKind'> & {
   readonly of: ProgramOwner;
   readonly endpoint: Endpoint;
 };
@@ -359,7 +375,7 @@ function isSame(known: Known, server: Addressed, user: UserCredential | undefine
   return known.user?.id === user?.id && addressOf(known.server) === addressOf(server);
 }
 
-/** Each call asks for it, of the same few objects. */
+/** Each call needs the address of the same few objects. */
 const addresses = new WeakMap<Addressed, string>();
 
 function addressOf(server: Addressed): string {

@@ -6,7 +6,10 @@ import type { Load } from '../storage/tool-choice.js';
 import { UpstreamPool } from '../connections/upstream-pool.js';
 import { refusalOf, UserCredentials } from './user-credentials.js';
 
-/** The lines of callers to MCP servers: whoever calls decides whose they are, so that nobody goes by the credential of another. */
+/**
+ * Picks the connection for a caller: its own when the server has per-user credentials, else the shared one. A
+ * credential is never used for another caller.
+ */
 @Injectable()
 export class CallerConnections {
   constructor(
@@ -14,11 +17,14 @@ export class CallerConnections {
     private readonly users: UserCredentials,
   ) {}
 
-  /** Works with the lines of the caller. Throws what the work throws, `credential_required`, and `credential_refused`. */
+  /**
+   * Runs work with the connections of the caller. Throws what the work throws, `credential_required`, and
+   * `credential_refused`.
+   */
   async use<Result>(
     ctx: CallContext,
     server: McpServerEntity,
-    work: (lines: ServerConnections) => Promise<Result>,
+    work: (connections: ServerConnections) => Promise<Result>,
   ): Promise<Result> {
     const user = server.userCredentials === 'none' ? undefined : await this.users.needed(ctx, server);
     if (!user) return work(this.pool.to(server));
@@ -29,27 +35,33 @@ export class CallerConnections {
     }
   }
 
-  /** Hears of the changes of a resource, until what it returns is called. Throws as UpstreamPool.to does, and `credential_required`. */
+  /**
+   * Subscribes to changes of a resource until the returned function is called. Throws as UpstreamPool.to does, and
+   * `credential_required`.
+   */
   async watch(ctx: CallContext, server: McpServerEntity, uri: string): Promise<() => void> {
     return this.pool.watch(server, uri, await this.users.needed(ctx, server));
   }
 
-  /** Throws `credential_required`. */
+  /** Throws `credential_required` when the caller must set a credential first. */
   async requireUse(ctx: CallContext, server: McpServerEntity): Promise<void> {
     await this.users.needed(ctx, server);
   }
 
-  /** Whether the caller's calls have a line to go by. */
+  /** Returns whether there is a connection that the caller may use. */
   async mayUse(ctx: CallContext, server: McpServerEntity): Promise<boolean> {
     return server.userCredentials !== 'required' || (await this.users.of(ctx, server)) !== undefined;
   }
 
-  /** Lets the caller's line be idle, until what it returns is called. Throws `credential_required`. */
+  /**
+   * Keeps the caller's connection open while it is idle, until the returned function is called. Throws
+   * `credential_required`.
+   */
   async attend(ctx: CallContext, server: McpServerEntity): Promise<() => void> {
     return this.pool.attend(server, await this.users.needed(ctx, server));
   }
 
-  /** What this process has at work on the caller's lines. */
+  /** Returns the load of this process on the caller's connections. */
   async loadOf(ctx: CallContext, server: McpServerEntity): Promise<Load> {
     return this.pool.loadOf(server, await this.users.of(ctx, server));
   }

@@ -20,7 +20,10 @@ import type {
 import { UserCredentialStore } from '../storage/user-credential.store.js';
 import { refusalOf, UserCredentials } from './user-credentials.js';
 
-/** Credentials of callers for MCP servers: each gives and takes back its own, admins see whose there are. */
+/**
+ * Manages credentials of callers for MCP servers: each caller sets and removes its own; admins list, approve and revoke
+ * them.
+ */
 @Injectable()
 export class UserCredentialAdmin {
   constructor(
@@ -32,20 +35,21 @@ export class UserCredentialAdmin {
     private readonly cursors: Cursors,
   ) {}
 
-  /** What the server wants of the caller, and since when it has it. Throws `not_found`. */
+  /** Returns which headers the server requires of the caller, and when the caller set them. Throws `not_found`. */
   get(ctx: CallContext, serverId: string): Promise<OwnCredentialView> {
     return this.acts.read(ctx, 'mcp.credential.get', async () => {
       const row = await this.servers.visible(ctx, serverId);
       const isThere = (await this.users.of(ctx, row)) !== undefined;
-      const kept = isThere ? await this.store.find(row.id, callerOf(ctx.principal)) : null;
-      return viewOf(row, kept?.createdAt);
+      const stored = isThere ? await this.store.find(row.id, callerOf(ctx.principal)) : null;
+      return viewOf(row, stored?.createdAt);
     });
   }
 
   /**
-   * In place of the caller's former one, whose calls under way end as `unavailable`. Connects first, so that one that the server does
-   * not take is none. Throws `not_found`, `unprocessable` for a server that takes none, `invalid_params`, `credential_refused`, `denied`
-   * for callers who are nobody, and what UpstreamConnection.request throws.
+   * Sets the caller's credential. It replaces the former one; running calls with that end as `unavailable`. Connects
+   * first, and stores nothing when the server refuses the credential. Throws `not_found`, `unprocessable` when the
+   * server takes no credentials, `invalid_params`, `credential_refused`, `denied` for anonymous callers, and what
+   * UpstreamConnection.request throws.
    */
   give(ctx: CallContext, serverId: string, { headers: given }: GiveCredential): Promise<OwnCredentialView> {
     const caller = callerOf(ctx.principal);
@@ -53,7 +57,7 @@ export class UserCredentialAdmin {
       actOf(ctx, 'set', serverId),
       async () => {
         if (ctx.principal.kind === 'anonymous')
-          throw new RialtoError('denied', { message: 'callers without a token have nothing of their own' });
+          throw new RialtoError('denied', { message: 'callers without a token cannot have a credential' });
         const row = await this.servers.visible(ctx, serverId);
         const headers = headersOf(row, given);
         return { row, headers, offer: await this.offerFor(row, headers) };
@@ -62,12 +66,12 @@ export class UserCredentialAdmin {
     );
   }
 
-  /** Calls by it that are under way end as `unavailable`. Throws `not_found`. */
+  /** Removes the caller's credential. Its running calls end as `unavailable`. Throws `not_found`. */
   remove(ctx: CallContext, serverId: string): Promise<void> {
     return this.removed(ctx, actOf(ctx, 'remove', serverId), serverId, { caller: callerOf(ctx.principal) });
   }
 
-  /** For admins: whose credentials there are, in order of kind and id. Throws `not_found`. */
+  /** Lists which callers have set a credential, in order of kind and id; for admins. Throws `not_found`. */
   list(ctx: CallContext, serverId: string, { limit, cursor }: PageQuery): Promise<Page<UserCredentialView>> {
     return this.acts.write(ctx, 'mcp.credential.list', { server: serverId }, async () => {
       const row = await this.servers.visible(ctx, serverId);
@@ -79,7 +83,7 @@ export class UserCredentialAdmin {
     });
   }
 
-  /** For admins: one, with the present definitions of what waits for its user. Throws `not_found`. */
+  /** Returns one credential with the current definitions of its quarantined tools; for admins. Throws `not_found`. */
   show(ctx: CallContext, serverId: string, id: string): Promise<UserCredentialDetails> {
     return this.acts.write(ctx, 'mcp.credential.show', { server: serverId, credential: id }, async () =>
       this.detailsOf(await this.servers.visible(ctx, serverId), id),
@@ -87,8 +91,8 @@ export class UserCredentialAdmin {
   }
 
   /**
-   * For admins: ends the quarantine of tools for the user whose credential it is. Throws `not_found`, and as `approve` of the server's own
-   * does.
+   * Ends the quarantine of tools for the user of a credential; for admins. Throws `not_found`, and as `approve` of the
+   * server does.
    */
   async approve(
     ctx: CallContext,
@@ -110,7 +114,7 @@ export class UserCredentialAdmin {
     return this.detailsOf(row, id);
   }
 
-  /** For admins. Throws `not_found`, and as `remove` does. */
+  /** Removes the credential of a user; for admins. Throws `not_found`, and as `remove` does. */
   revoke(ctx: CallContext, serverId: string, id: string): Promise<void> {
     const resource = { type: 'Org', id: ctx.org.slug } as const;
     const args = { server: serverId, credential: id };
@@ -119,11 +123,11 @@ export class UserCredentialAdmin {
   }
 
   private async detailsOf(row: McpServerEntity, id: string): Promise<UserCredentialDetails> {
-    const kept = await this.store.findOne(row.id, knownId(id));
-    if (!kept) throw noSuchCredential();
-    const tools = new Map(kept.offer.tools.map((tool) => [tool.name, tool]));
-    const quarantine = kept.quarantinedTools.map((held) => ({ ...held, tool: tools.get(held.name) ?? {} }));
-    return { ...givenView(kept), quarantine };
+    const stored = await this.store.findOne(row.id, knownId(id));
+    if (!stored) throw noSuchCredential();
+    const tools = new Map(stored.offer.tools.map((tool) => [tool.name, tool]));
+    const quarantine = stored.quarantinedTools.map((pin) => ({ ...pin, tool: tools.get(pin.name) ?? {} }));
+    return { ...givenView(stored), quarantine };
   }
 
   private removed(
@@ -137,9 +141,9 @@ export class UserCredentialAdmin {
       () => this.servers.visible(ctx, serverId),
       async (tx, row) => {
         if ('id' in by) knownId(by.id);
-        const gone = await this.store.withdraw(tx, row.id, by);
-        if (!gone) throw noSuchCredential();
-        this.users.tellChanged(tx, row, gone.caller);
+        const withdrawn = await this.store.withdraw(tx, row.id, by);
+        if (!withdrawn) throw noSuchCredential();
+        this.users.tellChanged(tx, row, withdrawn.caller);
       },
     );
   }
@@ -153,19 +157,25 @@ export class UserCredentialAdmin {
   }
 }
 
-/** Of the caller's own, decided as a call of a tool of that name: who may call the server may be known to it. */
+/**
+ * Describes an act on the caller's own credential. It is authorized like a call of a tool of that name: a caller who
+ * may call the server may set a credential for it.
+ */
 function actOf(ctx: CallContext, word: 'set' | 'remove', serverId: string): VerbCall {
   const resource = { type: 'Tool', id: `${serverId}__credential/${word}`, parent: serverId } as const;
   return { ctx, verb: `mcp.credential.${word}`, action: 'mcp_call', resource, args: { server: serverId } };
 }
 
-/** By the names as the server has them. Throws `invalid_params` for one that is missing, or not wanted, `unprocessable` where none is. */
+/**
+ * Returns the headers with the spelling of the server. Throws `invalid_params` for a missing or unexpected header, and
+ * `unprocessable` when the server takes no credentials.
+ */
 function headersOf(
   { userCredentials, userHeaders }: McpServerEntity,
   given: GiveCredential['headers'],
 ): Record<string, string> {
   if (userCredentials === 'none')
-    throw new RialtoError('unprocessable', { message: 'this MCP server takes no credentials of its users' });
+    throw new RialtoError('unprocessable', { message: 'this MCP server accepts no credentials of its users' });
   const left = new Map(Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]));
   const headers: Record<string, string> = {};
   const violations: Violation[] = [];
@@ -176,9 +186,15 @@ function headersOf(
     else headers[name] = value;
   }
   for (const name of left.keys())
-    violations.push({ field: `headers.${name}`, description: 'is not for users to give' });
+    violations.push({
+      field: `headers.${name}`,
+      description: 'is not a header that users may set for this MCP server',
+    });
   if (violations.length === 0) return headers;
-  throw new RialtoError('invalid_params', { message: `it is made of ${userHeaders.join(', ')}`, violations });
+  throw new RialtoError('invalid_params', {
+    message: `the credential consists of ${userHeaders.join(', ')}`,
+    violations,
+  });
 }
 
 function viewOf({ serverId, userCredentials, userHeaders }: McpServerEntity, since?: Date): OwnCredentialView {
@@ -189,7 +205,7 @@ function givenView({ id, caller, createdAt, quarantinedTools }: UserCredentialEn
   return { id, principal: principalOf(caller), since: createdAt.toISOString(), quarantine: quarantinedTools };
 }
 
-/** Throws `not_found` for what is the id of none. */
+/** Throws `not_found` for a text that cannot be the id of a credential. */
 function knownId(id: string): string {
   if (isUuid(id)) return id;
   throw noSuchCredential();
@@ -199,7 +215,7 @@ function noSuchCredential(): RialtoError {
   return new RialtoError('not_found', { message: 'no such credential' });
 }
 
-/** A kind has no colon. */
+/** Splits at the first colon, because a kind has no colon. */
 function principalOf(caller: string): UserCredentialView['principal'] {
   const at = caller.indexOf(':');
   return { kind: caller.slice(0, at), id: caller.slice(at + 1) };

@@ -20,14 +20,14 @@ export class UserCredentialsController {
   constructor(private readonly credentials: UserCredentialAdmin) {}
 
   @Get('credential')
-  @ApiOperation({ summary: 'What the server wants of you, and since when it has it' })
+  @ApiOperation({ summary: 'Headers that the server requires of you, and when you set them' })
   @ApiResponse({ status: 200, standardSchema: OwnCredentialView })
   get(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.credentials.get(ctx, id);
   }
 
   @Put('credential')
-  @ApiOperation({ summary: 'Give a credential of your own: your calls go by it' })
+  @ApiOperation({ summary: 'Set your own credential: your calls use it' })
   @ApiResponse({ status: 200, standardSchema: OwnCredentialView })
   give(
     @Ctx() ctx: CallContext,
@@ -39,14 +39,14 @@ export class UserCredentialsController {
 
   @Delete('credential')
   @HttpCode(204)
-  @ApiOperation({ summary: 'Take your own back: connections by it are closed' })
+  @ApiOperation({ summary: 'Remove your own credential: its connections are closed' })
   @ApiResponse({ status: 204 })
   remove(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.credentials.remove(ctx, id);
   }
 
   @Get('credentials')
-  @ApiOperation({ summary: 'Who has given one, and since when' })
+  @ApiOperation({ summary: 'List the callers that have set a credential' })
   @ApiResponse({ status: 200, standardSchema: pageSchema(UserCredentialView) })
   list(
     @Ctx() ctx: CallContext,
@@ -57,7 +57,7 @@ export class UserCredentialsController {
   }
 
   @Get('credentials/:credentialId')
-  @ApiOperation({ summary: 'The one of somebody, with the tools that wait for that user' })
+  @ApiOperation({ summary: 'Credential of one caller, with its quarantined tools' })
   @ApiResponse({ status: 200, standardSchema: UserCredentialDetails })
   show(
     @Ctx() ctx: CallContext,
@@ -69,7 +69,7 @@ export class UserCredentialsController {
 
   @Post('credentials/:credentialId/approve')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Approve the present definitions of tools in quarantine for that user' })
+  @ApiOperation({ summary: 'Approve the current definitions of quarantined tools for that user' })
   @ApiResponse({ status: 200, standardSchema: UserCredentialDetails })
   approve(
     @Ctx() ctx: CallContext,
@@ -82,7 +82,7 @@ export class UserCredentialsController {
 
   @Delete('credentials/:credentialId')
   @HttpCode(204)
-  @ApiOperation({ summary: 'Take back the one of somebody' })
+  @ApiOperation({ summary: 'Remove the credential of one caller' })
   @ApiResponse({ status: 204 })
   revoke(
     @Ctx() ctx: CallContext,

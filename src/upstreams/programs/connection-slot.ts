@@ -2,7 +2,10 @@ import { RialtoError } from '../../kernel/errors.js';
 import type { TurnWait } from './program-shares.js';
 import type { SlotHolder, Slots } from './program-slots.js';
 
-/** The slot of one connection to a program: taken before it is opened, given back when it ends. Without slots there is always room. */
+/**
+ * Slot of one connection to a program. The connection takes it before it opens and gives it back when it ends. Without
+ * `slots` there is no limit.
+ */
 export class ConnectionSlot {
   private giveBack?: () => void;
   private waiters = 0;
@@ -10,7 +13,7 @@ export class ConnectionSlot {
 
   constructor(private readonly slots: Slots | undefined) {}
 
-  /** Counts somebody who waits for the connection: with the last of them it waits no longer for its slot. */
+  /** Runs work that waits for the connection. When the last waiter leaves, the connection stops waiting for a slot. */
   async waitedFor<Result>(work: () => Promise<Result>): Promise<Result> {
     this.waiters++;
     try {
@@ -20,7 +23,10 @@ export class ConnectionSlot {
     }
   }
 
-  /** Counts a call against the share of its caller. Throws `unavailable` when that is used up, `canceled`, and what the work throws. */
+  /**
+   * Counts a call against the share of its caller. Throws `unavailable` when the share is used up, `canceled`, and what
+   * the work throws.
+   */
   async usedBy<Result>(
     { caller, ...wait }: TurnWait & { readonly caller?: string },
     work: () => Promise<Result>,
@@ -30,7 +36,7 @@ export class ConnectionSlot {
     return work().finally(leave);
   }
 
-  /** Throws `unavailable` where there is none in time, or nobody waits and none is free. */
+  /** Takes a slot. Throws `unavailable` when no slot becomes free in time, or when none is free and no call waits. */
   async take(holder: SlotHolder): Promise<void> {
     if (!this.slots) return;
     this.queue = new AbortController();
@@ -42,19 +48,19 @@ export class ConnectionSlot {
     }
   }
 
-  /** Why whoever waited did so in vain: undefined unless it was for a slot. */
+  /** Error for a caller that waited in vain for a slot; undefined when no slot is being waited for. */
   get refusal(): RialtoError | undefined {
     return this.queue && this.slots?.full();
   }
 
-  /** Gives it back, or waits for none any more. */
+  /** Gives the slot back, or stops waiting for one. */
   free(): void {
     this.queue?.abort();
     this.giveBack?.();
     this.giveBack = undefined;
   }
 
-  /** Tells that the connection may be idle by now. */
+  /** Notifies the slots that the connection may be idle now. */
   stirred(): void {
     this.slots?.stirred();
   }

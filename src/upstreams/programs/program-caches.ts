@@ -5,42 +5,46 @@ import { join } from 'node:path';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { newId } from '../../kernel/ids.js';
 
-/** An MCP server that is a program, as its org calls it. */
+/** Identifies an MCP server that is a program, by its org and the id in the org. */
 export interface ProgramOwner {
   readonly orgId: string;
   readonly serverId: string;
 }
 
 /**
- * Folders for what programs download (`npx`, `uvx`): they stay from one start to the next for as long as this process lives. Each server of
- * an org has its own, so that none puts there what another runs.
+ * Manages cache folders for the downloads of programs (`npx`, `uvx`). A folder survives restarts of its program and is
+ * removed when this process ends. Each server of an org has its own folder, so that no server can place files that
+ * another one runs.
  */
 @Injectable()
 export class ProgramCaches implements OnApplicationShutdown {
   private root?: string;
 
   folderOf({ orgId, serverId }: ProgramOwner): string {
-    this.root ??= this.made();
+    this.root ??= this.createRoot();
     const folder = join(this.root, orgId, serverId);
     mkdirSync(folder, { recursive: true });
     return folder;
   }
 
-  private made(): string {
+  private createRoot(): string {
     const folder = mkdtempSync(join(tmpdir(), 'rialto-mcp-caches-'));
-    // A program may run as another user, who passes through it to its own.
+    // A program may run as another user, which must be able to pass through this folder to its own.
     chmodSync(folder, 0o711);
     return folder;
   }
 
-  /** Of a server that is gone. Another of its name may begin its own meanwhile. */
+  /**
+   * Removes the folder of a deleted server. The folder is renamed first, because a new server of the same id may create
+   * its own meanwhile.
+   */
   async drop({ orgId, serverId }: ProgramOwner): Promise<void> {
     if (this.root === undefined) return;
     const gone = join(this.root, `gone-${newId()}`);
     try {
       renameSync(join(this.root, orgId, serverId), gone);
     } catch {
-      return; // there is none
+      return; // the server has no folder
     }
     await removed(gone);
   }
@@ -50,7 +54,10 @@ export class ProgramCaches implements OnApplicationShutdown {
   }
 }
 
-/** A program that was killed just now may write still, or left what we may not touch: that is the operating system's to tidy. */
+/**
+ * Removes a folder. Ignores failures: a killed program may still write to it, or may have left files that this process
+ * may not remove. The operating system cleans up such files.
+ */
 export function removed(folder: string): Promise<void> {
   return rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
 }

@@ -28,7 +28,7 @@ function guardOf({ isolation = 'required', user, limits, machine }: Given) {
 const read = async () => true;
 
 describe('ProgramGuard', () => {
-  it('takes the best way that keeps programs from reading this process, and tries once', async () => {
+  it('picks the best isolation that keeps programs from reading this process, and tries each once', async () => {
     const tried: string[] = [];
     const canRead = async ([first = 'none']: readonly string[]) => {
       tried.push(first);
@@ -44,7 +44,7 @@ describe('ProgramGuard', () => {
     expect(tried).toEqual(['/usr/bin/unshare', '/usr/bin/setpriv']);
   });
 
-  it('refuses the start where programs have to be kept apart and cannot be, and says so where they need not', async () => {
+  it('refuses the start when isolation is required and impossible, and warns when it is only preferred', async () => {
     const strict = guardOf({ machine: { canRead: read } }).guard;
     await expect(strict.onModuleInit()).rejects.toMatchObject({
       problems: [expect.stringContaining('could read the memory of the gateway')],
@@ -57,7 +57,7 @@ describe('ProgramGuard', () => {
     expect(warn).toHaveBeenCalledTimes(1);
   });
 
-  it('refuses the start with a user that no program can be started as', async () => {
+  it('refuses the start when no program can run as the configured user', async () => {
     const canRead = () => Promise.reject(new Error('setpriv: setresuid failed'));
     await expect(
       guardOf({ user: { uid: 5, gid: 6 }, machine: { canRead } }).guard.onModuleInit(),
@@ -66,7 +66,7 @@ describe('ProgramGuard', () => {
     });
   });
 
-  it('refuses the start with limits that nothing here enforces', async () => {
+  it('refuses the start with limits that this machine cannot enforce', async () => {
     const refusal = (given: Given) => guardOf(given).guard.onModuleInit();
     const without = { ...tools, prlimit: false };
     await expect(refusal({ limits: { files: 5 }, machine: { tools: without } })).rejects.toMatchObject({

@@ -7,18 +7,24 @@ import { SETTINGS, SettingsError, type Settings } from '../../platform/config/se
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { isExecutable, isolationsFor, tools, wordsBefore, type Isolation, type StdioCommand } from './stdio-command.js';
 
-/** What the checks depend on of the machine. */
+/** Facts about the machine that the checks depend on; replaced in tests. */
 export interface Machine {
-  /** Programs of util-linux. */
+  /** Which programs of util-linux are installed. */
   readonly tools: { readonly setpriv: boolean; readonly prlimit: boolean; readonly unshare: boolean };
   readonly isRoot: boolean;
-  /** Whether a program that is started after these words can read the memory or the environment of this process; rejects when none can be. */
+  /**
+   * Returns whether a program started with this command prefix can read the memory or the environment of this process.
+   * Rejects when no program can be started with it.
+   */
   canRead(words: readonly string[]): Promise<boolean>;
 }
 
 const execute = promisify(execFile);
 const trialMs = 20_000;
-/** Of a program: prints what it could read of the process whose id it is given. */
+/**
+ * Source of a test program. It gets a process id and prints whether it could read the memory or environment of that
+ * process.
+ */
 const trial = `
   const { openSync, readFileSync } = require('node:fs');
   const tries = [() => openSync(file('mem')), () => readFileSync(file('environ'))];
@@ -40,12 +46,13 @@ const thisMachine: Machine = {
   },
 };
 
-const hint = 'give it a container of its own and register its url, or see RIALTO_STDIO_ISOLATION';
+const hint = 'run the MCP server in its own container and register its url, or see RIALTO_STDIO_ISOLATION';
 
 /**
- * Keeps the programs of MCP servers from what the gateway holds (reliability-security 4.11): each is started with words before its own that
- * take its privileges, put it into a user namespace or make it another user, and limit what it uses. That this process cannot be read is
- * tried, once; the memory of the gateway holds every secret of every org.
+ * Isolates the programs of MCP servers from the secrets of the gateway (reliability-security 4.11). Each program is
+ * started with a command prefix that drops its privileges, puts it into a user namespace or changes its user, and
+ * limits its resources. The guard tests once that a program cannot read this process, because the memory of the gateway
+ * holds the secrets of every org.
  */
 @Injectable()
 export class ProgramGuard implements OnModuleInit {
@@ -58,22 +65,28 @@ export class ProgramGuard implements OnModuleInit {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Refuses to start what could not keep its settings: throws SettingsError. */
+  /**
+   * Checks the settings at start. Throws SettingsError when this machine cannot enforce the required isolation or the
+   * limits.
+   */
   async onModuleInit(): Promise<void> {
-    const problems = this.unenforceable();
+    const problems = this.unenforceableLimits();
     if (this.isRequired && this.mayStartPrograms)
       await this.isolationOf().catch((error: unknown) => problems.push((error as Error).message));
     if (problems.length > 0) throw new SettingsError(problems);
   }
 
-  /** What stands before the words of a program. Throws `unprocessable` where programs have to be kept apart and cannot be. */
+  /**
+   * Returns the command prefix for a program. Throws `unprocessable` when isolation is required and this machine cannot
+   * provide it.
+   */
   async wordsFor(limits: StdioCommand['limits']): Promise<string[]> {
     const isolation = await this.isolationOf();
     const isOwnCount = isolation.kind === 'namespace' || isolation.kind === 'user' || this.settings.production;
     return wordsBefore({ isolation, prlimit: this.machine.tools.prlimit, isOwnCount }, limits);
   }
 
-  /** Gives a folder to the user that programs run as. */
+  /** Makes a folder the property of the user that programs run as. */
   handOver(folder: string): void {
     const user = this.settings.RIALTO_STDIO_USER;
     if (!user) return;
@@ -92,15 +105,15 @@ export class ProgramGuard implements OnModuleInit {
   }
 
   private isolationOf(): Promise<Isolation> {
-    // What went wrong may have been the machine's moment: who comes next tries anew.
-    this.isolation ??= this.tried().catch((error: unknown) => {
+    // The failure may be temporary: the next caller tries again.
+    this.isolation ??= this.chooseIsolation().catch((error: unknown) => {
       this.isolation = undefined;
       throw error;
     });
     return this.isolation;
   }
 
-  private async tried(): Promise<Isolation> {
+  private async chooseIsolation(): Promise<Isolation> {
     let usable: Isolation | undefined;
     for (const isolation of isolationsFor(this.machine.tools, this.settings.RIALTO_STDIO_USER)) {
       const canRead = await this.machine.canRead(isolation.words).catch(() => undefined);
@@ -108,22 +121,24 @@ export class ProgramGuard implements OnModuleInit {
       if (canRead) usable ??= isolation;
     }
     const message = usable
-      ? 'RIALTO_STDIO_ISOLATION: on this machine programs of MCP servers could read the memory of the gateway'
+      ? 'RIALTO_STDIO_ISOLATION: on this machine, programs of MCP servers could read the memory of the gateway'
       : 'RIALTO_STDIO_USER: no program can be started as that user';
     if (this.isRequired || !usable) throw new RialtoError('unprocessable', { message, hint });
-    this.log.warn(`${message}; start only programs that you trust as you trust the gateway`);
+    this.log.warn(`${message}; start only programs that you trust as much as the gateway`);
     return usable;
   }
 
-  private unenforceable(): string[] {
+  private unenforceableLimits(): string[] {
     const limited = this.settings.configFile.stdioCommands.filter(({ limits }) => limits);
     const { isRoot } = this.machine;
     if (!this.machine.tools.prlimit && limited.length > 0)
-      return [`stdioCommands: the limits of ${limited[0]!.name} need ${tools.prlimit} (util-linux), which is not here`];
+      return [
+        `stdioCommands: the limits of ${limited[0]!.name} need ${tools.prlimit} (util-linux), which is not installed`,
+      ];
     const counted = limited.find(({ limits }) => limits!.processes !== undefined);
     if (isRoot && counted && !this.settings.RIALTO_STDIO_USER)
       return [
-        `stdioCommands: the processes of ${counted.name} cannot be limited while they are root’s; set RIALTO_STDIO_USER`,
+        `stdioCommands: the processes of ${counted.name} cannot be limited while they run as root; set RIALTO_STDIO_USER`,
       ];
     return [];
   }

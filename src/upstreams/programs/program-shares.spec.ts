@@ -1,7 +1,7 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { ProgramShares } from './program-shares.js';
 
-describe('programs that one caller uses at once (E3)', () => {
+describe('ProgramShares: limit of programs that one caller uses at once (E3)', () => {
   const wait = { timeoutMs: 60_000 };
   const [one, two, three] = [{}, {}, {}];
   let shares: ProgramShares;
@@ -9,7 +9,7 @@ describe('programs that one caller uses at once (E3)', () => {
     shares = new ProgramShares(2, (most) => new RialtoError('unavailable', { message: `${most} in use` }));
   });
 
-  it('are so many, of which it may call each as often as it likes, whatever others call', async () => {
+  it('limits the programs of one caller, but not its calls to each of them or the calls of others', async () => {
     const ends = [
       await shares.enter('bad', one, wait),
       await shares.enter('bad', one, wait),
@@ -24,7 +24,7 @@ describe('programs that one caller uses at once (E3)', () => {
     expect(shares.isEmpty).toBe(true);
   });
 
-  it('are waited for until the last call at one of them is over, by calls of the same program together', async () => {
+  it('lets calls wait until the last call at one program ends, and admits waiters for one program together', async () => {
     const ends = [
       await shares.enter('bad', one, wait),
       await shares.enter('bad', one, wait),
@@ -46,13 +46,13 @@ describe('programs that one caller uses at once (E3)', () => {
     expect(shares.isEmpty).toBe(true);
   });
 
-  it('are not waited for by calls that were canceled', async () => {
+  it('removes canceled calls from the waiters', async () => {
     const ends = [await shares.enter('bad', one, wait), await shares.enter('bad', two, wait)];
-    const left = new AbortController();
-    const waiting = shares.enter('bad', three, { ...wait, signal: left.signal });
-    left.abort();
+    const canceled = new AbortController();
+    const waiting = shares.enter('bad', three, { ...wait, signal: canceled.signal });
+    canceled.abort();
     await expect(waiting).rejects.toMatchObject({ code: 'canceled' });
-    await expect(shares.enter('bad', three, { ...wait, signal: left.signal })).rejects.toMatchObject({
+    await expect(shares.enter('bad', three, { ...wait, signal: canceled.signal })).rejects.toMatchObject({
       code: 'canceled',
     });
     for (const end of ends) end();

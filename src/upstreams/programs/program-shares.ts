@@ -1,7 +1,7 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { timeoutSignal } from '../../kernel/abort.js';
 
-/** How long a call waits for its turn. */
+/** How long a call waits for its turn, and what cancels the wait. */
 export interface TurnWait {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
@@ -15,13 +15,19 @@ interface Waiter {
 
 const maxWaiting = 1_000;
 
-/** Keeps each caller to a number of programs at once, so that those that never answer it leave room for the calls of others. */
+/**
+ * Limits how many programs each caller uses at once, so that hanging programs of one caller leave room for the calls of
+ * others.
+ */
 export class ProgramShares {
-  /** How many calls each caller has at each program. */
+  /** Number of running calls by caller and program. */
   private readonly calls = new Map<string, Map<object, number>>();
   private readonly waiting = new Set<Waiter>();
 
-  /** @param most programs that one caller may use at once. @param full says so to a call that waited in vain. */
+  /**
+   * @param most maximum number of programs that one caller uses at once.
+   * @param full creates the error for a call that waited in vain.
+   */
   constructor(
     private readonly most: number,
     private readonly full: (most: number) => RialtoError,
@@ -32,29 +38,30 @@ export class ProgramShares {
   }
 
   /**
-   * Counts a call until what it resolves with is called. Waits while its caller uses as many other programs as one caller may. Rejects with
-   * `unavailable` when there is no turn in time, and with `canceled` when the signal comes.
+   * Counts a call; the returned function ends the count. Waits while the caller already uses the maximum number of
+   * other programs. Rejects with `unavailable` when there is no turn in time, and with `canceled` when the signal
+   * aborts.
    */
   enter(caller: string, program: object, { timeoutMs, signal }: TurnWait): Promise<() => void> {
-    if (this.mayUse(caller, program)) return Promise.resolve(this.counted(caller, program));
+    if (this.mayUse(caller, program)) return Promise.resolve(this.countCall(caller, program));
     if (signal?.aborted) return Promise.reject(new RialtoError('canceled'));
     if (this.waiting.size >= maxWaiting) return Promise.reject(this.full(this.most));
-    const patience = timeoutSignal(timeoutMs, [signal]);
+    const timeout = timeoutSignal(timeoutMs, [signal]);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.waiting.delete(waiter);
-        patience.end();
+        timeout.end();
         reject(signal?.aborted ? new RialtoError('canceled') : this.full(this.most));
       };
       const grant = (): void => {
         this.waiting.delete(waiter);
-        patience.signal.removeEventListener('abort', leave);
-        patience.end();
-        resolve(this.counted(caller, program));
+        timeout.signal.removeEventListener('abort', leave);
+        timeout.end();
+        resolve(this.countCall(caller, program));
       };
       const waiter: Waiter = { caller, program, grant };
       this.waiting.add(waiter);
-      patience.signal.addEventListener('abort', leave, { once: true });
+      timeout.signal.addEventListener('abort', leave, { once: true });
     });
   }
 
@@ -63,7 +70,7 @@ export class ProgramShares {
     return !programs || programs.size < this.most || programs.has(program);
   }
 
-  private counted(caller: string, program: object): () => void {
+  private countCall(caller: string, program: object): () => void {
     const programs = this.calls.get(caller) ?? new Map<object, number>();
     this.calls.set(caller, programs);
     programs.set(program, (programs.get(program) ?? 0) + 1);

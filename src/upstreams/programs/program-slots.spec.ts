@@ -1,18 +1,18 @@
 import { ProgramSlots, SlotGroup, type SlotHolder } from './program-slots.js';
 
-describe('room for programs (E3, E2)', () => {
+describe('SlotGroup: slots for programs (E3, E2)', () => {
   interface Holder extends SlotHolder {
     idleSince: number | undefined;
     isGone: boolean;
   }
   const holder = (idleSince?: number, watchingSince?: number): Holder => {
-    const letGo = () => Promise.resolve(void (one.isGone = true));
-    const one: Holder = { idleSince, watchingSince, isGone: false, release: letGo };
+    const release = () => Promise.resolve(void (one.isGone = true));
+    const one: Holder = { idleSince, watchingSince, isGone: false, release };
     return one;
   };
   const wait = { signal: new AbortController().signal, mayWait: true };
 
-  it('is made by the idlest program, and never by one in use', async () => {
+  it('frees the slot of the program that is idle for longest, and never of one in use', async () => {
     const group = new SlotGroup(2);
     const [busy, late, early] = [holder(), holder(7), holder(3)];
     await group.take(busy, wait);
@@ -23,7 +23,7 @@ describe('room for programs (E3, E2)', () => {
     expect([busy.isGone, early.isGone]).toEqual([false, true]);
   });
 
-  it('is made by a program that is only listened to when none is idle', async () => {
+  it('frees the slot of a program with subscriptions only when no program is idle', async () => {
     const group = new SlotGroup(3);
     const [busy, early, late, idle] = [holder(), holder(undefined, 1), holder(undefined, 2), holder(5)];
     for (const one of [busy, early, late]) await group.take(one, wait);
@@ -35,7 +35,7 @@ describe('room for programs (E3, E2)', () => {
     expect([busy.isGone, late.isGone]).toEqual([false, true]);
   });
 
-  it('is waited for in turn, until a program ends or is idle', async () => {
+  it('grants slots in order when a program ends or becomes idle', async () => {
     const group = new SlotGroup(1);
     const first = holder();
     const end = await group.take(first, wait);
@@ -57,7 +57,7 @@ describe('room for programs (E3, E2)', () => {
     expect([order, second.isGone]).toEqual([['second', 'third'], true]);
   });
 
-  it('is seen also when nobody says that a program is idle', async () => {
+  it('notices an idle program without a notification', async () => {
     const group = new SlotGroup(1);
     const first = holder();
     await group.take(first, wait);
@@ -67,12 +67,12 @@ describe('room for programs (E3, E2)', () => {
     expect(first.isGone).toBe(true);
   });
 
-  it('is not waited for by whoever left, or whom nobody waits for', async () => {
+  it('does not queue an aborted wait or a connection without waiters', async () => {
     const group = new SlotGroup(1);
     const end = await group.take(holder(), wait);
-    const left = new AbortController();
-    const waiting = group.take(holder(), { ...wait, signal: left.signal });
-    left.abort();
+    const aborted = new AbortController();
+    const waiting = group.take(holder(), { ...wait, signal: aborted.signal });
+    aborted.abort();
     await expect(waiting).rejects.toMatchObject({ code: 'unavailable', data: { retryAfterSeconds: 5 } });
     await expect(group.take(holder(), { ...wait, mayWait: false })).rejects.toThrow('all 1 programs');
     end();
@@ -80,7 +80,7 @@ describe('room for programs (E3, E2)', () => {
     await expect(group.take(holder(), { ...wait, mayWait: false })).rejects.toThrow();
   });
 
-  it('is of each org and kind by itself', async () => {
+  it('counts the slots of each org and kind separately', async () => {
     const slots = new ProgramSlots({ RIALTO_STDIO_PROGRAMS: 1 });
     const given = await Promise.all([
       slots.of('a', 'shared').take(holder(), wait),

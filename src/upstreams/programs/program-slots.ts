@@ -3,48 +3,51 @@ import { RialtoError } from '../../kernel/errors.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { ProgramShares, type TurnWait } from './program-shares.js';
 
-/** A connection to a program. */
+/** Connection to a program. */
 export interface SlotHolder {
-  /** When its last use ended, as `systemClock.elapsed` counts; undefined while it is in use, by a subscription too. */
+  /**
+   * When its last use ended, as `systemClock.elapsed` counts; undefined while it is in use. A subscription is a use.
+   */
   readonly idleSince: number | undefined;
-  /** The same of one that subscriptions alone use. */
+  /** When its last use other than a subscription ended; undefined unless only subscriptions use it. */
   readonly watchingSince: number | undefined;
   /** Ends the program until it is needed again. */
   release(): Promise<void>;
 }
 
-/** For how many programs of one kind an org has room. */
+/** Slots of an org for one kind of program. */
 export interface Slots {
   /**
-   * Waits in turn for a slot; the idlest program of the others ends for it, or else one that subscriptions alone use. Resolves with what
-   * gives it back. Rejects with `unavailable` when none is free and nobody can wait, or when the signal comes.
+   * Waits in turn for a slot; the returned promise resolves with a function that gives it back. To make room, the
+   * program that is idle for longest ends, or else one that only subscriptions use. Rejects with `unavailable` when no
+   * slot is free and `mayWait` is false, or when the signal aborts.
    */
   take(holder: SlotHolder, wait: { readonly signal: AbortSignal; readonly mayWait: boolean }): Promise<() => void>;
   /** Counts a call of a caller at a program, as ProgramShares.enter does. */
   enter(caller: string, program: object, wait: TurnWait): Promise<() => void>;
-  /** Tells that a holder may be idle by now. */
+  /** Notifies the group that a holder may be idle now. */
   stirred(): void;
-  /** What is told when there was no slot in time. */
+  /** Creates the error for a connection that got no slot in time. */
   full(): RialtoError;
 }
 
 const maxWaiting = 1_000;
-/** How often holders are looked at while somebody waits, beside each time that one says that it is idle. */
-const lookMs = 250;
-/** What one caller may use at once of the programs of its org. */
+/** How often the group checks for idle holders while a connection waits, in addition to each `stirred` notification. */
+const pollMs = 250;
+/** Share of the programs of its org that one caller may use at once. */
 const shareOfCaller = 0.8;
-const hint = 'try again later; RIALTO_STDIO_PROGRAMS says how many there may be';
+const hint = 'try again later; RIALTO_STDIO_PROGRAMS sets the limit';
 const data = { retryAfterSeconds: 5 };
 
 interface Slot {
   readonly holder: SlotHolder;
 }
 
-/** The slots of one org and kind. */
+/** Slots of one org and kind. */
 export class SlotGroup implements Slots {
   private readonly held = new Set<Slot>();
   private readonly waiting: { readonly grant: () => void }[] = [];
-  private looks?: NodeJS.Timeout;
+  private pollTimer?: NodeJS.Timeout;
   private readonly shares: ProgramShares;
 
   constructor(
@@ -53,7 +56,7 @@ export class SlotGroup implements Slots {
   ) {
     const full = (mostOfCaller: number): RialtoError =>
       new RialtoError('unavailable', {
-        message: `one caller may use ${mostOfCaller} of the ${most} programs that MCP servers of this org may run at once, and this one does`,
+        message: `this caller uses ${mostOfCaller} of the ${most} programs that MCP servers of this org may run at once; one caller may use no more`,
         hint,
         data,
       });
@@ -62,23 +65,23 @@ export class SlotGroup implements Slots {
 
   take(holder: SlotHolder, { signal, mayWait }: Parameters<Slots['take']>[1]): Promise<() => void> {
     const isFree = (): boolean => (mayWait ? this.hasRoom() : this.held.size < this.most);
-    if (this.waiting.length === 0 && isFree()) return Promise.resolve(this.given(holder));
+    if (this.waiting.length === 0 && isFree()) return Promise.resolve(this.occupy(holder));
     if (!mayWait || signal.aborted || this.waiting.length >= maxWaiting) return Promise.reject(this.full());
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.waiting.splice(this.waiting.indexOf(waiter), 1);
-        this.settle();
+        this.stopWhenUnused();
         reject(this.full());
       };
       const waiter = {
         grant: (): void => {
           signal.removeEventListener('abort', leave);
-          resolve(this.given(holder));
+          resolve(this.occupy(holder));
         },
       };
       this.waiting.push(waiter);
       signal.addEventListener('abort', leave, { once: true });
-      this.looks ??= setInterval(() => this.stirred(), lookMs).unref();
+      this.pollTimer ??= setInterval(() => this.stirred(), pollMs).unref();
     });
   }
 
@@ -86,13 +89,13 @@ export class SlotGroup implements Slots {
     const leave = await this.shares.enter(...call);
     return () => {
       leave();
-      this.settle();
+      this.stopWhenUnused();
     };
   }
 
   stirred(): void {
     while (this.waiting.length > 0 && this.hasRoom()) this.waiting.shift()!.grant();
-    this.settle();
+    this.stopWhenUnused();
   }
 
   full(): RialtoError {
@@ -103,7 +106,7 @@ export class SlotGroup implements Slots {
     });
   }
 
-  private given(holder: SlotHolder): () => void {
+  private occupy(holder: SlotHolder): () => void {
     const slot: Slot = { holder };
     this.held.add(slot);
     return () => {
@@ -111,7 +114,10 @@ export class SlotGroup implements Slots {
     };
   }
 
-  /** Ends the idlest program where there is no room otherwise, or the one that was only listened to for longest. */
+  /**
+   * Returns whether a slot is free. Otherwise ends the program that is idle for longest, or the one that only
+   * subscriptions used for longest.
+   */
   private hasRoom(): boolean {
     if (this.held.size < this.most) return true;
     const slot = this.longest(({ idleSince }) => idleSince) ?? this.longest(({ watchingSince }) => watchingSince);
@@ -121,29 +127,36 @@ export class SlotGroup implements Slots {
     return true;
   }
 
-  /** Of those that are in this state, the one that has been for longest. Of equals the first. */
+  /** Returns the slot that has been in the state for longest; the first one of equals. */
   private longest(since: (holder: SlotHolder) => number | undefined): Slot | undefined {
-    // Compares moments and not durations, since the clock moves between two comparisons.
+    // Compares points in time and not durations, because the clock moves between two comparisons.
     const moments = [...this.held].map((slot) => ({ slot, at: since(slot.holder) ?? Infinity }));
     return moments.filter(({ at }) => at < Infinity).toSorted((one, other) => one.at - other.at)[0]?.slot;
   }
 
-  private settle(): void {
+  private stopWhenUnused(): void {
     if (this.waiting.length > 0) return;
-    clearInterval(this.looks);
-    this.looks = undefined;
+    clearInterval(this.pollTimer);
+    this.pollTimer = undefined;
     if (this.held.size === 0 && this.shares.isEmpty) this.onEmpty();
   }
 }
 
-/** Keeps each org to a number of programs in one process (reliability-security 4.11): those that all callers share, and those of single clients. */
+/**
+ * Limits the number of programs of each org in one process (reliability-security 4.11). Shared programs and programs of
+ * single clients are counted separately.
+ */
 @Injectable()
 export class ProgramSlots {
   private readonly groups = new Map<string, SlotGroup>();
 
   constructor(@Inject(SETTINGS) private readonly settings: Pick<Settings, 'RIALTO_STDIO_PROGRAMS'>) {}
 
-  /** @param kind counted apart, so that a client that has a program of its own never waits for another that waits for it. */
+  /**
+   * Returns the slots of an org.
+   * @param kind counted separately, so that a client with its own program never waits for a program that waits for that
+   * client.
+   */
   of(org: string, kind: 'shared' | 'own'): Slots {
     const group = (): SlotGroup => this.groupOf(`${kind} ${org}`);
     return {

@@ -2,7 +2,7 @@ import type { Settings } from '../../platform/config/settings.js';
 import type { Logger } from '../../platform/telemetry/logger.js';
 import { StdioCatalogue } from './stdio-catalogue.js';
 
-describe('the programs that may be started', () => {
+describe('StdioCatalogue: programs that may be started', () => {
   function made(settings: { production: boolean; RIALTO_STDIO_COMMANDS: 'catalogue' | 'any' }) {
     const warn = jest.fn();
     const all = { ...settings, configFile: { stdioCommands: [] } } as unknown as Settings;
@@ -12,7 +12,7 @@ describe('the programs that may be started', () => {
     return { warn, start };
   }
 
-  it('AE-17 are those of the operator in production, who is warned when they are any', () => {
+  it('AE-17 allows only the programs of the operator in production, and warns when any program is allowed', () => {
     const usual = made({ production: true, RIALTO_STDIO_COMMANDS: 'catalogue' });
     expect(usual.start).toThrow(expect.objectContaining({ code: 'unprocessable' }));
     expect(usual.warn).not.toHaveBeenCalled();

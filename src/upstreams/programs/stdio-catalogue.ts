@@ -5,10 +5,16 @@ import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import type { StdioCommand } from './stdio-command.js';
 import type { Endpoint } from '../storage/sealed-endpoints.js';
 
-/** Variables by which the C library loads code: that code would run before a program is kept apart. Source: ld.so(8), iconv(1), locale(7). */
-const actsOnLoading = /^(?:LD_.*|GCONV_PATH|GLIBC_TUNABLES|LOCPATH)$/;
+/**
+ * Variables that make the C library load code. That code would run before the program is isolated. Source: ld.so(8),
+ * iconv(1), locale(7).
+ */
+const loaderVariable = /^(?:LD_.*|GCONV_PATH|GLIBC_TUNABLES|LOCPATH)$/;
 
-/** Which programs may be started: those that the operator has written down, and where the operator says so any (requirements 1.8). */
+/**
+ * Decides which programs may be started: those listed by the operator, or any program when the operator allows it
+ * (requirements 1.8).
+ */
 @Injectable()
 export class StdioCatalogue {
   private readonly mayBeAny: boolean;
@@ -22,26 +28,33 @@ export class StdioCatalogue {
       log.warn('RIALTO_STDIO_COMMANDS=any: admins of every org start programs on the machine of this gateway');
   }
 
-  /** Throws `unprocessable` for a program that may not be started so. */
+  /**
+   * Returns the command of a server. Throws `unprocessable` for a program that is not allowed, or not with these
+   * arguments.
+   */
   commandOf({
     program,
     env,
     isDeclared = false,
   }: Extract<Endpoint, { transport: 'stdio' }>): Omit<StdioCommand, 'cache'> {
-    const loading = Object.keys(env).find((name) => actsOnLoading.test(name));
-    if (loading !== undefined)
-      throw refused(`takes no variable ${loading}`, 'it would act on what keeps a program apart');
+    const loaderName = Object.keys(env).find((name) => loaderVariable.test(name));
+    if (loaderName !== undefined)
+      throw refused(
+        `does not accept the variable ${loaderName}`,
+        'the variable would change how the gateway isolates programs; remove it',
+      );
     const { command, args, cwd } = program;
     const entry = this.settings.configFile.stdioCommands.find(({ name }) => name === command);
     if (!entry && (isDeclared || this.mayBeAny)) return { command, args, cwd, env };
     if (!entry)
       throw refused(
-        'is no program that the operator has allowed',
-        'stdioCommands in the configuration file names those that are',
+        'is not a program that the operator has allowed',
+        'stdioCommands in the configuration file lists the allowed programs',
       );
-    if (args.length > 0 || cwd !== undefined) throw refused('has its arguments and its folder from the operator');
+    if (args.length > 0 || cwd !== undefined)
+      throw refused('gets its arguments and its folder from the operator; leave out args and cwd');
     const foreign = Object.keys(env).find((name) => !entry.env.includes(name));
-    if (foreign !== undefined) throw refused(`takes no variable ${foreign}`);
+    if (foreign !== undefined) throw refused(`does not accept the variable ${foreign}`);
     return { ...entry, env };
   }
 }

@@ -1,12 +1,12 @@
 import { dirname } from 'node:path';
 import { environmentOf, isolationsFor, isThere, wordsBefore, type Isolation } from './stdio-command.js';
 
-describe('how a program is started', () => {
+describe('command line and environment of a program', () => {
   const command = { command: '/opt/server', args: ['--root', 'a b'], env: { TOKEN: 't' }, cache: '/cache' };
 
   const none: Isolation = { kind: 'none', words: [] };
 
-  it('has its limits before it, the usual ones beside those it is given', () => {
+  it('puts the limits before the program: the default ones and the configured ones', () => {
     const words = (limits?: object, more = {}) =>
       wordsBefore({ isolation: none, prlimit: true, isOwnCount: true, ...more }, limits).join(' ');
     expect(words({ memoryMb: 1, processes: 2, cpuSeconds: 3, fileMb: 4, files: 5 })).toBe(
@@ -20,7 +20,7 @@ describe('how a program is started', () => {
     expect(words({}, { prlimit: false })).toBe('');
   });
 
-  it('is isolated by what this machine has, best first', () => {
+  it('lists the isolations that this machine supports, best first', () => {
     const kinds = (tools: { setpriv: boolean; unshare: boolean }, user?: { uid: number; gid: number }) =>
       isolationsFor(tools, user).map(({ kind }) => kind);
     expect(kinds({ setpriv: true, unshare: true })).toEqual(['namespace', 'privileges', 'privileges', 'none']);
@@ -31,7 +31,7 @@ describe('how a program is started', () => {
     expect(first).toMatchObject({ kind: 'user', words: expect.arrayContaining(['--reuid=5', '--regid=6']) });
   });
 
-  it('is looked for where it would be: by its path, in its folder, or among those of its PATH', () => {
+  it('finds a program by its path, in its folder or in its PATH', () => {
     const [path, cwd] = [`/nowhere:${dirname(process.execPath)}`, dirname(process.execPath)];
     const there = (word: string, at: Partial<Parameters<typeof isThere>[1]> = {}) =>
       isThere({ command: word }, { path, cwd, ...at });
@@ -40,7 +40,7 @@ describe('how a program is started', () => {
     expect([...absent, there('/etc'), there('/etc/passwd')]).toEqual([false, false, false, false, false]);
   });
 
-  it('has nothing of ours around it', () => {
+  it('passes no environment variable of the gateway to the program', () => {
     expect(environmentOf(command, '/home')).toEqual({
       PATH: expect.stringContaining('/usr/bin'),
       HOME: '/home',

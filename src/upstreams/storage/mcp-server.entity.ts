@@ -12,7 +12,7 @@ import type {
   UserCredentials,
 } from '../upstream.types.js';
 
-/** An MCP server that an org has registered. */
+/** MCP server that an org has registered. */
 @Entity('mcp_servers')
 @Index('uq_mcp_servers_server', ['orgId', 'serverId'], { unique: true })
 @Index('ix_mcp_servers_declared', ['id'], { where: `source = 'config'` })
@@ -36,7 +36,7 @@ export class McpServerEntity {
   @ForeignKey('OrgEntity', { name: 'fk_mcp_servers_org' })
   orgId: OrgId;
 
-  /** What its tools are prefixed with, and what policies call it. */
+  /** Prefix of its tools, and its name in policies. */
   @Column('text', { name: 'server_id' })
   serverId: string;
 
@@ -52,11 +52,11 @@ export class McpServerEntity {
   @Column('jsonb', { nullable: true })
   program: Program | null;
 
-  /** Sealed: its headers, or the environment of its program. */
+  /** Encrypted headers, or environment of its program. */
   @Column('text', { nullable: true })
   secrets: string | null;
 
-  /** For people: values never leave. */
+  /** Names for display; values are never returned. */
   @Column('jsonb', { name: 'header_names' })
   headerNames: string[];
 
@@ -66,7 +66,7 @@ export class McpServerEntity {
   @Column('text', { name: 'per_user', default: 'none' })
   userCredentials: UserCredentials;
 
-  /** The headers that a credential of a user is made of. */
+  /** Names of the headers that a user's credential consists of. */
   @Column('jsonb', { name: 'user_headers', default: ['Authorization'] })
   userHeaders: string[];
 
@@ -79,33 +79,36 @@ export class McpServerEntity {
   @Column('text', { default: 'auto' })
   era: Era;
 
-  /** How often each caller may call each of its tools; null: as the deployment says. */
+  /** Maximum number of calls per minute of each caller and tool; null: the limit of the deployment. */
   @Column('integer', { name: 'calls_per_minute', nullable: true })
   callsPerMinute: number | null;
 
-  /** Names as the server has them; empty: all (AE-21, AE-23). */
+  /** Tool names at the server; empty: all tools (AE-21, AE-23). */
   @Column('jsonb', { name: 'tool_allow_list' })
   toolAllowList: string[];
 
   @Column('jsonb', { name: 'resource_allow_list' })
   resourceAllowList: string[];
 
-  /** What it is told when it asks for roots; empty: whatever its caller has (AE-65, AE-78). */
+  /** Configured answer to `roots/list`; empty: the roots of the caller (AE-65, AE-78). */
   @Column('json', { default: () => "'[]'" })
   roots: Root[];
 
-  /** `config`: the operator has written it down. */
+  /** `config`: the operator has declared the server in a configuration file. */
   @Column('text', { default: 'api' })
   source: 'api' | 'config';
 
-  /** As its bytes came, for schemas are relayed unchanged. */
+  /** A `json` column keeps the bytes, because schemas are relayed unchanged. */
   @Column('json')
   offer: Offer;
 
   @Column('text', { name: 'tool_changes', default: 'hold-changed' })
   toolChanges: ToolChanges;
 
-  /** Also of tools that are gone: one that comes back is known. Empty until a tool differs: what is offered is approved. */
+  /**
+   * Includes removed tools, so that a tool that comes back is recognized. Empty until a tool differs for the first
+   * time: then the stored offer counts as approved.
+   */
   @Column('json', { name: 'approved_tools', default: () => "'[]'" })
   approvedTools: ToolPin[];
 

@@ -2,9 +2,9 @@ import type { JsonObject } from '../../kernel/json.js';
 import { RialtoError } from '../../kernel/errors.js';
 import { completed, nothingYet, readOffers, type AskPage } from './offer.js';
 
-describe('what a server offers', () => {
+describe('readOffers', () => {
   const tool = (name: unknown, more: object = {}) => ({ name, inputSchema: { type: 'object' }, ...more });
-  const asked = (pages: JsonObject[]) => {
+  const pagesOf = (pages: JsonObject[]) => {
     const cursors: unknown[] = [];
     const ask = (_: string, { cursor }: JsonObject): Promise<JsonObject> => {
       cursors.push(cursor);
@@ -12,15 +12,15 @@ describe('what a server offers', () => {
     };
     return { tools: async () => (await readOffers(ask, { tools: {} })).tools, cursors };
   };
-  const names = async (...pages: JsonObject[]) => (await asked(pages).tools()).map(({ name }) => name);
+  const names = async (...pages: JsonObject[]) => (await pagesOf(pages).tools()).map(({ name }) => name);
 
-  it('is read page by page, in its order', async () => {
-    const { tools, cursors } = asked([{ tools: [tool('b')], nextCursor: 'two' }, { tools: [tool('a')] }] as never);
+  it('reads all pages in order', async () => {
+    const { tools, cursors } = pagesOf([{ tools: [tool('b')], nextCursor: 'two' }, { tools: [tool('a')] }] as never);
     expect(await tools()).toEqual([tool('b'), tool('a')]);
     expect(cursors).toEqual([undefined, 'two']);
   });
 
-  it('leaves out what is no tool, and the second of a name', async () => {
+  it('drops malformed tools and duplicate names', async () => {
     const list = [
       null,
       1,
@@ -34,7 +34,7 @@ describe('what a server offers', () => {
     expect(await names({ tools: [...list, tool('b', { inputSchema: 'no' })] } as never)).toEqual(['a']);
   });
 
-  it('names what no client can read, and keeps the others (C25)', async () => {
+  it('reports items that no client can read, and keeps the others (C25)', async () => {
     const deep = JSON.parse(`${'['.repeat(300)}${']'.repeat(300)}`) as never;
     const list = [
       tool('good'),
@@ -54,28 +54,28 @@ describe('what a server offers', () => {
       },
       { list: 'tools', name: 'deep', problem: 'it nests deeper than 256', effect: 'left out' },
       { list: 'tools', name: 'odd', problem: expect.stringMatching(/^outputSchema: it refers to/), effect: 'mended' },
-      { list: 'tools', name: '', problem: 'it is no object', effect: 'left out' },
+      { list: 'tools', name: '', problem: 'it is not an object', effect: 'left out' },
     ]);
   });
 
   it.each<[string, (page: number) => string]>([
     ['the same cursor', () => '8'],
-    ['an empty one', () => ''],
-    ['two in turn', (page) => String(page % 2)],
-    ['ever another', String],
-  ])('ends where its pages do not: %s (C30)', async (_, next) => {
+    ['an empty cursor', () => ''],
+    ['two alternating cursors', (page) => String(page % 2)],
+    ['endless new cursors', String],
+  ])('stops at endless pages: %s (C30)', async (_, next) => {
     let pages = 0;
     const ask: AskPage = () => Promise.resolve({ tools: [tool('echo')], nextCursor: next(++pages) } as never);
     expect((await readOffers(ask, { tools: {} })).tools).toEqual([tool('echo')]);
     expect(pages).toBeLessThanOrEqual(4);
   });
 
-  it('goes on after a page without anything, and after an empty cursor (C30)', async () => {
+  it('continues after an empty page and after an empty cursor (C30)', async () => {
     const pages = [{ tools: [tool('a')], nextCursor: '' }, { tools: [], nextCursor: '2' }, { tools: [tool('b')] }];
     expect(await names(...(pages as never[]))).toEqual(['a', 'b']);
   });
 
-  it('is refused when it is no list, or cannot be kept', async () => {
+  it('refuses a result without a list, and a list that is too large', async () => {
     const refused = { code: 'remote_invalid_response' };
     await expect(names({})).rejects.toMatchObject(refused);
     const many = Array.from({ length: 2_001 }, (_, index) => tool(`t${index}`));
@@ -84,15 +84,15 @@ describe('what a server offers', () => {
     await expect(names({ tools: long } as never)).rejects.toMatchObject(refused);
   });
 
-  it('has resources, templates and prompts beside tools, where the server says so', async () => {
+  it('reads resources, templates and prompts when the server has these capabilities', async () => {
     const lists: Record<string, JsonObject> = {
       'resources/list': { resources: [{ uri: 'a://1', name: '1' }, { uri: 1 }, { uri: 'a://1' }] },
       'resources/templates/list': { resourceTemplates: [{ uriTemplate: 'a://{x}' }, {}] },
       'prompts/list': { prompts: [{ name: 'p' }, { name: '' }] },
     };
-    const asked: string[] = [];
+    const sent: string[] = [];
     const ask = (method: string): Promise<JsonObject> => {
-      asked.push(method);
+      sent.push(method);
       return Promise.resolve(lists[method]!);
     };
     expect(await readOffers(ask, { resources: {}, prompts: {} })).toEqual({
@@ -101,22 +101,22 @@ describe('what a server offers', () => {
       templates: [{ uriTemplate: 'a://{x}' }],
       prompts: [{ name: 'p' }],
       problems: [
-        { list: 'resources', name: '', problem: 'uri is no text of 1 to 2048 characters', effect: 'left out' },
+        { list: 'resources', name: '', problem: 'uri is not a text of 1 to 2048 characters', effect: 'left out' },
         {
           list: 'resourceTemplates',
           name: '',
-          problem: expect.stringMatching(/^uriTemplate is no/),
+          problem: expect.stringMatching(/^uriTemplate is not/),
           effect: 'left out',
         },
-        { list: 'prompts', name: '', problem: expect.stringMatching(/^name is no/), effect: 'left out' },
+        { list: 'prompts', name: '', problem: expect.stringMatching(/^name is not/), effect: 'left out' },
       ],
     });
-    expect(asked).toEqual(Object.keys(lists));
+    expect(sent).toEqual(Object.keys(lists));
   });
 
-  it('keeps what was known of lists that the server refuses now, but not of its tools', async () => {
+  it('keeps the known items of a refused list, but fails for refused tools', async () => {
     const all = { tools: [tool('a')], resources: [], resourceTemplates: [], prompts: [{ name: 'new' }] };
-    const asks =
+    const answerExcept =
       (...refused: string[]): AskPage =>
       (method) =>
         refused.includes(method)
@@ -124,15 +124,18 @@ describe('what a server offers', () => {
           : Promise.resolve(all as unknown as JsonObject);
     const capabilities = { tools: {}, resources: {}, prompts: {} };
     const known = { ...nothingYet, resources: [{ uri: 'a://1' }], prompts: [{ name: 'old' }] };
-    const found = { ...nothingYet, ...(await readOffers(asks('resources/list', 'prompts/list'), capabilities)) };
+    const found = {
+      ...nothingYet,
+      ...(await readOffers(answerExcept('resources/list', 'prompts/list'), capabilities)),
+    };
     expect(completed(found, known)).toEqual({ ...known, tools: [tool('a')] });
-    expect(JSON.stringify(completed({ ...found, ...(await readOffers(asks(), capabilities)) }, known))).toBe(
+    expect(JSON.stringify(completed({ ...found, ...(await readOffers(answerExcept(), capabilities)) }, known))).toBe(
       JSON.stringify({ ...nothingYet, tools: [tool('a')], prompts: [{ name: 'new' }] }),
     );
-    await expect(readOffers(asks('tools/list'), capabilities)).rejects.toMatchObject({ code: 'remote_error' });
+    await expect(readOffers(answerExcept('tools/list'), capabilities)).rejects.toMatchObject({ code: 'remote_error' });
   });
 
-  it('has no templates where the server does not know the method, and the first of too many resources', async () => {
+  it('reads no templates when the method is unknown, and only the first 2,000 resources', async () => {
     const relayed = { code: -32_601, message: 'no' };
     const resources = Array.from({ length: 2_001 }, (_, index) => ({ uri: `a://${index}` }));
     const ask = (method: string): Promise<JsonObject> =>

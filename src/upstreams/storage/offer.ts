@@ -19,14 +19,14 @@ const maxItems = 2_000;
 const maxLength = 1_048_576;
 const maxName = 256;
 const maxUri = 2_048;
-/** Of one list: so many of its items are named that clients could not read. */
+/** Maximum number of reported problems of one list. */
 const maxProblems = 50;
 const maxProblem = 300;
-/** Pages in a row that bring nothing new: more do not. */
-const maxVain = 3;
+/** Maximum number of pages in a row without a new item. */
+const maxIdlePages = 3;
 const methodNotFound = -32_601;
 
-/** Of a server that nobody has asked yet. */
+/** Offer of a server that was not read yet. */
 export const nothingYet: Offer = {
   protocolVersion: '',
   serverInfo: {},
@@ -37,18 +37,18 @@ export const nothingYet: Offer = {
   prompts: [],
 };
 
-/** Asks the server for one page of a list. */
+/** Requests one page of a list from the server. */
 export type AskPage = (method: string, params: JsonObject) => Promise<JsonObject>;
 
 interface ListKind<Item> {
   readonly method: string;
   readonly member: ItemList;
-  /** What tells its items apart: the member, and how long it may be. */
+  /** Member that identifies an item, and its maximum length. */
   readonly key: 'name' | 'uri' | 'uriTemplate';
   readonly maxKey: number;
-  /** Whether the first of too many will do: the others can still be asked for by their URI. */
+  /** Whether the list may be cut at the maximum: a client can still read the other items by URI. */
   readonly mayBeCut?: boolean;
-  /** Whether servers that have its capability may not know it. */
+  /** Whether a server with this capability may not implement the method. */
   readonly mayBeUnknown?: boolean;
   readonly as?: Item;
 }
@@ -81,9 +81,9 @@ const prompts: ListKind<OfferedPrompt> = {
 };
 
 /**
- * All lists of a server, page by page, as it says them. What clients could not read as an item of its list is left out and named in
- * `problems`, and of two with one name the second. A list that the server refuses is absent, but for its tools. Throws
- * `remote_invalid_response` for a list that is none, or is too large to keep.
+ * Reads all lists of a server, page by page, without changes. Drops items that clients could not read and reports them
+ * in `problems`; drops the second of two items with one name. A list that the server refuses is absent; only refused
+ * tools fail. Throws `remote_invalid_response` for a malformed list, or one that is too large to store.
  */
 export async function readOffers(ask: AskPage, capabilities: JsonObject): Promise<FoundOffers> {
   const problems: ListProblem[] = [];
@@ -96,13 +96,13 @@ export async function readOffers(ask: AskPage, capabilities: JsonObject): Promis
   return { ...found, ...(problems.length > 0 && { problems }) };
 }
 
-/** What a look found, with what was known before in the places of the lists that the server would not give. Pure. */
+/** Fills lists that the server refused with the known items. Pure. */
 export function completed(found: FoundOffer, known: Offer): Offer {
   const { resources = known.resources, templates = known.templates, prompts = known.prompts } = found;
   return { ...found, resources, templates, prompts };
 }
 
-/** One that fails at its prompts has tools all the same. */
+/** Ignores a refused list: a server with broken prompts still has tools. */
 function unlessRefused<Item>(list: Promise<Item[]>): Promise<Item[] | undefined> {
   return list.catch((thrown: unknown) => {
     if (RialtoError.from(thrown).code === 'remote_error') return undefined;
@@ -112,39 +112,40 @@ function unlessRefused<Item>(list: Promise<Item[]>): Promise<Item[] | undefined>
 
 async function readList<Item>(ask: AskPage, kind: ListKind<Item>, problems: ListProblem[]): Promise<Item[]> {
   const items = new Map<string, JsonObject>();
-  const wrong: ListProblem[] = [];
-  const asked = new Set<string>();
+  const faults: ListProblem[] = [];
+  const cursors = new Set<string>();
   let length = 0;
-  let vain = 0;
+  let idlePages = 0;
   let cursor: string | undefined;
   const done = (): Item[] => {
-    problems.push(...wrong.slice(0, maxProblems));
+    problems.push(...faults.slice(0, maxProblems));
     return [...items.values()] as Item[];
   };
   for (let page = 0; page < maxPages; page++) {
     const answer = await ask(kind.method, cursor === undefined ? {} : { cursor }).catch(emptyWhereUnknown(kind));
     const listed = answer[kind.member];
-    if (!Array.isArray(listed)) throw refused(`its ${kind.method} is no list`);
+    if (!Array.isArray(listed)) throw refused(`the result of ${kind.method} has no list "${kind.member}"`);
     const known = items.size;
     for (const item of listed) {
       const { key = '', fault, isKept } = judge(kind, item);
-      if (fault !== undefined && !items.has(key)) wrong.push(problemOf(kind, key, fault, isKept));
+      if (fault !== undefined && !items.has(key)) faults.push(problemOf(kind, key, fault, isKept));
       if (!isKept || items.has(key)) continue;
       length += JSON.stringify(item).length;
       if (items.size >= maxItems || length > maxLength) {
         if (kind.mayBeCut) return done();
-        throw refused(`its ${kind.method} has more than can be kept`);
+        throw refused(`${kind.method} has more than ${maxItems} items or ${maxLength} characters`);
       }
       items.set(key, item as JsonObject);
     }
     const { nextCursor } = answer;
-    vain = items.size === known ? vain + 1 : 0;
-    // A server that does not advance says the same without end; one may be "", so that no cursor is an end by itself.
-    if (typeof nextCursor !== 'string' || asked.has(nextCursor) || vain === maxVain) return done();
-    asked.add(nextCursor);
+    idlePages = items.size === known ? idlePages + 1 : 0;
+    // A server with a broken cursor repeats it endlessly. An empty cursor is valid, so only repeated cursors end the
+    // loop.
+    if (typeof nextCursor !== 'string' || cursors.has(nextCursor) || idlePages === maxIdlePages) return done();
+    cursors.add(nextCursor);
     cursor = nextCursor;
   }
-  throw refused(`its ${kind.method} has more than ${maxPages} pages`);
+  throw refused(`${kind.method} has more than ${maxPages} pages`);
 }
 interface Judgement {
   readonly key?: string;
@@ -152,11 +153,11 @@ interface Judgement {
   readonly fault?: string;
 }
 
-/** Whether clients can be shown an item of a list: as it is, or as `mendItem` makes it. */
+/** Returns whether clients can read an item of a list, unchanged or after `mendItem`. */
 function judge({ member, key: by, maxKey }: ListKind<unknown>, item: Json): Judgement {
-  if (!isJsonObject(item)) return { isKept: false, fault: 'it is no object' };
+  if (!isJsonObject(item)) return { isKept: false, fault: 'it is not an object' };
   const key = textUpTo(maxKey, item[by]);
-  if (key === undefined) return { isKept: false, fault: `${by} is no text of 1 to ${maxKey} characters` };
+  if (key === undefined) return { isKept: false, fault: `${by} is not a text of 1 to ${maxKey} characters` };
   if (isDeeperThan(item, maxNesting)) return { key, isKept: false, fault: `it nests deeper than ${maxNesting}` };
   const { item: mended, problems } = mendItem(member, item);
   if (!mended) return { key, isKept: false, fault: problems.at(-1) };
@@ -169,7 +170,7 @@ function problemOf({ member }: ListKind<unknown>, name: string, fault: string, i
   return { list: member, name, problem, effect: isKept ? 'mended' : 'left out' };
 }
 
-/** One of the 2026-07-28 revision says by HTTP 404 that it does not know a method. */
+/** A server of the 2026-07-28 revision reports an unknown method with HTTP 404. */
 function emptyWhereUnknown({ member, mayBeUnknown }: ListKind<unknown>): (thrown: unknown) => JsonObject {
   return (thrown) => {
     const { relayed, upstreamStatus } = RialtoError.from(thrown).data ?? {};

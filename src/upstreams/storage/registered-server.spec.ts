@@ -2,7 +2,7 @@ import type { McpServerEntity } from './mcp-server.entity.js';
 import { nothingYet } from './offer.js';
 import { mayRead, serverOf } from './registered-server.js';
 
-describe('what an allow list of resources lets through', () => {
+describe('mayRead: allow list of resources', () => {
   const allows = (resourceAllowList: string[], uri: string): boolean =>
     mayRead({ resourceAllowList } as McpServerEntity, uri);
 
@@ -21,13 +21,13 @@ describe('what an allow list of resources lets through', () => {
     expect(allows([entry], uri)).toBe(isAllowed);
   });
 
-  it('is everything where it is empty', () => {
+  it('allows all URIs when it is empty', () => {
     expect(allows([], 'file:///srv/../etc/passwd')).toBe(true);
   });
 });
 
-describe('what a server has for clients (C25)', () => {
-  it('is what they can read of it, and says what they could not', () => {
+describe('serverOf (C25)', () => {
+  it('keeps the items that clients can read, and reports the others', () => {
     const offer = {
       ...nothingYet,
       tools: [

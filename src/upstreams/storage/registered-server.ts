@@ -10,10 +10,13 @@ import type { ListProblem, Offer, OfferedTool } from '../upstream.types.js';
 
 const maxProblem = 300;
 
-/** @param offer what it has for whoever sees it; absent: for all who have given it no credential. */
+/**
+ * Builds a server from its row.
+ * @param offer the offer to one caller; absent: the offer to callers without a credential.
+ */
 export function serverOf(given: McpServerEntity, offer = offeredToAll(given)): RegisteredServer {
   const row = offer === given.offer ? given : { ...given, offer };
-  const held = new Map(row.quarantinedTools.map(({ name, ...quarantine }) => [name, quarantine]));
+  const quarantined = new Map(row.quarantinedTools.map(({ name, ...quarantine }) => [name, quarantine]));
   const problems: ListProblem[] = [...(offer.problems ?? [])];
   const bare = new Set(problems.filter(({ effect }) => effect === 'mended').map(({ name }) => name));
   const server: RegisteredServer & { tools: UpstreamTool[]; prompts: UpstreamPrompt[] } = {
@@ -30,7 +33,7 @@ export function serverOf(given: McpServerEntity, offer = offeredToAll(given)): R
   for (const given of readable('tools', offer.tools, 'name', problems)) {
     const tool = bare.has(given.name) ? withoutOutput(given) : given;
     if (letsThrough(row, tool.name))
-      server.tools.push({ server, tool, canonical: canonical(tool.name), quarantine: held.get(tool.name) });
+      server.tools.push({ server, tool, canonical: canonical(tool.name), quarantine: quarantined.get(tool.name) });
   }
   for (const prompt of readable('prompts', offer.prompts, 'name', problems))
     server.prompts.push({ server, prompt, canonical: canonical(prompt.name) });
@@ -41,7 +44,10 @@ function withoutOutput({ outputSchema: _, ...tool }: OfferedTool): OfferedTool {
   return tool;
 }
 
-/** The items of a list as clients can read them: one that they cannot read would cost them the whole list. Adds what it finds to `problems`. */
+/**
+ * Returns the items of a list that clients can read, mended where needed: one unreadable item would make clients refuse
+ * the whole list. Adds its findings to `problems`.
+ */
 function readable<Key extends string, Item extends JsonObject & Record<Key, string>>(
   list: ItemList,
   items: readonly Item[],
@@ -58,23 +64,25 @@ function readable<Key extends string, Item extends JsonObject & Record<Key, stri
   });
 }
 
-/** Whether a tool is one at all, by the name that its server has for it. */
+/** Returns whether the allow list permits a tool, by its name at the server. */
 export function letsThrough({ toolAllowList: allowed }: Pick<McpServerEntity, 'toolAllowList'>, name: string): boolean {
   return allowed.length === 0 || allowed.includes(name);
 }
 
-/** A server that knows each user has nothing for others but a word on how to become one. */
+/**
+ * A server with required user credentials offers nothing to callers without one, except the instruction how to set it.
+ */
 function offeredToAll({ userCredentials, serverId, name, offer }: McpServerEntity): Offer {
   if (userCredentials !== 'required') return offer;
   return {
     ...nothingYet,
     serverInfo: { name, version: '' },
     capabilities: { tools: {} },
-    instructions: `This server needs a credential of yours: PUT /api/mcp/servers/${serverId}/credential`,
+    instructions: `This server needs your own credential: PUT /api/mcp/servers/${serverId}/credential`,
   };
 }
 
-/** Its tools as the skills of an agent of ours. */
+/** Returns the tools as skills of a published agent. */
 export function skillToolsOf({ tools }: RegisteredServer): SkillTool[] {
   const shown = tools.filter(({ quarantine }) => !quarantine);
   return shown.map(({ tool: { name, title, description, inputSchema } }) => ({
@@ -85,34 +93,38 @@ export function skillToolsOf({ tools }: RegisteredServer): SkillTool[] {
   }));
 }
 
-/** Whether an allow list lets a URI through, or a template: each of its entries is one or the other (AE-22). */
+/** Returns whether the allow list permits a URI or a template. Each entry is a URI or a template (AE-22). */
 export function mayRead({ resourceAllowList: allowed }: McpServerEntity, uri: string): boolean {
   return (
-    allowed.length === 0 || allowed.some((entry) => entry === uri || (!climbs(uri) && matchesTemplate(entry, uri)))
+    allowed.length === 0 || allowed.some((entry) => entry === uri || (!mayEscape(uri) && matchesTemplate(entry, uri)))
   );
 }
 
-/** What a server might take for another place than the text says: `..`, and separators that are encoded. */
-function climbs(uri: string): boolean {
+/**
+ * Returns whether a server could resolve a URI to another place than its text says: it holds `..` or encoded
+ * separators.
+ */
+function mayEscape(uri: string): boolean {
   const plain = uri.replace(/%2e/gi, '.');
   return /(?:^|[/\\])\.{1,2}(?:$|[/\\?#])/.test(plain) || /%(?:2f|5c|25)|\\/i.test(uri);
 }
 
 /**
- * Who is asked for a resource: whoever lists it, then whoever has a template for it, then whoever has resources that begin alike, then the
- * first that has resources at all (AE-51, AE-52). Undefined when nobody has.
+ * Returns the server to ask for a resource: the first that lists it, else the first with a matching template, else the
+ * first with resources that start alike, else the first with resources at all (AE-51, AE-52). Undefined when there is
+ * none.
  */
 export function ownerOfUri(servers: readonly RegisteredServer[], uri: string): RegisteredServer | undefined {
-  const able = servers.filter(({ row }) => row.offer.capabilities.resources);
+  const candidates = servers.filter(({ row }) => row.offer.capabilities.resources);
   return (
-    able.find(({ resources }) => resources.some((resource) => resource.uri === uri)) ??
-    able.find(({ templates }) => templates.some(({ uriTemplate }) => matchesTemplate(uriTemplate, uri))) ??
-    able.find((server) => startsOf(server).some((start) => uri.startsWith(start))) ??
-    able[0]
+    candidates.find(({ resources }) => resources.some((resource) => resource.uri === uri)) ??
+    candidates.find(({ templates }) => templates.some(({ uriTemplate }) => matchesTemplate(uriTemplate, uri))) ??
+    candidates.find((server) => startsOf(server).some((start) => uri.startsWith(start))) ??
+    candidates[0]
   );
 }
 
-/** Scheme and authority of its resources, and what stands before the first expression of its templates. */
+/** Returns scheme and authority of its resources, and the part of its templates before the first expression. */
 function startsOf({ resources, templates }: RegisteredServer): string[] {
   return [
     ...resources.flatMap(({ uri }) => /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i.exec(uri)?.[0] ?? []),

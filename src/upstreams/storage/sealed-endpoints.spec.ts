@@ -2,14 +2,14 @@ import { Vault } from '../../platform/secrets/vault.js';
 import type { OrgId } from '../../kernel/ids.js';
 import { SealedEndpoints, withHeaders } from './sealed-endpoints.js';
 
-describe('the place of an MCP server', () => {
+describe('SealedEndpoints', () => {
   const web = { transport: 'websocket', url: 'ws://x', headers: { 'X-USER': 'all', 'x-shared': 's' } } as const;
 
-  it('has a header of a user in place of the one of that name, however it is written', () => {
+  it('replaces a shared header by the header of the user, ignoring case', () => {
     expect(withHeaders(web, { 'x-user': 'ann' })).toEqual({ ...web, headers: { 'x-shared': 's', 'x-user': 'ann' } });
   });
 
-  it('opens the headers of a user for that user, server and origin alone', () => {
+  it('opens the headers of a user only for that user, server and origin', () => {
     const places = new SealedEndpoints(new Vault(Buffer.alloc(32, 1)));
     const { transport, url } = web;
     const row = { id: 'a', orgId: 'o' as OrgId, transport, url, program: null, secrets: null, source: 'api' as const };
@@ -23,6 +23,6 @@ describe('the place of an MCP server', () => {
       [{ ...row, id: 'b' }, user],
       [{ ...row, orgId: 'p' as OrgId }, user],
     ] as const;
-    for (const [at, whose] of others) expect(() => places.endpointOf(at, { ...whose, sealed })).toThrow('moved');
+    for (const [at, owner] of others) expect(() => places.endpointOf(at, { ...owner, sealed })).toThrow('moved');
   });
 });

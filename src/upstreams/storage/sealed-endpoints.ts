@@ -5,7 +5,7 @@ import { Vault, type SealedAt } from '../../platform/secrets/vault.js';
 import type { McpServerEntity } from './mcp-server.entity.js';
 import type { ChangeServer, Program, RegisterServer, UpstreamTransport } from '../upstream.types.js';
 
-/** Where a server is, and what only it may see. */
+/** Address of a server with its secrets. */
 export type Endpoint =
   | { readonly transport: WebTransport; readonly url: string; readonly headers: NamedValues }
   | {
@@ -18,11 +18,11 @@ export type Endpoint =
 type WebTransport = Exclude<UpstreamTransport, 'stdio'>;
 type NamedValues = Readonly<Record<string, string>>;
 type Owner = Pick<McpServerEntity, 'id' | 'orgId'>;
-/** The columns that say where a server is. */
+/** Columns that hold the address of a server. */
 export type Place = Pick<McpServerEntity, 'transport' | 'url' | 'program' | 'secrets'>;
-type Kept = Owner & Place & Pick<McpServerEntity, 'source'>;
+type StoredServer = Owner & Place & Pick<McpServerEntity, 'source'>;
 
-/** By what one caller is known to a server. */
+/** Credential of one caller for a server. */
 export interface UserCredential {
   readonly id: string;
   /** Kind and id of a principal. */
@@ -31,10 +31,12 @@ export interface UserCredential {
   readonly sealed: string;
 }
 
-/** Among the sealed words of a server, beside its headers; no header is called so. */
-const queryWord = ':query';
+/** Key of the URL query among the sealed values of a server; no header can have this name. */
+const queryKey = ':query';
 
-/** Places of MCP servers: what is secret of them is sealed on the way in, and opened when a line is opened. */
+/**
+ * Seals the secrets of the addresses of MCP servers before they are stored, and opens them when a connection is opened.
+ */
 @Injectable()
 export class SealedEndpoints {
   private readonly queries: UrlQueries;
@@ -50,26 +52,29 @@ export class SealedEndpoints {
     }
     const { transport, headers } = endpoint;
     const { url, query } = this.queries.hide(endpoint.url);
-    const secrets = this.seal(owner, query === undefined ? headers : { ...headers, [queryWord]: query });
+    const secrets = this.seal(owner, query === undefined ? headers : { ...headers, [queryKey]: query });
     return { transport, url, program: null, secrets, headerNames: namesOf(headers), envNames: [] };
   }
 
-  /** @param user whose headers go with it: they take the place of those of the same name. */
-  endpointOf(server: Kept, user?: UserCredential): Endpoint {
+  /**
+   * Returns the endpoint of a server.
+   * @param user the user with headers that replace shared headers of the same name.
+   */
+  endpointOf(server: StoredServer, user?: UserCredential): Endpoint {
     const endpoint = this.sharedEndpointOf(server);
     return user ? withHeaders(endpoint, this.openValues(user.sealed, placeOfUser(server, user))) : endpoint;
   }
 
-  /** The headers of a user, sealed: they open for that user, server and origin alone. */
+  /** Seals the headers of a user. They can be opened only for that user, server and origin. */
   sealUser(server: Owner, user: Omit<UserCredential, 'id' | 'sealed'>, headers: NamedValues): string {
     return this.vault.seal(JSON.stringify(headers), placeOfUser(server, user));
   }
 
-  private sharedEndpointOf(server: Kept): Endpoint {
+  private sharedEndpointOf(server: StoredServer): Endpoint {
     const { transport, url, program, secrets, source } = server;
-    const words = secrets === null ? {} : this.openValues(secrets, placeOf(server));
-    if (transport === 'stdio') return { transport, program: program!, env: words, isDeclared: source === 'config' };
-    const { [queryWord]: query, ...headers } = words;
+    const values = secrets === null ? {} : this.openValues(secrets, placeOf(server));
+    if (transport === 'stdio') return { transport, program: program!, env: values, isDeclared: source === 'config' };
+    const { [queryKey]: query, ...headers } = values;
     return { transport, url: UrlQueries.whole({ url: url!, query }), headers };
   }
 
@@ -77,12 +82,12 @@ export class SealedEndpoints {
     return JSON.parse(this.vault.open(sealed, place).reveal()) as NamedValues;
   }
 
-  private seal(owner: Owner, words: NamedValues): string | null {
-    return namesOf(words).length === 0 ? null : this.vault.seal(JSON.stringify(words), placeOf(owner));
+  private seal(owner: Owner, values: NamedValues): string | null {
+    return namesOf(values).length === 0 ? null : this.vault.seal(JSON.stringify(values), placeOf(owner));
   }
 }
 
-/** Of a registration; its schema has seen that it names an address or a program. */
+/** Builds the endpoint of a registration; the schema has checked that it holds an address or a program. */
 export function endpointFrom({
   command,
   args = [],
@@ -97,15 +102,18 @@ export function endpointFrom({
   return { transport: webTransport(url!, transport as WebTransport | undefined), url: url!, headers };
 }
 
-/** What is given instead of what was. Throws `invalid_params` for an address in place of a program, or a program in place of an address. */
+/**
+ * Applies a change to an endpoint. Throws `invalid_params` for an address in place of a program, or a program in place
+ * of an address.
+ */
 export function endpointChanged(known: Endpoint, given: ChangeServer): Endpoint {
   const { command, args, cwd, env, url, headers, transport } = given;
   if (known.transport === 'stdio') refuseUsers(given);
-  const words = known.transport === 'stdio' ? { url, headers } : { command, args, cwd, env };
-  const field = Object.entries(words).find(([, value]) => value !== undefined)?.[0];
+  const values = known.transport === 'stdio' ? { url, headers } : { command, args, cwd, env };
+  const field = Object.entries(values).find(([, value]) => value !== undefined)?.[0];
   const isOther = transport !== undefined && (transport === 'stdio') !== (known.transport === 'stdio');
   if (field !== undefined || isOther) {
-    const description = 'makes it another server: register that one';
+    const description = 'would turn an address into a program or back; register another MCP server instead';
     throw new RialtoError('invalid_params', { violations: [{ field: field ?? 'transport', description }] });
   }
   if (known.transport === 'stdio') {
@@ -113,31 +121,34 @@ export function endpointChanged(known: Endpoint, given: ChangeServer): Endpoint 
     return { ...known, program, env: env ?? known.env };
   }
   const at = url ?? known.url;
-  const wished = (transport as WebTransport | undefined) ?? (url === undefined ? known.transport : undefined);
+  const wanted = (transport as WebTransport | undefined) ?? (url === undefined ? known.transport : undefined);
   return {
-    transport: webTransport(at, wished ?? keptBy(known.transport, at)),
+    transport: webTransport(at, wanted ?? sameKind(known.transport, at)),
     url: at,
     headers: headers ?? known.headers,
   };
 }
 
-/** A program runs for all its callers. */
+/** A program runs for all its callers, so it takes no user credentials. */
 function refuseUsers(given: ChangeServer): void {
   const field = (['userCredentials', 'userHeaders'] as const).find((name) => given[name] !== undefined);
   if (field === undefined) return;
   throw new RialtoError('invalid_params', { violations: [{ field, description: 'is not for a program' }] });
 }
 
-/** A move within HTTP, or within WebSocket, stays what it is. */
-function keptBy(transport: WebTransport, url: string): WebTransport | undefined {
+/** Keeps the transport when the address changes within HTTP, or within WebSocket. */
+function sameKind(transport: WebTransport, url: string): WebTransport | undefined {
   return (transport === 'websocket') === isWebSocket(url) ? transport : undefined;
 }
 
-/** Throws `invalid_params` for a transport that the URL is not of. */
-function webTransport(url: string, wished: WebTransport | undefined): WebTransport {
-  const transport = wished ?? (isWebSocket(url) ? 'websocket' : 'streamable-http');
+/** Throws `invalid_params` for a transport that does not fit the URL. */
+function webTransport(url: string, wanted: WebTransport | undefined): WebTransport {
+  const transport = wanted ?? (isWebSocket(url) ? 'websocket' : 'streamable-http');
   if ((transport === 'websocket') === isWebSocket(url)) return transport;
-  const description = transport === 'websocket' ? 'begins with ws:// or wss:// then' : 'is of a WebSocket';
+  const description =
+    transport === 'websocket'
+      ? 'must begin with ws:// or wss:// for the transport websocket'
+      : 'is a WebSocket address, which needs the transport websocket';
   throw new RialtoError('invalid_params', { violations: [{ field: 'url', description }] });
 }
 
@@ -149,8 +160,8 @@ function defined<Given extends object>(given: Given): Partial<Given> {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<Given>;
 }
 
-function namesOf(words: NamedValues): string[] {
-  return Object.keys(words);
+function namesOf(values: NamedValues): string[] {
+  return Object.keys(values);
 }
 
 function placeOf({ id, orgId }: Owner): SealedAt {
@@ -161,10 +172,10 @@ function placeOfUser({ id, orgId }: Owner, { caller, origin }: Pick<UserCredenti
   return { table: 'mcp_user_credentials', row: `${id} ${origin} ${caller}`, org: orgId };
 }
 
-/** With the headers of a user in place of those of the same name, however that is written; a program has none. */
+/** Adds the headers of a user; they replace headers of the same name, ignoring case. A program has no headers. */
 export function withHeaders(endpoint: Endpoint, headers: NamedValues): Endpoint {
   if (endpoint.transport === 'stdio') return endpoint;
-  const own = new Set(namesOf(headers).map((name) => name.toLowerCase()));
-  const shared = Object.entries(endpoint.headers).filter(([name]) => !own.has(name.toLowerCase()));
+  const replaced = new Set(namesOf(headers).map((name) => name.toLowerCase()));
+  const shared = Object.entries(endpoint.headers).filter(([name]) => !replaced.has(name.toLowerCase()));
   return { ...endpoint, headers: { ...Object.fromEntries(shared), ...headers } };
 }

@@ -1,7 +1,7 @@
 import type { McpServerEntity } from './mcp-server.entity.js';
 import type { RegisterServer } from '../upstream.types.js';
 
-/** AE-23. */
+/** In milliseconds (AE-23). */
 const defaultTimeoutMs = 300_000;
 
 type Columns = Pick<
@@ -18,7 +18,7 @@ type Columns = Pick<
   | 'era'
 >;
 
-/** How a server is used, as it is kept; what is not said is as usual. */
+/** Returns the columns of the settings of a server, with the defaults. */
 export function columnsOf(given: RegisterServer): Columns {
   return {
     userCredentials: given.userCredentials ?? 'none',

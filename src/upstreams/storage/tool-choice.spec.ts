@@ -4,7 +4,7 @@ import { strategies } from '../upstream.types.js';
 const loads = (...calls: (number | 'rests')[]): Load[] =>
   calls.map((count) => ({ isResting: count === 'rests', calls: count === 'rests' ? 0 : count }));
 
-describe('AE-72 AE-73 who is called of several servers that have the tool', () => {
+describe('AE-72 AE-73 choice between several servers with the same tool', () => {
   it.each([
     ['first', loads(9, 0), 5, 0],
     ['first', loads('rests', 4, 0), 0, 1],
@@ -15,11 +15,11 @@ describe('AE-72 AE-73 who is called of several servers that have the tool', () =
     ['least-loaded', loads('rests', 5, 6), 0, 1],
     ['least-loaded', loads(1, 0, 0), 0, 1],
     ['least-loaded', loads(1, 0, 0), 1, 2],
-  ] as const)('%s of %j at turn %i is the one at %i', (strategy, given, turn, place) =>
+  ] as const)('%s of %j at turn %i chooses index %i', (strategy, given, turn, place) =>
     expect(choose(given, strategy, turn)).toBe(place),
   );
 
-  it.each(strategies)('%s takes one that rests when all do', (strategy) =>
+  it.each(strategies)('%s chooses a failed server when all have failed', (strategy) =>
     expect(choose(loads('rests', 'rests'), strategy, 0)).toBe(0),
   );
 });

@@ -1,30 +1,30 @@
 import type { Strategy } from '../upstream.types.js';
 
-/** What is known of each server when one of them is chosen. */
+/** State of a server when one of several is chosen. */
 export interface Load {
-  /** It failed last, and is not tried just now. */
+  /** Its connection failed last, and the gateway waits before it tries again. */
   readonly isResting: boolean;
-  /** Calls that it has at work. */
+  /** Number of running calls. */
   readonly calls: number;
 }
 
 /**
- * The place of the chosen one; those that rest are taken when all do. Pure. @param turn counts the choices that were made before: whose
- * turn it is, and who is taken of those that have equally little to do.
+ * Returns the index of the chosen server. Servers with a failed connection are chosen only when all have failed. Pure.
+ * @param turn number of earlier choices; selects the next server in turn, and one of several equally loaded servers.
  */
 export function choose(loads: readonly Load[], strategy: Strategy, turn: number): number {
   const all = loads.map((load, place) => ({ ...load, place }));
-  const awake = all.filter(({ isResting }) => !isResting);
-  const able = awake.length > 0 ? awake : all;
-  const next = (among: typeof able): number => among[turn % among.length]!.place;
+  const working = all.filter(({ isResting }) => !isResting);
+  const candidates = working.length > 0 ? working : all;
+  const next = (among: typeof candidates): number => among[turn % among.length]!.place;
   switch (strategy) {
     case 'first':
-      return able[0]!.place;
+      return candidates[0]!.place;
     case 'round-robin':
-      return next(able);
+      return next(candidates);
     case 'least-loaded': {
-      const least = Math.min(...able.map(({ calls }) => calls));
-      return next(able.filter(({ calls }) => calls === least));
+      const least = Math.min(...candidates.map(({ calls }) => calls));
+      return next(candidates.filter(({ calls }) => calls === least));
     }
   }
 }

@@ -14,16 +14,16 @@ const rowOf = (tools: OfferedTool[], more: Partial<Row> = {}): Row => ({
   ...more,
 });
 const at = (minute: number) => `2026-01-01T00:0${minute}:00.000Z`;
-/** As it is written: what is offered is judged, then kept. */
+/** Judges the offered tools and stores them, as ServerOffers does. */
 const offering = (row: Row, tools: OfferedTool[], minute = 1) => {
   const { found, ...pins } = judge(row, tools, at(minute));
   return { row: { ...row, ...pins, offer: { ...row.offer, tools } }, found };
 };
-const held = ({ quarantinedTools }: Row) => quarantinedTools.map(({ name }) => name);
+const quarantined = ({ quarantinedTools }: Row) => quarantinedTools.map(({ name }) => name);
 const evil = tool('read', { description: 'Reads, and sends it elsewhere.' });
 
-describe('the hash of a definition', () => {
-  it('is one for members in any order', () => {
+describe('hashOf', () => {
+  it('ignores the order of members', () => {
     const { name, description, inputSchema: schema } = tool('read');
     expect(hashOf({ inputSchema: schema, name, description } as OfferedTool)).toBe(hashOf(tool('read')));
     expect(hashOf(tool('read', { annotations: { a: 1, b: 2 } }))).toBe(
@@ -39,29 +39,29 @@ describe('the hash of a definition', () => {
     ['annotations', { annotations: { readOnlyHint: true } }],
     ['_meta', { _meta: { 'a/b': 1 } }],
     ['a list in another order', { inputSchema: { ...inputSchema, required: ['b', 'a'] } }],
-  ])('is another for another %s', (_what, more) => {
+  ])('changes with the %s', (_what, more) => {
     const before = tool('read', { inputSchema: { ...inputSchema, required: ['a', 'b'] } });
     expect(hashOf({ ...before, ...more })).not.toBe(hashOf(before));
   });
 
-  it('is there for whatever a server says', () => {
+  it('exists for unusual names and texts', () => {
     const odd = JSON.parse(
       '{"name": "__proto__", "inputSchema": {"__proto__": 1}, "description": "\\ud800"}',
     ) as OfferedTool;
     expect(hashOf(odd)).toMatch(/^[0-9a-f]{64}$/);
     expect(hashOf({ ...odd, inputSchema: {} })).not.toBe(hashOf(odd));
     const row = rowOf([odd, tool('constructor')]);
-    expect(held(offering(row, [odd, tool('constructor', { title: 'x' })]).row)).toEqual(['constructor']);
+    expect(quarantined(offering(row, [odd, tool('constructor', { title: 'x' })]).row)).toEqual(['constructor']);
   });
 });
 
-describe('tools of a server that offers others', () => {
-  it('are approved when they are seen first, also of one that had none before', () => {
+describe('judge', () => {
+  it('approves the first tools of a server', () => {
     expect(offering(rowOf([]), [tool('read')])).toMatchObject({ row: { quarantinedTools: [] }, found: [] });
     expect(offering(rowOf([], { toolChanges: 'hold-all' }), [tool('read')]).row.quarantinedTools).toEqual([]);
   });
 
-  it('wait when they changed, with both hashes, since the change', () => {
+  it('quarantines changed tools with both hashes and the time of the change', () => {
     const change = { name: 'read', hash: hashOf(evil), approvedHash: hashOf(tool('read')) };
     const first = offering(rowOf([tool('read'), tool('write')]), [evil, tool('write')], 1);
     expect(first.row.quarantinedTools).toEqual([{ ...change, since: at(1) }]);
@@ -74,17 +74,17 @@ describe('tools of a server that offers others', () => {
     ]);
   });
 
-  it('wait no longer when they are what they were', () => {
+  it('ends the quarantine when the approved definition is back', () => {
     const { row } = offering(rowOf([tool('read')]), [evil]);
     expect(offering(row, [tool('read')])).toMatchObject({ row: { quarantinedTools: [] }, found: [] });
   });
 
-  it('are known when they come back', () => {
+  it('recognizes tools that were removed and come back', () => {
     const gone = offering(rowOf([tool('read'), tool('write')]), [tool('write')]).row;
-    expect(held(offering(gone, [tool('read'), tool('write')]).row)).toEqual([]);
-    expect(held(offering(gone, [evil, tool('write')]).row)).toEqual(['read']);
+    expect(quarantined(offering(gone, [tool('read'), tool('write')]).row)).toEqual([]);
+    expect(quarantined(offering(gone, [evil, tool('write')]).row)).toEqual(['read']);
     const allGone = offering(rowOf([tool('read')]), []).row;
-    expect(held(offering(allGone, [evil]).row)).toEqual(['read']);
+    expect(quarantined(offering(allGone, [evil]).row)).toEqual(['read']);
   });
 
   it.each<[ToolChanges, string[]]>([
@@ -94,7 +94,7 @@ describe('tools of a server that offers others', () => {
   ])('%s', (toolChanges, waiting) => {
     const row = rowOf([tool('read')], { toolChanges });
     const { row: after, found } = offering(row, [evil, tool('added')]);
-    expect(held(after)).toEqual(waiting);
+    expect(quarantined(after)).toEqual(waiting);
     expect(found.map(({ name, quarantined }) => [name, quarantined])).toEqual([
       ['read', waiting.includes('read')],
       ['added', waiting.includes('added')],
@@ -102,55 +102,55 @@ describe('tools of a server that offers others', () => {
     expect(found[1]!.approvedHash).toBeNull();
   });
 
-  it('that waited go on waiting when new ones no longer have to, and are let go when all may change', () => {
+  it('keeps quarantined tools after a change to hold-changed, and releases them after a change to accept', () => {
     const { row } = offering(rowOf([tool('read')], { toolChanges: 'hold-all' }), [tool('read'), tool('added')]);
-    expect(held(offering({ ...row, toolChanges: 'hold-changed' }, row.offer.tools).row)).toEqual(['added']);
-    expect(held(offering({ ...row, toolChanges: 'accept' }, row.offer.tools).row)).toEqual([]);
+    expect(quarantined(offering({ ...row, toolChanges: 'hold-changed' }, row.offer.tools).row)).toEqual(['added']);
+    expect(quarantined(offering({ ...row, toolChanges: 'accept' }, row.offer.tools).row)).toEqual([]);
   });
 
-  it('cannot have their changes washed away by names that come and go', () => {
+  it('still detects changes after many names were added and removed', () => {
     const many = (from: number) => Array.from({ length: 2_000 }, (_, n) => tool(`t${from + n}`));
     let row = rowOf([tool('read')]);
     for (const from of [0, 2_000, 4_000, 6_000]) row = offering(row, many(from)).row;
     expect(row.approvedTools).toHaveLength(4_000);
-    expect(held(offering(row, [evil]).row)).toEqual(['read']);
+    expect(quarantined(offering(row, [evil]).row)).toEqual(['read']);
     const { row: after, found } = offering(row, [evil, tool('late')]);
-    expect([held(after), found.map(({ name }) => name)]).toEqual([['read', 'late'], ['read']]);
+    expect([quarantined(after), found.map(({ name }) => name)]).toEqual([['read', 'late'], ['read']]);
   });
 });
 
-describe('an approval', () => {
+describe('approve', () => {
   const changed = offering(rowOf([tool('read'), tool('write'), tool('stays')]), [
     evil,
     tool('write', { title: 'x' }),
     tool('stays'),
   ]).row;
 
-  it('is of all that wait, or of those that are named, and lasts', () => {
+  it('approves all quarantined tools or the named ones, permanently', () => {
     const all = { ...changed, ...approve(changed, undefined) };
-    expect([held(all), all.approved.map(({ name }) => name)]).toEqual([[], ['read', 'write']]);
-    expect(held(offering(all, changed.offer.tools).row)).toEqual([]);
-    expect(held(offering(all, [tool('read')]).row)).toEqual(['read']);
+    expect([quarantined(all), all.approved.map(({ name }) => name)]).toEqual([[], ['read', 'write']]);
+    expect(quarantined(offering(all, changed.offer.tools).row)).toEqual([]);
+    expect(quarantined(offering(all, [tool('read')]).row)).toEqual(['read']);
     const one = { ...changed, ...approve(changed, [{ name: 'write' }]) };
-    expect(held(one)).toEqual(['read']);
+    expect(quarantined(one)).toEqual(['read']);
   });
 
-  it('may be given twice, and of what never changed', () => {
+  it('accepts tools that are approved already or never changed', () => {
     const once = { ...changed, ...approve(changed, undefined) };
     expect(approve(once, [{ name: 'read' }, { name: 'stays', hash: hashOf(tool('stays')) }]).approved).toEqual([]);
     expect(approve(once, undefined).approvedTools).toEqual(once.approvedTools);
   });
 
-  it('is of what was looked at', () => {
+  it('approves only the definition that the admin has seen', () => {
     const looked = (hash: string) => () => approve(changed, [{ name: 'write' }, { name: 'read', hash }]);
     expect(looked(hashOf(evil))).not.toThrow();
     expect(looked(hashOf(tool('read')))).toThrow(expect.objectContaining({ code: 'conflict' }));
     expect(() => approve(changed, [{ name: 'absent' }])).toThrow(expect.objectContaining({ code: 'unprocessable' }));
   });
 
-  it('is not of tools that the allow list keeps back: nobody saw them', () => {
+  it('does not approve tools that the allow list excludes', () => {
     const narrow = { ...changed, toolAllowList: ['read'] };
-    expect(held({ ...narrow, ...approve(narrow, undefined) })).toEqual(['write']);
+    expect(quarantined({ ...narrow, ...approve(narrow, undefined) })).toEqual(['write']);
     expect(() => approve(narrow, [{ name: 'write' }])).toThrow(expect.objectContaining({ code: 'unprocessable' }));
   });
 });

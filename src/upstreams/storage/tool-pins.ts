@@ -5,33 +5,37 @@ import type { McpServerEntity } from './mcp-server.entity.js';
 import { letsThrough } from './registered-server.js';
 import type { ApproveTools, OfferedTool, QuarantinedTool, ToolPin } from '../upstream.types.js';
 
-/** Twice what a server may offer. None is forgotten to make room: a server could wash its changes through names that it never uses again. */
+/**
+ * Twice the number of tools that a server may offer. No pin is removed to make room for a new one: otherwise a server
+ * could hide a change behind many temporary names.
+ */
 const maxPins = 4_000;
 
 export type Pins = Pick<McpServerEntity, 'approvedTools' | 'quarantinedTools'>;
 type Pinned = Pins & Pick<McpServerEntity, 'offer' | 'toolChanges' | 'toolAllowList'>;
 
-/** A tool that is not what it was: what it was, if it was anything, and whether it is held. */
+/** Tool with a changed definition: the approved hash, if there is one, and whether it is in quarantine. */
 interface ChangedTool extends ToolPin {
   readonly approvedHash: string | null;
   readonly quarantined: boolean;
 }
 
-/** Hex SHA-256 of all that a server says of a tool, in whatever order it says it: all of it is passed on. */
+/** Returns the hex SHA-256 hash of the whole definition of a tool, independent of the order of its members. */
 export function hashOf(tool: OfferedTool): string {
-  return hash('sha256', JSON.stringify(tool, inOrder), 'hex');
+  return hash('sha256', JSON.stringify(tool, sorted), 'hex');
 }
 
 /**
- * Judges the definitions that a server offers now by those that were approved. What it offers when it is first seen to offer any is approved.
- * `found` are those that differ since it was seen last, held or not. Pure. @param at ISO 8601.
+ * Judges the tools that a server offers now against the approved definitions. The first tools of a server are approved.
+ * `found` holds the tools that changed since the last judgement, in quarantine or not. Pure.
+ * @param at time in ISO 8601.
  */
 export function judge(before: Pinned, tools: readonly OfferedTool[], at: string): Pins & { found: ChangedTool[] } {
   const { toolChanges, quarantinedTools } = before;
   const known = new Map(pinsOf(before).map((pin) => [pin.name, pin.hash]));
   const waiting = new Map(quarantinedTools.map((tool) => [tool.name, tool]));
   const approved = toolChanges === 'accept' ? new Map<string, string>() : new Map(known);
-  const held: QuarantinedTool[] = [];
+  const quarantine: QuarantinedTool[] = [];
   const found: ChangedTool[] = [];
   const mayPass = (name: string): boolean =>
     known.size === 0 ||
@@ -40,20 +44,21 @@ export function judge(before: Pinned, tools: readonly OfferedTool[], at: string)
   for (const tool of tools) {
     const now = { name: tool.name, hash: hashOf(tool), approvedHash: known.get(tool.name) ?? null };
     const isKnown = now.hash === now.approvedHash;
-    const wait = waiting.get(now.name);
+    const entry = waiting.get(now.name);
     const quarantined = !isKnown && !mayPass(now.name);
-    // Names without end are held, and told of no more.
-    const isBeyond = now.approvedHash === null && approved.size >= maxPins;
-    if (!isKnown && !wait && !isBeyond && known.size > 0) found.push({ ...now, quarantined });
+    // New names above the limit are quarantined, but not reported.
+    const isAboveLimit = now.approvedHash === null && approved.size >= maxPins;
+    if (!isKnown && !entry && !isAboveLimit && known.size > 0) found.push({ ...now, quarantined });
     if (!quarantined) approved.set(now.name, now.hash);
-    else held.push(wait?.hash === now.hash ? wait : { ...now, since: at });
+    else quarantine.push(entry?.hash === now.hash ? entry : { ...now, since: at });
   }
-  return { approvedTools: pinsFrom(approved), quarantinedTools: held, found };
+  return { approvedTools: pinsFrom(approved), quarantinedTools: quarantine, found };
 }
 
 /**
- * Ends the quarantine of these tools; without `wanted` of all that are let through. Approved ones stay approved. Throws `unprocessable` for a
- * name that the server does not offer, `conflict` for a definition that is not the one that was looked at. Pure.
+ * Ends the quarantine of the wanted tools, or without `wanted` of all tools that the allow list permits. Approved tools
+ * stay approved. Throws `unprocessable` for a name that the server does not offer, and `conflict` for a definition that
+ * changed since the admin read it. Pure.
  */
 export function approve(row: Pinned, wanted: ApproveTools['tools']): Pins & { approved: ToolPin[] } {
   const known = new Map(pinsOf(row).map((pin) => [pin.name, pin.hash]));
@@ -63,8 +68,8 @@ export function approve(row: Pinned, wanted: ApproveTools['tools']): Pins & { ap
     if (!offered.has(name)) throw new RialtoError('unprocessable', { message: `the MCP server has no tool "${name}"` });
     if (seen !== undefined && seen !== (waiting.get(name)?.hash ?? known.get(name)))
       throw new RialtoError('conflict', {
-        message: `the definition of "${name}" is not the one you looked at`,
-        hint: 'GET /api/mcp/tools?quarantined=true shows the present one',
+        message: `the definition of "${name}" changed since you read it`,
+        hint: 'GET /api/mcp/tools?quarantined=true shows the current one',
       });
   }
   const names = wanted ? new Set(wanted.map(({ name }) => name)) : offered;
@@ -78,7 +83,7 @@ export function approve(row: Pinned, wanted: ApproveTools['tools']): Pins & { ap
   };
 }
 
-/** What is approved: while no pin was written, what was stored. Pure. */
+/** Returns the approved definitions; those of the stored offer while no pin is stored. Pure. */
 export function pinsOf({ approvedTools, offer }: Pick<Pinned, 'approvedTools' | 'offer'>): readonly ToolPin[] {
   return approvedTools.length > 0
     ? approvedTools
@@ -89,8 +94,8 @@ function pinsFrom(hashes: ReadonlyMap<string, string>): ToolPin[] {
   return [...hashes].map(([name, hash]) => ({ name, hash }));
 }
 
-/** Not RFC 8785, which refuses a lone surrogate: a server could have one said where it must not matter. */
-function inOrder(_key: string, value: unknown): unknown {
+/** Sorts members. Does not use RFC 8785, which refuses a lone surrogate: a server may send one in any text. */
+function sorted(_key: string, value: unknown): unknown {
   return isJsonObject(value)
     ? Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)))
     : value;

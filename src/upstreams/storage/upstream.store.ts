@@ -9,12 +9,12 @@ import { McpServerEntity } from './mcp-server.entity.js';
 import { nothingYet } from './offer.js';
 
 const changeLock = 7_262_917;
-/** Each is a line of every process that calls its tools. */
+/** Maximum number of MCP servers of an org; each may need a connection in each process that calls its tools. */
 const maxPerOrg = 200;
-/** What the servers of an org offer is in the memory of each process that serves it. */
+/** Maximum size in bytes of all offers of an org; each process that serves the org holds them in memory. */
 const maxOfferBytes = 16_777_216;
 
-/** The rows of MCP servers. */
+/** Reads and writes the rows of MCP servers. */
 @Injectable()
 export class UpstreamStore {
   constructor(
@@ -26,17 +26,18 @@ export class UpstreamStore {
     return this.within(tx).findOneBy({ orgId: org, serverId });
   }
 
-  /** In order of their ids. */
+  /** Returns all servers of an org in order of their ids. */
   findAll(org: OrgId, tx?: Tx): Promise<McpServerEntity[]> {
     return this.within(tx).find({ where: { orgId: org }, order: { serverId: 'ASC' } });
   }
 
-  /** Declared ones that never said what they have. */
+  /** Returns declared servers with an offer that was never read. */
   findUnread(limit: number): Promise<McpServerEntity[]> {
     return (
       this.servers
         .createQueryBuilder('server')
-        // As a text: looked into, one offer with a letter that PostgreSQL has no place for would end the search for all.
+        // Compares as text: with JSON operators, one offer with a character that PostgreSQL cannot store would make the
+        // whole query fail.
         .where(`server.source = 'config' and server.per_user <> 'required' and server.offer::text = :nothingYet`)
         .setParameters({ nothingYet: JSON.stringify(nothingYet) })
         .orderBy('server.id')
@@ -45,7 +46,10 @@ export class UpstreamStore {
     );
   }
 
-  /** A text that changes whenever a server of the org does; every row counts, for commits come in any order. */
+  /**
+   * Returns a text that changes whenever a server of the org changes. It covers every row, because transactions may
+   * commit in any order.
+   */
   async version(org: string): Promise<string> {
     const [row] = await this.pg.rows<{ version: string }>(
       'mcp-servers-version',
@@ -56,12 +60,12 @@ export class UpstreamStore {
     return row!.version;
   }
 
-  /** One change of an org's servers at a time, so that ids are free and the maximum is exact. */
+  /** Serializes the changes of the servers of an org, so that the checks of ids and of the maximum are exact. */
   async lock(tx: Tx, org: OrgId): Promise<void> {
     await tx.manager.query('select pg_advisory_xact_lock($1, hashtext($2))', [changeLock, org]);
   }
 
-  /** The row as it is now, under the lock. Throws `not_found`. */
+  /** Returns the current row under the lock. Throws `not_found`. */
   async locked(tx: Tx, { id, orgId }: Pick<McpServerEntity, 'id' | 'orgId'>): Promise<McpServerEntity> {
     await this.lock(tx, orgId);
     const row = await this.within(tx).findOneBy({ id });
@@ -69,28 +73,31 @@ export class UpstreamStore {
     throw new RialtoError('not_found', { message: 'no such MCP server' });
   }
 
-  /** Throws `slug_taken`. */
+  /** Throws `slug_taken` when the org has a server with this id. */
   async requireFree({ orgId, serverId }: Partial<McpServerEntity>, servers = this.servers): Promise<void> {
     if (!(await servers.existsBy({ orgId, serverId }))) return;
     throw new RialtoError('slug_taken', {
-      message: `an MCP server of this org is called "${serverId}" already`,
+      message: `an MCP server of this org already has the id "${serverId}"`,
       hint: 'choose another id, or delete the other server',
     });
   }
 
-  /** Under the lock. Throws `slug_taken`, or `unprocessable` when the org has as many as it may have. */
+  /** Inserts a row under the lock. Throws `slug_taken`, or `unprocessable` when the org has reached the maximum. */
   async insert(tx: Tx, server: Partial<McpServerEntity>): Promise<McpServerEntity> {
     const servers = this.within(tx);
     await this.requireFree(server, servers);
     if ((await servers.countBy({ orgId: server.orgId })) >= maxPerOrg)
-      throw new RialtoError('unprocessable', { message: `an org may have ${maxPerOrg} MCP servers` });
+      throw new RialtoError('unprocessable', { message: `the org has ${maxPerOrg} MCP servers, which is the maximum` });
     await this.requireRoom(tx, server);
-    const row: object = server; // spares the compiler the depths of its json columns
+    const row: object = server; // avoids a too deep type instantiation for its json columns
     await servers.insert(row);
     return servers.findOneByOrFail({ id: server.id });
   }
 
-  /** Raises the revision. The row as it is now; throws `not_found` when it is gone, `unprocessable` for an offer too much. */
+  /**
+   * Changes a row, increments its revision and returns it. Throws `not_found` when it was deleted, and `unprocessable`
+   * when the offers become too large.
+   */
   async update(
     tx: Tx,
     { id, orgId }: Pick<McpServerEntity, 'id' | 'orgId'>,
@@ -98,8 +105,8 @@ export class UpstreamStore {
   ): Promise<McpServerEntity> {
     const servers = this.within(tx);
     if (change.offer) await this.requireRoom(tx, { id, orgId, offer: change.offer });
-    const moved = { revision: () => 'revision + 1', updatedAt: () => 'clock_timestamp()' };
-    const { affected } = await servers.update({ id }, { ...(change as object), ...moved });
+    const touched = { revision: () => 'revision + 1', updatedAt: () => 'clock_timestamp()' };
+    const { affected } = await servers.update({ id }, { ...(change as object), ...touched });
     if (affected !== 1) throw new RialtoError('not_found', { message: 'no such MCP server' });
     return servers.findOneByOrFail({ id });
   }
@@ -118,7 +125,9 @@ export class UpstreamStore {
       [orgId, id],
     );
     if (Number(row!.bytes) + Buffer.byteLength(JSON.stringify(offer)) <= maxOfferBytes) return;
-    throw new RialtoError('unprocessable', { message: 'the MCP servers of this org offer more than can be kept' });
+    throw new RialtoError('unprocessable', {
+      message: `the offers of all MCP servers of this org are larger than ${maxOfferBytes} bytes`,
+    });
   }
 
   private within(tx: Tx | undefined): Repository<McpServerEntity> {

@@ -2,7 +2,10 @@ import { Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn } fr
 import type { OrgId } from '../../kernel/ids.js';
 import type { Offer, QuarantinedTool, ToolPin } from '../upstream.types.js';
 
-/** By what one caller is known to an MCP server, and what that has for it. One that is given anew has another id. */
+/**
+ * Credential of one caller for an MCP server, and the offer of the server to that caller. A replaced credential gets a
+ * new id.
+ */
 @Entity('mcp_user_credentials')
 @Index('uq_mcp_user_credentials_caller', ['server', 'caller'], { unique: true })
 @Index('ix_mcp_user_credentials_org', ['orgId', 'caller'])
@@ -14,32 +17,34 @@ export class UserCredentialEntity {
   @ForeignKey('OrgEntity', { name: 'fk_mcp_user_credentials_org' })
   orgId: OrgId;
 
-  /** The row of its MCP server. */
+  /** Row of its MCP server. */
   @Column('uuid')
   @ForeignKey('McpServerEntity', { name: 'fk_mcp_user_credentials_server', onDelete: 'CASCADE' })
   server: string;
 
-  /** Whose it is: kind and id of a principal. */
+  /** Kind and id of the principal that owns it. */
   @Column('text')
   caller: string;
 
-  /** Where it was given for: it is sent nowhere else, wherever its server moves. */
+  /** Origin that it was set for. It is sent nowhere else, even when the server moves. */
   @Column('text')
   origin: string;
 
-  /** The names of its headers. */
+  /** Names of its headers. */
   @Column('jsonb')
   headers: string[];
 
-  /** Empty: it was taken back. */
+  /** Encrypted values; empty when the credential was withdrawn. */
   @Column('text')
   sealed: string;
 
-  /** As its bytes came. */
+  /** A `json` column, which keeps the bytes. */
   @Column('json')
   offer: Offer;
 
-  /** As in the row of the server, of what is offered to this caller: all of it is approved when the first credential is given. */
+  /**
+   * As in the row of the server, but for the offer to this caller: all tools are approved with the first credential.
+   */
   @Column('json', { name: 'approved_tools', default: () => "'[]'" })
   approvedTools: ToolPin[];
 

@@ -11,12 +11,15 @@ import { pinsOf } from './tool-pins.js';
 import type { Offer } from '../upstream.types.js';
 import { UserCredentialEntity } from './user-credential.entity.js';
 
-/** What a server offers one of its users, in bytes: each process that serves the user has it in memory. */
+/** Maximum size in bytes of the offer of a server to one user. Each process that serves the user holds it in memory. */
 const maxOfferBytes = 2_097_152;
-/** Of one that was taken back nothing is left but what its caller may call: it would be approved if that were forgotten. */
+/**
+ * Excludes withdrawn credentials. Their rows keep only the approved and the quarantined tools, because a new credential
+ * without them would approve changed tools.
+ */
 const isThere = { sealed: Not('') };
 
-/** A credential with its offer as the text that tells equal ones. */
+/** Credential with its offer as a text, so that equal offers can be recognized. */
 export interface KeptCredential extends Pick<
   UserCredentialEntity,
   'id' | 'server' | 'origin' | 'headers' | 'sealed' | 'quarantinedTools'
@@ -24,7 +27,7 @@ export interface KeptCredential extends Pick<
   readonly offer: string;
 }
 
-/** The rows of credentials that callers have given for MCP servers. */
+/** Reads and writes the credentials that callers have set for MCP servers. */
 @Injectable()
 export class UserCredentialStore {
   constructor(
@@ -32,7 +35,7 @@ export class UserCredentialStore {
     private readonly pg: Pg,
   ) {}
 
-  /** A text that changes whenever a credential of the caller does, or what is offered for it. */
+  /** Returns a text that changes whenever a credential of the caller or its offer changes. */
   async version(org: string, caller: string): Promise<string> {
     const [row] = await this.pg.rows<{ version: string }>(
       'user-credentials-version',
@@ -43,7 +46,7 @@ export class UserCredentialStore {
     return row!.version;
   }
 
-  /** All of a caller. */
+  /** Returns all credentials of a caller. */
   of(org: string, caller: string): Promise<KeptCredential[]> {
     return this.pg.rows<KeptCredential>(
       'user-credentials-of',
@@ -57,12 +60,12 @@ export class UserCredentialStore {
     return this.rows.findOneBy({ server, caller });
   }
 
-  /** One of a server, with what is offered for it. */
+  /** Returns one credential of a server, with its offer. */
   findOne(server: string, id: string): Promise<UserCredentialEntity | null> {
     return this.rows.findOneBy({ server, id, ...isThere });
   }
 
-  /** Of a server, in order of whose they are; without what is offered for them. */
+  /** Lists the credentials of a server in order of their callers, without offers. */
   page(server: string, after: string, limit: number): Promise<UserCredentialEntity[]> {
     return this.rows.find({
       select: { id: true, caller: true, createdAt: true, quarantinedTools: true },
@@ -72,7 +75,7 @@ export class UserCredentialStore {
     });
   }
 
-  /** Those of `ids` that are still there. */
+  /** Returns those of `ids` that still exist. */
   async left(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const rows = await this.pg.rows<{ id: string }>(
       'user-credentials-left',
@@ -82,7 +85,7 @@ export class UserCredentialStore {
     return new Set(rows.map(({ id }) => id));
   }
 
-  /** In place of the caller's former one: since when it is there; undefined when the server is gone. */
+  /** Replaces the caller's former credential. Returns the creation time; undefined when the server was deleted. */
   async put(tx: Tx, given: Omit<UserCredentialEntity, 'revision' | 'createdAt'>): Promise<Date | undefined> {
     const { id, orgId, server, caller, origin, headers, sealed, ...offered } = given;
     const texts = [offered.offer, offered.approvedTools, offered.quarantinedTools].map((each) => JSON.stringify(each));
@@ -98,7 +101,10 @@ export class UserCredentialStore {
     return rows[0]?.created_at;
   }
 
-  /** Takes one of a server back; undefined when there is none. What is approved and what waits for its caller stays known. */
+  /**
+   * Withdraws a credential of a server; returns undefined when there is none. Its approved and quarantined tools stay
+   * stored.
+   */
   async withdraw(
     tx: Tx,
     server: string,
@@ -115,20 +121,20 @@ export class UserCredentialStore {
     return known;
   }
 
-  /** One, by its caller also one that was taken back: under its lock, with the server that it is for. */
+  /** Locks and returns a credential with its server. Finds a withdrawn credential by its caller too. */
   async locked(
     tx: Tx,
     by: Pick<UserCredentialEntity, 'id'> | Pick<UserCredentialEntity, 'server' | 'caller'>,
-  ): Promise<{ kept: UserCredentialEntity; server: McpServerEntity } | undefined> {
-    // Before its rows, as whoever deletes it does.
+  ): Promise<{ stored: UserCredentialEntity; server: McpServerEntity } | undefined> {
+    // Locks the server before the credential, in the same order as the deletion of a server.
     if ('server' in by) await tx.manager.query('select from mcp_servers where id = $1 for share', [by.server]);
     const rows = tx.manager.getRepository(UserCredentialEntity);
-    const kept = await rows.findOne({ where: by, lock: { mode: 'pessimistic_write' } });
-    const server = kept && (await tx.manager.getRepository(McpServerEntity).findOneBy({ id: kept.server }));
-    return kept && server ? { kept, server } : undefined;
+    const stored = await rows.findOne({ where: by, lock: { mode: 'pessimistic_write' } });
+    const server = stored && (await tx.manager.getRepository(McpServerEntity).findOneBy({ id: stored.server }));
+    return stored && server ? { stored, server } : undefined;
   }
 
-  /** What it is offered now, under its lock. */
+  /** Stores the current offer and pins of a credential; the caller holds the lock. */
   async keepOffer(
     tx: Tx,
     id: string,
@@ -145,9 +151,11 @@ export class UserCredentialStore {
     );
   }
 
-  /** Throws `unprocessable` for an offer that is too large to be kept. */
+  /** Throws `unprocessable` for an offer that is too large to store. */
   requireFit(offer: Offer): void {
     if (Buffer.byteLength(JSON.stringify(offer)) <= maxOfferBytes) return;
-    throw new RialtoError('unprocessable', { message: 'the MCP server offers more than can be kept' });
+    throw new RialtoError('unprocessable', {
+      message: `the offer of the MCP server is larger than ${maxOfferBytes} bytes`,
+    });
   }
 }

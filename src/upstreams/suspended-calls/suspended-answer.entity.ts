@@ -2,7 +2,7 @@ import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import type { OrgId } from '../../kernel/ids.js';
 import type { Json } from '../../kernel/json.js';
 
-/** Answers for a call that another process holds, and what the call came to then. */
+/** Answers to the questions of a call that another process holds, and the outcome of the call's next round. */
 @Entity('mcp_held_answers')
 @Index('ix_mcp_held_answers_call', ['callId'])
 export class SuspendedAnswerEntity {
@@ -19,7 +19,7 @@ export class SuspendedAnswerEntity {
   @Column('json')
   answers: Json;
 
-  /** Null until the process that holds the call has it. */
+  /** Null until the process that holds the call has processed the answers. */
   @Column('json', { nullable: true })
   outcome: Json | null;
 

@@ -4,12 +4,14 @@ import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { Pg } from '../../platform/database/pg.js';
 import { isGone } from '../../platform/database/presence.js';
 
-/** The mail between a process that holds a call and those that its caller's answers reach. */
+/**
+ * Passes answers from the process that received them to the process that holds the call, and passes the outcome back.
+ */
 @Injectable()
 export class SuspendedAnswerStore {
   constructor(private readonly pg: Pg) {}
 
-  /** The id of the letter. */
+  /** Stores answers and returns the id of the row. */
   async post(org: string, callId: string, answers: JsonObject): Promise<string> {
     const id = newId();
     await this.pg.rows(
@@ -20,7 +22,7 @@ export class SuspendedAnswerStore {
     return id;
   }
 
-  /** Letters to a call that have no outcome yet, the oldest first. */
+  /** Returns the rows of a call that have no outcome yet, oldest first. */
   async open(callId: string): Promise<{ id: string; answers: JsonObject }[]> {
     const rows = await this.pg.rows<{ id: string; answers: unknown }>(
       'held-answer-open',
@@ -37,7 +39,7 @@ export class SuspendedAnswerStore {
     ]);
   }
 
-  /** What a letter came to, once, with the letter; or that whoever holds the call is gone. */
+  /** Takes the outcome of a row and deletes the row. Reports whether the process that holds the call is gone. */
   async take(id: string, holder: number): Promise<{ outcome?: JsonObject; isGone: boolean }> {
     const [taken] = await this.pg.rows<{ outcome: JsonObject }>(
       'held-answer-take',

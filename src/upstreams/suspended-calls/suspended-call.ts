@@ -3,34 +3,36 @@ import { newId } from '../../kernel/ids.js';
 import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
 
-/** A server that asks several things asks them one after the other. */
+/** Time to collect further questions, in milliseconds: a server sends several questions one after the other. */
 const settleMs = 20;
-/** What a server tells while its caller is away between two rounds; the oldest makes room. */
-const maxUntold = 100;
+/**
+ * Maximum number of notifications that are stored while the caller is away between two rounds; the oldest are dropped.
+ */
+const maxPending = 100;
 
-interface Open {
+interface OpenQuestion {
   readonly question: JsonObject;
   readonly answer: (result: JsonObject) => void;
 }
 
-/** What a round of a call came to: its result, or the questions that come first, by their names. */
+/** Outcome of one round of a call: its result, or the questions to answer first, by their names. */
 export type Round = { readonly result: JsonObject } | { readonly questions: Readonly<Record<string, JsonObject>> };
 
 /**
- * One call at a server of the 2025 era on behalf of a client of the 2026-07-28 revision: it waits for the answers to what its server asks
- * while its caller, who is asked by a result, calls again.
+ * Call to a server of the 2025 era for a client of the 2026-07-28 revision. The call stays open while the client gets
+ * the questions of the server as a result, and sends the answers with its next request.
  */
 export class SuspendedCall {
   readonly id = newId();
-  private readonly open = new Map<string, Open>();
-  private readonly over = new AbortController();
+  private readonly open = new Map<string, OpenQuestion>();
+  private readonly abort = new AbortController();
   private readonly outcome: Promise<JsonObject>;
   private asked: () => void = () => undefined;
   private caller?: Peer;
-  private untold: (readonly [method: string, params: JsonObject])[] = [];
-  private names = 0;
+  private pending: (readonly [method: string, params: JsonObject])[] = [];
+  private nameCount = 0;
 
-  /** @param run makes the call for the peer that it is given, until the signal. */
+  /** @param run makes the call for the given peer until the signal aborts. */
   constructor(caller: Peer, run: (peer: Peer, signal: AbortSignal) => Promise<JsonObject>) {
     const peer: Peer = {
       ...caller,
@@ -42,11 +44,11 @@ export class SuspendedCall {
       tell: (method, params) => this.tell(method, params),
     };
     this.caller = caller;
-    this.outcome = run(peer, this.over.signal);
+    this.outcome = run(peer, this.abort.signal);
     this.outcome.catch(() => undefined);
   }
 
-  /** Resolves when the call is over, however it ended. */
+  /** Resolves when the call has ended, with or without an error. */
   get ended(): Promise<void> {
     return this.outcome.then(
       () => undefined,
@@ -54,7 +56,7 @@ export class SuspendedCall {
     );
   }
 
-  /** Of its result, in characters, once it is over. */
+  /** Resolves with the length of the result in characters, when the call has ended; 0 after an error. */
   weight(): Promise<number> {
     return this.outcome.then(
       (result) => JSON.stringify(result).length,
@@ -62,13 +64,13 @@ export class SuspendedCall {
     );
   }
 
-  /** What the call comes to next. Throws what it throws; a caller who leaves meanwhile ends it. */
+  /** Waits for the next outcome. Throws the error of the call. Cancels the call when the caller's signal aborts. */
   async next(caller: Peer, signal: AbortSignal | undefined): Promise<Round> {
     this.caller = caller;
-    for (const [method, params] of this.untold.splice(0)) this.tell(method, params);
-    const leave = (): void => this.over.abort();
-    if (signal?.aborted) leave();
-    signal?.addEventListener('abort', leave, { once: true });
+    for (const [method, params] of this.pending.splice(0)) this.tell(method, params);
+    const cancel = (): void => this.abort.abort();
+    if (signal?.aborted) cancel();
+    signal?.addEventListener('abort', cancel, { once: true });
     try {
       const asked = this.open.size > 0 ? Promise.resolve() : new Promise<void>((done) => (this.asked = done));
       const result = await Promise.race([this.outcome, asked.then(() => undefined)]);
@@ -77,12 +79,12 @@ export class SuspendedCall {
       if (this.open.size === 0) return { result: await this.outcome };
       return { questions: Object.fromEntries([...this.open].map(([name, { question }]) => [name, question])) };
     } finally {
-      signal?.removeEventListener('abort', leave);
+      signal?.removeEventListener('abort', cancel);
       this.caller = undefined;
     }
   }
 
-  /** The answers of its caller, by the names of the questions; what was not asked is read past. */
+  /** Passes on the answers of the caller, by the names of the questions. Ignores answers to unknown questions. */
   answer(responses: JsonObject): void {
     for (const [name, response] of Object.entries(responses)) {
       const open = this.open.get(name);
@@ -92,13 +94,13 @@ export class SuspendedCall {
     }
   }
 
-  /** Nobody waits for it any more. */
+  /** Cancels the call. */
   giveUp(): void {
-    this.over.abort();
+    this.abort.abort();
   }
 
   private ask(question: JsonObject, signal: AbortSignal | undefined): Promise<JsonObject> {
-    const name = `question-${++this.names}`;
+    const name = `question-${++this.nameCount}`;
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         this.open.delete(name);
@@ -117,12 +119,15 @@ export class SuspendedCall {
     });
   }
 
-  /** Each request of the caller may have a token of its own for progress; what is told between two requests waits for the next. */
+  /**
+   * Each request of the caller may have its own progress token. A notification between two requests waits for the next
+   * request.
+   */
   private tell(method: string, params: JsonObject): void {
     const { caller } = this;
     if (!caller) {
-      this.untold.push([method, params]);
-      if (this.untold.length > maxUntold) this.untold.shift();
+      this.pending.push([method, params]);
+      if (this.pending.length > maxPending) this.pending.shift();
       return;
     }
     if (method !== 'notifications/progress') return caller.tell(method, params);

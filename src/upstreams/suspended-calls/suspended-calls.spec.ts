@@ -2,7 +2,7 @@ import type { JsonObject } from '../../kernel/json.js';
 import type { Peer } from '../../kernel/peer.js';
 import { SuspendedCalls, type HeldRequest } from './suspended-calls.js';
 
-describe('calls that are held for their callers', () => {
+describe('SuspendedCalls', () => {
   const peer = { key: 'a', era: 'modern', capabilities: {}, tell: () => undefined } as unknown as Peer;
   const request = {
     ctx: { org: { id: 'o' }, principal: { kind: 'User', id: 'ann' } },
@@ -23,7 +23,7 @@ describe('calls that are held for their callers', () => {
       {} as never,
     );
   const turn = () => new Promise((resolve) => setImmediate(resolve));
-  /** A server that asks, and is done at some time whatever it is answered. */
+  /** Server that asks a question and ends when `done` resolves, independent of the answer. */
   const asking = (result: JsonObject, done: Promise<void>) => async (asked: Peer) => {
     void asked.ask('elicitation/create', {}).catch(() => undefined);
     await done;
@@ -34,7 +34,7 @@ describe('calls that are held for their callers', () => {
     peer: { ...peer, answers: { requestState: state as string, inputResponses: {} } },
   });
 
-  it('are forgotten with their outcome as soon as it is read', async () => {
+  it('forgets a call when its outcome was read', async () => {
     const timers = jest.spyOn(globalThis, 'setTimeout');
     const calls = make();
     await calls.begin(request, () => Promise.resolve({ content: [] }));
@@ -44,7 +44,7 @@ describe('calls that are held for their callers', () => {
     timers.mockRestore();
   });
 
-  it('keep outcomes for callers who are away, of each the newest twenty', async () => {
+  it('keeps the newest twenty outcomes of each caller that is away', async () => {
     const calls = make();
     let finish: () => void = () => undefined;
     const done = new Promise<void>((resolve) => (finish = resolve));
@@ -57,27 +57,27 @@ describe('calls that are held for their callers', () => {
     expect(await calls.resume(answered(states[20]))).toEqual({ one: 20 });
   });
 
-  it('hand on what a server tells between two rounds with the next, under the token of that', async () => {
+  it('passes notifications between two rounds on with the next round, with its progress token', async () => {
     const calls = make();
-    const told: unknown[] = [];
-    const hears = (progressToken: string) =>
-      ({ ...peer, progressToken, tell: (_: string, params: JsonObject) => told.push(params) }) as unknown as Peer;
+    const received: unknown[] = [];
+    const peerWith = (progressToken: string) =>
+      ({ ...peer, progressToken, tell: (_: string, params: JsonObject) => received.push(params) }) as unknown as Peer;
     let server: Peer | undefined;
     let finish: () => void = () => undefined;
     const done = new Promise<void>((resolve) => (finish = resolve));
-    const first = await calls.begin({ ...request, peer: hears('one') }, (asked) => {
+    const first = await calls.begin({ ...request, peer: peerWith('one') }, (asked) => {
       server = asked;
       return asking({ content: [] }, done)(asked);
     });
     for (let progress = 1; progress <= 102; progress++) server!.tell('notifications/progress', { progress });
-    expect(told).toEqual([]);
+    expect(received).toEqual([]);
     const { requestState } = first as { requestState: string };
-    const again = { ...hears('two'), answers: { requestState, inputResponses: {} } };
+    const again = { ...peerWith('two'), answers: { requestState, inputResponses: {} } };
     const second = calls.resume({ ...request, peer: again });
     await turn();
     server!.tell('notifications/progress', { progress: 103 });
     finish();
     await second;
-    expect(told).toEqual(Array.from({ length: 101 }, (_, at) => ({ progress: at + 3, progressToken: 'two' })));
+    expect(received).toEqual(Array.from({ length: 101 }, (_, at) => ({ progress: at + 3, progressToken: 'two' })));
   });
 });

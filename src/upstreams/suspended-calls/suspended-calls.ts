@@ -14,12 +14,12 @@ import { SuspendedAnswerStore } from './suspended-answer.store.js';
 import { SuspendedCall, type Round } from './suspended-call.js';
 import { UnreadOutcomes } from './unread-outcomes.js';
 
-/** Notices may be lost. */
-const lookMs = 1_000;
-/** For how long the outcome of a call is kept that came while its caller was away. */
-const keptMs = 300_000;
+/** Poll interval in milliseconds; notices may be lost. */
+const pollMs = 1_000;
+/** How long an unread outcome is stored, in milliseconds. */
+const unreadMs = 300_000;
 
-/** A call as its caller makes it, again with each answer. */
+/** Request of the caller; the same request is sent again with each answer. */
 export interface HeldRequest {
   readonly ctx: CallContext;
   readonly peer: Peer;
@@ -27,19 +27,19 @@ export interface HeldRequest {
   readonly params: JsonObject;
 }
 
-/** Calls that wait here for the answers of callers of the 2026-07-28 revision, in whichever process these arrive. */
+/** Holds calls that wait for answers of callers of the 2026-07-28 revision. The answers may arrive in any process. */
 @Injectable()
 export class SuspendedCalls implements OnApplicationShutdown {
-  private readonly held = new Map<string, SuspendedCall>();
-  /** Those that are over, which nobody has read yet. */
+  private readonly calls = new Map<string, SuspendedCall>();
+  /** Ended calls with an outcome that was not read yet. */
   private readonly unread = new UnreadOutcomes();
-  /** Letters that are worked on. */
-  private readonly served = new Set<string>();
-  /** By letter, who waits for what it comes to. */
+  /** Ids of answer rows that are being processed. */
+  private readonly processing = new Set<string>();
+  /** Functions that wake the request that waits for an outcome, by the id of the answer row. */
   private readonly waiting = new Map<string, () => void>();
 
   constructor(
-    private readonly mail: SuspendedAnswerStore,
+    private readonly answers: SuspendedAnswerStore,
     private readonly presence: Presence,
     private readonly cursors: Cursors,
     private readonly notices: Notices,
@@ -47,39 +47,42 @@ export class SuspendedCalls implements OnApplicationShutdown {
   ) {}
 
   onApplicationShutdown(): void {
-    for (const call of this.held.values()) call.giveUp();
+    for (const call of this.calls.values()) call.giveUp();
   }
 
-  /** Begins one. Throws what `run` throws. */
+  /** Starts a call and runs its first round. Throws what `run` throws. */
   async begin(request: HeldRequest, run: ConstructorParameters<typeof SuspendedCall>[1]): Promise<JsonObject> {
     const call = new SuspendedCall(request.peer, run);
-    this.held.set(call.id, call);
-    void call.ended.then(this.keeperOf(call.id, ownerOf(request)));
+    this.calls.set(call.id, call);
+    void call.ended.then(this.storeOutcomeOf(call.id, ownerOf(request)));
     const round = await this.round(call, request);
-    if ('questions' in round) this.listen(call);
+    if ('questions' in round) this.pollAnswers(call);
     return this.answerOf(request, { id: call.id, holder: this.presence.id }, round);
   }
 
-  /** Goes on with one that its caller answers; undefined for a request that is not about any. Throws what the call throws, `unavailable` when whoever held it is gone. */
+  /**
+   * Continues a call with the answers of its caller; returns undefined for a request without answers to a call. Throws
+   * what the call throws, and `unavailable` when the process that held it is gone.
+   */
   async resume(request: HeldRequest): Promise<JsonObject | undefined> {
     const { requestState, inputResponses } = request.peer.answers ?? {};
     const place = this.placeOf(request, requestState);
     if (!place) return undefined;
     const answers = isJsonObject(inputResponses) ? inputResponses : {};
     const { id, holder } = place;
-    const call = this.held.get(id);
+    const call = this.calls.get(id);
     if (call) {
       call.answer(answers);
       return this.answerOf(request, place, await this.round(call, request));
     }
-    if (holder === this.presence.id) throw lost();
-    return this.answerOf(request, place, await this.elsewhere(request, place, answers));
+    if (holder === this.presence.id) throw callGone();
+    return this.answerOf(request, place, await this.answerElsewhere(request, place, answers));
   }
 
-  /** Somebody's answers are for a call that may be held here. */
+  /** Processes answers to a call that this process may hold. */
   @OnNotice('mcp.held-answered')
   posted({ callId }: Notice<'mcp.held-answered'>): void {
-    if (this.held.has(callId)) void this.read(callId);
+    if (this.calls.has(callId)) void this.read(callId);
   }
 
   @OnNotice('mcp.held-settled')
@@ -87,19 +90,22 @@ export class SuspendedCalls implements OnApplicationShutdown {
     this.waiting.get(letterId)?.();
   }
 
-  /** Whoever waits for the outcome reads it before a timer is over; of the call it knows the id alone, or results would stay. */
-  private keeperOf(id: string, owner: string): () => void {
+  /**
+   * Stores the outcome of an ended call. Waits one turn first, because a waiting caller reads it at once. Refers to the
+   * call only by its id, so that the timers do not keep results in memory.
+   */
+  private storeOutcomeOf(id: string, owner: string): () => void {
     const keep = async (): Promise<void> => {
-      const weight = await this.held.get(id)?.weight();
-      if (weight === undefined || !this.held.has(id)) return;
+      const weight = await this.calls.get(id)?.weight();
+      if (weight === undefined || !this.calls.has(id)) return;
       for (const each of this.unread.keep(id, owner, weight)) this.forget(each);
-      setTimeout(() => this.forget(id), keptMs).unref();
+      setTimeout(() => this.forget(id), unreadMs).unref();
     };
     return () => void setImmediate(() => void keep());
   }
 
   private forget(id: string): void {
-    this.held.delete(id);
+    this.calls.delete(id);
     this.unread.forget(id);
   }
 
@@ -112,50 +118,50 @@ export class SuspendedCalls implements OnApplicationShutdown {
     return round;
   }
 
-  /** Answers may come to another process, whose notice may be lost. */
-  private listen(call: SuspendedCall): void {
-    const looking = setInterval(() => void this.read(call.id), lookMs).unref();
-    void call.ended.then(() => clearInterval(looking));
+  /** Polls for answers that arrived in another process, for the case that a notice was lost. */
+  private pollAnswers(call: SuspendedCall): void {
+    const timer = setInterval(() => void this.read(call.id), pollMs).unref();
+    void call.ended.then(() => clearInterval(timer));
   }
 
   private async read(callId: string): Promise<void> {
     try {
-      for (const { id, answers } of await this.mail.open(callId)) {
-        if (this.served.has(id)) continue;
-        this.served.add(id);
-        await this.serve(callId, id, answers).finally(() => this.served.delete(id));
+      for (const { id, answers } of await this.answers.open(callId)) {
+        if (this.processing.has(id)) continue;
+        this.processing.add(id);
+        await this.process(callId, id, answers).finally(() => this.processing.delete(id));
       }
     } catch (err) {
-      this.log.warn({ err }, 'the answers to a call that is held could not be read');
+      this.log.warn({ err }, 'could not read the answers to a suspended call; tries again later');
     }
   }
 
-  private async serve(callId: string, letterId: string, answers: JsonObject): Promise<void> {
-    const call = this.held.get(callId);
+  private async process(callId: string, letterId: string, answers: JsonObject): Promise<void> {
+    const call = this.calls.get(callId);
     call?.answer(answers);
-    const outcome = call ? await call.next(nobody, undefined).then(asJson, errorJson) : errorJson(lost());
+    const outcome = call ? await call.next(absentPeer, undefined).then(asJson, errorJson) : errorJson(callGone());
     if (!('questions' in outcome)) this.forget(callId);
-    await this.mail.settle(letterId, outcome);
+    await this.answers.settle(letterId, outcome);
     this.notices.tell(undefined, 'mcp.held-settled', { letterId });
   }
 
-  private async elsewhere({ ctx }: HeldRequest, { id, holder }: Place, answers: JsonObject): Promise<Round> {
-    const letterId = await this.mail.post(ctx.org.id, id, answers);
+  private async answerElsewhere({ ctx }: HeldRequest, { id, holder }: Place, answers: JsonObject): Promise<Round> {
+    const letterId = await this.answers.post(ctx.org.id, id, answers);
     this.notices.tell(undefined, 'mcp.held-answered', { callId: id });
     try {
       for (;;) {
-        const { outcome, isGone } = await this.mail.take(letterId, holder);
+        const { outcome, isGone } = await this.answers.take(letterId, holder);
         if (outcome) return roundOf(outcome);
-        if (isGone) throw lost();
+        if (isGone) throw callGone();
         if (ctx.signal?.aborted) throw new RialtoError('canceled');
         await new Promise<void>((done) => {
           this.waiting.set(letterId, done);
-          setTimeout(done, lookMs).unref();
+          setTimeout(done, pollMs).unref();
         });
       }
     } finally {
       this.waiting.delete(letterId);
-      await this.mail.drop(letterId);
+      await this.answers.drop(letterId);
     }
   }
 
@@ -181,8 +187,8 @@ interface Place {
   readonly holder: number;
 }
 
-/** Whoever answers from elsewhere is not told meanwhile. */
-const nobody: Peer = {
+/** Peer of a round without a connected client: the caller waits in another process and cannot be notified. */
+const absentPeer: Peer = {
   key: '',
   era: 'modern',
   wantsAlone: false,
@@ -191,7 +197,7 @@ const nobody: Peer = {
   tell: () => undefined,
 };
 
-/** Only the same caller goes on, with the same call. */
+/** Binds a request state to its caller and to the same call. */
 function scopeOf({ ctx, method, params }: HeldRequest): string {
   const hash = createHash('sha256')
     .update(JSON.stringify([method, params]))
@@ -203,9 +209,9 @@ function ownerOf({ ctx }: Pick<HeldRequest, 'ctx'>): string {
   return `${ctx.org.id} ${ctx.principal.kind} ${ctx.principal.id}`;
 }
 
-function lost(): RialtoError {
+function callGone(): RialtoError {
   return new RialtoError('unavailable', {
-    message: 'the call that waited for this answer is gone',
+    message: 'the call that waited for this answer no longer exists',
     hint: 'call again without requestState',
   });
 }

@@ -1,4 +1,4 @@
-/** How many may be kept, and how much of them: characters of their texts. */
+/** Maximum number of stored outcomes, and of their characters. */
 export interface UnreadLimits {
   readonly count: number;
   readonly weight: number;
@@ -10,40 +10,43 @@ interface Unread {
 }
 
 const whole: UnreadLimits = { count: 100, weight: 33_554_432 };
-/** One result of the largest size has room in it. */
+/** Large enough for one result of the maximum size. */
 const perOwner: UnreadLimits = { count: 20, weight: 16_777_216 };
 
-/** Which outcomes are kept that nobody has read yet: the oldest go first, of an owner who has too much its own (M16). Pure but for its count. */
+/**
+ * Tracks which unread outcomes stay stored. The oldest are dropped first; an owner above its limit loses its own first
+ * (M16). Holds counts only, no results.
+ */
 export class UnreadOutcomes {
-  /** The oldest first. */
-  private readonly kept = new Map<string, Unread>();
+  /** Oldest first. */
+  private readonly stored = new Map<string, Unread>();
 
   constructor(
-    private readonly most = whole,
-    private readonly mostOfOne = perOwner,
+    private readonly limits = whole,
+    private readonly perOwnerLimits = perOwner,
   ) {}
 
-  /** Keeps one more. Returns those that have to go for it, perhaps itself. */
+  /** Adds an outcome. Returns the ids that must be dropped, possibly its own. */
   keep(id: string, owner: string, weight: number): string[] {
-    this.kept.set(id, { owner, weight });
-    return [...this.over(this.mostOfOne, owner), ...this.over(this.most)];
+    this.stored.set(id, { owner, weight });
+    return [...this.dropAbove(this.perOwnerLimits, owner), ...this.dropAbove(this.limits)];
   }
 
   forget(id: string): void {
-    this.kept.delete(id);
+    this.stored.delete(id);
   }
 
-  private over(limits: UnreadLimits, owner?: string): string[] {
-    const own = [...this.kept].filter(([, each]) => owner === undefined || each.owner === owner);
-    let [count, weight] = [own.length, own.reduce((sum, [, each]) => sum + each.weight, 0)];
-    const gone: string[] = [];
-    for (const [id, each] of own) {
+  private dropAbove(limits: UnreadLimits, owner?: string): string[] {
+    const counted = [...this.stored].filter(([, each]) => owner === undefined || each.owner === owner);
+    let [count, weight] = [counted.length, counted.reduce((sum, [, each]) => sum + each.weight, 0)];
+    const dropped: string[] = [];
+    for (const [id, each] of counted) {
       if (count <= limits.count && weight <= limits.weight) break;
       count -= 1;
       weight -= each.weight;
-      this.kept.delete(id);
-      gone.push(id);
+      this.stored.delete(id);
+      dropped.push(id);
     }
-    return gone;
+    return dropped;
   }
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { shieldingFetch } from './exact-answers.js';
 
-describe('events of an MCP server', () => {
+describe('shieldingFetch: events of an MCP server', () => {
   const notice = `event: message\ndata: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n`;
   const streamed = (chunks: readonly Uint8Array[]) =>
     shieldingFetch(() => {
@@ -16,7 +16,7 @@ describe('events of an MCP server', () => {
       return Promise.resolve(new Response(body, { headers: { 'content-type': 'text/event-stream' } }));
     })('http://x');
 
-  it('that come faster than they are read leave each turn of the event loop to others', async () => {
+  it('yields to other work between small batches of a fast stream of events', async () => {
     const { body } = await streamed(Array.from({ length: 20 }, () => Buffer.from(notice.repeat(200))));
     let [events, isOver] = [0, false];
     const read = (async (): Promise<void> => {
@@ -34,7 +34,7 @@ describe('events of an MCP server', () => {
     expect(Math.max(...inOneTurn)).toBeLessThanOrEqual(100);
   });
 
-  it('are handed on byte for byte, wherever they are cut', async () => {
+  it('passes on the same bytes, independent of how the chunks are cut', async () => {
     const text = `${notice}: a comment\r\n\r\n${notice.replaceAll('\n', '\r\n')}data: é\rdata: 2\r\r`.repeat(30);
     const whole = Buffer.from(text);
     const cuts = Array.from({ length: Math.ceil(whole.length / 997) }, (_, at) =>

@@ -3,14 +3,17 @@ import type { FetchLike, JSONRPCMessage, Transport } from '@modelcontextprotocol
 import { shielded } from '../../protocol/exact-integers.js';
 
 /*
- * The SDK's HTTP transports parse JSON themselves, with integers rounded to doubles. What arrives for them is shielded first; each message
- * that they hand on is restored (upstream-transports.ts).
+ * The HTTP transports of the SDK parse JSON themselves and round integers to doubles. Incoming texts are shielded
+ * before the SDK parses them; each parsed message is restored afterwards (upstream-transports.ts).
  */
 
-/** Of a stream of events, in one turn of the event loop: a server that says something without end would keep others waiting. */
+/**
+ * Maximum number of lines of an event stream in one turn of the event loop: an endless stream must not block other
+ * work.
+ */
 const linesInOneTurn = 60;
 
-/** A `fetch` whose JSON bodies and events hold shielded integers. */
+/** Wraps a `fetch` so that integers in its JSON bodies and events are shielded. */
 export function shieldingFetch(out: FetchLike): FetchLike {
   return async (input, init) => {
     const answer = await out(input, init);
@@ -27,20 +30,20 @@ export function shieldingFetch(out: FetchLike): FetchLike {
   };
 }
 
-/** Changes each message of a line before anybody hears it, once. */
-export function hearing(line: Transport, change: (message: JSONRPCMessage) => JSONRPCMessage): Transport {
+/** Applies a change to each message of a connection before any handler receives it, exactly once. */
+export function hearing(connection: Transport, change: (message: JSONRPCMessage) => JSONRPCMessage): Transport {
   const changed = new WeakSet<object>();
   let handler: Transport['onmessage'];
-  // Who comes later hands on to who was there before.
-  return Object.defineProperty(line, 'onmessage', {
+  // A handler that is set later calls the one that was set before, so a message may pass here twice.
+  return Object.defineProperty(connection, 'onmessage', {
     get: () => handler,
     set: (next: Transport['onmessage']) => {
       handler =
         next &&
         ((message, extra) => {
-          const heard = changed.has(message) ? message : change(message);
-          changed.add(heard);
-          next(heard, extra);
+          const restoredMessage = changed.has(message) ? message : change(message);
+          changed.add(restoredMessage);
+          next(restoredMessage, extra);
         });
     },
   });
@@ -54,7 +57,10 @@ function whole(): TransformStream<Uint8Array, Uint8Array> {
   });
 }
 
-/** Text in whole lines, as soon as they are there, a few a turn. A line break of two characters may be cut in two. */
+/**
+ * Passes on text in whole lines as soon as they are complete, a few per turn of the event loop. A line break of two
+ * characters may be split between two chunks.
+ */
 function inLines(change: (lines: string) => string): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let open: string[] = [];
@@ -65,7 +71,7 @@ function inLines(change: (lines: string) => string): TransformStream<Uint8Array,
       if (end === 0) return void open.push(text);
       const lines = change(open.join('') + text.slice(0, end));
       open = [text.slice(end)];
-      for (const some of fewOf(lines)) {
+      for (const some of batchesOf(lines)) {
         controller.enqueue(Buffer.from(some));
         await nextTurn();
       }
@@ -74,7 +80,7 @@ function inLines(change: (lines: string) => string): TransformStream<Uint8Array,
   });
 }
 
-function* fewOf(lines: string): Generator<string> {
+function* batchesOf(lines: string): Generator<string> {
   let [from, count] = [0, 0];
   for (const { 0: end, index } of lines.matchAll(/\r\n|\r|\n/g)) {
     if (++count % linesInOneTurn !== 0) continue;
@@ -84,7 +90,7 @@ function* fewOf(lines: string): Generator<string> {
   if (from < lines.length) yield lines.slice(from);
 }
 
-/** Only data that begins as JSON does: the address that an old server names for its messages is none. */
+/** Shields only data that begins like JSON: the address that an old server announces for its messages is not JSON. */
 function shieldedLines(): (lines: string) => string {
   let isJson = false;
   const shieldedLine = (line: string): string => {
@@ -93,7 +99,7 @@ function shieldedLines(): (lines: string) => string {
     return isJson ? `data:${shielded(line.slice('data:'.length))}` : line;
   };
   return (lines) => {
-    // Lines and line ends in turn; an empty line ends its event.
+    // The parts alternate between lines and line ends; an empty line ends an event.
     const parts = lines.split(/(\r\n|\r|\n)/);
     for (let at = 0; at < parts.length - 1; at += 2) {
       parts[at] = shieldedLine(parts[at]!);

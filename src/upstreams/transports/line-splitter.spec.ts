@@ -1,7 +1,7 @@
 import { LineSplitter, type LongLine } from './line-splitter.js';
 
-describe('the lines of a program', () => {
-  it('are whole however their bytes come', () => {
+describe('LineSplitter', () => {
+  it('returns whole lines, independent of how the bytes are split', () => {
     const text = 'one\r\ntwä\n\nthree\nrest';
     const bytes = Buffer.from(text);
     for (let size = 1; size <= bytes.length; size++) {
@@ -13,7 +13,7 @@ describe('the lines of a program', () => {
     }
   });
 
-  it('are as long as they may be, and of a longer one the ends are told (C31)', () => {
+  it('returns lines up to the limit, and the two ends of a longer line (C31)', () => {
     const take = (...chunks: string[]) => {
       const splitter = new LineSplitter(4);
       return chunks.map((chunk) => splitter.take(Buffer.from(chunk)));
@@ -28,7 +28,7 @@ describe('the lines of a program', () => {
     ]);
   });
 
-  it('that are too long take no memory, and say how long they are', () => {
+  it('does not buffer a line above the limit, and counts its bytes', () => {
     const splitter = new LineSplitter(10_000);
     const piece = Buffer.alloc(6_000, 'x');
     expect([splitter.take(piece).length, splitter.take(piece).length, splitter.excess]).toEqual([0, 1, 12_000]);

@@ -1,29 +1,32 @@
-/** A line that is longer than it may be: how it begins, as soon as that is seen; then how it ends. */
+/**
+ * Line above the size limit: reported with its head when the limit is exceeded, and with its head and tail when it
+ * ends.
+ */
 export interface LongLine {
   readonly head: string;
-  /** Absent while the line goes on. */
+  /** Absent while the line continues. */
   readonly tail?: string;
 }
 
-/** Of a line that is too long, so much of each end is kept. */
-const kept = 4_096;
+/** Number of bytes that are kept of each end of a line above the limit. */
+const endBytes = 4_096;
 
-/** Bytes to lines, however they come: split, merged, with or without a carriage return. Pure. */
+/** Splits bytes into lines, independent of how the chunks are cut, with or without carriage returns. Pure. */
 export class LineSplitter {
   private readonly parts: Buffer[] = [];
   private length = 0;
-  /** How the line began that is too long. */
+  /** Beginning of the current line, when it is above the limit. */
   private head?: string;
 
-  /** @param maxBytes of one line. */
+  /** @param maxBytes maximum size of one line. */
   constructor(private readonly maxBytes: number) {}
 
-  /** Bytes of the line that is too long; 0 without one. */
+  /** Number of bytes of the current line when it is above the limit, else 0. */
   get excess(): number {
     return this.head === undefined ? 0 : this.length;
   }
 
-  /** The lines that are whole now; of one that is too long its ends. */
+  /** Returns the lines that are complete now, and the ends of a line above the limit. */
   take(chunk: Buffer): (string | LongLine)[] {
     const lines: (string | LongLine)[] = [];
     let from = 0;
@@ -42,10 +45,10 @@ export class LineSplitter {
     this.length += part.length;
     if (this.length <= this.maxBytes) return;
     if (this.head === undefined) {
-      this.head = this.text().slice(0, kept);
+      this.head = this.text().slice(0, endBytes);
       lines.push({ head: this.head });
     }
-    const tail = Buffer.from(Buffer.concat(this.parts).subarray(-kept));
+    const tail = Buffer.from(Buffer.concat(this.parts).subarray(-endBytes));
     this.parts.length = 0;
     this.parts.push(tail);
   }

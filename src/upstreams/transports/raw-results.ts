@@ -1,11 +1,11 @@
 import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/client';
 import { isJsonObject } from '../../kernel/json.js';
 
-/** Under which a result travels through the SDK. */
+/** Key under which a raw result passes through the SDK. */
 const rawKey = 'dev.rialto/raw';
-/** What any result of the 2026-07-28 revision must have. */
+/** Members that each result of the 2026-07-28 revision must have. */
 const complete = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' } as const;
-/** What the results of the methods that we ask for must have beside. */
+/** Further members that the SDK requires in the results of the methods that the gateway calls. */
 const empty = {
   ...complete,
   content: [],
@@ -17,36 +17,40 @@ const empty = {
   resourceTemplates: [],
   prompts: [],
 };
-/** The SDK reads these results itself. */
-const ofTheSdk: ReadonlySet<string> = new Set(['server/discover', 'subscriptions/listen']);
+/** Methods with results that the SDK reads itself. */
+const sdkMethods: ReadonlySet<string> = new Set(['server/discover', 'subscriptions/listen']);
 
 export function isModernVersion(version: string | undefined): boolean {
   return version !== undefined && version >= '2026';
 }
 
 /**
- * The SDK holds the results of the 2026-07-28 revision to the schema of their method, and refuses a whole list for one item, or for a
- * caching hint that nobody here reads. So a result travels through it inside of an empty one; `rawOf` takes it out. Before keepOrder,
- * which it comes after on the way in.
+ * Protects results from the schemas of the SDK. For the 2026-07-28 revision, the SDK validates each result and refuses
+ * a whole list for one item, or for a caching hint that the gateway does not use. So a raw result passes through the
+ * SDK inside an empty valid one, and `rawOf` takes it out. Must be called before keepOrder, which then processes
+ * incoming messages first.
  */
-export function keepRaw(line: Transport): void {
-  const asked = new Set<RequestId>();
-  const send = line.send.bind(line);
-  const deliver = line.onmessage;
-  line.send = (message, options) => {
+export function keepRaw(transport: Transport): void {
+  const pending = new Set<RequestId>();
+  const send = transport.send.bind(transport);
+  const deliver = transport.onmessage;
+  transport.send = (message, options) => {
     if ('method' in message) {
-      if ('id' in message && !ofTheSdk.has(message.method)) asked.add(message.id);
-      if (message.method === 'notifications/cancelled') asked.delete(message.params?.requestId as RequestId);
+      if ('id' in message && !sdkMethods.has(message.method)) pending.add(message.id);
+      if (message.method === 'notifications/cancelled') pending.delete(message.params?.requestId as RequestId);
     }
     return send(message, options);
   };
-  line.onmessage = (message, extra) => {
-    const isOurs = !('method' in message) && message.id !== undefined && asked.delete(message.id);
-    deliver?.(isOurs ? wrapped(message) : message, extra);
+  transport.onmessage = (message, extra) => {
+    const isPending = !('method' in message) && message.id !== undefined && pending.delete(message.id);
+    deliver?.(isPending ? wrapped(message) : message, extra);
   };
 }
 
-/** Questions and unknown kinds of results stay what they are; a result that names no kind is a complete one. */
+/**
+ * Wraps a complete result. Input requests and unknown result types stay unchanged; a result without a type is a
+ * complete one.
+ */
 function wrapped(message: JSONRPCMessage): JSONRPCMessage {
   if (!('result' in message)) return message;
   const { resultType = 'complete' } = message.result;
@@ -54,12 +58,15 @@ function wrapped(message: JSONRPCMessage): JSONRPCMessage {
   return { ...message, result: { ...empty, [rawKey]: message.result } };
 }
 
-/** A result as its server said it. */
+/** Returns a result as its server sent it. */
 export function rawOf(answer: unknown): unknown {
   return isJsonObject(answer) && isJsonObject(answer[rawKey]) ? answer[rawKey] : answer;
 }
 
-/** The answer to the first question with what the 2026-07-28 revision asks of it, where the server left that out. */
+/**
+ * Adds the members that the 2026-07-28 revision requires to the answer to `server/discover`, where the server omitted
+ * them.
+ */
 export function withHints(message: JSONRPCMessage): JSONRPCMessage {
   if (!('result' in message) || !isJsonObject(message.result) || !Array.isArray(message.result.supportedVersions))
     return message;

@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
 import { StdioTransport } from './stdio.transport.js';
 
-/** Answers each line, and says in how many pieces its input came. */
+/** Program that answers each line with the number of chunks in which its input arrived. */
 const program = `
   let pieces = 0, rest = '';
   process.stdin.on('data', (piece) => {
@@ -12,7 +12,7 @@ const program = `
     for (const line of lines) console.log(JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(line).id, result: { pieces } }));
   });`;
 
-/** Says the same for ever, as fast as it is read. */
+/** Program that writes notifications endlessly, as fast as they are read. */
 const endless = `
   const notices = '{"jsonrpc":"2.0","method":"notifications/x"}\\n'.repeat(10_000);
   const more = () => {
@@ -22,56 +22,61 @@ const endless = `
   more();
   process.stdin.resume();`;
 
-function transport(heard: (message: JSONRPCMessage) => void, script = program): StdioTransport {
+function transport(received: (message: JSONRPCMessage) => void, script = program): StdioTransport {
   const command = { command: process.execPath, args: ['-e', script], env: {}, cache: tmpdir() };
-  const line = new StdioTransport(command, { wordsFor: async () => [], handOver: () => undefined }, () => undefined);
-  line.onmessage = heard;
-  return line;
+  const connection = new StdioTransport(
+    command,
+    { wordsFor: async () => [], handOver: () => undefined },
+    () => undefined,
+  );
+  connection.onmessage = received;
+  return connection;
 }
 
-const asking = (id: number): JSONRPCMessage => ({ jsonrpc: '2.0', id, method: 'ping' });
+const ping = (id: number): JSONRPCMessage => ({ jsonrpc: '2.0', id, method: 'ping' });
 
 describe('StdioTransport', () => {
-  it('sends what is said in one turn in one write, in order', async () => {
-    const heard: JSONRPCMessage[] = [];
-    const line = transport((message) => heard.push(message));
-    await line.start();
-    await Promise.all([1, 2, 3].map((id) => line.send(asking(id))));
-    await line.close();
-    expect(heard).toEqual([1, 2, 3].map((id) => ({ jsonrpc: '2.0', id, result: { pieces: 1 } })));
+  it('sends the messages of one turn of the event loop in one write, in order', async () => {
+    const received: JSONRPCMessage[] = [];
+    const connection = transport((message) => received.push(message));
+    await connection.start();
+    await Promise.all([1, 2, 3].map((id) => connection.send(ping(id))));
+    await connection.close();
+    expect(received).toEqual([1, 2, 3].map((id) => ({ jsonrpc: '2.0', id, result: { pieces: 1 } })));
   });
 
-  it('sends before it closes what was said just before', async () => {
-    const heard: JSONRPCMessage[] = [];
-    const line = transport((message) => heard.push(message));
-    await line.start();
-    void line.send(asking(1));
-    await line.close();
-    expect(heard).toHaveLength(1);
+  it('sends pending messages before it closes', async () => {
+    const received: JSONRPCMessage[] = [];
+    const connection = transport((message) => received.push(message));
+    await connection.start();
+    void connection.send(ping(1));
+    await connection.close();
+    expect(received).toHaveLength(1);
   });
 
-  it('refuses what is said after the program ended', async () => {
-    const line = transport(() => undefined);
-    await line.start();
-    await line.close();
-    await expect(line.send(asking(1))).rejects.toThrow('the program of the MCP server ended');
+  it('refuses messages after the program ended', async () => {
+    const connection = transport(() => undefined);
+    await connection.start();
+    await connection.close();
+    await expect(connection.send(ping(1))).rejects.toThrow('the program of the MCP server ended');
   });
 
-  it('reads a program that writes without end two pieces at most in each turn of the event loop', async () => {
+  it('reads at most two chunks of an endless output in each turn of the event loop', async () => {
     const turns: number[] = [];
     let [inTurn, turn] = [0, undefined as NodeJS.Immediate | undefined];
     await new Promise<void>((resolve, reject) => {
-      const line = transport(() => {
+      const connection = transport(() => {
         inTurn += 1;
         turn ??= setImmediate(() => {
           turns.push(inTurn);
           [inTurn, turn] = [0, undefined];
-          if (turns.length === 200) void line.close().then(resolve, reject);
+          if (turns.length === 200) void connection.close().then(resolve, reject);
         });
       }, endless);
-      line.start().catch(reject);
+      connection.start().catch(reject);
     });
-    // A piece has at most 64 KiB and a notice 45 bytes, of which the end may come with the next piece, as what was read while paused does.
+    // A chunk has at most 64 KiB and a notification has 45 bytes. The end of one may come with the next chunk, and so
+    // may the bytes that were read while the stream was paused.
     expect(Math.max(...turns)).toBeLessThanOrEqual(Math.ceil((2 * 65_536) / 45));
   });
 });

@@ -13,41 +13,45 @@ import { removed } from '../programs/program-caches.js';
 import type { ProgramGuard } from '../programs/program-guard.js';
 import { environmentOf, isThere, type StdioCommand } from '../programs/stdio-command.js';
 
-/** A program that says so much in one line never ends it. */
-const endless = 16 * maxAnswerBytes;
-const maxNote = 500;
-const notesPerSecond = 20;
-/** AE-44. */
-const politeMs = 5_000;
-const sternMs = 2_000;
-const hint = '`command` is a program without its arguments; those stand in `args`';
+/** Maximum size in bytes of one line; a program that exceeds it is killed. */
+const maxLineBytes = 16 * maxAnswerBytes;
+const maxLoggedChars = 500;
+const loggedLinesPerSecond = 20;
+/** Waits of `close` for the program to exit, after the end of its input and after each signal (AE-44). */
+const exitMs = 5_000;
+const killMs = 2_000;
+const hint = '`command` names the program without arguments; put these in `args`';
 
-/** A connection that tells whether the first question for its server's revision was answered. */
+/** Connection that reports whether `server/discover`, the first request, was answered. */
 export interface DiscoveryLine {
-  /** `unanswered` when `initialize` was said, which the server then took; `late`: it was answered all the same. */
+  /**
+   * `unanswered`: the client sent `initialize` instead, which the server accepted. `late`: the answer arrived after
+   * that.
+   */
   readonly discovery: 'none' | 'asked' | 'answered' | 'unanswered' | 'late';
 }
 
 /**
- * A line to a program of this machine: one JSON-RPC message a line on its standard input and output. It leads a process group of its own,
- * which ends with the line; what it says on standard error is noted, a little a second.
+ * Connection to a program on this machine: one JSON-RPC message per line on its standard input and output. The program
+ * leads its own process group, which ends with the connection. Its standard error is logged, a limited number of lines
+ * per second.
  */
 export class StdioTransport implements Transport, DiscoveryLine {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   discovery: DiscoveryLine['discovery'] = 'none';
-  /** Of the question for the revision of the server. */
+  /** Id of the pending `server/discover` request. */
   private discoveryId?: unknown;
-  /** Programs print to their output what belongs elsewhere; that is no message, and no reason to end. */
+  /** Ignores other text: programs print unrelated text to their output, which is no reason to close the connection. */
   private readonly answers = new AnswerReader(
-    (message) => this.heard(message),
+    (message) => this.receive(message),
     (error) => this.onerror?.(error),
   );
   private child?: ChildProcessWithoutNullStreams;
   private home?: string;
   private ending?: Promise<void>;
-  private tidied = Promise.resolve();
+  private cleanup = Promise.resolve();
   private unsent = '';
   private sending?: Promise<void>;
 
@@ -57,7 +61,10 @@ export class StdioTransport implements Transport, DiscoveryLine {
     private readonly note: (line: string) => void,
   ) {}
 
-  /** By these two the SDK knows a program, which says `initialize` to one that does not answer its first question. */
+  /**
+   * The SDK recognizes a program by `pid` and `stderr`, and then sends `initialize` when the first request stays
+   * unanswered.
+   */
   get pid(): number | undefined {
     return this.child?.pid;
   }
@@ -66,20 +73,25 @@ export class StdioTransport implements Transport, DiscoveryLine {
     return this.child?.stderr;
   }
 
-  /** Throws `remote_transport` when the program cannot be started, `unprocessable` when it may not be. */
+  /**
+   * Starts the program. Throws `remote_transport` when it cannot be started, and `unprocessable` when it is not
+   * allowed.
+   */
   async start(): Promise<void> {
-    const before = await this.guard.wordsFor(this.command.limits);
+    const prefix = await this.guard.wordsFor(this.command.limits);
     if (this.ending)
-      throw new RialtoError('remote_transport', { message: 'the program of the MCP server is not wanted' });
+      throw new RialtoError('remote_transport', {
+        message: 'the connection was closed before the program of the MCP server was started',
+      });
     this.home = mkdtempSync(join(tmpdir(), 'rialto-mcp-'));
     const cwd = this.command.cwd ?? this.home;
     const env = environmentOf(this.command, this.home);
     if (!isThere(this.command, { path: env.PATH ?? '', cwd })) {
-      this.over();
+      this.finish();
       throw new RialtoError('remote_transport', { message: `there is no program "${this.command.command}"`, hint });
     }
     this.guard.handOver(this.home);
-    const [program, ...args] = [...before, this.command.command, ...this.command.args];
+    const [program, ...args] = [...prefix, this.command.command, ...this.command.args];
     const child = spawn(program!, args, {
       cwd,
       env,
@@ -87,29 +99,32 @@ export class StdioTransport implements Transport, DiscoveryLine {
       windowsHide: true,
     });
     this.child = child;
-    child.once('exit', () => this.over());
+    child.once('exit', () => this.finish());
     child.on('error', (error) => this.onerror?.(error));
     child.stdin.on('error', (error) => this.onerror?.(error));
     this.read(child);
-    this.listen(child);
+    this.logStderr(child);
     try {
       await once(child, 'spawn');
     } catch (cause) {
-      this.over();
+      this.finish();
       throw new RialtoError('remote_transport', { message: 'the program of the MCP server cannot be started', cause });
     }
   }
 
-  /** What is said in one turn of the event loop goes out in one write, which costs more than what it carries. */
+  /**
+   * Queues a message. All messages of one turn of the event loop go out in one write, because a write costs more than
+   * its content.
+   */
   send(message: JSONRPCMessage): Promise<void> {
-    if ('method' in message && 'id' in message) this.asks(message);
+    if ('method' in message && 'id' in message) this.trackDiscovery(message);
     this.answers.sends(message);
     this.unsent += `${JSON.stringify(message)}\n`;
     this.sending ??= nextTurn().then(() => this.flush());
     return this.sending;
   }
 
-  private asks({ id, method }: JSONRPCRequest): void {
+  private trackDiscovery({ id, method }: JSONRPCRequest): void {
     if (method === 'server/discover' && this.discovery === 'none') {
       this.discovery = 'asked';
       this.discoveryId = id;
@@ -125,7 +140,7 @@ export class StdioTransport implements Transport, DiscoveryLine {
     if (!stdin.write(unsent)) await Promise.race([once(stdin, 'drain'), once(stdin, 'close')]);
   }
 
-  /** Its input ends; then it is told to end, then made to, with whatever it started. */
+  /** Closes the standard input, then sends SIGTERM, then kills the whole process group. */
   close(): Promise<void> {
     this.ending ??= this.end();
     return this.ending;
@@ -134,20 +149,20 @@ export class StdioTransport implements Transport, DiscoveryLine {
   private async end(): Promise<void> {
     const { child } = this;
     if (!child || child.pid === undefined) {
-      this.over();
-      return this.tidied;
+      this.finish();
+      return this.cleanup;
     }
-    const gone = isOver(child) ? Promise.resolve() : once(child, 'exit').then(() => undefined);
+    const exited = hasExited(child) ? Promise.resolve() : once(child, 'exit').then(() => undefined);
     await this.sending?.catch(() => undefined);
     child.stdin.end();
-    if (!(await within(gone, politeMs))) {
+    if (!(await within(exited, exitMs))) {
       this.signal('SIGTERM');
-      await within(gone, sternMs);
+      await within(exited, killMs);
     }
     this.signal('SIGKILL');
-    await within(gone, sternMs);
-    this.over();
-    await this.tidied;
+    await within(exited, killMs);
+    this.finish();
+    await this.cleanup;
   }
 
   private read(child: ChildProcessWithoutNullStreams): void {
@@ -157,16 +172,16 @@ export class StdioTransport implements Transport, DiscoveryLine {
         if (typeof line === 'string') this.answers.read(line);
         else this.answers.tooLong(line);
       }
-      // One poll of the event loop reads a pipe up to 32 times: a program that writes without end would keep others waiting.
+      // One poll of the event loop reads a pipe up to 32 times: a program that writes endlessly would block other work.
       child.stdout.pause();
       setImmediate(() => child.stdout.resume());
-      if (splitter.excess <= endless) return;
+      if (splitter.excess <= maxLineBytes) return;
       child.stdout.removeAllListeners('data').resume();
-      this.fail(`a line of more than ${endless} bytes`);
+      this.fail(`a line of more than ${maxLineBytes} bytes`);
     });
   }
 
-  private heard(message: JSONRPCMessage): void {
+  private receive(message: JSONRPCMessage): void {
     if (this.discoveryId !== undefined && 'id' in message && message.id === this.discoveryId) {
       this.discoveryId = undefined;
       this.discovery = this.discovery === 'unanswered' ? 'late' : 'answered';
@@ -174,18 +189,18 @@ export class StdioTransport implements Transport, DiscoveryLine {
     this.onmessage?.(message);
   }
 
-  private listen(child: ChildProcessWithoutNullStreams): void {
-    let left = notesPerSecond;
-    const refill = setInterval(() => (left = notesPerSecond), 1_000).unref();
+  private logStderr(child: ChildProcessWithoutNullStreams): void {
+    let left = loggedLinesPerSecond;
+    const refill = setInterval(() => (left = loggedLinesPerSecond), 1_000).unref();
     child.once('close', () => clearInterval(refill));
     child.stderr.on('data', (chunk: Buffer) => {
       for (const line of chunk.toString('utf8').split('\n'))
-        if (line.trim() !== '' && left-- > 0) this.note(line.slice(0, maxNote));
+        if (line.trim() !== '' && left-- > 0) this.note(line.slice(0, maxLoggedChars));
     });
   }
 
   private fail(what: string): void {
-    this.onerror?.(new RialtoError('remote_invalid_response', { message: `the MCP server said ${what}` }));
+    this.onerror?.(new RialtoError('remote_invalid_response', { message: `the MCP server sent ${what}` }));
     this.signal('SIGKILL');
   }
 
@@ -195,29 +210,29 @@ export class StdioTransport implements Transport, DiscoveryLine {
     try {
       process.kill(-pid, name);
     } catch {
-      // nobody of the group is left
+      // no process of the group is left
     }
   }
 
-  /** Once. What it started may be there still, though it is gone itself. */
-  private over(): void {
+  /** Cleans up, once. Processes that the program started may still run after it has exited. */
+  private finish(): void {
     const { home } = this;
     if (home === undefined) return;
     this.home = undefined;
     this.signal('SIGKILL');
-    this.tidied = removed(home);
+    this.cleanup = removed(home);
     this.onclose?.();
   }
 }
 
-function isOver(child: ChildProcessWithoutNullStreams): boolean {
+function hasExited(child: ChildProcessWithoutNullStreams): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
 async function within(event: Promise<void>, ms: number): Promise<boolean> {
   const timer = new AbortController();
-  const late = sleep(ms, false, { signal: timer.signal }).catch(() => false);
-  const isIt = await Promise.race([event.then(() => true), late]);
+  const timeout = sleep(ms, false, { signal: timer.signal }).catch(() => false);
+  const isInTime = await Promise.race([event.then(() => true), timeout]);
   timer.abort();
-  return isIt;
+  return isInTime;
 }

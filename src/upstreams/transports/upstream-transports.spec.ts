@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { behindStanding } from './upstream-transports.js';
 
-describe('calls of a session', () => {
+describe('behindStanding', () => {
   const sent: string[] = [];
   let open: () => void = () => undefined;
   const out = behindStanding((_input, init) => {
@@ -11,7 +11,7 @@ describe('calls of a session', () => {
   });
   const send = (method: string) => out('http://127.0.0.1/mcp', { method });
 
-  it('wait for its standing stream, which hears what the server asks, and only for the first', async () => {
+  it('delays calls until the first standing stream of the session is open', async () => {
     await send('POST');
     const stream = send('GET');
     const call = send('POST');

@@ -19,9 +19,9 @@ import { WebSocketTransport } from './websocket.transport.js';
 type WebEndpoint = Exclude<Endpoint, { transport: 'stdio' }>;
 
 const maxAnswer = { deadlineMs: 3_600_000, maxBytes: maxAnswerBytes };
-/** How long calls wait for the standing stream: a server that has none says so at once. */
+/** Maximum time in milliseconds that calls wait for the standing stream; a server without one refuses it at once. */
 const standingMs = 1_000;
-/** A standing stream carries notices; it is opened again when it ends. */
+/** Limits of a standing stream. It carries notifications and is opened again when it ends. */
 const maxStream = { deadlineMs: 86_400_000, maxBytes: 268_435_456 };
 const reconnectionOptions = {
   initialReconnectionDelay: 1_000,
@@ -30,7 +30,9 @@ const reconnectionOptions = {
   maxRetries: 1_000_000,
 };
 
-/** Lines to MCP servers: over the one way out of the gateway, or to a program of this machine. */
+/**
+ * Opens connections to MCP servers: through the outbound HTTP client of the gateway, or to a program on this machine.
+ */
 @Injectable()
 export class UpstreamTransports {
   constructor(
@@ -41,23 +43,26 @@ export class UpstreamTransports {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Throws `url_not_allowed` for an address that nothing may be sent to, `unprocessable` for a program that may not be started. */
+  /**
+   * Throws `url_not_allowed` for an address that the gateway may not call, and `unprocessable` for a program that it
+   * may not start.
+   */
   check(endpoint: Endpoint): void {
     if (endpoint.transport === 'stdio') this.programs.commandOf(endpoint);
     else this.safeFetch.check(endpoint.url);
   }
 
-  /** Throws as `check` does: what may be called or started may change. */
+  /** Opens a connection. Throws as `check` does, because the allowed addresses and programs may have changed. */
   async open(endpoint: Endpoint, owner: ProgramOwner): Promise<Transport> {
     const saidBack = new SaidBack(
       endpoint.transport === 'stdio'
         ? credentialsIn(endpoint.env)
         : [...credentialsIn(endpoint.headers), ...credentialsOf(endpoint.url)],
     );
-    return heardThrough(await this.line(endpoint, owner, saidBack), saidBack);
+    return cleaned(await this.connect(endpoint, owner, saidBack), saidBack);
   }
 
-  private async line(endpoint: Endpoint, owner: ProgramOwner, saidBack: SaidBack): Promise<Transport> {
+  private async connect(endpoint: Endpoint, owner: ProgramOwner, saidBack: SaidBack): Promise<Transport> {
     if (endpoint.transport === 'websocket') return this.webSocket(endpoint);
     if (endpoint.transport !== 'stdio') return this.web(endpoint);
     const note = (line: string): void =>
@@ -67,7 +72,7 @@ export class UpstreamTransports {
     return new StdioTransport(command, this.guard, note);
   }
 
-  /** Of a server that is gone: what its program downloaded goes too. */
+  /** Removes the downloads of the program of a deleted server. */
   forget(owner: ProgramOwner): Promise<void> {
     return this.caches.drop(owner);
   }
@@ -82,42 +87,43 @@ export class UpstreamTransports {
     const at = new URL(url);
     const out = shieldingFetch(this.wayOut(at.origin, headers));
     if (transport === 'sse') {
-      const line = new sdk.SSEClientTransport(at, { fetch: out });
-      // Its session ends with its stream, and with that whatever was asked.
-      line.onerror = (error) => void (error instanceof sdk.SseError && line.close());
-      return line;
+      const connection = new sdk.SSEClientTransport(at, { fetch: out });
+      // An SSE session ends with its stream; pending requests are lost then.
+      connection.onerror = (error) => void (error instanceof sdk.SseError && connection.close());
+      return connection;
     }
     const answers = new AnswerStreams();
     const options = { fetch: answers.wayOut(behindStanding(out)), reconnectionOptions };
-    const line = new sdk.StreamableHTTPClientTransport(at, options);
-    answers.watch(line);
-    return line;
+    const connection = new sdk.StreamableHTTPClientTransport(at, options);
+    answers.watch(connection);
+    return connection;
   }
 
-  /** Headers go to the origin they were given for alone (abuse case 18). */
+  /** Sends the headers only to the origin that they were given for (abuse case 18). */
   private wayOut(origin: string, given: WebEndpoint['headers']): FetchLike {
     const headers = (to: URL): Record<string, string> => (to.origin === origin ? { ...given } : {});
     const standing = this.safeFetch.asFetch({ ...maxStream, headers });
-    const asking = this.safeFetch.asFetch({ ...maxAnswer, headers });
-    return (input, init) => (init?.method === 'POST' ? asking : standing)(input, init);
+    const requests = this.safeFetch.asFetch({ ...maxAnswer, headers });
+    return (input, init) => (init?.method === 'POST' ? requests : standing)(input, init);
   }
 }
 
 /**
- * Each message is heard with the integers that were sent (see shieldingFetch), without the credentials of the connection, and with what the SDK
- * insists on.
+ * Wraps a connection: each received message gets its exact integers back (see shieldingFetch), loses the credentials of
+ * the connection, and gets the members that the SDK requires.
  */
-function heardThrough(line: Transport, saidBack: SaidBack): Transport {
+function cleaned(connection: Transport, saidBack: SaidBack): Transport {
   if (!saidBack.isEmpty) {
-    const send = line.send.bind(line);
-    line.send = (...told) => send(...told).catch((thrown: unknown) => Promise.reject(saidBack.thrown(thrown) as Error));
+    const send = connection.send.bind(connection);
+    connection.send = (...args) =>
+      send(...args).catch((thrown: unknown) => Promise.reject(saidBack.thrown(thrown) as Error));
   }
-  return hearing(line, (message) => withHints(saidBack.clean(restored(message))));
+  return hearing(connection, (message) => withHints(saidBack.clean(restored(message))));
 }
 
 /**
- * Many servers ask on the standing stream of their session what they want to know, and what they ask before it is there is lost: calls wait for
- * it, a little.
+ * Delays calls until the first standing stream of a session is open. Many servers send their own requests on that
+ * stream; a request from before it is open is lost. Calls wait at most `standingMs`.
  */
 export function behindStanding(out: FetchLike): FetchLike {
   let standing: Promise<unknown> | undefined;

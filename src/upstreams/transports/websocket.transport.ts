@@ -3,12 +3,15 @@ import type { WebSocket } from 'ws';
 import { RialtoError } from '../../kernel/errors.js';
 import { AnswerReader } from './answer-reader.js';
 
-/** What may wait to be sent. */
+/** Maximum number of bytes that may wait to be sent. */
 const maxUnsent = 16_777_216;
-const beatMs = 30_000;
-const politeMs = 2_000;
+const pingMs = 30_000;
+const closeMs = 2_000;
 
-/** A line over a WebSocket: one JSON-RPC message a message, as the SDKs of the 2025 era had it. A peer that answers no ping is gone. */
+/**
+ * Connection over a WebSocket: one JSON-RPC message per WebSocket message, as in the SDKs of the 2025 era. A peer that
+ * does not answer a ping is disconnected.
+ */
 export class WebSocketTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -18,12 +21,12 @@ export class WebSocketTransport implements Transport {
     (error) => this.onerror?.(error),
   );
   private socket?: WebSocket;
-  private beats?: NodeJS.Timeout;
+  private pingTimer?: NodeJS.Timeout;
   private isClosed = false;
 
   constructor(private readonly open: () => Promise<WebSocket>) {}
 
-  /** Throws as SafeFetch.socket does. */
+  /** Opens the socket. Throws as SafeFetch.socket does. */
   async start(): Promise<void> {
     const socket = await this.open();
     if (this.isClosed) return socket.terminate();
@@ -33,21 +36,23 @@ export class WebSocketTransport implements Transport {
     socket.on('message', (data: Buffer, isBinary: boolean) => this.read(data, isBinary));
     socket.on('error', (error) => this.onerror?.(error));
     socket.once('close', () => {
-      clearInterval(this.beats);
+      clearInterval(this.pingTimer);
       this.onclose?.();
     });
-    this.beats = setInterval(() => {
+    this.pingTimer = setInterval(() => {
       if (!isAnswered) return socket.terminate();
       isAnswered = false;
       socket.ping();
-    }, beatMs).unref();
+    }, pingMs).unref();
   }
 
-  /** Throws `remote_transport` when it is closed, or its server does not read. */
+  /** Sends a message. Throws `remote_transport` when the socket is closed, or when the server reads too slowly. */
   send(message: JSONRPCMessage): Promise<void> {
     const { socket } = this;
     if (!socket || socket.bufferedAmount > maxUnsent)
-      return Promise.reject(new RialtoError('remote_transport', { message: 'the MCP server does not read' }));
+      return Promise.reject(
+        new RialtoError('remote_transport', { message: 'the MCP server is not connected, or reads too slowly' }),
+      );
     this.answers.sends(message);
     return new Promise((resolve, reject) => {
       socket.send(JSON.stringify(message), (cause) => {
@@ -62,9 +67,9 @@ export class WebSocketTransport implements Transport {
     const { socket } = this;
     if (!socket || socket.readyState === socket.CLOSED) return Promise.resolve();
     return new Promise((resolve) => {
-      const late = setTimeout(() => socket.terminate(), politeMs);
+      const timer = setTimeout(() => socket.terminate(), closeMs);
       socket.once('close', () => {
-        clearTimeout(late);
+        clearTimeout(timer);
         resolve();
       });
       socket.close(1_000);
@@ -77,4 +82,4 @@ export class WebSocketTransport implements Transport {
   }
 }
 
-const binary = 'the MCP server says what is no text';
+const binary = 'the MCP server sent a binary message; only text is accepted';

@@ -191,7 +191,7 @@ describe('a start that cannot go on says so in one line, names the setting and e
     const stdioCommands = [{ name: 'files', command: process.execPath, limits: { processes: 5 } }];
     writeFileSync(file, JSON.stringify({ stdioCommands }));
     expectRefusal(await start({ DATABASE_URL: server.url, RIALTO_CONFIG_FILE: file }).ended, [
-      'stdioCommands: the processes of files cannot be limited while they are root’s; set RIALTO_STDIO_USER',
+      'stdioCommands: the processes of files cannot be limited while they run as root; set RIALTO_STDIO_USER',
     ]);
   });
 

@@ -190,7 +190,7 @@ describe('MCP servers that the operator has written down', () => {
       ['api', expect.anything(), 'api'],
       ['two', 'Other', 'config'],
     ]);
-    expect(gateway!.log.join()).toContain('an MCP server of this id was registered before');
+    expect(gateway!.log.join()).toContain('an MCP server with this id was already registered through the API');
   });
 
   it('AE-50 one that cannot be reached delays nobody, and has its tools as soon as it can be', async () => {

@@ -213,7 +213,7 @@ describe('MCP servers that know each user', () => {
       code: 'invalid_params',
       violations: [
         { field: 'headers.x-user', description: 'is required' },
-        { field: 'headers.cookie', description: 'is not for users to give' },
+        { field: 'headers.cookie', description: 'is not a header that users may set for this MCP server' },
       ],
     });
     expect((await put({ 'x-key': 'k', 'X-User': 'u' })).status).toBe(200);
