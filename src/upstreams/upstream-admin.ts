@@ -115,7 +115,7 @@ export class UpstreamAdmin {
           const isUnmoved = JSON.stringify(endpoint) === JSON.stringify(known) && (era ?? row.era) === row.era;
           const bounds = [toolAllowList, resourceAllowList, toolChanges, roots, era, ...Object.values(users)];
           const isBound = isUnmoved && bounds.every((bound) => bound === undefined);
-          if (!isBound && row.source === 'config') throw isDeclaredError();
+          if (!isBound && row.source === 'config') throw declaredError();
           const { userCredentials = row.userCredentials } = users;
           if (isUnmoved && (row.userCredentials !== 'required' || userCredentials === 'required')) return { row };
           const reconnects = autoReconnect ?? row.autoReconnect;
@@ -182,7 +182,7 @@ export class UpstreamAdmin {
       { server: serverId },
       async () => {
         const row = await this.visible(ctx, serverId);
-        if (row.source === 'config') throw isDeclaredError();
+        if (row.source === 'config') throw declaredError();
         return row;
       },
       async (tx, row) => {
@@ -293,7 +293,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function isDeclaredError(): RialtoError {
+function declaredError(): RialtoError {
   return new RialtoError('conflict', {
     message: 'this MCP server is declared in a configuration file and cannot be changed here',
     hint: 'change or remove it in the file, then restart the gateway',

@@ -24,7 +24,7 @@ import { UpstreamsService } from './upstreams.service.js';
  * may send. Notifications beyond the limit are dropped.
  */
 const maxQuestions = 100;
-const maxToldChars = 10_485_760;
+const maxCharacters = 10_485_760;
 /** Timeout in milliseconds for the opening of a connection to learn the era of its server. */
 const openMs = 30_000;
 
@@ -83,8 +83,8 @@ export class UpstreamCalls {
    * `credential_refused` for a server with per-user credentials, `header_mismatch`, and what UpstreamConnection.request
    * throws.
    */
-  async call(ctx: CallContext, { target, args, tasks, ...asked }: UpstreamCall): Promise<JsonObject> {
-    const decided = verbCallOf(ctx, 'mcp_call', 'Tool', asked, args);
+  async call(ctx: CallContext, { target, args, tasks, ...identity }: UpstreamCall): Promise<JsonObject> {
+    const decided = verbCallOf(ctx, 'mcp_call', 'Tool', identity, args);
     const params = { name: target?.tool.name ?? '', arguments: args };
     try {
       const more = { tasks, inputSchema: target?.tool.inputSchema };
@@ -98,8 +98,8 @@ export class UpstreamCalls {
    * Returns whether the caller of a running call may still make it; neither audited nor announced. A changed tool does
    * not end the call, because the call was made with the approved definition.
    */
-  async mayStillCall(ctx: CallContext, { args, ...asked }: UpstreamCall): Promise<boolean> {
-    const { allowed, policies } = await this.verbs.ask(verbCallOf(ctx, 'mcp_call', 'Tool', asked, args));
+  async mayStillCall(ctx: CallContext, { args, ...identity }: UpstreamCall): Promise<boolean> {
+    const { allowed, policies } = await this.verbs.ask(verbCallOf(ctx, 'mcp_call', 'Tool', identity, args));
     return allowed || policies.includes(changedToolsWait);
   }
 
@@ -187,16 +187,16 @@ export class UpstreamCalls {
   }
 
   /** Gets a prompt. Throws as `call` does. */
-  prompt(ctx: CallContext, { target, ...asked }: PromptCall, args: JsonObject | undefined): Promise<JsonObject> {
-    const decided = verbCallOf(ctx, 'mcp_prompt', 'Prompt', asked, args);
+  prompt(ctx: CallContext, { target, ...identity }: PromptCall, args: JsonObject | undefined): Promise<JsonObject> {
+    const decided = verbCallOf(ctx, 'mcp_prompt', 'Prompt', identity, args);
     const params = { name: target?.prompt.name ?? '', ...(args && { arguments: args }) };
     return this.ask(decided, target?.server, 'prompt', 'prompts/get', params);
   }
 
   /** Completes an argument of a prompt. `params` are those of the protocol without `ref`. Throws as `call` does. */
-  completePrompt(ctx: CallContext, { target, ...asked }: PromptCall, params: JsonObject): Promise<JsonObject> {
+  completePrompt(ctx: CallContext, { target, ...identity }: PromptCall, params: JsonObject): Promise<JsonObject> {
     const ref = { type: 'ref/prompt', name: target?.prompt.name ?? '' };
-    const decided = verbCallOf(ctx, 'mcp_prompt', 'Prompt', asked);
+    const decided = verbCallOf(ctx, 'mcp_prompt', 'Prompt', identity);
     return this.ask(decided, target?.server, 'completion', 'completion/complete', { ...params, ref });
   }
 
@@ -288,7 +288,8 @@ export class UpstreamCalls {
 
   /**
    * Suspends a call to a server of the 2025 era while a client of the 2026-07-28 revision answers its questions.
-   * Returns undefined when no question is possible. Throws `invalid_params` for a request state of an unknown call.
+   * Returns undefined when the call need not be suspended. Throws `invalid_params` for a request state of an unknown
+   * call.
    */
   private async suspend(
     connections: ServerConnections,
@@ -311,9 +312,9 @@ export class UpstreamCalls {
    */
   decidedPeer(ctx: CallContext, serverId: string, peer: Peer | undefined): Peer | undefined {
     if (!peer) return undefined;
-    const left = { questions: maxQuestions, told: maxToldChars };
+    const budget = { questions: maxQuestions, characters: maxCharacters };
     const ask: Peer['ask'] = (method, params, signal) => {
-      if (--left.questions < 0)
+      if (--budget.questions < 0)
         return Promise.reject(
           new RialtoError('rate_limited', {
             message: `the MCP server may ask its caller at most ${maxQuestions} times in one call`,
@@ -322,8 +323,8 @@ export class UpstreamCalls {
       return this.verbs.around(requestOf(ctx, serverId, method), () => peer.ask(method, params, signal, serverId));
     };
     const tell: Peer['tell'] = (method, params) => {
-      left.told -= JSON.stringify(params).length;
-      if (left.told >= 0) peer.tell(method, params, serverId);
+      budget.characters -= JSON.stringify(params).length;
+      if (budget.characters >= 0) peer.tell(method, params, serverId);
     };
     return { ...peer, ask, tell };
   }

@@ -115,7 +115,7 @@ const OwnHeader = HeaderName.refine((name) => !reservedHeaders.has(name.toLowerC
 });
 const headers = z
   .record(OwnHeader, HeaderValue)
-  .refine((given) => Object.keys(given).length <= 50, { message: 'must be at most 50' });
+  .refine((given) => Object.keys(given).length <= 50, { message: 'must have at most 50 entries' });
 const userHeaders = z
   .array(OwnHeader)
   .min(1)
@@ -138,7 +138,7 @@ const text = z
   .regex(/^[^\0]*$/, { message: 'must not hold a NUL' });
 const env = z
   .record(z.string().regex(/^[A-Za-z_]\w{0,127}$/, { message: 'is not a valid name of a variable' }), text.max(8_192))
-  .refine((given) => Object.keys(given).length <= 50, { message: 'must be at most 50' });
+  .refine((given) => Object.keys(given).length <= 50, { message: 'must have at most 50 entries' });
 
 const ofUsers = { userCredentials: z.enum(userCredentials).optional(), userHeaders: userHeaders.optional() };
 const web = { url: z.string().min(1).max(2_048).optional(), headers: headers.optional(), ...ofUsers };

@@ -70,8 +70,8 @@ describe('era of an MCP server (C28, E1)', () => {
       env: {},
       cache: folder,
     };
-    const line = (): Promise<Transport> => Promise.resolve(new StdioTransport(command, guard, () => undefined));
-    const one = connect('stdio', line, more);
+    const transport = (): Promise<Transport> => Promise.resolve(new StdioTransport(command, guard, () => undefined));
+    const one = connect('stdio', transport, more);
     return { one, starts: () => readFileSync(starts, 'utf8').split('\n').length - 1 };
   };
   const offered = async (one: UpstreamConnection): Promise<unknown[]> => {
@@ -210,23 +210,25 @@ describe('era of an MCP server (C28, E1)', () => {
   });
 
   it('sends one request to an HTTP server that wants a credential or cannot be reached', async () => {
-    let asked = 0;
+    let requests = 0;
     const one = connect('streamable-http', () =>
       Promise.resolve(
         new StreamableHTTPClientTransport(new URL('http://x'), {
-          fetch: () => Promise.resolve(new Response('who?', { status: ++asked && 401 })),
+          fetch: () => Promise.resolve(new Response('who?', { status: ++requests && 401 })),
         }),
       ),
     );
     await expect(one.offer()).rejects.toMatchObject({ data: { upstreamStatus: 401 } });
-    expect(asked).toBe(1);
-    const gone = new RialtoError('remote_transport');
+    expect(requests).toBe(1);
+    const unreachable = new RialtoError('remote_transport');
     const away = connect('streamable-http', () =>
       Promise.resolve(
-        new StreamableHTTPClientTransport(new URL('http://x'), { fetch: () => (asked++, Promise.reject(gone)) }),
+        new StreamableHTTPClientTransport(new URL('http://x'), {
+          fetch: () => (requests++, Promise.reject(unreachable)),
+        }),
       ),
     );
     await expect(away.offer()).rejects.toMatchObject({ code: 'remote_transport' });
-    expect(asked).toBe(2);
+    expect(requests).toBe(2);
   });
 });

@@ -14,7 +14,7 @@ import { isSessionGone, upstreamError } from './upstream-error.js';
 
 describe('upstreamError: errors of MCP servers and the SDK', () => {
   const http = (status: number) => new SdkHttpError(SdkErrorCode.SendFailed, 'no', { status });
-  const own = new RialtoError('url_not_allowed');
+  const gatewayError = new RialtoError('url_not_allowed');
 
   it.each([
     [new ProtocolError(-32_042, 'go there', { url: 'x' }), 'remote_error'],
@@ -23,7 +23,7 @@ describe('upstreamError: errors of MCP servers and the SDK', () => {
     [new SdkError(SdkErrorCode.InvalidResult, 'odd'), 'remote_invalid_response'],
     [new SdkError(SdkErrorCode.UnsupportedResultType, 'odd'), 'remote_invalid_response'],
     [new SdkError(SdkErrorCode.ConnectionClosed, 'gone'), 'remote_transport'],
-    [new Error('who knows', { cause: own }), 'url_not_allowed'],
+    [new Error('who knows', { cause: gatewayError }), 'url_not_allowed'],
     [new ProtocolError(-32_603, 'odd', new RialtoError('remote_invalid_response')), 'remote_invalid_response'],
     [new ProtocolError(-32_603, 'odd', { code: 'remote_invalid_response', name: 'RialtoError' }), 'remote_error'],
     [Object.assign(new Error('[]'), { name: 'ZodError' }), 'remote_invalid_response'],
@@ -61,7 +61,7 @@ describe('upstreamError: reason of a failure (C35)', () => {
   const http = (answer: Response) =>
     client().connect(new StreamableHTTPClientTransport(new URL('http://x'), { fetch: () => Promise.resolve(answer) }));
   /** Transport to a server that answers the first request with this result. */
-  const answering = (result: unknown): Transport => {
+  const transportWith = (result: unknown): Transport => {
     const transport: Transport = {
       start: () => Promise.resolve(),
       close: () => Promise.resolve(transport.onclose?.()),
@@ -137,7 +137,7 @@ describe('upstreamError: reason of a failure (C35)', () => {
       'the MCP server sent an invalid result: capabilities.tools: Invalid input: expected object, received number',
     ],
   ])('is reported: %s', async (_, result, message) =>
-    expect(await why(client().connect(answering(result)))).toEqual(['remote_invalid_response', message, undefined]),
+    expect(await why(client().connect(transportWith(result)))).toEqual(['remote_invalid_response', message, undefined]),
   );
 
   it('is reported for the HTTP+SSE transport of 2024, a pinned revision and a closed connection', async () => {
@@ -149,14 +149,14 @@ describe('upstreamError: reason of a failure (C35)', () => {
       'Error POSTing to endpoint (HTTP 500): {"error":{"code":-32603,"message":"quota exceeded"}}',
     );
     expect(await why(Promise.reject(posted))).toEqual(['remote_error', 'quota exceeded', 500]);
-    expect(await why(client({ pin: '2026-07-28' }).connect(answering({})))).toEqual([
+    expect(await why(client({ pin: '2026-07-28' }).connect(transportWith({})))).toEqual([
       'remote_invalid_response',
       'the MCP server does not speak MCP 2026-07-28, which its `era` setting requires',
       undefined,
     ]);
-    const gone = answering({});
-    gone.send = () => Promise.resolve(void setImmediate(() => gone.onclose?.()));
-    expect(await why(client().connect(gone))).toEqual([
+    const closing = transportWith({});
+    closing.send = () => Promise.resolve(void setImmediate(() => closing.onclose?.()));
+    expect(await why(client().connect(closing))).toEqual([
       'remote_transport',
       'the MCP server closed the connection',
       undefined,

@@ -91,10 +91,10 @@ describe('UpstreamPool', () => {
       return forgotten.splice(0);
     };
     expect(await removed('first')).toEqual(['named']);
-    const asked = one.probe(old('x'), places.endpointOf() as never, old('x')).catch(() => undefined);
+    const probe = one.probe(old('x'), places.endpointOf() as never, old('x')).catch(() => undefined);
     expect(await removed('second')).toEqual([]);
     for (const end of opening.splice(0)) end();
-    await asked;
+    await probe;
     expect(await removed('third')).toEqual(['named']);
     one.to(old('next'));
     expect(await removed('fourth')).toEqual([]);
@@ -110,9 +110,9 @@ describe('UpstreamPool', () => {
     one.to(server('of another org', { orgId: 'p' as OrgId }), user('ann'));
     expect(callers(one)).toHaveLength(201);
     listening();
-    for (const { server: at, user: whose } of one.users())
+    for (const { server: at, user: owner } of one.users())
       void one
-        .to(at, whose)
+        .to(at, owner)
         .shared.ready({ timeoutMs: 60_000 })
         .catch(() => undefined);
     expect(() => one.to(server('a'), user('late'))).toThrow('200 users of this org');

@@ -84,9 +84,9 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
    * `credential_required`.
    */
   async needed(ctx: CallContext, server: CredentialServer): Promise<UserCredential | undefined> {
-    const own = await this.of(ctx, server);
-    if (!own && server.userCredentials === 'required') throw credentialRequired(server);
-    return own;
+    const credential = await this.of(ctx, server);
+    if (!credential && server.userCredentials === 'required') throw credentialRequired(server);
+    return credential;
   }
 
   /** Returns all credentials of the caller. The object changes whenever a credential changes. */
@@ -101,13 +101,13 @@ export class UserCredentials implements OnModuleInit, OnApplicationShutdown {
 
   /** Returns a server with what it offers to the owner of the credentials. */
   seenWith(given: OwnCredentials, server: RegisteredServer): RegisteredServer {
-    const own = usableCredential(given, server.row);
-    if (!own) return server;
-    const { offer } = own;
-    const ownQuarantine = server.row.toolChanges === 'accept' ? [] : own.quarantinedTools;
+    const credential = usableCredential(given, server.row);
+    if (!credential) return server;
+    const { offer } = credential;
+    const ownQuarantine = server.row.toolChanges === 'accept' ? [] : credential.quarantinedTools;
     const known = this.servers.get(server) ?? new WeakMap<object, RegisteredServer>();
     this.servers.set(server, known);
-    const key = ownQuarantine.length === 0 ? offer : own;
+    const key = ownQuarantine.length === 0 ? offer : credential;
     // A tool that waits for approval on the server waits for every user, even when it is approved for one user.
     const quarantinedTools = [...server.row.quarantinedTools, ...ownQuarantine];
     const seen = known.get(key) ?? serverOf({ ...server.row, offer, quarantinedTools }, offer);
@@ -229,8 +229,8 @@ function pathFor(serverId: string): string {
 /**
  * Returns the credential when it was set for the current origin and covers all headers that the server requires now.
  */
-function usableCredential(own: OwnCredentials, server: CredentialServer): HeldCredential | undefined {
-  const given = server.userCredentials === 'none' ? undefined : own.get(server.id);
+function usableCredential(all: OwnCredentials, server: CredentialServer): HeldCredential | undefined {
+  const given = server.userCredentials === 'none' ? undefined : all.get(server.id);
   const names = given?.headers.map((name) => name.toLowerCase());
   const hasAllHeaders = server.userHeaders.every((name) => names?.includes(name.toLowerCase()));
   return given?.origin === originOf(server) && hasAllHeaders ? given : undefined;

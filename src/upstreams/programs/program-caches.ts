@@ -40,13 +40,13 @@ export class ProgramCaches implements OnApplicationShutdown {
    */
   async drop({ orgId, serverId }: ProgramOwner): Promise<void> {
     if (this.root === undefined) return;
-    const gone = join(this.root, `gone-${newId()}`);
+    const renamed = join(this.root, `gone-${newId()}`);
     try {
-      renameSync(join(this.root, orgId, serverId), gone);
+      renameSync(join(this.root, orgId, serverId), renamed);
     } catch {
       return; // the server has no folder
     }
-    await removed(gone);
+    await removed(renamed);
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -45,7 +45,7 @@ interface Slot {
 
 /** Slots of one org and kind. */
 export class SlotGroup implements Slots {
-  private readonly held = new Set<Slot>();
+  private readonly occupied = new Set<Slot>();
   private readonly waiting: { readonly grant: () => void }[] = [];
   private pollTimer?: NodeJS.Timeout;
   private readonly shares: ProgramShares;
@@ -54,9 +54,9 @@ export class SlotGroup implements Slots {
     private readonly most: number,
     private readonly onEmpty: () => void = () => undefined,
   ) {
-    const full = (mostOfCaller: number): RialtoError =>
+    const full = (maxPerCaller: number): RialtoError =>
       new RialtoError('unavailable', {
-        message: `this caller uses ${mostOfCaller} of the ${most} programs that MCP servers of this org may run at once; one caller may use no more`,
+        message: `this caller uses ${maxPerCaller} of the ${most} programs that MCP servers of this org may run at once; one caller may use no more`,
         hint,
         data,
       });
@@ -64,7 +64,7 @@ export class SlotGroup implements Slots {
   }
 
   take(holder: SlotHolder, { signal, mayWait }: Parameters<Slots['take']>[1]): Promise<() => void> {
-    const isFree = (): boolean => (mayWait ? this.hasRoom() : this.held.size < this.most);
+    const isFree = (): boolean => (mayWait ? this.hasRoom() : this.occupied.size < this.most);
     if (this.waiting.length === 0 && isFree()) return Promise.resolve(this.occupy(holder));
     if (!mayWait || signal.aborted || this.waiting.length >= maxWaiting) return Promise.reject(this.full());
     return new Promise((resolve, reject) => {
@@ -108,9 +108,9 @@ export class SlotGroup implements Slots {
 
   private occupy(holder: SlotHolder): () => void {
     const slot: Slot = { holder };
-    this.held.add(slot);
+    this.occupied.add(slot);
     return () => {
-      if (this.held.delete(slot)) this.stirred();
+      if (this.occupied.delete(slot)) this.stirred();
     };
   }
 
@@ -119,10 +119,10 @@ export class SlotGroup implements Slots {
    * subscriptions used for longest.
    */
   private hasRoom(): boolean {
-    if (this.held.size < this.most) return true;
+    if (this.occupied.size < this.most) return true;
     const slot = this.longest(({ idleSince }) => idleSince) ?? this.longest(({ watchingSince }) => watchingSince);
     if (!slot) return false;
-    this.held.delete(slot);
+    this.occupied.delete(slot);
     void slot.holder.release();
     return true;
   }
@@ -130,7 +130,7 @@ export class SlotGroup implements Slots {
   /** Returns the slot that has been in the state for longest; the first one of equals. */
   private longest(since: (holder: SlotHolder) => number | undefined): Slot | undefined {
     // Compares points in time and not durations, because the clock moves between two comparisons.
-    const moments = [...this.held].map((slot) => ({ slot, at: since(slot.holder) ?? Infinity }));
+    const moments = [...this.occupied].map((slot) => ({ slot, at: since(slot.holder) ?? Infinity }));
     return moments.filter(({ at }) => at < Infinity).toSorted((one, other) => one.at - other.at)[0]?.slot;
   }
 
@@ -138,7 +138,7 @@ export class SlotGroup implements Slots {
     if (this.waiting.length > 0) return;
     clearInterval(this.pollTimer);
     this.pollTimer = undefined;
-    if (this.held.size === 0 && this.shares.isEmpty) this.onEmpty();
+    if (this.occupied.size === 0 && this.shares.isEmpty) this.onEmpty();
   }
 }
 

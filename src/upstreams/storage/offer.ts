@@ -139,8 +139,7 @@ async function readList<Item>(ask: AskPage, kind: ListKind<Item>, problems: List
     }
     const { nextCursor } = answer;
     idlePages = items.size === known ? idlePages + 1 : 0;
-    // A server with a broken cursor repeats it endlessly. An empty cursor is valid, so only repeated cursors end the
-    // loop.
+    // A server with a broken cursor repeats it endlessly. An empty cursor is valid and does not end the list by itself.
     if (typeof nextCursor !== 'string' || cursors.has(nextCursor) || idlePages === maxIdlePages) return done();
     cursors.add(nextCursor);
     cursor = nextCursor;

@@ -80,11 +80,11 @@ describe('judge', () => {
   });
 
   it('recognizes tools that were removed and come back', () => {
-    const gone = offering(rowOf([tool('read'), tool('write')]), [tool('write')]).row;
-    expect(quarantined(offering(gone, [tool('read'), tool('write')]).row)).toEqual([]);
-    expect(quarantined(offering(gone, [evil, tool('write')]).row)).toEqual(['read']);
-    const allGone = offering(rowOf([tool('read')]), []).row;
-    expect(quarantined(offering(allGone, [evil]).row)).toEqual(['read']);
+    const removed = offering(rowOf([tool('read'), tool('write')]), [tool('write')]).row;
+    expect(quarantined(offering(removed, [tool('read'), tool('write')]).row)).toEqual([]);
+    expect(quarantined(offering(removed, [evil, tool('write')]).row)).toEqual(['read']);
+    const allRemoved = offering(rowOf([tool('read')]), []).row;
+    expect(quarantined(offering(allRemoved, [evil]).row)).toEqual(['read']);
   });
 
   it.each<[ToolChanges, string[]]>([
