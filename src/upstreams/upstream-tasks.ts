@@ -54,7 +54,7 @@ export class UpstreamTasks {
     await this.calls.decideQuestions(ctx, row.serverId, { inputRequests });
   }
 
-  /** `tasks/cancel`: not authorized, because every caller may stop its work. */
+  /** `tasks/cancel`: not authorized, so that a caller that lost its permission can still stop its task. */
   async cancel(ctx: CallContext, task: Pick<TaskAtServer, 'server' | 'taskId'>, limits: RequestLimits): Promise<void> {
     await this.request(ctx, await this.serverOf(ctx, task.server), task, 'tasks/cancel', {}, limits);
   }

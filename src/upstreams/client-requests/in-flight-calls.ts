@@ -50,8 +50,8 @@ export class InFlightCalls {
 
   /**
    * Answers a request of the server. It is canceled when the last call ends that it may belong to. A `roots/list`
-   * request belongs to no call: a server sends it as soon as the connection opens or the roots changed. It is passed on
-   * during the next call and may outlive it. Throws as `askPeer` does.
+   * request belongs to the client and to no call: a server sends it as soon as the connection opens or the roots
+   * changed. It is passed on during the next call and may outlive it. Throws as `askPeer` does.
    */
   async asked(method: string, params: JsonObject, signal: AbortSignal): Promise<JsonObject> {
     const { owner, roots, onFlood } = this.options;

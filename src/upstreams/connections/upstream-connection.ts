@@ -358,7 +358,7 @@ export class UpstreamConnection {
     else if (this.options.autoReconnect) await this.open().catch(() => undefined);
   }
 
-  /** Handles an end that the gateway did not cause; `leave` detaches the client before the gateway closes it. */
+  /** Handles an end that the gateway did not cause; `detach` runs before the gateway closes a client. */
   private lost(client: Client): void {
     if (this.client !== client) return;
     this.client = undefined;
