@@ -21,7 +21,7 @@ export const ChangeOrg = z
     toolTimeoutMs: z.number().int().min(100).max(3_600_000).nullable().optional(),
     toolNames: z.enum(['portable', 'canonical', 'both']).nullable().optional(),
   })
-  .refine((change) => Object.keys(change).length > 0, { message: 'names nothing to change' });
+  .refine((change) => Object.keys(change).length > 0, { message: 'contains no member to change' });
 export type ChangeOrg = z.output<typeof ChangeOrg>;
 
 export const SaveMember = z.strictObject({
@@ -65,7 +65,7 @@ export const OrgDomains = z.object({
   domains: z
     .array(Domain)
     .max(20)
-    .refine((domains) => new Set(domains).size === domains.length, { message: 'names one twice' }),
+    .refine((domains) => new Set(domains).size === domains.length, { message: 'contains the same domain twice' }),
 });
 export type OrgDomains = z.output<typeof OrgDomains>;
 

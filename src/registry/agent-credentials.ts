@@ -9,7 +9,7 @@ type Owner = Pick<AgentEntity, 'id' | 'orgId'>;
 type Address = Pick<AgentEntity, 'cardUrl' | 'cardQuery'>;
 type Sealed = Pick<AgentEntity, 'credential' | 'credentialKind' | 'credentialHint'>;
 
-/** Credentials of agents: sealed on the way in, opened at the last moment on the way out. */
+/** Seals and opens the credentials of registered agents. A credential is opened immediately before it is sent. */
 @Injectable()
 export class AgentCredentials {
   private readonly queries: UrlQueries;
@@ -33,13 +33,16 @@ export class AgentCredentials {
       : (JSON.parse(this.vault.open(agent.credential, placeOf(agent)).reveal()) as Credential);
   }
 
-  /** The address of its card as its row has it, without the query, and that sealed: it may hold a credential as well. */
+  /**
+   * Splits the address of a card into the URL without its query and the sealed query, because a query may hold a
+   * credential.
+   */
   sealAddress(owner: Owner, address: string): Address {
     const { url, query } = this.queries.hide(address);
     return { cardUrl: url, cardQuery: query === undefined ? null : this.vault.seal(query, placeOfQuery(owner)) };
   }
 
-  /** The whole address of its card. */
+  /** Returns the whole address of the card, with its query. */
   openAddress(agent: Owner & Address): string {
     const { cardUrl: url, cardQuery } = agent;
     if (cardQuery === null) return url;
@@ -68,7 +71,7 @@ function secretOf(credential: Credential): string {
   }
 }
 
-/** The last four characters of a secret that is long enough to spare them. */
+/** Returns the last four characters of a secret of at least 16 characters; otherwise only an ellipsis. */
 function hintOf(secret: string): string {
   return secret.length >= 16 ? `…${secret.slice(-4)}` : '…';
 }

@@ -4,12 +4,15 @@ import { AgentCredentials } from './agent-credentials.js';
 import type { AgentEntity } from './agents/agent.entity.js';
 import type { Credential } from './registry.types.js';
 
-/** A credential as headers; `agentId` is whose token it is where one has to be fetched. */
+/** Turns a credential into request headers. `agentId` identifies the agent for which a token is cached or fetched. */
 export type ProofReader = (agentId: string, credential: Credential) => Promise<Record<string, string>>;
 
 type Row = Pick<AgentEntity, 'id' | 'orgId' | 'url' | 'cardUrl' | 'credential'>;
 
-/** Credentials of agents as headers for their cards. The room that calls agents gives the reader when it starts. */
+/**
+ * Turns credentials of agents into headers for requests of their cards. The module that calls agents sets the reader
+ * at start.
+ */
 @Injectable()
 export class AgentProofs {
   private read: ProofReader = () =>
@@ -21,12 +24,15 @@ export class AgentProofs {
     this.read = read;
   }
 
-  /** Of an agent that is being registered; undefined without a credential. */
+  /** Returns the headers for an agent that is being registered; undefined without a credential. */
   given(credential: Credential | undefined) {
     return credential && (() => this.read('being registered', credential));
   }
 
-  /** Of a registered agent, for the origin that its credential was given for. */
+  /**
+   * Returns the headers for a registered agent; undefined without a credential, or when its card has another origin
+   * than its URL.
+   */
   of(row: Row) {
     if (row.credential === null || new URL(row.cardUrl).origin !== new URL(row.url).origin) return undefined;
     return () => this.read(row.id, this.sealed.open(row)!);

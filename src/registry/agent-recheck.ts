@@ -6,14 +6,14 @@ import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import type { AgentEntity } from './agents/agent.entity.js';
 import { AgentStore } from './agents/agent.store.js';
 
-/** A failing agent is called again and again: its log line is not. */
+/** At most one log line per agent in this time: callers may call a failing agent many times. */
 const quietMs = 60_000;
-const maxTold = 5_000;
+const maxLogged = 5_000;
 
-/** Has an agent that could not be reached looked at again soon, so that the registry tells its health. */
+/** Makes the registry refresh an unreachable agent soon, so that its health is up to date. */
 @Injectable()
 export class AgentRecheck {
-  private readonly toldAt = new Map<string, number>();
+  private readonly loggedAt = new Map<string, number>();
 
   constructor(
     private readonly agents: AgentStore,
@@ -21,17 +21,21 @@ export class AgentRecheck {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  private isNews(agentId: string): boolean {
+  private shouldLog(agentId: string): boolean {
     const now = systemClock.elapsed();
-    if (now - (this.toldAt.get(agentId) ?? -Infinity) < quietMs) return false;
-    if (this.toldAt.size >= maxTold) this.toldAt.clear();
-    this.toldAt.set(agentId, now);
+    if (now - (this.loggedAt.get(agentId) ?? -Infinity) < quietMs) return false;
+    if (this.loggedAt.size >= maxLogged) this.loggedAt.clear();
+    this.loggedAt.set(agentId, now);
     return true;
   }
 
-  /** Best effort and in the background: the failed call is answered meanwhile. @param why is logged, once a minute for each agent. */
+  /**
+   * Makes the agent due and enqueues its refresh. It runs in the background and is best effort: the caller gets its
+   * error at once.
+   * @param why is logged, at most once a minute for each agent.
+   */
   soon({ id: agentId, slug }: Pick<AgentEntity, 'id' | 'slug'>, why: RialtoError): void {
-    if (this.isNews(agentId)) this.log.warn({ agent: slug, agentId, ...why.data }, why.message);
+    if (this.shouldLog(agentId)) this.log.warn({ agent: slug, agentId, ...why.data }, why.message);
     this.agents.makeDue(agentId).then(
       () => this.producer.enqueue(undefined, 'card.refresh', { agentId }, agentId),
       (err: unknown) => this.log.warn({ err, agentId }, 'an unreachable agent could not be made due for refresh'),

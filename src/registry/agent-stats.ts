@@ -2,10 +2,13 @@ import { Injectable } from '@nestjs/common';
 import type { RowChange } from '../platform/database/row-writer.js';
 import { endRows, keepActive, type EndedCall } from './agents/agent-stats.recorder.js';
 
-/** Load and outcome of calls whose work goes on after their act: counted by whoever sees its end, in the commit of that end. */
+/**
+ * Row changes for calls that go on after their act. The code that sees the end writes them in the transaction that
+ * stores the end.
+ */
 @Injectable()
 export class AgentStats {
-  /** The call counts as active for so many milliseconds more. */
+  /** Keeps the call active for `forMs` more milliseconds. */
   goesOn(actId: string, forMs: number): RowChange {
     return keepActive(actId, forMs);
   }

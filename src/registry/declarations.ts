@@ -4,7 +4,7 @@ import { AgentsFolderSweeper } from './declared/agents-folder.sweeper.js';
 import { DeclaredAgents } from './declared/declared-agents.js';
 import { DeclaredPublished } from './declared/declared-published.js';
 
-/** What exists by declaration, reconciled at start: outside agents first, for ours may call them. */
+/** Reconciles all declared agents at start. Registered agents come first, because published agents may call them. */
 @Injectable()
 export class Declarations {
   constructor(

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Moment } from '../platform/http/params.js';
 import { healths } from './agents/health.js';
 
-/** What a dispatch is waiting for, or how it ended. `pending`: it has its place with an agent and was not sent yet. */
+/** State of a dispatch. `pending`: it holds a place with an agent and was not sent yet. */
 export const DispatchStatus = z.enum(['pending', 'running', 'completed', 'failed']);
 export type DispatchStatus = z.output<typeof DispatchStatus>;
 
@@ -20,13 +20,16 @@ export const DispatchQuery = z.strictObject({
 });
 export type DispatchQuery = z.output<typeof DispatchQuery>;
 
-/** One call to an agent (RE-63). `input` and `output` without secrets, and cut when long; null for the call of a tool. */
+/**
+ * One call to a registered agent (RE-63). `input` and `output` have no secrets and are cut when long; null for a tool
+ * call.
+ */
 export const DispatchView = z.object({
   dispatchId: z.string(),
   agentId: z.string(),
   agentName: z.string(),
   skillId: z.string().nullable(),
-  /** Of the remote agent. */
+  /** Id of the task at the remote agent. */
   taskId: z.string().nullable(),
   status: DispatchStatus,
   dispatchType: DispatchKind,
@@ -38,12 +41,15 @@ export const DispatchView = z.object({
   dispatchedAt: z.iso.datetime(),
   completedAt: z.iso.datetime().nullable(),
   latencyMs: z.number().nullable(),
-  /** What the card asks for a task, once it was completed. */
+  /** Cost for each task that the card states; set when the call completed. */
   costTokens: z.number().nullable(),
 });
 export type DispatchView = z.output<typeof DispatchView>;
 
-/** An agent that was thought of for some work: every number that went into the choice, or why it is out of the question. */
+/**
+ * A registered agent that routing considered for some work: all numbers of the decision, or the reason for its
+ * exclusion.
+ */
 export const CandidateView = z.object({
   agent: z.object({ id: z.string(), slug: z.string(), name: z.string() }),
   health: z.enum(healths),
@@ -51,13 +57,13 @@ export const CandidateView = z.object({
   successes: z.number(),
   failures: z.number(),
   costPerTask: z.number().nullable(),
-  /** The skill that would be called. */
+  /** The skill that routing would call. */
   skillId: z.string().nullable(),
   fit: z.number().nullable(),
   factors: z.object({ health: z.number(), load: z.number(), cost: z.number() }).nullable(),
-  /** The rate of success that was drawn from what is known of its calls. */
+  /** Success rate, drawn at random from the posterior of its calls. */
   sampled: z.number().nullable(),
-  /** The product of all: the highest one is chosen. */
+  /** Product of all numbers. The agent with the highest score is chosen. */
   score: z.number().nullable(),
   excluded: z.string().nullable(),
 });

@@ -13,15 +13,18 @@ interface Owner {
 
 type Address = Pick<PublishedAgentEntity, 'executor' | 'executorQuery'>;
 
-/** What a call to an executor needs. */
+/** Secrets and URL that a call to an executor needs. */
 export interface ExecutorAccess {
-  /** Signs the calls of an `http` executor (`whsec_…`), opens a `mailbox` (`mbx_…`), is the key of a model. */
+  /** Signs the calls of an `http` executor (`whsec_…`), opens a `mailbox` (`mbx_…`), or is the key of a model. */
   readonly secret?: Secret;
   /** The whole URL of an `http` or `llm` executor. */
   readonly url?: string;
 }
 
-/** The secrets of executors, and the queries of their URLs, which may hold one: sealed in the rows of their agents. */
+/**
+ * Seals and opens the secrets of executors, and the queries of their URLs, which may hold a secret. Both are stored
+ * in the rows of the agents.
+ */
 @Injectable()
 export class ExecutorSecrets {
   private readonly queries: UrlQueries;
@@ -33,7 +36,7 @@ export class ExecutorSecrets {
     this.queries = new UrlQueries(vault);
   }
 
-  /** Opened for each call; nothing for an agent that was never there. */
+  /** Opens the secrets for one call. Returns an empty object for an unknown agent. */
   async of(id: AgentId): Promise<ExecutorAccess> {
     const found = await this.store.executorOf(id);
     if (!found) return {};
@@ -52,19 +55,19 @@ export class ExecutorSecrets {
     return this.vault.seal(secret, placeOf(owner));
   }
 
-  /** An executor as its row has it: its URL without the query, and the sealed query. */
+  /** Returns an executor as its row stores it: the URL without its query, and the sealed query. */
   sealAddress(owner: Owner, executor: ExecutorConfig): Address {
     const { config, query } = this.withoutQuery(executor);
     return { executor: config, executorQuery: query === undefined ? null : this.vault.seal(query, queryOf(owner)) };
   }
 
-  /** An executor as it was given. */
+  /** Returns an executor with its whole URL. */
   openAddress(row: Owner & Address): ExecutorConfig {
     const { executor, executorQuery } = row;
     return 'url' in executor ? { ...executor, url: this.wholeUrl(row, executor.url, executorQuery) } : executor;
   }
 
-  /** An executor with a mark in place of the query of its URL, the same for the same query. */
+  /** Returns an executor with a marker in place of the query of its URL. Equal queries give equal markers. */
   withoutQuery(executor: ExecutorConfig): { config: ExecutorConfig; query?: string } {
     if (!('url' in executor)) return { config: executor };
     const { url, query } = this.queries.hide(executor.url);

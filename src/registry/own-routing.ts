@@ -10,16 +10,16 @@ import { fitOf, type Wish } from './routing/fit.js';
 import { noAgent } from './routing/no-agent.js';
 import { weigh } from './routing/weight.js';
 
-/** The member of a task's metadata that says which agent was chosen for it, and why. */
+/** Metadata member of a task that states which agent was chosen for it, and why. */
 export const dispatchMember = 'rialto/dispatch';
 
-/** The skill that the metadata of a task, whose caller named no agent, says was chosen. */
+/** Returns the chosen skill from the metadata of a task that the gateway routed; undefined for other tasks. */
 export function dispatchedSkill(metadata: JsonObject | undefined): string | undefined {
   const decided = metadata?.[dispatchMember];
   return isJsonObject(decided) && typeof decided.skillId === 'string' ? decided.skillId : undefined;
 }
 
-/** An agent of ours that may be chosen, or why not. */
+/** A published agent that may be chosen, or the reason why not. */
 export interface OwnCandidate {
   readonly agent: PublishedAgent;
   readonly excluded?: string;
@@ -30,13 +30,13 @@ interface Suited extends Contender {
   readonly skillId: string;
 }
 
-/** The chosen agent, and what its task says of the choice. */
+/** The chosen agent, and the metadata of the choice for its task. */
 export interface OwnChoice {
   readonly agent: PublishedAgent;
   readonly facts: JsonObject;
 }
 
-/** Who of our own agents takes a message that names none (AN-89). */
+/** Chooses the published agent for a message that names none (AN-89). */
 @Injectable()
 export class OwnRouting {
   constructor(
@@ -45,8 +45,9 @@ export class OwnRouting {
   ) {}
 
   /**
-   * A message is for whom its words suit best; health, load and luck of the agents behind decide among equals. @param seed of the
-   * chance, for a message that may come twice. Throws `no_agent`.
+   * Chooses the agent with the skill that fits the message best. Among equal agents it uses health, load and a random
+   * draw over the registered agents behind them. Throws `no_agent`.
+   * @param seed of the random draw, so that a repeated message gets the same choice.
    */
   async choose(
     org: OrgId,

@@ -18,24 +18,24 @@ import type { PublishedAgent } from './published.types.js';
 export type { BuiltCard } from './cards/card-cache.js';
 export type { CardWish } from './published/published-cards.js';
 
-/** All agents of our own of an org, for everyone who reads them on every request. */
+/** All published agents of an org, cached for code that reads them on every request. */
 export interface PublishedSnapshot {
   readonly version: string;
-  /** In order of name; those that are not enabled too. */
+  /** Sorted by name; disabled agents are included. */
   readonly agents: readonly PublishedAgent[];
   readonly byId: ReadonlyMap<string, PublishedAgent>;
-  /** Enabled ones alone, by name and by handle. */
+  /** Only enabled agents, by name and by handle. */
   readonly byWord: ReadonlyMap<string, PublishedAgent>;
 }
 
-/** Agents of our own, as doors and tasks read them. */
+/** Reads published agents for doors and tasks. */
 @Injectable()
 export class PublishedService {
   private readonly snapshots = new SnapshotCache<PublishedSnapshot>({
     probe: (org) => this.loader.version(org),
     load: (org, version) => this.load(org as OrgId, version),
   });
-  /** Whose an agent is never changes. */
+  /** Org of each agent. It never changes. */
   private readonly orgOf = new Map<AgentId, OrgId>();
 
   private readonly indexes = new WeakMap<PublishedSnapshot, Buffer>();
@@ -54,8 +54,9 @@ export class PublishedService {
   }
 
   /**
-   * The enabled agent that a name or a handle means: in the given org, else in `default`; `x@y` in the org whose slug or domain
-   * `y` is, or where `y` is the host of this gateway as a bare `x` (RI-09). Without a promise while everything is fresh, for hot doors.
+   * Returns the enabled agent with a name or a handle. It searches the given org, else `default`. For `x@y` it
+   * searches the org with the slug or domain `y`; when `y` is the host of this gateway, `x@y` means `x` (RI-09). It
+   * returns no promise while all caches are fresh, because doors call it on every request.
    */
   resolve(name: string, org?: OrgRef): PublishedAgent | undefined | Promise<PublishedAgent | undefined> {
     const called = calledOf(name);
@@ -64,14 +65,17 @@ export class PublishedService {
     return known === undefined ? this.find(called, org) : (known ?? undefined);
   }
 
-  /** An agent that was not archived, enabled or not: what it began goes on. */
+  /** Returns an agent that is not archived, also a disabled one: its running tasks continue. */
   byId(id: AgentId): PublishedAgent | undefined | Promise<PublishedAgent | undefined> {
     const org = this.orgOf.get(id);
     const fresh = org && this.snapshots.peek(org);
     return fresh ? fresh.byId.get(id) : this.findById(id);
   }
 
-  /** The agent that answers when a caller names none: the conformance agent while there is one, else the one of the org, else that of the configuration file. */
+  /**
+   * Returns the agent for callers that name none: the conformance agent while it is enabled, else the default agent
+   * of the org, else the one of the configuration file.
+   */
   async defaultAgent(org?: OrgRef): Promise<PublishedAgent | undefined> {
     const entry = await this.orgs.find(org?.slug ?? defaultOrg);
     if (!entry) return undefined;
@@ -85,21 +89,26 @@ export class PublishedService {
     return conformance ?? (chosen === undefined ? undefined : words.get(chosen));
   }
 
-  /** The static bearer that opens the doors of this agent alone: `apiKeyEnv` of its declaration (AN-95, AN-96). */
+  /**
+   * Returns the static bearer that opens only the doors of this agent: `apiKeyEnv` of its declaration (AN-95, AN-96).
+   */
   staticBearerOf({ source, name }: Pick<PublishedAgent, 'source' | 'name'>): string | undefined {
     return source === 'config'
       ? this.settings.configFile.published.find((one) => one.name === name)?.apiKey
       : undefined;
   }
 
-  /** The card of an agent, signed. */
+  /** Returns the signed card of an agent. */
   async cardFor(agent: PublishedAgent, wish: CardWish): Promise<BuiltCard> {
     const [standard, isVerified] = await Promise.all([this.defaultAgent(agent.org), this.isVerified(agent)]);
     const hasStaticBearer = this.staticBearerOf(agent) !== undefined;
     return this.cards.cardFor(agent, wish, { hasStaticBearer, isDefault: standard?.id === agent.id, isVerified });
   }
 
-  /** The card of the deployment while an agent is the default one: its own, and beside its skills those of `toolAgents`. */
+  /**
+   * Returns the card of the deployment while it has a default agent: the card of that agent, with the skills of
+   * `toolAgents` added.
+   */
   async serviceCard(agent: PublishedAgent, wish: CardWish): Promise<BuiltCard> {
     const tools = (await this.toolAgents(agent.org)).filter(({ id }) => id !== agent.id);
     if (tools.length === 0) return this.cardFor(agent, wish);
@@ -109,7 +118,10 @@ export class PublishedService {
     return this.cards.serviceCard(agent, tools, wish, { key: version, ...standing });
   }
 
-  /** The agents of the servers in `mcp.config.json`: their tools are skills of the deployment (AN-97), whichever agent is its default one. */
+  /**
+   * Returns the agents of the servers in `mcp.config.json`. Their tools are skills of the deployment with any default
+   * agent (AN-97).
+   */
   async toolAgents({ id, slug }: OrgRef): Promise<PublishedAgent[]> {
     const servers = this.settings.configFile.mcpServers.filter(({ isAgent }) => isAgent);
     if (slug !== defaultOrg || servers.length === 0) return [];
@@ -121,7 +133,10 @@ export class PublishedService {
     );
   }
 
-  /** The card of the deployment while no agent is the default one: the public skills of the default org, perhaps none. */
+  /**
+   * Returns the card of the deployment while it has no default agent: the public skills of the default org, which may
+   * be none.
+   */
   async gatewayCard(version?: string): Promise<BuiltCard> {
     const org = await this.orgs.find(defaultOrg);
     const { agents, key } = await this.onCard(org?.id);
@@ -129,7 +144,10 @@ export class PublishedService {
     return this.cards.sharedCard(about, agents, version);
   }
 
-  /** One card with the public skills of all agents of an org that have `publishToCard`; undefined when there is none (RE-78). */
+  /**
+   * Returns one card with the public skills of all agents of an org that have `publishToCard`; undefined when there
+   * are none (RE-78).
+   */
   async orgCard(slug: string, version?: string): Promise<BuiltCard | undefined> {
     const org = await this.orgs.find(slug);
     const { agents, key } = await this.onCard(org?.id);
@@ -138,7 +156,10 @@ export class PublishedService {
     return this.cards.sharedCard(about, agents, version);
   }
 
-  /** The enabled agents of an org, of `default` when none is given, in the words of Reyn (RY-07); bytes made once. */
+  /**
+   * Returns the index of the enabled agents of an org (`default` when none is given), in the format of Reyn (RY-07).
+   * The bytes are cached.
+   */
   async index(org?: OrgRef): Promise<Buffer> {
     const home = org ?? (await this.orgs.find(defaultOrg));
     const snapshot = home && (await this.snapshot(home.id));
@@ -153,7 +174,7 @@ export class PublishedService {
     this.snapshots.expire(orgId);
   }
 
-  /** The skills of some agents are the tools of an MCP server. */
+  /** Expires the snapshot, because skills of some agents are the tools of an MCP server. */
   @OnNotice('upstream.changed')
   serverChanged({ orgId }: Notice<'upstream.changed'>): void {
     this.snapshots.expire(orgId);
@@ -174,7 +195,7 @@ export class PublishedService {
     return snapshot && this.named(snapshot, { word, host, whole }, named);
   }
 
-  /** An agent of the named org may also be called by a handle that holds the host. */
+  /** Finds an agent by its name or handle. An agent of a named org may also have a handle that includes the host. */
   private named(
     { byWord: words }: PublishedSnapshot,
     { word, host, whole }: Called,
@@ -184,7 +205,10 @@ export class PublishedService {
     return words.get(this.isHere(host) ? word : whole);
   }
 
-  /** Whether the handle that the card states leads to this agent: the domains of orgs are set by admins of the deployment. */
+  /**
+   * Returns whether the handle on the card leads to this agent. Only admins of the deployment set the domains of
+   * orgs.
+   */
   private async isVerified({ handle, org }: PublishedAgent): Promise<boolean> {
     const { host } = (handle !== undefined && calledOf(handle)) || {};
     return host === undefined || (await this.orgs.find(host))?.id === org.id;

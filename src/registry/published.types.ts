@@ -3,7 +3,7 @@ import type { AgentId } from '../kernel/ids.js';
 import type { A2aVersion, AgentExtension, AgentProvider } from '../protocol/a2a/model.js';
 import type { PublishedSkill } from '../protocol/a2a/card/published-card.js';
 
-/** How an agent of ours does its work; by `kind`, as it is stored, without secrets. */
+/** How a published agent does its work; discriminated by `kind`. Stored in this form, without secrets. */
 export type ExecutorConfig =
   | { readonly kind: 'echo'; readonly delayMs?: number; readonly chunks?: number; readonly ask?: string }
   | { readonly kind: 'remote'; readonly agentId: string; readonly skillId?: string }
@@ -13,26 +13,28 @@ export type ExecutorConfig =
   | LlmConfig
   | { readonly kind: 'conformance' };
 
-/** A model behind an OpenAI-compatible endpoint; its key, if it has one, is the sealed secret of the agent. */
+/**
+ * A model behind an OpenAI-compatible endpoint. Its key is optional and is stored as the sealed secret of the agent.
+ */
 export interface LlmConfig {
   readonly kind: 'llm';
-  /** What `/chat/completions` is added to. */
+  /** Base URL; the gateway appends `/chat/completions`. */
   readonly url: string;
   readonly model: string;
   readonly system?: string;
-  /** Names of the org's tools, or patterns with `*`; none when absent. */
+  /** Names of tools of the org, or patterns with `*`. Undefined: no tools. */
   readonly tools?: readonly string[];
-  /** For each message: how often the model is asked, how long in all, and how much it may say. */
+  /** Limits for each message: calls of the model, seconds in total, and tokens of one answer. */
   readonly maxSteps?: number;
   readonly maxSeconds?: number;
   readonly maxTokens?: number;
   readonly temperature?: number;
 }
 
-/** Who declared an agent of ours; only those of the API are changed over the API. */
+/** Source of the declaration of a published agent. The API changes only agents with the source `api`. */
 export type PublishedSource = 'api' | 'config' | 'folder' | 'conformance';
 
-/** What the card of an agent says besides name and description. Empty lists mean: the usual ones. */
+/** Content of an agent's card except name and description. An empty list means the default. */
 export interface PublishedAbout {
   readonly skills: readonly PublishedSkill[];
   readonly inputModes: readonly string[];
@@ -48,7 +50,7 @@ export interface PublishedAbout {
   readonly iconUrl?: string;
 }
 
-/** All that somebody declares of an agent of ours, checked and complete. */
+/** The complete, checked declaration of a published agent. */
 export interface Definition {
   readonly name: string;
   readonly handle: string | null;
@@ -61,7 +63,7 @@ export interface Definition {
   readonly card: PublishedAbout;
 }
 
-/** An agent of ours as everyone behind a door knows it. */
+/** A published agent as the code behind a door sees it. */
 export interface PublishedAgent {
   readonly id: AgentId;
   readonly org: OrgRef;
@@ -70,14 +72,14 @@ export interface PublishedAgent {
   readonly description: string;
   readonly executor: ExecutorConfig;
   readonly source: PublishedSource;
-  /** Doors know it; those of a disabled one answer as if it did not exist (RI-03). */
+  /** False: all doors answer as if the agent did not exist (RI-03). */
   readonly enabled: boolean;
-  /** Whether unencrypted messages are taken (RI-06). */
+  /** True: the agent accepts unencrypted messages (RI-06). */
   readonly acceptCleartext: boolean;
-  /** Whether its skills are on the card of its org (RE-79). */
+  /** True: the skills of the agent are on the card of its org (RE-79). */
   readonly publishToCard: boolean;
   readonly skills: readonly PublishedSkill[];
-  /** Media types of parts it takes, perhaps with wildcards. */
+  /** Media types of parts that the agent accepts; wildcards are possible. */
   readonly inputModes: readonly string[];
   readonly outputModes: readonly string[];
   readonly streaming: boolean;
@@ -85,19 +87,21 @@ export interface PublishedAgent {
   readonly extendedCard: boolean;
   readonly extensions: readonly AgentExtension[];
   readonly versions: readonly A2aVersion[];
-  /** `agent`: each caller has one lasting context; `context`: a new one whenever none is named (RY-38). */
+  /**
+   * `agent`: each caller has one permanent context. `context`: a message without a context starts a new one (RY-38).
+   */
   readonly history: 'context' | 'agent';
-  /** Of the agent itself, not of a protocol. */
+  /** Version of the agent itself, not of a protocol. */
   readonly version: string;
   readonly provider?: AgentProvider;
   readonly documentationUrl?: string;
   readonly iconUrl?: string;
   readonly updatedAt: Date;
-  /** Changes whenever anything a caller can see does. */
+  /** Changes whenever something that a caller can see changes. */
   readonly revision: string;
 }
 
-/** The id of a skill on a card of several agents where another one has a skill of the same id. */
+/** Returns the id of a skill on a shared card when another agent on it has a skill with the same id. */
 export function namedSkill(agent: string, skillId: string): string {
   return `${agent}.${skillId}`;
 }

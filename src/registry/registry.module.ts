@@ -45,7 +45,7 @@ import { TaskAgents } from './task-agents.js';
 import { RegistryService } from './registry.service.js';
 import { RoutingService } from './routing.service.js';
 
-/** Room 6: outside agents with their cards, health and load; agents of our own. */
+/** Module 6: registered agents with their cards, health and load; published agents. */
 @Module({
   imports: [
     AuditModule,

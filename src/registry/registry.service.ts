@@ -28,7 +28,7 @@ import type {
   RegisteredAgent,
 } from './registry.types.js';
 
-/** All agents of an org, understood once, for everyone who reads them on every request. */
+/** All registered agents of an org with parsed cards, cached for code that reads them on every request. */
 export interface AgentSnapshot {
   readonly version: string;
   readonly agents: readonly RegisteredAgent[];
@@ -36,7 +36,7 @@ export interface AgentSnapshot {
   readonly byId: ReadonlyMap<string, RegisteredAgent>;
 }
 
-/** The registry of outside agents. */
+/** Registers and administers agents of other systems. */
 @Injectable()
 export class RegistryService {
   private readonly snapshots = new SnapshotCache<AgentSnapshot>({
@@ -53,7 +53,10 @@ export class RegistryService {
     private readonly cursors: Cursors,
   ) {}
 
-  /** Throws `url_not_allowed`, `card_invalid`, `slug_taken`, `conflict` (same URL) or `unprocessable` (too many). */
+  /**
+   * Registers an agent. Throws `url_not_allowed`, `card_invalid`, `slug_taken`, `conflict` (same URL) or
+   * `unprocessable` (too many agents).
+   */
   async register(ctx: CallContext, input: RegisterAgent): Promise<AgentView> {
     const url = baseUrlOf(input.url);
     const find = () => this.looks.first(input.url, input.credential, ctx.signal);
@@ -65,7 +68,7 @@ export class RegistryService {
     );
   }
 
-  /** Makes a declared agent exist, reachable or not; the refresh finds its card later. */
+  /** Creates the row of a declared agent, reachable or not. A later refresh fetches its card. */
   async declare(tx: Tx, org: OrgId, input: RegisterAgent): Promise<void> {
     const url = baseUrlOf(input.url);
     const slug = input.slug ?? slugOf(new URL(url).host);
@@ -95,11 +98,11 @@ export class RegistryService {
     return this.acts.admin.read(ctx, 'agent.get', async () => this.view(await this.visible(ctx, idOrSlug)));
   }
 
-  /** The card byte for byte as the agent sent it. */
+  /** Returns the card, byte for byte as the agent sent it. */
   card(ctx: CallContext, idOrSlug: string): Promise<string> {
     return this.acts.admin.read(ctx, 'agent.card', async () => {
       const { card } = await this.visible(ctx, idOrSlug);
-      if (card === null) throw new RialtoError('not_found', { message: 'its card was not fetched yet' });
+      if (card === null) throw new RialtoError('not_found', { message: 'the card of this agent was not fetched yet' });
       return card;
     });
   }
@@ -133,7 +136,10 @@ export class RegistryService {
     return this.view(changed);
   }
 
-  /** Ends the quarantine of an agent. Throws `conflict` when its card is not the one that was looked at, `unprocessable` for its signature. */
+  /**
+   * Ends the quarantine of an agent. Throws `conflict` when its card is not the reviewed one, `unprocessable` when
+   * its signature forbids it.
+   */
   async approve(ctx: CallContext, idOrSlug: string, { cardHash }: ApproveCard): Promise<AgentView> {
     const facts = { agent: idOrSlug, cardHash };
     const approved = await this.acts.admin.prepareAndWrite(
@@ -159,11 +165,11 @@ export class RegistryService {
     );
   }
 
-  /** Fetches the card now: a changed one is taken over, a failure is shown as the agent's health (RE-59). */
+  /** Fetches the card now. A changed card is stored; a failure sets the health of the agent (RE-59). */
   async refetch(ctx: CallContext, idOrSlug: string): Promise<AgentView> {
-    const look = async () => this.refresher.attempt(await this.visible(ctx, idOrSlug), ctx.signal);
+    const refresh = async () => this.refresher.attempt(await this.visible(ctx, idOrSlug), ctx.signal);
     return this.view(
-      await this.acts.admin.prepareAndWrite(ctx, 'agent.refetch', { agent: idOrSlug }, look, (tx, attempt) =>
+      await this.acts.admin.prepareAndWrite(ctx, 'agent.refetch', { agent: idOrSlug }, refresh, (tx, attempt) =>
         this.refresher.store(tx, attempt, true),
       ),
     );
@@ -173,7 +179,7 @@ export class RegistryService {
     return this.snapshots.get(org);
   }
 
-  /** The snapshot when it is fresh, without a promise. */
+  /** Returns the snapshot without a promise when it is fresh, else undefined. */
   peekSnapshot(org: string): AgentSnapshot | undefined {
     return this.snapshots.peek(org);
   }
@@ -239,11 +245,11 @@ export class RegistryService {
       await this.store.insert(tx, row);
     } catch (error) {
       if (isUniqueViolation(error, 'uq_agent_cards_url'))
-        throw new RialtoError('conflict', { message: 'this URL is registered already', data: { url } });
+        throw new RialtoError('conflict', { message: 'an agent with this URL is already registered', data: { url } });
       if (isUniqueViolation(error, 'uq_agent_cards_slug')) {
         throw new RialtoError('slug_taken', {
-          message: `the slug "${row.slug}" is taken`,
-          hint: 'give a "slug" of your own in the registration',
+          message: `another agent of this org already has the slug "${row.slug}"`,
+          hint: 'set another "slug" in the registration',
           data: { slug: row.slug },
         });
       }
@@ -263,7 +269,7 @@ function noSuchAgent(): RialtoError {
   return new RialtoError('not_found', { message: 'no such agent' });
 }
 
-/** The act of seeing an agent in a list. */
+/** Returns the verb call that decides whether the caller sees an agent in a list. */
 function discovery(ctx: CallContext, slug: string): VerbCall {
   return { ctx, verb: slug, action: 'a2a_discover', resource: { type: 'A2AAgent', id: slug } };
 }

@@ -7,7 +7,7 @@ import { healths } from './agents/health.js';
 
 const reservedHeaders = new Set([...framingHeaders, 'a2a-version', 'traceparent']);
 
-/** How Rialto proves itself to an agent. Write-only: never shown again. */
+/** Credential that the gateway sends to an agent. It is write-only: the API never shows it. */
 export const Credential = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('bearer'), token: HeaderValue }),
   z.strictObject({
@@ -32,7 +32,7 @@ const agentSlug = z
   .max(63)
   .refine((slug) => !['a2a', 'mcp', 'agents', 'tasks', 'rialto'].includes(slug), { message: 'is reserved' });
 
-/** Registration of an outside agent: its base URL, the URL of its card, or an old `agent.json` URL. */
+/** Registration of an agent: its base URL, the URL of its card, or an old `agent.json` URL. */
 export const RegisterAgent = z.strictObject({
   url: z.string().min(1).max(2_048),
   slug: agentSlug.optional(),
@@ -48,10 +48,10 @@ export const ChangeAgent = z
     timeoutMs: timeoutMs.nullable().optional(),
     credential: Credential.nullable().optional(),
   })
-  .refine((change) => Object.keys(change).length > 0, { message: 'names nothing to change' });
+  .refine((change) => Object.keys(change).length > 0, { message: 'contains no member to change' });
 export type ChangeAgent = z.output<typeof ChangeAgent>;
 
-/** Approval of a changed card: of the very one that was looked at. */
+/** Approval of a changed card, by the hash of the reviewed card. */
 export const ApproveCard = z.strictObject({ cardHash: z.string().max(100) });
 export type ApproveCard = z.output<typeof ApproveCard>;
 
@@ -71,7 +71,7 @@ const SkillView = z.object({
   tags: z.array(z.string()),
   toolName: z.string(),
   alias: z.string(),
-  /** Why it is not listed as a tool: no arguments pass its input schema. */
+  /** Reason why the skill is not listed as a tool: no arguments match its input schema. */
   problem: z.string().nullable(),
 });
 
@@ -89,7 +89,7 @@ export const AgentView = z.object({
   reachable: z.boolean(),
   lastError: z.string().nullable(),
   quarantine: z.object({ since: z.string(), cardHash: z.string() }).nullable(),
-  /** What the signatures of its card prove, by which key, and the key it is held to (RFC 7638 thumbprints). */
+  /** Result of the signature check, the key that signed the card, and the pinned key (RFC 7638 thumbprints). */
   signature: z.object({
     state: z.enum(['verified', 'unsigned', 'unverified', 'invalid', 'unchecked']),
     keyThumbprint: z.string().nullable(),
@@ -126,17 +126,17 @@ export const CardChangeView = z.object({
 });
 export type CardChangeView = z.output<typeof CardChangeView>;
 
-/** The names a skill is called by: the canonical one, and one that every client takes. */
+/** The tool names of a skill: the canonical name, and an alias that every client accepts. */
 export interface SkillTool {
   readonly skillId: string;
   readonly canonical: string;
   readonly alias: string;
 }
 
-/** A registered agent with its card understood: what callers, tools and policies work with. */
+/** A registered agent with its parsed card, for callers, tools and policies. */
 export interface RegisteredAgent {
   readonly row: AgentEntity;
-  /** Undefined until its card was fetched once. */
+  /** Undefined until the first fetch of the card. */
   readonly card?: NormalisedCard;
   readonly tools: readonly SkillTool[];
 }

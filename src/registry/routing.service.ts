@@ -17,15 +17,15 @@ import { fitOf, type Wish } from './routing/fit.js';
 import { noAgent } from './routing/no-agent.js';
 import { loadCaps, weigh, type Factors } from './routing/weight.js';
 
-/** Work, and what an agent would be sent to do it. */
+/** The wanted work and the arguments for the agent that does it. */
 export interface WorkWish extends Wish {
   readonly args: JsonObject;
-  /** A whole number below 2^32; the same one chooses the same among the same. */
+  /** A whole number below 2^32. The same seed makes the same choice from the same data. */
   readonly seed?: number;
 }
 
-/** An agent that may do the work, and which of its skills would. */
-interface Able {
+/** An agent that can do the work, with the skill for it. */
+interface Eligible {
   readonly agent: RegisteredAgent;
   readonly record: AgentRecord;
   readonly tool: SkillTool;
@@ -33,17 +33,21 @@ interface Able {
   readonly factors: Factors;
 }
 
-type Appraised = Able | { readonly agent: RegisteredAgent; readonly record: AgentRecord; readonly excluded: string };
+type Appraised =
+  Eligible | { readonly agent: RegisteredAgent; readonly record: AgentRecord; readonly excluded: string };
 
-/** The outcome of a choice: `seed` repeats it. */
+/** Result of a choice. The same `seed` repeats it. */
 export interface Choice {
   readonly seed: number;
-  readonly chosen?: Pick<Able, 'agent' | 'tool'>;
-  /** The chosen one first, then by score, then who is out of the question; nobody that the caller may not discover. */
+  readonly chosen?: Pick<Eligible, 'agent' | 'tool'>;
+  /**
+   * The chosen agent first, then the others by score, then the excluded ones. Only agents that the caller may
+   * discover.
+   */
   readonly candidates: readonly CandidateView[];
 }
 
-/** A choice with a place taken for the call: `dispatchId` is the id of its act. */
+/** A choice with a place that is taken for the call. `dispatchId` is the id of the call's act. */
 export interface PlacedCall {
   readonly dispatchId: ActId;
   readonly seed: number;
@@ -58,7 +62,9 @@ export interface PlacedCall {
 
 const noRecord: AgentRecord = { active: 0, successes: 0, failures: 0 };
 
-/** Who does some work best, of the registered agents that the caller may discover and call (RE-49). */
+/**
+ * Chooses the registered agent that does some work best, among those that the caller may discover and call (RE-49).
+ */
 @Injectable()
 export class RoutingService {
   constructor(
@@ -69,12 +75,15 @@ export class RoutingService {
     private readonly schemas: SchemaChecks,
   ) {}
 
-  /** How arguments break the input schema of a skill. */
+  /** Returns the violations of a skill's input schema by the arguments. */
   violations({ org }: CallContext, { inputSchema }: { inputSchema?: Json }, args: JsonObject): Violations {
     return this.schemas.violations(org.id, inputSchema, args);
   }
 
-  /** Chooses, and nothing else. @param full agents that turned out to have no place left. */
+  /**
+   * Chooses an agent without taking a place.
+   * @param full agents that had no free place in a previous attempt.
+   */
   async choose(ctx: CallContext, wish: WorkWish, full: ReadonlySet<string> = new Set()): Promise<Choice> {
     const { seed = randomInt(2 ** 32) } = wish;
     const [{ agents }, records] = await Promise.all([
@@ -95,22 +104,22 @@ export class RoutingService {
   }
 
   /**
-   * Chooses and takes a place with the chosen agent, so that it has no more than its hard cap of calls at once however many are
-   * dispatched, by whatever process. Calls that name their agent are not held back by that cap, and count. Throws `no_agent`.
+   * Chooses an agent and takes a place with it, so that an agent never has more routed calls at once than its hard
+   * cap, over all processes. Calls that name their agent count, but the cap does not limit them. Throws `no_agent`.
    */
   async place(ctx: CallContext, wish: WorkWish): Promise<PlacedCall> {
     const full = new Set<string>();
-    let kept: string | undefined;
+    let storedInput: string | undefined;
     for (let seed = wish.seed; ;) {
       const choice = await this.choose(ctx, { ...wish, seed }, full);
       seed = choice.seed;
       if (!choice.chosen) {
         const excluded = choice.candidates.map((one) => ({ agent: one.agent.slug, reason: one.excluded }));
-        throw noAgent(excluded, 'POST /api/a2a/dispatch/explain shows every agent and what speaks against it');
+        throw noAgent(excluded, 'POST /api/a2a/dispatch/explain shows every agent and the reason for its exclusion');
       }
       const { agent, tool } = choice.chosen;
       const dispatchId = newId<ActId>();
-      const input = (kept ??= keptJson(wish.args));
+      const input = (storedInput ??= keptJson(wish.args));
       const timeoutMs = agent.row.timeoutMs ?? (await this.orgs.toolSettings(ctx.org.id)).timeoutMs;
       const place = {
         id: dispatchId,
@@ -133,7 +142,9 @@ export class RoutingService {
     }
   }
 
-  /** The cheap reasons first; policies and schemas are asked of who is left. */
+  /**
+   * Assesses an agent. Checks without I/O come first; policies and schemas are checked only for the remaining agents.
+   */
   private async appraise(
     ctx: CallContext,
     agent: RegisteredAgent,
@@ -166,33 +177,33 @@ export class RoutingService {
   }
 }
 
-/** Draws among those who are able. Pure but for what `seed` says. */
-function decide(appraised: readonly Appraised[], seed: number, thrifty: boolean): Choice {
-  const able = appraised.filter((one): one is Able => 'tool' in one);
-  const contenders = able.map(({ agent, record, fit, factors }) => ({
+/** Draws among the agents that can do the work. Pure: `seed` determines the random numbers. */
+function decide(appraised: readonly Appraised[], seed: number, preferCheaper: boolean): Choice {
+  const eligible = appraised.filter((one): one is Eligible => 'tool' in one);
+  const contenders = eligible.map(({ agent, record, fit, factors }) => ({
     ...record,
     fit,
     factors,
     cost: agent.card?.costPerTask ?? 0,
   }));
-  const { best, drawn } = choose(contenders, chanceOf(seed), { thrifty });
-  const views = new Map(able.map((one, index) => [one.agent, { ...viewOf(one), ...drawn[index] }]));
-  const dear = 'another agent costs less and is no worse';
+  const { best, drawn } = choose(contenders, chanceOf(seed), { preferCheaper });
+  const views = new Map(eligible.map((one, index) => [one.agent, { ...viewOf(one), ...drawn[index] }]));
+  const tooExpensive = 'another agent costs less and is no worse';
   const candidates = appraised.map((one): CandidateView => {
     if (!('tool' in one)) return { ...viewOf(one), excluded: one.excluded };
     const view = views.get(one.agent)!;
-    return view.score === null ? { ...view, excluded: dear } : view;
+    return view.score === null ? { ...view, excluded: tooExpensive } : view;
   });
   return {
     seed,
-    chosen: able[best],
+    chosen: eligible[best],
     candidates: candidates.sort((a, b) => (b.score ?? -1) - (a.score ?? -1)),
   };
 }
 
 function viewOf(one: Appraised): CandidateView {
   const { row, card } = one.agent;
-  const isAble = 'tool' in one;
+  const isEligible = 'tool' in one;
   return {
     agent: { id: row.id, slug: row.slug, name: row.name },
     health: row.health,
@@ -200,9 +211,9 @@ function viewOf(one: Appraised): CandidateView {
     successes: one.record.successes,
     failures: one.record.failures,
     costPerTask: card?.costPerTask ?? null,
-    skillId: isAble ? one.tool.skillId : null,
-    fit: isAble ? one.fit : null,
-    factors: isAble ? one.factors : null,
+    skillId: isEligible ? one.tool.skillId : null,
+    fit: isEligible ? one.fit : null,
+    factors: isEligible ? one.factors : null,
     sampled: null,
     score: null,
     excluded: null,

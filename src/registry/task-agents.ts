@@ -9,14 +9,17 @@ import { RegistryService } from './registry.service.js';
 import type { RegisteredAgent } from './registry.types.js';
 import { ToolServers } from './tool-servers.js';
 
-/** Who works on a task. */
+/** The agent of a task. */
 export interface TaskAgent {
   readonly agent: PublishedAgent;
-  /** The task was adopted from a call to a registered agent, or of a tool of an MCP server. */
+  /** True when the task was adopted from a call to a registered agent, or to a tool of an MCP server. */
   readonly isAdopted: boolean;
 }
 
-/** The agents of tasks: those of ours; registered ones, and MCP servers, for the tasks that were adopted from calls to them. */
+/**
+ * Finds the agents of tasks: published agents, and for adopted tasks the registered agent or MCP server that was
+ * called.
+ */
 @Injectable()
 export class TaskAgents {
   constructor(
@@ -27,12 +30,17 @@ export class TaskAgents {
     private readonly auth: AuthService,
   ) {}
 
-  /** Whoever sent a task, as far as it is let in today; undefined when it is not (abuse case 17). */
+  /**
+   * Returns the sender of a task with its current rights; undefined when it has no access any more (abuse case 17).
+   */
   senderOf({ principal }: { principal: Principal }, org: OrgRef): Promise<Principal | undefined> {
     return this.auth.standing({ org, principal });
   }
 
-  /** Undefined when nobody of that id is published or registered any more. */
+  /**
+   * Returns the agent of a task; undefined when no published or registered agent and no MCP server has its id any
+   * more.
+   */
   async of({ agentId, orgId }: { agentId: AgentId; orgId: OrgId }): Promise<TaskAgent | undefined> {
     const agent = await this.published.byId(agentId);
     if (agent) return { agent, isAdopted: false };
@@ -45,21 +53,33 @@ export class TaskAgents {
   }
 }
 
-/** A registered agent as the agent of a task of ours; no door knows it. */
+/** Returns a registered agent as the agent of an adopted task. No door shows it. */
 export function forAdopted({ row, card }: RegisteredAgent, org: OrgRef): PublishedAgent {
   const { id, slug: name, updatedAt } = row;
   const executor = { kind: 'remote', agentId: id } as const;
   const { description = '', version = '' } = card ?? {};
-  return { ...nobodys, id, org, name, executor, description, version, updatedAt };
+  return { ...adoptedDefaults, id, org, name, executor, description, version, updatedAt };
 }
 
-/** An MCP server as the agent of the tasks that its tools answered with; no door knows it. @param id of its row. */
+/**
+ * Returns an MCP server as the agent of tasks that its tools created. No door shows it.
+ * @param id of the server's row.
+ */
 export function forServer(id: AgentId, serverId: string, org: OrgRef): PublishedAgent {
   const executor = { kind: 'mcp-tool', serverId } as const;
-  return { ...nobodys, id, org, name: serverId, executor, description: '', version: '', updatedAt: new Date(0) };
+  return {
+    ...adoptedDefaults,
+    id,
+    org,
+    name: serverId,
+    executor,
+    description: '',
+    version: '',
+    updatedAt: new Date(0),
+  };
 }
 
-const nobodys = {
+const adoptedDefaults = {
   source: 'api',
   enabled: false,
   acceptCleartext: true,

@@ -4,7 +4,7 @@ import type { JsonObject } from '../kernel/json.js';
 import type { PublishedSkill } from '../protocol/a2a/card/published-card.js';
 import type { ExecutorConfig } from './published.types.js';
 
-/** A tool of an MCP server, as far as a skill is made of it. */
+/** The parts of an MCP tool that a skill is made of. */
 export interface SkillTool {
   readonly name: string;
   readonly title?: string;
@@ -12,19 +12,19 @@ export interface SkillTool {
   readonly inputSchema: JsonObject;
 }
 
-/** The tools that may be called at the MCP servers of an org, by the id of the server; `version` changes whenever they may have. */
+/** Callable tools of the MCP servers of an org, by server id. `version` changes whenever a tool may have changed. */
 export interface ServersOfOrg {
   readonly version: string;
   readonly tools: ReadonlyMap<string, readonly SkillTool[]>;
-  /** The ids of the servers, by the ids of their rows. */
+  /** Ids of the servers, by the ids of their rows. */
   readonly ids: ReadonlyMap<string, string>;
-  /** The ids of those that the operator's files declare. */
+  /** Ids of the servers that the operator's files declare. */
   readonly declared: ReadonlySet<string>;
 }
 
 export const noServers: ServersOfOrg = { version: '', tools: new Map(), ids: new Map(), declared: new Set() };
 
-/** MCP servers, as far as agents of ours are made of them. The room that knows them gives them when it starts. */
+/** Reads MCP servers for published agents. The module of MCP servers sets the reader at start. */
 @Injectable()
 export class ToolServers {
   private read: (org: OrgId) => Promise<ServersOfOrg> = () => Promise.resolve(noServers);
@@ -38,7 +38,10 @@ export class ToolServers {
   }
 }
 
-/** The skills of an agent that is one tool of a server, or all of them. Undefined for other agents, and without the server or tool. Pure. */
+/**
+ * Returns the skills of an agent that offers one tool of a server, or all of them. Undefined for other agents, and
+ * when the server or tool is missing. Pure.
+ */
 export function skillsOfTools(executor: ExecutorConfig, { tools }: ServersOfOrg): PublishedSkill[] | undefined {
   if (executor.kind !== 'mcp-tool') return undefined;
   const { serverId, tool: only } = executor;

@@ -19,7 +19,10 @@ export class AgentOutcomesEntity {
   updatedAt: Date;
 }
 
-/** One call to an agent while it runs and after: the load that all processes agree on (RE-40, RE-64, RE-69). */
+/**
+ * One call to a registered agent, during the call and after it. All processes read the load from these rows (RE-40,
+ * RE-64, RE-69).
+ */
 @Entity('a2a_task_instances')
 @Check('ck_a2a_task_instances_status', `status in ('active', 'completed', 'failed')`)
 @Index('ix_a2a_task_instances_org', ['orgId', 'startedAt', 'id'])
@@ -57,22 +60,22 @@ export class TaskInstanceEntity {
   @Column('text')
   status: 'active' | 'completed' | 'failed';
 
-  /** It has its place and was not sent yet. */
+  /** True while the call holds its place and was not sent yet. */
   @Column('boolean', { default: false })
   pending: boolean;
 
-  /** What a dispatch sent and what it was answered: JSON text, cut, without secrets; null for a tool call. */
+  /** Input and output of a dispatch: JSON text, cut when long, without secrets. Null for a tool call. */
   @Column('text', { nullable: true })
   input: string | null;
 
   @Column('text', { nullable: true })
   output: string | null;
 
-  /** The task of the remote agent. */
+  /** Id of the task at the remote agent. */
   @Column('text', { name: 'task_id', nullable: true })
   taskId: string | null;
 
-  /** What the card asked for a completed call. */
+  /** Cost that the card states; set when the call completed. */
   @Column('double precision', { nullable: true })
   cost: number | null;
 
@@ -91,12 +94,12 @@ export class TaskInstanceEntity {
   @Column('timestamptz', { name: 'ended_at', nullable: true })
   endedAt: Date | null;
 
-  /** When an active call counts as lost: its process was killed. */
+  /** Time when an active call counts as lost, because its process was killed. */
   @Column('timestamptz', { name: 'expires_at' })
   expiresAt: Date;
 }
 
-/** What a completed call cost (RE-42). */
+/** Cost of a completed call (RE-42). */
 @Entity('cost_events')
 @Index('ix_cost_events_org', ['orgId', 'at'])
 export class CostEventEntity {

@@ -5,11 +5,11 @@ import type { Act, ActEnd } from '../../kernel/verb-bus.js';
 import type { ActRecorder } from '../../platform/bus/ledger.js';
 import type { RowChange, RowStatement } from '../../platform/database/row-writer.js';
 
-/** How much longer than its time limit a call counts as running. */
+/** Milliseconds that a call counts as running after its time limit. */
 export const graceMs = 60_000;
 const defaultTimeoutMs = 3_600_000;
 
-// Times are by the clock of the database, which also says what runs still: those of processes differ (F26).
+// Times come from the clock of the database, which also decides what still runs: clocks of processes differ (F26).
 const later = `now() + r.expires_ms * interval '1 millisecond'`;
 
 const startInstance: RowStatement = {
@@ -22,16 +22,16 @@ const startInstance: RowStatement = {
       work_type text, caller text, expires_ms double precision, input text)`,
 };
 
-// The condition on r: see instance-end.
+// The condition on r is for the planner: see instance-end.
 const sendInstance: RowStatement = {
   name: 'instance-send',
   sql: (rows) => `update a2a_task_instances t set pending = false
     from jsonb_to_recordset(${rows}) as r(id uuid, is_sent boolean) where t.id = r.id and r.is_sent`,
 };
 
-// The condition on r says nothing new: without it the planner expects a hundred rows of any record set, and reads a table that it
-// knows nothing of, or knows as small, as a whole instead of following the key. An end that comes after the call was given up
-// (`call.retention`) tells the truth all the same.
+// The condition on r is always true and only helps the planner. Without it the planner expects 100 rows of any record
+// set, and scans a table that is small or has no statistics, instead of using the key. An end that is reported after
+// `call.retention` ended the call replaces its status, because it is the real outcome.
 const endInstance: RowStatement = {
   name: 'instance-end',
   sql: (
@@ -51,7 +51,7 @@ const extendInstance: RowStatement = {
     from jsonb_to_recordset(${rows}) as r(id uuid, expires_ms double precision, task_id text) where t.id = r.id and r.expires_ms is not null`,
 };
 
-// Rows of one agent are summed and agents sorted, so that two batches lock them in the same order.
+// Sums the rows of one agent and sorts the agents, so that two batches lock the rows in the same order.
 const countOutcome: RowStatement = {
   name: 'outcome',
   sql: (rows) => `insert into agent_outcomes as o (agent_id, successes, failures, total_ms)
@@ -67,12 +67,15 @@ const chargeCost: RowStatement = {
     select id, org_id, agent_id, act_id, amount from jsonb_to_recordset(${rows}) as r(id uuid, org_id uuid, agent_id uuid, act_id uuid, amount double precision)`,
 };
 
-/** Who called, as the rows of calls name them. */
+/** Returns the caller in the form that the rows of calls store. */
 export function callerOf({ principal }: CallContext): string {
   return `${principal.kind}:${storableText(principal.id, 256)}`;
 }
 
-/** Load, outcome and cost of every call to an agent (RE-40, RE-42, RE-72). What the caller did wrong is not the agent's failure. */
+/**
+ * Records load, outcome and cost of every call to a registered agent (RE-40, RE-42, RE-72). Errors of the caller do
+ * not count as failures of the agent.
+ */
 export const agentStatsRecorder: ActRecorder = {
   begin(act: Act): RowChange[] {
     if (act.action !== 'a2a_invoke' || !act.agent) return [];
@@ -118,7 +121,7 @@ export const agentStatsRecorder: ActRecorder = {
   },
 };
 
-/** A call that is over, as it is counted. */
+/** A call that ended. */
 export interface EndedCall {
   readonly actId: string;
   readonly orgId: string;
@@ -127,7 +130,7 @@ export interface EndedCall {
   readonly outcome: 'completed' | 'failed';
   readonly durationMs: number;
   readonly error?: { readonly code: string };
-  /** What a dispatch keeps of the answer. */
+  /** The output of a dispatch, as it is stored. */
   readonly output?: unknown;
   readonly taskId?: string;
 }
@@ -136,7 +139,7 @@ export function endRows(call: EndedCall): RowChange[] {
   const { actId, orgId, agentId, costPerTask, outcome, durationMs, error } = call;
   const completed = outcome === 'completed';
   const rows = [instanceEnd(call)];
-  // A caller that left, or may not, says nothing about the agent.
+  // A call that the caller canceled, or was not allowed to make, says nothing about the agent.
   if (completed || (error?.code !== 'canceled' && error?.code !== 'denied'))
     rows.push({
       statement: countOutcome,
@@ -165,7 +168,10 @@ function instanceEnd({ actId, outcome, durationMs, error, costPerTask, output, t
   };
 }
 
-/** The row of a call that was handed over: it counts as active until its work is over, or may no longer be. */
+/**
+ * Returns the row change for a call that was handed over: it stays active until its work ends, at most `forMs`
+ * milliseconds and a grace period.
+ */
 export function keepActive(actId: string, forMs: number): RowChange {
   return { statement: extendInstance, row: { id: actId, expires_ms: forMs + graceMs } };
 }

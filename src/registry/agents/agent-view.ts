@@ -8,7 +8,10 @@ import type { AgentView, RegisteredAgent } from '../registry.types.js';
 
 export type { RegisteredAgent } from '../registry.types.js';
 
-/** Agents with the names of their tools, which depend on who came first: give all agents of an org. Pure. */
+/**
+ * Adds the parsed card and the tool names to each row. Pass all agents of an org: the older agent keeps a name that
+ * two agents want. Pure.
+ */
 export function understand(rows: readonly AgentEntity[]): RegisteredAgent[] {
   const cards = rows.map(cardOf);
   const oldestFirst = rows
@@ -38,7 +41,10 @@ function cardOf(row: AgentEntity): NormalisedCard | undefined {
   return normalised?.ok ? normalised.card : undefined;
 }
 
-/** When each skill of a card was first seen: what was there keeps its time, what is new has `now` (ms), what is gone is forgotten. */
+/**
+ * Returns when each skill of a card was first seen. Known skills keep their time, new ones get `now` (ms), removed
+ * ones are dropped.
+ */
 export function seenSince(
   before: Readonly<Record<string, number>>,
   card: NormalisedCard,
@@ -47,7 +53,7 @@ export function seenSince(
   return Object.fromEntries(card.skills.map(({ id }) => [id, Object.hasOwn(before, id) ? before[id]! : now]));
 }
 
-/** What policies may know of an agent. */
+/** Returns the facts about an agent that policies can read. */
 export function factsOf({ row, card }: RegisteredAgent) {
   return {
     url: row.url,
@@ -58,7 +64,7 @@ export function factsOf({ row, card }: RegisteredAgent) {
   };
 }
 
-/** The agent as the API shows it; a credential only by kind and last characters. */
+/** Returns the agent as the API shows it. Of a credential it shows only the kind and the last characters. */
 export function viewOf({ row, card, tools }: RegisteredAgent): AgentView {
   const names = new Map(tools.map((tool) => [tool.skillId, tool]));
   return {

@@ -5,7 +5,7 @@ import type { CardSignatureState, KeyPin } from '../cards/card-trust.js';
 import type { Health } from './health.js';
 import type { TrustLevel } from '../../kernel/trust.js';
 
-/** An outside agent that an org registered, with its card as it was sent. */
+/** An agent that an org registered, with its card exactly as it was received. */
 @Entity('agent_cards')
 @Unique('uq_agent_cards_slug', ['orgId', 'slug'])
 @Unique('uq_agent_cards_url', ['orgId', 'url'])
@@ -25,14 +25,14 @@ export class AgentEntity {
   @Column('text')
   name: string;
 
-  /** The base URL the agent was registered by; credentials are bound to its origin. */
+  /** Base URL that the agent was registered with. Credentials are bound to its origin. */
   @Column('text')
   url: string;
 
   @Column('text', { name: 'card_url' })
   cardUrl: string;
 
-  /** The sealed query of the address of the card, in whose place that has a mark. */
+  /** The sealed query of the card's address. `card_url` holds a marker in its place. */
   @Column('text', { name: 'card_query', nullable: true })
   cardQuery: string | null;
 
@@ -42,7 +42,7 @@ export class AgentEntity {
   @Column('integer', { name: 'timeout_ms', nullable: true })
   timeoutMs: number | null;
 
-  /** The card byte for byte; null until it was fetched once. */
+  /** The card, byte for byte; null until the first fetch. */
   @Column('text', { nullable: true })
   card: string | null;
 
@@ -52,22 +52,25 @@ export class AgentEntity {
   @Column('text', { nullable: true })
   etag: string | null;
 
-  /** By skill id, when it was first seen on the card, in ms: who came first keeps a name that two want (RE-10). */
+  /**
+   * First time each skill id was seen on the card, in ms. The agent with the older skill keeps a tool name that two
+   * agents want (RE-10).
+   */
   @Column('jsonb', { name: 'skills_since', default: {} })
   skillsSince: Record<string, number>;
 
-  /** Sealed JSON of a Credential. */
+  /** A `Credential` as sealed JSON. */
   @Column('text', { nullable: true })
   credential: string | null;
 
   @Column('text', { name: 'credential_kind', nullable: true })
   credentialKind: string | null;
 
-  /** Its last four characters. */
+  /** The last four characters of the credential. */
   @Column('text', { name: 'credential_hint', nullable: true })
   credentialHint: string | null;
 
-  /** `api` or `config` (declared in rialto.config.json). */
+  /** `api`, or `config` when rialto.config.json declares the agent. */
   @Column('text', { default: 'api' })
   source: string;
 
@@ -77,15 +80,15 @@ export class AgentEntity {
   @Column('integer', { default: 0 })
   failures: number;
 
-  /** Since when a changed card waits for approval (RIALTO_CARD_CHANGES). */
+  /** Time since which a changed card waits for approval (RIALTO_CARD_CHANGES). */
   @Column('timestamptz', { name: 'quarantined_at', nullable: true })
   quarantinedAt: Date | null;
 
-  /** What its signatures proved; null until they were looked at, and with RIALTO_CARD_SIGNATURES=off. */
+  /** Result of the signature check; null before the first check and with RIALTO_CARD_SIGNATURES=off. */
   @Column('jsonb', { nullable: true })
   signature: CardSignatureState | null;
 
-  /** The key its card has to be signed with; an approval replaces it. */
+  /** The key that has to sign the card. An approval replaces it. */
   @Column('jsonb', { name: 'pinned_key', nullable: true })
   pinnedKey: KeyPin | null;
 
@@ -108,12 +111,12 @@ export class AgentEntity {
   @CreateDateColumn({ type: 'timestamptz', name: 'created_at' })
   createdAt: Date;
 
-  /** Raised by what readers of the agent can see; snapshots are keyed by it. */
+  /** Set when something that readers of the agent can see changes. Snapshots use it as their key. */
   @Column('timestamptz', { name: 'updated_at', default: () => 'now()' })
   updatedAt: Date;
 }
 
-/** How a card differed from the one before. */
+/** One change of a card: the differences from the previous version. */
 @Entity('agent_card_changes')
 @Index('ix_agent_card_changes_agent', ['agentId', 'detectedAt'])
 export class AgentCardChangeEntity {

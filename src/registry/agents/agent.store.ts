@@ -11,21 +11,21 @@ import { AgentCardChangeEntity, AgentEntity } from './agent.entity.js';
 import type { AgentQuery } from '../registry.types.js';
 
 const leaseSeconds = 30;
-/** Card changes that are kept of each agent. */
+/** Number of card changes that are stored for each agent. */
 export const keptChanges = 50;
 
-/** So many failed calls in a row make an agent degraded. */
+/** Number of failed calls in a row that makes an agent degraded. */
 export const failingCalls = 5;
 
-/** Columns of an agent, each a value or an expression of the database. */
+/** Columns of an agent, each with a value or a database expression. */
 export type AgentChange = QueryDeepPartialEntity<AgentEntity>;
 
-/** A moment by the clock of the database, which also says when it is due: those of processes differ (F26). */
+/** Returns a time by the clock of the database, which also decides what is due: clocks of processes differ (F26). */
 export function secondsFromNow(seconds: number): () => string {
   return () => `now() + ${seconds} * interval '1 second'`;
 }
 
-/** The rows of registered agents. */
+/** Reads and writes the rows of registered agents. */
 @Injectable()
 export class AgentStore {
   constructor(
@@ -34,7 +34,7 @@ export class AgentStore {
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
-  /** By id or slug, in one org. */
+  /** Finds an agent of one org by id or slug. */
   find(org: OrgId, idOrSlug: string): Promise<AgentEntity | null> {
     return this.agents.findOneBy(
       isUuid(idOrSlug) ? { orgId: org, id: idOrSlug as AgentId } : { orgId: org, slug: idOrSlug },
@@ -45,7 +45,7 @@ export class AgentStore {
     return this.agents.find({ where: { orgId: org }, order: { slug: 'ASC' } });
   }
 
-  /** In order of slug, one row more than the limit when there are more. */
+  /** Returns one page in order of slug, with one extra row when there are more. */
   findPage(
     org: OrgId,
     { health, trustLevel, q, limit }: AgentQuery,
@@ -68,8 +68,8 @@ export class AgentStore {
   }
 
   /**
-   * A text that changes whenever what readers of the org's agents can see changes. Every row counts, not the latest alone:
-   * of two changes under way, the one that began first may be committed last.
+   * Returns a text that changes whenever something that readers of the org's agents can see changes. It covers every
+   * row, not only the latest `updated_at`: of two concurrent changes, the one that began first may commit last.
    */
   async version(org: string): Promise<string> {
     const [row] = await this.pg.rows<{ version: string }>(
@@ -85,20 +85,23 @@ export class AgentStore {
     return this.pg.rows('agents-by-health', 'select health, count(*)::int as count from agent_cards group by health');
   }
 
-  /** Throws `unprocessable` when its org has as many as it may have. */
+  /** Throws `unprocessable` when the org already has the maximum number of agents. */
   async insert(tx: Tx, agent: AgentChange & Pick<AgentEntity, 'orgId'>): Promise<void> {
     const agents = tx.manager.getRepository(AgentEntity);
     const most = this.settings.RIALTO_MAX_AGENTS_PER_ORG;
     if ((await agents.countBy({ orgId: agent.orgId })) >= most) {
       throw new RialtoError('unprocessable', {
-        message: `an org may have ${most} agents`,
-        hint: 'RIALTO_MAX_AGENTS_PER_ORG allows more',
+        message: `the org already has ${most} registered agents, which is the maximum`,
+        hint: 'remove an agent, or ask the operator to raise RIALTO_MAX_AGENTS_PER_ORG',
       });
     }
     await agents.insert(agent);
   }
 
-  /** `visible` raises `updated_at`, by the clock of the database. The row as it is now; null when it is gone. */
+  /**
+   * Updates an agent and returns the new row; null when the agent was removed. With `visible` it also sets
+   * `updated_at`, by the clock of the database.
+   */
   async update(tx: Tx, id: AgentId, change: AgentChange, visible: boolean): Promise<AgentEntity | null> {
     const now = { updatedAt: () => 'clock_timestamp()' };
     const agents = tx.manager.getRepository(AgentEntity);
@@ -106,17 +109,19 @@ export class AgentStore {
     return agents.findOneBy({ id });
   }
 
-  /** The row as it is now, held until the transaction ends; null when it is gone. */
+  /** Locks the row until the transaction ends and returns it; null when the agent was removed. */
   lock(tx: Tx, id: AgentId): Promise<AgentEntity | null> {
     return tx.manager.getRepository(AgentEntity).findOne({ where: { id }, lock: { mode: 'pessimistic_write' } });
   }
 
-  /** False when it was gone already. */
+  /** Returns false when the agent was already removed. */
   async delete(tx: Tx, id: AgentId): Promise<boolean> {
     return (await tx.manager.getRepository(AgentEntity).delete({ id })).affected === 1;
   }
 
-  /** Keeps the latest changes of an agent alone: one that changes its card all the time fills nobody's disk. */
+  /**
+   * Stores a change and deletes all but the latest ones of the agent, so that frequent changes cannot fill the disk.
+   */
   async addChange(tx: Tx, agent: AgentEntity, cardHash: string, changes: CardChange[]): Promise<void> {
     await tx.manager
       .getRepository(AgentCardChangeEntity)
@@ -136,7 +141,10 @@ export class AgentStore {
     });
   }
 
-  /** Takes an agent for one refresh; undefined when it is not due, unless it `isDue` at once, or another process has it. */
+  /**
+   * Leases an agent for one refresh. Returns undefined when another process has the lease, or when the agent is not
+   * due and `isDue` is false.
+   */
   async claimDue(id: AgentId, isDue: boolean): Promise<AgentEntity | undefined> {
     const [row] = await this.pg.rows<{ id: string }>(
       'agent-claim',
@@ -156,7 +164,10 @@ export class AgentStore {
     return rows.map(({ id }) => id);
   }
 
-  /** Whether the last calls of the agent, if there were enough of late, all failed without an answer that is A2A. */
+  /**
+   * Returns whether the latest calls of the agent, in the last 15 minutes, all failed without a valid A2A answer.
+   * False when there were fewer than `failingCalls`.
+   */
   async areCallsFailing(tx: Tx, { id, orgId }: Pick<AgentEntity, 'id' | 'orgId'>): Promise<boolean> {
     const [row] = await tx.manager.query<[{ failing: boolean }]>(
       `select count(*) = ${failingCalls} as failing from (
@@ -169,7 +180,7 @@ export class AgentStore {
     return row.failing;
   }
 
-  /** Makes an agent due at once, e.g. because a call could not reach it. */
+  /** Makes an agent due at once, for example because a call could not reach it. */
   async makeDue(id: string): Promise<void> {
     await this.pg.rows(
       'agent-make-due',

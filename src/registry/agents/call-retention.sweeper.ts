@@ -5,7 +5,10 @@ import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.
 
 const batch = 5_000;
 
-/** Ends calls whose process was killed, so that they load no agent for ever, and drops ended ones past their retention. */
+/**
+ * Ends calls of killed processes, so that they do not count as load for good, and deletes ended calls after their
+ * retention time.
+ */
 @Injectable()
 @Sweeps('call.retention')
 export class CallRetentionSweeper implements Sweeper {

@@ -3,7 +3,7 @@ import { nextHealth, refreshDelay, type HealthState } from './health.js';
 describe('health of an agent', () => {
   const fresh: HealthState = { health: 'unknown', failures: 0 };
 
-  it('is unknown until it is reached, however often the first tries fail', () => {
+  it('stays unknown while the first two attempts fail', () => {
     const once = nextHealth(fresh, 'unreachable', false);
     const twice = nextHealth(once, 'unreachable', false);
     expect([once, twice, nextHealth(twice, 'unreachable', false)].map(({ health }) => health)).toEqual([
@@ -28,15 +28,15 @@ describe('health of an agent', () => {
     expect(nextHealth(thrice, 'ok', false)).toEqual({ health: 'healthy', failures: 0 });
   });
 
-  it('RE-59 believes an attempt by hand at once', () => {
+  it('RE-59 uses the result of a manual attempt at once', () => {
     expect(nextHealth({ health: 'healthy', failures: 0 }, 'unreachable', true).health).toBe('unreachable');
   });
 
-  it('calls an agent with a broken card degraded, however often', () => {
+  it('reports an agent with a broken card as degraded, after any number of failures', () => {
     expect(nextHealth({ health: 'degraded', failures: 9 }, 'invalid', true).health).toBe('degraded');
   });
 
-  it('E19 calls an agent degraded whose card is there and whose calls fail', () => {
+  it('E19 reports an agent as degraded when its card is available and its calls fail', () => {
     expect(nextHealth({ health: 'unreachable', failures: 9 }, 'failing', false)).toEqual({
       health: 'degraded',
       failures: 0,

@@ -1,24 +1,24 @@
 export const healths = ['healthy', 'degraded', 'unreachable', 'unknown'] as const;
-/** What is known of an agent's reachability (RE-55). */
+/** Reachability of an agent (RE-55). */
 export type Health = (typeof healths)[number];
 
 /**
- * How an attempt to fetch a card ended. `invalid`: something answered, but not with a usable card. `failing`: the card is good, and the calls
- * of the agent fail.
+ * Result of an attempt to fetch a card. `invalid`: there was an answer, but no usable card. `failing`: the card is
+ * usable, and calls to the agent fail.
  */
 export type Attempt = 'ok' | 'unreachable' | 'invalid' | 'failing';
 
 export interface HealthState {
   readonly health: Health;
-  /** Failed attempts in a row. */
+  /** Number of failed attempts in a row. */
   readonly failures: number;
 }
 
 const failuresUntilUnreachable = 3;
 
 /**
- * The state after an attempt. One asked for by a person is believed at once (RE-59); the background waits for three, and meanwhile an agent
- * that was never reached stays unknown.
+ * Returns the state after an attempt. A manual attempt counts at once (RE-59). Background refreshes need three
+ * failures in a row; until then an agent that was never reached stays unknown.
  */
 export function nextHealth(state: HealthState, attempt: Attempt, byHand: boolean): HealthState {
   if (attempt === 'ok') return { health: 'healthy', failures: 0 };
@@ -32,8 +32,8 @@ export function nextHealth(state: HealthState, attempt: Attempt, byHand: boolean
 const maxBackoffSeconds = 600;
 
 /**
- * Seconds until the next refresh: the interval of a healthy agent, a backoff that starts short and doubles for a failing
- * one, both spread by ±20 %. `chance` is in [0, 1).
+ * Returns the seconds until the next refresh: the interval for a healthy agent, else a backoff that starts short and
+ * doubles with each failure. Both have a jitter of ±20 %. `chance` is in [0, 1).
  */
 export function refreshDelay(failures: number, intervalSeconds: number, chance: number): number {
   const base =

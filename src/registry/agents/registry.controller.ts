@@ -36,13 +36,13 @@ export class RegistryController {
 
   @Get(':id/card')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @ApiOperation({ summary: 'Its card, byte for byte as it was sent' })
+  @ApiOperation({ summary: 'The card of an agent, byte for byte as it was received' })
   card(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.registry.card(ctx, id);
   }
 
   @Get(':id/changes')
-  @ApiOperation({ summary: 'How its card changed, newest first' })
+  @ApiOperation({ summary: 'The changes of its card, newest first' })
   @ApiResponse({ status: 200, standardSchema: pageSchema(CardChangeView) })
   changes(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.registry.changes(ctx, id);
@@ -69,7 +69,7 @@ export class RegistryController {
 
   @Post(':id/approve')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Approve the changed card of an agent in quarantine, by the hash of what was looked at' })
+  @ApiOperation({ summary: 'Approve the changed card of an agent in quarantine, by the hash of the reviewed card' })
   @ApiResponse({ status: 200, standardSchema: AgentView })
   approve(
     @Ctx() ctx: CallContext,

@@ -3,7 +3,7 @@ import { CardCache } from './card-cache.js';
 const card = (bytes: number) => ({ body: Buffer.alloc(bytes), etag: '"x"', lastModified: new Date(0) });
 
 describe('the cache of cards', () => {
-  it('lets go of the least recently used ones when they take too much', () => {
+  it('drops the least recently used cards when the total size is too large', () => {
     const cache = new CardCache(10_000);
     for (const key of ['a', 'b', 'c']) cache.set(key, card(2_500));
     expect(cache.get('a')).toBeDefined();
@@ -11,7 +11,7 @@ describe('the cache of cards', () => {
     expect(['a', 'b', 'c', 'd'].filter((key) => cache.get(key))).toEqual(['a', 'c', 'd']);
   });
 
-  it('counts a card that is replaced once, and keeps nothing that is too large alone', () => {
+  it('counts a replaced card once, and stores no card that alone exceeds the limit', () => {
     const cache = new CardCache(10_000);
     for (let round = 0; round < 10; round++) cache.set('a', card(4_000));
     cache.set('b', card(4_000));

@@ -1,11 +1,11 @@
 import type { ValidatedBody } from '../../platform/http/validated-answer.js';
 
-/** A card as it leaves: written once, sent many times. */
+/** A card as bytes ready to send, built once and sent many times. */
 export type BuiltCard = Required<ValidatedBody>;
 
 const overhead = 500;
 
-/** Cards by what they were made of, the least recently used ones let go when they take more than `maxBytes`. */
+/** Caches built cards. Drops the least recently used cards when the total size exceeds `maxBytes`. */
 export class CardCache {
   private readonly cards = new Map<string, BuiltCard>();
   private bytes = 0;

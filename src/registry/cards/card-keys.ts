@@ -5,15 +5,15 @@ import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { parseJson } from '../../protocol/jsonrpc.js';
 import type { SafeFetch } from '../../platform/http/outbound/safe-fetch.js';
 
-/** A public key that may have signed a card, with nothing else of its JWK. */
+/** A public key that may have signed a card, with only the required members of its JWK. */
 export interface CardKey {
   readonly kid: string;
-  /** RFC 7638, SHA-256, base64url. */
+  /** JWK thumbprint: RFC 7638, SHA-256, base64url. */
   readonly thumbprint: string;
   readonly jwk: Readonly<Record<string, string>>;
 }
 
-/** The keys of a key set; or why there are none, and whether they may be there later. */
+/** The keys of a key set, or the reason why it has none. `isTransient`: a later attempt may succeed. */
 export type KeySet =
   | { readonly ok: true; readonly keys: readonly CardKey[] }
   | { readonly ok: false; readonly reason: string; readonly isTransient: boolean };
@@ -21,14 +21,16 @@ export type KeySet =
 const deadlineMs = 2_000;
 const maxBytes = 65_536;
 const maxKeys = 100;
-/** What makes the thumbprint of a key (RFC 7638 section 3.2, RFC 8037 section 2). */
+/** Members of a JWK that its thumbprint covers (RFC 7638 section 3.2, RFC 8037 section 2). */
 const required = new Map([
   ['EC', ['crv', 'kty', 'x', 'y']],
   ['OKP', ['crv', 'kty', 'x']],
   ['RSA', ['e', 'kty', 'n']],
 ]);
 
-/** The public key that a JWK holds; undefined for a symmetric, unnamed, malformed or encryption key. */
+/**
+ * Returns the public key of a JWK; undefined for a symmetric, malformed or encryption key and for a key without id.
+ */
 export function cardKeyOf(jwk: unknown): CardKey | undefined {
   if (!isJsonObject(jwk) || typeof jwk.kid !== 'string' || jwk.kid === '') return undefined;
   if (jwk.use !== undefined && jwk.use !== 'sig') return undefined;
@@ -40,8 +42,8 @@ export function cardKeyOf(jwk: unknown): CardKey | undefined {
 }
 
 /**
- * Fetches the keys that the `jku` of a signature names: from one of `origins` alone, without redirects, at most 64 KiB in two
- * seconds. Throws `canceled`.
+ * Fetches the key set that the `jku` of a signature names: only from one of `origins`, without redirects, at most 64
+ * KiB in two seconds. Throws `canceled`.
  */
 export async function fetchKeySet(
   safeFetch: SafeFetch,

@@ -17,14 +17,14 @@ describe('the security schemes of a card', () => {
     expect(Object.keys(securitySchemesOf({ ...settings, ...given }, ofAgent))).toEqual(expected);
   });
 
-  it('AN-47 jwtBearer is advertised when a secret is set or this is production, and never else', () => {
+  it('AN-47 advertises jwtBearer only when a secret is set or in production', () => {
     for (const A2A_SECRET of [undefined, secret.A2A_SECRET])
       for (const production of [false, true])
         expect(shouldAdvertiseJwtA2AAuth({ A2A_SECRET, production })).toBe(A2A_SECRET !== undefined || production);
     expect([hasConfiguredA2ASecret(settings), hasConfiguredA2ASecret(secret)]).toEqual([false, true]);
   });
 
-  it('names tokens where they are JWTs', () => {
+  it('states the bearer format only for JWTs', () => {
     expect(securitySchemesOf({ ...settings, ...secret, legacyBearer: 'k' }, false)).toEqual({
       jwtBearer: { httpAuthSecurityScheme: { scheme: 'bearer', bearerFormat: 'JWT' } },
       apiKey: { httpAuthSecurityScheme: { scheme: 'bearer' } },

@@ -5,7 +5,10 @@ import { PublicUrl } from '../../platform/http/public-url.js';
 import { SigningKeys, type Signer } from '../../platform/secrets/signing-keys.js';
 import type { CardForm } from '../../protocol/a2a/card/published-card.js';
 
-/** Signs the cards of this deployment: JWS over the card's canonical form, without its signatures (v1.0 section 8.4). */
+/**
+ * Signs the cards of this deployment: JWS over the canonical form of the card without its signatures (v1.0 section
+ * 8.4).
+ */
 @Injectable()
 export class CardSigner {
   constructor(
@@ -13,12 +16,12 @@ export class CardSigner {
     private readonly publicUrl: PublicUrl,
   ) {}
 
-  /** The key that signs now. Without a promise while it is known: cards are looked up by it on every request. */
+  /** Returns the current signing key, without a promise when it is known: every request of a card looks it up. */
   signer(): Signer | Promise<Signer> {
     return this.keys.peek() ?? this.keys.current();
   }
 
-  /** The card with its signatures. */
+  /** Returns the card with its signatures. */
   async sign(card: JsonObject, form: CardForm, signer: Signer): Promise<JsonObject> {
     const payloads = form === '0.3' ? [canonicalJson(card)] : await canonicalForms(card);
     return { ...card, signatures: payloads.map((payload) => this.signature(payload, signer)) };
@@ -32,9 +35,10 @@ export class CardSigner {
 }
 
 /**
- * What the signatures of a card with the members of v1.0 are over. The second is the card as the official SDK reads it back:
- * security schemes that it parsed once are lost to its canonical form (1.3.0), so its clients find the first one wrong. Any
- * valid signature will do, and who canonicalises as the specification says is held to the first, schemes and all.
+ * Returns the texts that the signatures of a v1.0 card cover. The first is the canonical form of the specification.
+ * The second is the canonical form of the card as the official SDK reads it back: version 1.3.0 loses parsed security
+ * schemes in the canonical form, so its clients reject the first signature. A card needs one valid signature; a
+ * client that follows the specification checks the first one, which covers the security schemes.
  */
 export async function canonicalForms(card: JsonObject): Promise<string[]> {
   const { AgentCard, canonicalizeAgentCard } = await import('@a2a-js/sdk');

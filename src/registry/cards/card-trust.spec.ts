@@ -2,7 +2,7 @@ import { approvalHash, approvalRefusal, decideTrust, type KeyPin, type Prior, ty
 
 const key = (kid: string) => ({ kid, thumbprint: `print-of-${kid}`, jwk: { kty: 'OKP', crv: 'Ed25519', x: kid } });
 const [first, second] = [key('first'), key('second')];
-const by = (one: typeof first, isOperators = false): Verdict => ({ state: 'verified', key: one, isOperators });
+const signedBy = (one: typeof first, isOperators = false): Verdict => ({ state: 'verified', key: one, isOperators });
 const unsigned: Verdict = { state: 'unsigned' };
 const wrong: Verdict = { state: 'invalid', reason: 'it is forged' };
 const unknown: Verdict = { state: 'unverified', reason: 'no such key', isTransient: false };
@@ -19,40 +19,46 @@ const kept = expect.objectContaining({ action: 'keep' });
 
 describe('decideTrust', () => {
   it.each([
-    ['a key at first sight is pinned', by(first), fresh, taken(first, false), taken(first, false)],
-    ['so is that of an agent without one', by(first), known, taken(first, false), taken(first, false)],
-    ['the pinned key goes on', by(first), pinned, taken(first, false), taken(first, false)],
-    ['another key waits, and the pin stays', by(second), pinned, taken(first, true), taken(first, true)],
+    ['the first key is pinned', signedBy(first), fresh, taken(first, false), taken(first, false)],
+    [
+      'the first key of a known agent without a pin is pinned',
+      signedBy(first),
+      known,
+      taken(first, false),
+      taken(first, false),
+    ],
+    ['the pinned key stays valid', signedBy(first), pinned, taken(first, false), taken(first, false)],
+    ['another key waits, and the pin stays', signedBy(second), pinned, taken(first, true), taken(first, true)],
     ['no signature at registration', unsigned, fresh, taken(null, false), refused],
     ['no signature, none before', unsigned, known, taken(null, false), taken(null, true)],
     ['a lost signature waits', unsigned, pinned, taken(first, true), taken(first, true)],
     ['a wrong signature at registration', wrong, fresh, refused, refused],
     ['a wrong signature later', wrong, pinned, refused, refused],
-    ['a wrong signature of the card that it has', wrong, unchanged, taken(first, true), taken(first, true)],
+    ['a wrong signature of the unchanged card', wrong, unchanged, taken(first, true), taken(first, true)],
     ['an unknown key at registration', unknown, fresh, taken(null, false), refused],
     ['an unknown key in place of the pinned one waits', unknown, pinned, taken(first, true), taken(first, true)],
     ['no key server at registration', down, fresh, taken(null, false), refused],
-    ['no key server for another card keeps the one it has', down, pinned, kept, kept],
-    ['no key server for the card it has', down, unchanged, kept, taken(first, true)],
+    ['no key server for a changed card keeps the stored card', down, pinned, kept, kept],
+    ['no key server for the unchanged card', down, unchanged, kept, taken(first, true)],
   ] as const)('%s', (_name, verdict, prior, prefer, require) => {
     expect(decideTrust('prefer', verdict, prior)).toEqual(prefer);
     expect(decideTrust('require', verdict, prior)).toEqual(require);
   });
 
-  it('trusts keys of the operator in place of a pin, and keeps nothing by which they would outlive the setting', () => {
+  it('trusts keys of the operator instead of the pin, and stores no JWK, so that they lose trust with the setting', () => {
     const pin = { kid: 'second', thumbprint: second.thumbprint };
-    expect(decideTrust('prefer', by(second, true), pinned)).toEqual(taken(pin, false));
-    expect(decideTrust('prefer', by(first), { ...pinned, pin })).toEqual(taken(pin, true));
+    expect(decideTrust('prefer', signedBy(second, true), pinned)).toEqual(taken(pin, false));
+    expect(decideTrust('prefer', signedBy(first), { ...pinned, pin })).toEqual(taken(pin, true));
   });
 
-  it('looks at nothing when it is off, and loses no pin', () => {
+  it('ignores signatures in the mode off and keeps the pin', () => {
     for (const verdict of [undefined, wrong, unsigned])
       expect(decideTrust('off', verdict, pinned)).toEqual({ ...taken(first, false).sample, signature: null });
   });
 });
 
 describe('approvals', () => {
-  it('are refused for a wrong signature, and where signatures are required for one that is not verified', () => {
+  it('are refused for a wrong signature, and in the mode require for an unverified one', () => {
     expect(approvalRefusal('prefer', { state: 'invalid', reason: 'it is forged' })).toBe('it is forged');
     expect(approvalRefusal('prefer', { state: 'unsigned' })).toBeUndefined();
     expect(approvalRefusal('require', { state: 'unsigned' })).toMatch('require');

@@ -3,51 +3,54 @@ import { contentHash } from '../../protocol/a2a/card/card.js';
 import { signersOf } from '../../protocol/a2a/card/card-signature.js';
 import type { CardKey } from './card-keys.js';
 
-/** How signatures count (RIALTO_CARD_SIGNATURES). */
+/** How signatures of cards are used (RIALTO_CARD_SIGNATURES). */
 export type SignatureMode = 'off' | 'prefer' | 'require';
 
-/** What the signatures of a card prove. */
+/** Result of checking the signatures of a card. */
 export type Verdict =
   | { readonly state: 'unsigned' }
   | { readonly state: 'invalid'; readonly reason: string }
-  /** The key cannot be had; `isTransient`: perhaps later. */
+  /** The key is not available; with `isTransient` it may be available later. */
   | { readonly state: 'unverified'; readonly reason: string; readonly isTransient: boolean }
   | {
       readonly state: 'verified';
       readonly key: CardKey;
       readonly isOperators: boolean;
-      /** What could not be asked about a key that is pinned. */
+      /** Reason why the key set of a pinned key could not be read. */
       readonly reason?: string;
     };
 
-/** The key an agent is held to. Without `jwk` it is one of the operator's, and counts while the operator has it. */
+/**
+ * The key that has to sign the cards of an agent. Without `jwk` it is a key of the operator and is valid while the
+ * settings contain it.
+ */
 export type KeyPin = Pick<CardKey, 'kid' | 'thumbprint'> & Partial<Pick<CardKey, 'jwk'>>;
 
-/** What is kept about the signatures of the card that an agent has. */
+/** Stored signature state of an agent's card. */
 export interface CardSignatureState {
   readonly state: Verdict['state'];
   readonly reason?: string;
-  /** The key that verified it: an approval pins it. */
+  /** The key that verified the card. An approval pins it. */
   readonly key?: KeyPin;
 }
 
-/** What an agent was held to before a look at its card. */
+/** State of an agent before a new check of its card. */
 export interface Prior {
   readonly pin: KeyPin | null;
   readonly signature: CardSignatureState | null;
-  /** False at registration. */
+  /** False while the agent is being registered. */
   readonly hasCard: boolean;
-  /** The card that was looked at is the one it has. */
+  /** True when the checked card is the stored one. */
   readonly isSame: boolean;
 }
 
-/** What a look at a card leads to. */
+/** Decision about a checked card. */
 export type TrustDecision =
-  /** The card is not taken: something is wrong with it. */
+  /** The card is refused because it is wrong. */
   | { readonly action: 'refuse'; readonly reason: string }
-  /** The card it has stays in use as it is, until the key can be had. */
+  /** The stored card stays in use until the key is available. */
   | { readonly action: 'keep'; readonly signature: CardSignatureState }
-  /** `isHeld`: it waits for approval, whatever RIALTO_CARD_CHANGES says. */
+  /** The card is stored. With `isHeld` it waits for approval, regardless of RIALTO_CARD_CHANGES. */
   | {
       readonly action: 'take';
       readonly signature: CardSignatureState | null;
@@ -56,8 +59,8 @@ export type TrustDecision =
     };
 
 /**
- * Decides on a card by its signatures. A pin is set at first sight and is never lost or replaced without an approval; a wrong
- * signature is never taken. `verdict` is absent in the mode `off`.
+ * Decides about a card by its signatures. The first verified key is pinned; only an approval or a key of the operator
+ * replaces the pin. A new card with a wrong signature is always refused. `verdict` is undefined in the mode `off`.
  */
 export function decideTrust(mode: SignatureMode, verdict: Verdict | undefined, prior: Prior): TrustDecision {
   const { pin, hasCard, isSame } = prior;
@@ -74,20 +77,20 @@ export function decideTrust(mode: SignatureMode, verdict: Verdict | undefined, p
   return { action: 'take', signature: plain(signature), pin, isHeld: pin !== null || mode === 'require' };
 }
 
-/** Why an admin may not approve such a card; undefined when it may be. */
+/** Returns why an admin cannot approve a card; undefined when the approval is allowed. */
 export function approvalRefusal(mode: SignatureMode, signature: CardSignatureState | null): string | undefined {
   if (mode === 'off' || signature?.state === 'verified') return undefined;
   if (signature?.state === 'invalid') return signature.reason;
   return mode === 'require' ? 'RIALTO_CARD_SIGNATURES=require: the signature of the card is not verified' : undefined;
 }
 
-/** What a card says and who signed it, for telling whether it changed. */
+/** Returns a hash over the content of a card and its signers. It changes when the card does. */
 export function changeHash(card: JsonObject, mode: SignatureMode): string {
   const signers = mode === 'off' ? [] : signersOf(card);
   return contentHash(card, signers.length > 0 ? signers : undefined);
 }
 
-/** The same with the key that verified it: what an approval names. */
+/** Returns the hash that an approval names: as `changeHash`, and also over the key that verified the card. */
 export function approvalHash(card: JsonObject, mode: SignatureMode, signature: CardSignatureState | null): string {
   const key = signature?.key?.thumbprint;
   if (key === undefined) return changeHash(card, mode);

@@ -14,15 +14,15 @@ import { cardKeyOf, fetchKeySet, type CardKey, type KeySet } from './card-keys.j
 import { canonicalForms } from './card-signer.js';
 import type { KeyPin, Verdict } from './card-trust.js';
 
-/** A card to look at. */
+/** A card to check. */
 export interface CardToVerify {
-  /** As it was sent. */
+  /** The card as it was received. */
   readonly text: string;
   readonly raw: JsonObject;
   readonly cardUrl: string;
 }
 
-/** How one signature fares. */
+/** Result of checking one signature. */
 type Finding =
   | { readonly state: 'verified'; readonly kid: string; readonly key: CardKey; readonly jku?: string }
   | { readonly state: 'failed'; readonly kid: string; readonly reason: string }
@@ -31,16 +31,17 @@ type Finding =
 type Keys = { ok: true; keys: readonly CardKey[] } | Extract<KeySet, { ok: false }>;
 
 const algorithms = new Set(['EdDSA', 'Ed25519', 'ES256', 'ES384', 'PS256', 'RS256']);
-/** No signature at all, or one by a secret that verifiers would share. */
+/** Algorithms that prove no author: no signature, or one by a shared secret. */
 const forgeable = /^(?:none$|HS)/i;
 const maxSignatures = 8;
 const maxKeySets = 2;
-/** Keys under one id that are tried: more would be work that a key set makes at will. */
+/** Number of keys with the same id that are tried. A key set could otherwise cause any amount of work. */
 const maxNamesakes = 2;
 
 /**
- * Verifies the signatures of cards of outside agents (v1.0 section 8.4). Keys are the operator's where they apply to the host of
- * the card; else the one that the agent is pinned to; else, at first sight, those of the `jku`, which is of the card's origin.
+ * Verifies the signatures of cards of registered agents (v1.0 section 8.4). It uses the operator's keys when the
+ * settings have keys for the host of the card; else the pinned key of the agent; else, for the first card, the keys
+ * of the `jku`, which must have the origin of the card.
  */
 @Injectable()
 export class CardVerifier {
@@ -49,7 +50,7 @@ export class CardVerifier {
     private readonly safeFetch: SafeFetch,
   ) {}
 
-  /** Never throws for what the card says. */
+  /** Checks the signatures of a card. A malformed card or signature gives a verdict, not an error. */
   async verify(card: CardToVerify, pin: KeyPin | null, signal?: AbortSignal): Promise<Verdict> {
     const signatures = signaturesOf(card.raw);
     if (signatures.length === 0) return { state: 'unsigned' };
@@ -61,7 +62,7 @@ export class CardVerifier {
     return check.judge(signatures);
   }
 
-  /** Undefined where the operator has no key for the host. */
+  /** Returns the operator's keys for the host; undefined when there are none. */
   private operatorKeys(cardUrl: string): CardKey[] | undefined {
     const { host, hostname } = new URL(cardUrl);
     const keys = this.settings.cardKeys
@@ -76,7 +77,7 @@ export class CardVerifier {
   }
 }
 
-/** The check of one card: what is computed or fetched for one signature serves the others. */
+/** Checks one card. Its signatures share the computed texts and the fetched key sets. */
 class SignatureCheck {
   private readonly keySets = new Map<string, Promise<KeySet>>();
   private readonly texts: SignedText[] = [];
@@ -91,7 +92,10 @@ class SignatureCheck {
     this.moreTexts = signedTexts(raw, cardUrl, () => sdkForms(raw));
   }
 
-  /** One signature under a trusted key is enough; one under the pinned key has to be right where there is one. */
+  /**
+   * Returns the verdict: one signature by a trusted key is sufficient, but a wrong signature under the pinned key id
+   * makes the card invalid.
+   */
   async judge(signatures: readonly (CardSignature | undefined)[]): Promise<Verdict> {
     const findings: Finding[] = [];
     for (const signature of signatures) findings.push(await this.find(signature));
@@ -141,7 +145,10 @@ class SignatureCheck {
     return this.keySet(jku);
   }
 
-  /** A pinned key that its key set no longer has was withdrawn; one whose key set cannot be read still counts. */
+  /**
+   * Checks a pinned key against its key set: a key that the set no longer contains was withdrawn; when the set cannot
+   * be read, the key stays valid.
+   */
   private async confirmed({ key, jku }: Finding & { state: 'verified' }): Promise<Verdict> {
     const verdict = { state: 'verified' as const, key, isOperators: this.operatorKeys !== undefined };
     const isPinned = !verdict.isOperators && this.pin?.jwk !== undefined && key.thumbprint === this.pin.thumbprint;
@@ -171,7 +178,7 @@ class SignatureCheck {
   }
 }
 
-/** What the official JavaScript SDK would sign; nothing for a card that it cannot read. */
+/** Returns the texts that the official JavaScript SDK would sign; none for a card that it cannot read. */
 async function sdkForms({ signatures: _signatures, ...content }: JsonObject): Promise<string[]> {
   try {
     return await canonicalForms(content);

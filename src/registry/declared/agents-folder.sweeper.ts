@@ -9,8 +9,9 @@ import { agentsIn, readAgent } from './agents-folder.js';
 import { DeclaredPublished } from './declared-published.js';
 
 /**
- * Every directory under the agents folder is an agent (RY-45): added ones are served within seconds, without a restart,
- * and removed ones archived. All processes of a deployment have to see the same folder, as they see the same configuration.
+ * Publishes an agent for every directory in the agents folder (RY-45). New agents are served within seconds, without
+ * a restart; the agents of removed directories are archived. All processes of a deployment must see the same folder
+ * and the same configuration.
  */
 @Injectable()
 @Sweeps('agents.folder')
@@ -31,13 +32,16 @@ export class AgentsFolderSweeper implements Sweeper {
     return this.look();
   }
 
-  /** Cheap while nothing changed: one look at the folder, no profile is read and no row asked for. */
+  /**
+   * Reads the folder and reconciles its agents. While nothing changed it only lists the folder: it reads no profile
+   * and no row.
+   */
   async look(org?: OrgRef): Promise<void> {
     const marks = await agentsIn(this.folder);
     const seen = JSON.stringify([...marks]);
     if (seen === this.seen) return;
     const home = org ?? (await this.orgs.find(defaultOrg));
-    if (!home) return; // the very first start: it looks again when the org is there
+    if (!home) return; // the first start: the org does not exist yet, the next sweep tries again
     const declared = await Promise.all([...marks.keys()].map((directory) => readAgent(this.folder, directory)));
     await this.declared.declare(home, 'folder', declared);
     this.seen = seen;

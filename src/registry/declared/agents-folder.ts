@@ -6,7 +6,10 @@ import { isJsonObject } from '../../kernel/json.js';
 import type { Declared } from './declared-published.js';
 
 const profileName = 'profile.yaml';
-/** Members of a profile that mean the same as in the API; what else it holds is not ours, and stays inside (RY-09). */
+/**
+ * Members of a profile with the same meaning as in the API. Other members are private to the agent and are not
+ * published (RY-09).
+ */
 const known = [
   'name',
   'handle',
@@ -30,8 +33,8 @@ const known = [
 ];
 
 /**
- * The agents of a folder, each with a text that changes when its profile does: its sub-directories, but those whose names
- * begin with a dot or an underscore. A folder that is not there has none.
+ * Returns the agents of a folder, each with a text that changes when its profile does. Sub-directories that start
+ * with a dot or an underscore are ignored. A missing folder has no agents.
  */
 export async function agentsIn(folder: string): Promise<Map<string, string>> {
   const names = await readdir(folder).catch(orNothing<string[]>([]));
@@ -39,14 +42,17 @@ export async function agentsIn(folder: string): Promise<Map<string, string>> {
   return new Map(marks.flatMap(([name, mark]) => (/^[._]/.test(name) || mark === undefined ? [] : [[name, mark]])));
 }
 
-/** What a directory declares; without a profile, an agent of its name that does no more than the name says. */
+/**
+ * Reads the declaration of a directory. Without a profile it declares an agent with the name of the directory and
+ * defaults.
+ */
 export async function readAgent(folder: string, directory: string): Promise<Declared> {
   const text = await readFile(join(folder, directory, profileName), 'utf8').catch(orNothing(''));
   const profile = parsed(text);
   if (profile instanceof RialtoError) return { name: directory, members: profile };
   const given = Object.fromEntries(known.flatMap((member) => (member in profile ? [[member, profile[member]]] : [])));
   const role = typeof profile.role === 'string' && profile.role.trim() !== '' ? { description: profile.role } : {};
-  // Text alone, unless the profile says more (RY-08, RY-43).
+  // The default is text only, unless the profile says more (RY-08, RY-43).
   const usual = { defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'] };
   const name = typeof given.name === 'string' ? given.name : directory;
   return { name, members: { ...usual, ...role, ...given } };
@@ -62,9 +68,9 @@ async function markOf(directory: string): Promise<string | undefined> {
 function parsed(text: string): Readonly<Record<string, unknown>> | RialtoError {
   try {
     const value: unknown = parse(text) ?? {};
-    return isJsonObject(value) ? value : bad('is no mapping');
+    return isJsonObject(value) ? value : bad('is not a mapping');
   } catch {
-    return bad('is no YAML');
+    return bad('is not valid YAML');
   }
 }
 
@@ -72,7 +78,7 @@ function bad(what: string): RialtoError {
   return new RialtoError('invalid_params', { message: `${profileName} ${what}` });
 }
 
-/** What is not there is nothing; anything else that keeps one from looking is a fault. */
+/** Returns a handler that gives `nothing` for a missing file or directory and rethrows any other error. */
 function orNothing<Value>(nothing: Value): (error: NodeJS.ErrnoException) => Value {
   return (error) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return nothing;

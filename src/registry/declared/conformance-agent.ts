@@ -5,10 +5,13 @@ import type { Definition } from '../published.types.js';
 type Profile = NonNullable<Settings['RIALTO_CONFORMANCE_AGENT']>;
 
 const ofOnePointZero: readonly string[] = ['v1', 'nocaps', 'reqext'];
-/** The extension that the kit's class REQEXT wants an agent to insist on. */
+/** The extension that the kit's class REQEXT expects an agent to require. */
 const required = [{ uri: 'urn:a2a:tck:required-extension', required: true }];
 
-/** The agent that conformance kits are pointed at, in one of the four forms that they ask for together. */
+/**
+ * Returns the agent that conformance kits test, in one of its four forms. Their requirements need four forms
+ * together.
+ */
 export function conformanceAgent(profile: Profile): Definition {
   const able = profile !== 'nocaps';
   const definition = definitionOf({
@@ -17,7 +20,7 @@ export function conformanceAgent(profile: Profile): Definition {
     a2a_enabled: true,
     streaming: able,
     pushNotifications: able,
-    // The kits of v1.0 send a type that nobody takes, and want it refused.
+    // The kits of v1.0 send an unknown media type and expect the agent to refuse it.
     ...(profile !== 'v03' && { defaultInputModes: ['text/plain', 'application/json'] }),
     // The kits call the extended card without a credential.
     extendedCard: false,

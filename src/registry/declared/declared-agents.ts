@@ -16,7 +16,10 @@ import { RegisterAgent } from '../registry.types.js';
 
 const reconcileLock = 7_262_914;
 
-/** Agents of `rialto.config.json`: made when absent, changed when they differ, removed when no longer declared. */
+/**
+ * Reconciles the agents of `rialto.config.json`: creates missing ones, updates changed ones, removes ones that are no
+ * longer declared.
+ */
 @Injectable()
 export class DeclaredAgents {
   constructor(
@@ -28,7 +31,7 @@ export class DeclaredAgents {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Idempotent: the same file gives the same rows however often, and in how many processes at once, it is read. */
+  /** Applies the file. It is idempotent: several runs, also in parallel processes, give the same rows. */
   async reconcile(org: OrgId): Promise<void> {
     const declared = new Map(this.settings.configFile.agents.map((agent) => [baseUrlOf(agent.url), agent]));
     await this.locked(async (tx) => {
@@ -42,7 +45,7 @@ export class DeclaredAgents {
       } catch (error) {
         const known = isUniqueViolation(error) ? new RialtoError('slug_taken') : RialtoError.from(error);
         if (known.code === 'internal') throw known;
-        this.log.error({ url, code: known.code }, `a declared agent was left out: ${known.message}`);
+        this.log.error({ url, code: known.code }, `a declared agent was skipped: ${known.message}`);
       }
     }
   }
@@ -59,13 +62,18 @@ export class DeclaredAgents {
     if (!row) return this.registry.declare(tx, org, wanted);
     const { slug = row.slug, trustLevel, timeoutMs = null, credential = null } = wanted;
     const plain = { slug, trustLevel, timeoutMs };
-    const sealed = isDeepStrictEqual(this.held(row), credential) ? {} : this.credentials.seal(row, credential);
+    const sealed = isDeepStrictEqual(this.storedCredential(row), credential)
+      ? {}
+      : this.credentials.seal(row, credential);
     const same = row.slug === slug && row.trustLevel === trustLevel && row.timeoutMs === timeoutMs;
     if (!same || Object.keys(sealed).length > 0) await this.store.update(tx, row.id, { ...plain, ...sealed }, true);
   }
 
-  /** The credential a row has, null for none; undefined when it does not open, so that it is sealed anew. */
-  private held(row: AgentEntity): unknown {
+  /**
+   * Returns the credential of a row, null for none; undefined when it cannot be opened, so that the caller seals it
+   * again.
+   */
+  private storedCredential(row: AgentEntity): unknown {
     try {
       return this.credentials.open(row) ?? null;
     } catch {
@@ -74,7 +82,7 @@ export class DeclaredAgents {
   }
 }
 
-/** Throws `invalid_params` for what the API would refuse as well. */
+/** Throws `invalid_params` when the API would refuse the agent. */
 function accepted(agent: unknown): RegisterAgent {
   const checked = RegisterAgent.safeParse(agent);
   if (!checked.success) throw invalidBody(checked.error.issues);

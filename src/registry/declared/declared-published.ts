@@ -13,7 +13,7 @@ import type { PublishedSource } from '../published.types.js';
 import { PublishingService, type Wanted } from '../published/publishing.service.js';
 import { PublishAgent } from '../published/publishing.types.js';
 
-/** An agent that a file or a folder declares: its members, not yet checked, or why they cannot be read. */
+/** An agent that a file or a folder declares: its unchecked members, or the error that reading them gave. */
 export interface Declared {
   readonly name: string;
   readonly members: Readonly<Record<string, unknown>> | RialtoError;
@@ -22,11 +22,14 @@ export interface Declared {
 type DeclaredServer = Settings['configFile']['mcpServers'][number];
 type Refused = readonly [agent: string, why: RialtoError];
 
-/** Agents of our own that exist by declaration: made, changed, and archived when no longer declared (AN-96, RY-01). */
+/**
+ * Reconciles published agents with their declarations: creates, updates, and archives those that are no longer
+ * declared (AN-96, RY-01).
+ */
 @Injectable()
 export class DeclaredPublished {
-  /** What was wrong at the last look, so that it is said once. */
-  private readonly complaints = new Map<PublishedSource, ReadonlySet<string>>();
+  /** Problems of the previous run, so that each is logged once. */
+  private readonly reported = new Map<PublishedSource, ReadonlySet<string>>();
 
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
@@ -37,25 +40,32 @@ export class DeclaredPublished {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Agents of `rialto.config.json`, one for each server of `mcp.config.json`, and the conformance agent while it is asked for. Idempotent. */
+  /**
+   * Reconciles the agents of `rialto.config.json`, one agent for each server of `mcp.config.json`, and the
+   * conformance agent if it is enabled. Idempotent.
+   */
   async reconcile(org: OrgRef): Promise<void> {
     const { configFile, RIALTO_CONFORMANCE_AGENT: profile } = this.settings;
     const declared = configFile.published.map(({ apiKey: _secret, ...members }) => ({ name: members.name, members }));
     const names = new Set(declared.map(({ name }) => name));
     const there = await this.checks.declaredServers(org);
-    // One that was left out may have the id of another, whose tools nobody meant to publish.
+    // A skipped server may have the id of another server, which the operator did not choose to publish.
     const isMeant = ({ id, isAgent }: DeclaredServer): boolean => isAgent && !names.has(id) && there.has(id);
     await this.declare(org, 'config', [...declared, ...configFile.mcpServers.filter(isMeant).map(agentOf)]);
     await this.align(org, 'conformance', profile ? [{ definition: conformanceAgent(profile) }] : [], []);
   }
 
-  /** Makes the agents of one source be those that are declared; a bad declaration is logged and leaves its agent as it was. */
+  /**
+   * Makes the agents of one source match the declared ones. A wrong declaration is logged and leaves its agent
+   * unchanged.
+   */
   async declare(org: OrgRef, source: PublishedSource, declared: readonly Declared[]): Promise<void> {
     const wanted = new Map<string, Wanted>();
     const bad: Refused[] = [];
     for (const agent of declared) {
       try {
-        if (wanted.has(agent.name)) throw new RialtoError('slug_taken', { message: 'another one has this name' });
+        if (wanted.has(agent.name))
+          throw new RialtoError('slug_taken', { message: 'another declared agent has this name' });
         const given = await this.checks.admitted(org, accepted(agent));
         wanted.set(agent.name, { definition: definitionOf(given), apiKey: apiKeyOf(given) ?? null });
       } catch (error) {
@@ -66,11 +76,11 @@ export class DeclaredPublished {
   }
 
   private async align(org: OrgRef, source: PublishedSource, wanted: readonly Wanted[], bad: Refused[]): Promise<void> {
-    const kept = new Set([...wanted.map(({ definition: { name } }) => name), ...bad.map(([name]) => name)]);
+    const retained = new Set([...wanted.map(({ definition: { name } }) => name), ...bad.map(([name]) => name)]);
     await this.txs.run(async (tx) => {
       await this.store.lock(tx, org.id);
       const rows = (await this.store.findAll(org.id, tx)).filter((row) => row.source === source);
-      for (const row of rows) if (!kept.has(row.name)) await this.publishing.archiveRow(tx, row);
+      for (const row of rows) if (!retained.has(row.name)) await this.publishing.archiveRow(tx, row);
       for (const one of wanted) {
         try {
           await this.put(tx, org, source, one);
@@ -79,7 +89,7 @@ export class DeclaredPublished {
         }
       }
     });
-    this.complain(source, bad);
+    this.logNew(source, bad);
   }
 
   private async put(tx: Tx, org: OrgRef, source: PublishedSource, wanted: Wanted): Promise<void> {
@@ -90,31 +100,31 @@ export class DeclaredPublished {
     else if (row.archivedAt || !this.publishing.isSame(row, wanted)) await this.publishing.update(tx, row, wanted);
   }
 
-  /** Logs what is wrong and was not at the last look. */
-  private complain(source: PublishedSource, bad: readonly Refused[]): void {
-    const before = this.complaints.get(source);
+  /** Logs the problems that the previous run did not have. */
+  private logNew(source: PublishedSource, bad: readonly Refused[]): void {
+    const before = this.reported.get(source);
     for (const [agent, { code, message }] of bad)
       if (!before?.has(`${agent}: ${message}`))
-        this.log.error({ agent, source, code }, `a declared agent was left as it was: ${message}`);
-    this.complaints.set(source, new Set(bad.map(([agent, { message }]) => `${agent}: ${message}`)));
+        this.log.error({ agent, source, code }, `a declared agent was not changed: ${message}`);
+    this.reported.set(source, new Set(bad.map(([agent, { message }]) => `${agent}: ${message}`)));
   }
 }
 
-/** What is wrong with a declaration. Throws what is a fault of ours. */
+/** Returns the error of a declaration. Rethrows an internal error. */
 function refusal(error: unknown): RialtoError {
   const known = RialtoError.from(error);
   if (known.code === 'internal') throw error;
   return known;
 }
 
-/** Whose skills are the tools of a server, on the card that anyone may read (AN-97). */
+/** Returns the agent that offers the tools of a server as skills, on the public card (AN-97). */
 function agentOf({ id, name }: DeclaredServer): Declared {
   const description = `The tools of the MCP server ${name}.`;
   const executor = { kind: 'mcp-tool', serverId: id };
   return { name: id, members: { name: id, description, executor, publishToCard: true } };
 }
 
-/** Throws `invalid_params` for what the API would refuse as well. Being declared is being enabled. */
+/** Throws `invalid_params` when the API would refuse the agent. A declared agent is enabled by default. */
 function accepted({ name, members }: Declared): PublishAgent {
   if (members instanceof RialtoError) throw members;
   const usual = { name, description: `The agent ${name}.`, executor: { kind: 'echo' }, a2a_enabled: true };

@@ -10,7 +10,10 @@ import { DispatchStore, type DispatchRow } from './dispatch.store.js';
 import type { DispatchQuery, DispatchView } from '../dispatch.types.js';
 import { RegistryService } from '../registry.service.js';
 
-/** The calls that were made to registered agents: an admin sees those of the org, everyone else their own. */
+/**
+ * Lists the calls that were made to registered agents. An admin sees all calls of the org, other callers see only
+ * their own.
+ */
 @Injectable()
 export class DispatchLogService {
   constructor(
@@ -20,7 +23,7 @@ export class DispatchLogService {
     private readonly cursors: Cursors,
   ) {}
 
-  /** The newest first. Throws `denied`, `invalid_params` for a cursor of another list. */
+  /** Returns one page, newest first. Throws `denied`, and `invalid_params` for a cursor of another list. */
   list(ctx: CallContext, { limit, cursor, agentId: named, ...query }: DispatchQuery): Promise<Page<DispatchView>> {
     return this.acts.read(ctx, 'dispatch.list', async () => {
       const agentId = named === undefined ? undefined : await this.agentId(ctx, named);
@@ -33,7 +36,7 @@ export class DispatchLogService {
     });
   }
 
-  /** By id, also of an agent that is gone, or by slug; null for nobody's. */
+  /** Returns the id for a slug or an id, also the id of a removed agent; null for an unknown slug. */
   private async agentId({ org }: CallContext, named: string): Promise<string | null> {
     const { bySlug } = await this.registry.snapshot(org.id);
     return bySlug.get(named)?.row.id ?? (isUuid(named) ? named : null);
@@ -49,7 +52,7 @@ function viewOf(row: DispatchRow): DispatchView {
     skillId: row.skill_id,
     taskId: row.task_id,
     status: row.state,
-    // A bare work type is one that was routed.
+    // A work type without a prefix belongs to a routed call.
     dispatchType: kind === 'explicit' ? 'explicit' : 'transparent',
     workType: workType ?? row.work_type,
     caller: row.caller,

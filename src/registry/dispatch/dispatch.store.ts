@@ -4,17 +4,17 @@ import { Pg } from '../../platform/database/pg.js';
 import { TxRunner } from '../../platform/database/tx.js';
 import type { DispatchQuery, DispatchStatus } from '../dispatch.types.js';
 
-/** The first key of advisory locks on the places of one agent. */
+/** First key of the advisory locks on the places of one agent. */
 const placeLock = 7_262_915;
 
-/** How busy an agent is, and what became of its calls. */
+/** Load of an agent and the outcomes of its calls. */
 export interface AgentRecord {
   readonly active: number;
   readonly successes: number;
   readonly failures: number;
 }
 
-/** A call that is about to be made. */
+/** A place with an agent, taken for a call that follows. */
 export interface Place {
   readonly id: string;
   readonly org: OrgId;
@@ -26,13 +26,13 @@ export interface Place {
   readonly workType: string;
   readonly caller: string;
   readonly input: string;
-  /** How long it counts as running when nobody says that it ended. */
+  /** Milliseconds that the call counts as running when no process reports its end. */
   readonly lastsMs: number;
 }
 
 export interface DispatchFilter extends Pick<DispatchQuery, 'status' | 'kind' | 'from' | 'to'> {
   readonly agentId?: string;
-  /** Absent: of whoever in the org. */
+  /** Undefined: the calls of all callers of the org. */
   readonly caller?: string;
 }
 
@@ -52,11 +52,11 @@ export interface DispatchRow {
   readonly started_at: Date;
   readonly ended_at: Date | null;
   readonly cost: number | null;
-  /** `started_at` as exactly as the database has it. */
+  /** `started_at` with the full precision of the database. */
   readonly at: string;
 }
 
-/** In the text itself, so that the planner knows which index holds it. */
+/** Conditions without parameters, so that the planner can choose the partial index. */
 const states: Record<DispatchStatus, string> = {
   pending: `t.status = 'active' and t.pending`,
   running: `t.status = 'active' and not t.pending`,
@@ -72,7 +72,7 @@ const columns = `t.id, t.agent_id, t.agent_name, t.skill_id, t.task_id, t.work_t
   to_char(t.started_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at`;
 const runs = `t.status = 'active' and t.expires_at > now()`;
 
-/** The calls of registered agents: how many run, what became of them, and as a list. */
+/** Counts and lists the calls to registered agents and takes places for new ones. */
 @Injectable()
 export class DispatchStore {
   constructor(
@@ -80,7 +80,7 @@ export class DispatchStore {
     private readonly txs: TxRunner,
   ) {}
 
-  /** Of every agent of an org, as all processes see it at this moment. */
+  /** Returns the record of every agent of an org, over all processes, at this moment. */
   async records(org: OrgId): Promise<Map<string, AgentRecord>> {
     const rows = await this.pg.rows<AgentRecord & { id: string }>(
       'agent-records',
@@ -93,8 +93,8 @@ export class DispatchStore {
   }
 
   /**
-   * Takes a place with an agent for a call that follows. False when `most` calls run there already: whoever asks for a place of the same
-   * agent, in whatever process, waits for this answer, so no two of them take the last one.
+   * Takes a place with an agent for a call that follows. Returns false when `most` calls already run there. Requests
+   * for a place of the same agent wait for each other, in all processes, so no two of them take the last place.
    */
   take(place: Place, most: number): Promise<boolean> {
     const { id, org, agentId, agentName, verb, skillId, sessionId, workType, caller, input, lastsMs } = place;
@@ -110,7 +110,10 @@ export class DispatchStore {
     });
   }
 
-  /** The newest first, one more than `limit` when there are more. @param after `at` and `id` of a row. */
+  /**
+   * Returns one page, newest first, with one extra row when there are more.
+   * @param after `at` and `id` of a row.
+   */
   page(org: OrgId, filter: DispatchFilter, limit: number, after?: readonly string[]): Promise<DispatchRow[]> {
     const { agentId, caller, status, kind, from, to } = filter;
     const values: unknown[] = [org];

@@ -4,7 +4,7 @@ import type { Definition, ExecutorConfig, PublishedAbout, PublishedSource } from
 
 const live = 'archived_at is null';
 
-/** An agent of our own: what it does, and what its card says. */
+/** A published agent: its executor and the content of its card. */
 @Entity('published_agents')
 @Index('uq_published_agents_name', ['orgId', 'name'], { unique: true, where: live })
 @Index('uq_published_agents_handle', ['orgId', 'handle'], { unique: true, where: live })
@@ -21,7 +21,7 @@ export class PublishedAgentEntity implements Definition {
   @Column('text')
   name: string;
 
-  /** A second name of its own: a word, perhaps with a host behind `@`. */
+  /** Second name of the agent: a word, optionally with `@` and a host. */
   @Column('text', { nullable: true })
   handle: string | null;
 
@@ -31,19 +31,19 @@ export class PublishedAgentEntity implements Definition {
   @Column('jsonb')
   executor: ExecutorConfig;
 
-  /** Sealed; what signs the calls of an `http` executor. */
+  /** Sealed secret that signs calls to an `http` executor, opens a mailbox, or is the key of a model. */
   @Column('text', { name: 'executor_secret', nullable: true })
   executorSecret: string | null;
 
-  /** Sealed query of the URL of the executor, in whose place the URL has a mark. */
+  /** Sealed query of the executor's URL. The URL in `executor` has a marker in its place. */
   @Column('text', { name: 'executor_query', nullable: true })
   executorQuery: string | null;
 
-  /** `a2a_enabled`: absent at every door while it is false (RI-03). */
+  /** `a2a_enabled`. While it is false, no door shows the agent (RI-03). */
   @Column('boolean', { default: false })
   enabled: boolean;
 
-  /** Null: as the deployment says (RIALTO_A2A_ACCEPT_CLEARTEXT). */
+  /** Null: the setting of the deployment applies (RIALTO_A2A_ACCEPT_CLEARTEXT). */
   @Column('boolean', { name: 'accept_cleartext', nullable: true })
   acceptCleartext: boolean | null;
 
@@ -53,15 +53,15 @@ export class PublishedAgentEntity implements Definition {
   @Column('text', { default: 'context' })
   history: 'context' | 'agent';
 
-  /** What its card says besides name and description. */
+  /** Content of the card except name and description. */
   @Column('jsonb')
   card: PublishedAbout;
 
-  /** Who declared it: the API, rialto.config.json, the agents folder, or RIALTO_CONFORMANCE_AGENT. */
+  /** Source of the declaration: the API, rialto.config.json, the agents folder, or RIALTO_CONFORMANCE_AGENT. */
   @Column('text', { default: 'api' })
   source: PublishedSource;
 
-  /** Raised by every change; cards and snapshots are keyed by it. */
+  /** Increases with every change. Cards and snapshots use it in their keys. */
   @Column('integer', { default: 1 })
   revision: number;
 

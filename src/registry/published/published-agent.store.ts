@@ -21,7 +21,7 @@ export interface SealedExecutor {
   readonly query: string | null;
 }
 
-/** The rows of agents of our own. */
+/** Reads and writes the rows of published agents. */
 @Injectable()
 export class PublishedAgentStore {
   constructor(
@@ -30,7 +30,7 @@ export class PublishedAgentStore {
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
-  /** By id or name, in one org; archived ones are gone. */
+  /** Finds an agent of one org by id or name; archived agents are not found. */
   find(org: OrgId, idOrName: string, tx?: Tx): Promise<PublishedAgentEntity | null> {
     return this.within(tx).findOneBy({
       orgId: org,
@@ -43,7 +43,7 @@ export class PublishedAgentStore {
     return this.within(tx).find({ where: { orgId: org, ...live }, order: { name: 'ASC' } });
   }
 
-  /** In order of name, one row more than the limit when there are more. */
+  /** Returns one page in order of name, with one extra row when there are more. */
   findPage(org: OrgId, { q, limit }: PublishedQuery, afterName: string | undefined): Promise<PublishedAgentEntity[]> {
     const query = this.agents
       .createQueryBuilder('agent')
@@ -56,7 +56,10 @@ export class PublishedAgentStore {
     return query.getMany();
   }
 
-  /** The last one of a name that a declaration brought and took away again: brought back, it is the same agent. */
+  /**
+   * Finds the last archived agent with a name and a source, so that a declaration that returns continues the same
+   * agent.
+   */
   findArchived(tx: Tx, org: OrgId, name: string, source: PublishedSource): Promise<PublishedAgentEntity | null> {
     return this.within(tx).findOne({
       where: { orgId: org, name, source, archivedAt: Not(IsNull()) },
@@ -64,7 +67,7 @@ export class PublishedAgentStore {
     });
   }
 
-  /** The org of an agent, archived or not. */
+  /** Returns the org of an agent, archived or not. */
   async orgOf(id: AgentId): Promise<OrgId | undefined> {
     const [row] = await this.pg.rows<{ org: OrgId }>(
       'published-org',
@@ -74,7 +77,10 @@ export class PublishedAgentStore {
     return row?.org;
   }
 
-  /** What a call to an executor needs, sealed; also of an archived agent, for calls that are still under way. */
+  /**
+   * Returns the sealed secret and URL for a call to an executor, also for an archived agent: its running calls
+   * continue.
+   */
   async executorOf(id: AgentId): Promise<SealedExecutor | undefined> {
     const [row] = await this.pg.rows<SealedExecutor>(
       'published-executor',
@@ -85,7 +91,10 @@ export class PublishedAgentStore {
     return row;
   }
 
-  /** A text that changes whenever an agent of the org does; every row counts, for commits come in any order. */
+  /**
+   * Returns a text that changes whenever an agent of the org does. It covers every row, because transactions can
+   * commit in any order.
+   */
   async version(org: string): Promise<string> {
     const [row] = await this.pg.rows<{ version: string }>(
       'published-version',
@@ -96,28 +105,36 @@ export class PublishedAgentStore {
     return row!.version;
   }
 
-  /** One change of an org's agents at a time, so that names and handles share one space and the maximum is exact. */
+  /**
+   * Serialises changes of an org's agents, so that names and handles stay unique together and the maximum is exact.
+   */
   async lock(tx: Tx, org: OrgId): Promise<void> {
     await tx.manager.query('select pg_advisory_xact_lock($1, hashtext($2))', [changeLock, org]);
   }
 
-  /** Under the lock. Throws `slug_taken`, or `unprocessable` when the org has as many as it may have. */
+  /**
+   * Inserts an agent; call it under the lock. Throws `slug_taken`, or `unprocessable` when the org has the maximum
+   * number of agents.
+   */
   async insert(tx: Tx, agent: Partial<PublishedAgentEntity>): Promise<PublishedAgentEntity> {
     const agents = this.within(tx);
     const most = this.settings.RIALTO_MAX_AGENTS_PER_ORG;
     if ((await agents.countBy({ orgId: agent.orgId, ...live })) >= most) {
       throw new RialtoError('unprocessable', {
-        message: `an org may publish ${most} agents`,
-        hint: 'RIALTO_MAX_AGENTS_PER_ORG allows more',
+        message: `the org already has ${most} published agents, which is the maximum`,
+        hint: 'archive an agent, or ask the operator to raise RIALTO_MAX_AGENTS_PER_ORG',
       });
     }
     await this.requireFree(tx, agent);
-    const row: object = agent; // spares the compiler the depths of its jsonb columns
+    const row: object = agent; // avoids a deep type check of the jsonb columns
     await agents.insert(row);
     return agents.findOneByOrFail({ id: agent.id });
   }
 
-  /** Under the lock; raises the revision. The row as it is now. Throws `slug_taken`, or `not_found` when it is gone. */
+  /**
+   * Updates an agent, raises its revision and returns the new row; call it under the lock. Throws `slug_taken`, or
+   * `not_found` when the agent was removed.
+   */
   async update(tx: Tx, id: AgentId, change: Partial<PublishedAgentEntity>): Promise<PublishedAgentEntity> {
     const agents = this.within(tx);
     const known = await agents.findOneByOrFail({ id });
@@ -127,19 +144,19 @@ export class PublishedAgentStore {
     return agents.findOneByOrFail({ id });
   }
 
-  /** False when it was gone already. */
+  /** Returns false when the agent was already archived. */
   async archive(tx: Tx, id: AgentId): Promise<boolean> {
     const now = { archivedAt: () => 'clock_timestamp()', updatedAt: () => 'clock_timestamp()' };
     const change = { ...now, revision: () => 'revision + 1' };
     return (await this.within(tx).update({ id, ...live }, change)).affected === 1;
   }
 
-  /** Who holds a transaction reads in it: a second connection may not be free. */
+  /** Returns the repository inside the transaction, if there is one: a second connection may not be free. */
   private within(tx: Tx | undefined): Repository<PublishedAgentEntity> {
     return tx?.manager.getRepository(PublishedAgentEntity) ?? this.agents;
   }
 
-  /** Names and handles are called alike, so no word may mean two agents. */
+  /** Throws `slug_taken` when another agent has the name or handle. Both share one namespace. */
   private async requireFree(tx: Tx, { id, orgId, name, handle }: Partial<PublishedAgentEntity>): Promise<void> {
     const words = [name, handle].filter((word) => word !== null && word !== undefined);
     const [other] = await this.within(tx)
@@ -154,8 +171,8 @@ export class PublishedAgentStore {
 
 function wordTaken(word: string): RialtoError {
   return new RialtoError('slug_taken', {
-    message: `an agent of this org is called "${word}" already`,
-    hint: 'choose another name or handle, or delete the other agent',
+    message: `another agent of this org already has the name or handle "${word}"`,
+    hint: 'choose another name or handle, or archive the other agent',
     data: { name: word },
   });
 }

@@ -25,22 +25,22 @@ import { CardSigner } from '../cards/card-signer.js';
 import { calledFrom } from './published-names.js';
 import { namedSkill, type PublishedAgent, type PublishedSource } from '../published.types.js';
 
-/** Which of an agent's cards; `version` is the `A2A-Version` its reader sent, if it did. */
+/** Selects one card of an agent. `version` is the `A2A-Version` header of the request, if any. */
 export interface CardWish {
   readonly variant: CardVariant;
   readonly version?: string;
 }
 
-/** What a card depends on beside its agent. */
+/** Facts that a card depends on and that are not part of its agent. */
 export interface Standing {
   readonly hasStaticBearer: boolean;
-  /** The default agent of its org. */
+  /** True for the default agent of its org. */
   readonly isDefault: boolean;
-  /** Whether the host of its handle is the org itself or a domain of it. */
+  /** True when the host of the agent's handle is its org or a domain of the org. */
   readonly isVerified: boolean;
 }
 
-/** Where an agent is reached, for people. */
+/** URLs of an agent, for people. */
 export interface DoorUrls {
   readonly jsonRpc: string;
   readonly rest: string;
@@ -50,21 +50,24 @@ export interface DoorUrls {
 }
 
 interface Wanted extends CardWish {
-  /** What the card is made of, in one text. */
+  /** Cache key that covers all content of the card. */
   readonly key: string;
   readonly offered: readonly A2aVersion[];
-  /** Absent: when it was built. */
+  /** Undefined: the time of the build. */
   readonly lastModified?: Date;
   readonly facts: () => CardFacts;
 }
 
-/** What the gateway vouches for on the cards of its agents: an extension under its own name (RI-13). */
+/** Extension with the statements of the gateway about its agents (RI-13). */
 const identityUri = 'urn:rialto:identity:v1';
-/** 3: declared by whoever runs the deployment; 2: by an admin of an org that it hosts. 0 and 1 are for agents that are not ours. */
+/**
+ * Trust tiers. 3: declared by the operator of the deployment. 2: declared by an admin of an org. 0 and 1 are for
+ * agents of other systems.
+ */
 const trustTiers: Record<PublishedSource, number> = { api: 2, config: 3, folder: 3, conformance: 3 };
 const both: readonly A2aVersion[] = ['1.0', '0.3'];
 
-/** Cards of agents of our own: built by the one builder, signed, and kept as the bytes that are sent. */
+/** Builds and signs the cards of published agents and caches them as bytes. */
 @Injectable()
 export class PublishedCards {
   private readonly cache = new CardCache();
@@ -75,7 +78,7 @@ export class PublishedCards {
     private readonly signer: CardSigner,
   ) {}
 
-  /** The card of an agent; without a promise once it was built. */
+  /** Returns the card of an agent; without a promise when it is cached. */
   cardFor(agent: PublishedAgent, wish: CardWish, standing: Standing): BuiltCard | Promise<BuiltCard> {
     return this.card({
       ...wish,
@@ -87,8 +90,9 @@ export class PublishedCards {
   }
 
   /**
-   * The card of an agent with the public skills of others beside its own, called by the door that needs no name, which finds whose a skill is.
-   * Where two have one id, it is that of the agent. `key` tells the content.
+   * Returns the card of an agent with the public skills of other agents added. The door without an agent name serves
+   * it and finds the agent of each skill. When two skills have the same id, the skill of `agent` stays. `key`
+   * identifies the content.
    */
   serviceCard(
     agent: PublishedAgent,
@@ -112,7 +116,10 @@ export class PublishedCards {
     });
   }
 
-  /** One card with the public skills of several agents, called by the door that needs no name; `key` tells its content. */
+  /**
+   * Returns one card with the public skills of several agents. The door without an agent name serves it. `key`
+   * identifies the content.
+   */
   sharedCard(
     about: { key: string; name: string; description: string },
     agents: readonly PublishedAgent[],
@@ -150,7 +157,7 @@ export class PublishedCards {
     };
   }
 
-  /** A list of agents with where they are (RY-07). */
+  /** Returns the index: a list of agents with their URLs (RY-07). */
   index(agents: readonly PublishedAgent[]): Buffer {
     const entries = agents.map((agent) => {
       const { card, jsonRpc } = this.urlsOf(agent);
@@ -178,7 +185,10 @@ export class PublishedCards {
     };
   }
 
-  /** Over gRPC v0.3 can name no agent: whoever calls there without our own metadata reaches the default one. */
+  /**
+   * Returns the doors of an agent. v0.3 over gRPC has no way to name an agent: without the gateway's metadata a call
+   * goes to the default agent.
+   */
   private doorsOf({ name, org }: PublishedAgent, isDefault: boolean): Door[] {
     const url = this.urlOf(name, org);
     const { grpc } = this.publicUrl;
@@ -212,7 +222,10 @@ export class PublishedCards {
   }
 }
 
-/** The conformance agent says only what the kit expects. */
+/**
+ * Returns the identity extension. The conformance agent has none, because its card contains only what the kit
+ * expects.
+ */
 function identityOf({ handle, name, org, source }: PublishedAgent, verified: boolean): AgentExtension[] {
   if (source === 'conformance') return [];
   const called = handle?.includes('@') ? handle : `${handle ?? name}@${org.slug}`;
@@ -220,7 +233,10 @@ function identityOf({ handle, name, org, source }: PublishedAgent, verified: boo
   return [{ uri: identityUri, description: 'Who vouches for this agent, and its name.', params }];
 }
 
-/** The public skills of several agents; an id that two of them have is told apart by the name of its agent. */
+/**
+ * Returns the public skills of several agents. When two agents have the same skill id, the id gets the agent name as
+ * a prefix.
+ */
 function skillsOf(agents: readonly PublishedAgent[]): PublishedSkill[] {
   const all = agents.flatMap(({ name, skills }) => skills.filter(isPublic).map((skill) => ({ name, skill })));
   const count = new Map<string, number>();

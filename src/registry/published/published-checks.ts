@@ -8,7 +8,7 @@ import { calledOf } from './published-names.js';
 import type { ChangePublished, GivenExecutor as Executor } from './publishing.types.js';
 import { ToolServers } from '../tool-servers.js';
 
-/** What an agent of ours has to agree with outside itself. */
+/** Checks the parts of a published agent that depend on other data: registered agents, MCP servers, URLs, handles. */
 @Injectable()
 export class PublishedChecks {
   constructor(
@@ -19,8 +19,8 @@ export class PublishedChecks {
   ) {}
 
   /**
-   * What was given, as it is stored. Throws `invalid_params` for an unknown agent, `unprocessable` for an unknown MCP server or tool,
-   * `url_not_allowed` as registration does.
+   * Returns the declaration in the form that is stored. Throws `invalid_params` for an unknown agent, `unprocessable`
+   * for an unknown MCP server or tool, `url_not_allowed` as registration does.
    */
   async admitted<Given extends ChangePublished>(org: OrgRef, given: Given): Promise<Given> {
     const { handle, executor } = given;
@@ -31,19 +31,22 @@ export class PublishedChecks {
     };
   }
 
-  /** The ids of the MCP servers that the operator's files declare. */
+  /** Returns the ids of the MCP servers that the operator's files declare. */
   async declaredServers({ id }: OrgRef): Promise<ReadonlySet<string>> {
     return (await this.servers.of(id)).declared;
   }
 
-  /** `kofi@here` is `kofi`, where here is the org itself or the host of this gateway. */
+  /** Returns `kofi` for `kofi@here`, when `here` is the org itself or the host of this gateway. */
   private handleOf(org: OrgRef, handle: string): string {
     const { word, host } = calledOf(handle) ?? {};
     const isHere = host === org.slug || (host !== undefined && this.publicUrl.hosts.includes(host));
     return word !== undefined && isHere ? word : handle;
   }
 
-  /** A registered agent is kept by its id: its slug may be another's later. */
+  /**
+   * Checks an executor. It replaces the slug of a registered agent by the id, because another agent may get the slug
+   * later.
+   */
   private async executorOf(org: OrgRef, executor: Executor): Promise<Executor> {
     if (executor.kind === 'http' || executor.kind === 'llm') this.safeFetch.check(executor.url);
     if (executor.kind === 'mcp-tool') await this.requireTool(org, executor);
@@ -51,7 +54,7 @@ export class PublishedChecks {
     const agent = await this.agents.find(org.id, executor.agentId);
     if (agent) return { ...executor, agentId: agent.id };
     throw new RialtoError('invalid_params', {
-      message: 'executor.agentId: no such registered agent',
+      message: 'executor.agentId: names no registered agent of this org',
       violations: [{ field: 'executor.agentId', description: 'names no registered agent of this org' }],
     });
   }
@@ -62,7 +65,7 @@ export class PublishedChecks {
   ): Promise<void> {
     const known = (await this.servers.of(id)).tools.get(serverId);
     if (!known) throw refused('executor.serverId', `there is no MCP server "${serverId}" in this org`);
-    // A server that is declared may not have been reached yet.
+    // A declared server without tools may not have been reached yet.
     if (tool !== undefined && known.length > 0 && !known.some(({ name }) => name === tool))
       throw refused('executor.tool', `the MCP server "${serverId}" has no tool "${tool}", or it waits for approval`);
   }
@@ -71,7 +74,7 @@ export class PublishedChecks {
 function refused(field: string, description: string): RialtoError {
   return new RialtoError('unprocessable', {
     message: `${field}: ${description}`,
-    hint: 'GET /api/mcp/servers lists the MCP servers and their tools, and which of them wait',
+    hint: 'GET /api/mcp/servers lists the MCP servers, their tools, and the tools that wait for approval',
     violations: [{ field, description }],
   });
 }

@@ -8,7 +8,7 @@ import { skillsOfTools, type ServersOfOrg } from '../tool-servers.js';
 
 const usualModes = { input: ['text/plain', 'application/json', '*/*'], output: ['text/plain', 'application/json'] };
 
-/** What is not said of a new agent. It is not enabled: agents opt in to A2A (RI-03). */
+/** Defaults of a new agent. It is disabled: agents opt in to A2A (RI-03). */
 const blank: Definition = {
   name: '',
   handle: null,
@@ -31,7 +31,7 @@ const blank: Definition = {
   },
 };
 
-/** A definition with what was given put in its place; null takes away. Pure. */
+/** Merges the given members into a definition; null clears a member. Pure. */
 export function definitionOf(given: ChangePublished, before: Definition = blank): Definition {
   return {
     name: given.name ?? before.name,
@@ -46,14 +46,14 @@ export function definitionOf(given: ChangePublished, before: Definition = blank)
   };
 }
 
-/** As it is stored: its key is a secret. */
+/** Returns the executor as it is stored, without its key, which is a secret. */
 function withoutKey(executor: GivenExecutor): ExecutorConfig {
   if (executor.kind !== 'llm') return executor;
   const { apiKey: _, ...config } = executor;
   return config;
 }
 
-/** The key that was given with an executor; null to have none, undefined to keep what there is. */
+/** Returns the key that was given with an executor; null: remove the key; undefined: keep the stored key. */
 export function apiKeyOf({ executor }: Pick<ChangePublished, 'executor'>): string | null | undefined {
   return executor?.kind === 'llm' ? executor.apiKey : undefined;
 }
@@ -81,7 +81,10 @@ function aboutOf(given: ChangePublished, before: PublishedAbout): PublishedAbout
 
 type GivenSkill = NonNullable<ChangePublished['skills']>[number];
 
-/** Name, description and tags are members that every card has (v1.0 section 4.4.5): what is not said is the id. */
+/**
+ * Returns a complete skill. Name, description and tags are required on a card (v1.0 section 4.4.5); missing ones get
+ * the id.
+ */
 function skillOf({
   security: _1,
   securitySchemes: _2,
@@ -95,27 +98,27 @@ function skillOf({
 
 type Remotes = ReadonlyMap<string, Pick<RegisteredAgent, 'card'>>;
 
-/** What an agent is made of besides its row. */
+/** Data that an agent depends on besides its row. */
 export interface Surroundings {
   readonly org: OrgRef;
-  /** What the deployment says of unencrypted messages. */
+  /** The setting of the deployment for unencrypted messages. */
   readonly acceptsCleartext: boolean;
   readonly servers: ServersOfOrg;
-  /** The registered agents, by their ids and slugs. */
+  /** The registered agents, by id and by slug. */
   readonly remotes: Remotes;
-  /** When it was looked at. */
+  /** Time when this data was read. */
   readonly at: Date;
 }
 
-/** The agent as doors know it, with what is usual in the places of what was not said. Pure. */
+/** Returns the agent as doors see it, with defaults for missing members. Pure. */
 export function agentOf(
   row: PublishedAgentEntity,
   { org, acceptsCleartext, servers, remotes, at }: Surroundings,
 ): PublishedAgent {
   const { skills, inputModes, outputModes, ...about } = row.card;
   const revision = `${row.id}.${row.revision}`;
-  const ofRemote = inputModes.length > 0 ? undefined : modesOfRemote(row.executor, remotes);
-  const ofTools = skills.length > 0 ? undefined : skillsOfTools(row.executor, servers);
+  const remoteModes = inputModes.length > 0 ? undefined : modesOfRemote(row.executor, remotes);
+  const toolSkills = skills.length > 0 ? undefined : skillsOfTools(row.executor, servers);
   return {
     ...about,
     id: row.id,
@@ -129,15 +132,22 @@ export function agentOf(
     acceptCleartext: row.acceptCleartext ?? acceptsCleartext,
     publishToCard: row.publishToCard,
     history: row.history,
-    skills: ofTools ?? (skills.length > 0 ? skills : [chatWith(row)]),
-    inputModes: inputModes.length > 0 ? inputModes : (ofRemote ?? usualModes.input),
+    skills: toolSkills ?? (skills.length > 0 ? skills : [chatWith(row)]),
+    inputModes: inputModes.length > 0 ? inputModes : (remoteModes ?? usualModes.input),
     outputModes: outputModes.length > 0 ? outputModes : usualModes.output,
-    updatedAt: ofTools ? at : row.updatedAt,
-    revision: ofTools ? `${revision}.${servers.version}` : ofRemote ? `${revision}.${ofRemote.join()}` : revision,
+    updatedAt: toolSkills ? at : row.updatedAt,
+    revision: toolSkills
+      ? `${revision}.${servers.version}`
+      : remoteModes
+        ? `${revision}.${remoteModes.join()}`
+        : revision,
   };
 }
 
-/** What the agent behind one of ours takes, by its card and its skills; undefined where that says nothing. */
+/**
+ * Returns the input modes of the registered agent behind a published one, from its card and skills; undefined when
+ * the card states none.
+ */
 function modesOfRemote(executor: ExecutorConfig, remotes: Remotes): string[] | undefined {
   const card = executor.kind === 'remote' ? remotes.get(executor.agentId)?.card : undefined;
   if (!card || card.defaultInputModes.length === 0) return undefined;
@@ -147,7 +157,7 @@ function modesOfRemote(executor: ExecutorConfig, remotes: Remotes): string[] | u
   return [...new Set([...card.defaultInputModes, ...ofSkills])];
 }
 
-/** The one coarse skill of an agent that names none (RY-08). */
+/** Returns the one general skill of an agent that declares none (RY-08). */
 function chatWith({ name, description }: PublishedAgentEntity): PublishedSkill {
   return { id: 'chat', name: 'Chat', description: description || `Talk to ${name}.`, tags: ['chat'] };
 }

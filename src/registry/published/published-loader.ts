@@ -14,10 +14,12 @@ import { noServers, ToolServers } from '../tool-servers.js';
 
 const noAgents = { byId: new Map<string, RegisteredAgent>(), bySlug: new Map<string, RegisteredAgent>() };
 
-/** Agents of our own as they are now: by their rows, and by the MCP servers and remote agents that some are made of. */
+/**
+ * Loads published agents from their rows and from the MCP servers and registered agents that some of them depend on.
+ */
 @Injectable()
 export class PublishedLoader {
-  /** Orgs that have such agents: nobody else's servers and remote agents are looked at. */
+  /** Orgs with agents that depend on tools. Only these orgs need a query of their MCP servers. */
   private readonly madeOfTools = new Set<string>();
   private readonly madeOfRemotes = new Set<string>();
 
@@ -29,7 +31,7 @@ export class PublishedLoader {
     private readonly registry: RegistryService,
   ) {}
 
-  /** A text that changes whenever an agent of the org does. */
+  /** Returns a text that changes whenever an agent of the org does. */
   async version(org: string): Promise<string> {
     const [rows, tools, remotes] = await Promise.all([
       this.store.version(org),
@@ -39,19 +41,19 @@ export class PublishedLoader {
     return [rows, ...[tools, remotes].flatMap((source) => source?.version ?? [])].join('|');
   }
 
-  /** In order of name; those that are not enabled too. */
+  /** Returns all agents sorted by name; disabled ones are included. */
   async load(id: OrgId): Promise<PublishedAgent[]> {
     const [org, rows] = await Promise.all([this.orgs.byId(id), this.store.findAll(id)]);
-    keep(this.madeOfTools, id, rows.some(isMadeOfTools));
-    keep(this.madeOfRemotes, id, rows.some(isMadeOfRemote));
+    setMember(this.madeOfTools, id, rows.some(isMadeOfTools));
+    setMember(this.madeOfRemotes, id, rows.some(isMadeOfRemote));
     return org ? this.agentsOf(rows, org) : [];
   }
 
-  /** These rows, in their order. */
+  /** Returns the agents of these rows, in the same order. */
   async agentsOf(rows: readonly PublishedAgentEntity[], org: OrgRef): Promise<PublishedAgent[]> {
     const servers = rows.some(isMadeOfTools) ? await this.servers.of(org.id) : noServers;
     const { byId, bySlug } = rows.some(isMadeOfRemote) ? await this.registry.snapshot(org.id) : noAgents;
-    // A declaration names it by its slug.
+    // A declaration names a registered agent by its slug.
     const remotes = new Map<string, RegisteredAgent>([...bySlug, ...byId]);
     const acceptsCleartext = this.settings.RIALTO_A2A_ACCEPT_CLEARTEXT;
     const at = new Date(systemClock.now());
@@ -59,12 +61,12 @@ export class PublishedLoader {
   }
 }
 
-function keep(orgs: Set<string>, org: string, isWanted: boolean): void {
+function setMember(orgs: Set<string>, org: string, isWanted: boolean): void {
   if (isWanted) orgs.add(org);
   else orgs.delete(org);
 }
 
-/** What it takes is what the agent behind it takes, unless its own definition says it. */
+/** Returns whether the agent takes its input modes from the registered agent behind it, because it declares none. */
 function isMadeOfRemote({ executor, card }: PublishedAgentEntity): boolean {
   return executor.kind === 'remote' && card.inputModes.length === 0;
 }

@@ -1,8 +1,10 @@
 import type { PublishedAgent } from '../published.types.js';
 
-/** A name of an agent as a caller writes it: `word`, or `word@host` with the slug of an org or a host. */
+/**
+ * The name of an agent as a caller writes it: `word`, or `word@host`, where `host` is the slug of an org or a host.
+ */
 export interface Called {
-  /** What is before the last `@`. */
+  /** The part before the last `@`. */
   readonly word: string;
   readonly host?: string;
   readonly whole: string;
@@ -10,7 +12,7 @@ export interface Called {
 
 const longest = 400;
 
-/** Reads a name; undefined for what can name no agent. */
+/** Parses a name; undefined when it cannot be a name of an agent. */
 export function calledOf(text: string): Called | undefined {
   if (text.length > longest || !/^[a-z0-9]/i.test(text)) return undefined;
   const whole = text.toLowerCase();
@@ -18,7 +20,7 @@ export function calledOf(text: string): Called | undefined {
   return at < 0 ? { word: whole, whole } : { word: whole.slice(0, at), host: whole.slice(at + 1), whole };
 }
 
-/** Agents by name and by handle; those of an org share one space, so no word means two. */
+/** Maps names and handles to agents. In one org they share one namespace, so each word means one agent. */
 export function byWord(agents: readonly PublishedAgent[]): Map<string, PublishedAgent> {
   const words = new Map<string, PublishedAgent>();
   for (const agent of agents) if (agent.handle !== undefined) words.set(agent.handle, agent);
@@ -26,7 +28,10 @@ export function byWord(agents: readonly PublishedAgent[]): Map<string, Published
   return words;
 }
 
-/** How anyone in the deployment calls an agent by one of its words: bare in the default org, `word@org` elsewhere. */
+/**
+ * Returns the name that callers of the deployment use for an agent: the word in the default org, `word@org` in other
+ * orgs.
+ */
 export function calledFrom(word: string, org: { slug: string }, defaultOrg: string): string {
   return org.slug === defaultOrg ? word : `${word}@${org.slug}`;
 }

@@ -7,7 +7,7 @@ import { PublishedLoader } from './published-loader.js';
 import type { ExecutorConfig, PublishedAgent } from '../published.types.js';
 import type { PublishedView } from './publishing.types.js';
 
-/** Agents of our own as the API shows them. */
+/** Returns published agents as the API shows them. */
 @Injectable()
 export class PublishedViews {
   constructor(
@@ -20,7 +20,7 @@ export class PublishedViews {
     return this.view(row, agent!);
   }
 
-  /** By their ids. */
+  /** Returns the views by agent id. */
   async ofAll(rows: readonly PublishedAgentEntity[], org: OrgRef): Promise<Map<string, PublishedView>> {
     const agents = await this.loader.agentsOf(rows, org);
     return new Map(rows.map((row, index) => [row.id, this.view(row, agents[index]!)]));
@@ -58,7 +58,7 @@ export class PublishedViews {
   }
 }
 
-/** The query of a URL may hold a credential. */
+/** Returns the URL without its query, because a query may hold a credential. */
 function shownUrl(executor: ExecutorConfig): { url?: string } {
   return 'url' in executor ? { url: withoutQuery(executor.url) } : {};
 }

@@ -21,7 +21,7 @@ export class PublishedController {
   constructor(private readonly publishing: PublishingService) {}
 
   @Post()
-  @ApiOperation({ summary: 'Publish an agent of your own' })
+  @ApiOperation({ summary: 'Publish an agent' })
   @ApiResponse({ status: 201, standardSchema: NewPublishedView })
   create(@Ctx() ctx: CallContext, @Body({ schema: PublishAgent }) body: PublishAgent) {
     return this.publishing.create(ctx, body);
@@ -42,7 +42,7 @@ export class PublishedController {
   }
 
   @Patch(':id')
-  @ApiOperation({ summary: 'Change what is given; null takes away' })
+  @ApiOperation({ summary: 'Change the given members; null clears a member' })
   @ApiResponse({ status: 200, standardSchema: NewPublishedView })
   change(
     @Ctx() ctx: CallContext,
@@ -54,14 +54,14 @@ export class PublishedController {
 
   @Delete(':id')
   @HttpCode(204)
-  @ApiOperation({ summary: 'Archive an agent: its doors close and its name is free, its tasks stay' })
+  @ApiOperation({ summary: 'Archive an agent: its doors close, its name becomes free, its tasks stay' })
   @ApiResponse({ status: 204 })
   archive(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.publishing.archive(ctx, id);
   }
 
   @Post(':id/secret')
-  @ApiOperation({ summary: 'Make a new secret for its http or mailbox executor, shown once' })
+  @ApiOperation({ summary: 'Create a new secret for its http or mailbox executor; it is shown once' })
   @ApiResponse({ status: 201, standardSchema: ExecutorSecretView })
   rotateSecret(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.publishing.rotateSecret(ctx, id);

@@ -24,18 +24,18 @@ import type {
 
 interface Written {
   readonly row: PublishedAgentEntity;
-  /** Made by this change. */
+  /** The secret that this change created. */
   readonly secret?: string;
 }
 
-/** What an agent is to be; its key apart, for nobody who has the rest may see it. */
+/** The definition of an agent. Its key is separate, because views of the definition must not show it. */
 export interface Wanted {
   readonly definition: Definition;
-  /** Of a model: null for none, undefined to keep what there is. */
+  /** Key of a model: null for none, undefined to keep the stored one. */
   readonly apiKey?: string | null;
 }
 
-/** Administration of agents of our own. */
+/** Administers published agents. */
 @Injectable()
 export class PublishingService {
   constructor(
@@ -47,7 +47,10 @@ export class PublishingService {
     private readonly cursors: Cursors,
   ) {}
 
-  /** Throws `invalid_params`, `url_not_allowed`, `slug_taken` or `unprocessable` (too many). */
+  /**
+   * Publishes an agent. Throws `invalid_params`, `url_not_allowed`, `slug_taken` or `unprocessable` (too many
+   * agents).
+   */
   async create(ctx: CallContext, input: PublishAgent): Promise<NewPublishedView> {
     const written = await this.acts.admin.prepareAndWrite(
       ctx,
@@ -83,7 +86,9 @@ export class PublishingService {
     );
   }
 
-  /** Throws as `create` does, `not_found`, or `conflict` for an agent that was declared elsewhere. */
+  /**
+   * Changes an agent. Throws as `create` does, `not_found`, or `conflict` for an agent that the API did not create.
+   */
   async change(ctx: CallContext, idOrName: string, input: ChangePublished): Promise<NewPublishedView> {
     const written = await this.acts.admin.prepareAndWrite(
       ctx,
@@ -95,7 +100,7 @@ export class PublishingService {
       },
       async (tx, admitted) => {
         await this.store.lock(tx, ctx.org.id);
-        // What another admin changed meanwhile stays: this change goes on top of the row as it is now.
+        // The change applies to the current row, so that changes of another admin in the meantime stay.
         const row = await this.ofApi(ctx, idOrName, tx);
         const before = { ...row, executor: this.secrets.openAddress(row) };
         return this.update(tx, row, { definition: definitionOf(admitted, before), apiKey: apiKeyOf(admitted) });
@@ -104,7 +109,7 @@ export class PublishingService {
     return this.answer(ctx, written);
   }
 
-  /** Takes it from every door and list and frees its name; its tasks stay. */
+  /** Archives an agent: all doors and lists drop it and its name becomes free. Its tasks stay. */
   archive(ctx: CallContext, idOrName: string): Promise<void> {
     return this.acts.admin.prepareAndWrite(
       ctx,
@@ -117,7 +122,10 @@ export class PublishingService {
     );
   }
 
-  /** A new secret of an `http` or `mailbox` executor, shown once; the one before is void. */
+  /**
+   * Creates a new secret for an `http` or `mailbox` executor and returns it once. The previous secret becomes
+   * invalid.
+   */
   rotateSecret(ctx: CallContext, idOrName: string): Promise<{ secret: string }> {
     return this.acts.admin.prepareAndWrite(
       ctx,
@@ -126,48 +134,53 @@ export class PublishingService {
       () => this.known(ctx, idOrName),
       async (tx, row) => {
         if (!hasSecret(row.executor))
-          throw new RialtoError('unprocessable', { message: 'only http and mailbox executors have a secret' });
+          throw new RialtoError('unprocessable', {
+            message: `the executor of this agent is "${row.executor.kind}"; only http and mailbox executors have a secret`,
+          });
         const { secret, executorSecret } = this.newSecret(row, row.executor);
         await this.store.lock(tx, ctx.org.id);
         await this.store.update(tx, row.id, { executorSecret });
-        this.tellChanged(tx, row);
+        this.notifyChanged(tx, row);
         return { secret };
       },
     );
   }
 
-  /** Under the lock of the org. */
+  /** Inserts an agent; call it under the lock of the org. */
   async insert(tx: Tx, org: OrgRef, source: PublishedSource, { definition, apiKey }: Wanted): Promise<Written> {
     const place = { id: newId<AgentId>(), orgId: org.id };
     const { secret, executorSecret } = this.secretFor(place, { definition, apiKey });
     const address = this.secrets.sealAddress(place, definition.executor);
     const row = await this.store.insert(tx, { ...place, ...definition, ...address, source, executorSecret });
-    this.tellChanged(tx, row);
+    this.notifyChanged(tx, row);
     return { row, secret };
   }
 
-  /** Under the lock of the org; an archived one is back. */
+  /** Updates an agent; call it under the lock of the org. It restores an archived agent. */
   async update(tx: Tx, before: PublishedAgentEntity, { definition, apiKey }: Wanted): Promise<Written> {
     const { secret, executorSecret } = this.secretFor(before, { definition, apiKey }, before);
     const address = this.secrets.sealAddress(before, definition.executor);
     const change = { ...definition, ...address, executorSecret, archivedAt: null };
     const row = await this.store.update(tx, before.id, change);
-    this.tellChanged(tx, row);
+    this.notifyChanged(tx, row);
     return { row, secret };
   }
 
-  /** False when it was gone already. */
+  /** Returns false when the agent was already archived. */
   async archiveRow(tx: Tx, row: PublishedAgentEntity): Promise<boolean> {
     const archived = await this.store.archive(tx, row.id);
-    if (archived) this.tellChanged(tx, row);
+    if (archived) this.notifyChanged(tx, row);
     return archived;
   }
 
-  private tellChanged(tx: Tx, { orgId, id }: Pick<PublishedAgentEntity, 'orgId' | 'id'>): void {
+  private notifyChanged(tx: Tx, { orgId, id }: Pick<PublishedAgentEntity, 'orgId' | 'id'>): void {
     this.acts.tellPublished(tx, { orgId, id });
   }
 
-  /** An executor keeps the secret it has; one of another kind gets its own, if its kind has any. */
+  /**
+   * Returns the secret for an executor. An executor of the same kind keeps its secret; a changed kind gets a new one,
+   * if it needs one.
+   */
   private secretFor(
     place: Pick<PublishedAgentEntity, 'id' | 'orgId'>,
     { definition: { executor }, apiKey }: Wanted,
@@ -179,7 +192,10 @@ export class PublishingService {
     return known ? { executorSecret: known } : this.newSecret(place, executor);
   }
 
-  /** A key is for the origin that it was given for. Throws `unprocessable` for a new one without a word of its key. */
+  /**
+   * Returns the sealed key of a model. A key is valid only for the origin that it was given for. Throws
+   * `unprocessable` when the origin changes and no key is given.
+   */
   private keyFor(
     place: Pick<PublishedAgentEntity, 'id' | 'orgId'>,
     executor: LlmConfig,
@@ -190,13 +206,13 @@ export class PublishingService {
     if (before?.executor.kind !== 'llm' || before.executorSecret === null) return null;
     if (new URL(before.executor.url).origin === new URL(executor.url).origin) return before.executorSecret;
     throw new RialtoError('unprocessable', {
-      message: 'executor.apiKey: the key that is known was given for another address',
-      hint: 'give the key of this address, or null for none',
-      violations: [{ field: 'executor.apiKey', description: 'is required with another address' }],
+      message: 'executor.apiKey: the stored key was given for another origin',
+      hint: 'give the key for the new URL, or null for no key',
+      violations: [{ field: 'executor.apiKey', description: 'is required when the origin of the URL changes' }],
     });
   }
 
-  /** Whether a declaration changes nothing. */
+  /** Returns whether a declaration equals the stored agent. */
   isSame(row: PublishedAgentEntity, { definition, apiKey }: Wanted): boolean {
     const wanted = { ...definition, executor: this.secrets.withoutQuery(definition.executor).config };
     const names = Object.keys(wanted) as (keyof Definition)[];
@@ -209,7 +225,10 @@ export class PublishingService {
     return this.secrets.open(row, row.executorSecret).reveal() === apiKey;
   }
 
-  /** For http in the form of Standard Webhooks, 32 bytes in base64; for a mailbox with the id of its agent, so that it is found by it. */
+  /**
+   * Creates a secret. For `http`: the format of Standard Webhooks, 32 bytes in base64. For a mailbox: it contains the
+   * agent id, so that the gateway finds the agent from the secret.
+   */
   private newSecret(place: Pick<PublishedAgentEntity, 'id' | 'orgId'>, { kind }: WithSecret) {
     const bytes = randomBytes(32);
     const secret =
@@ -223,7 +242,10 @@ export class PublishingService {
     return row;
   }
 
-  /** What a file or a folder declares would be put back at the next look. */
+  /**
+   * Returns an agent that the API created. Throws `conflict` for a declared one, because the next reconciliation
+   * would undo the change.
+   */
   private async ofApi(ctx: CallContext, idOrName: string, tx?: Tx): Promise<PublishedAgentEntity> {
     const row = await this.known(ctx, idOrName, tx);
     if (row.source === 'api') return row;

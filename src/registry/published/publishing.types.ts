@@ -3,7 +3,7 @@ import { Name, Slug } from '../../platform/http/params.js';
 import { containsUnstorable } from '../../protocol/json-text.js';
 
 const reserved = ['agents', 'tasks'];
-/** Ours alone: what the gateway itself says of an agent on its card (RI-13). */
+/** Namespace that agents cannot use: extensions of the gateway itself on the cards (RI-13). */
 const ownNamespace = 'urn:rialto:';
 
 const AgentName = Slug.refine((name) => !reserved.includes(name), { message: 'is reserved' });
@@ -22,12 +22,12 @@ const mediaTypes = z
     z
       .string()
       .max(200)
-      .regex(/^[\w.+*-]+\/[\w.+*-]+(?:\s*;.*)?$/, { message: 'is no media type' }),
+      .regex(/^[\w.+*-]+\/[\w.+*-]+(?:\s*;.*)?$/, { message: 'is not a media type' }),
   )
   .max(50);
 const webUrl = z.url({ protocol: /^https?$/ }).max(2_048);
 
-/** The gateway says how it is authenticated; what an agent says of it is read past (RI-12). */
+/** Members that only the gateway sets, because it authenticates callers. Values from an agent are ignored (RI-12). */
 const gatewayOnly = {
   security: z.unknown().optional(),
   securitySchemes: z.unknown().optional(),
@@ -52,18 +52,25 @@ const Skill = z.strictObject({
 const Skills = z
   .array(Skill)
   .max(500)
-  .refine((skills) => new Set(skills.map(({ id }) => id)).size === skills.length, { message: 'has one id twice' });
+  .refine((skills) => new Set(skills.map(({ id }) => id)).size === skills.length, {
+    message: 'contains the same id twice',
+  });
 
 const Extension = z.strictObject({
   uri: text(512)
-    .regex(/^[a-z][a-z0-9+.-]*:\S+$/i, { message: 'is no URI' })
-    .refine((uri) => !uri.toLowerCase().startsWith(ownNamespace), { message: 'is of the gateway’s own namespace' }),
+    .regex(/^[a-z][a-z0-9+.-]*:\S+$/i, { message: 'is not a URI' })
+    .refine((uri) => !uri.toLowerCase().startsWith(ownNamespace), {
+      message: 'is in the reserved namespace of the gateway',
+    }),
   description: text(2_000).optional(),
   required: z.boolean().optional(),
   params: z.record(z.string(), z.unknown()).optional(),
 });
 
-/** What an agent of ours may be run by. The `conformance` executor is the deployment’s to give (RIALTO_CONFORMANCE_AGENT). */
+/**
+ * Executors that a published agent can have. Only the operator can set the `conformance` executor
+ * (RIALTO_CONFORMANCE_AGENT).
+ */
 const Executor = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('echo'),
@@ -83,7 +90,7 @@ const Executor = z.discriminatedUnion('kind', [
     kind: z.literal('llm'),
     url: text(2_048).min(1),
     model: text(256).min(1),
-    /** Sealed, and never shown; null takes it away. */
+    /** Sealed and never shown; null removes it. */
     apiKey: text(4_096)
       .regex(/^[\x21-\x7e]+$/, { message: 'must be visible ASCII characters' })
       .nullable()
@@ -102,7 +109,7 @@ const parts = {
   skills: Skills.optional(),
   a2a_enabled: z.boolean().optional(),
   publishToCard: z.boolean().optional(),
-  /** RE-79: another spelling of `publishToCard`. */
+  /** RE-79: another name for `publishToCard`. */
   trust: z.strictObject({ publish_to_a2a: z.boolean().optional() }).optional(),
   streaming: z.boolean().optional(),
   pushNotifications: z.boolean().optional(),
@@ -115,12 +122,12 @@ const parts = {
     .array(z.enum(['1.0', '0.3']))
     .min(1)
     .max(2)
-    .refine((versions) => new Set(versions).size === versions.length, { message: 'names one twice' })
+    .refine((versions) => new Set(versions).size === versions.length, { message: 'contains the same version twice' })
     .optional(),
   history: z.enum(['context', 'agent']).optional(),
   ...gatewayOnly,
 };
-/** Null takes away what was said before. */
+/** Members that null clears. */
 const clearable = {
   handle: Handle.nullable().optional(),
   a2a_accept_cleartext: z.boolean().nullable().optional(),
@@ -133,15 +140,15 @@ const clearable = {
 };
 const description = text(16_384).regex(/\S/, { message: 'must not be empty' });
 const storable = (value: unknown) => !containsUnstorable(value);
-const unstorable = { message: 'holds a NUL or a lone surrogate' };
+const unstorable = { message: 'contains a NUL character or a lone surrogate' };
 
-/** An agent of our own, as it is declared (decisions: bodies that outside checks rely on). */
+/** Declaration of a published agent (decisions: bodies that outside checks rely on). */
 export const PublishAgent = z
   .strictObject({ name: AgentName, description, executor: Executor, ...parts, ...clearable })
   .refine(storable, unstorable);
 export type PublishAgent = z.output<typeof PublishAgent>;
 
-/** A change of one: lists and objects that are given replace those before. */
+/** Change of a published agent. Given lists and objects replace the stored ones. */
 export const ChangePublished = z
   .strictObject({
     name: AgentName.optional(),
@@ -150,7 +157,7 @@ export const ChangePublished = z
     ...parts,
     ...clearable,
   })
-  .refine((change) => Object.keys(change).length > 0, { message: 'names nothing to change' })
+  .refine((change) => Object.keys(change).length > 0, { message: 'contains no member to change' })
   .refine(storable, unstorable);
 export type ChangePublished = z.output<typeof ChangePublished>;
 
@@ -169,7 +176,7 @@ const Urls = z.object({
   grpc: z.string().optional(),
 });
 
-/** An agent of ours as the API shows it; lists that were not given show what the card says instead. */
+/** A published agent as the API shows it. Lists that were not declared show the values of the card. */
 export const PublishedView = z.object({
   id: z.string(),
   orgId: z.string(),
@@ -200,7 +207,9 @@ export const PublishedView = z.object({
 });
 export type PublishedView = z.output<typeof PublishedView>;
 
-/** With the secret of its `http` or `mailbox` executor; the only answers that hold it are those that made it. */
+/**
+ * The view with the secret of an `http` or `mailbox` executor. Only the answer that created the secret contains it.
+ */
 export const NewPublishedView = PublishedView.extend({ secret: z.string().optional() });
 export type NewPublishedView = z.output<typeof NewPublishedView>;
 

@@ -6,7 +6,7 @@ import type { Tx } from '../../platform/database/tx.js';
 import type { AgentEntity } from '../agents/agent.entity.js';
 import type { PublishedAgentEntity } from './published-agent.entity.js';
 
-/** What the registry does on the bus and says to others. */
+/** Runs acts of the registry on the verb bus and publishes its notices. */
 @Injectable()
 export class RegistryActs {
   constructor(

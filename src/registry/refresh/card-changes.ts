@@ -8,13 +8,16 @@ interface SignedCard {
   readonly signature: CardSignatureState | null;
 }
 
-/** What changed from one card to the next, for a person; signatures by their keys and what they prove, not by their bytes. */
+/**
+ * Returns the differences between two cards, for people. Signatures are compared by signer and result, not by their
+ * bytes.
+ */
 export function changesOf(mode: SignatureMode, before: SignedCard, after: SignedCard): CardChange[] {
   if (mode === 'off') return diffCards(before.card, after.card);
   return diffCards(summarised(before), summarised(after));
 }
 
-/** Whether a reader sees another state of the signatures. */
+/** Returns whether the signature state that readers see changed. */
 export function isTrustChanged(before: CardSignatureState | null, after: CardSignatureState | null): boolean {
   return (
     before?.state !== after?.state ||

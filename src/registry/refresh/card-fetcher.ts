@@ -13,29 +13,37 @@ const maxCardBytes = 1_048_576;
 const maxRedirects = 3;
 const wellKnown = ['/.well-known/agent-card.json', '/.well-known/agent.json'];
 
-/** A card as it was sent, and what it means. */
+/** A fetched card: its text and the parsed content. */
 export interface FetchedCard {
   readonly cardUrl: string;
-  /** Byte for byte. */
+  /** The card, byte for byte. */
   readonly text: string;
-  /** Parsed, with members that mean nothing here too. */
+  /** The parsed card, with unknown members. */
   readonly raw: JsonObject;
   readonly card: NormalisedCard;
   readonly etag: string | null;
 }
 
 export interface CardRequest {
-  /** The credential as headers, asked for when the card is refused without; sent only to the origin of the URL itself. */
+  /**
+   * Returns the credential as headers. It is called when the card is refused without one; the headers go only to the
+   * origin of the URL.
+   */
   readonly proof?: () => Promise<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
 
-/** The base URL of an agent: its address without a card path, a query, a fragment or a trailing slash. Throws `url_not_allowed`. */
+/**
+ * Returns the base URL of an agent: its address without card path, query, fragment and trailing slash. Throws
+ * `url_not_allowed`.
+ */
 export function baseUrlOf(text: string): string {
-  if (!URL.canParse(text)) throw new RialtoError('url_not_allowed', { message: 'url is not a URL' });
+  if (!URL.canParse(text)) throw new RialtoError('url_not_allowed', { message: 'url is not a valid URL' });
   const url = new URL(text);
   if (url.username !== '' || url.password !== '')
-    throw new RialtoError('url_not_allowed', { message: 'a URL may not hold a credential; give it as "credential"' });
+    throw new RialtoError('url_not_allowed', {
+      message: 'the url contains a credential; send it as "credential" instead',
+    });
   const path = wellKnown.reduce(
     (rest, known) => (rest.endsWith(known) ? rest.slice(0, -known.length) : rest),
     url.pathname,
@@ -43,7 +51,7 @@ export function baseUrlOf(text: string): string {
   return `${url.origin}${trimEnd(path, '/')}`;
 }
 
-/** Where the card of an address may lie, most likely first (RE-53). */
+/** Returns the possible URLs of a card, most likely first (RE-53). */
 function cardCandidates(text: string): string[] {
   const url = new URL(text);
   url.hash = '';
@@ -53,12 +61,17 @@ function cardCandidates(text: string): string[] {
   return [...new Set(url.pathname.endsWith('.json') ? [itself, ...known] : [...known, itself])];
 }
 
-/** Fetches and checks cards; every byte through the safe client, at most three redirects, each hop checked (AN-39). */
+/**
+ * Fetches and validates cards. All requests use safe-fetch, follow at most three redirects and check each hop
+ * (AN-39).
+ */
 @Injectable()
 export class CardFetcher {
   constructor(private readonly safeFetch: SafeFetch) {}
 
-  /** Finds the card of an address. Throws `url_not_allowed`, or `card_invalid` with `upstreamStatus` and the reason. */
+  /**
+   * Finds the card of an address. Throws `url_not_allowed`, or `card_invalid` with `upstreamStatus` and the reason.
+   */
   async discover(address: string, request: CardRequest = {}): Promise<FetchedCard> {
     let failure: RialtoError | undefined;
     for (const candidate of cardCandidates(address)) {
@@ -68,16 +81,17 @@ export class CardFetcher {
       } catch (error) {
         const known = RialtoError.from(error);
         if (known.code !== 'card_invalid') throw known;
-        // The first place that says more than "not here" is the one that is told.
+        // The first error that says more than "not found" is reported.
         if (failure === undefined || isNotHere(failure)) failure = known;
-        // Something that answers may have the card in the next place, behind a catch-all too; an agent that is down has it nowhere.
+        // A server that answers may have the card at the next URL, even behind a catch-all route. An unreachable
+        // agent has it nowhere.
         if (typeof known.data?.upstreamStatus !== 'number') break;
       }
     }
     throw failure ?? new RialtoError('card_invalid', { message: 'no agent card was found' });
   }
 
-  /** Fetches one card; undefined when it did not change since `etag`. Throws as `discover` does. */
+  /** Fetches one card; undefined when it has not changed since `etag`. Throws as `discover` does. */
   async fetch(cardUrl: string, request: CardRequest = {}, etag?: string): Promise<FetchedCard | undefined> {
     const response = await this.getProven(cardUrl, request, etag);
     if (response.status === 304 && etag !== undefined) return undefined;
@@ -99,7 +113,7 @@ export class CardFetcher {
     };
   }
 
-  /** Why an address of a card may not be called, as far as the address alone tells. */
+  /** Returns why the gateway cannot call an interface, judged by its URL only; undefined when the URL is allowed. */
   private refusalOf({ url, binding }: CardInterface): RialtoError | undefined {
     try {
       this.safeFetch.check(binding === 'GRPC' && !/^https?:/i.test(url) ? `https://${url}` : url);
@@ -109,10 +123,10 @@ export class CardFetcher {
     }
   }
 
-  /** Throws `url_not_allowed` for a card none of whose addresses may be called: every call would fail. */
+  /** Throws `url_not_allowed` when no URL of the card is allowed: every call would fail. */
   private requireCallable({ interfaces }: NormalisedCard): void {
     const usable = interfaces.filter(isUsable);
-    const refusals = usable.map((face) => this.refusalOf(face));
+    const refusals = usable.map((each) => this.refusalOf(each));
     const [refusal] = refusals;
     if (refusal === undefined || refusals.includes(undefined)) return;
     const [{ url }] = usable as [CardInterface];
@@ -124,7 +138,7 @@ export class CardFetcher {
     });
   }
 
-  /** Without the credential first: most cards are public. */
+  /** Requests a card first without the credential, because most cards are public. */
   private async getProven(url: string, request: CardRequest, etag?: string): Promise<SafeResponse> {
     const response = await this.get(url, request, {}, etag);
     const isRefused = response.status === 401 || response.status === 403;

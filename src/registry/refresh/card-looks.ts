@@ -12,16 +12,16 @@ import { CardVerifier, type CardToVerify } from '../cards/card-verifier.js';
 import type { Attempt } from '../agents/health.js';
 import type { Credential } from '../registry.types.js';
 
-/** What one look at a card found; `found` is undefined when the card did not change. */
+/** Result of one check of a card. `found` is undefined when the card did not change. */
 export interface CardLook {
   readonly result: Attempt;
   readonly found?: FetchedCard;
-  /** On the signatures of `found`, else of the card that is kept. Absent where none was judged. */
+  /** Signature verdict for `found`, else for the stored card. Undefined when no signatures were checked. */
   readonly verdict?: Verdict;
   readonly error?: string;
 }
 
-/** Fetches cards of outside agents and has their signatures judged: the same at registration and at every look after it. */
+/** Fetches cards of registered agents and checks their signatures, at registration and at each refresh. */
 @Injectable()
 export class CardLooks {
   constructor(
@@ -32,13 +32,13 @@ export class CardLooks {
     private readonly credentials: AgentCredentials,
   ) {}
 
-  /** Finds the card of an address. Throws as `CardFetcher.discover` does. */
+  /** Finds and checks the card of a new address. Throws as `CardFetcher.discover` does. */
   async first(address: string, credential?: Credential, signal?: AbortSignal): Promise<CardLook> {
     const found = await this.fetcher.discover(address, { proof: this.proofs.given(credential), signal });
     return { result: 'ok', found, verdict: await this.judge(found, null, signal) };
   }
 
-  /** Never throws for what the agent does. */
+  /** Fetches and checks the card of a registered agent. Failures of the agent are a result, not an error. */
   async again(row: AgentEntity, signal?: AbortSignal): Promise<CardLook> {
     const request = { proof: this.proofs.of(row), signal };
     const address = this.credentials.openAddress(row);
@@ -58,7 +58,7 @@ export class CardLooks {
     }
   }
 
-  /** Where a card was found, as the row of its agent has it. */
+  /** Returns the URL where a card was found, as the agent's row stores it. */
   addressOf(row: AgentEntity, { cardUrl }: FetchedCard): Pick<AgentEntity, 'cardUrl' | 'cardQuery'> {
     return this.credentials.sealAddress(row, cardUrl);
   }
@@ -67,7 +67,10 @@ export class CardLooks {
     return this.settings.RIALTO_CARD_SIGNATURES === 'off' ? undefined : this.verifier.verify(card, pin, signal);
   }
 
-  /** With `require`, a card that was never verified is not used for as long as it cannot be fetched. */
+  /**
+   * Returns the verdict when the card cannot be fetched: with `require`, a stored card that was never verified cannot
+   * be used.
+   */
   private withoutCard({ card, signature }: AgentEntity): Verdict | undefined {
     if (this.settings.RIALTO_CARD_SIGNATURES !== 'require' || card === null) return undefined;
     if (signature?.state === 'verified') return undefined;

@@ -8,7 +8,7 @@ import { AttemptFailed, type JobRun } from '../../platform/jobs/job-run.js';
 import { AgentStore } from '../agents/agent.store.js';
 import { CardRefresher } from './card-refresher.js';
 
-/** Refreshes one agent if it is due; a doubled ring finds it claimed or not due. */
+/** Refreshes one agent if it is due. A duplicate job finds the agent leased or not due. */
 @Injectable()
 @HandlesJob('card.refresh')
 export class CardRefreshProcessor implements JobHandler<'card.refresh'> {
@@ -20,7 +20,7 @@ export class CardRefreshProcessor implements JobHandler<'card.refresh'> {
 
   async handle({ agentId }: JobPayload<'card.refresh'>, job: JobRun): Promise<void> {
     const row = await this.store.claimDue(agentId as AgentId, job.byHand);
-    if (!row) return job.log(`agent ${agentId}: its card is not due, or looked at elsewhere`);
+    if (!row) return job.log(`agent ${agentId}: its card is not due, or another process refreshes it`);
     const attempt = await this.refresher.attempt(row);
     await this.txs
       .run((tx) => this.refresher.store(tx, attempt, false))

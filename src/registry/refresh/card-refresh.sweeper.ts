@@ -11,7 +11,7 @@ import { AgentStore } from '../agents/agent.store.js';
 import { CardRefreshProcessor } from './card-refresh.processor.js';
 import { healths } from '../agents/health.js';
 
-/** Finds agents whose card is due, and counts agents by health. */
+/** Enqueues refreshes of agents that are due and counts agents by health. */
 @Injectable()
 @Sweeps('card.refresh')
 export class CardRefreshSweeper implements Sweeper {

@@ -25,14 +25,14 @@ import {
 } from '../cards/card-trust.js';
 import { nextHealth, refreshDelay, type Attempt } from '../agents/health.js';
 
-/** One look at an agent's card: what was found, or why nothing was. */
+/** One check of an agent's card: the new card, or why there is none. */
 export interface RefreshAttempt extends CardLook {
   readonly row: AgentEntity;
 }
 
 type Taken = Extract<TrustDecision, { action: 'take' }>;
 
-/** Looks at a card again and takes over what it finds: card, diff, trust, health, next time. */
+/** Checks a card again and stores the result: card, changes, trust, health and the time of the next refresh. */
 @Injectable()
 export class CardRefresher {
   constructor(
@@ -44,14 +44,17 @@ export class CardRefresher {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Never throws for what the agent does; the outcome is its health. */
+  /** Checks the card. Failures of the agent are a result, not an error; `store` turns them into its health. */
   async attempt(row: AgentEntity, signal?: AbortSignal): Promise<RefreshAttempt> {
     return { row, ...(await this.looks.again(row, signal)) };
   }
 
-  /** Writes an attempt. Readers are told only when they can see a difference. Throws `not_found` for an agent removed meanwhile. */
+  /**
+   * Stores an attempt. Sends a notice only when readers can see a difference. Throws `not_found` when the agent was
+   * removed in the meantime.
+   */
   async store(tx: Tx, attempt: RefreshAttempt, byHand: boolean): Promise<AgentEntity> {
-    // The pin may have been replaced by an approval since the look.
+    // An approval may have replaced the pin since the attempt.
     const row = await this.agents.lock(tx, attempt.row.id);
     if (!row) throw new RialtoError('not_found', { message: 'no such agent' });
     const decision = this.decide(row, attempt);
@@ -65,13 +68,16 @@ export class CardRefresher {
     return this.write(tx, row, { ...change, signature }, visible);
   }
 
-  /** Ends the quarantine of an agent and pins the key of its card. Throws `conflict` for another card, `unprocessable`. */
+  /**
+   * Ends the quarantine of an agent and pins the key of its card. Throws `conflict` when the card is another one,
+   * `unprocessable` when the signature forbids it.
+   */
   async approve(tx: Tx, id: AgentId, cardHash: string): Promise<AgentEntity> {
     const row = await this.agents.lock(tx, id);
     if (!row || row.cardHash !== cardHash)
       throw new RialtoError('conflict', {
-        message: 'its card is not the one you looked at',
-        hint: 'GET /api/a2a/agents/{id} and its /changes show the present one',
+        message: 'the card of this agent is not the one that you reviewed',
+        hint: 'review the current card with GET /api/a2a/agents/{id} and its /changes, then approve its hash',
       });
     const refusal = approvalRefusal(this.mode, row.signature);
     if (refusal !== undefined) throw new RialtoError('unprocessable', { message: refusal });
@@ -79,7 +85,7 @@ export class CardRefresher {
     return this.write(tx, row, { quarantinedAt: null, pinnedKey }, true);
   }
 
-  /** The columns of an agent whose card was just fetched. Throws `card_invalid` when its signatures forbid it. */
+  /** Returns the columns for a new agent with a fetched card. Throws `card_invalid` when its signatures forbid it. */
   fresh(look: CardLook) {
     const found = look.found!;
     const prior = { pin: null, signature: null, hasCard: false, isSame: false };
@@ -101,7 +107,10 @@ export class CardRefresher {
     return this.settings.RIALTO_CARD_SIGNATURES;
   }
 
-  /** Undefined where there is nothing to judge: no card was found, or the one that was judged is gone. */
+  /**
+   * Returns the trust decision; undefined when there is nothing to decide: no card was checked, or the checked card
+   * was replaced.
+   */
   private decide(row: AgentEntity, { row: before, found, verdict, result }: RefreshAttempt): TrustDecision | undefined {
     if (verdict === undefined && (this.mode !== 'off' || result !== 'ok')) return undefined;
     if (found === undefined && row.card !== before.card) return undefined;
@@ -122,8 +131,8 @@ export class CardRefresher {
     const cardChanged = before === undefined || changeHash(before, this.mode) !== changeHash(after, this.mode);
     const replaced = cardChanged && before !== undefined;
     const trustChanged = isTrustChanged(row.signature, decision.signature);
-    const waits = replaced && this.settings.RIALTO_CARD_CHANGES === 'approve';
-    const quarantined = waits || (decision.isHeld && (replaced || row.quarantinedAt === null));
+    const needsApproval = replaced && this.settings.RIALTO_CARD_CHANGES === 'approve';
+    const quarantined = needsApproval || (decision.isHeld && (replaced || row.quarantinedAt === null));
     const health = this.healthChange(row, result, error, byHand);
     const change: AgentChange = {
       ...health,
@@ -148,10 +157,17 @@ export class CardRefresher {
     return stored;
   }
 
-  /** A card alone does not make an agent healthy: its calls may fail all the same. */
+  /**
+   * Returns the attempt with the result `failing` when the calls of the agent fail: a valid card alone does not make
+   * it healthy.
+   */
   private async withCalls(tx: Tx, row: AgentEntity, attempt: RefreshAttempt): Promise<RefreshAttempt> {
     if (attempt.result !== 'ok' || !(await this.agents.areCallsFailing(tx, row))) return attempt;
-    return { ...attempt, result: 'failing', error: `its last ${failingCalls} calls failed, though its card is there` };
+    return {
+      ...attempt,
+      result: 'failing',
+      error: `the last ${failingCalls} calls to the agent failed, although its card is available`,
+    };
   }
 
   private healthChange(row: AgentEntity, result: Attempt, error: string | undefined, byHand: boolean) {
@@ -202,7 +218,7 @@ export class CardRefresher {
     const reason = isHeld ? 'signature_changed' : 'tool_changed';
     this.audit
       .note(orgId, 'agent.quarantined', { agent: slug, agentCardId: id, cardHash, reason })
-      .catch((err: unknown) => this.log.error({ err, agent: slug }, 'a quarantine could not be noted in the audit'));
+      .catch((err: unknown) => this.log.error({ err, agent: slug }, 'a quarantine could not be recorded in the audit'));
   }
 
   private nextTime(failures: number): () => string {

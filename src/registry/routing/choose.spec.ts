@@ -10,7 +10,7 @@ const contender = (more: Partial<Contender> = {}): Contender => ({
   ...more,
 });
 
-/** How often each is chosen of so many times, the chance going on from one to the next. */
+/** Counts how often each contender is chosen; all draws share one random sequence. */
 function picks(contenders: Contender[], times: number, chance = chanceOf(20_260_718)): number[] {
   const counts = contenders.map(() => 0);
   for (let time = 0; time < times; time++) counts[choose(contenders, chance).best]!++;
@@ -30,7 +30,7 @@ describe('the choice among agents', () => {
     expect(good! + poor!).toBe(1_000);
   });
 
-  it('RE-71 who is unknown is tried now and then, and as often as another unknown', () => {
+  it('RE-71 tries an agent without calls sometimes, and two of them equally often', () => {
     const [known, fresh] = picks([contender({ successes: 8, failures: 2 }), contender()], 1_000);
     expect(known).toBeGreaterThan(fresh!);
     expect(fresh).toBeGreaterThan(100);
@@ -38,20 +38,20 @@ describe('the choice among agents', () => {
     expect(Math.abs(one! - other!)).toBeLessThan(150);
   });
 
-  it('a fit or factor that is half as good loses most of the time', () => {
+  it('chooses the other agent when a fit or factor is half as good', () => {
     for (const lesser of [{ fit: 0.5 }, ...Object.keys(even).map((name) => ({ factors: { ...even, [name]: 0.5 } }))]) {
       const of = { successes: 50, failures: 50 };
       expect(picks([contender({ ...of, ...lesser }), contender(of)], 200)[1]).toBe(200);
     }
   });
 
-  it('the same seed draws the same, another one something else', () => {
+  it('draws the same numbers for the same seed, and others for another seed', () => {
     const three = [contender(), contender({ successes: 3 }), contender({ failures: 4 })];
     expect(choose(three, chanceOf(7))).toEqual(choose(three, chanceOf(7)));
     expect(choose(three, chanceOf(7))).not.toEqual(choose(three, chanceOf(8)));
   });
 
-  it('is of nobody among none, and of the first among equals', () => {
+  it('chooses no agent from an empty list, and the first of equals', () => {
     expect(choose([], chanceOf(1))).toEqual({ best: -1, drawn: [] });
     const same = () => 0.5;
     expect(choose([contender(), contender()], same)).toMatchObject({ best: 0 });
@@ -77,7 +77,7 @@ describe('the choice among agents', () => {
     for (const sample of samples) expect(sample >= 0 && sample <= 1).toBe(true);
   });
 
-  it('survives the ends of chance', () => {
+  it('stays in [0, 1] for the extreme random numbers', () => {
     const ends = [0, 1 - 2 ** -32, 0, 0.5];
     let next = 0;
     const { sampled } = choose([contender()], () => ends[next++ % ends.length]!).drawn[0]!;
@@ -85,23 +85,23 @@ describe('the choice among agents', () => {
   });
 });
 
-describe('RE-61 of those who are thrifty', () => {
+describe('RE-61 with preferCheaper', () => {
   const cheap = contender({ cost: 1, successes: 3, failures: 1 });
-  const dear = contender({ cost: 2, successes: 3, failures: 1 });
+  const expensive = contender({ cost: 2, successes: 3, failures: 1 });
   const isDrawn = (contenders: Contender[]) =>
-    choose(contenders, chanceOf(3), { thrifty: true }).drawn.map((lot) => lot !== undefined);
+    choose(contenders, chanceOf(3), { preferCheaper: true }).drawn.map((draw) => draw !== undefined);
 
-  it('the cheaper of equals is chosen whatever is drawn; without a limit both are drawn for', () => {
+  it('chooses the cheaper of two equal agents for every seed; without it, draws for both', () => {
     for (let seed = 0; seed < 50; seed++)
-      expect(choose([dear, cheap], chanceOf(seed), { thrifty: true })).toMatchObject({
+      expect(choose([expensive, cheap], chanceOf(seed), { preferCheaper: true })).toMatchObject({
         best: 1,
         drawn: [undefined, {}],
       });
-    expect(picks([dear, cheap], 100)[0]).toBeGreaterThan(20);
+    expect(picks([expensive, cheap], 100)[0]).toBeGreaterThan(20);
   });
 
-  it('equals of one price are both drawn for', () => {
-    expect(isDrawn([dear, { ...cheap, cost: 2 }])).toEqual([true, true]);
+  it('draws for both of two equal agents with the same price', () => {
+    expect(isDrawn([expensive, { ...cheap, cost: 2 }])).toEqual([true, true]);
   });
 
   it.each([
@@ -109,7 +109,7 @@ describe('RE-61 of those who are thrifty', () => {
     ['health', { factors: { ...even, health: 0.8 } }],
     ['load', { factors: { ...even, load: 0.5 } }],
     ['success', { failures: 2 }],
-  ])('the dearer one is worth its price when the cheaper one is worse in %s', (_what, worse) => {
-    expect(isDrawn([dear, { ...cheap, ...worse }])).toEqual([true, true]);
+  ])('draws for the more expensive agent when the cheaper one is worse in %s', (_what, worse) => {
+    expect(isDrawn([expensive, { ...cheap, ...worse }])).toEqual([true, true]);
   });
 });

@@ -1,44 +1,51 @@
 import type { Factors } from './weight.js';
 
-/** A source of chance: uniform in [0, 1). */
+/** A source of random numbers, uniform in [0, 1). */
 export type Chance = () => number;
 
-/** An agent that may be chosen. */
+/** An agent that can be chosen. */
 export interface Contender {
-  /** In [0, 1]. */
+  /** Fit for the work, in [0, 1]. */
   readonly fit: number;
   readonly factors: Factors;
-  /** Calls that it completed, and that it failed. */
+  /** Number of completed calls; `failures` is the number of failed ones. */
   readonly successes: number;
   readonly failures: number;
-  /** Price of one task; 0 when none is stated. */
+  /** Price of one task; 0 when the card states none. */
   readonly cost: number;
 }
 
-/** What was drawn for a contender: its rate of success, and that weighed by all else; both in [0, 1]. */
+/**
+ * Random draw for a contender: the success rate, and the score that multiplies it with all other factors. Both are in
+ * [0, 1].
+ */
 export interface Drawn {
   readonly sampled: number;
   readonly score: number;
 }
 
-/** Who was chosen, -1 for nobody, and by contender what was drawn; undefined for one that is needlessly dear. */
+/**
+ * Result of a choice: the index of the chosen contender (-1 for none) and the draw of each; undefined for one that
+ * costs too much.
+ */
 export interface Drawing {
   readonly best: number;
   readonly drawn: readonly (Drawn | undefined)[];
 }
 
 /**
- * Stage 3 of the choice: Thompson sampling. For each contender a rate of success is drawn from its Beta posterior (from the uniform
- * prior), so that who is little known is tried now and then, and who fails is tried less (RE-71). Same contenders in the same order
- * and same chance: same choice. `thrifty`: of equals the cheaper one, and chance has no say in that (RE-61).
+ * Stage 3 of the choice: Thompson sampling. For each contender it draws a success rate from the Beta posterior (with
+ * a uniform prior). An agent with few calls is tried sometimes, and a failing agent less often (RE-71). The
+ * same contenders in the same order with the same random numbers give the same choice. `preferCheaper` excludes
+ * agents that have an equal, cheaper alternative, before the draw (RE-61).
  */
-export function choose(contenders: readonly Contender[], chance: Chance, { thrifty = false } = {}): Drawing {
+export function choose(contenders: readonly Contender[], chance: Chance, { preferCheaper = false } = {}): Drawing {
   const drawn = contenders.map((one) =>
-    thrifty && isNeedlesslyDear(one, contenders) ? undefined : drawFor(one, chance),
+    preferCheaper && hasCheaperEqual(one, contenders) ? undefined : drawFor(one, chance),
   );
-  const best = drawn.reduce((leader, lot, index) => {
+  const best = drawn.reduce((leader, draw, index) => {
     const score = drawn[leader]?.score ?? -1;
-    return lot && lot.score > score ? index : leader;
+    return draw && draw.score > score ? index : leader;
   }, -1);
   return { best, drawn };
 }
@@ -48,8 +55,8 @@ function drawFor({ fit, factors, successes, failures }: Contender, chance: Chanc
   return { sampled, score: fit * factors.health * factors.load * factors.cost * sampled };
 }
 
-/** Whether another one costs less and is no worse in fit, health, load and success. */
-function isNeedlesslyDear(one: Contender, others: readonly Contender[]): boolean {
+/** Returns whether another contender costs less and is at least as good in fit, health, load and success. */
+function hasCheaperEqual(one: Contender, others: readonly Contender[]): boolean {
   return others.some(
     (other) =>
       other.cost < one.cost &&
@@ -64,7 +71,10 @@ function meanOf({ successes, failures }: Contender): number {
   return (successes + 1) / (successes + failures + 2);
 }
 
-/** Chance that repeats itself: the same seed, a whole number below 2^32, the same numbers (mulberry32, public domain). */
+/**
+ * Returns a repeatable random source: the same seed, a whole number below 2^32, gives the same numbers (mulberry32,
+ * public domain).
+ */
 export function chanceOf(seed: number): Chance {
   let state = seed >>> 0;
   return () => {
@@ -75,13 +85,16 @@ export function chanceOf(seed: number): Chance {
   };
 }
 
-/** A Beta-distributed number from two Gamma-distributed ones; both parameters at least 1. */
+/** Draws a Beta-distributed number from two Gamma-distributed ones. Both parameters must be at least 1. */
 export function betaSample(alpha: number, beta: number, chance: Chance): number {
   const a = gammaSample(alpha, chance);
   return a / (a + gammaSample(beta, chance));
 }
 
-/** Marsaglia and Tsang, A Simple Method for Generating Gamma Variables (2000); for shapes of at least 1. */
+/**
+ * Draws a Gamma-distributed number, for shapes of at least 1: Marsaglia and Tsang, A Simple Method for Generating
+ * Gamma Variables (2000).
+ */
 function gammaSample(shape: number, chance: Chance): number {
   const d = shape - 1 / 3;
   const c = 1 / Math.sqrt(9 * d);
@@ -92,7 +105,7 @@ function gammaSample(shape: number, chance: Chance): number {
   }
 }
 
-/** Box and Muller. */
+/** Draws a normally distributed number: Box and Muller. */
 function normalSample(chance: Chance): number {
   const radius = Math.sqrt(-2 * Math.log(1 - chance()));
   return radius * Math.cos(2 * Math.PI * chance());

@@ -5,12 +5,12 @@ const wish = (more: Partial<Wish> = {}): Wish => ({ workType: 'review', descript
 const skill = (id: string, tags: string[] = [], description = '') => ({ id, name: id, description, tags });
 const offer = (...skills: Offer['skills'][number][]): Offer => ({ description: '', skills });
 
-/** Six cards, from the one that suits best to those that do not suit. */
+/** Six cards, from the best fit to those without a fit. */
 const cards: Record<string, Offer> = {
-  'says all of it': offer(skill('check', ['review', 'typescript'], 'Reviews pull requests for mistakes')),
-  'says half of it': offer(skill('check', ['review', 'typescript'], 'Looks for mistakes')),
-  'is known for the work': offer(skill('check', ['Review', 'typescript'])),
-  'has the skill alone': offer(skill('typescript')),
+  'describes all of the work': offer(skill('check', ['review', 'typescript'], 'Reviews pull requests for mistakes')),
+  'describes half of the work': offer(skill('check', ['review', 'typescript'], 'Looks for mistakes')),
+  'names the work type': offer(skill('check', ['Review', 'typescript'])),
+  'has only the skill': offer(skill('typescript')),
   'lacks the skill': offer(skill('check', ['review', 'python'], 'Reviews pull requests for mistakes')),
   'has no skill': offer(),
 };
@@ -19,18 +19,18 @@ describe('RE-66 the fit of an agent', () => {
   const wanted = wish({ requiredSkills: ['typescript'], description: 'Reviews requests, mistakes, leaks' });
 
   it.each([
-    ['says all of it', { ok: true, skillId: 'check', score: 0.95 }],
-    ['says half of it', { ok: true, skillId: 'check', score: 0.85 }],
-    ['is known for the work', { ok: true, skillId: 'check', score: 0.8 }],
-    ['has the skill alone', { ok: true, skillId: 'typescript', score: 0.5 }],
+    ['describes all of the work', { ok: true, skillId: 'check', score: 0.95 }],
+    ['describes half of the work', { ok: true, skillId: 'check', score: 0.85 }],
+    ['names the work type', { ok: true, skillId: 'check', score: 0.8 }],
+    ['has only the skill', { ok: true, skillId: 'typescript', score: 0.5 }],
     ['lacks the skill', { ok: false, missing: ['typescript'] }],
     ['has no skill', { ok: false, missing: ['typescript'] }],
-  ])('of a card that %s', (name, expected) => {
+  ])('scores a card that %s', (name, expected) => {
     const fit = fitOf(wanted, cards[name]!);
     expect(fit.ok ? { ...fit, score: Math.round(fit.score * 100) / 100 } : fit).toEqual(expected);
   });
 
-  it('a skill is called by its id, its name or a tag, in any case; by part of one it is not', () => {
+  it('finds a skill by its whole id, name or tag, in any case, and not by a part of one', () => {
     const one = offer({ id: 'ts-1', name: 'Type Script', description: 'typescript', tags: ['Lang'] });
     for (const term of ['TS-1', ' type script ', 'lang'])
       expect(fitOf(wish({ requiredSkills: [term] }), one).ok).toBe(true);
@@ -38,13 +38,13 @@ describe('RE-66 the fit of an agent', () => {
       expect(fitOf(wish({ requiredSkills: [term] }), one)).toEqual({ ok: false, missing: [term] });
   });
 
-  it('names every skill that is missing, and none that another skill of the card has', () => {
+  it('names every missing skill, and searches all skills of the card', () => {
     const two = offer(skill('a'), skill('b'));
     expect(fitOf(wish({ requiredSkills: ['a', 'b'] }), two).ok).toBe(true);
     expect(fitOf(wish({ requiredSkills: ['a', 'c', 'b', 'd'] }), two)).toEqual({ ok: false, missing: ['c', 'd'] });
   });
 
-  it('takes the skill that was required, then the one known for the work, then the one that says it, then the first', () => {
+  it('takes the required skill, then one of the work type, then one that describes the work, then the first', () => {
     const many = offer(skill('first'), skill('second', [], 'translates letters'), skill('third', ['review']));
     const taken = (more: Partial<Wish>) => {
       const fit = fitOf(wish({ workType: 'x', ...more }), many);
@@ -56,22 +56,22 @@ describe('RE-66 the fit of an agent', () => {
     expect(taken({ description: 'letters', workType: 'review', requiredSkills: ['first'] })).toBe('first');
   });
 
-  it('the description of the agent adds as those of its skills do', () => {
-    const said = { ...offer(skill('chat')), description: 'Translates letters' };
+  it('counts the description of the agent like those of its skills', () => {
+    const described = { ...offer(skill('chat')), description: 'Translates letters' };
     const score = (of: Offer) => {
       const fit = fitOf(wish({ description: 'letters' }), of);
       return fit.ok ? fit.score : 0;
     };
-    expect(score(said)).toBeGreaterThan(score(offer(skill('chat'))));
+    expect(score(described)).toBeGreaterThan(score(offer(skill('chat'))));
   });
 
-  it('words that bind others add nothing', () => {
+  it('ignores stop words', () => {
     const wordy = offer(skill('chat', [], 'What the agent can do for you, and how'));
     const fit = fitOf(wish({ description: 'Can you do this for the team, and how?' }), wordy);
     expect(fit).toEqual({ ok: true, skillId: 'chat', score: 0.5 });
   });
 
-  it('is in [0, 1] whatever is asked of whatever is offered', () => {
+  it('is in [0, 1] for any work and any card', () => {
     const chance = chanceOf(4_711);
     const words = ['review', 'TypeScript', 'die', '日本語', 'a', '', '…', 'mistakes', '__proto__', 'constructor'];
     const some = () => words.filter(() => chance() < 0.4);

@@ -1,12 +1,12 @@
-/** Work that somebody wants done by whoever does it best. */
+/** Work to assign to the agent that does it best. */
 export interface Wish {
-  /** What kind of work it is, e.g. `code-review`. */
+  /** Kind of the work, e.g. `code-review`. */
   readonly workType: string;
-  /** What is to be done, for people and for the comparison with what agents say of themselves. */
+  /** Description of the work, for people and for the comparison with the cards of agents. */
   readonly description: string;
-  /** Ids, names or tags of skills; an agent that lacks one is out of the question. */
+  /** Ids, names or tags of skills. An agent without one of them is excluded. */
   readonly requiredSkills: readonly string[];
-  /** The most that one task may cost, in the unit of the cards. */
+  /** Maximum price of one task, in the unit of the cards. */
   readonly costLimit?: number;
 }
 
@@ -17,23 +17,23 @@ export interface OfferedSkill {
   readonly tags: readonly string[];
 }
 
-/** What an agent says of itself, as far as it tells what work suits it. */
+/** The parts of an agent's card that show which work fits it. */
 export interface Offer {
   readonly description: string;
   readonly skills: readonly OfferedSkill[];
 }
 
-/** `skillId`: the skill that suits the work best, the first of the card among equals. */
+/** `skillId`: the skill that fits the work best; of equal ones the first on the card. */
 export type Fit =
   | { readonly ok: true; readonly skillId: string; readonly score: number }
   | { readonly ok: false; readonly missing: readonly string[] };
 
-/** An agent that can do the work at all; that it is known for the kind of work; that its words are those of the description. */
-const shares = { able: 0.5, workType: 0.3, description: 0.2 };
+/** Shares of the score: the agent can do the work; it names the work type; its words match the description. */
+const shares = { capable: 0.5, workType: 0.3, description: 0.2 };
 
 /**
- * Stage 1 of the choice: how well an agent suits the work, in [0, 1] (RE-66). One that lacks a required skill, or has none at all, does
- * not suit it; `missing` names what it lacks.
+ * Stage 1 of the choice: how well an agent fits the work, in [0, 1] (RE-66). An agent without a required skill, or
+ * without any skill, does not fit; `missing` names the missing skills.
  */
 export function fitOf({ workType, description, requiredSkills }: Wish, offer: Offer): Fit {
   const missing = requiredSkills.filter((term) => !offer.skills.some((skill) => isCalled(skill, term)));
@@ -41,24 +41,24 @@ export function fitOf({ workType, description, requiredSkills }: Wish, offer: Of
   const wanted = wordsOf(description);
   const common = wordsOf(offer.description);
   const ranked = offer.skills.map((skill) => {
-    const own = skillWords(skill);
+    const words = skillWords(skill);
     const isKnownFor = isCalled(skill, workType);
     return {
       id: skill.id,
       isKnownFor,
       required: requiredSkills.filter((term) => isCalled(skill, term)).length,
-      own: shareOf(wanted, (word) => own.has(word)),
-      all: shareOf(wanted, (word) => own.has(word) || common.has(word)),
+      ofSkill: shareOf(wanted, (word) => words.has(word)),
+      all: shareOf(wanted, (word) => words.has(word) || common.has(word)),
     };
   });
   const [best] = ranked.sort(
-    (a, b) => b.required - a.required || Number(b.isKnownFor) - Number(a.isKnownFor) || b.own - a.own,
+    (a, b) => b.required - a.required || Number(b.isKnownFor) - Number(a.isKnownFor) || b.ofSkill - a.ofSkill,
   );
   const { id, isKnownFor, all } = best!;
   return {
     ok: true,
     skillId: id,
-    score: shares.able + (isKnownFor ? shares.workType : 0) + shares.description * all,
+    score: shares.capable + (isKnownFor ? shares.workType : 0) + shares.description * all,
   };
 }
 
@@ -78,22 +78,22 @@ function shareOf(words: ReadonlySet<string>, isFound: (word: string) => boolean)
   return found / words.size;
 }
 
-// Cards are read once and asked about for each dispatch.
-const known = new WeakMap<OfferedSkill, ReadonlySet<string>>();
+// Cards are parsed once and compared for each dispatch.
+const wordCache = new WeakMap<OfferedSkill, ReadonlySet<string>>();
 
 function skillWords(skill: OfferedSkill): ReadonlySet<string> {
-  let words = known.get(skill);
+  let words = wordCache.get(skill);
   if (!words) {
     words = wordsOf([skill.id, skill.name, skill.description, ...skill.tags].join(' '));
-    known.set(skill, words);
+    wordCache.set(skill, words);
   }
   return words;
 }
 
-const binding = new Set('and are can for from has how not please that the this was what with you your'.split(' '));
+const stopWords = new Set('and are can for from has how not please that the this was what with you your'.split(' '));
 
-/** Words that bind others say nothing: a few of English, and what is shorter than three letters in the Latin scripts. */
+/** Returns the words of a text without stop words: a few English ones, and ASCII words of one or two letters. */
 function wordsOf(text: string): ReadonlySet<string> {
   const words = plain(text).split(/[^\p{L}\p{N}]+/u);
-  return new Set(words.filter((word) => (word.length > 2 && !binding.has(word)) || /\P{ASCII}/u.test(word)));
+  return new Set(words.filter((word) => (word.length > 2 && !stopWords.has(word)) || /\P{ASCII}/u.test(word)));
 }

@@ -22,18 +22,18 @@ describe('the weight of an agent', () => {
   ])('RE-68 with %i calls running', (active, load) => {
     const weight = weigh(standing({ active }));
     expect(weight.ok ? weight.factors.load : undefined).toBe(load);
-    if (!weight.ok) expect(weight.reason).toBe(`it has ${active} calls running, 10 are the most`);
+    if (!weight.ok) expect(weight.reason).toBe(`it has ${active} running calls; the maximum is 10`);
   });
 
   it.each([
     ['no price, no limit', undefined, undefined, 1],
     ['a price, no limit', 1_000, undefined, 1],
-    ['no price, a limit of nothing', undefined, 0, 1],
+    ['no price, a limit of zero', undefined, 0, 1],
     ['free, under a limit', 0, 10, 1],
     ['half of the limit', 5, 10, 0.75],
     ['the limit itself', 10, 10, 0.5],
     ['beyond the limit', 10.01, 10, undefined],
-    ['any price beyond nothing', 0.001, 0, undefined],
+    ['any price beyond a limit of zero', 0.001, 0, undefined],
   ])('RE-70 %s', (_what, costPerTask, costLimit, cost) => {
     const weight = weigh(standing({ costPerTask }), costLimit);
     expect(weight.ok ? weight.factors.cost : undefined).toBe(cost);

@@ -165,7 +165,7 @@ describe('routing: who is chosen', () => {
       expect(await start(1)).toMatchObject({ active: 5, factors: { load: 0.5 } });
       const idle = await agent('idle', 'loaded');
       expect((await explained('loaded', {}, replica)).candidates[0].agent.slug).toBeDefined();
-      const excluded = 'it has 10 calls running, 10 are the most';
+      const excluded = 'it has 10 running calls; the maximum is 10';
       expect(await start(5)).toMatchObject({ active: 10, excluded, score: null });
       expect(await candidate('busy', 'loaded')).toMatchObject({ active: 10, excluded });
       for (let seed = 0; seed < 10; seed++)
@@ -189,7 +189,7 @@ describe('routing: who is chosen', () => {
       const statuses = (await Promise.all(rush)).map(({ status }) => status).sort();
       expect(statuses).toEqual([...Array<number>(20).fill(200), ...Array<number>(20).fill(422)]);
       for (const { body } of refused)
-        expect(body.excluded).toContainEqual({ agent: 'left', reason: 'it has 10 calls running, 10 are the most' });
+        expect(body.excluded).toContainEqual({ agent: 'left', reason: 'it has 10 running calls; the maximum is 10' });
       expect((await explained('rush')).candidates[0]).toMatchObject({ active: 0, successes: 10 });
     });
 

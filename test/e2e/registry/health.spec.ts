@@ -75,7 +75,7 @@ describe('the health of agents', () => {
     const degraded = await untilHealth('hollow', 'degraded');
     expect(degraded).toMatchObject({
       reachable: true,
-      lastError: 'its last 5 calls failed, though its card is there',
+      lastError: 'the last 5 calls to the agent failed, although its card is available',
     });
     agent.set(data({}));
     expect((await call()).error).toBeUndefined();
@@ -279,7 +279,7 @@ describe('agents of rialto.config.json', () => {
     ];
     await restarted(changed, async (again) => {
       expect(await list()).toMatchObject([{ slug: 'uno', trustLevel: 'untrusted', timeoutMs: null, credential: null }]);
-      expect(again.log.join('')).toContain('a declared agent was left out');
+      expect(again.log.join('')).toContain('a declared agent was skipped');
     });
     await restarted([], async () => expect(await list()).toEqual([]));
   });
