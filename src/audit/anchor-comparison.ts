@@ -4,27 +4,30 @@ import { AuditCheckpointStore, type Cut } from './audit-checkpoint.store.js';
 import { AnchoredCheckpoint, anchorFault, statementBytes, statementOf } from './checkpoint.js';
 
 const batch = 500;
-/** Checkpoints that cannot be used are shown up to here, and counted beyond. */
+/** Number of unusable checkpoints that are listed; all of them are counted. */
 const mostShown = 20;
 
-/** What an anchor says of one org. */
+/** Result of the comparison for one org. */
 export interface AnchoredOrg {
-  /** Checkpoints whose signature holds; a line that is there twice counts twice. */
+  /** Number of checkpoints with a valid signature. A repeated line counts each time. */
   checked: number;
-  /** The newest of them. */
+  /** Number of the newest checkpoint; `lastAt` is its time. */
   lastNumber: number;
   lastAt: string;
-  /** How the database contradicts them: the first contradiction, and how many checkpoints it is. */
+  /** First contradiction between the database and the checkpoints, and the number of contradicted checkpoints. */
   reason?: string;
   contradicted: number;
 }
 
-/** The outcome of a comparison. */
+/** Result of a comparison. */
 export interface Comparison {
   readonly orgs: ReadonlyMap<OrgId, AnchoredOrg>;
-  /** Checkpoints that prove nothing: their signature is another, or their key is not there. */
+  /** Checkpoints that prove nothing: the signature is wrong, or this deployment does not have the key. */
   readonly unusable: { count: number; shown: string[] };
-  /** Lines that are no checkpoint, such as one that broke off on a full disk and was written again. */
+  /**
+   * Number of lines that are not a checkpoint, for example one that was cut off by a full disk and then written
+   * again.
+   */
   readonly unreadable: number;
 }
 
@@ -33,7 +36,7 @@ interface Line {
   readonly checkpoint: AnchoredCheckpoint;
 }
 
-/** Compares the audit with the checkpoints that an anchor outside the database kept. Changes nothing. */
+/** Compares the audit with the checkpoints of an anchor outside the database. Changes nothing. */
 export class AnchorComparison {
   private readonly orgs = new Map<OrgId, AnchoredOrg>();
   private readonly unusable = { count: 0, shown: [] as string[] };
@@ -44,19 +47,22 @@ export class AnchorComparison {
     private readonly check: SignatureCheck,
   ) {}
 
-  /** Reads JSON lines in any order, of one org alone when it is named. Throws `unavailable` when this process can open no signing key. */
+  /**
+   * Reads JSON lines in any order and compares them; with `only`, those of one org. Throws `unavailable` when this
+   * process can open no signing key.
+   */
   async run(lines: AsyncIterable<string>, only?: OrgId): Promise<Comparison> {
-    let waiting: Line[] = [];
+    let pending: Line[] = [];
     let at = 0;
     for await (const text of lines) {
       at++;
       const checkpoint = await this.usable(text, at, only);
-      if (checkpoint) waiting.push({ at, checkpoint });
-      if (waiting.length < batch) continue;
-      await this.compareBatch(waiting);
-      waiting = [];
+      if (checkpoint) pending.push({ at, checkpoint });
+      if (pending.length < batch) continue;
+      await this.compareBatch(pending);
+      pending = [];
     }
-    await this.compareBatch(waiting);
+    await this.compareBatch(pending);
     return { orgs: this.orgs, unusable: this.unusable, unreadable: this.unreadable };
   }
 
@@ -75,7 +81,7 @@ export class AnchorComparison {
     const anchored = lines.map(({ checkpoint }) => checkpoint);
     const stored = keyed(await this.checkpoints.named(anchored), ({ orgId, number }) => `${orgId} ${number}`);
     const hashes = keyed(await this.checkpoints.chainHashes(anchored), ({ orgId, sequence }) => `${orgId} ${sequence}`);
-    // Read last: what retention drops meanwhile is then known as dropped.
+    // Read last, so that events which retention drops in the meantime count as dropped.
     const cuts = new Map<string, Cut | undefined>();
     for (const { orgId } of anchored)
       if (!cuts.has(orgId)) cuts.set(orgId, await this.checkpoints.newestCut(orgId as OrgId));
@@ -91,7 +97,10 @@ export class AnchorComparison {
   }
 }
 
-/** An anchored line; undefined for anything else. A checkpoint may be spelled otherwise than it was sent, such as with spaces. */
+/**
+ * Parses a line of an anchor; undefined when it is not a checkpoint. The JSON may be formatted differently, for
+ * example with spaces.
+ */
 function readLine(text: string): AnchoredCheckpoint | undefined {
   try {
     return AnchoredCheckpoint.safeParse(JSON.parse(text)).data;

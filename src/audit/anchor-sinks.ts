@@ -9,19 +9,22 @@ const newline = '\n'.charCodeAt(0);
 
 export type AnchorKind = 'file' | 'url';
 
-/** A place outside the database that keeps checkpoints. It may be given one more than once. */
+/** A place outside the database that stores checkpoints. It may get the same checkpoint more than once. */
 export interface AnchorSink {
   readonly kind: AnchorKind;
-  /** Resolves when the line is kept. Throws `unprocessable` when this one line was refused, and anything else when the anchor is away. */
+  /**
+   * Stores a line and resolves when it is stored. Throws `unprocessable` when the anchor refused this line, and
+   * another error when the anchor is not available.
+   */
   keep(line: string): Promise<void>;
 }
 
-/** The kinds of anchors that are configured. */
+/** Returns the kinds of the configured anchors. */
 export function anchorKinds({ RIALTO_AUDIT_ANCHOR_FILE: file, RIALTO_AUDIT_ANCHOR_URL: url }: Settings): AnchorKind[] {
   return [...(file === undefined ? [] : ['file' as const]), ...(url === undefined ? [] : ['url' as const])];
 }
 
-/** The anchors that are configured. */
+/** Returns the configured anchors. */
 export function anchorSinks(settings: Settings, safeFetch: SafeFetch): AnchorSink[] {
   const { RIALTO_AUDIT_ANCHOR_FILE: file, RIALTO_AUDIT_ANCHOR_URL: url } = settings;
   return [
@@ -30,7 +33,10 @@ export function anchorSinks(settings: Settings, safeFetch: SafeFetch): AnchorSin
   ];
 }
 
-/** Appends a line and waits until the disk has it. A line that broke off before, such as on a full disk, is ended first. */
+/**
+ * Appends a line and waits until it is on the disk. If the file ends in an incomplete line, for example from a full
+ * disk, it starts a new line first.
+ */
 async function appendLine(path: string, line: string): Promise<void> {
   const file = await open(path, 'a+', 0o600);
   try {
@@ -44,7 +50,7 @@ async function appendLine(path: string, line: string): Promise<void> {
   }
 }
 
-/** Without this a new file may be gone after a loss of power, with all that was synced in it. */
+/** Syncs a directory. Otherwise a new file with its synced content can be lost when the power fails. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {

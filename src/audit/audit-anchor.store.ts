@@ -9,18 +9,18 @@ import type { AnchoredCheckpoint } from './checkpoint.js';
 
 const perOrg = 50;
 const perPage = 500;
-/** The checkpoints of an org that an anchor does not have, in order. */
+/** SQL for the checkpoints of an org that an anchor has not stored yet, in order. */
 const behind = `from orgs o cross join lateral (
     select * from audit_checkpoints c where c.org_id = o.id and c.number > coalesce(
       (select a.number from audit_anchors a where a.org_id = o.id and a.sink = $1), 0)
     order by c.number`;
 
-/** How far each anchor has the checkpoints of each org. */
+/** Stores the last checkpoint of each org that each anchor took. */
 @Injectable()
 export class AuditAnchorStore {
   constructor(private readonly pg: Pg) {}
 
-  /** Some of what an anchor does not have, each org in the order of its numbers. */
+  /** Returns a page of the checkpoints that an anchor has not taken, for each org in order of their numbers. */
   async due(sink: AnchorKind, without: readonly OrgId[]): Promise<AnchoredCheckpoint[]> {
     const rows = await this.pg.rows<CheckpointRow>(
       'audit-anchor-due',
@@ -30,7 +30,7 @@ export class AuditAnchorStore {
     return rows.map((row) => storedOf(row).numbered!);
   }
 
-  /** Says that an anchor took a checkpoint. Several processes may have handed it over. */
+  /** Records that an anchor took a checkpoint. Several processes may have delivered it. */
   async took(sink: AnchorKind, { orgId, number }: AnchoredCheckpoint): Promise<void> {
     await this.pg.rows(
       'audit-anchor-took',
@@ -40,7 +40,7 @@ export class AuditAnchorStore {
     );
   }
 
-  /** Whether every anchor has the checkpoints of an org up to a number. */
+  /** Returns whether every anchor has the checkpoints of an org up to a number. */
   async haveAll(client: PoolClient, org: OrgId, number: number, sinks: readonly AnchorKind[]): Promise<boolean> {
     const { rows } = await client.query<{ have: boolean }>(
       `select coalesce(bool_and(coalesce(a.number, 0) >= $2::bigint), true) as have
@@ -50,7 +50,7 @@ export class AuditAnchorStore {
     return rows[0]!.have;
   }
 
-  /** How many checkpoints an anchor does not have, and for how long the oldest of them waits. */
+  /** Returns how many checkpoints an anchor has not taken, and how long the oldest of them has waited. */
   async waiting(sink: AnchorKind): Promise<Waiting> {
     const [row] = await this.pg.rows<Waiting>(
       'audit-anchor-waits',

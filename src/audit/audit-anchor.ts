@@ -12,20 +12,20 @@ import { anchorSinks, type AnchorSink } from './anchor-sinks.js';
 import { AuditAnchorStore } from './audit-anchor.store.js';
 import { lineOf } from './checkpoint.js';
 
-/** How long a checkpoint may wait for an anchor before the readiness probe tells. */
-const patienceSeconds = 600;
-const askedEveryMs = 5_000;
+/** Seconds that a checkpoint may wait for an anchor before the readiness probe reports it. */
+const maxLagSeconds = 600;
+const pollEveryMs = 5_000;
 
 /**
- * Hands every numbered checkpoint to the anchors outside the database, in order and at least once. What an anchor has not taken stays due, over
- * restarts too.
+ * Delivers every numbered checkpoint to the anchors outside the database, in order and at least once. A checkpoint
+ * stays due until the anchor took it, also after a restart.
  */
 @Injectable()
 @Sweeps('audit.anchor')
 export class AuditAnchor implements Sweeper, OnModuleInit {
   readonly everyMs = 5_000;
   private readonly sinks: readonly AnchorSink[];
-  private asked?: { readonly at: number; readonly answer: Promise<Waiting> };
+  private lastPoll?: { readonly at: number; readonly answer: Promise<Waiting> };
 
   constructor(
     private readonly store: AuditAnchorStore,
@@ -51,7 +51,10 @@ export class AuditAnchor implements Sweeper, OnModuleInit {
       );
   }
 
-  /** Hands over what is due. An org whose checkpoint is refused does not hold up the others; an anchor that is away ends the sweep. */
+  /**
+   * Delivers the due checkpoints. When an anchor refuses a checkpoint, only its org has to wait; when the anchor is
+   * not available, the sweep ends.
+   */
   private async deliver(sink: AnchorSink): Promise<void> {
     const refused = new Set<OrgId>();
     for (;;) {
@@ -76,22 +79,28 @@ export class AuditAnchor implements Sweeper, OnModuleInit {
     }
   }
 
-  /** Of the anchor that is furthest behind. */
+  /** Returns the backlog of the anchor with the largest lag. */
   private async waiting(): Promise<Waiting> {
     const all = await Promise.all(this.sinks.map(({ kind }) => this.store.waiting(kind)));
     return all.reduce((worst, one) => (one.lagSeconds > worst.lagSeconds ? one : worst));
   }
 
-  /** Never `down`: work goes on without an anchor. A database that does not answer has a check of its own. */
+  /**
+   * Reports `ok` or `degraded`, never `down`: the gateway works without an anchor. A database failure has its own
+   * check.
+   */
   private async check(): ReturnType<HealthCheck['run']> {
     const at = systemClock.elapsed();
-    if (!this.asked || at - this.asked.at > askedEveryMs) this.asked = { at, answer: this.waiting() };
-    const lagSeconds = await this.asked.answer.then(
+    if (!this.lastPoll || at - this.lastPoll.at > pollEveryMs) this.lastPoll = { at, answer: this.waiting() };
+    const lagSeconds = await this.lastPoll.answer.then(
       (waiting) => waiting.lagSeconds,
       () => 0,
     );
-    if (lagSeconds <= patienceSeconds) return { status: 'ok' };
+    if (lagSeconds <= maxLagSeconds) return { status: 'ok' };
     const minutes = Math.floor(lagSeconds / 60);
-    return { status: 'degraded', detail: `checkpoints of the audit wait for their anchor for ${minutes} minutes` };
+    return {
+      status: 'degraded',
+      detail: `checkpoints of the audit have waited for their anchor for ${minutes} minutes`,
+    };
   }
 }

@@ -5,7 +5,7 @@ import { Pg } from '../platform/database/pg.js';
 import { genesisHash, type ChainState } from './chain.js';
 import { checkpointHash, type AnchoredCheckpoint, type PlainStatement, type Signed } from './checkpoint.js';
 
-/** A row of the table. */
+/** A row of `audit_checkpoints`, optionally with the hash of the chain. */
 export interface CheckpointRow {
   org_id: OrgId;
   number: string;
@@ -21,44 +21,44 @@ export interface CheckpointRow {
   chain_hash?: string | null;
 }
 
-/** A checkpoint as stored, with the hash that the chain has at its sequence. */
+/** A stored checkpoint, with the hash of the chain at its sequence. */
 export interface StoredCheckpoint {
-  /** The statement of the version before, which every row has, and its signature. */
+  /** Statement and signature in the format of the previous version. Every row has them. */
   readonly plain: PlainStatement;
   readonly plainSignature: string;
   readonly kid: string;
-  /** Absent in rows from before checkpoints were numbered. */
+  /** Undefined in rows that were written before checkpoints got numbers. */
   readonly numbered?: AnchoredCheckpoint;
   readonly chainHash?: string;
 }
 
-/** Where the next page of checkpoints begins. */
+/** Position after which the next page of checkpoints starts. */
 export interface CheckpointCursor {
   readonly number: number;
   readonly sequence: number;
   readonly cut: boolean;
 }
 
-/** What retention dropped. */
+/** The events and checkpoints that retention dropped. */
 export interface Cut extends ChainState {
   readonly removedTo: number;
 }
 
-/** The events of an org up to one that may be dropped. */
+/** The events of an org up to the last one that may be dropped. */
 export interface Prefix extends ChainState {
   readonly org: OrgId;
 }
 
-/** What `storedOf` reads of a row `p`. */
+/** Columns of a row `p` that `storedOf` reads. */
 export const checkpointColumns =
   'p.org_id, p.number, p.prev_hash, p.sequence, p.hash, p.at, p.kid, p.signature, p.chain_signature, p.cut, p.removed_to';
 
-/** Checkpoints of the audit, and what retention drops behind one. */
+/** Reads and writes checkpoints of the audit, and drops the events and checkpoints before a cut. */
 @Injectable()
 export class AuditCheckpointStore {
   constructor(private readonly pg: Pg) {}
 
-  /** Orgs whose chain goes on behind their last numbered checkpoint: two steps along keys for each org. */
+  /** Returns the orgs that have events after their last numbered checkpoint. Takes two index lookups for each org. */
   async unsignedOrgs(): Promise<OrgId[]> {
     const rows = await this.pg.rows<{ org: OrgId }>(
       'audit-unsigned-orgs',
@@ -70,7 +70,10 @@ export class AuditCheckpointStore {
     return rows.map(({ org }) => org);
   }
 
-  /** Runs work that adds a checkpoint: one transaction, alone among the writers of the org's chain. */
+  /**
+   * Runs work that adds a checkpoint in a transaction with the lock of the org's chain, so that no other process
+   * writes it.
+   */
   async alone(org: OrgId, work: (client: PoolClient) => Promise<void>): Promise<void> {
     const client = await this.pg.connect();
     try {
@@ -86,7 +89,7 @@ export class AuditCheckpointStore {
     }
   }
 
-  /** The end of a chain, when no numbered checkpoint signs it yet. */
+  /** Returns the end of a chain; undefined when a numbered checkpoint already covers it. */
   async unsignedHead(client: PoolClient, org: OrgId): Promise<ChainState | undefined> {
     const { rows } = await client.query<{ sequence: string; hash: string }>(
       `select head.sequence, head.hash from (select sequence, hash from audit_chain where org_id = $1 order by sequence desc limit 1) head
@@ -97,7 +100,7 @@ export class AuditCheckpointStore {
     return rows[0] && { sequence: Number(rows[0].sequence), hash: rows[0].hash };
   }
 
-  /** The numbered checkpoint that the next one follows; the number 0 before the first. */
+  /** Returns number and hash of the last numbered checkpoint; number 0 when there is none. */
   async last(client: PoolClient, org: OrgId): Promise<{ number: number; hash: string }> {
     const { rows } = await client.query<CheckpointRow>(
       `select ${checkpointColumns} from audit_checkpoints p where p.org_id = $1 and p.number > 0 order by p.number desc limit 1`,
@@ -107,7 +110,7 @@ export class AuditCheckpointStore {
     return last ? { number: last.number, hash: checkpointHash(last) } : { number: 0, hash: genesisHash };
   }
 
-  /** Per org the last link before the first event that is younger. */
+  /** Returns for each org the last event that is older than `days` together with all events before it. */
   async olderThan(days: number): Promise<Prefix[]> {
     const rows = await this.pg.rows<{ org: OrgId; sequence: string; hash: string }>(
       'audit-prefixes',
@@ -120,7 +123,10 @@ export class AuditCheckpointStore {
     return rows.map(({ org, sequence, hash }) => ({ org, sequence: Number(sequence), hash }));
   }
 
-  /** The last number before the first checkpoint that still states something about the events behind a sequence. */
+  /**
+   * Returns the highest number of the checkpoints that can be dropped: those before the first one that covers events
+   * after the sequence.
+   */
   async droppableTo(client: PoolClient, org: OrgId, sequence: number, last: number): Promise<number> {
     const { rows } = await client.query<{ number: string | null }>(
       'select min(number) - 1 as number from audit_checkpoints where org_id = $1 and number > 0 and not cut and sequence > $2',
@@ -129,13 +135,13 @@ export class AuditCheckpointStore {
     return Number(rows[0]?.number ?? last);
   }
 
-  /** Whether the chain still has an event. */
+  /** Returns whether the chain still has an event. */
   async isChained(client: PoolClient, org: OrgId, sequence: number): Promise<boolean> {
     const { rows } = await client.query('select from audit_chain where org_id = $1 and sequence = $2', [org, sequence]);
     return rows.length > 0;
   }
 
-  /** Drops the beginning of a chain: its events, and checkpoints up to a number. */
+  /** Drops the start of a chain: events up to a sequence and checkpoints up to a number. */
   async drop(client: PoolClient, org: OrgId, sequence: number, removedTo: number): Promise<void> {
     await client.query(`set local rialto.audit_cut = 'on'`);
     await client.query(
@@ -158,7 +164,7 @@ export class AuditCheckpointStore {
     );
   }
 
-  /** The newest cut: verification starts behind it. */
+  /** Returns the newest cut, where verification starts; undefined when there is none. */
   async newestCut(org: OrgId): Promise<Cut | undefined> {
     const [row] = await this.pg.rows<Pick<CheckpointRow, 'sequence' | 'hash' | 'removed_to'>>(
       'audit-newest-cut',
@@ -168,7 +174,7 @@ export class AuditCheckpointStore {
     return row && { sequence: Number(row.sequence), hash: row.hash, removedTo: Number(row.removed_to ?? 0) };
   }
 
-  /** Checkpoints in their order, those without a number first. */
+  /** Returns a page of checkpoints in their order, those without a number first. */
   async page(org: OrgId, after: CheckpointCursor, limit: number): Promise<StoredCheckpoint[]> {
     const rows = await this.pg.rows<CheckpointRow>(
       'audit-checkpoint-page',
@@ -181,7 +187,7 @@ export class AuditCheckpointStore {
     return rows.map(storedOf);
   }
 
-  /** Numbered checkpoints of any orgs, by org and number. */
+  /** Returns numbered checkpoints of several orgs, by org and number. */
   async named(places: readonly Pick<AnchoredCheckpoint, 'orgId' | 'number'>[]): Promise<AnchoredCheckpoint[]> {
     const rows = await this.pg.rows<CheckpointRow>(
       'audit-checkpoints-named',
@@ -192,7 +198,7 @@ export class AuditCheckpointStore {
     return rows.map((row) => storedOf(row).numbered!);
   }
 
-  /** Hashes of chains at some sequences. */
+  /** Returns the hashes of several chains at the given sequences. */
   async chainHashes(
     places: readonly Pick<AnchoredCheckpoint, 'orgId' | 'sequence'>[],
   ): Promise<{ orgId: string; sequence: number; hash: string }[]> {
@@ -206,7 +212,7 @@ export class AuditCheckpointStore {
   }
 }
 
-/** A row whose number has no signature keeps an empty one, which no key verifies. */
+/** Parses a row. A row without a signature of its number gets an empty signature, which no key verifies. */
 export function storedOf(row: CheckpointRow): StoredCheckpoint {
   const { org_id: orgId, hash, kid } = row;
   const [number, sequence, at] = [Number(row.number), Number(row.sequence), row.at.toISOString()];

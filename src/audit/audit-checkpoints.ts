@@ -7,7 +7,7 @@ import { LOGGER, type Logger } from '../platform/telemetry/logger.js';
 import { AuditCheckpointStore } from './audit-checkpoint.store.js';
 import { signed, type Signed } from './checkpoint.js';
 
-/** Signs how far the chain of each org reaches, within a minute also where nothing follows. */
+/** Signs the end of each org's chain, within one minute also when no further event follows. */
 @Injectable()
 @Sweeps('audit.checkpoints')
 export class AuditCheckpoints implements Sweeper {
@@ -23,9 +23,9 @@ export class AuditCheckpoints implements Sweeper {
     for (const org of await this.store.unsignedOrgs()) await this.sign(org);
   }
 
-  /** Adds a checkpoint at the end of the chain, unless one is there. */
+  /** Adds a checkpoint at the end of the chain, unless one already covers it. */
   async sign(org: OrgId): Promise<void> {
-    const signer = await this.keys.current(); // a transaction must not wait here for a second connection
+    const signer = await this.keys.current(); // before the transaction, which must not wait for a second connection
     let added: Signed | undefined;
     await this.store.alone(org, async (client) => {
       const head = await this.store.unsignedHead(client, org);

@@ -2,7 +2,7 @@ import { Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
 import type { OrgId } from '../kernel/ids.js';
 import type { AuditEvent } from './audit-event.js';
 
-/** An act that is remembered. Rows are only ever inserted; a trigger refuses the rest. */
+/** A stored audit event. Rows are only inserted; a trigger refuses updates and deletes. */
 @Entity('audit_events')
 @Index('ix_audit_events_org', ['orgId', 'at', 'id'])
 export class AuditEventEntity {
@@ -25,7 +25,7 @@ export class AuditEventEntity {
   event: AuditEvent;
 }
 
-/** The place of an event in the chain of its org. */
+/** Position of an event in the chain of its org. */
 @Entity('audit_chain')
 @Unique('uq_audit_chain_event', ['eventId'])
 export class AuditChainEntity {
@@ -45,7 +45,7 @@ export class AuditChainEntity {
   hash: string;
 }
 
-/** Events that wait for the sealer. */
+/** An event that waits for the sealer. */
 @Entity('audit_pending')
 export class AuditPendingEntity {
   @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_audit_pending' })
@@ -59,8 +59,8 @@ export class AuditPendingEntity {
 }
 
 /**
- * A signed statement of how far a chain reaches. Those of an org are numbered and chained to each other; the number 0 stands for rows from before
- * that, in their own order.
+ * A signed statement about the end of a chain. The checkpoints of an org are numbered and chained. Rows that were
+ * written before this have the number 0 and are ordered by sequence.
  */
 @Entity('audit_checkpoints')
 @Index('uq_audit_checkpoints_number', ['orgId', 'number'], { unique: true, where: 'number > 0' })
@@ -87,30 +87,33 @@ export class AuditCheckpointEntity {
   @Column('text')
   signature: string;
 
-  /** True where retention dropped everything up to here: verification starts behind it. */
+  /** True for a cut: retention dropped all events up to here, and verification starts after it. */
   @PrimaryColumn('boolean', { default: false, primaryKeyConstraintName: 'pk_audit_checkpoints' })
   cut: boolean;
 
-  /** Hash of the checkpoint before, also where retention dropped it. */
+  /** Hash of the previous checkpoint, also when retention dropped that one. */
   @Column('text', { name: 'prev_hash', nullable: true })
   prevHash: string | null;
 
-  /** Of a cut: the last checkpoint that retention dropped. */
+  /** Only for a cut: number of the last checkpoint that retention dropped. */
   @Column('bigint', { name: 'removed_to', nullable: true })
   removedTo: string | null;
 
-  /** Signature of everything above; `signature` is without number, previous hash and what was dropped, as the version before checks it. */
+  /**
+   * Signature of all columns above. `signature` covers neither number, previous hash nor `removed_to`, because the
+   * previous version checks it.
+   */
   @Column('text', { name: 'chain_signature', nullable: true })
   chainSignature: string | null;
 }
 
-/** How far an anchor outside the database has the checkpoints of an org. */
+/** Number of the last checkpoint of an org that an anchor outside the database took. */
 @Entity('audit_anchors')
 export class AuditAnchorEntity {
   @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_audit_anchors' })
   orgId: OrgId;
 
-  /** The kind of the anchor: `file` or `url`. */
+  /** Kind of the anchor: `file` or `url`. */
   @PrimaryColumn('text', { primaryKeyConstraintName: 'pk_audit_anchors' })
   sink: string;
 
@@ -121,7 +124,7 @@ export class AuditAnchorEntity {
   at: Date;
 }
 
-/** The deployment's signing keys, private halves sealed. */
+/** The signing keys of the deployment, with sealed private keys. */
 @Entity('signing_keys')
 export class SigningKeyEntity {
   @PrimaryColumn('text', { primaryKeyConstraintName: 'pk_signing_keys' })

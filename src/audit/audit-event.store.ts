@@ -7,11 +7,11 @@ import type { ChainLink } from './chain.js';
 export interface AuditFilter {
   type?: string;
   sessionId?: string;
-  /** Only events that carry a decision, and with this verdict. */
+  /** Only events with a decision, and with this verdict. */
   decision?: 'allow' | 'deny';
   from?: string;
   to?: string;
-  /** Only acts: security facts carry no decision. */
+  /** Only acts. Security facts have no decision. */
   actsOnly?: boolean;
 }
 
@@ -24,12 +24,12 @@ export interface StoredEvent {
   hash: string | null;
 }
 
-/** Reads of the audit; nothing here changes a row. */
+/** Reads audit events. Changes no row. */
 @Injectable()
 export class AuditEventStore {
   constructor(private readonly pg: Pg) {}
 
-  /** Newest first, one row more than `limit` when there are more. */
+  /** Returns one page, newest first, with one extra row when there are more. */
   findEvents(
     org: OrgId,
     filter: AuditFilter,
@@ -68,7 +68,10 @@ export class AuditEventStore {
     return row;
   }
 
-  /** Links after a sequence. An event whose columns disagree with its body counts as gone: either was changed. */
+  /**
+   * Returns the links after a sequence. When the columns of an event differ from its body, the event counts as
+   * removed, because one of them was changed.
+   */
   async linksAfter(org: OrgId, sequence: number, limit: number): Promise<ChainLink[]> {
     const rows = await this.pg.rows<{ sequence: string; prev_hash: string; hash: string; event: unknown }>(
       'audit-links',
@@ -86,7 +89,10 @@ export class AuditEventStore {
     }));
   }
 
-  /** Events without a place in the chain; of them `orphans` do not even wait for one, so nobody of ours wrote them like that. */
+  /**
+   * Counts the events without a position in the chain. `orphans` are those that do not wait for one either, so the
+   * gateway did not write them.
+   */
   async countUnsealed(org: OrgId): Promise<{ unsealed: number; orphans: number }> {
     const [row] = await this.pg.rows<{ unsealed: number; orphans: number }>(
       'audit-unsealed',
@@ -98,7 +104,7 @@ export class AuditEventStore {
     return row!;
   }
 
-  /** Every org that has, or had, a record: those that are deleted keep theirs. */
+  /** Returns every org that has or had an audit; deleted orgs keep theirs. */
   async orgs(): Promise<{ id: OrgId; slug: string | null }[]> {
     return this.pg.rows(
       'audit-orgs',

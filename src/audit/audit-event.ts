@@ -4,7 +4,7 @@ import { actions } from '../kernel/verbs.js';
 import type { Act, ActEnd } from '../kernel/verb-bus.js';
 import { redact } from '../platform/secrets/redact.js';
 
-/** One remembered act, as it is stored, hashed and shown: sizes and hashes of arguments, never their content. */
+/** An audit event, as it is stored, hashed and shown. Of arguments it has the size and hash, never the content. */
 export interface AuditEvent {
   id: string;
   orgId: string;
@@ -18,7 +18,7 @@ export interface AuditEvent {
 /** The audit event of an act. */
 export interface ActEvent extends AuditEvent {
   verb: string;
-  /** The alias of a tool (RE-09), whichever name was used. */
+  /** The alias of a tool (RE-09), even when the caller used another name. */
   legacyAlias?: string;
   /** The name that the caller used for a tool. */
   calledAs?: string;
@@ -33,12 +33,12 @@ export interface ActEvent extends AuditEvent {
   decision?: { allowed: boolean; policies: string[]; reason: string; version?: string };
 }
 
-/** Whether an act is audited: writes always, reads only when they were denied or failed (decisions: identity). */
+/** Returns whether an act is audited: writes always, reads only when they were denied (decisions: identity). */
 export function isAudited(act: Pick<Act, 'action'>, end: ActEnd): boolean {
   return actions[act.action].kind === 'write' || end.outcome === 'denied';
 }
 
-/** The audit event of an ended act. Pure. */
+/** Returns the audit event of an ended act. Pure. */
 export function auditEventOf(act: Act, end: ActEnd): ActEvent {
   const { principal } = act.ctx;
   return {
@@ -73,7 +73,7 @@ export function auditEventOf(act: Act, end: ActEnd): ActEvent {
   };
 }
 
-/** Of the arguments as they are sent on. Total: whatever a caller sends, the act can be recorded. */
+/** Returns size and hash of the arguments, as they are sent on. It never fails, so that every act can be recorded. */
 function digest(args: JsonObject): { bytes: number; sha256: string } {
   const text = JSON.stringify(args);
   return { bytes: Buffer.byteLength(text), sha256: hash('sha256', text, 'hex') };

@@ -12,26 +12,29 @@ import type { Verification } from './audit.types.js';
 
 type Verdict = Verification['verdict'];
 
-/** What is known of one org's audit. */
+/** Result of the inspection of one org's audit. */
 export interface OrgReport extends Verification {
   readonly orgId: OrgId;
-  /** Null for an org that is gone from the database. */
+  /** Null for an org that is no longer in the database. */
   readonly slug: string | null;
-  /** Absent when the anchor has nothing of the org, or none was given. */
+  /** Undefined when no anchor was given, or it has no checkpoint of the org. */
   readonly anchor?: AnchoredOrg;
 }
 
-/** The outcome for all orgs. */
+/** Result of the inspection of all orgs. */
 export interface AuditReport {
   readonly verdict: Verdict;
   readonly orgs: readonly OrgReport[];
-  /** Why nothing can be said of some of it. */
+  /** Reasons why parts cannot be verified. */
   readonly doubts: readonly string[];
-  /** Lines of the anchor that are no checkpoint. */
+  /** Number of lines of the anchor that are not a checkpoint. */
   readonly unreadable: number;
 }
 
-/** Looks at the audit for the `rialto` command. Composed by hand, because no application runs around it. Changes nothing. */
+/**
+ * Inspects the audit for the `rialto` command. It is composed by hand, because no application runs around it. Changes
+ * nothing.
+ */
 export class AuditInspectionService {
   private constructor(
     private readonly events: AuditEventStore,
@@ -40,7 +43,7 @@ export class AuditInspectionService {
     private readonly check: SignatureCheck,
   ) {}
 
-  /** On a migrated database. `trusted` are public keys that were kept elsewhere. */
+  /** Creates the service on a migrated database. `trusted` are public keys that were stored elsewhere. */
   static open(dataSource: DataSource, settings: Settings, trusted: readonly PublicJwk[]): AuditInspectionService {
     const pg = Pg.of(dataSource);
     const keys = new SigningKeys(pg, new Vault(settings.encryptionKey, settings.otherEncryptionKey));
@@ -49,13 +52,16 @@ export class AuditInspectionService {
     return new AuditInspectionService(events, checkpoints, verification, keys.verifier(trusted));
   }
 
-  /** The org with a slug or an id; an id may be that of an org which is gone. */
+  /** Returns the org with a slug or an id. The id may be that of an org that is no longer in the database. */
   async findOrg(name: string): Promise<OrgId | undefined> {
     const found = (await this.events.orgs()).find(({ id, slug }) => slug === name || id === name)?.id;
     return found ?? (/^[0-9a-f-]{36}$/.test(name) ? (name as OrgId) : undefined);
   }
 
-  /** Verifies every org, or one, and compares each with the lines of an anchor. Throws `unavailable` when no signing key can be opened. */
+  /**
+   * Verifies one or all orgs and compares them with the lines of an anchor. Throws `unavailable` when no signing key
+   * can be opened.
+   */
   async report(only?: OrgId, anchor?: AsyncIterable<string>): Promise<AuditReport> {
     const compared = anchor && (await new AnchorComparison(this.checkpoints, this.check).run(anchor, only));
     const known = new Map((await this.events.orgs()).map(({ id, slug }) => [id, slug]));
@@ -74,7 +80,7 @@ export class AuditInspectionService {
   }
 }
 
-/** The verdict on an org, once its anchored checkpoints are known. */
+/** Adds the result of the anchor comparison to the verification of an org. */
 function against(verified: Verification, anchor: AnchoredOrg | undefined): Verification & { anchor?: AnchoredOrg } {
   if (!anchor) return verified;
   if (anchor.contradicted === 0) return { ...verified, anchor };

@@ -1,2 +1,5 @@
-/** For ledgers outside the running application, such as the operator's command: what it does is audited as well. */
+/**
+ * Exports the recorder for ledgers outside the running application, such as the operator's command: its acts are
+ * audited too.
+ */
 export { auditRecorder } from './audit.recorder.js';

@@ -13,18 +13,21 @@ import type { Verification } from './audit.types.js';
 import { genesisHash, walkChain, type ChainState } from './chain.js';
 import { beforeFirst, checkpointHash, placeFault, statementBytes, statementOf } from './checkpoint.js';
 
-/** Small enough that one batch's hashing holds the event loop for a millisecond or two. */
+/** Number of links in one batch. Hashing a batch blocks the event loop for one or two milliseconds. */
 const batch = 200;
-/** How often a verification begins anew because retention dropped events meanwhile. */
+/** How often a verification restarts when retention drops events in the meantime. */
 const mostRounds = 3;
 
-/** What contradicts the chain: the first event that does not hold, and why. */
+/** A contradiction in the chain: the first invalid event, and the reason. */
 interface Fault {
   readonly brokenAt: number;
   readonly reason: string;
 }
 
-/** Walks the chain of an org from its first event to its last, and against every checkpoint (RE-84). Changes nothing. */
+/**
+ * Verifies the chain of an org from its first event to its last, and against every checkpoint (RE-84). Changes
+ * nothing.
+ */
 @Injectable()
 export class AuditVerificationService {
   constructor(
@@ -34,8 +37,8 @@ export class AuditVerificationService {
   ) {}
 
   /**
-   * Verifies all of a chain, or its beginning up to an event and on to the next checkpoint, which covers it. Throws `unavailable` when this
-   * process can open no signing key.
+   * Verifies a whole chain, or its start up to an event and the next checkpoint, which covers that event. Throws
+   * `unavailable` when this process can open no signing key.
    */
   async verify(org: OrgId, upTo = Infinity, check = this.keys.verifier()): Promise<Verification> {
     for (let round = 1; ; round++) {
@@ -70,7 +73,7 @@ class Walk {
 
   async run(): Promise<Verification> {
     const { unsealed, orphans } = await this.events.countUnsealed(this.org);
-    const fault = (await this.advance(this.upTo)) ?? (await this.againstCheckpoints()) ?? this.besides(orphans);
+    const fault = (await this.advance(this.upTo)) ?? (await this.againstCheckpoints()) ?? this.orphanFault(orphans);
     const { start, state } = this;
     const isEmpty = state.sequence === start.sequence;
     const verdict = fault ? 'changed' : this.unknown ? 'unverifiable' : 'intact';
@@ -88,7 +91,7 @@ class Walk {
     };
   }
 
-  /** Walks on to an event, or to the end that the chain has now. */
+  /** Verifies the links up to a sequence, or up to the current end of the chain. */
   private async advance(to: number): Promise<Fault | undefined> {
     while (this.state.sequence < to) {
       const links = await this.events.linksAfter(this.org, this.state.sequence, batch);
@@ -126,12 +129,12 @@ class Walk {
     for (const [statement, signature] of signed) {
       const answer = await this.check(statementBytes(statement), kid, signature);
       if (answer === 'invalid') return { brokenAt: plain.sequence, reason: 'a checkpoint was changed' };
-      if (answer === 'unknown') this.unknown ??= `a checkpoint cannot be verified: the signing key ${kid} is not there`;
+      if (answer === 'unknown') this.unknown ??= `a checkpoint cannot be verified: the signing key ${kid} is missing`;
     }
     return undefined;
   }
 
-  /** The numbered ones follow each other without a gap, each with the hash of the one before. */
+  /** Checks that numbered checkpoints follow each other without a gap, each with the hash of the previous one. */
   private orderFault({ numbered }: StoredCheckpoint): Fault | undefined {
     if (!numbered) return undefined;
     const reason = placeFault(this.place, numbered);
@@ -139,19 +142,19 @@ class Walk {
     return reason === undefined ? undefined : { brokenAt: numbered.sequence, reason };
   }
 
-  /** The chain has the hash that was signed; what retention dropped is not looked for. */
+  /** Checks that the chain has the signed hash. Events that retention dropped are not checked. */
   private async chainFault({ plain: { sequence, hash }, chainHash }: StoredCheckpoint): Promise<Fault | undefined> {
     if (sequence <= this.start.sequence) return undefined;
     if (chainHash !== undefined && chainHash !== hash)
       return { brokenAt: sequence, reason: 'the chain differs from a signed checkpoint' };
     if (sequence <= this.state.sequence) return undefined;
-    // It was sealed and signed since the walk ended, or the end is missing.
+    // New events were sealed and signed since the end of the walk, or the end of the chain is missing.
     const fault = await this.advance(sequence);
     if (fault || sequence <= this.state.sequence) return fault;
     return { brokenAt: this.state.sequence + 1, reason: 'the chain ends before a signed checkpoint' };
   }
 
-  private besides(orphans: number): Fault | undefined {
-    return orphans > 0 ? { brokenAt: this.state.sequence + 1, reason: 'an event stands beside the chain' } : undefined;
+  private orphanFault(orphans: number): Fault | undefined {
+    return orphans > 0 ? { brokenAt: this.state.sequence + 1, reason: 'an event is not part of the chain' } : undefined;
   }
 }

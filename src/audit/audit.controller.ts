@@ -14,7 +14,7 @@ export class AuditController {
   constructor(private readonly audit: AuditService) {}
 
   @Get('events')
-  @ApiOperation({ summary: 'What was done, newest first, each event with its place in the hash chain' })
+  @ApiOperation({ summary: 'Audit events, newest first, each with its position in the hash chain' })
   @ApiResponse({ status: 200, standardSchema: pageSchema(AuditEventView) })
   events(@Ctx() ctx: CallContext, @Query({ schema: AuditQuery }) query: AuditQuery) {
     return this.audit.events(ctx, query);
@@ -36,7 +36,7 @@ export class AuditController {
 
   @Post('verify')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Seals the chain of the org and recomputes it' })
+  @ApiOperation({ summary: 'Seal the chain of the org and verify it' })
   @ApiResponse({ status: 200, standardSchema: Verification })
   verify(@Ctx() ctx: CallContext) {
     return this.audit.verify(ctx);

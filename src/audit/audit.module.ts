@@ -12,7 +12,7 @@ import { AuditCheckpoints } from './audit-checkpoints.js';
 import { AuditSealer } from './audit.sealer.js';
 import { AuditService } from './audit.service.js';
 
-/** Room 4: an append-only, chained record of every act. */
+/** Module 4: an append-only, chained record of every act. */
 @Module({
   controllers: [AuditController],
   providers: [

@@ -15,7 +15,7 @@ const insertPending: RowStatement = {
     select (e->>'id')::uuid, (e->>'orgId')::uuid from jsonb_array_elements(${rows}) e`,
 };
 
-/** The rows that remember an event: the event and its place in the sealer's queue. */
+/** Returns the rows of an event: the event itself and its entry in the queue of the sealer. */
 export function auditRows(event: AuditEvent): RowChange[] {
   return [
     { statement: insertEvent, row: event },
@@ -23,7 +23,7 @@ export function auditRows(event: AuditEvent): RowChange[] {
   ];
 }
 
-/** Remembers every write and every denial. */
+/** Records every write and every denial. */
 export const auditRecorder: ActRecorder = {
   end: (act: Act, end: ActEnd): RowChange[] => (isAudited(act, end) ? auditRows(auditEventOf(act, end)) : []),
 };

@@ -12,8 +12,9 @@ import { AuditVerificationService } from './audit-verification.service.js';
 import { signed } from './checkpoint.js';
 
 /**
- * Drops events past RIALTO_AUDIT_RETENTION_DAYS: only a sealed prefix, and only behind a checkpoint that is signed as a cut and says which
- * events and checkpoints went, so that the rest still verifies and a chain cannot be shortened unseen without the key.
+ * Drops events that are older than RIALTO_AUDIT_RETENTION_DAYS. It drops only a sealed start of the chain, and adds a
+ * checkpoint that is signed as a cut and names the dropped events and checkpoints. The rest can still be verified,
+ * and the chain cannot be shortened unnoticed without the key.
  */
 @Injectable()
 @Sweeps('audit.retention')
@@ -37,11 +38,11 @@ export class AuditRetention implements Sweeper {
 
   private async cut({ org, sequence, hash }: Prefix): Promise<void> {
     if (!(await this.isIntact(org, sequence))) return;
-    const signer = await this.keys.current(); // a transaction must not wait here for a second connection
+    const signer = await this.keys.current(); // before the transaction, which must not wait for a second connection
     await this.checkpoints.alone(org, async (client) => {
       const last = await this.checkpoints.last(client, org);
       const removedTo = await this.checkpoints.droppableTo(client, org, sequence, last.number);
-      // What an anchor does not have yet is kept for it.
+      // Checkpoints that an anchor has not taken yet stay.
       if (!(await this.anchors.haveAll(client, org, removedTo, anchorKinds(this.settings)))) return;
       if (!(await this.checkpoints.isChained(client, org, sequence))) return; // another process dropped it
       await this.checkpoints.drop(client, org, sequence, removedTo);
@@ -52,10 +53,10 @@ export class AuditRetention implements Sweeper {
     });
   }
 
-  /** Events whose times were changed look old: a cut must not cover that up. */
+  /** Verifies the events before a cut: events with changed times look old, and a cut must not hide the change. */
   private async isIntact(org: OrgId, sequence: number): Promise<boolean> {
     const { valid, reason } = await this.verification.verify(org, sequence);
-    if (!valid) this.log.error({ orgId: org, reason }, 'retention keeps an audit that does not verify');
+    if (!valid) this.log.error({ orgId: org, reason }, 'retention drops nothing of an audit that does not verify');
     return valid;
   }
 }

@@ -11,17 +11,20 @@ import { chainHash, genesisHash, type ChainState } from './chain.js';
 const batch = 500;
 const checkpointEveryMs = 60_000;
 
-/** Only a plain walk along the key passes by what earlier batches deleted; other plans read it again each time. */
+/** Forces an index scan. Other plans read the deleted rows of earlier batches again each time. */
 export const alongTheKey = 'set local enable_bitmapscan = off; set local enable_seqscan = off';
 export const waitingEvents = `select e.id, e.event from audit_pending p join audit_events e on e.id = p.event_id
   where p.org_id = $1 order by p.event_id limit ${batch}`;
 
-/** Two steps from the ends of two keys, however long the chain is. */
+/** SQL for the end of a chain. It takes two index lookups for any length of the chain. */
 export const chainHead = `(select sequence, hash from audit_chain where org_id = $1 order by sequence desc limit 1)
   union all (select sequence, hash from audit_checkpoints where org_id = $1 and cut order by sequence desc limit 1)
   order by sequence desc limit 1`;
 
-/** Gives waiting events their number and hash: one sealer per org at a time, gapless, within a second. */
+/**
+ * Gives waiting events their sequence and hash, without gaps and within a second. One sealer runs for each org at a
+ * time.
+ */
 @Injectable()
 @Sweeps('audit.seal')
 export class AuditSealer implements Sweeper, OnModuleInit {
@@ -38,7 +41,10 @@ export class AuditSealer implements Sweeper, OnModuleInit {
     this.metrics.waits('audit', () => this.waiting());
   }
 
-  /** Events that have no number and hash yet; how long the first of each org waits, found along the key. */
+  /**
+   * Returns the number of events that are not sealed, and the longest time that the first event of an org has waited.
+   * Uses the index.
+   */
   private async waiting(): Promise<Waiting> {
     const [row] = await this.pg.rows<Waiting>(
       'audit-waits',
@@ -57,7 +63,10 @@ export class AuditSealer implements Sweeper, OnModuleInit {
     for (const { org_id: org } of orgs) await this.sealOrg(org, false);
   }
 
-  /** Seals everything that waits. With `wait`, it waits for another sealer of the org instead of leaving the work to it. */
+  /**
+   * Seals all waiting events of an org. With `wait` it waits for another sealer of the org; without, it leaves the
+   * work to it.
+   */
   async sealOrg(org: OrgId, wait: boolean): Promise<void> {
     const client = await this.pg.connect();
     let count = 0;

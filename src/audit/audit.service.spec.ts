@@ -18,7 +18,7 @@ function serviceOver(verify: () => Promise<{ valid: boolean }>): AuditService {
 }
 
 describe('verification of the audit', () => {
-  it('walks once for the one who came first and once for all who came meanwhile', async () => {
+  it('runs one verification for the first request and one for all that arrive in the meantime', async () => {
     let walks = 0;
     const service = serviceOver(async () => {
       walks += 1;
@@ -31,7 +31,7 @@ describe('verification of the audit', () => {
     expect(walks).toBe(2);
   });
 
-  it('a failed walk fails its askers and not those who come after', async () => {
+  it('fails only the requests of a failed verification, and not later ones', async () => {
     let walks = 0;
     const service = serviceOver(async () => {
       if (++walks === 1) throw new Error('the database went away');

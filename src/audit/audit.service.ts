@@ -13,7 +13,7 @@ import { auditRows } from './audit.recorder.js';
 import { AuditSealer } from './audit.sealer.js';
 import type { AuditEventView, DecisionView, Verification } from './audit.types.js';
 
-/** The audit as its readers see it: lists, decisions, verification. */
+/** Lists, verifies and extends the audit. */
 @Injectable()
 export class AuditService {
   private readonly running = new Map<OrgId, Promise<Verification>>();
@@ -46,23 +46,29 @@ export class AuditService {
     });
   }
 
-  /** Seals the caller's org, then walks its chain from the first event to the last and against every checkpoint (RE-84). */
+  /**
+   * Seals the caller's org, then verifies its chain from the first event to the last and against every checkpoint
+   * (RE-84).
+   */
   verify(ctx: CallContext): Promise<Verification> {
     return this.admin.read(ctx, 'audit.verify', () => this.nextVerification(ctx.org.id));
   }
 
-  /** Remembers a security fact that is no act, e.g. a token that claims another tenant. */
+  /** Records a security fact that is not an act, e.g. a token that claims another tenant. */
   async note(orgId: OrgId, type: string, facts: Record<string, unknown>): Promise<void> {
     await this.writer.write(this.rowsOf(orgId, type, facts));
   }
 
-  /** The same as rows, for whoever commits them together with what they tell of. */
+  /** Returns the rows of such a fact, for callers that commit them together with their own change. */
   rowsOf(orgId: string, type: string, facts: Record<string, unknown>): RowChange[] {
     const event: AuditEvent = { ...facts, id: newId(), orgId, at: new Date(systemClock.now()).toISOString(), type };
     return auditRows(event);
   }
 
-  /** One walk per org at a time; whoever asks meanwhile shares the next one, so each answer covers what its asker had seen. */
+  /**
+   * Runs one verification for each org at a time. Requests that arrive in the meantime share the next one, so that
+   * each result covers all events that existed before its request.
+   */
   private nextVerification(org: OrgId): Promise<Verification> {
     const waiting = this.queued.get(org);
     if (waiting) return waiting;

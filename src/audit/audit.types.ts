@@ -14,7 +14,7 @@ export type AuditQuery = z.output<typeof AuditQuery>;
 export const DecisionQuery = z.strictObject({ ...AuditQuery.shape, decision: z.enum(['allow', 'deny']).optional() });
 export type DecisionQuery = z.output<typeof DecisionQuery>;
 
-/** An event with its place in the chain; the hash is over the event without `chain`. */
+/** An event with its position in the chain. The hash covers the event without `chain`. */
 export const AuditEventView = z.looseObject({
   id: z.string(),
   orgId: z.string(),
@@ -31,7 +31,7 @@ export const DecisionView = z.object({
   action: z.string(),
   resource: z.object({ type: z.string(), id: z.string() }),
   verb: z.string(),
-  /** The alias of a tool, and the name that it was called by (RE-09). */
+  /** The alias of a tool; `calledAs` is the name that the caller used (RE-09). */
   legacyAlias: z.string().nullable(),
   calledAs: z.string().nullable(),
   surface: z.string(),
@@ -46,8 +46,8 @@ export const DecisionView = z.object({
 export type DecisionView = z.output<typeof DecisionView>;
 
 /**
- * The outcome of a verification (RE-84). `unverifiable`: nothing contradicts the chain, but a signature could not be checked, because its key is
- * not there. Sequences are null for an empty chain.
+ * Result of a verification (RE-84). `unverifiable`: nothing contradicts the chain, but a signature could not be
+ * checked, because its key is missing. Sequences are null for an empty chain.
  */
 export const Verification = z.object({
   valid: z.boolean(),
@@ -55,7 +55,7 @@ export const Verification = z.object({
   eventCount: z.number(),
   firstSequence: z.number().nullable(),
   lastSequence: z.number().nullable(),
-  /** The first event that does not hold; null unless the verdict is `changed`. */
+  /** The first invalid event; null unless the verdict is `changed`. */
   brokenAt: z.number().nullable(),
   unsealed: z.number(),
   /** Number of the newest checkpoint; null when there is none. */

@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../kernel/canonical-json.js';
 
-/** The hash before the first event of an org. */
+/** The previous hash of the first event of an org. */
 export const genesisHash = '0'.repeat(64);
 
-/** `hex(sha256(canonicalJson(event) + prevHash))`: anyone can recompute it (RE-83). */
+/** Returns `hex(sha256(canonicalJson(event) + prevHash))`, which any reader can recompute (RE-83). */
 export function chainHash(event: unknown, prevHash: string): string {
   return hash('sha256', canonicalJson(event) + prevHash, 'hex');
 }
 
-/** One sealed event as stored; `event` is null when its row is gone. */
+/** A stored link of the chain. `event` is null when its row is missing. */
 export interface ChainLink {
   readonly sequence: number;
   readonly prevHash: string;
@@ -17,13 +17,13 @@ export interface ChainLink {
   readonly event: unknown;
 }
 
-/** Where a walk along the chain stands. */
+/** Position of a walk along the chain. */
 export interface ChainState {
   readonly sequence: number;
   readonly hash: string;
 }
 
-/** Walks links in order from a state; returns the new state, or the first sequence that does not hold. */
+/** Verifies links in order from a state. Returns the new state, or the first invalid sequence. */
 export function walkChain(links: readonly ChainLink[], from: ChainState): ChainState | { brokenAt: number } {
   let state = from;
   for (const link of links) {

@@ -14,11 +14,11 @@ const point = (more: Partial<AnchoredCheckpoint> = {}): AnchoredCheckpoint => ({
   ...more,
 });
 
-describe('the place of a checkpoint', () => {
+describe('the position of a checkpoint', () => {
   const first = point();
   const second = point({ number: 2, prevHash: checkpointHash(first), sequence: 20 });
 
-  it('is behind the one before, without a gap', () => {
+  it('follows the previous checkpoint without a gap', () => {
     expect(placeFault(beforeFirst(0), first)).toBeUndefined();
     expect(placeFault({ number: 1, hash: checkpointHash(first) }, second)).toBeUndefined();
     expect(placeFault(beforeFirst(0), second)).toBe('checkpoint 1 was removed');
@@ -27,12 +27,12 @@ describe('the place of a checkpoint', () => {
     );
   });
 
-  it('is the first one behind what retention dropped', () => {
+  it('follows the checkpoints that retention dropped', () => {
     expect(placeFault(beforeFirst(1), second)).toBeUndefined();
     expect(placeFault(beforeFirst(1), point({ number: 3 }))).toBe('checkpoint 2 was removed');
   });
 
-  it('is lost with any change of the one before, its signature too', () => {
+  it('is invalid after any change of the previous checkpoint, also of its signature', () => {
     const before = { number: 1, hash: checkpointHash({ ...first, signature: 't' }) };
     expect(placeFault(before, second)).toBe('checkpoint 2 does not follow checkpoint 1');
   });
@@ -41,14 +41,14 @@ describe('the place of a checkpoint', () => {
 describe('an anchored checkpoint', () => {
   const anchored = point({ number: 5, sequence: 10 });
   it.each([
-    ['that is stored, over the event it names', { stored: anchored, chainHash: hash('a') }, undefined],
-    ['over an event that is gone', { stored: anchored }, 'event 10 was removed'],
-    ['over another event', { stored: anchored, chainHash: hash('b') }, 'event 10, or one before it, was changed'],
-    ['that is gone', { chainHash: hash('a') }, 'checkpoint 5 was removed'],
+    ['that is stored, with the hash of its event', { stored: anchored, chainHash: hash('a') }, undefined],
+    ['for a removed event', { stored: anchored }, 'event 10 was removed'],
+    ['for a changed event', { stored: anchored, chainHash: hash('b') }, 'event 10, or one before it, was changed'],
+    ['that was removed', { chainHash: hash('a') }, 'checkpoint 5 was removed'],
     [
-      'that is another one',
+      'that differs from the stored one',
       { stored: point({ number: 5, kid: 'z' }), chainHash: hash('a') },
-      'checkpoint 5 is another one',
+      'checkpoint 5 differs from the anchored one',
     ],
     ['that retention dropped with its events', { cut: { sequence: 10, removedTo: 5 } }, undefined],
     [
@@ -56,6 +56,6 @@ describe('an anchored checkpoint', () => {
       { cut: { sequence: 10, removedTo: 4 } },
       'checkpoint 5 was removed',
     ],
-    ['over an event behind the cut', { cut: { sequence: 9, removedTo: 5 } }, 'event 10 was removed'],
-  ])('%s', (_what, held, fault) => expect(anchorFault(anchored, held)).toBe(fault));
+    ['for an event after the cut', { cut: { sequence: 9, removedTo: 5 } }, 'event 10 was removed'],
+  ])('%s', (_what, database, fault) => expect(anchorFault(anchored, database)).toBe(fault));
 });

@@ -7,18 +7,18 @@ import { genesisHash } from './chain.js';
 const Hash = z.string().regex(/^[0-9a-f]{64}$/);
 const Count = z.int().min(0);
 
-/** A signed statement of how far the chain of an org reaches, as an anchor keeps it: one JSON line. */
+/** A signed statement about the end of an org's chain, as an anchor stores it: one JSON line. */
 export const AnchoredCheckpoint = z.strictObject({
   orgId: z.uuid(),
-  /** 1 for the first checkpoint of an org, one more for each that follows. */
+  /** 1 for the first checkpoint of an org, and one more for each next one. */
   number: z.int().min(1),
-  /** SHA-256 of the line of the checkpoint before; zeros for the first. */
+  /** SHA-256 of the line of the previous checkpoint; zeros for the first. */
   prevHash: Hash,
-  /** Sequence and hash of the event that the chain had reached. */
+  /** Sequence and hash of the last event that the checkpoint covers. */
   sequence: Count,
   hash: Hash,
   at: z.iso.datetime(),
-  /** Retention dropped the events up to `sequence`, and the checkpoints up to the number `removedTo`. */
+  /** True for a cut: retention dropped the events up to `sequence` and the checkpoints up to number `removedTo`. */
   cut: z.literal(true).optional(),
   removedTo: Count.optional(),
   kid: z.string(),
@@ -26,23 +26,23 @@ export const AnchoredCheckpoint = z.strictObject({
 });
 export type AnchoredCheckpoint = z.output<typeof AnchoredCheckpoint>;
 
-/** What a numbered checkpoint states, before it is signed. */
+/** The content of a numbered checkpoint, without its signature. */
 export type Statement = Omit<AnchoredCheckpoint, 'kid' | 'signature'>;
 
-/** A checkpoint of the version before, which has neither number nor predecessor. */
+/** The content of a checkpoint in the previous version, which has neither number nor previous hash. */
 export type PlainStatement = Pick<AnchoredCheckpoint, 'orgId' | 'sequence' | 'hash' | 'at' | 'cut'>;
 
-/** The bytes that are signed. */
+/** Returns the bytes that are signed. */
 export function statementBytes(statement: Statement | PlainStatement): Buffer {
   return Buffer.from(canonicalJson(statement));
 }
 
-/** The part of a statement that the version before signs and checks. */
+/** Returns the part of a statement that the previous version signs and checks. */
 function plainStatement({ orgId, sequence, hash: head, at, cut }: PlainStatement): PlainStatement {
   return { orgId, sequence, hash: head, at, ...(cut && { cut }) };
 }
 
-/** A statement with its signatures, of which the plain one is for processes of the version before. */
+/** A statement with its signatures. `plainSignature` is for processes of the previous version. */
 export interface Signed {
   readonly statement: Statement;
   readonly kid: string;
@@ -60,33 +60,35 @@ export function signed(statement: Statement, { kid, sign }: Signer): Signed {
   };
 }
 
-/** What of a checkpoint was signed. */
+/** Returns the signed content of a checkpoint. */
 export function statementOf({ kid: _kid, signature: _signature, ...statement }: AnchoredCheckpoint): Statement {
   return statement;
 }
 
-/** A checkpoint as one line, without its end. */
+/** Returns a checkpoint as one line, without a line end. */
 export function lineOf(checkpoint: AnchoredCheckpoint): string {
   return canonicalJson(checkpoint);
 }
 
-/** The hash that the next checkpoint names: SHA-256 of the line. */
+/** Returns the hash that the next checkpoint contains: SHA-256 of the line. */
 export function checkpointHash(checkpoint: AnchoredCheckpoint): string {
   return hash('sha256', lineOf(checkpoint), 'hex');
 }
 
-/** Where a walk along the checkpoints of an org stands; no hash when retention dropped the one before. */
+/**
+ * Position of a walk along the checkpoints of an org. `hash` is undefined when retention dropped the previous one.
+ */
 export interface CheckpointState {
   readonly number: number;
   readonly hash?: string;
 }
 
-/** The state before the first checkpoint that has to be there. */
+/** Returns the state before the first checkpoint that must exist. */
 export function beforeFirst(removedTo: number): CheckpointState {
   return removedTo === 0 ? { number: 0, hash: genesisHash } : { number: removedTo };
 }
 
-/** Says what is wrong with the place of a checkpoint behind the one before. */
+/** Returns what is wrong with the position of a checkpoint after the previous one; undefined when it is right. */
 export function placeFault(before: CheckpointState, { number, prevHash }: AnchoredCheckpoint): string | undefined {
   if (number !== before.number + 1) return `checkpoint ${before.number + 1} was removed`;
   if (before.hash !== undefined && prevHash !== before.hash)
@@ -94,22 +96,26 @@ export function placeFault(before: CheckpointState, { number, prevHash }: Anchor
   return undefined;
 }
 
-/** What a database holds in the place of an anchored checkpoint. */
+/** Data of the database for an anchored checkpoint. */
 export interface Held {
   readonly stored?: AnchoredCheckpoint;
   /** The hash of the chain at the sequence of the checkpoint. */
   readonly chainHash?: string;
-  /** What retention says, under a signature, that it dropped. */
+  /** The events and checkpoints that retention dropped, from a signed cut. */
   readonly cut?: { readonly sequence: number; readonly removedTo: number };
 }
 
-/** Says how a database contradicts a checkpoint that an anchor kept. The signature of the checkpoint is checked before. */
+/**
+ * Returns how the database contradicts a checkpoint of an anchor; undefined when it does not. The caller checks the
+ * signature before.
+ */
 export function anchorFault(anchored: AnchoredCheckpoint, { stored, chainHash, cut }: Held): string | undefined {
   const { number, sequence } = anchored;
   if (sequence > (cut?.sequence ?? 0)) {
     if (chainHash === undefined) return `event ${sequence} was removed`;
     if (chainHash !== anchored.hash) return `event ${sequence}, or one before it, was changed`;
   }
-  if (stored) return lineOf(stored) === lineOf(anchored) ? undefined : `checkpoint ${number} is another one`;
+  if (stored)
+    return lineOf(stored) === lineOf(anchored) ? undefined : `checkpoint ${number} differs from the anchored one`;
   return number > (cut?.removedTo ?? 0) ? `checkpoint ${number} was removed` : undefined;
 }

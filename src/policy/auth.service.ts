@@ -17,25 +17,25 @@ import { TokenRefused, TokenVerifier } from './auth/token-verifier.js';
 export { defaultOrg } from './org.types.js';
 export { reachableAt } from '../platform/http/server/origin-check.js';
 
-/** Who a request comes from: the answer of `authenticate`. */
+/** The org and principal of a request, as `authenticate` returns them. */
 export interface Identity {
   readonly org: OrgRef;
   readonly principal: Principal;
-  /** Milliseconds since the epoch; streams end then. */
+  /** Milliseconds since the epoch. Streams of the caller end at this time. */
   readonly expiresAt?: number;
-  /** Of a token that has one: it can be revoked by it. */
+  /** The `jti` of a token that has one. Revocations name it. */
   readonly tokenId?: string;
 }
 
 type AuthRequest = Parameters<typeof bearerOf>[0] & { socket: { remoteAddress?: string } };
 
 export const apiKeyPrefix = 'rlt_';
-/** How long a verified credential is believed without asking the rows again: the bound of a revocation (abuse case 6). */
-const believedMs = 4_000;
+/** How long a verified credential is cached. It limits how long a revoked credential still works (abuse case 6). */
+const cacheMs = 4_000;
 const maxCached = 10_000;
 const proxyHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip'];
 
-/** Authentication as a plain call: headers and socket to an identity. Guards and hot doors wrap it. */
+/** Authenticates requests: from headers and socket to an identity. Guards and doors call it. */
 @Injectable()
 export class AuthService {
   private readonly cache = new Map<string, { identity: Identity; until: number }>();
@@ -53,14 +53,15 @@ export class AuthService {
     notices.onMissed(() => this.cache.clear());
   }
 
-  /** When false, every agent door answers 503 (AN-43, AN-95). */
+  /** True when authentication is configured. While it is false, every agent door answers 503 (AN-43, AN-95). */
   get configured(): boolean {
     return isAuthConfigured(this.settings);
   }
 
   /**
-   * Throws `auth_not_configured` or `unauthenticated`, the latter with a text for what was sent, never for why it failed (AN-49).
-   * @param lenient tokens of older callers may lack iss and aud.
+   * Returns the identity of a request. Throws `auth_not_configured` or `unauthenticated`. The message of the latter
+   * depends on the kind of credential, never on the reason of the failure (AN-49).
+   * @param lenient accepts tokens of older callers without iss and aud.
    */
   async authenticate(request: AuthRequest, lenient = false): Promise<Identity> {
     if (!this.configured)
@@ -72,23 +73,27 @@ export class AuthService {
     this.refusals.count();
     throw new RialtoError('unauthenticated', {
       message: refusalOf(bearerOf(request)),
-      hint: 'send `Authorization: Bearer <token>`; in development it lies in the file that the gateway names when it is ready',
+      hint: 'send `Authorization: Bearer <token>`; in development the gateway logs the path of a token file when it is ready',
     });
   }
 
-  /** Whether somebody known is calling. */
+  /** Returns whether a request has a valid credential. */
   async knows(request: AuthRequest): Promise<boolean> {
     return (await this.whoIs(request)) !== undefined;
   }
 
-  /** The answer of `authenticate` without its errors and counts, for what is open to anyone. */
+  /**
+   * Returns the identity of a request without errors and without counting failures, for routes that are open to all
+   * callers.
+   */
   async whoIs(request: AuthRequest): Promise<Identity | undefined> {
     return this.configured ? this.recognise(request) : undefined;
   }
 
   /**
-   * Somebody who asked earlier, with the role of today, if that is not more than it was, and its groups; undefined when nothing lets it in any more: for work that is begun
-   * or goes on when nobody shows a credential (abuse case 17). Believed as long as a credential is.
+   * Returns the current rights of a principal that sent work earlier: its groups, and its current role but at most
+   * its earlier one. Undefined when it has no access any more. Used for work that starts or continues without a
+   * credential (abuse case 17). The result is cached as long as a credential.
    */
   async standing({ org, principal }: Pick<Identity, 'org' | 'principal'>): Promise<Principal | undefined> {
     const key = `standing ${org.id} ${principal.role} ${callerOf(principal)}`;
@@ -107,7 +112,7 @@ export class AuthService {
     if (kind === 'anonymous') return this.settings.RIALTO_DEV_ANONYMOUS ? principal : undefined;
     if (kind === 'user') return this.store.member(org.id, id, undefined);
     const key = await this.store.keyOf(org.id, principal);
-    // Without a key it came by a bearer of the configuration, which nobody revokes while it stands there.
+    // Without a key, the principal used a bearer of the configuration, which is valid while the configuration has it.
     if (!key) return principal;
     return key.isRevoked ? undefined : key;
   }
@@ -123,7 +128,10 @@ export class AuthService {
     return identity;
   }
 
-  /** A program of this machine that calls by itself: no page in its browser, no proxy that speaks for others. */
+  /**
+   * Returns whether a request may be anonymous: it comes from a program on this machine, not from a browser page of
+   * another site and not through a proxy.
+   */
   private mayBeAnonymous({ headers, socket }: AuthRequest): boolean {
     return (
       this.settings.RIALTO_DEV_ANONYMOUS &&
@@ -155,7 +163,7 @@ export class AuthService {
       );
       const member = await this.store.member(org.id, sub, jti);
       if (!member || member.revoked) throw new TokenRefused(member ? 'claims' : 'tenant_mismatch', org, sub);
-      // Whoever holds the secret of all orgs is none of their admins, unless the operator says so.
+      // Holders of the secret of all orgs are not admins of the orgs, unless RIALTO_A2A_SECRET_ADMINS is set.
       const most = isOfDeployment && !this.settings.RIALTO_A2A_SECRET_ADMINS ? 'member' : 'admin';
       const role = lesserRole(member.role, most);
       const principal: Principal = { kind: 'user', id: sub, role, groups: member.groups };
@@ -178,7 +186,7 @@ export class AuthService {
   private async anonymous(): Promise<Identity | undefined> {
     if (!this.warnedAnonymous) {
       this.warnedAnonymous = true;
-      this.log.warn('RIALTO_DEV_ANONYMOUS: callers on loopback are let in without a token');
+      this.log.warn('RIALTO_DEV_ANONYMOUS is set: callers on loopback need no token');
     }
     const org = await this.store.orgBySlug(defaultOrg);
     return org && { org, principal: { kind: 'anonymous', id: 'anonymous', role: 'member', groups: [] } };
@@ -186,7 +194,7 @@ export class AuthService {
 
   private remember(key: string, identity: Identity): void {
     if (this.cache.size >= maxCached) this.cache.delete(this.cache.keys().next().value!);
-    this.cache.set(key, { identity, until: Math.min(systemClock.now() + believedMs, identity.expiresAt ?? Infinity) });
+    this.cache.set(key, { identity, until: Math.min(systemClock.now() + cacheMs, identity.expiresAt ?? Infinity) });
   }
 }
 
@@ -199,12 +207,14 @@ function refusalOf(token: string | undefined): string {
   return isJwt(token) ? 'Invalid or expired A2A token' : 'Invalid API key';
 }
 
-/** Whom a key makes of its bearer: the agent that it was made for, or itself. */
+/**
+ * Returns the principal of an API key: the agent that the key was made for, else a service with the name of the key.
+ */
 export function holderOf({ agent, name }: { agent: string | null; name: string }): Pick<Principal, 'kind' | 'id'> {
   return { kind: agent ? 'agent' : 'service', id: agent ?? name };
 }
 
-/** What is stored of an API key. */
+/** Returns the stored form of an API key. */
 export function hashKey(key: string): string {
   return hash('sha256', key, 'hex');
 }

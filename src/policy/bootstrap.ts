@@ -10,10 +10,13 @@ import { apiKeyPrefix, defaultOrg, hashKey } from './auth.service.js';
 import { CredentialStore } from './auth/credential.store.js';
 import { OrgService } from './org.service.js';
 
-/** Serialises what processes that start at once make. */
+/** Advisory lock key that serialises the bootstrap of processes that start at the same time. */
 export const bootstrapLock = 7_262_913;
 
-/** What must exist before the first call: the default org, declared policies, and in development an admin token on disk. */
+/**
+ * Creates what must exist before the first call: the default org, declared policies and, in development, an admin
+ * token file.
+ */
 @Injectable()
 export class Bootstrap {
   constructor(
@@ -24,7 +27,10 @@ export class Bootstrap {
     private readonly txs: TxRunner,
   ) {}
 
-  /** Idempotent, and safe when several processes start at once. Returns the default org. */
+  /**
+   * Runs the bootstrap. It is idempotent, also when several processes start at the same time. Returns the default org
+   * and the token file.
+   */
   async run(): Promise<{ org: OrgId; tokenFile?: string }> {
     const org = await this.txs.run(async (tx) => {
       await tx.manager.query('select pg_advisory_xact_lock($1)', [bootstrapLock]);
@@ -35,13 +41,13 @@ export class Bootstrap {
     return { org, tokenFile: this.settings.production ? undefined : await this.adminToken(org) };
   }
 
-  /** An admin API key in a private file; the same one after every restart. */
+  /** Writes an admin API key to a private file and returns its path. The key stays the same after a restart. */
   private async adminToken(org: OrgId): Promise<string> {
     const file = join(resolve(this.settings.RIALTO_DATA_DIR), 'token');
-    const held = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
-    const usable = held.startsWith(apiKeyPrefix) && held.length > 20;
-    if (usable && (await this.store.bearerOfKey(hashKey(held)))) return file;
-    const key = usable ? held : `${apiKeyPrefix}${randomBytes(32).toString('base64url')}`;
+    const stored = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
+    const usable = stored.startsWith(apiKeyPrefix) && stored.length > 20;
+    if (usable && (await this.store.bearerOfKey(hashKey(stored)))) return file;
+    const key = usable ? stored : `${apiKeyPrefix}${randomBytes(32).toString('base64url')}`;
     await this.txs.run((tx) => this.orgs.insertKey(tx, org, { name: 'admin', role: 'admin', groups: [] }, key));
     writePrivateFile(file, `${key}\n`);
     return file;

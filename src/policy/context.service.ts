@@ -9,10 +9,13 @@ import { LimitsService } from './limits.service.js';
 import { maxDepth } from './limits/limits.js';
 import { AuthService, type Identity } from './auth.service.js';
 
-/** Header that counts the hops of delegation behind a call; ours to every agent, believed from a verified caller. */
+/**
+ * Header with the number of delegation hops behind a call. The gateway sends it to every agent, and believes it from
+ * an authenticated caller.
+ */
 export const depthHeader = 'x-rialto-depth';
 
-/** Makes the call context of a request: identity, limits, depth, trace. The first thing that every door does. */
+/** Creates the call context of a request: identity, limits, depth, trace. Every door calls it first. */
 @Injectable()
 export class ContextService {
   constructor(
@@ -22,14 +25,16 @@ export class ContextService {
   ) {}
 
   /**
-   * @param lenient as in AuthService.authenticate. Throws `unauthenticated`, `auth_not_configured`, `rate_limited`,
-   * `loop_detected`, also for a damaged lineage, or `remote_timeout` when nobody waits for the answer any more.
+   * Authenticates a request and creates its context. Throws `unauthenticated`, `auth_not_configured`, `rate_limited`,
+   * `loop_detected` (also for a damaged lineage), or `remote_timeout` when the deadline of the original call has
+   * passed.
+   * @param lenient as in AuthService.authenticate.
    */
   async open(request: DoorRequest, surface: Surface, signal?: AbortSignal, lenient = false): Promise<CallContext> {
     return this.openAs(await this.auth.authenticate(request, lenient), request, surface, signal);
   }
 
-  /** The same for a caller whom the door itself recognised. */
+  /** Creates the context of a caller that the door itself identified. */
   openAs(identity: Identity, request: DoorRequest, surface: Surface, signal?: AbortSignal): CallContext {
     const { org, principal, expiresAt, tokenId } = identity;
     this.limits.admit({ org, principal });
@@ -49,8 +54,8 @@ export class ContextService {
   }
 
   /**
-   * The org of a caller at a door that is open to anyone: undefined without a good credential, and for anonymous callers that
-   * need none. Throws `rate_limited`.
+   * Returns the org of a caller at a public door; undefined without a valid credential, and for anonymous callers.
+   * Throws `rate_limited`.
    */
   async orgOf(request: DoorRequest): Promise<OrgRef | undefined> {
     if (request.headers.authorization === undefined) return undefined;
@@ -60,19 +65,19 @@ export class ContextService {
     return identity.org;
   }
 
-  /** What the limits let the caller send still. */
+  /** Returns the remaining requests of the caller. */
   left({ org, principal }: CallContext): CallLimit {
     return this.limits.left({ org, principal });
   }
 
-  /** Charges one more message of a request that holds several; `open` charged the first. Throws `rate_limited`. */
+  /** Counts one more message of a request with several messages; `open` counted the first. Throws `rate_limited`. */
   admit({ org, principal }: CallContext): void {
     this.limits.admit({ org, principal });
   }
 
   /**
-   * How deep a call is, and through whom it came: what its lineage says, or its plain depth when that is more. Of a call that another
-   * deployment delegated the depth alone is known, which ends a circle between two of them as well.
+   * Returns depth and path of a call. The depth is the larger one of the sealed lineage and the plain header. When
+   * another deployment delegated the call, only the depth is known; this also ends a circle between two deployments.
    */
   private delegationOf(request: DoorRequest): Pick<CallContext, 'depth' | 'lineage'> {
     const plain = depthOf(request);
@@ -88,7 +93,7 @@ export class ContextService {
     if (!sealed) return { depth };
     const { path, deadlineAt } = sealed;
     if (deadlineAt !== undefined && deadlineAt <= systemClock.now())
-      throw new RialtoError('remote_timeout', { message: 'the call behind this one has no time left' });
+      throw new RialtoError('remote_timeout', { message: 'the call that led to this one has no time left' });
     return { depth, lineage: { path, deadlineAt } };
   }
 }
@@ -101,5 +106,8 @@ function depthOf(request: DoorRequest): number {
 
 function requireDepth(depth: number): number {
   if (depth < maxDepth) return depth;
-  throw new RialtoError('loop_detected', { message: `delegation may be ${maxDepth} hops deep`, data: { maxDepth } });
+  throw new RialtoError('loop_detected', {
+    message: `delegation may be at most ${maxDepth} hops deep`,
+    data: { maxDepth },
+  });
 }

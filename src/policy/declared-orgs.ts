@@ -15,8 +15,9 @@ import { ChangeOrg, CreateOrg, SaveMember } from './org.types.js';
 type Declared = Settings['configFile']['orgs'][number];
 
 /**
- * Orgs, members and their policies that the configuration file declares. They are made and changed with it; what it no longer
- * names stays, for nobody may lose an org or a seat by a line that was cut: a member is shut out by `active: false`.
+ * Reconciles the orgs, members and policies that the configuration file declares. It creates and changes them, but
+ * removes no org or member that the file no longer names, because a deleted line must not delete data. `active:
+ * false` excludes a member.
  */
 @Injectable()
 export class DeclaredOrgs {
@@ -27,27 +28,30 @@ export class DeclaredOrgs {
     private readonly txs: TxRunner,
   ) {}
 
-  /** Throws `invalid_params` that names the entry; nothing of that entry is written then. */
+  /** Applies the file. Throws `invalid_params` that names the entry; nothing of that entry is written then. */
   async reconcile(): Promise<void> {
     for (const declared of this.settings.configFile.orgs) {
       const { slug, name, members, policies, ...limits } = declared;
-      const org = held(slug, CreateOrg, { slug, name });
-      const change = held(slug, ChangeOrg.or(z.strictObject({})), { ...(name !== undefined && { name }), ...limits });
-      const seats = members.map((member) => held(`${slug}.members.${member.sub}`, SaveMember, member));
+      const org = validated(slug, CreateOrg, { slug, name });
+      const change = validated(slug, ChangeOrg.or(z.strictObject({})), {
+        ...(name !== undefined && { name }),
+        ...limits,
+      });
+      const validMembers = members.map((member) => validated(`${slug}.members.${member.sub}`, SaveMember, member));
       if (slug === defaultOrg && policies !== undefined)
-        throw wrong(slug, `policies of the org "${defaultOrg}" stand at the top of the file`);
+        throw wrong(slug, `declare the policies of the org "${defaultOrg}" at the top level of the file`);
       await this.txs.run(async (tx) => {
         await tx.manager.query('select pg_advisory_xact_lock($1)', [bootstrapLock]);
         const known = await tx.manager.findOneBy(OrgEntity, { slug, deletedAt: IsNull() });
         const id = known?.id ?? (await this.orgs.insert(tx, org)).id;
         await this.orgs.adjust(tx, id, change);
-        await this.seat(tx, id, seats);
+        await this.saveMembers(tx, id, validMembers);
         if (policies !== undefined) await this.policies.reconcile(tx, id, policies);
       });
     }
   }
 
-  private async seat(tx: Tx, orgId: OrgId, members: readonly SaveMember[]): Promise<void> {
+  private async saveMembers(tx: Tx, orgId: OrgId, members: readonly SaveMember[]): Promise<void> {
     const known = new Map((await tx.manager.findBy(MemberEntity, { orgId })).map((member) => [member.sub, member]));
     for (const member of members) {
       const { role, groups = [], active } = known.get(member.sub) ?? {};
@@ -57,7 +61,7 @@ export class DeclaredOrgs {
   }
 }
 
-function held<Output>(where: string, schema: z.ZodType<Output>, value: Partial<Declared> | object): Output {
+function validated<Output>(where: string, schema: z.ZodType<Output>, value: Partial<Declared> | object): Output {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const [{ path, message }] = parsed.error.issues as [z.core.$ZodIssue];

@@ -7,7 +7,7 @@ import { Metrics } from '../platform/telemetry/metrics.js';
 import type { Identity } from './auth.service.js';
 import { Buckets } from './limits/limits.js';
 
-/** Rate limits of all doors, per principal and per org, counted in this process. */
+/** Rate limits of all doors, for each principal and org, counted in this process. */
 @Injectable()
 export class LimitsService {
   private readonly principals: Buckets;
@@ -21,17 +21,17 @@ export class LimitsService {
     this.orgs = new Buckets(settings.RIALTO_RATE_LIMIT_ORG);
   }
 
-  /** Throws `rate_limited` with the seconds to wait. */
+  /** Counts one request. Throws `rate_limited` with the seconds to wait. */
   admit({ org, principal }: Pick<Identity, 'org' | 'principal'>): void {
-    // The principal pays first: what it may not send does not drain its org.
+    // The principal is checked first, so that its refused requests do not use up the limit of its org.
     this.takeFrom(this.principals, keyOf({ org, principal }), 'principal');
     this.takeFrom(this.orgs, org.id, 'org');
   }
 
-  /** What `admit` left of the limit that is closer to its end. */
+  /** Returns the remaining requests of the limit that is closer to its end. */
   left({ org, principal }: Pick<Identity, 'org' | 'principal'>): CallLimit {
-    const [own, all] = [this.principals.left(keyOf({ org, principal })), this.orgs.left(org.id)];
-    return all.remaining < own.remaining ? all : own;
+    const [ofPrincipal, ofOrg] = [this.principals.left(keyOf({ org, principal })), this.orgs.left(org.id)];
+    return ofOrg.remaining < ofPrincipal.remaining ? ofOrg : ofPrincipal;
   }
 
   private takeFrom(buckets: Buckets, key: string, scope: 'org' | 'principal'): void {

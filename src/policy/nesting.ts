@@ -7,13 +7,16 @@ import { Metrics } from '../platform/telemetry/metrics.js';
 import { besideMs, NestedCalls } from './limits/nested-calls.js';
 
 const retryAfterSeconds = 5;
-/** Tasks that nobody waits for are a backlog rather than a circle, up to so many times the limit. */
-const unwaited = 20;
+/** Factor for the limit of tasks without a waiting caller: they are a backlog and not a circle. */
+const backlogFactor = 20;
 
-/** How many calls of one caller may wait for one agent; ends circles of agents that drop the lineage of a call (abuse 37). */
+/**
+ * Limits how many calls of one caller wait for one agent. It ends circles of agents that drop the lineage of a call
+ * (abuse 37).
+ */
 @Injectable()
 export class Nesting {
-  /** Tasks of one caller at one agent that were begun so close to one another count once, in milliseconds. */
+  /** Tasks of one caller at one agent that begin within this time of each other count once, in milliseconds. */
   readonly besideMs = besideMs;
   private readonly most: number;
   private readonly calls: NestedCalls;
@@ -26,7 +29,7 @@ export class Nesting {
     this.calls = new NestedCalls(this.most);
   }
 
-  /** While `call` runs it counts, in this process. Throws `rate_limited`. */
+  /** Runs `call` and counts it in this process until it ends. Throws `rate_limited`. */
   async around<T>({ org, principal }: CallContext, agentId: string, call: () => Promise<T>): Promise<T> {
     const leave = this.calls.enter(`${org.id} ${callerOf(principal)} ${agentId}`, systemClock.elapsed());
     if (!leave) throw this.refusal(this.most);
@@ -37,16 +40,20 @@ export class Nesting {
     }
   }
 
-  /** Before one more task. Throws `rate_limited`. @param open those under way, in any process. @param waits whether its caller waits. */
+  /**
+   * Checks the limit before a new task. Throws `rate_limited`.
+   * @param open tasks that are under way, in all processes.
+   * @param waits whether the caller waits for the new task.
+   */
   requireRoom(open: number, waits: boolean): void {
-    const most = waits ? this.most : this.most * unwaited;
+    const most = waits ? this.most : this.most * backlogFactor;
     if (open >= most) throw this.refusal(most);
   }
 
   private refusal(most: number): RialtoError {
     this.metrics.limited.inc({ scope: 'nested calls' });
     return new RialtoError('rate_limited', {
-      message: `${most} calls of yours wait for this agent, perhaps for one another`,
+      message: `${most} of your calls already wait for this agent, which is the maximum; they may wait for one another`,
       data: { reason: 'nested_calls', retryAfterSeconds },
     });
   }

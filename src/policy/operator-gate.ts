@@ -17,10 +17,16 @@ import { apiKeyPrefix, defaultOrg } from './auth.service.js';
 import { ContextService } from './context.service.js';
 import { CredentialStore } from './auth/credential.store.js';
 
-/** Wrong passwords of one address: people mistype, programs guess. */
+/**
+ * Wrong passwords of one address that are allowed in a minute: enough for typing errors, too few for guessing
+ * programs.
+ */
 const guessesPerMinute = 10;
 
-/** Lets operators to the pages beside the API: an admin bearer of the default org, or Basic `admin` with RIALTO_ADMIN_PASSWORD. */
+/**
+ * Controls access of operators to the pages besides the API: with an admin bearer of the default org, or Basic
+ * `admin` and RIALTO_ADMIN_PASSWORD.
+ */
 @Injectable()
 export class OperatorGate implements Gate {
   readonly admin: RequestHandler = (request, response, next) => void this.check(request, response, next);
@@ -43,15 +49,15 @@ export class OperatorGate implements Gate {
   private async check(request: Request, response: Response, next: NextFunction): Promise<void> {
     const door = request as unknown as DoorRequest;
     try {
-      // Browsers add a remembered password to whatever page asks (cross-site request forgery).
+      // Browsers send a stored password with requests from any page (cross-site request forgery).
       if (!isRead(request) && !isOfOwnPage(request.headers))
-        throw new RialtoError('denied', { message: 'another site may not act here' });
+        throw new RialtoError('denied', { message: 'a page of another site may not change anything here' });
       const basic = basicOf(request.headers.authorization);
       if (basic !== undefined && this.isAdminPassword(basic, clientAddress(request, this.trust))) {
-        await this.remember(request, 'RIALTO_ADMIN_PASSWORD');
+        await this.recordChange(request, 'RIALTO_ADMIN_PASSWORD');
         return next();
       }
-      // A browser can only ask for a user and a password: an admin's key is as good as the password.
+      // A browser can only ask for user and password, so an API key of an admin is accepted as the password.
       if (basic?.startsWith('admin:')) request.headers.authorization = `Bearer ${basic.slice('admin:'.length)}`;
       const ctx = await this.contexts.open(door, 'rest');
       const action = isRead(request) ? 'admin_read' : 'admin_write';
@@ -60,7 +66,7 @@ export class OperatorGate implements Gate {
         ctx.principal.role === 'admin' &&
         (await this.verbs.permits({ ctx, verb: 'operator.page', action, resource: { type: 'Org', id: ctx.org.slug } }));
       if (!allowed) throw new RialtoError('denied', { message: 'this page is for admins of the default org' });
-      await this.remember(request, ctx.principal.id);
+      await this.recordChange(request, ctx.principal.id);
       next();
     } catch (error) {
       const known = RialtoError.from(error);
@@ -69,8 +75,8 @@ export class OperatorGate implements Gate {
     }
   }
 
-  /** Whoever changes a queue here is on record before it changes. */
-  private async remember(request: Request, by: string): Promise<void> {
+  /** Records a change by an operator in the audit before it happens. */
+  private async recordChange(request: Request, by: string): Promise<void> {
     if (isRead(request)) return;
     const org = await this.store.orgBySlug(defaultOrg);
     const { method, requestId } = request as unknown as DoorRequest;
@@ -78,7 +84,10 @@ export class OperatorGate implements Gate {
     if (org) await this.audit.note(org.id, 'operator.act', { by, method, path, requestId });
   }
 
-  /** Throws `rate_limited`, even for the right password, once its address has guessed too often. */
+  /**
+   * Compares the password. Throws `rate_limited`, even for the right password, after too many wrong ones from the
+   * address.
+   */
   private isAdminPassword(basic: string, address: string): boolean {
     const expected = this.settings.RIALTO_ADMIN_PASSWORD;
     if (expected === undefined) return false;
@@ -93,7 +102,10 @@ export class OperatorGate implements Gate {
   }
 }
 
-/** No browser asks for another site: its fetch metadata say so (W3C), or, where it sends none, `Origin`. Programs send neither. */
+/**
+ * Returns whether a request comes from our own page or from a program. Browsers send fetch metadata (W3C) or
+ * `Origin`; programs send neither.
+ */
 function isOfOwnPage({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
   if (site !== undefined) return site === 'same-origin' || site === 'none';
   return origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
@@ -103,7 +115,7 @@ function isRead({ method }: Request): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
-/** `user:password` of Basic authentication (RFC 7617). */
+/** Returns `user:password` of Basic authentication (RFC 7617). */
 function basicOf(header: string | undefined): string | undefined {
   return header?.startsWith('Basic ') ? Buffer.from(header.slice(6), 'base64').toString('utf8') : undefined;
 }

@@ -28,19 +28,19 @@ import { MemberEntity, OrgEntity } from './auth/org.entity.js';
 import { OrgActs } from './auth/org-acts.js';
 import { OrgService } from './org.service.js';
 
-/** Who asks for the token of `asMember`, and how much may be made for it. */
+/** The org, subject and role that a token is wanted for, and whether they may be created. */
 export interface MemberWish {
   readonly org: string;
   readonly sub: string;
-  /** Absent: whatever the member is, `member` for a new one. */
+  /** Undefined: the current role of the member, or `member` for a new one. */
   readonly role?: Role;
-  /** Make the org and the member, or change the role, when they are not as wished. */
+  /** True: create the org and the member, or change the role, when they differ. */
   readonly create: boolean;
 }
 
 /**
- * Administration by whoever holds the machine, for the `rialto` command. No policy is asked, so a broken one locks nobody
- * out for ever; everything is audited. Composed by hand, because no application runs around it.
+ * Administration for the `rialto` command, by the operator of the machine. It asks no policy, so that a broken policy
+ * cannot lock out the operator; everything is audited. It is composed by hand, because no application runs around it.
  */
 export class OperatorService {
   private constructor(
@@ -55,7 +55,7 @@ export class OperatorService {
     },
   ) {}
 
-  /** On a migrated database; makes the default org when there is none yet. */
+  /** Creates the service on a migrated database. Creates the default org when it does not exist. */
   static async open(dataSource: DataSource, settings: Settings, log: Logger): Promise<OperatorService> {
     const pg = Pg.of(dataSource);
     const vault = new Vault(settings.encryptionKey, settings.otherEncryptionKey);
@@ -92,7 +92,7 @@ export class OperatorService {
     return new OperatorService(orgs, policies, store, dataSource, notices, { rotate, reseal });
   }
 
-  /** The context of an act on an org. Throws `not_found`. */
+  /** Returns the context of an act on an org. Throws `not_found`. */
   async on(slug: string): Promise<CallContext> {
     const org = await this.store.orgBySlug(slug);
     if (!org) throw new RialtoError('not_found', { message: `there is no org "${slug}"` });
@@ -100,8 +100,8 @@ export class OperatorService {
   }
 
   /**
-   * Makes sure that tokens of this subject are accepted by this org; answers the role that it had before when that changed.
-   * Throws `not_found` or `conflict` where it may not.
+   * Makes an org accept tokens of a subject. Returns the previous role when it changed. Throws `not_found` or
+   * `conflict` when the change is not allowed.
    */
   async admit({ org: slug, sub, role, create }: MemberWish): Promise<Role | undefined> {
     if (create && !(await this.store.orgBySlug(slug))) await this.orgs.create(await this.on(defaultOrg), { slug });
@@ -115,33 +115,36 @@ export class OperatorService {
         ? new RialtoError('conflict', {
             message: `"${sub}" has the role ${member.role} in the org "${slug}", not ${role}`,
           })
-        : new RialtoError('not_found', { message: `"${sub}" is no member of the org "${slug}"` });
+        : new RialtoError('not_found', { message: `"${sub}" is not a member of the org "${slug}"` });
     const groups = member?.groups ?? [];
     await this.orgs.saveMember(ctx, slug, { sub, role: role ?? 'member', groups, active: true });
     return member?.role;
   }
 
-  /** The newest secret that tokens of an org are signed by; undefined when it has none of its own. */
+  /** Returns the newest secret that signs tokens of an org; undefined when it has none. */
   async signingSecret(slug: string): Promise<Buffer | undefined> {
     return (await this.store.orgKeys(slug))?.secrets[0];
   }
 
-  /** Makes a new secret for an org; the one before is accepted for `graceSeconds` more. */
+  /** Creates a new secret for an org. The previous one stays valid for `graceSeconds`. */
   async rotateSecret(slug: string, graceSeconds: number): Promise<string> {
     return (await this.orgs.rotateSecret(await this.on(slug), slug, { graceSeconds })).secret;
   }
 
-  /** Makes a new key for cards and checkpoints and answers its id; the one before stays published for `graceSeconds` more. */
+  /**
+   * Creates a new key for cards and checkpoints and returns its id. The previous key stays published for
+   * `graceSeconds`.
+   */
   async rotateSigningKey(graceSeconds: number): Promise<string> {
     return this.keys.rotate(await this.on(defaultOrg), graceSeconds);
   }
 
-  /** Seals with the encryption key of today what the other one sealed. */
+  /** Seals the secrets of the other encryption key again with the current key. */
   async rotateEncryption(): Promise<Resealed> {
     return this.keys.reseal(await this.on(defaultOrg));
   }
 
-  /** Tells running gateways what changed. The data source stays open. */
+  /** Sends the pending notices to running gateways. The data source stays open. */
   close(): Promise<void> {
     return this.notices.close();
   }

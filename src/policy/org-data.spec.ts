@@ -9,7 +9,7 @@ describe('the export of an org', () => {
   const org = { id: 'o', slug: 'acme', name: 'Acme', createdAt: new Date(0) };
   const ctx = {} as CallContext;
   let open = 0;
-  /** More than a reader's buffer takes. */
+  /** Returns more rows than the buffer of a reader holds. */
   async function* rows() {
     open++;
     try {
@@ -24,7 +24,7 @@ describe('the export of an org', () => {
     { rows } as any,
   );
 
-  it('is given up when nobody reads on, and others have their turn', async () => {
+  it('is canceled when its reader stalls, so that the next export can start', async () => {
     const stalled = await data.export(ctx, 'acme');
     await once(stalled, 'readable');
     await expect(data.export(ctx, 'acme')).rejects.toMatchObject({ code: 'unavailable' });
@@ -37,11 +37,11 @@ describe('the export of an org', () => {
     expect(text.trimEnd().split('\n')).toHaveLength(52);
   });
 
-  it('is not given up while it is read, however long that takes', async () => {
+  it('is not canceled while its reader is slow but continues', async () => {
     const slow = await data.export(ctx, 'acme');
     let lines = '';
     for await (const chunk of slow) {
-      await new Promise(setImmediate); // timers fire between two turns
+      await new Promise(setImmediate); // timers fire between two turns of the event loop
       jest.advanceTimersByTime(30_000);
       lines += chunk;
     }

@@ -8,10 +8,13 @@ import type { OrgTable } from './org-data.types.js';
 import type { OrgEntity } from './auth/org.entity.js';
 import { OrgService } from './org.service.js';
 
-/** The snapshot of a reader who stalls is given up before the database gives it up (org-data.store.ts). */
-const patienceMs = 45_000;
+/**
+ * Milliseconds after which the export of a stalled reader ends, before PostgreSQL ends its snapshot
+ * (org-data.store.ts).
+ */
+const idleTimeoutMs = 45_000;
 
-/** Everything that an org has, whichever room it is in. */
+/** Exports and deletes all data of an org, from the tables of all modules. */
 @Injectable()
 export class OrgData {
   private tables: readonly OrgTable[] = [];
@@ -23,38 +26,40 @@ export class OrgData {
     private readonly store: OrgDataStore,
   ) {}
 
-  /** Tells which tables there are. */
+  /** Sets the tables. */
   consistsOf(tables: readonly OrgTable[]): void {
     this.tables = tables;
   }
 
   /**
-   * JSON lines `{ kind, data }` as of one moment; the last one is `{ kind: "end", lines }`, and without it something is missing.
-   * One at a time in a process; it breaks off when nobody reads on. Throws `not_found`, `denied`, `unavailable`.
+   * Exports an org as JSON lines `{ kind, data }`, as of one moment. The last line is `{ kind: "end", lines }`;
+   * without it the export is incomplete. A process runs one export at a time and cancels it when its reader stalls.
+   * Throws `not_found`, `denied`, `unavailable`.
    */
   async export(ctx: CallContext, slug: string): Promise<Readable> {
     const org = await this.acts.write(ctx, 'org.export', { org: slug }, () => this.orgs.visible(ctx, slug));
     if (this.exporting)
-      throw new RialtoError('unavailable', { message: 'another org is being exported', hint: 'try again in a minute' });
+      throw new RialtoError('unavailable', { message: 'another export is running', hint: 'try again in a minute' });
     this.exporting = true;
     let made = 0;
     let taken = 0;
     const lines = this.lines(org, (bytes) => (made += bytes));
     const stream = Readable.from(lines, { objectMode: false, highWaterMark: 65_536 });
-    // How far ahead a stream asks differs between versions of Node; what its reader has taken does not.
-    const look = (): void => {
+    // Counts the bytes that the reader took: how far a stream reads ahead differs between versions of Node.
+    const cancelWhenIdle = (): void => {
       const before = taken;
       taken = made - stream.readableLength;
-      if (taken === before) stream.destroy(new RialtoError('canceled', { message: 'nobody reads the export' }));
+      if (taken === before)
+        stream.destroy(new RialtoError('canceled', { message: 'the client stopped reading the export' }));
     };
-    const patience = setInterval(look, patienceMs);
+    const timer = setInterval(cancelWhenIdle, idleTimeoutMs);
     return stream.once('close', () => {
-      clearInterval(patience);
+      clearInterval(timer);
       this.exporting = false;
     });
   }
 
-  /** Drops a batch of each table; true when nothing was left. */
+  /** Deletes a batch of each table. Returns true when no row was left. */
   async dropSome(orgId: string): Promise<boolean> {
     let dropped = 0;
     for (const table of this.tables) if (!table.outlivesOrg) dropped += await this.store.dropBatch(table, orgId);

@@ -1,14 +1,14 @@
-/** A table with rows of orgs, by its column `org_id`. */
+/** A table with rows of orgs, which have the column `org_id`. */
 export interface OrgTable {
   readonly table: string;
-  /** What its lines in an export are called; absent: it is nothing to keep. */
+  /** Kind of its lines in an export. Undefined: the table is not exported. */
   readonly kind?: string;
-  /** Columns that leave this house in no export: secrets, also sealed and hashed ones. */
+  /** Columns that an export never contains: secrets, also sealed and hashed ones. */
   readonly withheld?: readonly string[];
-  /** Columns with addresses, in whose query their owners like to put secrets. */
+  /** Columns with URLs. An export drops their query, because it may hold secrets. */
   readonly withoutQuery?: readonly string[];
-  /** Tables whose rows hang on the `id` of its rows, by this column; they go with them. */
+  /** Child tables: `column` refers to the `id` of this table. Their rows are exported and deleted with it. */
   readonly children?: readonly { readonly table: string; readonly column: string; readonly kind?: string }[];
-  /** Stays when its org is deleted: the audit. */
+  /** True: the rows stay when the org is deleted. Only for the audit. */
   readonly outlivesOrg?: true;
 }

@@ -7,14 +7,17 @@ import { SnapshotCache } from '../platform/database/snapshot-cache.js';
 import { Slug } from '../platform/http/params.js';
 import { Domain } from './org.types.js';
 
-/** What doors need to know of an org before anyone is authenticated. */
+/** Data of an org that doors need before they authenticate a caller. */
 export interface OrgEntry extends OrgRef {
   readonly name: string;
-  /** Name of the published agent that answers when a caller names none. */
+  /** Name of the published agent for callers that name none. */
   readonly defaultAgent: string | null;
 }
 
-/** Orgs by slug and by domain, from memory: one indexed look a second at most, and none while nothing changed. */
+/**
+ * Finds orgs by slug or domain, from memory: at most one indexed query a second for each name, and none while it is
+ * fresh.
+ */
 @Injectable()
 export class OrgDirectory {
   private readonly entries = new SnapshotCache<OrgEntry | null>({
@@ -32,7 +35,10 @@ export class OrgDirectory {
     notices.onMissed(() => this.entries.expireAll());
   }
 
-  /** @param name a slug, or a domain in lower case. Undefined for an org that does not exist or was deleted. */
+  /**
+   * Finds an org; undefined when it does not exist or was deleted.
+   * @param name a slug, or a domain in lower case.
+   */
   async find(name: string): Promise<OrgEntry | undefined> {
     const known = this.peek(name);
     if (known !== undefined) return known ?? undefined;
@@ -40,12 +46,12 @@ export class OrgDirectory {
     return isName ? ((await this.entries.get(name)) ?? undefined) : undefined;
   }
 
-  /** The same without a promise while it is fresh; null when there is no such org, undefined when one has to ask. */
+  /** Returns the cached org without a promise; null when there is no such org, undefined when it is not cached. */
   peek(name: string): OrgEntry | null | undefined {
     return this.entries.peek(name);
   }
 
-  /** The org of an id, deleted or not. */
+  /** Returns the org of an id, deleted or not. */
   async byId(id: OrgId): Promise<OrgRef | undefined> {
     const [row] = await this.pg.rows<{ id: OrgId; slug: string }>(
       'org-by-id',

@@ -31,9 +31,9 @@ import type {
   SaveMember,
 } from './org.types.js';
 
-/** What holds for the tools of an org: its own word, else the deployment's. */
+/** Settings for the tools of an org: its own, else those of the deployment. */
 export interface ToolSettings {
-  /** How long a call may take to an agent that says nothing itself. */
+  /** Time limit of a call to an agent without its own limit. */
   readonly timeoutMs: number;
   readonly names: 'portable' | 'canonical' | 'both';
 }
@@ -41,7 +41,10 @@ export interface ToolSettings {
 type IsPublished = (org: OrgId, name: string) => Promise<boolean>;
 type Paging = { limit: number; cursor?: string };
 
-/** Orgs, members, keys and secrets. Admins of the default org run the deployment; all others see their own org only. */
+/**
+ * Administers orgs, members, keys and secrets. Admins of the default org run the deployment; all others see only
+ * their own org.
+ */
 @Injectable()
 export class OrgService {
   private readonly settingsOf = new SnapshotCache<ToolSettings>({
@@ -68,7 +71,7 @@ export class OrgService {
     private readonly vault: Vault,
   ) {}
 
-  /** Who knows the published agents of an org: a room above this one. */
+  /** Sets the function that knows the published agents of an org. A module above this one calls it. */
   publishedFrom(ask: IsPublished): void {
     this.isPublished = ask;
   }
@@ -101,7 +104,7 @@ export class OrgService {
     });
   }
 
-  /** Throws `not_found`, or `invalid_params` for a default agent that nobody published. */
+  /** Changes an org. Throws `not_found`, or `invalid_params` for a default agent that is not published. */
   change(ctx: CallContext, slug: string, input: ChangeOrg): Promise<OrgView> {
     const facts = { org: slug, fields: Object.keys(input) };
     return this.acts.admin.prepareAndWrite(
@@ -121,7 +124,9 @@ export class OrgService {
     );
   }
 
-  /** Its credentials stop at once; what it has is dropped by and by (org-purge.sweeper.ts), its audit stays. */
+  /**
+   * Deletes an org. Its credentials stop at once; its data is deleted later (org-purge.sweeper.ts), its audit stays.
+   */
   remove(ctx: CallContext, slug: string): Promise<void> {
     return this.acts.admin.prepareAndWrite(
       ctx,
@@ -153,7 +158,7 @@ export class OrgService {
     });
   }
 
-  /** Adds a member, or changes role, groups and activity of one. */
+  /** Adds a member, or changes its role, groups and `active`. */
   saveMember(ctx: CallContext, slug: string, input: SaveMember): Promise<MemberView> {
     return this.acts.admin.prepareAndWrite(
       ctx,
@@ -181,7 +186,10 @@ export class OrgService {
     );
   }
 
-  /** Makes a new secret for HS256 tokens of an org and shows it once; the one before retires after the grace. */
+  /**
+   * Creates a new secret for HS256 tokens of an org and returns it once. The previous secret stays valid for the
+   * grace period.
+   */
   rotateSecret(
     ctx: CallContext,
     slug: string,
@@ -195,7 +203,7 @@ export class OrgService {
       async (tx, org) => {
         const secret = randomBytes(48).toString('base64url');
         const id = newId();
-        // By the clock that says when it is over.
+        // By the clock of the database, which also decides when the period ends.
         const retiresAt = (): string => `now() + ${graceSeconds} * interval '1 second'`;
         await tx.manager.getRepository(OrgSecretEntity).update({ orgId: org.id, retiresAt: IsNull() }, { retiresAt });
         await tx.manager.getRepository(OrgSecretEntity).insert({
@@ -249,7 +257,7 @@ export class OrgService {
     });
   }
 
-  /** What an org says of its tools; read on every call, from memory. */
+  /** Returns the tool settings of an org, from memory, because every call reads them. */
   toolSettings(org: string): Promise<ToolSettings> {
     const known = this.settingsOf.peek(org);
     return known ? Promise.resolve(known) : this.settingsOf.get(org);
@@ -260,7 +268,7 @@ export class OrgService {
     this.settingsOf.expire(orgId);
   }
 
-  /** Settings of an org as they shall be; nothing is written where they are so. */
+  /** Sets settings of an org. Writes nothing when they are already equal. */
   async adjust(tx: Tx, id: OrgId, wanted: Partial<ChangeOrg>): Promise<void> {
     const org = await tx.manager.findOneByOrFail(OrgEntity, { id });
     const differs = (Object.keys(wanted) as (keyof ChangeOrg)[]).some((key) => org[key] !== wanted[key]);
@@ -269,7 +277,7 @@ export class OrgService {
     this.acts.notices.tell(tx, 'org.changed', { orgId: id });
   }
 
-  /** An org that is not deleted. */
+  /** Returns an org that is not deleted. */
   async find(slug: string): Promise<OrgEntity | undefined> {
     return (await this.orgs.findOneBy({ slug, deletedAt: IsNull() })) ?? undefined;
   }
@@ -280,7 +288,7 @@ export class OrgService {
     try {
       await orgs.insert({ id, slug, name: name ?? slug });
     } catch (error) {
-      if (isUniqueViolation(error)) throw new RialtoError('conflict', { message: `the org "${slug}" exists already` });
+      if (isUniqueViolation(error)) throw new RialtoError('conflict', { message: `the org "${slug}" already exists` });
       throw error;
     }
     if (!this.settings.production) await this.policies.seedDevelopment(tx, id);
@@ -293,7 +301,7 @@ export class OrgService {
     const lock = { mode: 'pessimistic_write' } as const;
     const known = await tx.manager.findOne(MemberEntity, { where: { orgId, sub }, lock });
     await tx.manager.getRepository(MemberEntity).upsert(wanted, ['orgId', 'sub']);
-    // Nobody has streams of who is new, and who stays as it is keeps its own.
+    // A new member has no open streams, and an unchanged member keeps its streams.
     const isChanged =
       known &&
       Object.entries(wanted).some(([name, value]) => !isDeepStrictEqual(known[name as keyof MemberEntity], value));
@@ -322,7 +330,7 @@ export class OrgService {
     return { ...keyView({ ...row, createdAt: new Date(systemClock.now()) }), key };
   }
 
-  /** Changes the named columns of an org that is still there: what others changed meanwhile stays as it is. */
+  /** Updates the given columns of an org that is not deleted. Changes by others to other columns stay. */
   private async update(tx: Tx, id: OrgId, columns: Partial<OrgEntity>): Promise<void> {
     const { affected } = await tx.manager.getRepository(OrgEntity).update({ id, deletedAt: IsNull() }, columns);
     if (affected === 0) throw new RialtoError('not_found', { message: 'no such org' });
@@ -331,12 +339,12 @@ export class OrgService {
   private async requirePublished(org: OrgId, name: string | null | undefined): Promise<void> {
     if (typeof name !== 'string' || (await this.isPublished(org, name))) return;
     throw new RialtoError('invalid_params', {
-      message: 'defaultAgent: no such published agent',
+      message: 'defaultAgent: names no published agent of this org',
       violations: [{ field: 'defaultAgent', description: 'names no published agent of this org' }],
     });
   }
 
-  /** An org that the caller may know of. Throws `not_found`. */
+  /** Returns an org that the caller may see. Throws `not_found`. */
   async visible(ctx: CallContext, slug: string): Promise<OrgEntity> {
     const org = slug === ctx.org.slug || runsDeployment(ctx) ? await this.find(slug) : undefined;
     if (!org) throw new RialtoError('not_found', { message: 'no such org' });
@@ -344,7 +352,7 @@ export class OrgService {
   }
 }
 
-/** Whether a caller administers the deployment, and not its own org alone. */
+/** Returns whether a caller administers the deployment, and not only its own org. */
 export function runsDeployment({ org, principal }: CallContext): boolean {
   return org.slug === defaultOrg && principal.role === 'admin';
 }

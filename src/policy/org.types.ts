@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { roles } from '../kernel/call-context.js';
 import { Moment, Name, Slug } from '../platform/http/params.js';
 
-/** The org of whoever runs the deployment. */
+/** The org of the operator of the deployment. */
 export const defaultOrg = 'default';
 const reservedOrgs = new Set(['rialto', 'system', 'agents', 'tasks']);
 const role = z.enum(roles);
@@ -32,7 +32,7 @@ export const SaveMember = z.strictObject({
 });
 export type SaveMember = z.output<typeof SaveMember>;
 
-/** A key for a machine; with `agent` its bearer is that registered agent. */
+/** An API key for a program. With `agent`, its callers act as that registered agent. */
 export const CreateKey = z.strictObject({
   name: Name,
   role: role.default('member'),
@@ -42,7 +42,7 @@ export const CreateKey = z.strictObject({
 });
 export type CreateKey = z.output<typeof CreateKey>;
 
-/** `graceSeconds`: how long tokens under the secret before are still accepted. */
+/** `graceSeconds`: how long tokens under the previous secret are still accepted. */
 export const RotateSecret = z.strictObject({ graceSeconds: z.number().int().min(0).max(604_800).default(3_600) });
 export type RotateSecret = z.output<typeof RotateSecret>;
 
@@ -52,7 +52,7 @@ export const RevokeToken = z.strictObject({
 });
 export type RevokeToken = z.output<typeof RevokeToken>;
 
-/** Lower-case host names of at least two labels, so that none is a slug. */
+/** Host names in lower case with at least two labels, so that no domain equals a slug. */
 export const Domain = z
   .string()
   .max(253)
@@ -103,7 +103,7 @@ export const KeyView = z.object({
 });
 export type KeyView = z.output<typeof KeyView>;
 
-/** The only answer that ever holds the key. */
+/** The only response that contains the key. */
 export const NewKeyView = KeyView.extend({ key: z.string() });
 export type NewKeyView = z.output<typeof NewKeyView>;
 

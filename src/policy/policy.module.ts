@@ -45,7 +45,7 @@ import { PolicyStore } from './admin/policy.store.js';
 import { ToolCallsStore } from './limits/tool-calls.store.js';
 import { ToolLimits } from './tool-limits.js';
 
-/** Room 5: who is calling, what they may do, and how often. */
+/** Module 5: authentication, authorisation and rate limits. */
 @Module({
   imports: [
     AuditModule,

@@ -38,7 +38,7 @@ const kindOfType: Record<string, Principal['kind']> = {
   Anonymous: 'anonymous',
 };
 
-/** The policies of orgs: stored, versioned, validated before they count, and open to questions. */
+/** Stores, versions, validates and tests the policies of orgs. */
 @Injectable()
 export class PolicyService {
   constructor(
@@ -78,7 +78,10 @@ export class PolicyService {
     });
   }
 
-  /** Throws `policy_invalid` with the place of each fault, or `conflict` when the name is taken. */
+  /**
+   * Stores a new policy. Throws `policy_invalid` with the position of each problem, or `conflict` when the name is
+   * taken.
+   */
   create(ctx: CallContext, input: SavePolicy): Promise<PolicyView> {
     return this.admin.prepareAndWrite(
       ctx,
@@ -98,7 +101,7 @@ export class PolicyService {
           createdAt: now,
           updatedAt: now,
         };
-        await this.changed(tx, ctx.org.id);
+        await this.markChanged(tx, ctx.org.id);
         return this.write(tx, row, ctx.principal.id);
       },
     );
@@ -125,11 +128,11 @@ export class PolicyService {
     });
   }
 
-  /** Who, what, input: the decision and which policy made it. Nothing is done and nothing is recorded as an act. */
+  /** Tests a question: the decision, and which policy made it. No act runs or is recorded. */
   test(ctx: CallContext, question: TestPolicy): Promise<TestResult> {
     return this.admin.read(ctx, 'policy.test', async () => {
       if (question.text !== undefined && ctx.principal.role !== 'admin')
-        throw new RialtoError('denied', { message: 'only admins may try a text of their own' });
+        throw new RialtoError('denied', { message: 'only admins may test a policy text' });
       const call = await this.callOf(ctx, question);
       const set =
         question.text === undefined
@@ -151,10 +154,10 @@ export class PolicyService {
     this.decider.toolFactsFrom(source);
   }
 
-  /** The one permit of a fresh development org. */
+  /** Stores the only policy of a new development org. */
   async seedDevelopment(tx: Tx, org: OrgId): Promise<void> {
     const now = new Date(systemClock.now());
-    await this.changed(tx, org);
+    await this.markChanged(tx, org);
     await this.write(
       tx,
       {
@@ -171,13 +174,13 @@ export class PolicyService {
     );
   }
 
-  /** Makes declared policies exist as declared, and declared ones that are gone disappear. */
+  /** Creates and updates the declared policies, and removes policies that are no longer declared. */
   async reconcile(tx: Tx, org: OrgId, declared: readonly PolicyText[]): Promise<void> {
     const before = await this.store.findAll(org);
     const same = declared.every(({ name, text }) => before.find((row) => row.name === name)?.text === text);
     if (same && before.every(({ source, name }) => source !== 'config' || declared.some((one) => one.name === name)))
       return;
-    await this.changed(tx, org);
+    await this.markChanged(tx, org);
     const rows = await this.store.findAll(org);
     for (const { name, text } of declared) {
       const row = rows.find((known) => known.name === name);
@@ -200,15 +203,18 @@ export class PolicyService {
     }
   }
 
-  /** Locks the org first, always: then the row as it is now. Throws `not_found` when it was removed meanwhile. */
+  /**
+   * Locks the org first and then reads the current row. Throws `not_found` when the policy was removed in the
+   * meantime.
+   */
   private async locked(tx: Tx, { id, orgId }: PolicyEntity): Promise<PolicyEntity> {
-    await this.changed(tx, orgId);
+    await this.markChanged(tx, orgId);
     const row = await this.store.reread(tx, id);
     if (!row) throw new RialtoError('not_found', { message: 'no such policy' });
     return row;
   }
 
-  /** Stores a row under the lock of its org. */
+  /** Stores a row, under the lock of its org. */
   private async write(tx: Tx, row: PolicyEntity, by: string): Promise<PolicyView> {
     try {
       await (row.version === 1 ? this.store.insert(tx, row, by) : this.store.update(tx, row, by));
@@ -223,7 +229,7 @@ export class PolicyService {
     return viewOf(row);
   }
 
-  private async changed(tx: Tx, orgId: OrgId): Promise<void> {
+  private async markChanged(tx: Tx, orgId: OrgId): Promise<void> {
     await this.store.raiseVersion(tx, orgId);
     this.notices.tell(tx, 'policy.changed', { orgId });
   }
@@ -234,30 +240,34 @@ export class PolicyService {
     return row;
   }
 
-  /** The text to store. Refuses one that would shut its own author out. */
+  /** Returns the text to store. Refuses a text that denies its author the administration. */
   private async accept(ctx: CallContext, input: SavePolicy, replaced: PolicyEntity | undefined): Promise<string> {
     const text = await validText(input.name, input.text ?? rendered(input.template!));
     const others = (await this.store.findAll(ctx.org.id)).filter(({ id }) => id !== replaced?.id);
     if (others.length >= maxPerOrg)
-      throw new RialtoError('unprocessable', { message: `an org may have ${maxPerOrg} policies` });
+      throw new RialtoError('unprocessable', {
+        message: `the org already has ${maxPerOrg} policies, which is the maximum`,
+      });
     const set = await this.compiled(ctx, [...others, { name: input.name, text }]);
-    const own = this.decider.engine.decide(set, adminCall(ctx));
+    const decision = this.decider.engine.decide(set, adminCall(ctx));
     this.decider.engine.release(set);
-    if (!own.allowed) {
+    if (!decision.allowed) {
       throw new RialtoError('policy_invalid', {
-        message: `this policy would shut you out of administration: ${own.reason}`,
-        hint: 'except yourself or Group::"admin" from it',
+        message: `this policy would deny you the administration of this org: ${decision.reason}`,
+        hint: 'exclude yourself or Group::"admin" from the policy',
       });
     }
     return text;
   }
 
-  /** Throws `unprocessable` for a set that is too heavy, unless it is lighter than the one that counts now. */
+  /**
+   * Compiles the set. Throws `unprocessable` for a set that is too heavy, unless it is lighter than the current one.
+   */
   private async compiled(ctx: CallContext, rows: readonly PolicyText[]): Promise<PolicySet> {
     const set = await this.decider.engine.compile(rows);
     const excess = overweight(set, await this.decider.setOf(ctx.org.id));
     if (excess !== undefined) {
-      const hint = 'take policies away, or name a group in place of its members';
+      const hint = 'remove policies, or use a group instead of naming its members';
       throw new RialtoError('unprocessable', { message: excess, hint });
     }
     return set;
@@ -309,7 +319,7 @@ function rendered(template: NonNullable<SavePolicy['template']>): string {
   return text.value;
 }
 
-/** A start that cannot go on says which policy of which file is wrong (P16). */
+/** Adds the file and the name of the policy to an error that stops the start (P16). */
 function declaredWrong(name: string, error: unknown): unknown {
   if (!(error instanceof RialtoError)) return error;
   const { code, message, hint, violations } = error;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Name } from '../platform/http/params.js';
 
-/** The guard that holds a tool back whose definition nobody approved. */
+/** The guard that denies calls of tools with an unapproved definition. */
 export const changedToolsWait = 'rialto:changed-tools-wait';
 
 const policyText = z.string().min(1).max(131_072);
@@ -24,16 +24,16 @@ export type ReplacePolicy = z.output<typeof ReplacePolicy>;
 
 const literal = z.string().max(2_048);
 
-/** A question: may this principal do this? Literals as Cedar writes them, e.g. `User::"bob"`. */
+/** A question: may this principal do this? Entities are in Cedar syntax, e.g. `User::"bob"`. */
 export const TestPolicy = z.strictObject({
   principal: literal,
   action: z.string().max(200),
   resource: literal,
   input: z.record(z.string(), z.unknown()).optional(),
-  /** Groups the principal is in; its role when it is no known member. */
+  /** Groups of the principal. `role` applies instead of the stored role. */
   groups: z.array(z.string().max(200)).max(50).optional(),
   role: z.enum(['viewer', 'member', 'admin']).optional(),
-  /** A policy to ask instead of, or beside, the stored ones; nothing is saved. */
+  /** A policy that is tested together with the stored ones, but not stored. */
   text: policyText.optional(),
 });
 export type TestPolicy = z.output<typeof TestPolicy>;

@@ -10,7 +10,10 @@ import { ToolCallsStore } from './limits/tool-calls.store.js';
 
 const longest = 300;
 
-/** How often each caller may call each tool, over all processes (nothing is counted where nothing is limited), and how many of its calls may wait. */
+/**
+ * Limits how often each caller may call each tool, over all processes, and how many of its calls may wait. Without a
+ * limit nothing is counted.
+ */
 @Injectable()
 @Sweeps('tool.calls')
 export class ToolLimits implements Sweeper {
@@ -24,8 +27,8 @@ export class ToolLimits implements Sweeper {
   ) {}
 
   /**
-   * Charges one call, and tells the caller what is left. @param perMinute of this tool; absent: what the deployment says. Throws
-   * `rate_limited` with the seconds to wait.
+   * Counts one call and reports the remaining calls to the caller. Throws `rate_limited` with the seconds to wait.
+   * @param perMinute limit of this tool; undefined or null: the limit of the deployment.
    */
   async admit(ctx: CallContext, tool: string, perMinute?: number | null): Promise<void> {
     const limit = perMinute ?? this.settings.RIALTO_RATE_LIMIT_TOOL;
@@ -42,7 +45,7 @@ export class ToolLimits implements Sweeper {
     });
   }
 
-  /** Makes a call of an agent or MCP server, which counts as long as it lasts. Throws `rate_limited`. */
+  /** Runs a call of an agent or MCP server and counts it until it ends. Throws `rate_limited`. */
   around<T>(ctx: CallContext, callee: string, call: () => Promise<T>): Promise<T> {
     return this.nesting.around(ctx, callee, call);
   }

@@ -31,7 +31,7 @@ export class PolicyController {
   }
 
   @Post()
-  @ApiOperation({ summary: 'Store a policy; it counts at once' })
+  @ApiOperation({ summary: 'Store a policy; it applies at once' })
   @ApiResponse({ status: 201, standardSchema: PolicyView })
   create(@Ctx() ctx: CallContext, @Body({ schema: SavePolicy }) body: SavePolicy) {
     return this.policies.create(ctx, body);
@@ -53,7 +53,7 @@ export class PolicyController {
 
   @Post('test')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Ask who may do what, and which policy says so' })
+  @ApiOperation({ summary: 'Test whether a call is allowed, and which policy decides it' })
   @ApiResponse({ status: 200, standardSchema: TestResult })
   test(@Ctx() ctx: CallContext, @Body({ schema: TestPolicy }) body: TestPolicy) {
     return this.policies.test(ctx, body);
@@ -86,7 +86,7 @@ export class PolicyController {
   }
 
   @Get(':id/versions')
-  @ApiOperation({ summary: 'Every text a policy had, newest first' })
+  @ApiOperation({ summary: 'All versions of a policy, newest first' })
   @ApiResponse({ status: 200, standardSchema: pageSchema(PolicyVersionView) })
   versions(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.policies.versions(ctx, id);

@@ -1,7 +1,7 @@
 import { Column, CreateDateColumn, Entity, ForeignKey, PrimaryColumn, Unique, UpdateDateColumn } from 'typeorm';
 import type { OrgId, PolicyId } from '../../kernel/ids.js';
 
-/** A named policy text of an org, at its current version. */
+/** A named policy text of an org, in its current version. */
 @Entity('policies')
 @Unique('uq_policies_name', ['orgId', 'name'])
 export class PolicyEntity {
@@ -21,11 +21,11 @@ export class PolicyEntity {
   @Column('text')
   text: string;
 
-  /** `api`, `config` (declared in rialto.config.json) or `seed` (made with a fresh development org). */
+  /** `api`, `config` (declared in rialto.config.json) or `seed` (created with a new development org). */
   @Column('text', { default: 'api' })
   source: string;
 
-  /** The template and inputs the text was made from. */
+  /** The template and inputs that the text was rendered from; null for a text that was given directly. */
   @Column('jsonb', { nullable: true })
   template: { id: string; inputs: Record<string, unknown> } | null;
 
@@ -36,7 +36,7 @@ export class PolicyEntity {
   updatedAt: Date;
 }
 
-/** Every text a policy ever had. */
+/** One version of a policy. Versions are never deleted. */
 @Entity('policy_versions')
 export class PolicyVersionEntity {
   @PrimaryColumn('uuid', { name: 'policy_id', primaryKeyConstraintName: 'pk_policy_versions' })

@@ -7,7 +7,7 @@ import { Pg } from '../../platform/database/pg.js';
 import type { Tx } from '../../platform/database/tx.js';
 import { PolicyEntity, PolicyVersionEntity } from './policy.entity.js';
 
-/** The rows of policies; every change raises the policy version of its org in the same transaction. */
+/** Reads and writes policies. Callers of every change first call `raiseVersion` in the same transaction. */
 @Injectable()
 export class PolicyStore {
   constructor(
@@ -19,7 +19,7 @@ export class PolicyStore {
     return this.policies.find({ where: { orgId: org as OrgId }, order: { name: 'ASC' } });
   }
 
-  /** In order of name, one row more than the limit when there are more. */
+  /** Returns one page in order of name, with one extra row when there are more. */
   findPage(org: OrgId, limit: number, afterName: string | undefined): Promise<PolicyEntity[]> {
     const query = this.policies
       .createQueryBuilder('policy')
@@ -30,7 +30,7 @@ export class PolicyStore {
     return query.getMany();
   }
 
-  /** By id or name. */
+  /** Finds a policy of one org by id or name. */
   find(org: OrgId, idOrName: string): Promise<PolicyEntity | null> {
     return this.policies.findOneBy(
       isUuid(idOrName) ? { orgId: org, id: idOrName as PolicyId } : { orgId: org, name: idOrName },
@@ -45,7 +45,7 @@ export class PolicyStore {
     });
   }
 
-  /** The version of an org's policy set; differs after every change. */
+  /** Returns the version of an org's policy set. Every change raises it. */
   async version(org: string): Promise<string> {
     const [row] = await this.pg.rows<{ policy_version: string }>(
       'policy-version',
@@ -56,8 +56,8 @@ export class PolicyStore {
   }
 
   /**
-   * Serialises changes of one org's policies until the transaction ends: the first thing any of them does. Throws
-   * `not_found` when the org was deleted meanwhile.
+   * Raises the policy version of an org. Every change calls it first, so that the row lock serialises changes of one
+   * org until the transaction ends. Throws `not_found` when the org was deleted in the meantime.
    */
   async raiseVersion(tx: Tx, org: OrgId): Promise<void> {
     const raise = 'update orgs set policy_version = policy_version + 1 where id = $1 and deleted_at is null';
@@ -65,28 +65,28 @@ export class PolicyStore {
     if (changed === 0) throw new RialtoError('not_found', { message: 'no such org' });
   }
 
-  /** The row as it is now that nobody else can change it; null when it is gone. After `raiseVersion` only. */
+  /** Reads the row again after `raiseVersion`, when no other transaction can change it; null when it was removed. */
   reread(tx: Tx, id: PolicyId): Promise<PolicyEntity | null> {
     return tx.manager.findOneBy(PolicyEntity, { id });
   }
 
   async insert(tx: Tx, row: PolicyEntity, by: string): Promise<void> {
     await tx.manager.getRepository(PolicyEntity).insert(row as never);
-    await this.keepVersion(tx, row, by);
+    await this.storeVersion(tx, row, by);
   }
 
   async update(tx: Tx, row: PolicyEntity, by: string): Promise<void> {
     const { id, name, text, template, source, version } = row;
     const columns = { name, text, template, source, version };
     await tx.manager.getRepository(PolicyEntity).update({ id }, columns as never);
-    await this.keepVersion(tx, row, by);
+    await this.storeVersion(tx, row, by);
   }
 
   async delete(tx: Tx, id: PolicyId): Promise<void> {
     await tx.manager.getRepository(PolicyEntity).delete({ id });
   }
 
-  private async keepVersion(
+  private async storeVersion(
     tx: Tx,
     { id: policyId, version, orgId, name, text }: PolicyEntity,
     by: string,

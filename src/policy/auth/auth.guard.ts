@@ -5,7 +5,10 @@ import { tellLeft } from '../../platform/http/limit-headers.js';
 import { publicRoute } from '../../platform/http/public.decorator.js';
 import { ContextService } from '../context.service.js';
 
-/** The guard of every controller: who is calling, within which limits. What they may do is decided on the verb bus. */
+/**
+ * Guard of every controller: it authenticates the caller and applies the rate limits. The verb bus decides what the
+ * caller may do.
+ */
 @Injectable()
 export class AuthGuard implements CanActivate {
   constructor(

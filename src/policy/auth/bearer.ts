@@ -5,8 +5,9 @@ const maxTokenLength = 8_192;
 const tokenShape = /^[A-Za-z0-9\-._~+/]+=*$/;
 
 /**
- * The bearer token of a request, or undefined when there is none or it is malformed: exactly one Authorization header,
- * scheme Bearer, one token of at most 8 KiB (RFC 6750 section 2.1). Linear in the length of the header.
+ * Returns the bearer token of a request; undefined when it has none or a malformed one. Valid: exactly one
+ * Authorization header, scheme Bearer, one token of at most 8 KiB (RFC 6750 section 2.1). Takes linear time in the
+ * length of the header.
  */
 export function bearerOf(request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): string | undefined {
   const header = request.headers.authorization;
@@ -27,8 +28,8 @@ function countHeader(rawHeaders: readonly string[] | undefined, name: string): n
 const part = /^[A-Za-z0-9_-]+$/;
 
 /**
- * The unverified claims of a compact JWS, to select candidate keys by; undefined for anything else. Each part must be
- * canonical base64url, so one token has one spelling and a revoked one no second.
+ * Returns the unverified header and claims of a compact JWS, to select candidate keys; undefined for any other text.
+ * Each part must be canonical base64url, so that a revoked token has no second spelling.
  */
 export function peekJwt(
   token: string,
@@ -60,7 +61,10 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** How often a member name is written: JSON.parse keeps the last of two, another reader may keep the first. */
+/**
+ * Counts how often a member name occurs: of two equal members JSON.parse takes the last, other parsers may take the
+ * first.
+ */
 function occurs(json: string, name: string): number {
   return json.split(`"${name}"`).length - 1;
 }

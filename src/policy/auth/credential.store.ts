@@ -4,11 +4,11 @@ import type { KeyId, OrgId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
 import { Vault } from '../../platform/secrets/vault.js';
 
-/** An org with the secrets its tokens may be signed by, newest first. */
+/** An org with the secrets that can sign its tokens, newest first. */
 export interface OrgKeys {
   readonly id: OrgId;
   readonly slug: string;
-  /** What names it in tokens beside its slug. */
+  /** Domains that tokens can use for the org instead of its slug. */
   readonly domains: readonly string[];
   readonly secrets: readonly Buffer[];
 }
@@ -29,12 +29,12 @@ export interface KeyBearer {
   readonly expiresAt: Date | null;
 }
 
-/** What a key lets its bearer do, if it was not revoked. */
+/** Rights of an API key, and whether it was revoked. */
 export interface KeyRights extends Pick<KeyBearer, 'role' | 'groups'> {
   readonly isRevoked: boolean;
 }
 
-/** Answers who a credential belongs to. */
+/** Finds the owners of credentials. */
 @Injectable()
 export class CredentialStore {
   constructor(
@@ -42,7 +42,10 @@ export class CredentialStore {
     private readonly vault: Vault,
   ) {}
 
-  /** @param name its slug, or one of its domains. */
+  /**
+   * Returns an org with its secrets; undefined when it does not exist or was deleted.
+   * @param name the slug of the org, or one of its domains.
+   */
   async orgKeys(name: string): Promise<OrgKeys | undefined> {
     type Row = { id: OrgId; slug: string; domains: string[]; secret_id: string | null; sealed: string | null };
     const rows = await this.pg.rows<Row>(
@@ -61,13 +64,16 @@ export class CredentialStore {
     return { id: org.id, slug: org.slug, domains: org.domains, secrets };
   }
 
-  /** Whether an org of this deployment has this id or slug. */
+  /** Returns whether an org of this deployment has this id or slug. */
   async isOrg(name: string): Promise<boolean> {
     const rows = await this.pg.rows('is-org', 'select from orgs where slug = $1 or id::text = $1', [name]);
     return rows.length > 0;
   }
 
-  /** The active member a subject is, and whether the token with this id was revoked. */
+  /**
+   * Returns the active member with a subject, and whether the token with this id was revoked; undefined when there is
+   * none.
+   */
   async member(org: OrgId, sub: string, jti: string | undefined): Promise<Member | undefined> {
     const [row] = await this.pg.rows<Member>(
       'member',
@@ -90,7 +96,10 @@ export class CredentialStore {
     return row && { ...row, org: { id: row.org_id, slug: row.slug } };
   }
 
-  /** The newest key of a service, or of an agent, one that was not revoked before one that was; undefined when there never was any. */
+  /**
+   * Returns the newest key of a service or an agent, valid keys before revoked ones; undefined when there was never
+   * one.
+   */
   async keyOf(org: OrgId, { kind, id }: Pick<Principal, 'kind' | 'id'>): Promise<KeyRights | undefined> {
     const [row] = await this.pg.rows<KeyRights>(
       'key-of-principal',

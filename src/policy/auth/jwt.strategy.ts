@@ -2,11 +2,12 @@ import { Strategy } from 'passport-jwt';
 import { bearerOf } from './bearer.js';
 import type { VerifiedToken } from './token-verifier.js';
 
-/** Verifies a token; rejects with why it is refused. */
+/** Verifies a token. Rejects with the reason when it is refused. */
 type Verify = (token: string) => Promise<VerifiedToken>;
 type Done = (error: unknown, payload?: unknown) => void;
 
-// passport-jwt drives the strategy; its verifier on jsonwebtoken is replaced by ours on jose, handed over in place of a key.
+// passport-jwt runs the strategy. Its verifier on jsonwebtoken is replaced by ours on jose, which is passed in place
+// of the key.
 (Strategy as unknown as { JwtVerifier: unknown }).JwtVerifier = (
   token: string,
   verify: Verify,
@@ -19,7 +20,7 @@ type Done = (error: unknown, payload?: unknown) => void;
   );
 };
 
-/** Runs the passport strategy `jwt` once over a request. Rejects with what the verifier threw. */
+/** Runs the passport strategy `jwt` once for a request. Rejects with the error of the verifier. */
 export function runJwtStrategy(request: Parameters<typeof bearerOf>[0], verify: Verify): Promise<VerifiedToken> {
   return new Promise((resolve, reject) => {
     const strategy = new Strategy(

@@ -5,7 +5,7 @@ import { AdminActs } from '../../platform/bus/admin-acts.js';
 import { Notices } from '../../platform/bus/notices.js';
 import type { Tx } from '../../platform/database/tx.js';
 
-/** What administration of orgs does on the bus and says to others. */
+/** Runs acts of org administration on the verb bus and publishes their notices. */
 @Injectable()
 export class OrgActs {
   constructor(
@@ -13,8 +13,11 @@ export class OrgActs {
     readonly notices: Notices,
   ) {}
 
-  /** @param whose absent: everybody's of the org. */
-  tellCredentials(tx: Tx, orgId: OrgId, whose: Omit<Notice<'credentials.changed'>, 'orgId'> = {}): void {
-    this.notices.tell(tx, 'credentials.changed', { orgId, ...whose });
+  /**
+   * Publishes that credentials changed.
+   * @param selection selects the credentials; empty: all credentials of the org.
+   */
+  tellCredentials(tx: Tx, orgId: OrgId, selection: Omit<Notice<'credentials.changed'>, 'orgId'> = {}): void {
+    this.notices.tell(tx, 'credentials.changed', { orgId, ...selection });
   }
 }

@@ -4,39 +4,45 @@ import { Pg } from '../../platform/database/pg.js';
 import type { OrgTable } from '../org-data.types.js';
 
 const perBatch = 500;
-/** Rows of tasks may be large. */
+/** Small, because rows of tasks may be large. */
 const perFetch = 20;
-/** A reader who stalls keeps the snapshot no longer. */
-const patience = '60s';
+/** PostgreSQL ends the snapshot of a stalled reader after this time. */
+const idleTimeout = '60s';
 
-/** One row of an export, its data as JSON. */
+/** One row of an export, with its data as JSON text. */
 export interface ExportedRow {
   readonly kind: string;
   readonly data: string;
 }
 
-/** Rows of an org over all tables. Names of tables and columns are ours, never a caller's. */
+/**
+ * Reads and deletes the rows of an org in all tables. Names of tables and columns come from the code, never from a
+ * caller.
+ */
 @Injectable()
 export class OrgDataStore {
   constructor(private readonly pg: Pg) {}
 
-  /** A bounded number of rows, with what hangs on them, in one statement: whoever dies after it leaves nothing half done. */
+  /**
+   * Deletes a limited number of rows and their child rows in one statement, so that a process that dies leaves no
+   * half-deleted row.
+   */
   async dropBatch({ table, children = [] }: OrgTable, orgId: string): Promise<number> {
     const key = children.length > 0 ? 'id' : 'ctid';
-    const hanging = children.map(
+    const deletesOfChildren = children.map(
       (child, index) =>
         `, child${index} as (delete from ${child.table} where ${child.column} in (select key from batch))`,
     );
     const rows = await this.pg.rows(
       `org-drop-${table}`,
-      `with batch as materialized (select ${key} as key from ${table} where org_id = $1 limit ${perBatch})${hanging.join('')}
+      `with batch as materialized (select ${key} as key from ${table} where org_id = $1 limit ${perBatch})${deletesOfChildren.join('')}
        delete from ${table} where org_id = $1 and ${key} in (select key from batch) returning 1`,
       [orgId],
     );
     return rows.length;
   }
 
-  /** Orgs that are deleted and not dropped altogether. */
+  /** Returns the ids of orgs that are deleted and still have rows. */
   async deleted(): Promise<string[]> {
     const rows = await this.pg.rows<{ id: string }>(
       'orgs-deleted',
@@ -45,7 +51,10 @@ export class OrgDataStore {
     return rows.map(({ id }) => id);
   }
 
-  /** What is left of an org is its number. Not at once: what was under way when it was deleted may still be written. */
+  /**
+   * Marks an org as purged and clears its name; only its id stays. Returns false in the first minute after the
+   * deletion, because running work may still write rows.
+   */
   async remember(orgId: string): Promise<boolean> {
     const rows = await this.pg.rows(
       'org-purged',
@@ -55,13 +64,13 @@ export class OrgDataStore {
     return rows.length > 0;
   }
 
-  /** All rows as of one moment, some at a time, as fast as they are asked for. */
+  /** Reads all rows as of one moment, in batches, at the speed of the reader. */
   async *rows(tables: readonly OrgTable[], orgId: string): AsyncGenerator<ExportedRow[]> {
     const client = await this.pg.connect();
     let failure: Error | undefined;
     try {
       await client.query('begin isolation level repeatable read read only');
-      await client.query(`set local idle_in_transaction_session_timeout = '${patience}'`);
+      await client.query(`set local idle_in_transaction_session_timeout = '${idleTimeout}'`);
       for (const owned of tables) yield* this.rowsOf(client, owned, orgId);
     } catch (error) {
       failure = error as Error;
@@ -103,7 +112,7 @@ export class OrgDataStore {
   }
 }
 
-/** Those of a table that may leave this house. */
+/** Returns the columns of a table that an export may contain. */
 async function columnsOf(
   client: PoolClient,
   { table, withheld = [], withoutQuery = [] }: Pick<OrgTable, 'table' | 'withheld' | 'withoutQuery'>,

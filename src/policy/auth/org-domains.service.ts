@@ -10,7 +10,10 @@ import { OrgDomainEntity } from './org.entity.js';
 import { OrgService, runsDeployment } from '../org.service.js';
 import type { OrgDomains } from '../org.types.js';
 
-/** The domains by which tokens name an org in `org_domain`, beside its slug. Each is of one org, and admins of the deployment say of which. */
+/**
+ * Administers the domains that name an org in the claim `org_domain` of tokens, besides its slug. A domain belongs to
+ * one org; only admins of the deployment assign it.
+ */
 @Injectable()
 export class OrgDomainService {
   constructor(
@@ -27,7 +30,7 @@ export class OrgDomainService {
     });
   }
 
-  /** Throws `not_found`, `denied`, and `conflict` for a domain of another org. */
+  /** Sets the domains of an org. Throws `not_found`, `denied`, and `conflict` for a domain of another org. */
   set(ctx: CallContext, slug: string, { domains }: OrgDomains): Promise<OrgDomains> {
     return this.acts.admin.prepareAndWrite(
       ctx,
@@ -50,7 +53,7 @@ export class OrgDomainService {
           await rows.insert(added.map((domain) => ({ domain, orgId })));
         } catch (error) {
           if (!isUniqueViolation(error)) throw error;
-          throw new RialtoError('conflict', { message: 'domains: one of them belongs to another org' });
+          throw new RialtoError('conflict', { message: 'domains: at least one of them belongs to another org' });
         }
         if (affected !== 0) this.acts.tellCredentials(tx, orgId, { kind: 'user' });
         return { domains: [...domains].sort() };

@@ -6,10 +6,13 @@ import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.
 import { OrgData } from '../org-data.js';
 import { OrgDataStore } from './org-data.store.js';
 
-/** A large org is dropped over many sweeps, so that none keeps the others waiting. */
+/** Time for one sweep. The purge of a large org takes many sweeps, so that it does not block other sweepers. */
 const perSweepMs = 20_000;
 
-/** Drops what deleted orgs leave, batch by batch; whoever comes next goes on where the last one stopped, or was stopped. */
+/**
+ * Deletes the rows of deleted orgs in batches. A later sweep, also in another process, continues where this one
+ * stopped.
+ */
 @Injectable()
 @Sweeps('org.purge')
 export class OrgPurgeSweeper implements Sweeper {

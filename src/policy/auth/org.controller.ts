@@ -78,7 +78,7 @@ export class OrgController {
   }
 
   @Get(':slug/domains')
-  @ApiOperation({ summary: 'Domains that name the org in tokens, beside its slug' })
+  @ApiOperation({ summary: 'Domains that name the org in tokens, besides its slug' })
   @ApiResponse({ status: 200, standardSchema: OrgDomains })
   domains(@Ctx() ctx: CallContext, @Param('slug', { schema: IdParam }) slug: string) {
     return this.named.get(ctx, slug);
@@ -97,7 +97,7 @@ export class OrgController {
 
   @Get(':slug/export')
   @Header('Content-Type', 'application/x-ndjson')
-  @ApiOperation({ summary: 'Everything an org has, without secrets, as JSON lines; the last one is of the kind `end`' })
+  @ApiOperation({ summary: 'All data of an org without secrets, as JSON lines; the last line has the kind `end`' })
   @ApiResponse({ status: 200, content: { 'application/x-ndjson': {} } })
   async export(@Ctx() ctx: CallContext, @Param('slug', { schema: IdParam }) slug: string) {
     return new StreamableFile(await this.data.export(ctx, slug));
@@ -105,7 +105,7 @@ export class OrgController {
 
   @Delete(':slug')
   @HttpCode(204)
-  @ApiOperation({ summary: 'Delete an org: its credentials stop at once, its data is dropped, its audit is kept' })
+  @ApiOperation({ summary: 'Delete an org: its credentials stop at once, its data is deleted, its audit stays' })
   @ApiResponse({ status: 204 })
   remove(@Ctx() ctx: CallContext, @Param('slug', { schema: IdParam }) slug: string) {
     return this.orgs.remove(ctx, slug);
@@ -146,7 +146,7 @@ export class OrgController {
   }
 
   @Post(':slug/secret')
-  @ApiOperation({ summary: 'Make a new secret for the tokens of the org, shown once' })
+  @ApiOperation({ summary: 'Create a new secret for the tokens of the org; it is shown once' })
   @ApiResponse({ status: 201, standardSchema: NewSecretView })
   rotate(
     @Ctx() ctx: CallContext,
@@ -171,7 +171,7 @@ export class KeyController {
   }
 
   @Post('keys')
-  @ApiOperation({ summary: 'Create an API key, shown once' })
+  @ApiOperation({ summary: 'Create an API key; it is shown once' })
   @ApiResponse({ status: 201, standardSchema: NewKeyView })
   create(@Ctx() ctx: CallContext, @Body({ schema: CreateKey }) body: CreateKey) {
     return this.orgs.createKey(ctx, body);

@@ -14,7 +14,7 @@ import type { KeyId, OrgId } from '../../kernel/ids.js';
 
 const roleCheck = `role in ('viewer', 'member', 'admin')`;
 
-/** A tenant. Everything that is stored belongs to one; a deleted one keeps its audit. */
+/** A tenant. Every stored row belongs to one org. A deleted org keeps only its audit. */
 @Entity('orgs')
 @Unique('uq_orgs_slug', ['slug'])
 export class OrgEntity {
@@ -27,7 +27,7 @@ export class OrgEntity {
   @Column('text')
   name: string;
 
-  /** The published agent that answers when a caller names none. */
+  /** Name of the published agent for callers that name none. */
   @Column('text', { name: 'default_agent', nullable: true })
   defaultAgent: string | null;
 
@@ -37,7 +37,7 @@ export class OrgEntity {
   @Column('text', { name: 'tool_names', nullable: true })
   toolNames: string | null;
 
-  /** Raised by every change of a policy; decisions are cached under it. */
+  /** Raised by every change of a policy. Cached decisions are keyed by it. */
   @Column('bigint', { name: 'policy_version', default: 0 })
   policyVersion: string;
 
@@ -50,12 +50,12 @@ export class OrgEntity {
   @Column('timestamptz', { name: 'deleted_at', nullable: true })
   deletedAt: Date | null;
 
-  /** When the last of its rows was dropped after that. */
+  /** Time when the last of its rows was deleted, after `deleted_at`. */
   @Column('timestamptz', { name: 'purged_at', nullable: true })
   purgedAt: Date | null;
 }
 
-/** A name of an org in tokens of other systems, beside its slug. */
+/** A domain that names an org in tokens of other systems, besides its slug. */
 @Entity('org_domains')
 export class OrgDomainEntity {
   @PrimaryColumn('text', { primaryKeyConstraintName: 'pk_org_domains' })
@@ -67,7 +67,7 @@ export class OrgDomainEntity {
   orgId: OrgId;
 }
 
-/** A secret of an org for HS256 tokens; a rotated one is accepted until it retires. */
+/** A secret of an org for HS256 tokens. A rotated secret stays valid until `retires_at`. */
 @Entity('org_secrets')
 export class OrgSecretEntity {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_org_secrets' })
@@ -88,7 +88,7 @@ export class OrgSecretEntity {
   retiresAt: Date | null;
 }
 
-/** Someone whose tokens an org accepts. */
+/** A user with tokens that an org accepts. */
 @Entity('members')
 @Check('ck_members_role', roleCheck)
 export class MemberEntity {
@@ -112,7 +112,7 @@ export class MemberEntity {
   createdAt: Date;
 }
 
-/** A key for machines; only its SHA-256 is kept. `agent` makes its bearer that registered agent. */
+/** An API key for programs; only its SHA-256 is stored. With `agent`, its callers act as that registered agent. */
 @Entity('api_keys')
 @Unique('uq_api_keys_hash', ['secretHash'])
 @Index('ix_api_keys_org', ['orgId', 'createdAt'])

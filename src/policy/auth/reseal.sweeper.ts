@@ -6,7 +6,7 @@ import { resealAll } from '../../platform/secrets/sealed-columns.js';
 import { Vault } from '../../platform/secrets/vault.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 
-/** While two keys of the deployment are known, seals with the one of today what the other one sealed. */
+/** While two encryption keys are configured, seals the secrets of the other key again with the current key. */
 @Injectable()
 @Sweeps('secrets.reseal')
 export class ResealSweeper implements Sweeper {
@@ -23,6 +23,7 @@ export class ResealSweeper implements Sweeper {
     if (!this.settings.otherEncryptionKey) return;
     const { resealed, unopened } = await resealAll(this.pg.pool, this.vault);
     if (resealed > 0) this.log.info({ resealed }, 'secrets were sealed with the new encryption key');
-    if (Object.keys(unopened).length > 0) this.log.warn({ unopened }, 'no encryption key here opens these secrets');
+    if (Object.keys(unopened).length > 0)
+      this.log.warn({ unopened }, 'no configured encryption key opens these secrets');
   }
 }

@@ -3,8 +3,8 @@ import { Pg } from '../../platform/database/pg.js';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
 
 /**
- * Forgets what no longer matters: revocations of tokens that have expired, for whichever process asks (their clocks differ), and secrets
- * that have retired.
+ * Deletes revocations of expired tokens and retired secrets. Both stay some time longer, because the clocks of
+ * processes differ.
  */
 @Injectable()
 @Sweeps('token.revocations')

@@ -8,10 +8,10 @@ import { Buckets } from '../limits/limits.js';
 import type { TokenRefused } from './token-verifier.js';
 
 const maxNoted = 10_000;
-/** A member who forges tokens without end must not fill the chain of its org. */
+/** Limit for each org, so that a member with many forged tokens cannot fill the audit chain of the org. */
 const notesPerMinute = 10;
 
-/** What is remembered of refused credentials; the caller is told nothing of it. */
+/** Records refused credentials in log, metrics and audit. The caller gets no details. */
 @Injectable()
 export class TokenRefusals {
   private readonly noted = new Set<string>();
@@ -28,9 +28,9 @@ export class TokenRefusals {
   }
 
   /**
-   * Logs why a token was refused. One that our key signed and that claims another tenant, or a subject who is no member,
-   * becomes the audit event `token.tenant_mismatch` of the key's org (abuse case 4), once per token and process, and at
-   * most ten a minute; the log has them all.
+   * Logs why a token was refused. A token with a valid signature that claims another tenant, or a subject that is not
+   * a member, becomes the audit event `token.tenant_mismatch` of the key's org (abuse case 4): once for each token
+   * and process, and at most ten times a minute. The log has all of them.
    */
   async remember({ reason, org, sub }: TokenRefused, token: string): Promise<void> {
     this.log.info({ reason, org: org?.slug }, 'a token was refused');
@@ -43,7 +43,7 @@ export class TokenRefusals {
       await this.audit.note(org.id, 'token.tenant_mismatch', { sub, tokenHash, outcome: 'denied' });
     } catch (err) {
       this.noted.delete(tokenHash);
-      this.log.error({ err }, 'a refused token could not be noted in the audit');
+      this.log.error({ err }, 'a refused token could not be recorded in the audit');
     }
   }
 }

@@ -13,23 +13,23 @@ const maxLifetimeSeconds = 3_600;
 const maxCandidates = 4;
 const outsideAlgorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'];
 
-/** What a verified token says: the org is the owner of the key that verified it. */
+/** Claims of a verified token. `org` owns the key that verified it. */
 export interface VerifiedToken {
   readonly org: OrgKeys;
   readonly sub: string;
   readonly jti?: string;
   /** Seconds since the epoch. */
   readonly exp: number;
-  /** Verified by `A2A_SECRET`, which belongs to no org. */
+  /** True when `A2A_SECRET` verified the token; that secret belongs to no org. */
   readonly isOfDeployment?: boolean;
 }
 
-/** Why a token was refused; for the log and the audit, never for the caller. */
+/** Reason why a token was refused; for the log and the audit, never for the caller. */
 export class TokenRefused extends Error {
   constructor(
     readonly reason: 'malformed' | 'unknown_key' | 'signature' | 'claims' | 'tenant_mismatch',
     readonly org?: OrgKeys,
-    /** Who it names, when its signature held. */
+    /** Subject of the token, when its signature is valid. */
     readonly sub?: string,
   ) {
     super(`token refused: ${reason}`);
@@ -43,12 +43,16 @@ interface OutsideIssuer {
 }
 
 /**
- * Verifies bearer tokens with jose: candidates by the unverified `org_domain` or `iss`, one algorithm per key, all five
- * claims required, lifetime at most an hour (reliability-security.md 4.7; AN-48…AN-50).
+ * Verifies bearer tokens with jose. The unverified `org_domain` or `iss` selects the candidate keys; each key has one
+ * algorithm; all five claims are required; the lifetime is at most one hour (reliability-security.md 4.7;
+ * AN-48…AN-50).
  */
 export class TokenVerifier {
   private readonly outside: OutsideIssuer[];
-  /** Costs an unknown org the same signature check as a known one (abuse case 8). */
+  /**
+   * Secret for the signature check of an unknown org, so that it takes the same time as for a known one (abuse case
+   * 8).
+   */
   private readonly dummy = randomBytes(32);
 
   constructor(
@@ -68,14 +72,17 @@ export class TokenVerifier {
     });
   }
 
-  /** @param lenient iss and aud may be absent, and count when present (RIALTO_LEGACY_TOKENS). Throws TokenRefused. */
+  /**
+   * Verifies a token. Throws TokenRefused.
+   * @param lenient accepts tokens without iss and aud, but checks them when present (RIALTO_LEGACY_TOKENS).
+   */
   async verify(token: string, lenient = false): Promise<VerifiedToken> {
     const peeked = peekJwt(token);
     if (!peeked) throw new TokenRefused('malformed');
     const { header, claims } = peeked;
     const outside = this.outside.find((issuer) => issuer.issuer === claims.iss);
     if (outside) return this.verifyOutside(token, outside);
-    // A caller that has no org of its own names none.
+    // A lenient caller may have no org; its tokens then name none.
     const named = claims.org_domain ?? (lenient ? defaultOrg : undefined);
     if (header.alg !== 'HS256' || typeof named !== 'string') throw new TokenRefused('claims');
     const org = await this.store.orgKeys(named);
@@ -128,13 +135,16 @@ export class TokenVerifier {
       exp - iat <= maxLifetimeSeconds &&
       (issuer ? iss === issuer : iss === undefined ? lenient : this.settings.RIALTO_JWT_ISSUERS.includes(iss)) &&
       (audiences.length > 0 || (lenient && aud === undefined)) &&
-      audiences.every((audience) => this.isOurs(audience, issuer !== undefined));
+      audiences.every((audience) => this.isAcceptedAudience(audience, issuer !== undefined));
     if (!sound) throw new TokenRefused('claims', org);
     if (await this.claimsAnotherOrg(payload, org, lenient)) throw new TokenRefused('tenant_mismatch', org, sub);
     return { org, sub, jti: typeof jti === 'string' ? jti : undefined, exp };
   }
 
-  /** @param lenient the id may be that of the caller's own system, as long as it is of no org here. */
+  /**
+   * Returns whether a token names another org than the owner of its key.
+   * @param lenient accepts an id of the caller's own system that is not an org of this deployment.
+   */
   private async claimsAnotherOrg(payload: JWTPayload, org: OrgKeys, lenient: boolean): Promise<boolean> {
     const { org_domain: domain, org_id: id } = payload;
     const isNamed = domain === undefined || (typeof domain === 'string' && isNameOf(org, domain));
@@ -143,8 +153,11 @@ export class TokenVerifier {
     return !lenient || typeof id !== 'string' || (await this.store.isOrg(id));
   }
 
-  /** An MCP client asks its provider for a token for the address of the MCP door (RFC 8707; MCP, authorization). */
-  private isOurs(audience: string, isOutside: boolean): boolean {
+  /**
+   * Returns whether the audience is accepted. An MCP client asks its provider for a token for the address of the MCP
+   * door (RFC 8707; MCP, authorization).
+   */
+  private isAcceptedAudience(audience: string, isOutside: boolean): boolean {
     const { RIALTO_JWT_AUDIENCE: names } = this.settings;
     return names.includes(audience) || (isOutside && audience === `${this.publicUrl.base}/mcp`);
   }

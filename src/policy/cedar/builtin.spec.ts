@@ -22,7 +22,7 @@ function allowed(rows: { name: string; text: string }[], action: Action, role: R
   return decision.allowed;
 }
 
-it('every guard is valid, without a warning, and carries the reserved name', () => {
+it('has only valid guards, without warnings and with reserved names', () => {
   for (const { name, text } of builtinPolicies) {
     expect(name.startsWith(reservedPrefix)).toBe(true);
     expect(judge(new Map([[name, parsePolicies(text).policies[0]!]]))).toEqual(new Map());
@@ -30,7 +30,7 @@ it('every guard is valid, without a warning, and carries the reserved name', () 
   expect(validatePolicyText(developmentPolicy.name, developmentPolicy.text)).toEqual([]);
 });
 
-it('a viewer only reads, whatever the org permits', () => {
+it('lets a viewer only read, even when the org permits everything', () => {
   const permitted = all.filter((action) => allowed([permitAll], action, 'viewer'));
   expect(permitted.sort()).toEqual([
     'a2a_discover',
@@ -42,14 +42,14 @@ it('a viewer only reads, whatever the org permits', () => {
   ]);
 });
 
-it('only an admin writes to the administration, whatever the org permits', () => {
+it('lets only an admin write to the administration, even when the org permits everything', () => {
   expect(allowed([permitAll], 'admin_write', 'admin')).toBe(true);
   expect(allowed([permitAll], 'admin_write', 'member')).toBe(false);
   expect(allowed([permitAll], 'admin_write', 'member', ['admin'])).toBe(false);
   expect(allowed([permitAll], 'admin_write', 'viewer')).toBe(false);
 });
 
-it('a tool whose definition nobody approved is not called, whatever the org permits', () => {
+it('denies a call of a tool with an unapproved definition, even when the org permits everything', () => {
   const asked = (quarantined: boolean) =>
     engine.decide(compilePolicies([permitAll]), {
       principal: { kind: 'user', id: 'bob', role: 'admin', groups: [] },
@@ -64,14 +64,14 @@ it('a tool whose definition nobody approved is not called, whatever the org perm
   expect(asked(false)).toMatchObject({ allowed: true });
 });
 
-it('without any policy an admin administers and sees what there is, everyone of the org reads the administration', () => {
+it('lets admins administer and discover, and all members read the administration, without any policy', () => {
   const permitted = (role: Role): Action[] => all.filter((action) => allowed([], action, role));
   expect(permitted('admin').sort()).toEqual(['a2a_discover', 'admin_read', 'admin_write', 'mcp_discover']);
   expect(permitted('member')).toEqual(['admin_read']);
   expect(permitted('viewer')).toEqual(['admin_read']);
 });
 
-it('the development policy permits everything but administration', () => {
+it('permits everything except administration with the development policy', () => {
   const permitted = all.filter((action) => allowed([developmentPolicy], action, 'member'));
   expect(permitted).toEqual(all.filter((action) => action !== 'admin_write'));
   const { reads } = compilePolicies([developmentPolicy]);

@@ -1,16 +1,17 @@
 import type { Action } from '../../kernel/verbs.js';
 import { changedToolsWait } from '../policy.types.js';
 
-/** A policy row as the engine takes it: a name for people and a text of one or more policies. */
+/** A policy row for the engine: a name for people and a text with one or more policies. */
 export interface PolicyText {
   readonly name: string;
   readonly text: string;
 }
 
-/** Names that begin like this belong to the gateway; no row and no `@id` may use it. */
+/** Prefix of the names of the gateway's policies. No row and no `@id` may use it. */
 export const reservedPrefix = 'rialto:';
 
-// Written out, not taken from the catalogue's kinds: `mcp_prompt` counts as a read there and is still not for viewers.
+// Listed here and not derived from the catalogue's kinds, because `mcp_prompt` is a read there and viewers may not
+// use it.
 const viewerActions = [
   'a2a_discover',
   'mcp_discover',
@@ -22,8 +23,9 @@ const viewerActions = [
 const readActions = (viewerActions satisfies readonly Action[]).map((action) => `Action::"${action}"`).join(', ');
 
 /**
- * Guards that are part of every set and cannot be edited: viewers only read, only admins administer, an agent whose changed
- * card nobody approved is not called, nor such a tool, and every member of an org may read its administration.
+ * Guards that are part of every set and cannot be edited: viewers only read; only admins administer; agents with an
+ * unapproved card and tools with an unapproved definition are not called; every member of an org may read its
+ * administration.
  */
 export const builtinPolicies: readonly PolicyText[] = [
   {
@@ -60,7 +62,9 @@ export const builtinPolicies: readonly PolicyText[] = [
   },
 ];
 
-/** The one visible, editable permit of a fresh development org: everything but administration, for everyone. */
+/**
+ * The only policy of a new development org, visible and editable: everyone may do everything except administration.
+ */
 export const developmentPolicy: PolicyText = {
   name: 'development-default',
   text: `permit(principal, action, resource)

@@ -6,8 +6,8 @@ const major = Number(process.versions.node.split('.')[0]);
 const flag = /setFlagsFromString\('(?<flag>[^']+)'\)/.exec(readFileSync(resolve('src/v8-flags.ts'), 'utf8'))?.groups
   ?.flag;
 
-// A caller of the WebAssembly becomes hot, is optimised, and then loses an assumption while the WebAssembly is on its
-// stack: the engine reads `context` through a getter that changes the shape of what the caller has in hand.
+// A caller of the WebAssembly becomes hot, V8 optimises it, and then it loses an assumption while the WebAssembly is
+// on its stack: the engine reads `context` through a getter that changes the shape of an object of the caller.
 const child = `
   if (process.argv[1]) require('node:v8').setFlagsFromString(process.argv[1]);
   const { preparsePolicySet, statefulIsAuthorized } = require('@cedar-policy/cedar-wasm/nodejs');
@@ -33,14 +33,14 @@ function run(...flags: string[]): SpawnSyncReturns<string> {
   });
 }
 
-describe('a caller of Cedar that is deoptimised while Cedar runs', () => {
-  it('lives with the flag that every entry sets first', () => {
+describe('a deoptimised caller of Cedar, while Cedar runs', () => {
+  it('survives with the flag that every entry point sets first', () => {
     expect(flag).toMatch(/^--/);
     const { status, stdout, signal } = run(flag!);
     expect({ status, signal, stdout }).toEqual({ status: 0, signal: null, stdout: 'alive true\n' });
   });
 
-  (major < 24 ? it : it.skip)('dies without it on Node 20 and 22, so the flag is the cure', () => {
+  (major < 24 ? it : it.skip)('crashes without the flag on Node 20 and 22', () => {
     const { status, stderr } = run();
     expect(status).not.toBe(0);
     expect(stderr).toContain('DoComputeBuiltinContinuation');

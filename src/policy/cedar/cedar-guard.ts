@@ -1,16 +1,16 @@
 import type { DetailedError } from '@cedar-policy/cedar-wasm/nodejs';
 
-/** Why Cedar is gone, once it is: after a trap its WebAssembly instance answers nobody in this process. */
+/** Error that ended Cedar. After a trap its WebAssembly instance can answer no call of this process. */
 let lost: string | undefined;
 
-/** Undefined while Cedar works, else what ended it. */
+/** Returns the error that ended Cedar; undefined while it works. */
 export function cedarLoss(): string | undefined {
   return lost;
 }
 
 /**
- * Runs a call into Cedar; what it throws becomes the fallback, and a trap is remembered for `cedarLoss`. Nothing runs
- * after one: Cedar was seen to spin for ever after a dozen, and the process with it (F46).
+ * Runs a call into Cedar. An error gives the fallback; a trap is stored for `cedarLoss`. After a trap no call runs
+ * any more: Cedar was seen to loop endlessly after a dozen traps, which blocks the process (F46).
  */
 export function guarded<Result>(run: () => Result, fallback: (why: string) => Result): Result {
   if (lost !== undefined) return fallback(`the policy engine stopped: ${lost}`);
@@ -23,20 +23,23 @@ export function guarded<Result>(run: () => Result, fallback: (why: string) => Re
   }
 }
 
-/** Both unwind past Cedar without giving its stack back. By name: a trap of another realm is another class. */
+/**
+ * Returns whether an error is a trap. Both kinds unwind past Cedar without freeing its stack. Compares names, because
+ * a trap of another realm has another class.
+ */
 function isTrap(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return error.name === 'RuntimeError' || (error.name === 'RangeError' && error.message.includes('call stack'));
 }
 
-/** A Cedar error of our own making. */
+/** Creates an error in the form of Cedar errors. */
 export function cedarError(message: string): DetailedError {
   return { message, help: null, code: null, url: null, severity: null };
 }
 
 /**
- * True when every string inside, keys too, is well-formed Unicode. Cedar throws on a lone surrogate, and each throw leaks
- * a little of its stack: some 1,500 of them and the instance is lost, so nothing else may reach it.
+ * Returns true when all strings in a value, keys too, are well-formed Unicode. Cedar throws on a lone surrogate, and
+ * each throw leaks some of its stack: about 1,500 of them end the instance, so such strings must not reach it.
  */
 export function isWellFormedDeep(value: unknown): boolean {
   if (typeof value === 'string') return value.isWellFormed();

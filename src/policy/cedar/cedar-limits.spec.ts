@@ -18,7 +18,7 @@ const permit = (body: string): string =>
   `permit(principal, action == Action::"a2a_invoke", resource is Skill) when { ${body} };`;
 const joined = (count: number, operand: string, operator: string): string => Array(count).fill(operand).join(operator);
 
-/** By kind, an expression that is true with so many operators in one chain. */
+/** Expressions that are true, by kind, with the given number of operators in one chain. */
 const chains: Record<string, (count: number) => string> = {
   '&&': (count) => joined(count + 1, 'context.depth == 0', ' && '),
   '||': (count) => `${'context.depth == 9 || '.repeat(count)}true`,
@@ -32,7 +32,7 @@ const chains: Record<string, (count: number) => string> = {
   calls: (count) => `context.time${'.toDate()'.repeat(count + 1)} == context.time`,
 };
 
-// Runs the TypeScript as it stands; whatever hangs is ended by the time limit.
+// Runs the TypeScript source directly. The time limit ends a process that hangs.
 const child = `
   const { transformSync } = require('@swc/core');
   const Module = require('node:module');
@@ -59,7 +59,7 @@ const child = `
   console.log(JSON.stringify({ refused, intact, reached, lost: cedarLoss() !== undefined, after: after[0]?.description }));
 `;
 
-it('abuse 14: fifty long chains in a row leave the process answering, and a trap is the last call into Cedar', () => {
+it('abuse 14: the process still answers after fifty long chains, and makes no call into Cedar after a trap', () => {
   const texts = Array.from({ length: 50 }, (_, round) => Object.values(chains)[round % 10]!(990)).map(permit);
   const trap = permit(`${'('.repeat(200)}true${')'.repeat(200)}`);
   const { stdout, signal, stderr } = spawnSync(process.execPath, ['-e', child], {
@@ -80,7 +80,7 @@ it('abuse 14: fifty long chains in a row leave the process answering, and a trap
 }, 70_000);
 
 it.each(Object.keys(chains))(
-  'abuse 14: the longest chain of %s works a thousand times, one more is refused',
+  'abuse 14: the longest chain of %s works a thousand times, a longer one is refused',
   (kind) => {
     const engine = new CedarEngine();
     const text = permit(chains[kind]!(70));
@@ -94,7 +94,7 @@ it.each(Object.keys(chains))(
   },
 );
 
-describe('what only looks long', () => {
+describe('long texts with few operators', () => {
   it.each([
     ['a list', `[${joined(2_000, '"x"', ', ')}].contains("x")`],
     ['a list of negative numbers', `[${joined(500, '-1', ', ')}].contains(-1)`],
@@ -103,7 +103,7 @@ describe('what only looks long', () => {
   ])('%s is accepted', (_, body) => expect(validatePolicyText('flat', permit(body))).toEqual([]));
 });
 
-it('abuse 14: arguments between calls do not hide how many there are', () => {
+it('abuse 14: counts chained calls also when they have arguments', () => {
   for (const args of ['1, 1', '1 == 1', 'if true then 1 else 1']) {
     expect(validatePolicyText('calls', permit(`context.a${`.f(${args})`.repeat(300)}`))[0]?.description).toMatch(
       /operators/,
@@ -111,11 +111,11 @@ it('abuse 14: arguments between calls do not hide how many there are', () => {
   }
 });
 
-it('abuse 14: records and lists inside a list are counted, for each costs strict validation dearly', () => {
+it('abuse 14: counts records and lists in a list, because each makes strict validation slow', () => {
   for (const item of ['{a: 1}', '[1]']) {
-    expect(validatePolicyText('dear', permit(`[${joined(80, item, ', ')}].contains(${item})`))[0]?.description).toMatch(
-      /operators/,
-    );
+    expect(
+      validatePolicyText('costly', permit(`[${joined(80, item, ', ')}].contains(${item})`))[0]?.description,
+    ).toMatch(/operators/);
   }
 });
 

@@ -10,8 +10,8 @@ const call: PolicyCall = {
 };
 const permitAll = { name: 'all', text: 'permit(principal, action, resource);' };
 
-/** Cedar with modules of its own: what is lost is lost for all who share them. */
-async function ownCedar() {
+/** Imports Cedar with separate modules, because a lost instance is lost for all code that shares it. */
+async function isolatedCedar() {
   let modules: unknown[] = [];
   await jest.isolateModulesAsync(async () => {
     modules = [
@@ -28,8 +28,8 @@ async function ownCedar() {
   return { checkParsePolicySet: cedar.checkParsePolicySet, CedarEngine, guarded };
 }
 
-it('F46 after a trap in Cedar every call is denied and the engine says it is not healthy', async () => {
-  const { checkParsePolicySet, CedarEngine, guarded } = await ownCedar();
+it('F46 denies every call after a trap in Cedar and reports the engine as unhealthy', async () => {
+  const { checkParsePolicySet, CedarEngine, guarded } = await isolatedCedar();
   const engine = new CedarEngine();
   const set = await engine.compile([permitAll]);
   expect(engine.decide(set, { ...call, time: NaN }).allowed).toBe(true);

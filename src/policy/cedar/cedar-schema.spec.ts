@@ -2,7 +2,7 @@ import { schemaToJson } from '@cedar-policy/cedar-wasm/nodejs';
 import { actions } from '../../kernel/verbs.js';
 import { cedarSchema, entityTypes, principalTypes } from './cedar-schema.js';
 
-it('is valid Cedar and names exactly the actions and types of the vocabulary', () => {
+it('is a valid Cedar schema with exactly the actions and types of the vocabulary', () => {
   const answer = schemaToJson(cedarSchema);
   if (answer.type === 'failure') throw new Error(JSON.stringify(answer.errors));
   expect(answer.warnings).toEqual([]);

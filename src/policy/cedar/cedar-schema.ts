@@ -1,10 +1,10 @@
 import { actions } from '../../kernel/verbs.js';
 
-/** Every kind of caller; the order is the order of the page that documents the vocabulary. */
+/** Every kind of caller, in the order of the page that documents the vocabulary. */
 export const principalTypes = ['User', 'A2AAgent', 'Service', 'Anonymous'] as const;
 export type PrincipalType = (typeof principalTypes)[number];
 
-/** Every entity type a policy may name. */
+/** Every entity type that a policy can name. */
 export const entityTypes = [
   ...principalTypes,
   ...['Group', 'Skill', 'McpServer', 'Tool', 'Resource', 'Prompt', 'PublishedAgent', 'Task', 'Org', 'Input'],
@@ -28,8 +28,8 @@ type Call = { surface: String, depth: Long, time: datetime, input: Input };
 `.trim();
 
 /**
- * The policy vocabulary in Cedar's schema syntax (D13, RE-74, RE-75): no namespace, one context for every action, and
- * exactly the actions of the kernel's catalogue, so a new verb cannot be forgotten here.
+ * The policy vocabulary in Cedar schema syntax (D13, RE-74, RE-75): no namespace, one context type for all actions.
+ * The actions come from the kernel's catalogue, so that a new verb is always included.
  */
 export const cedarSchema = [
   entities,

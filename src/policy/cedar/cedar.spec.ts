@@ -26,11 +26,11 @@ const decide = (rows: { name: string; text: string }[], call: Partial<PolicyCall
   engine.decide(compilePolicies(rows), { ...deploy, ...call });
 
 describe('decisions', () => {
-  it('RE-33 an empty policy set denies: no permit matched', () => {
+  it('RE-33 denies with an empty policy set: no permit matched', () => {
     expect(decide([])).toMatchObject({ allowed: false, policies: [], reason: 'no permit matched', errors: [] });
   });
 
-  it('RE-32 a matching forbid wins over a permit, for its skill only', () => {
+  it('RE-32 a matching forbid overrides a permit, only for its skill', () => {
     const rows = [
       permitAll,
       { name: 'no-deploy', text: 'forbid(principal, action, resource == Skill::"vercel_ops.deploy");' },
@@ -59,7 +59,7 @@ describe('decisions', () => {
     expect(decide(rows, { resource: { type: 'Skill', id: 'other.deploy' } }).allowed).toBe(false);
   });
 
-  it('the documented example denies branch main and nothing else', () => {
+  it('denies only the branch main with the documented example', () => {
     expect(decide([permitAll, example], { args: { branch: 'main' } })).toMatchObject({
       allowed: false,
       reason: 'forbidden by policy "no-prod"',
@@ -69,7 +69,7 @@ describe('decisions', () => {
     }
   });
 
-  it('RE-74 discover and cancel are acts of their own', () => {
+  it('RE-74 decides discover and cancel as separate actions', () => {
     const rows = [
       permitAll,
       {
@@ -86,7 +86,7 @@ describe('decisions', () => {
     expect(decide(rows).allowed).toBe(true);
   });
 
-  it('RE-75 an agent as principal carries url, skills and trust level', () => {
+  it('RE-75 an agent as principal has url, skills and trust level', () => {
     const rows = [
       {
         name: 'trusted',
@@ -101,7 +101,7 @@ describe('decisions', () => {
     expect(decide(rows, { principal, agent: caller })).toMatchObject({ allowed: false, errors: [] });
   });
 
-  it('an agent may call its own skill: one entity, with its facts', () => {
+  it('uses one entity with its facts when an agent calls its own skill', () => {
     const principal: Principal = { kind: 'agent', id: 'vercel_ops', role: 'member', groups: ['ops'] };
     const rows = [
       {
@@ -112,7 +112,7 @@ describe('decisions', () => {
     expect(decide(rows, { principal, agent: { trustLevel: 'trusted' } })).toMatchObject({ allowed: true, errors: [] });
   });
 
-  it('context has surface, depth and time', () => {
+  it('gives surface, depth and time in the context', () => {
     const rows = [
       {
         name: 'window',
@@ -125,7 +125,7 @@ describe('decisions', () => {
     expect(decide(rows, { time: Date.UTC(2025, 11, 31) }).allowed).toBe(false);
   });
 
-  it('a time that is none denies the call that needs it, and the engine goes on', () => {
+  it('denies a call that needs an invalid time, and stays usable', () => {
     const rows = [
       { name: 'window', text: 'permit(principal, action, resource) when { context.time >= datetime("2026-01-01") };' },
     ];
@@ -136,11 +136,11 @@ describe('decisions', () => {
     expect(decide(rows).allowed).toBe(true);
   });
 
-  it('an act on the wrong kind of resource is denied', () => {
+  it('denies an action on the wrong kind of resource', () => {
     expect(decide([permitAll], { resource: { type: 'Tool', id: 'x__y' } }).allowed).toBe(false);
   });
 
-  it('padding the arguments does not blind a forbid, and long arguments nobody reads are no trouble', () => {
+  it('evaluates a forbid also with padded arguments, and ignores long arguments that no policy reads', () => {
     const long = { branch: `main${' '.repeat(9_000)}` };
     expect(decide([permitAll, example], { args: long }).reason).toContain('argument "branch" is too long');
     expect(decide([permitAll, example], { args: { text: 'x'.repeat(100_000) } }).allowed).toBe(true);
@@ -156,7 +156,7 @@ describe('decisions', () => {
     expect(decide([permitAll, any], { args: { a: 'x' } }).allowed).toBe(true);
   });
 
-  it('an argument is seen through a literal Input entity too', () => {
+  it('reads an argument also through a literal Input entity', () => {
     const sly = {
       name: 'sly',
       text: 'forbid(principal, action, resource) when { Input::"input".hasTag("branch") && Input::"input".getTag("branch") == "main" };',
@@ -164,7 +164,7 @@ describe('decisions', () => {
     expect(decide([permitAll, sly], { args: { branch: 'main' } }).policies).toEqual(['sly']);
   });
 
-  it('names a policy by its @id, else by its row, counted when the row has several', () => {
+  it('names a policy by its @id, else by its row, with a number when the row has several', () => {
     const text =
       'permit(principal, action, resource == Skill::"a.a"); @id("mine") permit(principal, action, resource); @id("rialto:guard") permit(principal, action, resource);';
     expect(decide([{ name: 'row', text }]).policies).toEqual(['mine', 'row#3']);
@@ -172,7 +172,7 @@ describe('decisions', () => {
 });
 
 describe('malformed text', () => {
-  it('a lone surrogate is denied and never reaches Cedar, however often', () => {
+  it('denies a lone surrogate each time, before it reaches Cedar', () => {
     const set = compilePolicies([permitAll]);
     for (let round = 0; round < 3_000; round++) {
       const call = { ...deploy, resource: { ...deploy.resource, id: `vercel_ops.\ud800${round}` } };
@@ -186,7 +186,7 @@ describe('malformed text', () => {
   });
 });
 
-describe('abuse 14: policies planted past validation deny and say so', () => {
+describe('abuse 14: policies stored without validation deny and give the reason', () => {
   const planted: [string, string, string][] = [
     [
       'a missing tag',
@@ -196,7 +196,7 @@ describe('abuse 14: policies planted past validation deny and say so', () => {
     ['a typo', 'forbid(principal, action, resource) when { context.inptu == "x" };', 'inptu'],
     ['an unknown entity type', 'forbid(principal is Usr, action, resource);', 'Usr'],
     ['an unknown action', 'forbid(principal, action == Action::"a2a_invok", resource);', 'a2a_invok'],
-    ['no Cedar at all', 'forbid everything!', 'unexpected'],
+    ['no Cedar syntax', 'forbid everything!', 'unexpected'],
     ['a template', 'forbid(principal == ?principal, action, resource);', 'template|slot'],
     ['2 MB', `forbid(principal, action, resource) when { "${'x'.repeat(2_000_000)}" == "y" };`, 'larger than 16 KiB'],
     [
@@ -233,7 +233,7 @@ describe('abuse 14: policies planted past validation deny and say so', () => {
     expect(decide(rows.slice(0, maxPolicies)).allowed).toBe(true);
   });
 
-  it('X2.3 a set that is too heavy to decide by, as one could be stored before there was a limit', () => {
+  it('X2.3 denies by a set that is far over the limits, as older versions could store it', () => {
     const list = (seed: number) => Array.from({ length: 2_600 }, (_, index) => index * 7 + seed).join(',');
     const rows = Array.from({ length: 499 }, (_, index) => ({
       name: `p${index}`,
@@ -246,7 +246,7 @@ describe('abuse 14: policies planted past validation deny and say so', () => {
     expect(decide([permitAll, ...rows.slice(0, 3)]).allowed).toBe(true);
   });
 
-  it('denies only the acts a broken policy names, where that can be told', () => {
+  it('denies only the actions that a broken policy names, when they are known', () => {
     const rows = [
       permitAll,
       { name: 'planted', text: 'forbid(principal is Usr, action == Action::"a2a_invoke", resource);' },
@@ -255,14 +255,14 @@ describe('abuse 14: policies planted past validation deny and say so', () => {
     expect(decide(rows, { action: 'a2a_cancel' }).allowed).toBe(true);
   });
 
-  it('an error while evaluating names the policy and the reason', () => {
+  it('names the policy and the reason of an evaluation error', () => {
     const text = 'forbid(principal, action, resource) when { A2AAgent::"absent".trustLevel == "x" };';
     const decision = decide([permitAll, { name: 'asks-elsewhere', text }]);
     expect(decision).toMatchObject({ allowed: false, policies: ['asks-elsewhere'] });
     expect(decision.reason).toMatch(/policy "asks-elsewhere" could not be evaluated: .*absent/);
   });
 
-  it('the limits keep Cedar alive: what they let through can be evaluated', () => {
+  it('evaluates the largest policies that the limits accept', () => {
     const nested = (open: string, close: string): string => `${open.repeat(30)}context.depth == 0${close.repeat(30)}`;
     const rows = [
       `${'context.depth == 9 || '.repeat(70)}true`,
@@ -284,7 +284,7 @@ describe('abuse 15: sets do not mix', () => {
     text: `permit(principal == User::"${name}", action, resource);`,
   });
 
-  it('a set that lost its place among the parsed ones is parsed again, never another one asked', () => {
+  it('parses an evicted set again, and never decides by another set', () => {
     const small = new CedarEngine(2);
     const orgs = ['a', 'b', 'c', 'd', 'e'].map((name) => [name, compilePolicies([openTo(name)])] as const);
     for (let round = 0; round < 3; round++) {
@@ -297,7 +297,7 @@ describe('abuse 15: sets do not mix', () => {
     }
   });
 
-  it('release frees the id for the next set; the released set still decides as itself', () => {
+  it('release frees the id for the next set; the released set still gives its own decisions', () => {
     const own = new CedarEngine();
     const first = compilePolicies([openTo('alice')]);
     expect(own.decide(first, deploy).allowed).toBe(true);
@@ -310,7 +310,7 @@ describe('abuse 15: sets do not mix', () => {
     expect(own.resident).toBe(2);
   });
 
-  it('parsing the same id again replaces what Cedar keeps, so memory stays bounded', () => {
+  it('replaces the stored set when it parses an id again, so that memory stays bounded', () => {
     const own = new CedarEngine(1);
     const rows = Array.from({ length: 300 }, (_, index) => openTo(`user${index}`));
     const cycle = (): void => {
@@ -325,7 +325,7 @@ describe('abuse 15: sets do not mix', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(40_000_000);
   });
 
-  it('equal texts have one version and two identities', () => {
+  it('gives equal texts one version and two ids', () => {
     const [one, two] = [compilePolicies([permitAll]), compilePolicies([permitAll])];
     expect(one.version).toBe(two.version);
     expect(one.id).not.toBe(two.id);
@@ -335,7 +335,7 @@ describe('abuse 15: sets do not mix', () => {
 });
 
 describe('abuse 16 at this level', () => {
-  it('an id is exact: another spelling is another resource', () => {
+  it('compares ids exactly: another spelling is another resource', () => {
     const rows = [{ name: 'one', text: 'permit(principal, action, resource == Skill::"vercel_ops.deploy");' }];
     for (const id of ['Vercel_Ops.deploy', 'vercel_ops.deploy ', 'vercel_ops．deploy', 'a2a_vercel_ops_deploy']) {
       expect(decide(rows, { resource: { type: 'Skill', id } }).allowed).toBe(false);
@@ -343,7 +343,7 @@ describe('abuse 16 at this level', () => {
   });
 });
 
-it('RE-76 a rendered template decides as it says', () => {
+it('RE-76 decides as the title of a rendered template says', () => {
   const rendered = renderTemplate('require-trust-level', { trustLevel: 'standard' });
   const rows = [developmentPolicy, { name: 'trust', text: rendered.ok ? rendered.value : '' }];
   expect(decide(rows, { agent: { trustLevel: 'trusted' } }).allowed).toBe(true);

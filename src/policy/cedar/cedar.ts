@@ -11,59 +11,68 @@ import { compiling, type PolicySet } from './policy-set.js';
 import { messageOf } from './validate.js';
 
 export interface PolicyDecision extends Decision {
-  /** What could not be evaluated; always empty for an allowed call. */
+  /** Errors of the evaluation; always empty for an allowed call. */
   readonly errors: readonly string[];
 }
 
 let engines = 0;
 
 /**
- * Compiles policies and decides by them: default deny, and any diagnostic is a denial that says so (D8, RE-32, RE-33).
- * Cedar keeps parsed sets under an id for ever, so the engine owns a bounded number of ids and parses a set again when
- * its id went to another.
+ * Compiles policies and decides calls. Denies by default; any diagnostic of Cedar is a denial with that reason (D8,
+ * RE-32, RE-33). Cedar never frees a parsed set, it can only replace the set of an id. The engine therefore uses a
+ * limited number of ids, and parses a set again when its id was given to another set.
  */
 export class CedarEngine {
   private readonly name = `rialto-${++engines}`;
-  /** Set id to the id Cedar knows it by, least recently used first. */
+  /** Cedar's id for each set id, least recently used first. */
   private readonly slots = new Map<string, string>();
   private readonly free: string[] = [];
   private made = 0;
 
-  /** `maxResident`: how many sets stay parsed at once. */
+  /**
+   * Creates an engine.
+   * @param maxResident number of sets that stay parsed at the same time.
+   */
   constructor(private readonly maxResident = 256) {}
 
-  /** False after a trap in Cedar: every call is denied until the process restarts, and readiness should say so. */
+  /** False after a trap in Cedar: every call is denied until the process restarts, and readiness should report it. */
   get healthy(): boolean {
     return cedarLoss() === undefined;
   }
 
-  /** How many sets Cedar holds for this engine. */
+  /** Number of sets that Cedar holds for this engine. */
   get resident(): number {
     return this.slots.size;
   }
 
-  /** How many ids this engine ever gave to Cedar, which forgets none: at most `maxResident`. */
+  /** Number of ids that this engine ever gave to Cedar, which frees none; at most `maxResident`. */
   get idsMade(): number {
     return this.made;
   }
 
-  /** Makes a set of the built-in guards and these rows; a broken row denies what it may be about instead of throwing. */
+  /**
+   * Compiles the built-in guards and these rows to a set. A broken row does not throw; it denies the calls that it
+   * may concern.
+   */
   compile(rows: readonly PolicyText[]): Promise<PolicySet> {
     return inTurns(this.preparing(rows));
   }
 
-  /** Handing the set to Cedar takes as long as its heaviest text: a piece of its own, before anybody decides by it. */
+  /**
+   * Compiles in pieces. Giving the set to Cedar is a separate piece, because it takes as long as the heaviest text;
+   * it happens before the first decision.
+   */
   private *preparing(rows: readonly PolicyText[]): Generator<void, PolicySet> {
     const set = yield* compiling(rows);
     yield;
     guarded<unknown>(
-      () => this.residence(set),
+      () => this.residentId(set),
       (why) => why,
     );
     return set;
   }
 
-  /** Frees what Cedar keeps of a set; a decision on it afterwards parses it again. */
+  /** Frees the parsed set in Cedar. A later decision with the set parses it again. */
   release(set: PolicySet): void {
     const slot = this.slots.get(set.id);
     if (slot === undefined) return;
@@ -75,7 +84,7 @@ export class CedarEngine {
     );
   }
 
-  /** Decides one call (RE-34): allowed only when Cedar allows it and nothing at all went wrong. */
+  /** Decides one call (RE-34). Allows it only when Cedar allows it and reports no error. */
   decide(set: PolicySet, call: PolicyCall): PolicyDecision {
     const broken = set.broken.filter((policy) => policy.actions?.has(call.action) ?? true);
     if (broken.length > 0) return { ...unevaluated(broken), version: set.version };
@@ -89,7 +98,9 @@ export class CedarEngine {
     const { attributes, tags: read } = set.reads;
     const input = includes(attributes, 'input') ? inputTags(call.args, read) : undefined;
     if (input?.unreadable[0] !== undefined) {
-      return failure(`argument "${input.unreadable[0]}" is too long, or one too many, for a policy to read`);
+      return failure(
+        `argument "${input.unreadable[0]}" is too long, or above the number of arguments, for a policy to read`,
+      );
     }
     const request = {
       principal: principalUid(call.principal),
@@ -98,16 +109,16 @@ export class CedarEngine {
       context: contextOf(call, attributes),
       entities: input ? [...entitiesOf(call), inputEntity(input.tags)] : entitiesOf(call),
     };
-    if (!isWellFormedDeep(request)) return failure('the call holds text that is not well-formed Unicode');
-    return statefulIsAuthorized({ ...request, preparsedPolicySetId: this.residence(set), validateRequest: false });
+    if (!isWellFormedDeep(request)) return failure('the call contains text that is not well-formed Unicode');
+    return statefulIsAuthorized({ ...request, preparsedPolicySetId: this.residentId(set), validateRequest: false });
   }
 
-  private residence(set: PolicySet): string {
-    const held = this.slots.get(set.id);
-    if (held !== undefined) {
+  private residentId(set: PolicySet): string {
+    const known = this.slots.get(set.id);
+    if (known !== undefined) {
       this.slots.delete(set.id);
-      this.slots.set(set.id, held);
-      return held;
+      this.slots.set(set.id, known);
+      return known;
     }
     const slot = this.takeSlot();
     const answer = preparsePolicySet(slot, { staticPolicies: set.sources });

@@ -31,7 +31,7 @@ it.each([
   expect(readsOf(condition)).toEqual({ attributes, tags, singleTasks: false });
 });
 
-describe('a single task is named', () => {
+describe('policies that name a single task', () => {
   const named = (policy: string): boolean =>
     contextReads(parsePolicies(policy).policies.map(({ json }) => json)).singleTasks;
 

@@ -4,26 +4,32 @@ import { atOnce } from '../../platform/jobs/in-turns.js';
 
 export type Names = ReadonlySet<string> | 'all';
 
-/** Which parts of the context a set of policies can see: the rest is neither sent to Cedar nor part of a cache key. */
+/**
+ * The parts of the context that a set of policies can read. Other parts are not sent to Cedar and not part of a cache
+ * key.
+ */
 export interface ContextReads {
   readonly attributes: Names;
-  /** Arguments read as tags of `context.input`. */
+  /** Arguments that policies read as tags of `context.input`. */
   readonly tags: Names;
-  /** Whether some policy names a single task; otherwise tasks with the same facts get the same decision. */
+  /** True when a policy names a single task. Otherwise tasks with the same facts get the same decision. */
   readonly singleTasks: boolean;
 }
 
-/** True when policies that read these names can see this one. */
+/** Returns whether policies that read these names can read this one. */
 export function includes(names: Names, name: string): boolean {
   return names === 'all' || names.has(name);
 }
 
-/** What the conditions of these policies read, never less: a use that is not understood counts as everything. */
+/**
+ * Returns what the conditions of these policies read, at least: an expression that is not understood counts as
+ * everything.
+ */
 export function contextReads(policies: Iterable<PolicyJson>): ContextReads {
   return atOnce(readingContext(policies));
 }
 
-/** The same in pieces of one policy each. */
+/** Does the same in pieces of one policy each. */
 export function* readingContext(policies: Iterable<PolicyJson>): Generator<void, ContextReads> {
   const found: Found = { attributes: new Set(), tags: new Set(), wholeContext: false, wholeInput: false };
   let singleTasks = false;
@@ -39,7 +45,7 @@ export function* readingContext(policies: Iterable<PolicyJson>): Generator<void,
   };
 }
 
-/** `Task::"…"` anywhere in the policy, head or condition. */
+/** Returns whether `Task::"…"` occurs anywhere in the policy, in its head or conditions. */
 function namesTask(node: unknown): boolean {
   if (Array.isArray(node)) return node.some(namesTask);
   if (!isJsonObject(node)) return false;
@@ -62,7 +68,10 @@ function visit(node: unknown, found: Found): void {
     for (const child of Object.values(node)) visit(child, found);
 }
 
-/** `context.input.hasTag("x")` and `context.input.getTag("x")` with a literal name. */
+/**
+ * Records a tag that `context.input.hasTag("x")` or `context.input.getTag("x")` reads by a literal name; else returns
+ * false.
+ */
 function seeTag(node: Record<string, unknown>, found: Found): boolean {
   const call = node.hasTag ?? node.getTag;
   if (!isJsonObject(call) || !isJsonObject(call.right) || typeof call.right.Value !== 'string') return false;
@@ -72,7 +81,7 @@ function seeTag(node: Record<string, unknown>, found: Found): boolean {
   return true;
 }
 
-/** `context.x` and `context has x`. */
+/** Records an attribute that `context.x` or `context has x` reads; else returns false. */
 function seeAttribute(node: Record<string, unknown>, found: Found): boolean {
   const attribute = contextAttribute(node);
   if (attribute === undefined) return false;
@@ -89,7 +98,7 @@ function contextAttribute(node: unknown): string | undefined {
   return typeof first === 'string' ? first : undefined;
 }
 
-/** `Input::"input"` written out reads the arguments without naming the context. */
+/** Returns whether a node is a literal `Input::"input"`, which reads the arguments without naming the context. */
 function isInputLiteral(node: Record<string, unknown>): boolean {
   const literal = isJsonObject(node.Value) ? node.Value.__entity : undefined;
   return isJsonObject(literal) && literal.type === 'Input';

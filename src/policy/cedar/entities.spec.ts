@@ -32,7 +32,7 @@ const anyFacts = fc.option(
   { nil: undefined },
 );
 
-it('whatever the kernel says, the entities fit the schema', () => {
+it('creates entities that fit the schema for any call', () => {
   fc.assert(
     fc.property(
       anyPrincipal,
@@ -67,7 +67,7 @@ it('whatever the kernel says, the entities fit the schema', () => {
   );
 });
 
-it('a caller lies in the group of its role and its own groups, but no group is a role', () => {
+it('puts a caller in the group of its role and its groups, but ignores groups with the name of a role', () => {
   const principal: Principal = { kind: 'service', id: 'ci', role: 'member', groups: ['ops', 'admin', 'viewer'] };
   expect(principalEntity(principal)).toEqual({
     uid: { type: 'Service', id: 'ci' },
@@ -79,7 +79,7 @@ it('a caller lies in the group of its role and its own groups, but no group is a
   });
 });
 
-it('an agent nobody knows is untrusted', () => {
+it('treats an unknown agent as untrusted', () => {
   expect(principalEntity({ kind: 'agent', id: 'x', role: 'member', groups: [] }).attrs).toEqual({
     role: 'member',
     agentUrl: '',
@@ -89,7 +89,7 @@ it('an agent nobody knows is untrusted', () => {
   });
 });
 
-it('a resource lies where its id says, unless told otherwise', () => {
+it('takes the parent of a resource from its id, unless it is given', () => {
   expect(parentOf({ type: 'Skill', id: 'ops.deploy.now' })).toBe('ops');
   expect(parentOf({ type: 'Tool', id: 'github__create__issue' })).toBe('github');
   expect(parentOf({ type: 'Tool', id: 'github__x', parent: 'other' })).toBe('other');
@@ -97,7 +97,7 @@ it('a resource lies where its id says, unless told otherwise', () => {
   expect(parentOf({ type: 'Tool', id: 'bare' })).toBe('');
 });
 
-it('a task lies in its owner and tells its agent', () => {
+it('makes the owner of a task its parent and gives its agent', () => {
   const call: PolicyCall = {
     principal: { kind: 'user', id: 'bob', role: 'member', groups: [] },
     action: 'task_read',
@@ -115,7 +115,7 @@ it('a task lies in its owner and tells its agent', () => {
   expect(entitiesOf({ ...call, task: undefined })[1]).toMatchObject({ attrs: { agent: '', owner: '' }, parents: [] });
 });
 
-it('a tag for each scalar argument, as JSON text; null, objects and arrays left out', () => {
+it('makes a tag of each scalar argument, as JSON text, and ignores null, objects and arrays', () => {
   const args = {
     text: 'x',
     count: 1.5,
@@ -134,7 +134,7 @@ it('a tag for each scalar argument, as JSON text; null, objects and arrays left 
   });
 });
 
-it('what is too long or one too many is named, not dropped', () => {
+it('reports arguments that are too long or too many instead of dropping them', () => {
   expect(
     inputTags({ long: 'é'.repeat(inputLimits.bytes / 2 + 1), short: 'é'.repeat(inputLimits.bytes / 2) }).unreadable,
   ).toEqual(['long']);
@@ -142,7 +142,7 @@ it('what is too long or one too many is named, not dropped', () => {
   expect(inputTags(many).unreadable).toEqual([`a${inputLimits.tags}`]);
 });
 
-it('the context holds what is read', () => {
+it('gives only the context attributes that are read', () => {
   const call = { surface: 'mcp', depth: 2, time: 0 } as PolicyCall;
   expect(contextOf(call, new Set(['depth']))).toEqual({ depth: 2 });
   expect(contextOf(call)).toEqual({

@@ -5,40 +5,42 @@ import type { Action, ResourceRef } from '../../kernel/verbs.js';
 import type { PrincipalType } from './cedar-schema.js';
 import { includes, type Names } from './context-reads.js';
 
-/** What the registry knows of an agent; `version` changes with them and stands for them in the decision cache. */
+/**
+ * Facts of the registry about an agent. `version` changes with the facts and represents them in the decision cache.
+ */
 export interface AgentFacts {
   readonly url?: string;
   readonly skills?: readonly string[];
   readonly trustLevel?: string;
-  /** Its card changed, and nobody approved that yet. */
+  /** True when the card changed and the change is not approved. */
   readonly quarantined?: boolean;
   readonly version?: string;
 }
 
-/** What is known of a tool of an MCP server. */
+/** Facts about a tool of an MCP server. */
 export interface ToolFacts {
-  /** Its definition is not the one that was approved. */
+  /** True when the definition of the tool differs from the approved one. */
   readonly quarantined: boolean;
 }
 
-/** What a task's row says; `version` as above. */
+/** Facts from the row of a task. `version` has the same meaning as in `AgentFacts`. */
 export interface TaskFacts {
-  /** Name of the published agent it was given to. */
+  /** Name of the published agent that works on the task. */
   readonly agent?: string;
   readonly owner?: Pick<Principal, 'kind' | 'id'>;
   readonly version?: string;
 }
 
-/** One question to the policies, in the words of the kernel. */
+/** One question to the policies, in the terms of the kernel. */
 export interface PolicyCall {
   readonly principal: Principal;
-  /** Facts of the calling agent; absent means an untrusted one. */
+  /** Facts of the calling agent. Undefined: an untrusted agent. */
   readonly caller?: AgentFacts;
   readonly action: Action;
   readonly resource: ResourceRef;
-  /** Facts of the agent that is the resource, or whose skill is. */
+  /** Facts of the agent that is the resource, or that has the skill. */
   readonly agent?: AgentFacts;
-  /** Facts of the tool that is the resource; absent for a name that is no tool's. */
+  /** Facts of the tool that is the resource; undefined for an unknown tool name. */
   readonly tool?: ToolFacts;
   readonly task?: TaskFacts;
   readonly surface: Surface;
@@ -58,14 +60,14 @@ const typeOfKind = {
 } as const satisfies Record<Principal['kind'], PrincipalType>;
 const roleNames: ReadonlySet<string> = new Set(roles);
 
-/** The Cedar id of a caller, e.g. `User::"bob"` (D13). */
+/** Returns the Cedar id of a caller, e.g. `User::"bob"` (D13). */
 export function principalUid({ kind, id }: Pick<Principal, 'kind' | 'id'>): TypeAndId {
   return { type: typeOfKind[kind], id };
 }
 
 /**
- * The caller as an entity, in `Group::"<g>"` for its role and each of its groups. A group that is named like a role is
- * left out: only the role itself puts anyone in `Group::"admin"`.
+ * Returns the caller as an entity, with the parent `Group::"<g>"` for its role and each of its groups. A group with
+ * the name of a role is ignored: only the role itself makes a caller a member of `Group::"admin"`.
  */
 export function principalEntity(principal: Principal, facts?: AgentFacts): EntityJson {
   const groups = new Set([principal.role, ...principal.groups.filter((group) => !roleNames.has(group))]);
@@ -74,7 +76,7 @@ export function principalEntity(principal: Principal, facts?: AgentFacts): Entit
   return { uid: principalUid(principal), attrs, parents };
 }
 
-/** The resource and what it lies in, as entities without a missing attribute (reliability: no attribute may be absent). */
+/** Returns the resource and its parent as entities with all attributes (reliability: no attribute may be absent). */
 function resourceEntities({ resource, agent, tool, task }: PolicyCall): EntityJson[] {
   const uid = { type: resource.type, id: resource.id };
   const parent = parentOf(resource);
@@ -102,31 +104,35 @@ function resourceEntities({ resource, agent, tool, task }: PolicyCall): EntityJs
   }
 }
 
-/** The caller and the resource of one call; an agent that calls itself is one entity. */
+/** Returns the entities of one call: caller and resource. An agent that calls itself is one entity. */
 export function entitiesOf(call: PolicyCall): EntityJson[] {
   const self = principalUid(call.principal);
-  const around = resourceEntities(call);
-  const others = around.filter(({ uid }) => !('type' in uid && uid.type === self.type && uid.id === self.id));
-  const callsItself = others.length < around.length;
+  const resources = resourceEntities(call);
+  const others = resources.filter(({ uid }) => !('type' in uid && uid.type === self.type && uid.id === self.id));
+  const callsItself = others.length < resources.length;
   return [principalEntity(call.principal, call.caller ?? (callsItself ? call.agent : undefined)), ...others];
 }
 
-/** Where a resource lies: as the caller says, else by the shape of its id (`agent.skill`, `server__tool`). */
+/** Returns the parent of a resource: the given one, else from the form of its id (`agent.skill`, `server__tool`). */
 export function parentOf({ type, id, parent }: ResourceRef): string {
   if (parent !== undefined) return parent;
   const separator = type === 'Skill' ? '.' : '__';
   return type === 'Resource' || !id.includes(separator) ? '' : id.slice(0, id.indexOf(separator));
 }
 
-/** The arguments that policies read, as tags; `unreadable` names those too long or too many to be shown to a policy. */
+/**
+ * The arguments that policies read, as tags. `unreadable` names those that are too long or too many for a policy to
+ * read.
+ */
 export interface InputTags {
   readonly tags: Readonly<Record<string, string>>;
   readonly unreadable: readonly string[];
 }
 
 /**
- * A string tag for each top-level scalar argument that is read: numbers and booleans as JSON text; null, objects and
- * arrays left out (D13). What exceeds the limits is reported, not dropped: padding must not blind a forbid.
+ * Returns a string tag for each top-level scalar argument that is read: numbers and booleans as JSON text; null,
+ * objects and arrays are ignored (D13). Arguments beyond the limits are reported, not dropped: padding must not hide
+ * an argument from a forbid.
  */
 export function inputTags(args: JsonObject = {}, read: Names = 'all'): InputTags {
   const found: [string, string][] = [];
@@ -144,12 +150,12 @@ export function inputTags(args: JsonObject = {}, read: Names = 'all'): InputTags
 
 const inputUid = { type: 'Input', id: 'input' } as const;
 
-/** The `Input` entity that `context.input` points to. */
+/** Returns the `Input` entity that `context.input` refers to. */
 export function inputEntity(tags: Readonly<Record<string, string>>): EntityJson {
   return { uid: inputUid, attrs: {}, parents: [], tags: { ...tags } };
 }
 
-/** The context of D13, reduced to the attributes that are read. */
+/** Returns the context of D13, only with the attributes that are read. */
 export function contextOf(call: PolicyCall, read: Names = 'all'): Context {
   return {
     ...(includes(read, 'surface') && { surface: call.surface }),

@@ -29,7 +29,7 @@ it.each([
   });
 });
 
-it('reads what it writes, and Cedar reads the same', () => {
+it('parses the literals that it writes, with the same result as Cedar', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (id) => {
       const literal = `User::${cedarString(id)}`;

@@ -11,14 +11,14 @@ const escape = /\\(?:u\{([0-9a-fA-F]{1,6})\}|x([0-7][0-9a-fA-F])|([nrt0\\'"*]))/
 const simple: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', '0': '\0' };
 const known: ReadonlySet<string> = new Set([...entityTypes, 'Action']);
 
-/** Reads an entity as Cedar writes it, e.g. `Skill::"vercel_ops.deploy"`, for `POST /api/policies/test`. */
+/** Parses an entity in Cedar syntax, e.g. `Skill::"vercel_ops.deploy"`, for `POST /api/policies/test`. */
 export function parseEntityLiteral(text: string, field = 'entity'): Parsed<TypeAndId> {
   const match = shape.exec(text);
   if (!match) return refuse(field, 'expected an entity like User::"bob"');
   const [, type = '', quoted = ''] = match;
   if (!known.has(type)) return refuse(field, `unknown entity type ${type}; known: ${[...known].join(', ')}`);
   const id = unescape(quoted);
-  if (id === undefined) return refuse(field, 'the id holds an escape that Cedar does not know');
+  if (id === undefined) return refuse(field, 'the id contains an escape sequence that Cedar does not know');
   if (!id.isWellFormed()) return refuse(field, 'the id is not well-formed Unicode');
   if (type === 'Action' && !Object.hasOwn(actions, id)) {
     return refuse(field, `unknown action "${id}"; known: ${Object.keys(actions).join(', ')}`);
@@ -26,7 +26,9 @@ export function parseEntityLiteral(text: string, field = 'entity'): Parsed<TypeA
   return { ok: true, value: { type, id } };
 }
 
-/** Writes a text as a Cedar string literal: nothing in it can end the literal, hide or be seen as something else. */
+/**
+ * Writes a text as a Cedar string literal. No character can end the literal, stay invisible or look like another one.
+ */
 export function cedarString(text: string): string {
   const escaped = text.replace(/["\\]|[^\P{C}]|[\u2028\u2029]/gu, (char) =>
     char === '"' || char === '\\' ? `\\${char}` : `\\u{${char.codePointAt(0)!.toString(16)}}`,

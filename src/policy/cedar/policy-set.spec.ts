@@ -9,8 +9,8 @@ const forbid = (body: string, index = 0) => ({
 const list = (length: number) => `[${Array.from({ length }, (_, index) => index).join(',')}].contains(context.depth)`;
 const like = (pattern: string) => `context.input.hasTag("x") && context.input.getTag("x") like "${pattern}"`;
 
-describe('X2.3 what the policies of an org may weigh together', () => {
-  it('is words, patterns that are tried everywhere, and bytes', () => {
+describe('X2.3 the total weight of the policies of an org', () => {
+  it('counts words, patterns that match at any place, and bytes', () => {
     const weightOf = (text: string) => {
       const scan = scanPolicies(text);
       return 'weight' in scan ? scan.weight : undefined;
@@ -31,7 +31,7 @@ describe('X2.3 what the policies of an org may weigh together', () => {
       66,
       /1048576 bytes/,
     ],
-  ])('%s: the next one is refused, and one that makes less of it is not', (_, row, count, reason) => {
+  ])('%s: refuses a policy beyond the limit, and accepts a change that reduces the weight', (_, row, count, reason) => {
     const rows = Array.from({ length: count }, (__, index) => row(index));
     const heavy = compilePolicies(rows);
     const before = compilePolicies(rows.slice(1));
@@ -40,14 +40,14 @@ describe('X2.3 what the policies of an org may weigh together', () => {
     expect(overweight(heavy, compilePolicies([...rows, row(count)]))).toBeUndefined();
   });
 
-  it('and one text at most 4,100 words, of which a list is most', () => {
+  it('accepts at most 4,100 words in one text', () => {
     expect(validatePolicyText('list', forbid(list(2_000)).text)).toEqual([]);
     expect(validatePolicyText('list', forbid(list(2_100)).text)).toEqual([
       expect.objectContaining({ description: 'more than 4100 words' }),
     ]);
   });
 
-  it('is compiled in pieces of one text each, and judged whole whatever is remembered meanwhile', () => {
+  it('compiles in pieces of one text each, and judges the whole set although the caches change in between', () => {
     const broken = { name: 'broken', text: 'forbid(principal is Usr, action, resource);' };
     const work = compiling([broken, ...Array.from({ length: 8 }, (_, index) => forbid(list(1_500 + index), index))]);
     let pieces = 0;
@@ -56,7 +56,7 @@ describe('X2.3 what the policies of an org may weigh together', () => {
         expect(piece.value.broken).toEqual([expect.objectContaining({ policy: 'broken' })]);
         break;
       }
-      // Others compile between: more than is remembered.
+      // Other sets compile in between: more of them than the caches hold.
       for (let other = 0; other < 10; other++)
         compilePolicies(Array.from({ length: 45 }, (_, index) => forbid('true', pieces * 1_000 + other * 50 + index)));
     }

@@ -8,32 +8,32 @@ import { readingContext, type ContextReads } from './context-reads.js';
 import type { Weight } from './policy-source.js';
 import { judge, messageOf, nothing, parsePolicies, type ParsedPolicy, type ParsedText } from './validate.js';
 
-/** A policy that cannot be trusted to mean what it says: it denies every call it may have been about. */
+/** A policy that cannot be evaluated safely. It denies every call that it may concern. */
 export interface BrokenPolicy {
   readonly policy: string;
   readonly why: string;
-  /** The actions it is about; absent when that cannot be told, and so all of them. */
+  /** Actions that the policy concerns; undefined when they are unknown, which means all actions. */
   readonly actions?: ReadonlySet<string>;
 }
 
-/** The policies of an org as they were at one moment: a value, decided on by `CedarEngine`. */
+/** The compiled policies of an org at one moment. `CedarEngine` decides by it. */
 export interface PolicySet {
-  /** Unique in this process: two sets never share cached decisions, even of one text. */
+  /** Unique in this process: two sets never share cached decisions, even when their texts are equal. */
   readonly id: string;
-  /** Hash of names and texts, the same in every process; goes into the log with each decision. */
+  /** Hash of names and texts, equal in all processes. The log has it with each decision. */
   readonly version: string;
   readonly reads: ContextReads;
   readonly broken: readonly BrokenPolicy[];
-  /** By policy id, what people call it: its `@id`, else the name of its row. */
+  /** The name of each policy for people, by policy id: its `@id`, else the name of its row. */
   readonly names: ReadonlyMap<string, string>;
-  /** By policy id, its text. */
+  /** The text of each policy, by policy id. */
   readonly sources: Readonly<Record<string, string>>;
-  /** Of all rows, without the built-in ones. */
+  /** Total weight of all rows, without the built-in ones. */
   readonly weight: Weight;
 }
 
-/** The last values by text, oldest out first. */
-class Remembered<Value> {
+/** Caches values by text; drops the oldest one. */
+class RecentValues<Value> {
   private readonly values = new Map<string, Value>();
 
   constructor(private readonly most: number) {}
@@ -48,16 +48,21 @@ class Remembered<Value> {
   }
 }
 
-/** Policies of one org or slice, without the built-in ones; more would not decide within their budget (F46). */
+/**
+ * Maximum number of policies of one org, without the built-in ones. More would exceed the time for a decision (F46).
+ */
 export const maxPolicies = 500;
 
 /**
- * What the policies of an org may weigh together, so that compiling them takes a few hundred milliseconds of processor time, in pieces, and
- * what cannot be cut, handing them to Cedar and each decision, about 20.
+ * Maximum total weight of the policies of an org. Within it, compiling takes a few hundred milliseconds of processor
+ * time, in pieces; the steps that cannot be split, giving the set to Cedar and each decision, take about 20 ms.
  */
 const most: Weight = { bytes: 1_048_576, words: 12_000, patterns: 1_600 };
-/** A set that is so many times heavier was stored before there was a limit, and denies: deciding by it would stop everybody. */
-const unbearable = 17;
+/**
+ * A set that exceeds the maximum by this factor denies all calls: deciding by it would block the process. Older
+ * versions had no limit, so such sets may be stored.
+ */
+const denyFactor = 17;
 const weights: readonly (keyof Weight)[] = ['bytes', 'words', 'patterns'];
 const weightNames: Readonly<Record<keyof Weight, string>> = {
   bytes: 'bytes',
@@ -65,25 +70,27 @@ const weightNames: Readonly<Record<keyof Weight, string>> = {
   patterns: 'characters of `like` patterns with a wildcard before their end',
 };
 
-/** Why a set is too heavy to be stored; undefined when it is not, or when that was worse before. */
+/**
+ * Returns why a set is too heavy to be stored; undefined when it is within the limits, or not heavier than before.
+ */
 export function overweight(set: PolicySet, before?: PolicySet): string | undefined {
   const heavy = weights.find((kind) => set.weight[kind] > most[kind] && set.weight[kind] > (before?.weight[kind] ?? 0));
-  return heavy && `the policies of an org may have ${most[heavy]} ${weightNames[heavy]} together`;
+  return heavy && `the policies of an org may have at most ${most[heavy]} ${weightNames[heavy]} in total`;
 }
 
-function beyondBearing(count: number, weight: Weight): string | undefined {
-  if (count > maxPolicies) return `it is beyond the limit of ${maxPolicies} policies`;
-  const heavy = weights.find((kind) => weight[kind] > most[kind] * unbearable);
-  return heavy && `with it the policies of the org have more than ${most[heavy] * unbearable} ${weightNames[heavy]}`;
+function denyReason(count: number, weight: Weight): string | undefined {
+  if (count > maxPolicies) return `the org exceeds the limit of ${maxPolicies} policies`;
+  const heavy = weights.find((kind) => weight[kind] > most[kind] * denyFactor);
+  return heavy && `with it the policies of the org have more than ${most[heavy] * denyFactor} ${weightNames[heavy]}`;
 }
 
 let sets = 0;
 
-// A change of one policy compiles the whole set again; texts that stayed were parsed and judged before. A judgement depends on
-// the text alone, for the schema is fixed.
-const parses = new Remembered<ParsedText>(2_000);
+// A change of one policy compiles the whole set again. These caches keep the results for unchanged texts. A judgement
+// depends only on the text, because the schema is fixed.
+const parses = new RecentValues<ParsedText>(2_000);
 type Verdict = DetailedError | 'valid';
-const judgements = new Remembered<Verdict>(4_000);
+const judgements = new RecentValues<Verdict>(4_000);
 
 function parsedOnce(text: string): ParsedText {
   const known = parses.get(text);
@@ -94,8 +101,8 @@ function parsedOnce(text: string): ParsedText {
 }
 
 /**
- * Makes a set of the built-in guards and these rows, in pieces of which each takes one text. Never throws for their sake: what is broken
- * denies.
+ * Compiles the built-in guards and these rows to a set, in pieces of one text each. It never throws for a broken row:
+ * the row denies.
  */
 export function* compiling(rows: readonly PolicyText[]): Generator<void, PolicySet> {
   const policies = new Map<string, ParsedPolicy>();
@@ -104,15 +111,15 @@ export function* compiling(rows: readonly PolicyText[]): Generator<void, PolicyS
   let weight = nothing.weight;
   for (const [index, row] of [...builtinPolicies, ...rows].entries()) {
     const isBuiltin = index < builtinPolicies.length;
-    const { policies: parsed, violations, weight: own } = guarded(() => parsedOnce(row.text), unparsable);
+    const { policies: parsed, violations, weight: rowWeight } = guarded(() => parsedOnce(row.text), unparsable);
     if (violations[0]) broken.push({ policy: row.name, why: violations[0].description });
     for (const [position, policy] of parsed.entries()) {
       const id = String(policies.size);
       policies.set(id, policy);
       names.set(id, nameOf(row.name, policy, parsed.length > 1 ? position : undefined, isBuiltin));
     }
-    if (!isBuiltin) weight = sum(weight, own);
-    const excess = beyondBearing(policies.size - builtinPolicies.length, weight);
+    if (!isBuiltin) weight = sum(weight, rowWeight);
+    const excess = denyReason(policies.size - builtinPolicies.length, weight);
     if (excess !== undefined) {
       broken.push({ policy: row.name, why: excess });
       break;
@@ -126,7 +133,7 @@ export function* compiling(rows: readonly PolicyText[]): Generator<void, PolicyS
   return { id: String(++sets), version: versionOf(rows), reads, broken, names, sources, weight };
 }
 
-/** The same at once. */
+/** Compiles without pauses. */
 export function compilePolicies(rows: readonly PolicyText[]): PolicySet {
   return atOnce(compiling(rows));
 }
@@ -135,15 +142,20 @@ function sum(one: Weight, other: Weight): Weight {
   return { bytes: one.bytes + other.bytes, words: one.words + other.words, patterns: one.patterns + other.patterns };
 }
 
-/** So many characters are judged in one piece: reading the schema takes as long each time. */
+/**
+ * Number of characters that are judged in one piece. It is not smaller, because each piece parses the schema again.
+ */
 const pieceLength = 8_192;
 
-/** Policies that strict validation refuses: an unknown type in a forbid would never match, and so fail open (abuse 14). */
+/**
+ * Returns the policies that strict validation refuses: a forbid with an unknown type would never match, and thus fail
+ * open (abuse 14).
+ */
 function* judging(
   policies: ReadonlyMap<string, ParsedPolicy>,
   names: ReadonlyMap<string, string>,
 ): Generator<void, BrokenPolicy[]> {
-  // Not read from what is remembered at the end: meanwhile others may have taken its place there.
+  // Collected here, because other sets may evict the values from the cache before the end.
   const verdicts = new Map<string, Verdict>();
   const judged = (piece: ReadonlyMap<string, ParsedPolicy>): void => {
     for (const [id, verdict] of judgePiece(piece)) verdicts.set(id, verdict);
@@ -187,7 +199,7 @@ function judgePiece(policies: ReadonlyMap<string, ParsedPolicy>): Map<string, Ve
   );
 }
 
-/** The actions a policy names, when it names only ones that exist. */
+/** Returns the actions that a policy names; undefined when it names none or an unknown one. */
 function actionsOf(policy: ParsedPolicy | undefined): ReadonlySet<string> | undefined {
   const action = policy?.json.action;
   if (!action || action.op === 'All' || 'slot' in action) return undefined;

@@ -1,32 +1,38 @@
 /**
- * Bounds of one policy text; beyond them Cedar's WebAssembly runs out of stack and is lost for the whole process, or a
- * check blocks the event loop. A quarter of what was seen to trap: 290 calls in a chain and 360 of any other operator
- * (deciding), 130 brackets (parsing).
+ * Limits of one policy text. Beyond them Cedar's WebAssembly exhausts its stack and is lost for the whole process, or
+ * a check blocks the event loop. They are a quarter of the smallest values that caused a trap: 290 calls in a chain
+ * and 360 of any other operator (evaluation), 130 brackets (parsing).
  */
 const textLimits = { bytes: 16_384, policies: 20, nesting: 32, operators: 70 } as const;
 
-/** Words of one new text: strict validation takes up to 10 µs for each, in one piece. */
+/** Maximum words of one new text. Strict validation takes up to 10 µs for each word and cannot be split. */
 export const maxWords = 4_100;
 
-/** A pattern takes time by its length times the length of the text (8 KiB at most), for each policy. */
+/**
+ * Limits of `like`. For each policy, matching takes time in proportion to pattern length times text length (8 KiB at
+ * most).
+ */
 const likeLimits = { perPolicy: 10, length: 96, wildcards: 4 } as const;
 
-/** What a text costs those who judge and decide by it. */
+/** Cost of compiling a text and deciding by it. */
 export interface Weight {
   readonly bytes: number;
-  /** Words, numbers, strings and signs: compiling takes time by these. */
+  /** Number of words, numbers, strings and signs. They determine the time of compiling. */
   readonly words: number;
-  /** Characters of patterns that are tried at each place of an argument, not only at its beginning: each decision takes time by these. */
+  /**
+   * Characters of patterns that are tried at each position of an argument, not only at its start. They determine the
+   * time of a decision.
+   */
   readonly patterns: number;
 }
 
-/** One policy of a text: its source and where it starts, in UTF-16 units. */
+/** One policy of a text: its source and its start, in UTF-16 units. */
 export interface Statement {
   readonly text: string;
   readonly start: number;
 }
 
-/** What is wrong with a text before Cedar may see it, and where (UTF-16 offset). */
+/** A problem of a text, found before Cedar reads it, and its position (UTF-16 offset). */
 export interface SourceProblem {
   readonly message: string;
   readonly at: number;
@@ -36,21 +42,22 @@ export interface SourceProblem {
 export type SourceScan =
   { readonly statements: readonly Statement[]; readonly weight: Weight } | { readonly problem: SourceProblem };
 
-// A comment ends at CR or LF and a string cannot hold an escaped line end, as in Cedar's own lexer: what this pattern
-// takes for text, Cedar must take for text too, or brackets could hide from the count.
+// As in Cedar's lexer, a comment ends at CR or LF and a string cannot contain an escaped line end. Text and comments
+// must be the same for this pattern and for Cedar, or a policy could hide brackets from the count.
 const token = /\/\/[^\r\n]*|"[^"\\]*(?:\\[^\r\n][^"\\]*)*"|[A-Za-z_]\w*|\d+|&&|\|\||\s+|./gsu;
 const openers = new Set(['(', '[', '{']);
 const closers = new Set([')', ']', '}']);
-// What nests by repetition (the grammar takes one relation, `==`, `in`, `has` …, between brackets, and lists are flat), and
-// records, of which, as of lists, a long list takes strict validation half a second.
+// Operators that nest when they repeat. The grammar allows one relation (`==`, `in`, `has` …) between brackets, and
+// lists are flat. Records are counted too: like nested lists, a long list of them makes strict validation take half a
+// second.
 const operators = new Set(['&&', '||', '+', '-', '*', '!', 'if']);
 const separators = new Set(['=', '<', '>', 'has', 'in', 'like', 'is', 'then', 'else', ',']);
-/** As in `context.input.getTag("x")`: dots of one operand that do not count. */
+/** Dots of one operand that do not count, as in `context.input.getTag("x")`. */
 const freeDots = 2;
 
 /**
- * Splits a text into its policies and refuses what could exhaust Cedar's stack: a trap there leaves the WebAssembly
- * instance unusable, which would deny every call of every org (abuse 14).
+ * Splits a text into its policies and refuses a text that could exhaust Cedar's stack: a trap makes the WebAssembly
+ * instance unusable, so that every call of every org would be denied (abuse 14).
  */
 export function scanPolicies(text: string): SourceScan {
   const refusal = refuseWhole(text);
@@ -77,7 +84,7 @@ export function scanPolicies(text: string): SourceScan {
         problem: {
           message: `more than ${textLimits.policies} policies in one text`,
           at: 0,
-          hint: 'split it in several',
+          hint: 'split it into several texts',
         },
       }
     : { statements, weight: { bytes: Buffer.byteLength(text), words, patterns } };
@@ -85,7 +92,7 @@ export function scanPolicies(text: string): SourceScan {
 
 interface Shape {
   start: number;
-  /** For each open bracket, and the policy itself, the dots of its present operand. */
+  /** Dots of the current operand, for the policy itself and each open bracket. */
   dots: number[];
   operators: number;
   likes: number;
@@ -110,7 +117,10 @@ function grow(shape: Shape, part: string): string | undefined {
   return last === 'like' ? patternProblem(part) : undefined;
 }
 
-/** Whether the part counts; the sign of a number and a list of its own do not. */
+/**
+ * Returns whether a token counts as an operator. The sign of a number and a list that is not in another list do not
+ * count.
+ */
 function nests(shape: Shape, part: string, last: string): boolean {
   const level = shape.dots.length - 1;
   if (part === '.') return ++shape.dots[level]! > freeDots;
@@ -120,7 +130,10 @@ function nests(shape: Shape, part: string, last: string): boolean {
   return operators.has(part) && (part !== '-' || /[\w"\])}]$/.test(last));
 }
 
-/** Length of a pattern that has anything behind a wildcard: without it, one look at the beginning of a text is enough. */
+/**
+ * Returns the length of a pattern with characters after a wildcard; else 0, because such a pattern needs only one
+ * comparison at the start of a text.
+ */
 function searchLength(pattern: string): number {
   const plain = pattern.slice(1, -1).replaceAll(/\\./gs, '_');
   const wildcard = plain.indexOf('*');
@@ -133,7 +146,7 @@ function patternProblem(pattern: string): string | undefined {
   return wildcards > likeLimits.wildcards ? `more than ${likeLimits.wildcards} wildcards in one pattern` : undefined;
 }
 
-/** Line and column (both from 1, the column in UTF-16 units) of an offset into a text. */
+/** Returns line and column of an offset (both from 1, the column in UTF-16 units). */
 export function positionAt(text: string, offset: number): { line: number; column: number } {
   const before = text.slice(0, offset);
   const lastBreak = before.lastIndexOf('\n');

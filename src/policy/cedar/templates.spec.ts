@@ -11,7 +11,7 @@ const plainInputs = (id: string): Record<string, unknown> => {
 const shapeOf = (text: string): unknown => {
   const { policies, violations } = parsePolicies(text);
   expect(violations).toEqual([]);
-  // The shape is everything but the texts that inputs may fill.
+  // The shape is everything except the texts that inputs can fill.
   return JSON.parse(JSON.stringify(policies.map(({ json }) => json)), (key, value: unknown) =>
     key === 'id' || (key === 'Value' && typeof value === 'string') ? '…' : value,
   );
@@ -20,7 +20,7 @@ const shapeOf = (text: string): unknown => {
 describe.each(policyTemplates.map(({ id }) => id))('%s', (id) => {
   const { inputs } = policyTemplates.find((candidate) => candidate.id === id)!;
 
-  it('renders a policy that may be stored', () => {
+  it('renders a policy that can be stored', () => {
     const rendered = renderTemplate(id, plainInputs(id));
     expect(rendered.ok && validatePolicyText(id, rendered.value)).toEqual([]);
   });
@@ -31,7 +31,7 @@ describe.each(policyTemplates.map(({ id }) => id))('%s', (id) => {
     expect(missing).toEqual(Object.keys(inputs).map((field) => ({ field, description: 'required' })));
   });
 
-  it('no text can change the shape of the policy', () => {
+  it('keeps the shape of the policy for any text', () => {
     const evil = fc.oneof(
       fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }),
       fc.constantFrom(
@@ -59,7 +59,7 @@ describe.each(policyTemplates.map(({ id }) => id))('%s', (id) => {
   });
 });
 
-it('refuses what is not of the type, and unknown inputs and templates', () => {
+it('refuses inputs of a wrong type, and unknown inputs and templates', () => {
   const problems = (id: string, inputs: Record<string, unknown>): string[] => {
     const rendered = renderTemplate(id, inputs);
     return rendered.ok ? [] : rendered.violations.map(({ field }) => field);

@@ -2,7 +2,7 @@ import type { Violation } from '../../kernel/errors.js';
 import { trustLevels } from '../../kernel/trust.js';
 import { cedarString, type Parsed } from './entity-literal.js';
 
-/** One input a template asks for; all of them are required. */
+/** One input of a template. All inputs are required. */
 export interface TemplateInput {
   readonly type: 'text' | 'integer' | 'datetime' | 'choice';
   readonly description: string;
@@ -78,7 +78,7 @@ const catalogue: readonly (PolicyTemplate & { readonly write: Writer })[] = [
   },
   {
     id: 'hide-agent',
-    title: 'Leave one agent out of every list',
+    title: 'Hide one agent from every list',
     inputs: { agent },
     write: ({ agent }) => `forbid(principal, action == Action::"a2a_discover", resource == A2AAgent::${agent});`,
   },
@@ -102,7 +102,7 @@ const catalogue: readonly (PolicyTemplate & { readonly write: Writer })[] = [
   },
   {
     id: 'freeze-agent',
-    title: 'Forbid calls to one agent between two moments',
+    title: 'Forbid calls to one agent between two times',
     inputs: {
       agent,
       from: { type: 'datetime', description: 'ISO 8601 with a time zone' },
@@ -128,8 +128,8 @@ export const policyTemplates: readonly PolicyTemplate[] = catalogue.map(({ id, t
 }));
 
 /**
- * Writes a policy from a template, or says which input is missing or wrong (RE-76). Inputs only ever become the inside of
- * one Cedar string or one integer.
+ * Renders a policy from a template, or returns which inputs are missing or wrong (RE-76). An input can only become
+ * the content of one Cedar string, or one integer.
  */
 export function renderTemplate(id: string, inputs: Readonly<Record<string, unknown>>): Parsed<string> {
   const template = catalogue.find((candidate) => candidate.id === id);

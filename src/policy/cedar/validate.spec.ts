@@ -4,7 +4,7 @@ import { validatePolicyText } from './validate.js';
 const wrong = (text: string, name = 'mine') => validatePolicyText(name, text);
 const permit = 'permit(principal, action, resource)';
 
-it('accepts the documented example and several policies with comments', () => {
+it('accepts the documented example, and several policies with comments', () => {
   const text = `// keep production safe
 forbid(principal, action == Action::"a2a_invoke", resource == Skill::"vercel_ops.deploy")
 when { context.input.hasTag("branch") && context.input.getTag("branch") == "main" }; // "unbalanced ((((
@@ -20,7 +20,7 @@ it.each([
   ['an unknown action', 'forbid(principal, action == Action::"a2a_invok", resource);', /a2a_invok/, /a2a_invoke/],
   ['a tag that may be missing', `${permit} when { context.input.getTag("a") == "x" };`, /tag/, /hasTag/],
   ['a bad time', `${permit} when { context.time < datetime("soon") };`, /datetime/, /YYYY/],
-])('abuse 14: %s is refused once, with a place and a hint', (_, text, description, hint) => {
+])('abuse 14: %s is refused once, with a position and a hint', (_, text, description, hint) => {
   const violations = wrong(`\n  ${text}`);
   expect(violations[0]).toMatchObject({ field: 'text', line: 2 });
   expect(violations[0]!.description).toMatch(description);
@@ -72,14 +72,14 @@ it('refuses reserved and empty names', () => {
   expect(wrong(`${permit};`, ' ')).toMatchObject([{ field: 'name' }]);
 });
 
-it('points at the character, also behind letters of several bytes', () => {
+it('gives the position of the character, also after letters of several bytes', () => {
   expect(wrong(`// ééé 🙂\n@id("é🙂") ${permit}\nwhen { "🙂" != "x" && context.dpth == 1 };`)).toMatchObject([
     { line: 3, column: 23, hint: expect.stringContaining('depth') },
   ]);
   expect(positionAt('a\nbc', 3)).toEqual({ line: 2, column: 2 });
 });
 
-it('names in another script, or in two, are not refused', () => {
+it('accepts names in another script, or in two scripts', () => {
   expect(wrong('permit(principal in Group::"設計team", action, resource);')).toEqual([]);
 });
 
@@ -89,7 +89,7 @@ it('reports every wrong policy of a text', () => {
   ).toEqual([1, 3]);
 });
 
-it('splits at the ends of policies only', () => {
+it('splits only at the ends of policies', () => {
   const scan = scanPolicies('permit(a) when { ";" == x }; // ; \n forbid(b);');
   expect(scan).toMatchObject({
     statements: [{ text: 'permit(a) when { ";" == x };', start: 0 }, { text: 'forbid(b);' }],

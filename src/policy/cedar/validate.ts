@@ -13,7 +13,7 @@ import { cedarSchema } from './cedar-schema.js';
 import { atOnce } from '../../platform/jobs/in-turns.js';
 import { maxWords, positionAt, scanPolicies, type Statement, type Weight } from './policy-source.js';
 
-/** What is wrong with a policy text, where (line and column from 1) and what to write instead. */
+/** A problem of a policy text, its position (line and column from 1) and a hint for the correction. */
 export interface PolicyViolation extends Violation {
   readonly line?: number;
   readonly column?: number;
@@ -25,7 +25,7 @@ export interface ParsedPolicy extends Statement {
   readonly json: PolicyJson;
 }
 
-/** What a text holds. */
+/** The parsed content of a text. */
 export interface ParsedText {
   readonly policies: readonly ParsedPolicy[];
   readonly violations: readonly PolicyViolation[];
@@ -34,25 +34,25 @@ export interface ParsedText {
 
 export const nothing: ParsedText = { policies: [], violations: [], weight: { bytes: 0, words: 0, patterns: 0 } };
 
-/** Deeper expressions overflow Cedar's evaluator, which was seen to trap at 290 (calls) and 360 (anything else). */
+/** Maximum depth of an expression. Cedar's evaluator was seen to trap at 290 (calls) and 360 (anything else). */
 const maxDepth = 80;
 
 /**
- * Everything that keeps a policy row from being stored (abuse 14, RE-76): limits, parse errors, what strict validation
- * refuses, and policies that can never apply. Empty when it may be stored.
+ * Returns everything that prevents a policy from being stored (abuse 14, RE-76): limits, parse errors, errors of
+ * strict validation, and policies that can never apply. Empty when it can be stored.
  */
 export function validatePolicyText(name: string, text: string): PolicyViolation[] {
   return atOnce(validatingPolicyText(name, text));
 }
 
-/** The same in pieces. */
+/** Does the same in pieces. */
 export function* validatingPolicyText(name: string, text: string): Generator<void, PolicyViolation[]> {
   const badName = nameProblem(name);
   const { policies, weight, violations: unparsed } = parsePolicies(text);
   const violations: PolicyViolation[] = [...(badName ? [{ field: 'name', description: badName }] : []), ...unparsed];
   if (unparsed.length > 0) return violations;
   if (weight.words > maxWords)
-    return [...violations, at(text, 0, `more than ${maxWords} words`, 'split it in several, or use a group')];
+    return [...violations, at(text, 0, `more than ${maxWords} words`, 'split it into several texts, or use a group')];
   if (policies.length === 0) return [...violations, { field: 'text', description: 'the text contains no policy' }];
   yield;
   const errors = judge(new Map(policies.map((policy, index) => [String(index), policy])));
@@ -66,10 +66,12 @@ export function* validatingPolicyText(name: string, text: string): Generator<voi
 
 function nameProblem(name: string): string | undefined {
   if (name.trim() === '') return 'a policy needs a name';
-  return name.startsWith(reservedPrefix) ? `names that begin with "${reservedPrefix}" are built in` : undefined;
+  return name.startsWith(reservedPrefix)
+    ? `names that begin with "${reservedPrefix}" are reserved for built-in policies`
+    : undefined;
 }
 
-/** Parses a text into its policies, within the limits; the violations say why it cannot be parsed. */
+/** Parses a text into its policies, within the limits. The violations say why it cannot be parsed. */
 export function parsePolicies(text: string): ParsedText {
   const scan = scanPolicies(text);
   if ('problem' in scan) {
@@ -90,7 +92,9 @@ export function parsePolicies(text: string): ParsedText {
   return { policies, violations, weight: scan.weight };
 }
 
-/** Strict validation against the schema: per policy id the errors and, on request, the warnings that matter. */
+/**
+ * Runs strict validation against the schema. Returns the errors by policy id and, on request, the serious warnings.
+ */
 export function judge(policies: ReadonlyMap<string, Statement>, warnings = true): Map<string, DetailedError[]> {
   const staticPolicies = Object.fromEntries([...policies].map(([id, { text }]) => [id, text]));
   const answer = guarded<ValidationAnswer>(
@@ -102,18 +106,21 @@ export function judge(policies: ReadonlyMap<string, Statement>, warnings = true)
   const serious = warnings ? answer.validationWarnings.filter(({ error }) => matters(error)) : [];
   for (const { policyId, error } of [...answer.validationErrors, ...serious]) {
     const errors = found.get(policyId) ?? [];
-    // An attribute missing for each of fourteen actions is one mistake, not fourteen.
+    // One attribute that is missing for each of fourteen actions is reported once.
     if (!errors.some((known) => sameSpot(known, error))) found.set(policyId, [...errors, error]);
   }
   return found;
 }
 
-/** The answer of a call into Cedar that did not come back. */
+/** Returns the answer for a call into Cedar that failed. */
 function unchecked(why: string): { type: 'failure'; errors: DetailedError[]; warnings: DetailedError[] } {
   return { type: 'failure', errors: [cedarError(`could not be checked: ${why}`)], warnings: [] };
 }
 
-/** A name in two scripts may be meant; a policy that can never apply, or text that reads backwards, is a mistake. */
+/**
+ * Returns whether a warning is serious. A name in two scripts can be intended; a policy that can never apply, or text
+ * that reads backwards, is a mistake.
+ */
 function matters({ message }: DetailedError): boolean {
   return !/mixed scripts|General Security Profile/.test(message);
 }
@@ -123,7 +130,7 @@ function sameSpot(left: DetailedError, right: DetailedError): boolean {
   return a === undefined || b === undefined ? left.message === right.message : a.start === b.start && a.end === b.end;
 }
 
-/** Text of a Cedar error without its own policy ids, which mean nothing outside. */
+/** Returns the text of a Cedar error without Cedar's policy ids, which only this code knows. */
 export function messageOf(error: DetailedError): string {
   const labels = (error.sourceLocations ?? []).map(({ label }) => label).filter((label) => label !== null);
   return [
@@ -145,7 +152,7 @@ function at(text: string, offset: number, description: string, hint?: string): P
   return { field: 'text', description, ...positionAt(text, offset), ...(hint !== undefined && { hint }) };
 }
 
-/** Nesting of a policy's expressions; Cedar's JSON spends two levels on each. */
+/** Returns the nesting depth of a policy's expressions. Cedar's JSON has two levels for each expression. */
 function depthOf({ conditions }: PolicyJson): number {
   return conditions.length + Math.ceil(Math.max(0, ...conditions.map(({ body }) => jsonDepth(body))) / 2);
 }

@@ -16,7 +16,7 @@ const call: PolicyCall = {
 };
 const blind = setOf('true');
 
-describe('the key', () => {
+describe('decisionKey', () => {
   it.each<[string, Partial<PolicyCall>]>([
     ['another caller', { principal: { ...call.principal, id: 'eve' } }],
     ['another kind of caller', { principal: { ...call.principal, kind: 'service' } }],
@@ -35,7 +35,7 @@ describe('the key', () => {
     expect(decisionKey(blind, { ...call, ...change })).not.toBe(decisionKey(blind, call));
   });
 
-  it('is one for all tasks with the same facts, unless a policy names a single one', () => {
+  it('is equal for all tasks with the same facts, unless a policy names a single task', () => {
     const task = { agent: 'a', owner: { kind: 'user', id: 'bob' } } as const;
     const read = (id: string): PolicyCall => ({ ...call, action: 'task_read', resource: { type: 'Task', id }, task });
     expect(decisionKey(blind, read('1'))).toBe(decisionKey(blind, read('2')));
@@ -49,14 +49,14 @@ describe('the key', () => {
     expect(decisionKey(setOf('true'), call)).not.toBe(decisionKey(blind, call));
   });
 
-  it('leaves out the context that no policy reads, and the order of groups', () => {
+  it('ignores context that no policy reads, and the order of groups', () => {
     const other = { ...call, surface: 'a2a', depth: 3, time: 9, args: { branch: 'dev' } } as const;
     expect(decisionKey(blind, other)).toBe(decisionKey(blind, call));
     const regrouped = { ...call, principal: { ...call.principal, groups: ['b', 'a'] } };
     expect(decisionKey(blind, regrouped)).toBe(decisionKey(blind, call));
   });
 
-  it('holds exactly what is read', () => {
+  it('covers exactly the context that is read', () => {
     const set = setOf('context.surface == "mcp" && context.input.hasTag("branch")');
     expect(decisionKey(set, { ...call, depth: 3, args: { branch: 'main', text: 'bye' } })).toBe(decisionKey(set, call));
     expect(decisionKey(set, { ...call, surface: 'a2a' })).not.toBe(decisionKey(set, call));
@@ -64,7 +64,7 @@ describe('the key', () => {
     expect(decisionKey(set, { ...call, args: {} })).not.toBe(decisionKey(set, call));
   });
 
-  it('is absent when the time is read, or an argument that cannot be shown', () => {
+  it('is undefined when a policy reads the time, or an unreadable argument', () => {
     expect(decisionKey(setOf('context.time > datetime("2026-01-01")'), call)).toBeUndefined();
     const set = setOf('context.input.hasTag("branch")');
     expect(decisionKey(set, { ...call, args: { branch: 'x'.repeat(10_000) } })).toBeUndefined();
@@ -76,10 +76,10 @@ describe('the key', () => {
   });
 });
 
-describe('the cache', () => {
+describe('DecisionCache', () => {
   const decision = { allowed: true, policies: ['p'], reason: 'permitted by policy "p"', errors: [] };
 
-  it('keeps the most recently used', () => {
+  it('keeps the most recently used decisions', () => {
     const cache = new DecisionCache(2);
     cache.set('a', decision);
     cache.set('b', decision);
@@ -90,7 +90,7 @@ describe('the cache', () => {
     expect(cache.size).toBe(0);
   });
 
-  it('keeps no decision that went wrong', () => {
+  it('stores no decision with errors', () => {
     const cache = new DecisionCache();
     cache.set('a', { ...decision, allowed: false, errors: ['the policy engine stopped'] });
     expect(cache.get('a')).toBeUndefined();

@@ -5,16 +5,16 @@ import { includes } from '../cedar/context-reads.js';
 import { inputTags, type AgentFacts, type PolicyCall, type TaskFacts } from '../cedar/entities.js';
 import type { PolicySet } from '../cedar/policy-set.js';
 
-/** Keys beyond this length are hashed, so that a long argument does not stay in memory. */
+/** Longer keys are hashed, so that a long argument does not stay in memory. */
 const maxKeyLength = 512;
 
-// Principals come from the cache of verified tokens, so one object serves many calls.
+// Principals come from the cache of verified tokens, so that one object serves many calls.
 const fingerprints = new WeakMap<Principal, string>();
 
 /**
- * What a decision depends on, and nothing more: the set, the caller with its groups, the action, the resource with its
- * facts, and of the context only what the set reads (D4). Undefined when a decision may not be kept: the set reads the
- * time, or an argument that cannot be shown to it.
+ * Returns a key of everything that a decision depends on: the set, the caller with its groups, the action, the
+ * resource with its facts, and the context that the set reads (D4). Undefined when a decision cannot be cached: the
+ * set reads the time, or an unreadable argument.
  */
 export function decisionKey(set: PolicySet, call: PolicyCall): string | undefined {
   const { attributes, tags } = set.reads;
@@ -39,7 +39,10 @@ export function decisionKey(set: PolicySet, call: PolicyCall): string | undefine
   return key.length > maxKeyLength ? hash('sha256', key, 'base64') : key;
 }
 
-/** The last decisions, bounded, least recently used out first. A changed policy is a new set, so old ones just age out. */
+/**
+ * Caches decisions and drops the least recently used ones. A changed policy gives a new set, so that old decisions
+ * are never used again.
+ */
 export class DecisionCache {
   private readonly entries = new Map<string, PolicyDecision>();
 
@@ -58,7 +61,7 @@ export class DecisionCache {
     return decision;
   }
 
-  /** Keeps a decision, unless something went wrong in making it. */
+  /** Stores a decision, unless it has errors. */
   set(key: string, decision: PolicyDecision): void {
     if (decision.errors.length > 0) return;
     this.entries.delete(key);
@@ -68,7 +71,7 @@ export class DecisionCache {
     if (oldest !== undefined) this.entries.delete(oldest);
   }
 
-  /** Forgets everything, e.g. when notices may have been missed. */
+  /** Removes all decisions, e.g. when notices may have been missed. */
   clear(): void {
     this.entries.clear();
   }
@@ -84,7 +87,7 @@ function fingerprintOf(principal: Principal): string {
   return fingerprint;
 }
 
-/** The version of the facts stands for them; facts without one stand for themselves. */
+/** Returns the version of the facts, or the facts themselves when they have none. */
 function agentVersion(facts: AgentFacts | undefined): unknown {
   if (!facts) return null;
   return facts.version ?? [facts.url ?? '', facts.trustLevel ?? '', facts.skills ?? [], facts.quarantined ?? false];

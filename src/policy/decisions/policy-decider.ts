@@ -12,21 +12,24 @@ import { parentOf, type AgentFacts, type PolicyCall, type ToolFacts } from '../c
 import type { PolicySet } from '../cedar/policy-set.js';
 import { PolicyStore } from '../admin/policy.store.js';
 
-/** Who knows what policies may know of a registered agent; the registry says so at start. */
+/** Returns the facts about a registered agent that policies can read. The registry sets it at start. */
 export type FactsSource = (orgId: string, slug: string) => AgentFacts | undefined | Promise<AgentFacts | undefined>;
 
-/** The same of a tool of an MCP server as the caller sees it, by its canonical name. */
+/** Returns the facts about a tool of an MCP server, by its canonical name, as the caller sees it. */
 export type ToolFactsSource = (
   ctx: CallContext,
   tool: string,
 ) => ToolFacts | undefined | Promise<ToolFacts | undefined>;
 
-/** Decides acts by the policies of the caller's org, from caches where nothing changed. */
+/** Decides acts by the policies of the caller's org. Uses caches while nothing changed. */
 @Injectable()
 export class PolicyDecider {
   readonly engine = new CedarEngine();
   private readonly decisions = new DecisionCache();
-  /** A list asks about each of its entries at once, and by heavy policies each decision takes 20 ms. */
+  /**
+   * Splits many decisions over turns of the event loop: a list needs a decision for each entry, and with heavy
+   * policies each takes 20 ms.
+   */
   private readonly turn = new TurnBudget();
   private readonly sets: SnapshotCache<PolicySet>;
   private facts: FactsSource = () => undefined;
@@ -48,7 +51,7 @@ export class PolicyDecider {
     this.toolFacts = source;
   }
 
-  /** The decider of the verb bus. */
+  /** Decides an act for the verb bus. */
   decide(act: Act): Promise<Decision> | Decision {
     const org = act.ctx.org.id;
     const set = this.sets.peek(org) ?? this.sets.get(org);
@@ -62,12 +65,15 @@ export class PolicyDecider {
     return this.turn.wait?.then(() => this.askInTurn(set, call)) ?? this.ask(set, call);
   }
 
-  /** Asks a set about a call, without an act. Who could not call a tool in quarantine anyway is told that, and nothing of the tool. */
+  /**
+   * Decides a call, without an act. For a quarantined tool that the caller may not call anyway it returns that
+   * denial, so that the caller learns nothing about the tool.
+   */
   ask(set: PolicySet, call: PolicyCall): Decision {
     const decision = this.decided(set, call);
     if (decision.allowed || !call.tool?.quarantined) return decision;
-    const otherwise = this.decided(set, { ...call, tool: undefined });
-    return otherwise.allowed ? decision : otherwise;
+    const withoutTool = this.decided(set, { ...call, tool: undefined });
+    return withoutTool.allowed ? decision : withoutTool;
   }
 
   private decided(set: PolicySet, call: PolicyCall): Decision {
@@ -104,14 +110,14 @@ export class PolicyDecider {
     const caller = ctx.principal.kind === 'agent' ? this.facts(ctx.org.id, ctx.principal.id) : undefined;
     const { principal, surface, depth } = ctx;
     const time = systemClock.now();
-    const call = (...[asking, asked, named]: [AgentFacts?, AgentFacts?, ToolFacts?]): PolicyCall => {
+    const call = (...[callerFacts, agentFacts, toolFacts]: [AgentFacts?, AgentFacts?, ToolFacts?]): PolicyCall => {
       return {
         principal,
-        caller: asking,
+        caller: callerFacts,
         action,
         resource,
-        agent: asked,
-        tool: named,
+        agent: agentFacts,
+        tool: toolFacts,
         task,
         surface,
         depth,

@@ -1,7 +1,7 @@
 import { Buckets, burstOf, take, type Bucket } from './limits.js';
 
 describe('token bucket', () => {
-  it('lets a burst pass, then refuses and says how long to wait', () => {
+  it('accepts a burst, then refuses and returns the time to wait', () => {
     let bucket: Bucket | undefined;
     for (let request = 0; request < burstOf(60); request++) {
       const taken = take(bucket, 60, 0);
@@ -12,7 +12,7 @@ describe('token bucket', () => {
     expect(take(bucket, 60, 1_000).retryAfterSeconds).toBe(0);
   });
 
-  it('never holds more than its burst, and a clock that steps back refills nothing', () => {
+  it('never holds more than its burst, and is not refilled when the clock steps back', () => {
     const full = take({ tokens: 0, at: 0 }, 60, 10_000_000).bucket;
     expect(full.tokens).toBe(burstOf(60) - 1);
     expect(take({ tokens: 0, at: 5_000 }, 60, 0).retryAfterSeconds).toBe(1);
@@ -20,14 +20,14 @@ describe('token bucket', () => {
 });
 
 describe('token buckets', () => {
-  it('count each key for itself, and waiting takes nothing', () => {
+  it('count each key separately, and `wait` takes no token', () => {
     const buckets = new Buckets(60);
     for (let request = 0; request < burstOf(60); request++) expect(buckets.take('ours', 0)).toBe(0);
     expect([buckets.wait('ours', 0), buckets.take('ours', 0), buckets.take('theirs', 0)]).toEqual([1, 1, 0]);
     expect([buckets.wait('ours', 1_000), buckets.wait('ours', 1_000)]).toEqual([0, 0]);
   });
 
-  it('forget the key used longest ago when there are too many', () => {
+  it('drop the least recently used key when there are too many', () => {
     const buckets = new Buckets(60, 2);
     for (let request = 0; request < burstOf(60); request++) buckets.take('first', 0);
     buckets.take('second', 0);

@@ -1,6 +1,9 @@
 import type { CallLimit } from '../../kernel/call-context.js';
 
-/** A token bucket: `tokens` at the time `at` (ms). Refills `perMinute` evenly, holds at most half a minute's worth, at least 10, and never more than a minute's. */
+/**
+ * A token bucket: it had `tokens` at the time `at` (ms). It refills `perMinute` tokens evenly and holds at most the
+ * tokens of half a minute, at least 10, but never more than those of one minute.
+ */
 export interface Bucket {
   readonly tokens: number;
   readonly at: number;
@@ -8,7 +11,7 @@ export interface Bucket {
 
 export interface Taken {
   readonly bucket: Bucket;
-  /** 0 when the request may pass, else the whole seconds until the next one may. */
+  /** 0 when the request is accepted, else the whole seconds until the next one is. */
   readonly retryAfterSeconds: number;
 }
 
@@ -16,7 +19,7 @@ export function burstOf(perMinute: number): number {
   return Math.min(perMinute, Math.max(10, Math.ceil(perMinute / 2)));
 }
 
-/** Takes one token, or says how long to wait. Pure: the same bucket and time give the same answer. */
+/** Takes one token, or returns the time to wait. Pure: the same bucket and time give the same answer. */
 export function take(bucket: Bucket | undefined, perMinute: number, now: number): Taken {
   const perMs = perMinute / 60_000;
   const burst = burstOf(perMinute);
@@ -25,7 +28,9 @@ export function take(bucket: Bucket | undefined, perMinute: number, now: number)
   return { bucket: { tokens, at: now }, retryAfterSeconds: Math.max(1, Math.ceil((1 - tokens) / perMs / 1_000)) };
 }
 
-/** Token buckets by key, bounded: the one used longest ago is forgotten first, and so begins full again. */
+/**
+ * Token buckets by key. Their number is limited: the least recently used bucket is dropped, and starts full again.
+ */
 export class Buckets {
   private readonly buckets = new Map<string, Bucket>();
 
@@ -34,7 +39,7 @@ export class Buckets {
     private readonly most = 20_000,
   ) {}
 
-  /** Takes a token of this key: 0, or the seconds until there is one. */
+  /** Takes a token of a key. Returns 0, or the seconds until a token is available. */
   take(key: string, now: number): number {
     const { bucket, retryAfterSeconds } = take(this.buckets.get(key), this.perMinute, now);
     this.buckets.delete(key);
@@ -43,7 +48,7 @@ export class Buckets {
     return retryAfterSeconds;
   }
 
-  /** After what was taken last. */
+  /** Returns the remaining tokens after the last `take`. */
   left(key: string): CallLimit {
     const limit = burstOf(this.perMinute);
     const tokens = this.buckets.get(key)?.tokens ?? limit;
@@ -54,11 +59,11 @@ export class Buckets {
     };
   }
 
-  /** The seconds until there is a token, without taking one. */
+  /** Returns the seconds until a token is available, without taking one. */
   wait(key: string, now: number): number {
     return take(this.buckets.get(key), this.perMinute, now).retryAfterSeconds;
   }
 }
 
-/** Hops of delegation that are allowed behind one call (AN-61). */
+/** Number of delegation hops that are allowed behind one call (AN-61). */
 export const maxDepth = 3;

@@ -1,7 +1,7 @@
 import { NestedCalls } from './nested-calls.js';
 
 describe('NestedCalls', () => {
-  it('abuse 37 lets so many calls wait that were begun one after the other, and the next when one is answered', () => {
+  it('abuse 37 limits calls that began one after the other, and accepts the next one when one is answered', () => {
     const calls = new NestedCalls(3);
     const leave = [0, 100, 200].map((now) => calls.enter('a', now)!);
     expect(calls.enter('a', 300)).toBeUndefined();
@@ -10,7 +10,7 @@ describe('NestedCalls', () => {
     expect(calls.enter('a', 500)).toBeUndefined();
   });
 
-  it('counts calls that are made side by side once, until the last of them is answered', () => {
+  it('counts parallel calls once, until the last of them is answered', () => {
     const calls = new NestedCalls(2);
     const first = Array.from({ length: 100 }, () => calls.enter('a', 5)!);
     const second = calls.enter('a', 100)!;
@@ -22,7 +22,7 @@ describe('NestedCalls', () => {
     second();
   });
 
-  it('keeps callers and agents apart', () => {
+  it('counts each caller and agent separately', () => {
     const calls = new NestedCalls(1);
     expect(calls.enter('a', 0)).toBeDefined();
     expect(calls.enter('b', 0)).toBeDefined();

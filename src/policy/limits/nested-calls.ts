@@ -1,29 +1,37 @@
-/** Calls that begin within so many milliseconds of one another were made side by side: none of them is behind another. */
+/**
+ * Calls that begin within this time of each other, in milliseconds, are parallel: none of them caused another one.
+ */
 export const besideMs = 20;
 
 /**
- * The calls of each caller to each agent that this process waits for. A circle of agents that drop the lineage of a call shows only here: each
- * of its rounds waits for the next one (abuse 37). Pure.
+ * Counts the open calls of each caller to each agent in this process. It detects circles of agents that drop the
+ * lineage of a call: each round waits for the next one (abuse 37). Pure.
  */
 export class NestedCalls {
-  /** By caller and agent: how many calls began in which stretch of time. */
+  /** Number of calls by caller and agent, and by the time slot in which they began. */
   private readonly open = new Map<string, Map<number, number>>();
 
-  /** @param most calls of one caller to one agent, begun one after the other, that may wait at once. */
+  /**
+   * Creates a counter.
+   * @param most maximum open calls of one caller to one agent that began one after the other.
+   */
   constructor(private readonly most: number) {}
 
-  /** Counts a call until what it answers is called; undefined when too many wait. @param now in milliseconds, of a clock that never steps back. */
+  /**
+   * Counts a call until the returned function is called; undefined when too many calls are open.
+   * @param now in milliseconds, of a monotonic clock.
+   */
   enter(key: string, now: number): (() => void) | undefined {
-    const stretches = this.open.get(key) ?? new Map<number, number>();
-    const stretch = Math.floor(now / besideMs);
-    if (!stretches.has(stretch) && stretches.size >= this.most) return undefined;
-    stretches.set(stretch, (stretches.get(stretch) ?? 0) + 1);
-    this.open.set(key, stretches);
+    const slots = this.open.get(key) ?? new Map<number, number>();
+    const slot = Math.floor(now / besideMs);
+    if (!slots.has(slot) && slots.size >= this.most) return undefined;
+    slots.set(slot, (slots.get(slot) ?? 0) + 1);
+    this.open.set(key, slots);
     return () => {
-      const left = stretches.get(stretch)! - 1;
-      if (left > 0) stretches.set(stretch, left);
-      else stretches.delete(stretch);
-      if (stretches.size === 0) this.open.delete(key);
+      const left = slots.get(slot)! - 1;
+      if (left > 0) slots.set(slot, left);
+      else slots.delete(slot);
+      if (slots.size === 0) this.open.delete(key);
     };
   }
 }

@@ -1,7 +1,7 @@
 import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import type { OrgId } from '../../kernel/ids.js';
 
-/** How often a caller called a tool in the running minute. */
+/** Number of calls of a tool by a caller in the current minute. */
 @Entity('tool_calls')
 export class ToolCallsEntity {
   @PrimaryColumn('uuid', { name: 'org_id', primaryKeyConstraintName: 'pk_tool_calls' })

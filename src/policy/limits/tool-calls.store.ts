@@ -2,12 +2,12 @@ import { Injectable } from '@nestjs/common';
 import type { OrgId } from '../../kernel/ids.js';
 import { Pg } from '../../platform/database/pg.js';
 
-/** Counts by the clock of the database, so that all processes count together. */
+/** Counts tool calls by the clock of the database, for all processes together. */
 @Injectable()
 export class ToolCallsStore {
   constructor(private readonly pg: Pg) {}
 
-  /** Counts one more: how many there are in this minute, and how many seconds of it are left. */
+  /** Counts one more call. Returns the calls of this minute and its remaining seconds. */
   async count(org: OrgId, caller: string, tool: string): Promise<{ calls: number; secondsLeft: number }> {
     const [row] = await this.pg.rows<{ calls: number; left: number }>(
       'tool-calls-count',

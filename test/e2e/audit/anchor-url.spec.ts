@@ -90,7 +90,9 @@ describe('an anchor that checkpoints are posted to', () => {
     ];
     await tampered(gateway, aged, async () => {
       const later = await startTestGateway(env, gateway);
-      const detail = expect.stringMatching(/^checkpoints of the audit wait for their anchor for 6[5-9] minutes$/);
+      const detail = expect.stringMatching(
+        /^checkpoints of the audit have waited for their anchor for 6[5-9] minutes$/,
+      );
       expect(await readiness(later)).toEqual({ status: 'degraded', detail });
       await later.close();
     });

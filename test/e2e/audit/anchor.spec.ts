@@ -304,7 +304,7 @@ describe('retention of what is anchored', () => {
       await retain();
       expect(await verify()).toMatchObject({ verdict: 'changed', firstSequence: null });
       expect(await gateway.sql('select from audit_events')).toHaveLength(before.eventCount);
-      expect(gateway.log.join('')).toContain('retention keeps an audit that does not verify');
+      expect(gateway.log.join('')).toContain('retention drops nothing of an audit that does not verify');
     });
   });
 

@@ -294,7 +294,7 @@ describe('RE-84 a changed audit is found out', () => {
       valid: false,
       verdict: 'unverifiable',
       brokenAt: null,
-      reason: 'a checkpoint cannot be verified: the signing key other is not there',
+      reason: 'a checkpoint cannot be verified: the signing key other is missing',
     });
   });
 

@@ -134,7 +134,7 @@ describe('P4 the encryption key', () => {
     const worker = await started({ ...env, RIALTO_ROLE: 'worker' });
     await eventually(sealed, (all) => new Set(all.map(({ kid }) => kid)).size === 2);
     await eventually(
-      () => worker.log.some((line) => line.includes('no encryption key here opens')),
+      () => worker.log.some((line) => line.includes('no configured encryption key opens')),
       (is) => is,
     );
     await worker.close();

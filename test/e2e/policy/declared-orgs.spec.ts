@@ -94,7 +94,7 @@ describe('orgs of the configuration file', () => {
   it.each([
     [{ slug: 'system' }, /^rialto\.config\.json: orgs: system: slug is reserved/],
     [{ slug: 'x', members: [{ sub: 'a', role: 'boss' }] }, /^rialto\.config\.json: orgs: x\.members\.a: role /],
-    [{ slug: 'default', policies: [] }, /policies of the org "default" stand at the top of the file/],
+    [{ slug: 'default', policies: [] }, /declare the policies of the org "default" at the top level of the file/],
   ])('stop the start when they are wrong: %j', async (org, message) => {
     write({ orgs: [{ slug: 'fine' }, org] });
     await expect(start(first)).rejects.toThrow(message);

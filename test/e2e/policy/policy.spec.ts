@@ -235,7 +235,7 @@ describe('policies of an org', () => {
       expect(status).toBe(201);
       ids.push(body.id);
     }
-    const excess = { status: 422, body: { detail: 'the policies of an org may have 12000 words together' } };
+    const excess = { status: 422, body: { detail: 'the policies of an org may have at most 12000 words in total' } };
     expect(await store('heavy2', heavy(2))).toMatchObject(excess);
     const question = { principal: 'User::"x"', action: 'a2a_invoke', resource: 'Skill::"a.b"', text: heavy(2) };
     expect(await gateway.call('POST', `${path}/test`, question)).toMatchObject(excess);
