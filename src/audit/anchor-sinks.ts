@@ -16,7 +16,7 @@ export interface AnchorSink {
    * Stores a line and resolves when it is stored. Throws `unprocessable` when the anchor refused this line, and
    * another error when the anchor is not available.
    */
-  keep(line: string): Promise<void>;
+  store(line: string): Promise<void>;
 }
 
 /** Returns the kinds of the configured anchors. */
@@ -28,8 +28,8 @@ export function anchorKinds({ RIALTO_AUDIT_ANCHOR_FILE: file, RIALTO_AUDIT_ANCHO
 export function anchorSinks(settings: Settings, safeFetch: SafeFetch): AnchorSink[] {
   const { RIALTO_AUDIT_ANCHOR_FILE: file, RIALTO_AUDIT_ANCHOR_URL: url } = settings;
   return [
-    ...(file === undefined ? [] : [{ kind: 'file' as const, keep: (line: string) => appendLine(file, line) }]),
-    ...(url === undefined ? [] : [{ kind: 'url' as const, keep: (line: string) => postLine(safeFetch, url, line) }]),
+    ...(file === undefined ? [] : [{ kind: 'file' as const, store: (line: string) => appendLine(file, line) }]),
+    ...(url === undefined ? [] : [{ kind: 'url' as const, store: (line: string) => postLine(safeFetch, url, line) }]),
   ];
 }
 

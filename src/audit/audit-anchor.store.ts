@@ -10,7 +10,7 @@ import type { AnchoredCheckpoint } from './checkpoint.js';
 const perOrg = 50;
 const perPage = 500;
 /** SQL for the checkpoints of an org that an anchor has not stored yet, in order. */
-const behind = `from orgs o cross join lateral (
+const notTaken = `from orgs o cross join lateral (
     select * from audit_checkpoints c where c.org_id = o.id and c.number > coalesce(
       (select a.number from audit_anchors a where a.org_id = o.id and a.sink = $1), 0)
     order by c.number`;
@@ -24,14 +24,14 @@ export class AuditAnchorStore {
   async due(sink: AnchorKind, without: readonly OrgId[]): Promise<AnchoredCheckpoint[]> {
     const rows = await this.pg.rows<CheckpointRow>(
       'audit-anchor-due',
-      `select ${checkpointColumns} ${behind} limit ${perOrg}) p where o.id <> all($2::uuid[]) limit ${perPage}`,
+      `select ${checkpointColumns} ${notTaken} limit ${perOrg}) p where o.id <> all($2::uuid[]) limit ${perPage}`,
       [sink, without],
     );
     return rows.map((row) => storedOf(row).numbered!);
   }
 
   /** Records that an anchor took a checkpoint. Several processes may have delivered it. */
-  async took(sink: AnchorKind, { orgId, number }: AnchoredCheckpoint): Promise<void> {
+  async recordTaken(sink: AnchorKind, { orgId, number }: AnchoredCheckpoint): Promise<void> {
     await this.pg.rows(
       'audit-anchor-took',
       `insert into audit_anchors as a (org_id, sink, number) values ($1, $2, $3)
@@ -55,7 +55,7 @@ export class AuditAnchorStore {
     const [row] = await this.pg.rows<Waiting>(
       'audit-anchor-waits',
       `select count(*)::int as count, coalesce(extract(epoch from now() - min(at)), 0)::float8 as "lagSeconds"
-       from (select p.at ${behind} limit ${perOrg}) p limit ${mostCounted}) due`,
+       from (select p.at ${notTaken} limit ${perOrg}) p limit ${mostCounted}) due`,
       [sink],
     );
     return row!;

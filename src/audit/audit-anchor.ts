@@ -64,7 +64,7 @@ export class AuditAnchor implements Sweeper, OnModuleInit {
         const org = checkpoint.orgId as OrgId;
         if (refused.has(org)) continue;
         try {
-          await sink.keep(lineOf(checkpoint));
+          await sink.store(lineOf(checkpoint));
         } catch (err) {
           if (!(err instanceof RialtoError && err.code === 'unprocessable')) throw err;
           refused.add(org);
@@ -74,7 +74,7 @@ export class AuditAnchor implements Sweeper, OnModuleInit {
           );
           continue;
         }
-        await this.store.took(sink.kind, checkpoint);
+        await this.store.recordTaken(sink.kind, checkpoint);
       }
     }
   }

@@ -74,7 +74,7 @@ export class AuditCheckpointStore {
    * Runs work that adds a checkpoint in a transaction with the lock of the org's chain, so that no other process
    * writes it.
    */
-  async alone(org: OrgId, work: (client: PoolClient) => Promise<void>): Promise<void> {
+  async underLock(org: OrgId, work: (client: PoolClient) => Promise<void>): Promise<void> {
     const client = await this.pg.connect();
     try {
       await client.query('begin');

@@ -27,7 +27,7 @@ export class AuditCheckpoints implements Sweeper {
   async sign(org: OrgId): Promise<void> {
     const signer = await this.keys.current(); // before the transaction, which must not wait for a second connection
     let added: Signed | undefined;
-    await this.store.alone(org, async (client) => {
+    await this.store.underLock(org, async (client) => {
       const head = await this.store.unsignedHead(client, org);
       if (!head) return;
       const last = await this.store.last(client, org);

@@ -2,7 +2,7 @@ import { Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
 import type { OrgId } from '../kernel/ids.js';
 import type { AuditEvent } from './audit-event.js';
 
-/** A stored audit event. Rows are only inserted; a trigger refuses updates and deletes. */
+/** A stored audit event. Rows are only inserted; a trigger refuses other changes. */
 @Entity('audit_events')
 @Index('ix_audit_events_org', ['orgId', 'at', 'id'])
 export class AuditEventEntity {

@@ -39,7 +39,7 @@ export class AuditRetention implements Sweeper {
   private async cut({ org, sequence, hash }: Prefix): Promise<void> {
     if (!(await this.isIntact(org, sequence))) return;
     const signer = await this.keys.current(); // before the transaction, which must not wait for a second connection
-    await this.checkpoints.alone(org, async (client) => {
+    await this.checkpoints.underLock(org, async (client) => {
       const last = await this.checkpoints.last(client, org);
       const removedTo = await this.checkpoints.droppableTo(client, org, sequence, last.number);
       // Checkpoints that an anchor has not taken yet stay.

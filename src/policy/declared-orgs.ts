@@ -16,8 +16,8 @@ type Declared = Settings['configFile']['orgs'][number];
 
 /**
  * Reconciles the orgs, members and policies that the configuration file declares. It creates and changes them, but
- * removes no org or member that the file no longer names, because a deleted line must not delete data. `active:
- * false` excludes a member.
+ * removes no org or member that the file no longer names, because a deleted line must not delete data. To exclude a
+ * member, set `active: false`.
  */
 @Injectable()
 export class DeclaredOrgs {

@@ -24,7 +24,7 @@ import { CredentialStore } from './auth/credential.store.js';
 const guessesPerMinute = 10;
 
 /**
- * Controls access of operators to the pages besides the API: with an admin bearer of the default org, or Basic
+ * Controls access of operators to the pages outside the API: with an admin bearer of the default org, or Basic
  * `admin` and RIALTO_ADMIN_PASSWORD.
  */
 @Injectable()

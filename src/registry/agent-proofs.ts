@@ -16,7 +16,9 @@ type Row = Pick<AgentEntity, 'id' | 'orgId' | 'url' | 'cardUrl' | 'credential'>;
 @Injectable()
 export class AgentProofs {
   private read: ProofReader = () =>
-    Promise.reject(new RialtoError('unavailable', { message: 'no credential can be shown yet' }));
+    Promise.reject(
+      new RialtoError('unavailable', { message: 'the gateway is starting and cannot read credentials yet' }),
+    );
 
   constructor(private readonly sealed: AgentCredentials) {}
 

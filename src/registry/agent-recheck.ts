@@ -38,7 +38,7 @@ export class AgentRecheck {
     if (this.shouldLog(agentId)) this.log.warn({ agent: slug, agentId, ...why.data }, why.message);
     this.agents.makeDue(agentId).then(
       () => this.producer.enqueue(undefined, 'card.refresh', { agentId }, agentId),
-      (err: unknown) => this.log.warn({ err, agentId }, 'an unreachable agent could not be made due for refresh'),
+      (err: unknown) => this.log.warn({ err, agentId }, 'the refresh of an unreachable agent could not be scheduled'),
     );
   }
 }

@@ -8,14 +8,14 @@ import { DeclaredPublished } from './declared/declared-published.js';
 @Injectable()
 export class Declarations {
   constructor(
-    private readonly outside: DeclaredAgents,
-    private readonly ours: DeclaredPublished,
+    private readonly registered: DeclaredAgents,
+    private readonly published: DeclaredPublished,
     private readonly folder: AgentsFolderSweeper,
   ) {}
 
   async reconcile(org: OrgRef): Promise<void> {
-    await this.outside.reconcile(org.id);
-    await this.ours.reconcile(org);
-    await this.folder.look(org);
+    await this.registered.reconcile(org.id);
+    await this.published.reconcile(org);
+    await this.folder.reconcile(org);
   }
 }

@@ -82,17 +82,17 @@ function appraise(
   records: ReadonlyMap<string, AgentRecord>,
 ): Suited | string {
   const { executor } = agent;
-  const behind = executor.kind === 'remote' ? (byId.get(executor.agentId) ?? bySlug.get(executor.agentId)) : undefined;
-  if (executor.kind === 'remote' && !behind) return 'the agent behind it is no longer registered';
-  if (behind && behind.row.quarantinedAt !== null) return 'the changed card of the agent behind it waits for approval';
+  const remote = executor.kind === 'remote' ? (byId.get(executor.agentId) ?? bySlug.get(executor.agentId)) : undefined;
+  if (executor.kind === 'remote' && !remote) return 'the agent behind it is no longer registered';
+  if (remote && remote.row.quarantinedAt !== null) return 'the changed card of the agent behind it waits for approval';
   const fit = fitOf(wish, agent);
   if (!fit.ok) return `it lacks the skills: ${fit.missing.join(', ')}`;
-  const { active, successes, failures } = (behind && records.get(behind.row.id)) ?? {
+  const { active, successes, failures } = (remote && records.get(remote.row.id)) ?? {
     active: 0,
     successes: 0,
     failures: 0,
   };
-  const weight = weigh({ health: behind?.row.health ?? 'healthy', active });
+  const weight = weigh({ health: remote?.row.health ?? 'healthy', active });
   if (!weight.ok) return weight.reason;
   return { agent, skillId: fit.skillId, fit: fit.score, factors: weight.factors, successes, failures, cost: 0 };
 }

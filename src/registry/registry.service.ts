@@ -59,7 +59,7 @@ export class RegistryService {
    */
   async register(ctx: CallContext, input: RegisterAgent): Promise<AgentView> {
     const url = baseUrlOf(input.url);
-    const find = () => this.looks.first(input.url, input.credential, ctx.signal);
+    const find = () => this.looks.checkNew(input.url, input.credential, ctx.signal);
     const facts = { url, trustLevel: input.trustLevel };
     return this.view(
       await this.acts.admin.prepareAndWrite(ctx, 'agent.register', facts, find, (tx, found) =>

@@ -40,7 +40,7 @@ export class OrgDomainService {
         const org = await this.orgs.visible(ctx, slug);
         if (!runsDeployment(ctx))
           throw new RialtoError('denied', {
-            message: `only admins of the org "${defaultOrg}" may give domains to orgs`,
+            message: `only admins of the org "${defaultOrg}" may set the domains of orgs`,
           });
         return org;
       },

@@ -298,30 +298,33 @@ describe('abuse 15: sets do not mix', () => {
   });
 
   it('release frees the id for the next set; the released set still gives its own decisions', () => {
-    const own = new CedarEngine();
+    const isolated = new CedarEngine();
     const first = compilePolicies([openTo('alice')]);
-    expect(own.decide(first, deploy).allowed).toBe(true);
-    own.release(first);
-    own.release(first);
-    expect(own.resident).toBe(0);
+    expect(isolated.decide(first, deploy).allowed).toBe(true);
+    isolated.release(first);
+    isolated.release(first);
+    expect(isolated.resident).toBe(0);
     const second = compilePolicies([openTo('bob')]);
-    expect(own.decide(second, deploy).allowed).toBe(false);
-    expect(own.decide(first, deploy).allowed).toBe(true);
-    expect(own.resident).toBe(2);
+    expect(isolated.decide(second, deploy).allowed).toBe(false);
+    expect(isolated.decide(first, deploy).allowed).toBe(true);
+    expect(isolated.resident).toBe(2);
   });
 
   it('replaces the stored set when it parses an id again, so that memory stays bounded', () => {
-    const own = new CedarEngine(1);
+    const isolated = new CedarEngine(1);
     const rows = Array.from({ length: 300 }, (_, index) => openTo(`user${index}`));
     const cycle = (): void => {
       const set: PolicySet = compilePolicies([openTo('alice')]);
-      own.decide({ ...set, sources: Object.fromEntries(rows.map(({ text }, index) => [String(index), text])) }, deploy);
-      own.release(set);
+      isolated.decide(
+        { ...set, sources: Object.fromEntries(rows.map(({ text }, index) => [String(index), text])) },
+        deploy,
+      );
+      isolated.release(set);
     };
     for (let round = 0; round < 20; round++) cycle();
     const before = process.memoryUsage().rss;
     for (let round = 0; round < 150; round++) cycle();
-    expect(own.idsMade).toBe(1);
+    expect(isolated.idsMade).toBe(1);
     expect(process.memoryUsage().rss - before).toBeLessThan(40_000_000);
   });
 

@@ -52,18 +52,19 @@ export async function fetchKeySet(
   signal?: AbortSignal,
 ): Promise<KeySet> {
   if (!URL.canParse(jku) || !origins.includes(new URL(jku).origin))
-    return { ok: false, reason: 'its jku is of another origin than the card', isTransient: false };
+    return { ok: false, reason: 'its jku has another origin than the card', isTransient: false };
   try {
     const headers = { accept: 'application/jwk-set+json, application/json' };
     const answer = await safeFetch.request({ method: 'GET', url: jku, headers, deadlineMs, maxBytes, signal });
     if (answer.status !== 200) return unreadable(`HTTP ${answer.status}`);
     const parsed = parseJson(answer.body.toString('utf8'));
-    if (!parsed.ok || !isJsonObject(parsed.value) || !Array.isArray(parsed.value.keys)) return unreadable('no JWKS');
+    if (!parsed.ok || !isJsonObject(parsed.value) || !Array.isArray(parsed.value.keys)) return unreadable('not a JWKS');
     return { ok: true, keys: keysOf(parsed.value) };
   } catch (error) {
     const { code } = RialtoError.from(error);
     if (code === 'canceled' || code === 'internal') throw error;
-    if (code === 'url_not_allowed') return { ok: false, reason: 'its jku may not be called', isTransient: false };
+    if (code === 'url_not_allowed')
+      return { ok: false, reason: 'the URL of its jku is not allowed', isTransient: false };
     return unreadable(code);
   }
 }

@@ -55,7 +55,7 @@ export class CardVerifier {
     const signatures = signaturesOf(card.raw);
     if (signatures.length === 0) return { state: 'unsigned' };
     if (signatures.length > maxSignatures) return invalid(`it has more than ${maxSignatures} signatures`);
-    if (holdsInexactNumber(card.text)) return invalid('it holds a number that JSON readers do not agree on');
+    if (holdsInexactNumber(card.text)) return invalid('it contains a number that JSON parsers read differently');
     const check = new SignatureCheck(card, pin, this.operatorKeys(card.cardUrl), (jku) =>
       fetchKeySet(this.safeFetch, jku, this.originsFor(card.cardUrl), signal),
     );
@@ -115,9 +115,9 @@ class SignatureCheck {
     if (!signature) return { state: 'failed', kid: '', reason: 'a signature is malformed' };
     const { alg, kid, jku } = signature;
     const unknown = (reason: string): Finding => ({ state: 'unknown', kid, reason, isTransient: false });
-    if (forgeable.test(alg)) return { state: 'failed', kid, reason: `the algorithm ${brief(alg)} signs nothing` };
-    if (!algorithms.has(alg)) return unknown(`the algorithm ${brief(alg)} is not known here`);
-    if (signature.isCritical) return unknown('its header asks for extensions');
+    if (forgeable.test(alg)) return { state: 'failed', kid, reason: `the algorithm ${brief(alg)} proves no signer` };
+    if (!algorithms.has(alg)) return unknown(`the algorithm ${brief(alg)} is not supported`);
+    if (signature.isCritical) return unknown('its header requires extensions, which are not supported');
     if (kid === '') return unknown('its header names no key');
     const found = await this.keysFor(signature);
     if (!found.ok) return { state: 'unknown', kid, reason: found.reason, isTransient: found.isTransient };
@@ -132,7 +132,7 @@ class SignatureCheck {
       }
     }
     const reason = isPartial
-      ? `the signature under the key ${brief(kid)} leaves out what this gateway would act on`
+      ? `the signature under the key ${brief(kid)} does not cover all members that this gateway uses`
       : `the signature under the key ${brief(kid)} is wrong: it is forged, or the card was altered`;
     return { state: 'failed', kid, reason };
   }

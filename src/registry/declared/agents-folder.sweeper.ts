@@ -29,14 +29,14 @@ export class AgentsFolderSweeper implements Sweeper {
   }
 
   sweep(): Promise<void> {
-    return this.look();
+    return this.reconcile();
   }
 
   /**
    * Reads the folder and reconciles its agents. While nothing changed it only lists the folder: it reads no profile
    * and no row.
    */
-  async look(org?: OrgRef): Promise<void> {
+  async reconcile(org?: OrgRef): Promise<void> {
     const marks = await agentsIn(this.folder);
     const seen = JSON.stringify([...marks]);
     if (seen === this.seen) return;

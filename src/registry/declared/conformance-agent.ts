@@ -9,8 +9,8 @@ const ofOnePointZero: readonly string[] = ['v1', 'nocaps', 'reqext'];
 const required = [{ uri: 'urn:a2a:tck:required-extension', required: true }];
 
 /**
- * Returns the agent that conformance kits test, in one of its four forms. Their requirements need four forms
- * together.
+ * Returns the agent that conformance kits test, in one of its four forms. No single form meets the requirements of all
+ * kits.
  */
 export function conformanceAgent(profile: Profile): Definition {
   const able = profile !== 'nocaps';

@@ -100,7 +100,7 @@ export class PublishedCards {
     wish: CardWish,
     { key, ...standing }: Standing & { readonly key: string },
   ): BuiltCard | Promise<BuiltCard> {
-    const own = new Set(agent.skills.map(({ id }) => id));
+    const ids = new Set(agent.skills.map(({ id }) => id));
     const modes = (of: 'inputModes' | 'outputModes') => [...new Set([agent, ...others].flatMap((one) => one[of]))];
     return this.card({
       ...wish,
@@ -111,7 +111,7 @@ export class PublishedCards {
         doors: [{ binding: 'JSONRPC', url: `${this.publicUrl.base}/a2a` }],
         inputModes: modes('inputModes'),
         outputModes: modes('outputModes'),
-        skills: [...agent.skills, ...skillsOf(others).filter(({ id }) => !own.has(id))],
+        skills: [...agent.skills, ...skillsOf(others).filter(({ id }) => !ids.has(id))],
       }),
     });
   }

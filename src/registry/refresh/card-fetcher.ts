@@ -131,7 +131,7 @@ export class CardFetcher {
     if (refusal === undefined || refusals.includes(undefined)) return;
     const [{ url }] = usable as [CardInterface];
     throw new RialtoError('url_not_allowed', {
-      message: `the card names ${url}, which may not be called`,
+      message: `the card names ${url}, which is not an allowed URL`,
       hint: refusal.hint,
       data: { upstreamStatus: 200, url },
       cause: refusal,

@@ -33,13 +33,13 @@ export class CardLooks {
   ) {}
 
   /** Finds and checks the card of a new address. Throws as `CardFetcher.discover` does. */
-  async first(address: string, credential?: Credential, signal?: AbortSignal): Promise<CardLook> {
+  async checkNew(address: string, credential?: Credential, signal?: AbortSignal): Promise<CardLook> {
     const found = await this.fetcher.discover(address, { proof: this.proofs.given(credential), signal });
     return { result: 'ok', found, verdict: await this.judge(found, null, signal) };
   }
 
   /** Fetches and checks the card of a registered agent. Failures of the agent are a result, not an error. */
-  async again(row: AgentEntity, signal?: AbortSignal): Promise<CardLook> {
+  async recheck(row: AgentEntity, signal?: AbortSignal): Promise<CardLook> {
     const request = { proof: this.proofs.of(row), signal };
     const address = this.credentials.openAddress(row);
     try {

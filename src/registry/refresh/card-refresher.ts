@@ -46,7 +46,7 @@ export class CardRefresher {
 
   /** Checks the card. Failures of the agent are a result, not an error; `store` turns them into its health. */
   async attempt(row: AgentEntity, signal?: AbortSignal): Promise<RefreshAttempt> {
-    return { row, ...(await this.looks.again(row, signal)) };
+    return { row, ...(await this.looks.recheck(row, signal)) };
   }
 
   /**
@@ -58,12 +58,12 @@ export class CardRefresher {
     const row = await this.agents.lock(tx, attempt.row.id);
     if (!row) throw new RialtoError('not_found', { message: 'no such agent' });
     const decision = this.decide(row, attempt);
-    const seen = await this.withCalls(tx, row, attempt);
-    if (decision?.action === 'take') return this.take(tx, row, seen, decision, byHand);
+    const checked = await this.withCalls(tx, row, attempt);
+    if (decision?.action === 'take') return this.take(tx, row, checked, decision, byHand);
     const isRefused = decision?.action === 'refuse';
-    const error = isRefused ? signatureError(decision.reason).message : seen.error;
+    const error = isRefused ? signatureError(decision.reason).message : checked.error;
     const signature = decision?.action === 'keep' ? decision.signature : row.signature;
-    const change = this.healthChange(row, isRefused ? 'invalid' : seen.result, error, byHand);
+    const change = this.healthChange(row, isRefused ? 'invalid' : checked.result, error, byHand);
     const visible = change.health !== row.health || isTrustChanged(row.signature, signature);
     return this.write(tx, row, { ...change, signature }, visible);
   }

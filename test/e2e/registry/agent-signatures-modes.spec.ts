@@ -177,7 +177,7 @@ describe('RIALTO_CARD_SIGNATURES and the keys of the operator', () => {
     agent.card.signatures = [await signatureOf(agent.card, key, { jku: 'http://127.0.0.1:9/jwks.json' })];
     expect((await register(gateway)).body.signature).toMatchObject({
       state: 'unverified',
-      reason: 'its jku may not be called',
+      reason: 'the URL of its jku is not allowed',
     });
   });
 

@@ -104,7 +104,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       [
         'with the algorithm none',
         (agent) => (agent.card.signatures = [{ protected: headerText({ alg: 'none', kid: key.kid }), signature: '' }]),
-        /"none" signs nothing/,
+        /"none" proves no signer/,
       ],
       [
         'with an HMAC under the public key',
@@ -116,15 +116,15 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
           const mac = createHmac('sha256', pem).update(`${header}.${payload}`).digest('base64url');
           agent.card.signatures = [{ protected: header, signature: mac }];
         },
-        /"HS256" signs nothing/,
+        /"HS256" proves no signer/,
       ],
       [
-        'with a number that readers do not agree on',
+        'with a number that JSON parsers read differently',
         async (agent) => {
           const text = JSON.stringify(await signCardOf(agent, key)).replace('{', '{"x":9007199254740993,');
           agent.set((to) => to.send(200, text, { 'content-type': 'application/json' }), 'card');
         },
-        /a number that JSON readers do not agree on/,
+        /a number that JSON parsers read differently/,
       ],
     ];
     it.each(forgeries)('a card %s is refused, and says why', async (_name, forge, why) => {
@@ -142,7 +142,7 @@ describe('abuse 19: signatures of the cards of outside agents', () => {
       serveKeys(agent, key);
       const { signatures } = await sign(AgentCard.fromJSON(agent.card));
       agent.card = { ...agent.card, signatures, url: 'http://127.0.0.1:9/evil', protocolVersion: '0.3.0' };
-      expect((await register(agent)).body.signature).toMatch('leaves out what this gateway would act on');
+      expect((await register(agent)).body.signature).toMatch('does not cover all members that this gateway uses');
     });
 
     it('keys are not fetched from another origin, from a place that may not be called, or from the card', async () => {
