@@ -192,7 +192,10 @@ export class VerbBus {
   subscribe(notify: VerbSubscriber, wants: Subscription['wants'] = () => true): () => void {
     const subscription = { notify, wants };
     this.subscriptions.push(subscription);
-    return () => void this.subscriptions.splice(this.subscriptions.indexOf(subscription), 1);
+    return () => {
+      const at = this.subscriptions.indexOf(subscription);
+      if (at !== -1) this.subscriptions.splice(at, 1);
+    };
   }
 
   /**

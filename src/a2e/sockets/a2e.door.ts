@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { CallContext } from '../../kernel/call-context.js';
 import { RialtoError } from '../../kernel/errors.js';
 import type { JsonObject } from '../../kernel/json.js';
+import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { readText, requireJson } from '../../platform/http/body.js';
 import { whenGone } from '../../platform/http/caller-gone.js';
@@ -28,6 +29,7 @@ export class A2eDoor {
     private readonly contexts: ContextService,
     private readonly messages: MessageDispatcher,
     private readonly sockets: AgentSockets,
+    @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   route(): HotRoute {
@@ -74,6 +76,7 @@ export class A2eDoor {
       send(response, Array.isArray(value) ? await this.answerAll(ctx, value) : await this.messages.answer(ctx, value));
     } catch (thrown) {
       const error = RialtoError.from(thrown);
+      if (error.code === 'internal') this.log.error({ err: thrown, requestId: request.requestId }, 'a request failed');
       if (response.headersSent || response.destroyed) return void response.destroy();
       sendProblem(request, response, error.code, error);
     }

@@ -164,8 +164,8 @@ export class ThreadAnswerStore {
   }
 
   /** Stores that the thread knows the task up to this event; the next update follows `pauseMs` later or more. */
-  async told({ id, lease_epoch: epoch }: ClaimedAnswer, seq: number, pauseMs: number): Promise<void> {
-    await this.pg.rows(
+  told({ id, lease_epoch: epoch }: ClaimedAnswer, seq: number, pauseMs: number): Promise<boolean> {
+    return this.changed(
       'thread-told',
       `update thread_answers set seq = $3, next_at = now() + $4 * interval '1 millisecond', ${released} ${whereClaimed}`,
       [id, epoch, seq, pauseMs],

@@ -103,7 +103,7 @@ export class ThreadDeliverer implements OnModuleDestroy, BeforeApplicationShutdo
       const body = progressOf(task, { id: mark, threadId });
       await this.post.send({ ...this.answers.addressOf(claimed), mark, body });
     }
-    await this.answers.told(claimed, task.seq, progressPauseMs);
+    this.fenced(await this.answers.told(claimed, task.seq, progressPauseMs));
   }
 
   private async giveUp(claimed: ClaimedAnswer, reason: string): Promise<void> {
