@@ -15,7 +15,7 @@ import { RemoteCredentials } from './requests/remote-credentials.js';
 import { BridgeTransport } from './transports/bridge.transport.js';
 import { SdkTransport } from './transports/sdk.transport.js';
 
-/** Room 8: calls to remote agents; the only way out to one. */
+/** Module for calls to remote A2A agents: the only way out to one. */
 @Module({
   imports: [PolicyModule, RegistryModule],
   controllers: [DispatchController],
@@ -51,7 +51,10 @@ export class A2AClientModule implements OnModuleInit, OnApplicationShutdown {
   }
 }
 
-/** gRPC dials by itself, so it is given the rules that the safe client has. */
+/**
+ * Creates the SDK transport with the outbound policy of the safe client: gRPC opens its own connections, so it needs
+ * the same rules.
+ */
 function sdkTransport(client: SafeFetch, settings: Settings): SdkTransport {
   const allow = parseAllowList(settings.RIALTO_OUTBOUND_ALLOW);
   return new SdkTransport(client, { allow, httpsOnly: settings.production });

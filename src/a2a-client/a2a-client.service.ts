@@ -32,13 +32,14 @@ import { SdkTransport, type SdkHop } from './transports/sdk.transport.js';
 
 export type { SendReply } from './transports/send-reply.js';
 
-/** Tasks that are looked at for the one of a message, and messages of each. */
+/** Number of newest tasks that `findTask` searches for a message, and number of messages it reads of each. */
 const findAmong = 50;
 
 /**
- * The one way out to remote A2A agents. Each method wraps itself in the verb, so that no caller can forget the decision; the
- * whole hop has one deadline. Errors: `denied`, `remote_timeout`, `remote_transport` (`data.httpStatus`),
- * `remote_invalid_response`, `remote_error`, `remote_task_failed`, `url_not_allowed`, `canceled`.
+ * Client for remote A2A agents, and the only way out to them. Each method runs inside the verb bus, so that no caller
+ * can skip the policy decision; one deadline covers the whole hop. Errors: `denied`, `remote_timeout`,
+ * `remote_transport` (`data.httpStatus`), `remote_invalid_response`, `remote_error`, `remote_task_failed`,
+ * `url_not_allowed`, `canceled`.
  */
 @Injectable()
 export class A2AClientService {
@@ -53,19 +54,25 @@ export class A2AClientService {
     private readonly limits: ToolLimits,
   ) {}
 
-  /** Throws `url_not_allowed` when one of these is an address that nothing may be posted to; asked before somebody is chosen. */
+  /**
+   * Throws `url_not_allowed` when the gateway may not post to one of these URLs; callers check this before they choose
+   * an agent.
+   */
   requirePostable(...urls: readonly (string | undefined)[]): void {
     for (const url of urls) if (url !== undefined) this.safeFetch.check(url);
   }
 
-  /** Gives remote tasks that do not end at once to one who keeps them; without one they are waited for, and canceled at the deadline. */
+  /**
+   * Sets the keeper of remote tasks that do not end at once. Without a keeper the call waits for the task, and cancels
+   * it at the deadline.
+   */
   keepTasksWith(keeper: RemoteTaskKeeper): void {
     this.keeper = keeper;
   }
 
   /**
-   * Calls a skill in the bridge's wire form and waits for its answer (RE-15…RE-29); over the SDK where no JSON-RPC is offered. The
-   * answer may be a task of ours that goes on (remote-task-keeper.port.ts).
+   * Calls a skill in the bridge's wire form and waits for its answer (RE-15…RE-29); uses the SDK when the agent offers
+   * no JSON-RPC. The answer may be a task of this gateway that continues (remote-task-keeper.port.ts).
    */
   invokeSkill(ctx: CallContext, call: SkillCall): Promise<BridgeReply> {
     const { agent, skillId, args, sessionId } = call;
@@ -80,7 +87,8 @@ export class A2AClientService {
       const watch: Watch | undefined =
         admission && ((first, ...how) => keeper!.keep(act, { ...call, ...admission }, first, ...how));
       const pushUrl = admission?.pushUrl;
-      // Whoever is told elsewhere does not wait here: an agent that blocks would answer too late, and leave no task to follow.
+      // A call with a webhook or a thread gets its result there and does not wait here. A blocking agent would answer
+      // too late, and leave no task to follow.
       const blocking = admission && (call.webhookUrl !== undefined || call.thread) ? false : undefined;
       const reply = speaksJsonRpc(card)
         ? await this.bridge.call(
@@ -123,7 +131,10 @@ export class A2AClientService {
     );
   }
 
-  /** A look at a task is part of the act that began it: decided again, with the same arguments, and no act of its own. */
+  /**
+   * Returns a task as it is now. A poll belongs to the act that began the task: the policy is decided again with the
+   * same arguments, but no new act is recorded.
+   */
   async getTask(
     ctx: CallContext,
     call: RemoteCall & { readonly taskId: string; readonly historyLength?: number },
@@ -136,7 +147,7 @@ export class A2AClientService {
     );
   }
 
-  /** Follows a task from now on; decided like a look. */
+  /** Follows a task from now on; the policy is decided as for `getTask`. */
   async *subscribe(
     ctx: CallContext,
     call: RemoteCall & { readonly taskId: string },
@@ -146,7 +157,10 @@ export class A2AClientService {
     yield* this.follow(ctx, call, deadline, (at) => opened(this.sdk.subscribe(at, call.taskId)));
   }
 
-  /** The task that the agent made of a message, among its newest; undefined where it has none, or does not list its tasks. */
+  /**
+   * Finds the task that the agent created for a message, among its newest tasks. Returns undefined when there is none,
+   * or when the agent does not list its tasks.
+   */
   async findTask(ctx: CallContext, call: RemoteCall & { readonly messageId: string }): Promise<Task | undefined> {
     const { agent, messageId } = call;
     const deadline = new Deadline(call.timeoutMs);
@@ -171,7 +185,10 @@ export class A2AClientService {
 
   private async requirePermitted(ctx: CallContext, call: RemoteCall): Promise<void> {
     if (await this.verbs.permits(verbOf(ctx, call, 'a2a_invoke', call.args ?? {}))) return;
-    throw new RialtoError('denied', { message: 'its caller may no longer use this agent', data: { verb: call.verb } });
+    throw new RialtoError('denied', {
+      message: 'the caller of this task may no longer use this agent',
+      data: { verb: call.verb },
+    });
   }
 
   private async *follow(
@@ -204,7 +221,10 @@ export class A2AClientService {
     );
   }
 
-  /** The endpoints of the card in order, then the customary paths; the next one only where nobody lives (AN-30). */
+  /**
+   * Tries the endpoints of the card in order, then the customary paths; goes to the next one only when no A2A server
+   * is at the URL (AN-30).
+   */
   private async anywhere<T>(
     { row, card }: RegisteredAgent,
     hop: OpenHop,
@@ -227,7 +247,10 @@ export class A2AClientService {
     }
   }
 
-  /** Those whose address may be called; all of them where none may, so that the first says so. */
+  /**
+   * Keeps the endpoints with a URL that may be called. Keeps all when none may be called, so that the first one causes
+   * the error.
+   */
   private callable<At extends Endpoint>(endpoints: At[]): At[] {
     const allowed = endpoints.filter(({ url, binding }) => binding === 'GRPC' || this.mayCall(url));
     return allowed.length > 0 ? allowed : endpoints;
@@ -263,13 +286,16 @@ function verbOf(ctx: CallContext, call: RemoteCall, action: 'a2a_invoke' | 'a2a_
   return { id, ...names, action, resource, agent, skillId, sessionId, args, timeoutMs, dispatch, ctx };
 }
 
-/** What is remembered of a reply: of the call of a tool nothing but the task. */
+/** Returns the part of a reply that the act records: for a tool call only the task id. */
 function answerOf(reply: BridgeReply, dispatch: DispatchFacts | undefined): Act['answer'] {
   const taskId = reply.kind === 'task' ? reply.taskId : undefined;
   return { taskId, output: dispatch && keptJson(toolOutput(reply)) };
 }
 
-/** A stream whose first event is there: what fails before it may be asked elsewhere, what fails later may not. */
+/**
+ * Opens a stream and waits for its first event: a failure before that event may be retried at another endpoint, a
+ * later one may not.
+ */
 async function opened(events: AsyncGenerator<StreamResponse, void>) {
   return { first: await events.next(), rest: events };
 }

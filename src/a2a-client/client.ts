@@ -47,9 +47,10 @@ interface Call {
 }
 
 /**
- * Asks an A2A agent and resolves with the text of its answer: the last artifact or message, at most 32,768 characters. Sends
- * asynchronously and polls; `async: false` makes it one blocking request. Rejects with `A2AClientError`; after `a2a_timeout` its
- * `taskId` given to a second call goes on waiting without sending anything (AN-26, AN-27, AN-35).
+ * Asks an A2A agent and resolves with the text of its answer: the last artifact or message, at most 32,768 characters.
+ * Sends asynchronously and polls; `async: false` makes it one blocking request. Rejects with `A2AClientError`. After
+ * `a2a_timeout`, pass its `taskId` to a second call: that call continues to wait and sends nothing (AN-26, AN-27,
+ * AN-35).
  *
  * ```ts
  * import { callAgent } from 'rialto/client';
@@ -71,14 +72,19 @@ export async function callAgent(
 }
 
 /**
- * A client for one A2A agent, v1.0 or v0.3, over JSON-RPC, HTTP+JSON or gRPC, as its card says; agents without a card are asked
- * at the customary paths. Values are in the v1.0 shape whatever the agent speaks. Private addresses are refused unless `allow`
- * names them; requests never follow redirects, card look-ups at most three. Every failure is an `A2AClientError`.
+ * Client for one A2A agent, v1.0 or v0.3, over JSON-RPC, HTTP+JSON or gRPC, as its card says; an agent without a card
+ * is called at the customary paths. Values have the v1.0 shape for every version of the agent. Private addresses are
+ * refused unless `allow` names them; requests never follow redirects, card requests follow at most three. Every failure
+ * is an `A2AClientError`.
  *
  * ```ts
  * import { A2AClient } from 'rialto/client';
  *
- * const client = new A2AClient('https://agents.example.com', { secret, userEmail: 'bob@acme.example', orgDomain: 'acme' });
+ * const client = new A2AClient('https://agents.example.com', {
+ *   secret,
+ *   userEmail: 'bob@acme.example',
+ *   orgDomain: 'acme',
+ * });
  * const reply = await client.sendAndWait('Summarise ticket 42', { skillId: 'summarise' });
  * for await (const event of client.stream('Tell me more')) console.log(event);
  * await client.close();
@@ -91,10 +97,13 @@ export class A2AClient {
   private readonly base: string;
   private identities: Identity[];
   private card?: FoundCard;
-  /** The endpoint that answered: a task lives where it was made. */
+  /** The endpoint that answered; later requests go to it, because a task exists only where it was created. */
   private home?: Endpoint;
 
-  /** Throws `url_not_allowed` for what is no URL, `invalid_params` for a bad `allow` and for proofs that lack their other half. */
+  /**
+   * Throws `url_not_allowed` when `url` is not a URL, and `invalid_params` for a bad `allow` or for incomplete
+   * credentials.
+   */
   constructor(
     private readonly url: string,
     private readonly options: A2AClientOptions = {},
@@ -112,27 +121,29 @@ export class A2AClient {
     this.identities = identitiesOf(this.proofs);
   }
 
-  /** The agent's card, fetched once; `raw` is the document as it was sent. */
+  /** Returns the agent's card, fetched once; `raw` is the document as the agent sent it. */
   getAgentCard({
     timeoutMs = discoveryLimitMs,
     signal,
   }: Pick<SendOptions, 'timeoutMs' | 'signal'> = {}): Promise<FoundCard> {
-    return told(this.discover({ deadline: new Deadline(timeoutMs), signals: signal ? [signal] : [] }));
+    return asClientErrors(this.discover({ deadline: new Deadline(timeoutMs), signals: signal ? [signal] : [] }));
   }
 
-  /** Sends a message and resolves with what the agent answers: a message, or a task that may go on working. */
+  /** Sends a message and resolves with the agent's answer: a message, or a task that may still be working. */
   send(message: MessageInput, options: SendOptions = {}): Promise<SendReply> {
-    return told(this.dispatch(message, options, this.begin(options, this.options.timeoutMs ?? callDefaultMs)));
+    return asClientErrors(
+      this.dispatch(message, options, this.begin(options, this.options.timeoutMs ?? callDefaultMs)),
+    );
   }
 
-  /** Sends a message and follows its events until the agent ends the stream; leaving the loop ends the connection. */
+  /** Sends a message and yields its events until the agent ends the stream; leaving the loop closes the connection. */
   async *stream(message: MessageInput, options: SendOptions = {}): AsyncGenerator<StreamResponse, void> {
     const call = { ...this.begin(options, this.options.timeoutMs ?? waitDefaultMs), ...keyOf(options) };
     const open = async (hop: SdkHop) => {
       const rest = this.sdk.stream(hop, paramsOf(message, options));
       return { first: await rest.next(), rest };
     };
-    const { first, rest } = await told(this.run(call, { kind: 'write' }, open));
+    const { first, rest } = await asClientErrors(this.run(call, { kind: 'write' }, open));
     try {
       if (!first.done) yield first.value;
       yield* rest;
@@ -144,40 +155,42 @@ export class A2AClient {
   }
 
   /**
-   * Sends a message and polls its task until it settles: ended, or waiting for its caller. A poll without an answer, or answered 408,
-   * 425, 429 or 5xx, is made again until the deadline. With `taskId` it sends nothing and waits for that task. At the deadline it rejects with `a2a_timeout`, which carries the `taskId` (AN-28, AN-34, AN-35).
+   * Sends a message and polls its task until it settles: it has ended, or it waits for its caller. A poll that gets no
+   * answer, or HTTP 408, 425, 429 or 5xx, is repeated until the deadline. With `taskId` it sends nothing and waits for
+   * that task. At the deadline it rejects with `a2a_timeout`, which carries the `taskId` (AN-28, AN-34, AN-35).
    */
   async sendAndWait(message: MessageInput, options: WaitOptions = {}): Promise<SendReply> {
     const call = this.begin(options, waitDefaultMs);
     const pollMs = options.pollMs ?? pollDefaultMs;
-    if (options.taskId !== undefined) return told(this.wait(options.taskId, call, pollMs, true), options.taskId);
-    const reply = await told(this.dispatch(message, { async: true, ...options }, call));
+    if (options.taskId !== undefined)
+      return asClientErrors(this.wait(options.taskId, call, pollMs, true), options.taskId);
+    const reply = await asClientErrors(this.dispatch(message, { async: true, ...options }, call));
     if (isSettled(reply) || 'message' in reply) return reply;
-    return told(this.wait(reply.task.id, call, pollMs, false), reply.task.id);
+    return asClientErrors(this.wait(reply.task.id, call, pollMs, false), reply.task.id);
   }
 
-  /** The task as it is now. */
+  /** Returns the task as it is now. */
   getTask(
     taskId: string,
     options: Pick<SendOptions, 'timeoutMs' | 'signal'> & { historyLength?: number } = {},
   ): Promise<Task> {
     const call = this.begin(options, pollLimitMs);
-    return told(
+    return asClientErrors(
       this.run(call, read, (hop) => this.sdk.getTask(hop, taskId, options.historyLength)),
       taskId,
     );
   }
 
-  /** Asks the agent to stop the task; resolves with the task as the agent then has it. */
+  /** Asks the agent to stop the task; resolves with the task in the state that the agent then reports. */
   cancelTask(taskId: string, options: Pick<SendOptions, 'timeoutMs' | 'signal'> = {}): Promise<Task> {
     const call = this.begin(options, pollLimitMs);
-    return told(
+    return asClientErrors(
       this.run(call, { kind: 'write' }, (hop) => this.sdk.cancelTask(hop, taskId)),
       taskId,
     );
   }
 
-  /** Ends every connection of this client. */
+  /** Closes every connection of this client. */
   async close(): Promise<void> {
     this.sdk.close();
     await this.fetch.close();
@@ -195,8 +208,8 @@ export class A2AClient {
     return this.run(sending, { kind: 'send', isAsync, idempotencyKey, subject }, (hop) => this.sdk.send(hop, params));
   }
 
-  private async wait(taskId: string, call: Call, pollMs: number, atOnce: boolean): Promise<SendReply> {
-    for (let pause = atOnce ? 0 : pollMs; ;) {
+  private async wait(taskId: string, call: Call, pollMs: number, pollsAtOnce: boolean): Promise<SendReply> {
+    for (let pause = pollsAtOnce ? 0 : pollMs; ;) {
       await sleep(Math.min(pause, call.deadline.leftMs), call.signals[0]);
       if (call.deadline.leftMs === 0) throw new RialtoError('remote_timeout', { data: { taskId } });
       const poll = { ...call, deadline: call.deadline.within(pollLimitMs) };
@@ -212,7 +225,10 @@ export class A2AClient {
     }
   }
 
-  /** Endpoints × proofs × tries, each next one only where the one before cannot have done anything. */
+  /**
+   * Runs the work over endpoints × credentials × tries; goes to the next one only when the previous one cannot have
+   * had an effect.
+   */
   private async run<T>(call: Call, operation: RemoteOperation, work: (hop: SdkHop) => Promise<T>): Promise<T> {
     const endpoints = this.home ? [this.home] : await this.endpoints(call);
     let failure: unknown;
@@ -263,7 +279,9 @@ export class A2AClient {
     }
   }
 
-  /** The card's endpoints; those of habit when the card is late, broken or not there (AN-29…AN-31). */
+  /**
+   * Returns the endpoints of the card, or the customary ones when the card is late, invalid or missing (AN-29…AN-31).
+   */
   private async endpoints(call: Call): Promise<Endpoint[]> {
     const deadline = call.deadline.within(Math.min(discoveryLimitMs, call.deadline.leftMs / 4));
     try {
@@ -284,7 +302,9 @@ export class A2AClient {
   }
 }
 
-/** What would make an anonymous client of one that was meant to prove itself. */
+/**
+ * Throws `invalid_params` for options that would make a client anonymous although it was meant to prove its identity.
+ */
 function requireOptions(options: A2AClientOptions): void {
   if (typeof options !== 'object' || options === null)
     throw new RialtoError('invalid_params', {
@@ -323,12 +343,15 @@ function paramsOf(
   return { message, configuration: { returnImmediately: isAsync === true } };
 }
 
-/** A part of v1.0; one that is told by its `type` or `kind`, as older agents and v0.3 write it, is rewritten. */
+/** Converts a part to the v1.0 shape; rewrites a part with a `type` or `kind`, as older agents and v0.3 send it. */
 function currentPart(part: Part): Part {
   return 'type' in part || 'kind' in part ? partsOf([part as object as JsonObject])[0]! : part;
 }
 
-/** The key as a header for every agent, and, with the flag, in the params where older peers look for them (AN-12, AN-33). */
+/**
+ * Sends the key as a header to every agent, and also puts it with the async flag into the params, where older peers
+ * look for them (AN-12, AN-33).
+ */
 function keyOf({ async: isAsync, idempotencyKey }: SendOptions): Pick<Call, 'extra' | 'amend'> {
   return {
     extra: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
@@ -344,7 +367,7 @@ function isSettled(reply: SendReply): boolean {
   return terminalStates.has(reply.task.status.state) || interruptedStates.has(reply.task.status.state);
 }
 
-async function told<T>(work: Promise<T>, taskId?: string): Promise<T> {
+async function asClientErrors<T>(work: Promise<T>, taskId?: string): Promise<T> {
   return work.catch((error: unknown) => {
     throw asClientError(error, taskId);
   });

@@ -3,14 +3,14 @@ import type { JsonObject } from '../kernel/json.js';
 import { limits } from '../protocol/a2a/request/limits.js';
 import { CandidateView } from '../registry/dispatch.types.js';
 
-// What was parsed from JSON is JSON; a schema that says so recursively would be one more in the API's description.
+// Parsed JSON is always JSON; a recursive schema would only add one more schema to the API description.
 const jsonObject = z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>;
-/** What the `{{path}}` templates in the texts of a step are filled from. */
+/** Values for the `{{path}}` templates in the texts of a step. */
 const context = jsonObject.optional();
 const word = z.string().trim().min(1).max(200);
 /**
- * A conversation whose receiver is at `url` and calls it `id`; the token is its bearer. Gets the answer of work that goes on, when its caller
- * did not (AN-75).
+ * A conversation in a system at `url`, which knows it as `id`; `token` is the bearer token for it. It gets the answer
+ * of a call that continues after its caller got none (AN-75).
  */
 const Thread = z.strictObject({
   url: z.string().min(1).max(limits.url),
@@ -19,9 +19,9 @@ const Thread = z.strictObject({
 });
 export type Thread = z.output<typeof Thread>;
 
-/** Who is told, beside the caller, what becomes of a call that its agent does not end at once. */
-const tells = {
-  /** Gets the changes of the task as runs tell them (RI-40, C16). */
+/** Receivers, beside the caller, of the progress of a call that its agent does not end at once. */
+const receivers = {
+  /** Gets the changes of the task in the form of run events (RI-40, C16). */
   webhook_url: z.string().min(1).max(limits.url).optional(),
   thread: Thread.optional(),
 };
@@ -32,13 +32,13 @@ export const InvokeStep = z.strictObject({
   skillId: z.string().min(1).max(256),
   args: jsonObject.default({}),
   context,
-  ...tells,
+  ...receivers,
 });
 export type InvokeStep = z.output<typeof InvokeStep>;
 
 /**
- * A step that says what is to be done, and leaves to Rialto by whom (RE-48). Without `args` the agent is sent workType, description and
- * requiredSkills.
+ * A step that describes the work, and lets Rialto choose the agent (RE-48). Without `args` the agent gets workType,
+ * description and requiredSkills.
  */
 export const DispatchStep = z.strictObject({
   workType: word,
@@ -48,19 +48,22 @@ export const DispatchStep = z.strictObject({
   costLimit: z.number().min(0).max(1e12).optional(),
   seed: z.number().int().min(0).max(4_294_967_295).optional(),
   context,
-  ...tells,
+  ...receivers,
 });
 export type DispatchStep = z.output<typeof DispatchStep>;
 
-/** What a workflow calls a node: stated for its own use, and not read here. */
+/** Label that a workflow gives to a node: accepted, and not used here. */
 const label = z.string().max(200).optional();
 
-/** The body of a step: the step itself, or a node of a workflow whose `config` is the step (`{ id, type, nodeId, config }`, RE-47, RE-48). */
+/**
+ * Builds the schema of a step's body: the step itself, or a workflow node with the step in `config` (`{ id, type,
+ * nodeId, config }`, RE-47, RE-48).
+ */
 function bodyOf<Step>(Step: z.ZodType<Step>) {
   const Node = z
-    .strictObject({ id: label, type: label, nodeId: label, config: Step, context, ...tells })
+    .strictObject({ id: label, type: label, nodeId: label, config: Step, context, ...receivers })
     .transform(({ id: _1, type: _2, nodeId: _3, config, ...around }): Step => ({ ...config, ...around }));
-  // The union describes the body in the API. Issues come from the one form that was sent.
+  // The union describes the body in the API. Issues come only from the form that the caller sent.
   return z
     .unknown()
     .meta(z.toJSONSchema(z.union([Step, Node]), { io: 'input', target: 'openapi-3.0' }))
@@ -75,14 +78,17 @@ function bodyOf<Step>(Step: z.ZodType<Step>) {
 export const InvokeBody = bodyOf(InvokeStep);
 export const DispatchBody = bodyOf(DispatchStep);
 
-/** The answer of an agent, and who gave it. `output` is what the same call of its tool would have brought. */
+/** The answer of an agent, and which agent gave it. `output` equals the result of the same tool call. */
 export const DispatchAnswer = z.object({
   dispatchId: z.string(),
   agent: z.object({ id: z.string(), slug: z.string(), name: z.string() }),
   skillId: z.string(),
   taskId: z.string().nullable(),
   output: z.unknown(),
-  /** Of a step without an agent: `seed` repeats the choice among the same agents, `score` is what the chosen one had. */
+  /**
+   * Set for a step without an agent: `seed` repeats the choice among the same agents, `score` is the score of the
+   * chosen one.
+   */
   chosen: z.object({ seed: z.number(), score: z.number() }).nullable(),
 });
 export type DispatchAnswer = z.output<typeof DispatchAnswer>;

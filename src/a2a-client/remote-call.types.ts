@@ -5,38 +5,38 @@ import type { RegisteredAgent } from '../registry/registry.types.js';
 import type { Thread } from './dispatch.types.js';
 import type { SendParams } from './transports/sdk.transport.js';
 
-/** Who is asked on whose behalf, and how long it may take. */
+/** The agent and skill of a call, its caller, and its time limit. */
 export interface RemoteCall {
   readonly agent: RegisteredAgent;
   readonly skillId: string;
-  /** The canonical name of the skill. */
+  /** Canonical name of the skill. */
   readonly verb: string;
-  /** The name of the tool that the caller used; absent for what is no call of a tool. */
+  /** Name of the tool that the caller used; absent when the call is not a tool call. */
   readonly calledAs?: string;
   readonly sessionId: string;
-  /** From now to the last byte, the decision included. */
+  /** Milliseconds from now to the last byte, including the policy decision. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
-  /** The id of the act, where its caller has to know it beforehand. */
+  /** Id of the act, when its caller must know it before the call. */
   readonly id?: ActId;
   readonly dispatch?: DispatchFacts;
-  /** The arguments that rules see, at the call and at each later look at its task. */
+  /** Arguments that policy rules see, at the call and at each later poll of its task. */
   readonly args?: JsonObject;
 }
 
 /** A message as it is sent. */
 export interface MessageCall extends RemoteCall {
   readonly params: SendParams;
-  /** The same for every try of this message; goes out as `Idempotency-Key`. */
+  /** The same for every try of this message; sent as `Idempotency-Key`. */
   readonly key?: string;
-  /** Where the agent may push what becomes of its task. */
+  /** URL to which the agent may push updates of its task. */
   readonly pushUrl?: string;
 }
 
 export interface SkillCall extends RemoteCall {
   readonly args: JsonObject;
-  /** Is told what becomes of its task, if there is one. */
+  /** URL that gets the updates of the task, if there is one. */
   readonly webhookUrl?: string;
-  /** Gets the answer, when the caller did not. */
+  /** Conversation that gets the answer, when the caller did not get it. */
   readonly thread?: Thread;
 }

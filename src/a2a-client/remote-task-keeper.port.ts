@@ -8,22 +8,23 @@ import type { RemoteTask, TaskReply, WaitLimits } from './transports/remote-wait
 export type { RemoteTask, TaskReply, WaitLimits } from './transports/remote-wait.js';
 export { waitUntilSettled } from './transports/remote-wait.js';
 
-/** What a call's task is going to be, before there is one. */
+/** Ids prepared for the task of a call, before the task exists. */
 export interface Admission {
   readonly taskId: TaskId;
-  /** Where the agent may push what becomes of its task. */
+  /** URL to which the agent may push updates of its task. */
   readonly pushUrl?: string;
 }
 
 /**
- * Keeps the task of a call that its agent did not end at once, whatever becomes of the caller and of this process. Resolves with the
- * end of the task, or, when the caller's patience is over, with a task of ours that goes on: then the act is handed over.
- * Rejects with what the remote's failure means, and with `canceled`.
+ * Stores the task of a call that its agent did not end at once, so that it outlives the caller and this process.
+ * Resolves with the end of the task. When the wait of the caller times out first, it resolves with a task of this
+ * gateway that continues, and the act is handed over. Rejects with the meaning of the remote failure, or with
+ * `canceled`.
  */
 export interface RemoteTaskKeeper {
   /**
-   * Before anything is sent: whether those whom the call names may be told, and whether its org may have one more task. Throws
-   * `denied`, `url_not_allowed`, `invalid_params`, `rate_limited`, `unavailable`.
+   * Checks, before anything is sent, that the gateway may notify the receivers that the call names, and that the org
+   * may have one more task. Throws `denied`, `url_not_allowed`, `invalid_params`, `rate_limited`, `unavailable`.
    */
   admit(ctx: CallContext, call: SkillCall): Promise<Admission>;
   keep(

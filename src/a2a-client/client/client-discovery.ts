@@ -11,7 +11,7 @@ const wellKnown = ['/.well-known/agent-card.json', '/.well-known/agent.json'];
 const maxCardBytes = 1_048_576;
 const maxRedirects = 3;
 
-/** The agent's base URL: no card path, query, fragment or trailing slash. Throws `url_not_allowed`. */
+/** Returns the agent's base URL: without card path, query, fragment and trailing slash. Throws `url_not_allowed`. */
 export function baseOf(text: string): string {
   if (!URL.canParse(text)) throw new RialtoError('url_not_allowed', { message: 'url is not a URL' });
   const { origin, pathname } = new URL(text);
@@ -20,8 +20,9 @@ export function baseOf(text: string): string {
 }
 
 /**
- * Finds the agent's card, public first and with the proof where that is refused. At most three redirects, each hop checked,
- * the proof dropped across origins (AN-39). Throws what the network or the card is at fault with.
+ * Finds the agent's card: first without credentials, then with them when the agent refuses. Follows at most three
+ * redirects; each hop is checked, and the credentials are dropped when the origin changes (AN-39). Throws the network
+ * error or the fault of the card.
  */
 export async function findCard(
   client: SafeFetch,
@@ -31,7 +32,7 @@ export async function findCard(
 ): Promise<FoundCard> {
   const places = [...(url.endsWith('.json') ? [url] : []), ...wellKnown.map((path) => `${baseOf(url)}${path}`)];
   let failure: RialtoError | undefined;
-  // What answers may be a catch-all: the older place is asked before giving up, and the first failure is told.
+  // A catch-all route may answer with HTTP 200: the older path is tried too, and the first failure is reported.
   for (const place of new Set(places)) {
     const answer = await fetchCard(client, place, headers, limits);
     const card = answer.status === 200 ? readCard(answer, place) : undefined;

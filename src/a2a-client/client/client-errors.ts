@@ -1,6 +1,6 @@
 import { RialtoError, type ErrorCode } from '../../kernel/errors.js';
 
-/** What a call of the client can fail with; the codes from `remote_…` on are those of the gateway itself. */
+/** Codes that a call of the client can fail with; the codes from `remote_…` on are the codes of the gateway itself. */
 export type A2AClientErrorCode =
   | 'a2a_task_failed'
   | 'a2a_task_canceled'
@@ -17,9 +17,9 @@ export type A2AClientErrorCode =
   | 'invalid_params'
   | 'internal';
 
-/** Facts about a failure: whatever is known. */
+/** Known facts about a failure. */
 export interface A2AClientErrorDetails {
-  /** The task at the remote agent: give it back as `taskId` to go on waiting. */
+  /** Id of the task at the remote agent: pass it as `taskId` to continue to wait. */
   readonly taskId?: string;
   readonly contextId?: string;
   /** HTTP status of the answer. */
@@ -29,7 +29,7 @@ export interface A2AClientErrorDetails {
   readonly cause?: unknown;
 }
 
-/** The one error that `rialto/client` throws. */
+/** The only error class that `rialto/client` throws. */
 export class A2AClientError extends Error {
   readonly code: A2AClientErrorCode;
   readonly taskId?: string;
@@ -58,7 +58,10 @@ const known: Partial<Record<ErrorCode, A2AClientErrorCode>> = {
   invalid_params: 'invalid_params',
 };
 
-/** Any throw as an A2AClientError; a task that is known is told, so that its caller can resume (AN-35). */
+/**
+ * Converts any thrown value to an A2AClientError; includes the task id when it is known, so that the caller can resume
+ * (AN-35).
+ */
 export function asClientError(thrown: unknown, taskId?: string): A2AClientError {
   if (thrown instanceof A2AClientError) return thrown;
   const error = RialtoError.from(thrown);
@@ -73,7 +76,7 @@ export function asClientError(thrown: unknown, taskId?: string): A2AClientError 
   });
 }
 
-/** The network layer tells a caller nothing but "invalid"; why is in the cause. */
+/** True when the answer was over a size limit: the error itself says only "invalid", the reason is in its cause. */
 function isTooLarge({ code, data, cause }: RialtoError): boolean {
   if (code !== 'remote_invalid_response') return false;
   const reason = typeof data?.reason === 'string' ? data.reason : cause instanceof Error ? cause.message : '';

@@ -4,7 +4,7 @@ import { isSameOrigin } from '../transports/endpoint-choice.js';
 
 const tokenLife = '15m';
 
-/** What the client can prove itself with; all optional. */
+/** Credentials that the client can use; all optional. */
 export interface Proofs {
   readonly apiKey?: string;
   readonly secret?: string;
@@ -16,7 +16,7 @@ export interface Proofs {
 
 export type Identity = 'apiKey' | 'token' | 'none';
 
-/** The proofs to try, in order; the next one when the agent refuses (AN-38). */
+/** Returns the kinds of credential to try, in order; the next one is used when the agent refuses (AN-38). */
 export function identitiesOf({ apiKey, secret, userEmail }: Proofs): Identity[] {
   const given: Identity[] = [
     ...(apiKey ? (['apiKey'] as const) : []),
@@ -25,7 +25,7 @@ export function identitiesOf({ apiKey, secret, userEmail }: Proofs): Identity[] 
   return given.length > 0 ? given : ['none'];
 }
 
-/** A token of 15 minutes, HS256, made for one request (AN-38, AN-99). */
+/** Signs an HS256 token of 15 minutes for one request (AN-38, AN-99). */
 async function signToken({ secret = '', userEmail = '', orgDomain, issuer, audience }: Proofs): Promise<string> {
   return new SignJWT(orgDomain === undefined ? {} : { org_domain: orgDomain })
     .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
@@ -37,17 +37,17 @@ async function signToken({ secret = '', userEmail = '', orgDomain, issuer, audie
     .sign(new TextEncoder().encode(secret));
 }
 
-/** The proof as a header, for the origin that the client was made for and no other (abuse 18). */
+/** Sends the credential as a header, only to the origin that the client was made for (abuse 18). */
 export class ClientHeaders implements HopHeaders {
   constructor(
-    private readonly ownUrl: string,
+    private readonly agentUrl: string,
     private readonly proofs: Proofs,
     private readonly identity: Identity,
     private readonly extra: Record<string, string> = {},
   ) {}
 
   async of(url: string): Promise<Record<string, string>> {
-    if (this.identity === 'none' || !isSameOrigin(url, this.ownUrl)) return this.extra;
+    if (this.identity === 'none' || !isSameOrigin(url, this.agentUrl)) return this.extra;
     const proof = this.identity === 'apiKey' ? this.proofs.apiKey! : await signToken(this.proofs);
     return { ...this.extra, authorization: `Bearer ${proof}` };
   }

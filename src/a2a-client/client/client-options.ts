@@ -2,14 +2,17 @@ import type { JsonObject } from '../../kernel/json.js';
 import type { NormalisedCard } from '../../protocol/a2a/card/card.js';
 import type { Message } from '../../protocol/a2a/model.js';
 
-/** A card in one shape, whatever version wrote it, and as it was sent. */
+/** An agent card in one shape for all versions, with the document as the agent sent it. */
 export type FoundCard = NormalisedCard & { readonly raw: JsonObject };
 
-/** How the client proves itself and what it may reach. Nothing is read from the environment. */
+/** Credentials of the client, and the addresses that it may reach. Nothing is read from the environment. */
 export interface A2AClientOptions {
   /** A static bearer key. Tried before the token when both are given; the other one is tried on 401 and 403. */
   apiKey?: string;
-  /** A shared secret (A2A_SECRET of the agent's deployment): signs a token of 15 minutes per request, HS256. Needs `userEmail`. */
+  /**
+   * A shared secret (A2A_SECRET of the agent's deployment): signs an HS256 token of 15 minutes for each request. Needs
+   * `userEmail`.
+   */
   secret?: string;
   /** `sub` of the token. */
   userEmail?: string;
@@ -19,29 +22,33 @@ export interface A2AClientOptions {
   issuer?: string;
   /** `aud` of the token; `rialto` by default. */
   audience?: string;
-  /** Private hosts, CIDRs or origins that may be called, comma separated: `127.0.0.0/8, agent.internal`. None by default. */
+  /**
+   * Private hosts, CIDRs or origins that may be called, comma separated: `127.0.0.0/8, agent.internal`. Default: none.
+   */
   allow?: string;
-  /** Allows plain http to public hosts; those in `allow` may use it anyway. */
+  /** Allows plain http to public hosts; hosts in `allow` may use it in any case. */
   allowHttp?: boolean;
-  /** Deadline of one call that does not say, 60,000 ms by default. */
+  /** Deadline of a call that sets none; 60,000 ms by default. */
   timeoutMs?: number;
 }
 
-/** A text, or a message of your own (v1.0 shape, e.g. with file parts); its role is the user's, however it is spelled. */
+/**
+ * A text, or a complete message (v1.0 shape, e.g. with file parts); its role must be the user's, in either spelling.
+ */
 export type MessageInput =
   string | (Pick<Message, 'parts'> & Partial<Omit<Message, 'role'>> & { role?: 'ROLE_USER' | 'user' });
 
-/** What goes along with a message. */
+/** Options that are sent along with a message. */
 export interface SendOptions {
   contextId?: string;
   /** Continues this task, e.g. to answer its question; `sendAndWait` and `callAgent` wait for it and send nothing. */
   taskId?: string;
-  /** True asks the agent to answer at once, with a task that goes on working. */
+  /** True asks the agent to answer at once, with a task that continues to work. */
   async?: boolean;
-  /** Makes a second send of the same message harmless, where the agent knows such keys. */
+  /** Makes a second send of the same message harmless, when the agent supports such keys. */
   idempotencyKey?: string;
   skillId?: string;
-  /** Goes out as a data part after the text. */
+  /** Sent as a data part after the text. */
   data?: JsonObject;
   metadata?: JsonObject;
   /** Milliseconds from the call to its last byte. */
@@ -49,7 +56,7 @@ export interface SendOptions {
   signal?: AbortSignal;
 }
 
-/** How to wait. */
+/** Timeout and poll interval of a wait. */
 export interface WaitOptions extends SendOptions {
   /** 300,000 ms by default. */
   timeoutMs?: number;

@@ -23,7 +23,7 @@ function codeOf(work: () => string): string {
 }
 
 describe('replyText', () => {
-  it('AN-26 is the text of a message, of the last artifact, of the status message, of the last agent message', () => {
+  it('AN-26 returns the text of a message, the last artifact, the status message or the last agent message', () => {
     const artifacts = ['one', 'two', ''].map((text, index) => ({ artifactId: String(index), parts: [{ text }] }));
     const history = [message('asked', 'ROLE_USER'), message('said'), message('asked again', 'ROLE_USER')];
     expect(replyText({ message: message('hello') })).toBe('hello');
@@ -32,12 +32,12 @@ describe('replyText', () => {
     expect(replyText(task('TASK_STATE_COMPLETED', { history }))).toBe('said');
   });
 
-  it('AN-34 is the question of a task that asks back', () => {
+  it('AN-34 returns the question of a task that waits for input', () => {
     const artifacts = [{ artifactId: 'a', parts: [{ text: 'so far' }] }];
     expect(replyText(task('TASK_STATE_INPUT_REQUIRED', { artifacts, says: 'Which one?' }))).toBe('Which one?');
   });
 
-  it('(N2) is one text where the artifact came in pieces', () => {
+  it('(N2) joins the parts of one artifact into one text', () => {
     const parts = ['The', ' capital', ' is', ' Paris', '.'].map((text) => ({ text }));
     const artifacts = [{ artifactId: 'a', parts }];
     expect(replyText(task('TASK_STATE_COMPLETED', { artifacts }))).toBe('The capital is Paris.');
@@ -49,7 +49,7 @@ describe('replyText', () => {
     expect(replyText(task('TASK_STATE_COMPLETED', { artifacts }))).toBe('{"n":1}\nand text');
   });
 
-  it('AN-36 one code for each end', () => {
+  it('AN-36 throws a different code for each terminal state', () => {
     expect(codeOf(() => replyText(task('TASK_STATE_FAILED')))).toBe('a2a_task_failed');
     expect(codeOf(() => replyText(task('TASK_STATE_CANCELED')))).toBe('a2a_task_canceled');
     expect(codeOf(() => replyText(task('TASK_STATE_REJECTED')))).toBe('a2a_task_rejected');
@@ -68,7 +68,7 @@ describe('capped', () => {
     expect(missing + cut.replace(/\n\[….*…\]\n/, '').length).toBe(100_000);
   });
 
-  it('AN-37 leaves alone what fits', () => {
+  it('AN-37 leaves a text within the limit unchanged', () => {
     const text = 'x'.repeat(32_768);
     expect(capped(text)).toBe(text);
   });

@@ -13,24 +13,30 @@ const failures: Partial<Record<TaskState, A2AClientErrorCode>> = {
 };
 
 /**
- * The text of an answer (AN-26): the last artifact that says something, else the status message, else the agent's last message;
- * a question of a task that asks back is its status message. Throws `a2a_task_failed`, `…_canceled`, `…_rejected` with the
- * remote's words, `empty_agent_response` when there are none (AN-36).
+ * Returns the text of an answer (AN-26): the last artifact with text, else the status message, else the agent's last
+ * message. For a task that waits for input it is the status message first. Throws `a2a_task_failed`, `…_canceled` or
+ * `…_rejected` with the text of the remote agent, and `empty_agent_response` when there is no text (AN-36).
  */
 export function replyText(reply: SendReply): string {
   if ('message' in reply) return notEmpty(textOf(reply.message.parts), {});
   const { task } = reply;
   const facts = { taskId: task.id, contextId: task.contextId };
-  const said = task.status.message ? textOf(task.status.message.parts) : '';
+  const statusText = task.status.message ? textOf(task.status.message.parts) : '';
   const failure = failures[task.status.state];
-  if (failure) throw new A2AClientError(failure, said || `the remote task ended: ${failure}`, facts);
+  if (failure) throw new A2AClientError(failure, statusText || `the remote task ended: ${failure}`, facts);
   const produced = lastText((task.artifacts ?? []).map(({ parts }) => artifactText(parts, dataText).trim()));
   const messages = (task.history ?? []).filter(({ role }) => role === 'ROLE_AGENT').map(({ parts }) => textOf(parts));
   const isEnded = task.status.state === 'TASK_STATE_COMPLETED';
-  return notEmpty(isEnded ? produced || said || lastText(messages) : said || produced || lastText(messages), facts);
+  return notEmpty(
+    isEnded ? produced || statusText || lastText(messages) : statusText || produced || lastText(messages),
+    facts,
+  );
 }
 
-/** At most 32,768 characters: the beginning, a line that says how many are missing, and the last 8,192 (AN-37). */
+/**
+ * Cuts a text to 32,768 characters: the beginning, a line that states how many are missing, and the last 8,192
+ * (AN-37).
+ */
 export function capped(text: string): string {
   if (text.length <= maxLength) return text;
   const note = (missing: number) => `\n[… ${missing} characters left out …]\n`;
@@ -43,7 +49,7 @@ function lastText(texts: string[]): string {
   return texts.findLast((text) => text !== '') ?? '';
 }
 
-/** The words of a message: texts as they are, data as JSON, one a line. */
+/** Joins the texts of a message: text parts as they are, data parts as JSON, one for each line. */
 function textOf(parts: Part[]): string {
   const texts = parts.flatMap((part) => part.text ?? dataText(part) ?? []);
   return texts.join('\n').trim();

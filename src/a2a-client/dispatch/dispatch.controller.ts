@@ -28,7 +28,7 @@ export class DispatchController {
 
   @Post('dispatch')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Have work done by whoever does it best; 422 `no_agent` says of each agent why not' })
+  @ApiOperation({ summary: 'Have work done by the best agent; 422 `no_agent` gives a reason for each agent' })
   @ApiResponse({ status: 200, standardSchema: DispatchAnswer })
   dispatch(@Ctx() ctx: CallContext, @Body({ schema: DispatchBody }) body: DispatchStep) {
     return this.dispatches.dispatch(ctx, body);
@@ -36,7 +36,9 @@ export class DispatchController {
 
   @Post('dispatch/explain')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Whom a dispatch would choose now, with every factor and exclusion; calls nobody' })
+  @ApiOperation({
+    summary: 'Explain which agent a dispatch would choose now, with every factor and exclusion; calls no agent',
+  })
   @ApiResponse({ status: 200, standardSchema: DispatchExplanation })
   explain(@Ctx() ctx: CallContext, @Body({ schema: DispatchBody }) body: DispatchStep) {
     return this.dispatches.explain(ctx, body);

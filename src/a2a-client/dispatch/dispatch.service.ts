@@ -18,7 +18,10 @@ import type { SkillCall } from '../remote-call.types.js';
 import { DispatchStep, InvokeStep, type DispatchAnswer, type DispatchExplanation } from '../dispatch.types.js';
 import { fillTemplates } from './step-templates.js';
 
-/** Steps of workflows: templates filled, the agent named or chosen, called, and its answer told with who gave it. */
+/**
+ * Runs steps of workflows: fills the templates, finds or chooses the agent, calls it, and returns the answer with the
+ * agent.
+ */
 @Injectable()
 export class DispatchService {
   constructor(
@@ -30,7 +33,10 @@ export class DispatchService {
     private readonly orgs: OrgService,
   ) {}
 
-  /** Throws `invalid_params` (templates, arguments), `not_found`, `url_not_allowed`, and what A2AClientService.invokeSkill throws. */
+  /**
+   * Throws `invalid_params` (templates, arguments), `not_found`, `url_not_allowed`, and the errors of
+   * A2AClientService.invokeSkill.
+   */
   async invoke(ctx: CallContext, step: InvokeStep): Promise<DispatchAnswer> {
     const { agentCardId, skillId, args, webhook_url: webhookUrl, thread } = filled(step, InvokeStep);
     this.client.requirePostable(webhookUrl, thread?.url);
@@ -39,8 +45,8 @@ export class DispatchService {
     const skill = agent?.card?.skills.find(({ id }) => id === skillId);
     if (!agent || !skill) {
       const name = canonicalName(agent?.row.slug ?? agentCardId, skillId);
-      const isSeen = agent !== undefined && (await this.registry.mayDiscover(ctx, agent.row.slug));
-      const message = isSeen ? 'the agent has no such skill' : 'no such agent';
+      const isVisible = agent !== undefined && (await this.registry.mayDiscover(ctx, agent.row.slug));
+      const message = isVisible ? 'the agent has no such skill' : 'no such agent';
       return this.refuse(ctx, name, args, new RialtoError('not_found', { message }));
     }
     const verb = canonicalName(agent.row.slug, skillId);
@@ -65,7 +71,10 @@ export class DispatchService {
     return this.call(ctx, call, null);
   }
 
-  /** Throws `invalid_params`, `url_not_allowed`, `no_agent` with a reason for each agent, and what A2AClientService.invokeSkill throws. */
+  /**
+   * Throws `invalid_params`, `url_not_allowed`, `no_agent` with a reason for each agent, and the errors of
+   * A2AClientService.invokeSkill.
+   */
   async dispatch(ctx: CallContext, step: DispatchStep): Promise<DispatchAnswer> {
     const { webhook_url: webhookUrl, thread, ...wish } = wishOf(step);
     this.client.requirePostable(webhookUrl, thread?.url);
@@ -77,7 +86,7 @@ export class DispatchService {
     return this.call(ctx, call, { seed, score: candidate.score ?? 0 });
   }
 
-  /** What `dispatch` would choose now, and why; calls nobody. Throws `invalid_params`, `denied`. */
+  /** Explains which agent `dispatch` would choose now, and why; calls no agent. Throws `invalid_params`, `denied`. */
   explain(ctx: CallContext, step: DispatchStep): Promise<DispatchExplanation> {
     return this.acts.read(ctx, 'dispatch.explain', async () => {
       const { seed, chosen, candidates } = await this.routing.choose(ctx, wishOf(step));
@@ -85,7 +94,7 @@ export class DispatchService {
     });
   }
 
-  /** A failure says who failed. */
+  /** Calls the agent; an error names the dispatch and the agent. */
   private async call(
     ctx: CallContext,
     call: SkillCall & { readonly id: ActId },
@@ -99,12 +108,15 @@ export class DispatchService {
       return { dispatchId, agent: { id, slug, name }, skillId, taskId, output: toolOutput(reply), chosen };
     } catch (thrown) {
       const { code, message, hint, violations, data } = RialtoError.from(thrown);
-      const told = { ...data, dispatchId, agent: slug };
-      throw new RialtoError(code, { message, hint, violations, data: told, cause: thrown });
+      const facts = { ...data, dispatchId, agent: slug };
+      throw new RialtoError(code, { message, hint, violations, data: facts, cause: thrown });
     }
   }
 
-  /** Decided and recorded like any call: whoever may not call learns nothing of what there is. */
+  /**
+   * Decides and records a refusal like any call, so that a caller without permission does not learn which agents
+   * exist.
+   */
   private refuse(
     ctx: CallContext,
     verb: string,
@@ -128,7 +140,10 @@ function wishOf(step: DispatchStep): WorkWish & Pick<DispatchStep, 'webhook_url'
   };
 }
 
-/** The step with its templates filled, checked once more: a template may have brought anything. Throws `invalid_params`. */
+/**
+ * Fills the templates of a step and validates it again, because a template may insert any value. Throws
+ * `invalid_params`.
+ */
 function filled<Step extends InvokeStep | DispatchStep>(
   { context = {}, ...step }: Step,
   schema: z.ZodType<Step>,

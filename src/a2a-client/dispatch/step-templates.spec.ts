@@ -30,25 +30,25 @@ describe('RE-47 templates of a step', () => {
     ['{{with-dash.ключ}}{{with-dash.$id}}', 'ok7'],
   ])('%s', (text, expected) => expect(filled(text)).toEqual(expected));
 
-  it('inside a text every type is written, texts as they are', () => {
+  it('writes a value of every type inside a text, and texts without quotes', () => {
     expect(filled('{{trigger.project}}: {{trigger.tries}} {{trigger.nothing}} {{trigger.tags}}')).toBe(
       'shop: 3 null ["a","b"]',
     );
     expect(filled(' {{trigger.tries}}')).toBe(' 3');
   });
 
-  it('are filled wherever a text is, and names of members are not', () => {
+  it('fills texts at every depth, and leaves names of members unchanged', () => {
     expect(filled({ '{{trigger.project}}': [{ a: '{{trigger.tries}}' }, 1, null, true] })).toEqual({
       '{{trigger.project}}': [{ a: 3 }, 1, null, true],
     });
   });
 
-  it('what is filled in is not looked at again, and no replacement pattern means anything', () => {
+  it('does not fill templates in inserted values, and ignores replacement patterns', () => {
     expect(filled(['{{recipe}}', 'a {{recipe}}'])).toEqual(['{{trigger.project}}', 'a {{trigger.project}}']);
     expect(filled('a {{x}} b', { x: '$& $1 $`' })).toBe('a $& $1 $` b');
   });
 
-  it('what is no template stays', () => {
+  it('leaves a text that is not a template unchanged', () => {
     for (const text of ['{trigger.project}', '{{trigger.project', 'trigger.project}}', '{{a{b}}', '', '{{{{'])
       expect(filled(text)).toBe(text);
   });
@@ -80,14 +80,14 @@ describe('RE-47 templates of a step', () => {
     '1+1',
     'trigger["project"]',
     'process.env',
-  ])('{{%s}} leads nowhere', (path) => {
+  ])('{{%s}} has no value', (path) => {
     expect(refused({ a: [`x {{${path}}}`] })).toEqual([
       { field: 'a.0', description: `nothing is at {{${path}}} of the context` },
     ]);
     expect(refused(`{{${path}}}`)).toHaveLength(1);
   });
 
-  it('every path that leads nowhere is told, twenty at most', () => {
+  it('reports every path without a value, at most twenty', () => {
     expect(refused({ a: '{{x}} {{y}}', b: '{{trigger.tries}}', c: '{{z}}' })?.map(({ field }) => field)).toEqual([
       'a',
       'a',
@@ -96,7 +96,7 @@ describe('RE-47 templates of a step', () => {
     expect(refused(Array.from({ length: 500 }, () => '{{x}}'))).toHaveLength(20);
   });
 
-  it('members with the names of the prototype are members like others', () => {
+  it('treats members with the names of prototype members like any other', () => {
     const hostile = JSON.parse('{"__proto__":{"polluted":1},"a":{"constructor":"mine"}}') as JsonObject;
     expect(filled('{{__proto__.polluted}} {{a.constructor}}', hostile)).toBe('1 mine');
     const made = filled(JSON.parse('{"__proto__":"{{a.constructor}}"}') as JsonObject, hostile) as JsonObject;
@@ -105,7 +105,7 @@ describe('RE-47 templates of a step', () => {
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
   });
 
-  it('a short step does not become a long message', () => {
+  it('limits how long templates can make a short step', () => {
     const long = { text: 'x'.repeat(100_000), list: Array.from({ length: 50_000 }, () => 1) };
     expect(
       filled(
@@ -121,7 +121,7 @@ describe('RE-47 templates of a step', () => {
       expect(refused(bomb, long)?.[0]?.description).toBe('templates bring more than 1048576 characters');
   });
 
-  it('many paths to a long value are looked up until the limit and no further', () => {
+  it('stops looking up paths to a long value at the limit', () => {
     let written = 0;
     const toJSON = () => {
       written++;
@@ -137,7 +137,7 @@ describe('RE-47 templates of a step', () => {
     expect(written).toBe(2);
   });
 
-  it('hostile texts cost no time', () => {
+  it('handles hostile texts fast', () => {
     for (const text of [
       '{{'.repeat(400_000),
       `{{${'a.'.repeat(400_000)}}}`,

@@ -8,13 +8,17 @@ const template = /\{\{([^{}]*)\}\}/g;
 const whole = /^\{\{([^{}]*)\}\}$/;
 const path = /^[^\s.[\]]+(?:\.[^\s.[\]]+|\[\d+\])*$/;
 const maxViolations = 20;
-/** Characters that all templates of one step may bring; a short step must not become a long message. */
+/**
+ * Maximum number of characters that all templates of one step may insert, so that a short step cannot become a long
+ * message.
+ */
 const maxCharacters = 1_048_576;
 
 /**
- * Fills the `{{a.b[0].c}}` of every text in a value with what lies at that path of the context (RE-47). A text that is one template and
- * nothing else becomes the value itself, whatever its type; inside a text, other types are written as JSON. Names of members are
- * left as they are, and so is what was filled in. Only a context's own members are found; a path that leads nowhere is a violation.
+ * Fills each `{{a.b[0].c}}` in the texts of a value with the value at that path of the context (RE-47). A text that is
+ * exactly one template becomes the value itself, of any type; inside a longer text, other types are written as JSON.
+ * Names of members and inserted values are not filled. Only own members of the context are found; a path without a
+ * value is a violation.
  */
 export function fillTemplates<Value extends Json>(value: Value, context: JsonObject): Filled<Value> {
   const filling = new Filling(context);
@@ -44,8 +48,8 @@ class Filling {
   }
 
   /**
-   * Nothing is looked up once the outcome is known, and no text is kept: what is made into text here is in all no more than what
-   * templates may bring and one value of the context, however many paths there are.
+   * Returns the value at a path. Looks up nothing after the outcome is known and stores no text: the total length of
+   * the texts made here is at most the limit for templates plus one value of the context, for any number of paths.
    */
   private at(inside: string, field: string): { value: Json; text: string } | undefined {
     if (this.left < 0 || this.violations.length >= maxViolations) return undefined;

@@ -9,21 +9,27 @@ import { isSameOrigin } from '../transports/endpoint-choice.js';
 import type { RemoteCredentials } from './remote-credentials.js';
 import type { HopHeaders, HopLimits } from '../transports/remote-hop.js';
 
-/** Whose credential it is, and the only origin that may see it. */
+/** The agent that a credential belongs to, and the only origin that may receive it. */
 export interface CredentialOwner {
   readonly id: string;
-  /** The URL the agent was registered by, whatever its card says. */
+  /** The URL that the agent was registered with; the URLs of its card do not count. */
   readonly url: string;
 }
 
-/** The trace, the depth of delegation and its lineage, one hop further; nothing that came in goes out (abuse 17). */
+/**
+ * Returns the trace, delegation depth and lineage for the next hop; no header of the incoming request is forwarded
+ * (abuse 17).
+ */
 export function ownHeaders(ctx: CallContext, spanId: string, lineage: string): Record<string, string> {
   const { traceId, sampled } = ctx.trace ?? newTrace();
   const delegation = { [depthHeader]: String(ctx.depth + 1), [lineageHeader]: lineage };
   return { ...traceHeaders({ traceId, sampled, spanId }, spanId), ...delegation };
 }
 
-/** The headers of one call to a registered agent: ours, and its credential at its own origin alone (abuse 18). */
+/**
+ * Headers of one call to a registered agent: the gateway's own, and the agent's credential for its own origin only
+ * (abuse 18).
+ */
 export class AgentHeaders implements HopHeaders {
   readonly sent = new Set<string>();
   private renewals = 0;
@@ -31,7 +37,7 @@ export class AgentHeaders implements HopHeaders {
   constructor(
     private readonly owner: CredentialOwner,
     private readonly own: Record<string, string>,
-    /** Opens the sealed credential, when there is one; called once for each request that may carry it. */
+    /** Opens the sealed credential, if there is one; called once for each request that may carry it. */
     private readonly open: (() => Credential | undefined) | undefined,
     private readonly credentials: RemoteCredentials,
   ) {}
@@ -41,7 +47,7 @@ export class AgentHeaders implements HopHeaders {
     if (credential === undefined) return this.own;
     const asked = this.credentials.headers(this.owner.id, credential);
     const proof = credential.type === 'oauth2' ? await withinLimits(asked, limits) : await asked;
-    // Whole, and without the scheme before it.
+    // Both forms count as sent: the whole value, and the value without its scheme.
     for (const value of Object.values(proof)) this.sent.add(value).add(value.split(' ').at(-1)!);
     return { ...proof, ...this.own };
   }
@@ -51,12 +57,15 @@ export class AgentHeaders implements HopHeaders {
   }
 }
 
-/** A gRPC target has no scheme: it is compared as the https URL of its host and port. */
+/** Returns the https URL of a gRPC target, which has no scheme, so that its origin can be compared. */
 function asHttpUrl(url: string): string {
   return /^https?:/i.test(url) ? url : `https://${url}`;
 }
 
-/** The token is fetched for everybody who waits for it, so its own limits do not follow from this call's. */
+/**
+ * Ends the wait of this call at its own limits. Other callers wait for the same token, so these limits must not end
+ * its request.
+ */
 async function withinLimits<T>(work: Promise<T>, { deadline, signals }: HopLimits): Promise<T> {
   const { signal, end } = timeoutSignal(Math.ceil(deadline.leftMs), [...signals]);
   const given = new Promise<never>((_, reject) => {

@@ -5,7 +5,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { lineageId, LineageSeal } from '../../platform/secrets/lineage.js';
 
-/** Says to an agent through whom a call came to it, and refuses to go in circles (AN-61, abuse 37). */
+/** Builds the lineage header for the next agent, and refuses calls that would go in a circle (AN-61, abuse 37). */
 @Injectable()
 export class Delegation {
   constructor(
@@ -14,8 +14,9 @@ export class Delegation {
   ) {}
 
   /**
-   * The lineage for a call to an agent, signed. What the agent does for it counts until the deadline of the call behind, or as long
-   * as its task is followed. Throws `loop_detected` when the agent is behind this call, `remote_timeout` when that has no time left.
+   * Returns the signed lineage for a call to an agent. Its deadline is the deadline of the call behind this one, or
+   * the time for which a task of the agent is followed, whichever is earlier. Throws `loop_detected` when the agent is
+   * already part of this call chain, and `remote_timeout` when the call behind this one has no time left.
    */
   onwards({ lineage, depth }: CallContext, agentUrl: string, leftMs: number): string {
     const id = lineageId(agentUrl);

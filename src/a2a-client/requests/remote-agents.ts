@@ -13,10 +13,13 @@ import { RemoteCredentials } from './remote-credentials.js';
 import type { RemoteHop } from '../transports/remote-hop.js';
 import { namedFailure } from './unreached.js';
 
-/** A hop without the endpoint, which is chosen last. */
+/** A hop without its endpoint, which is chosen last. */
 export type OpenHop = Omit<RemoteHop, 'endpoint'>;
 
-/** Prepares hops to registered agents: headers, limits, a span around the work, a second look at who could not be reached. */
+/**
+ * Prepares hops to registered agents: headers, limits, a span around the work, and a recheck of an agent that could
+ * not be reached.
+ */
 @Injectable()
 export class RemoteAgents {
   constructor(
@@ -27,7 +30,10 @@ export class RemoteAgents {
     private readonly delegation: Delegation,
   ) {}
 
-  /** Runs the work inside a span; `signal` besides the context's own. Throws `loop_detected` before anything leaves. */
+  /**
+   * Runs the work inside a span; `signal` is added to the signal of the context. Throws `loop_detected` before
+   * anything is sent.
+   */
   async withConnection<T>(
     ctx: CallContext,
     { row }: RegisteredAgent,
@@ -62,7 +68,7 @@ export class RemoteAgents {
 
 export interface VisitLimits {
   readonly verb: string;
-  /** The same for every try of one message, for agents that know such keys. */
+  /** The same for every try of one message, for agents that support idempotency keys. */
   readonly key?: string;
   readonly deadline: Deadline;
   readonly signal?: AbortSignal;

@@ -10,24 +10,24 @@ import type { Credential } from '../../registry/registry.types.js';
 type ClientCredentials = Extract<Credential, { type: 'oauth2' }>;
 
 interface Token {
-  /** Hash of the credential it was got with: a changed credential gets a new token. */
+  /** Hash of the credential that the token was issued for: a changed credential gets a new token. */
   readonly source: string;
   readonly value: Promise<string>;
-  /** Of the monotonic clock; unknown while the token is on its way. */
+  /** Time on the monotonic clock; Infinity while the token request is running. */
   staleAt: number;
 }
 
 const tokenDeadlineMs = 10_000;
 const maxTokenBytes = 65_536;
 const earlyMs = 30_000;
-/** For a server that does not say (RFC 6749 section 5.1). */
-const unsaidLifeMs = 300_000;
+/** Lifetime of a token when the server states none (RFC 6749 section 5.1). */
+const defaultLifetimeMs = 300_000;
 const maxTokens = 1_000;
 
 /**
- * Credentials as headers, at the last moment. Tokens of OAuth client credentials (RFC 6749 section 4.4) are kept per agent
- * until 30 s before they end, got once for all who wait, and dropped by `forget`. Nothing here is ever logged or told: errors
- * carry the status of the token endpoint alone.
+ * Turns credentials into headers immediately before a request. Tokens of OAuth client credentials (RFC 6749 section
+ * 4.4) are cached for each agent until 30 s before they expire, requested once for all waiting calls, and dropped by
+ * `forget`. Credentials are never logged or put into errors: errors carry only the status of the token endpoint.
  */
 export class RemoteCredentials {
   private readonly tokens = new Map<string, Token>();
@@ -37,7 +37,10 @@ export class RemoteCredentials {
     private readonly clock: Clock = systemClock,
   ) {}
 
-  /** The header that proves us to the agent. Throws `url_not_allowed`, or `remote_transport` with `data.tokenStatus`. */
+  /**
+   * Returns the header that authenticates the gateway to the agent. Throws `url_not_allowed`, or `remote_transport`
+   * with `data.tokenStatus`.
+   */
   async headers(agentId: string, credential: Credential): Promise<Record<string, string>> {
     switch (credential.type) {
       case 'bearer':
@@ -51,7 +54,7 @@ export class RemoteCredentials {
     }
   }
 
-  /** Drops the agent's token after a 401; true when there was one, so that another try may succeed. */
+  /** Drops the agent's token after a 401; returns true when there was one, so that another try may succeed. */
   forget(agentId: string): boolean {
     return this.tokens.delete(agentId);
   }
@@ -78,7 +81,7 @@ export class RemoteCredentials {
     token.staleAt = this.clock.elapsed() + lifeMs - earlyMs;
   }
 
-  private async fetchToken(credential: ClientCredentials, lives: (ms: number) => void): Promise<string> {
+  private async fetchToken(credential: ClientCredentials, setLifetime: (ms: number) => void): Promise<string> {
     const { tokenUrl, clientId, clientSecret, scope } = credential;
     const form = new URLSearchParams({ grant_type: 'client_credentials', ...(scope && { scope }) });
     const response = await this.client.request({
@@ -98,12 +101,12 @@ export class RemoteCredentials {
     const { access_token: token, token_type: type = 'Bearer', expires_in: life } = body;
     if (response.status !== 200 || typeof token !== 'string' || !isBearer(type)) throw noToken(response.status);
     const seconds = Number(life);
-    lives(life !== undefined && seconds >= 0 ? seconds * 1_000 : unsaidLifeMs);
+    setLifetime(life !== undefined && seconds >= 0 ? seconds * 1_000 : defaultLifetimeMs);
     return token;
   }
 }
 
-/** Both halves are form-encoded before they are joined (RFC 6749 section 2.3.1). */
+/** Form-encodes both halves before it joins them (RFC 6749 section 2.3.1). */
 function basic(clientId: string, clientSecret: string): string {
   const [id, secret] = [clientId, clientSecret].map((text) => new URLSearchParams({ '': text }).toString().slice(1));
   return `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;

@@ -2,15 +2,14 @@ import { RialtoError } from '../../kernel/errors.js';
 import { mayHaveArrived } from '../../platform/http/outbound/departed.js';
 import { unreachableReason } from '../../platform/http/outbound/unreachable.js';
 
-/** What gRPC says of a call that never left. */
 const maxCauses = 6;
 const neverConnected = /No connection established|Name resolution failed|Resolution/;
-/** What an answer of the remote says, in gRPC: it was reached. */
+/** gRPC statuses that only a remote agent sends: it was reached. */
 const answered: ReadonlySet<unknown> = new Set([7, 8, 16]); // PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAUTHENTICATED
 
 /**
- * True when nobody knows whether a request was taken: it may have left, and no answer came. False for an answer, whatever its status, and
- * for what failed before anything can have left.
+ * True when it is unknown whether the agent took a request: it may have been sent, and no answer came. False for an
+ * answer with any status, and for a failure before anything can have been sent.
  */
 function isOutcomeUnknown(thrown: unknown): boolean {
   const error = RialtoError.from(thrown);
@@ -31,8 +30,9 @@ function causesOf(error: Error): Error[] {
 }
 
 /**
- * The failure of a call in words that name the agent and the reason. "Could not be reached" is said only when nothing can have arrived; else
- * `data.ambiguous` is true. An address of the card that may not be called is the fault of the remote, and not of its caller.
+ * Returns the failure of a call with a text that names the agent and the reason. The text says "could not be reached"
+ * only when nothing can have arrived; otherwise `data.ambiguous` is true. An address of the card that may not be
+ * called is a fault of the remote agent, not of the caller.
  */
 export function namedFailure(error: RialtoError, slug: string): RialtoError {
   const { code, data, hint } = error;

@@ -21,14 +21,14 @@ import { isSettled, waitOrCancel, type RemoteTask, type Watch } from './remote-w
 export interface BridgeSkillCall {
   readonly skillId: string;
   readonly args: JsonObject;
-  /** The skill takes plain text: a lone `message` goes as one (skill-input.ts). */
+  /** True when the skill takes plain text: a lone `message` is sent as text (skill-input.ts). */
   readonly takesText?: boolean;
   readonly sessionId: string;
-  /** Where the agent may push what becomes of its task. */
+  /** URL to which the agent may push updates of its task. */
   readonly pushUrl?: string;
-  /** False asks the agent for its task at once; absent leaves it to the agent's version. */
+  /** False asks the agent to return its task at once; absent leaves it to the agent's version. */
   readonly blocking?: false;
-  /** The URL the agent was registered by: where the customary paths begin (AN-30). */
+  /** URL that the agent was registered with: the customary paths start here (AN-30). */
   readonly baseUrl: string;
 }
 
@@ -41,10 +41,11 @@ const taskMethods: Record<A2aVersion, { get: string; cancel: string }> = {
 };
 
 /**
- * The one-call wire form (RE-15…RE-20): a single POST per attempt on the safe client, no SDK, the task that it starts given to
- * whoever watches it. A request is made again only where it cannot have done anything: 404 or 405 (AN-30), 401 with a token of
- * ours that can be renewed. Errors: `remote_timeout`, `remote_transport` (`data.httpStatus`), `remote_invalid_response`,
- * `remote_error`, `remote_task_failed`, `url_not_allowed`, `canceled`; `data.taskId` once a task is known.
+ * Transport of the one-call wire form (RE-15…RE-20): a single POST for each attempt through the safe client, without
+ * the SDK; a task that the call starts is given to `watch`. A request is repeated only when the first one cannot have
+ * had an effect: after 404 or 405 (AN-30), or after 401 when the gateway's token can be renewed. Errors:
+ * `remote_timeout`, `remote_transport` (`data.httpStatus`), `remote_invalid_response`, `remote_error`,
+ * `remote_task_failed`, `url_not_allowed`, `canceled`; `data.taskId` once a task is known.
  */
 export class BridgeTransport {
   private lastRequestId = 0;
@@ -55,7 +56,7 @@ export class BridgeTransport {
     private readonly clock: Clock = systemClock,
   ) {}
 
-  /** Calls and waits for the answer: a message, or a task that ended well or asks its caller. */
+  /** Calls the agent and waits for the answer: a message, or a task that ended well or asks its caller. */
   async call(hop: RemoteHop, call: BridgeSkillCall, watch: Watch = waitOrCancel): Promise<BridgeReply> {
     const { reply, endpoint } = await this.begin(hop, call);
     if (reply.kind === 'message' || isSettled(reply)) return reply;
@@ -136,7 +137,7 @@ export class BridgeTransport {
     }
   }
 
-  /** Numeric, near the epoch's milliseconds, never twice in this process (RE-17). */
+  /** Returns a number near the epoch milliseconds, never twice in this process (RE-17). */
   private nextRequestId(): number {
     this.lastRequestId = Math.max(this.lastRequestId + 1, this.clock.now());
     return this.lastRequestId;
@@ -148,7 +149,7 @@ const jsonHeaders: Record<A2aVersion, Record<string, string>> = {
   '0.3': { 'content-type': 'application/json', accept: 'application/json' },
 };
 
-/** RE-28: `data` tells the status; what a JSON-RPC body says besides stays, and changes nothing about the meaning. */
+/** Adds the HTTP status to `data` (RE-28); facts from a JSON-RPC body stay, and the code does not change. */
 function withHttpStatus(error: unknown, httpStatus: number, retryAfter: string | undefined): RialtoError {
   const { code, message, data: { status: _, ...facts } = {} } = RialtoError.from(error);
   return new RialtoError(code, { message, data: { ...facts, httpStatus, ...(retryAfter && { retryAfter }) } });

@@ -5,13 +5,12 @@ import type { Part } from '../../protocol/a2a/model.js';
 import { partsOf } from '../../protocol/a2a/remote/remote-parts.js';
 import { stateOf } from '../../protocol/a2a/states.js';
 
-/*
- * The SDK's v0.3 reader for HTTP+JSON and gRPC drops members that the wire has: `append` of an artifact update, metadata and file names of
- * parts, extensions of artifacts; for a part, role or state that it does not know it refuses the whole answer. Before it reads, these
- * members are put into the metadata of their object, which it keeps; after it has read they are put back.
- */
+// The SDK's v0.3 reader for HTTP+JSON and gRPC drops members that the wire has: `append` of an artifact update,
+// metadata and file names of parts, extensions of artifacts. For an unknown part, role or state it refuses the whole
+// answer. Before it reads, `carry` moves these members into the metadata of their object, which the reader keeps;
+// `takeCarried` puts them back afterwards.
 
-/** Differs in each process, so that no remote agent can write it. */
+/** Differs in each process, so that no remote agent can write this key. */
 const key = `rialto-carried-${randomUUID()}`;
 
 interface Carried {
@@ -24,7 +23,7 @@ interface Owner {
   metadata?: JsonObject;
 }
 
-/** An answer or an event of v0.3 HTTP+JSON, changed in place so that nothing is lost to the SDK's reader. */
+/** Prepares an answer or an event of v0.3 HTTP+JSON, in place, so that the SDK's reader loses nothing. */
 export function carry(reply: Json): Json {
   if (!isJsonObject(reply)) return reply;
   const [task, status, update] = ['task', 'statusUpdate', 'artifactUpdate'].map((name) => member(reply, name));
@@ -39,7 +38,7 @@ export function carry(reply: Json): Json {
   return reply;
 }
 
-/** The same for an answer or an event of v0.3 gRPC as its generated code decodes it, in which parts have nothing to carry. */
+/** Prepares an answer or an event of v0.3 gRPC as its generated code decodes it; its parts need nothing carried. */
 export function carryDecoded(decoded: unknown): void {
   const { payload } = decoded as { payload?: { $case?: string; value?: DecodedObject } };
   const object = payload?.value ?? (decoded as DecodedObject);
@@ -61,7 +60,7 @@ interface DecodedPart {
   part?: unknown;
 }
 
-/** The members of the generated types that are looked at. */
+/** The members of the generated types that are read here. */
 interface DecodedObject {
   append?: boolean;
   role?: number;
@@ -72,12 +71,12 @@ interface DecodedObject {
   artifacts?: { parts?: DecodedPart[] }[];
 }
 
-/** A part of a kind that a newer proto has arrives without content. */
+/** Fills a part without content: so the decoder returns a part of a kind from a newer proto. */
 function mendPart(part: DecodedPart): void {
   part.part ??= { $case: 'data', value: { data: {} } };
 }
 
-/** Takes out what was carried past the reader. */
+/** Removes the carried members from the metadata of an object and returns them. */
 export function takeCarried(owner: Owner | undefined): Carried {
   const carried = owner?.metadata?.[key] as Carried | undefined;
   if (carried === undefined) return {};
@@ -96,7 +95,7 @@ function carryTask(task: JsonObject): void {
 function carryStatus(status: Json | undefined): void {
   if (!isJsonObject(status)) return;
   const state = member(status, 'state');
-  // A number is what the proto says; the SDK's reader knows those of v0.3.
+  // A number is a state of the proto; the SDK's reader knows those of v0.3.
   if (typeof state === 'string') status.state = stateOf(state).replace('_CANCELED', '_CANCELLED');
   const message = member(status, 'message') ?? member(status, 'update');
   if (isJsonObject(message)) carryMessage(message);

@@ -10,21 +10,21 @@ import { notA2a, refused, restFault } from './wire-error.js';
 export interface StreamLimits {
   readonly maxEventBytes: number;
   readonly maxEvents: number;
-  /** Longest silence; heartbeats count as sound. */
+  /** Longest time without data; heartbeats count as data. */
   readonly idleMs: number;
 }
 
 interface EventRules extends StreamLimits {
-  /** Takes the envelope off an event, or throws what it says. */
+  /** Removes the envelope of an event, or throws the error that it contains. */
   readonly unwrap: (json: Json) => Json;
-  /** Makes an event that was found sound ready for the SDK's reader. */
+  /** Prepares a valid event for the SDK's reader. */
   readonly prepare: (reply: Json) => Json;
 }
 
 /**
- * The events of a remote stream, each parsed, bounded and judged, ready for the SDK to read once more. Throws `remote_timeout`
- * for silence, `remote_invalid_response` for what is no event or over a limit (`data.reason` `remote_stream_limit`),
- * `remote_error` for an error in the stream.
+ * Yields the events of a remote stream, each parsed, bounded and validated, ready for the SDK to read. Throws
+ * `remote_timeout` when no data arrives for `idleMs`, `remote_invalid_response` for an invalid event or an exceeded
+ * limit (`data.reason` `remote_stream_limit`), and `remote_error` for an error in the stream.
  */
 export async function* checkedEvents(
   body: ReadableStream<Uint8Array>,
@@ -39,7 +39,7 @@ export async function* checkedEvents(
       if (done) return;
       for (const event of parser.push(value)) {
         if (++events > maxEvents) throw limit('the remote stream has too many events');
-        const reply = understood(event, unwrap);
+        const reply = validatedOrSkipped(event, unwrap);
         if (reply !== undefined) yield formatEvent({ data: shielded(JSON.stringify(prepare(reply))) });
       }
     }
@@ -48,18 +48,21 @@ export async function* checkedEvents(
   }
 }
 
-/** The event, judged; undefined for one of a name of its own that is no A2A, such as a heartbeat (HTML, server-sent events 9.2.6). */
-function understood(event: SseEvent, unwrap: EventRules['unwrap']): Json | undefined {
+/**
+ * Returns the validated event; undefined for an event with a name of its own that is not A2A, such as a heartbeat
+ * (HTML, server-sent events 9.2.6).
+ */
+function validatedOrSkipped(event: SseEvent, unwrap: EventRules['unwrap']): Json | undefined {
   const isOrdinary = event.event === undefined || event.event === 'message' || event.event === 'error';
-  if (isOrdinary) return judged(event, unwrap);
+  if (isOrdinary) return validated(event, unwrap);
   try {
-    return judged(event, unwrap);
+    return validated(event, unwrap);
   } catch {
     return undefined;
   }
 }
 
-function judged({ event, data }: SseEvent, unwrap: EventRules['unwrap']): Json {
+function validated({ event, data }: SseEvent, unwrap: EventRules['unwrap']): Json {
   const json = parseJson(data);
   if (!json.ok) throw notA2a(json.reason);
   const said = event === 'error' ? restFault(json.value) : undefined;
@@ -67,7 +70,7 @@ function judged({ event, data }: SseEvent, unwrap: EventRules['unwrap']): Json {
   const reply = unwrap(json.value);
   const isEnvelope = isJsonObject(reply) && 'jsonrpc' in reply;
   const fault = faultOfEvent(isEnvelope ? (reply.result ?? null) : reply);
-  if (fault !== undefined) throw notA2a(`an event of the stream is none: ${fault}`);
+  if (fault !== undefined) throw notA2a(`an event of the stream is not valid: ${fault}`);
   return reply;
 }
 
@@ -75,7 +78,7 @@ async function notSilent<T>(read: Promise<T>, idleMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const silence = new Promise<never>((_, reject) => {
     const error = new RialtoError('remote_timeout', {
-      message: 'the remote stream fell silent',
+      message: 'the remote stream sent nothing within the idle limit',
       data: { reason: 'idle' },
     });
     timer = setTimeout(reject, idleMs, error);
@@ -87,7 +90,7 @@ function limit(message: string): RialtoError {
   return new RialtoError('remote_invalid_response', { message, data: { reason: 'remote_stream_limit' } });
 }
 
-/** A Response whose body is these texts, made as they are read. */
+/** Returns a Response with these texts as its body; each text is produced when the body is read. */
 export function eventStream(texts: AsyncGenerator<string, void>): Response {
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>(

@@ -10,20 +10,21 @@ import { faultFacts, notA2a, refused, restFault, type RemoteFault } from './wire
 
 type Fetch = typeof globalThis.fetch;
 
-/** What one SDK request is held to. */
+/** Rules for one SDK request. */
 export interface WireRules extends StreamLimits {
   readonly endpoint: Endpoint;
   readonly maxReplyBytes: number;
-  /** True when a good answer is a task or a message; lists and the like are only looked at as JSON. */
+  /** True when a good answer is a task or a message; other answers, such as lists, are only checked to be JSON. */
   readonly expectsReply: boolean;
-  /** Adds to the params of a v0.3 JSON-RPC request what the SDK does not know; v1.0 has no room for it. */
+  /** Adds members that the SDK does not know to the params of a v0.3 JSON-RPC request; v1.0 has no place for them. */
   readonly amend?: (params: JsonObject) => void;
 }
 
 /**
- * A `fetch` for the SDK that lets only sound answers through: statuses, envelopes, ids and shapes are judged here, with our
- * meanings, so its own readers never see a hostile one (RE-28, RE-29, RE-89, F29). Throws RialtoErrors, also from the body of a
- * stream. An agent that answers a stream request with one JSON reply is read as a stream of one event.
+ * Returns a `fetch` for the SDK that accepts only valid answers. It checks statuses, envelopes, ids and shapes, and
+ * reports failures with the gateway's error codes, so that the SDK's readers never get a hostile answer (RE-28, RE-29,
+ * RE-89, F29). Throws RialtoErrors, also from the body of a stream. One JSON reply to a stream request is read as a
+ * stream of one event.
  */
 export function checkedFetch(send: Fetch, rules: WireRules): Fetch {
   const isRpc = rules.endpoint.binding === 'JSONRPC';
@@ -50,7 +51,7 @@ export function checkedFetch(send: Fetch, rules: WireRules): Fetch {
   };
 }
 
-/** What makes a sound answer ready for the SDK's reader of its version and binding. */
+/** Returns the function that prepares a valid answer for the SDK's reader of this version and binding. */
 function preparing({ binding, version }: Endpoint): (reply: Json) => Json {
   const isRpc = binding === 'JSONRPC';
   if (version === '0.3') return isRpc ? (reply) => reply : carry;
@@ -60,7 +61,7 @@ function preparing({ binding, version }: Endpoint): (reply: Json) => Json {
   };
 }
 
-/** The JSON-RPC envelope or the bare body, its result completed; throws what the remote refused with. */
+/** Returns the JSON-RPC envelope or the bare body, with a completed result; throws the error of the remote agent. */
 function unwrap(json: Json, requestId: Json | undefined, { endpoint }: WireRules): Json {
   if (endpoint.binding !== 'JSONRPC') return json;
   const response = parseResponse(json);

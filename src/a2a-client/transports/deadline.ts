@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '../../kernel/clock.js';
 
-/** A point in time that one call and all it causes must not pass. */
+/** A point in time that ends one call and all work that it causes. */
 export class Deadline {
   private readonly endsAt: number;
 
@@ -11,12 +11,12 @@ export class Deadline {
     this.endsAt = clock.elapsed() + timeoutMs;
   }
 
-  /** Milliseconds that are left, 0 when none are. */
+  /** Milliseconds left, at least 0. */
   get leftMs(): number {
     return Math.max(0, this.endsAt - this.clock.elapsed());
   }
 
-  /** A nearer deadline, never a later one. */
+  /** Returns a deadline that is not later than this one. */
   within(timeoutMs: number): Deadline {
     return new Deadline(Math.min(timeoutMs, this.leftMs), this.clock);
   }

@@ -25,7 +25,7 @@ const face = (protocolBinding: string, path = '', protocolVersion = '1.0') => ({
 });
 
 describe('chooseEndpoints', () => {
-  it('takes what we speak in the order of the card, version and tenant with it', () => {
+  it('takes the supported interfaces in the order of the card, with version and tenant', () => {
     const both = card(face('x-custom'), face('HTTP+JSON', '/rest'), { ...face('JSONRPC', '/rpc', '0.3'), tenant: 't' });
     expect(chooseEndpoints(both)).toEqual([
       { url: `${url}/rest`, binding: 'HTTP+JSON', version: '1.0' },
@@ -46,20 +46,20 @@ describe('bridgeEndpoint', () => {
     expect(bridgeEndpoint(undefined, url)).toEqual({ url, binding: 'JSONRPC', version: '0.3' });
   });
 
-  it('knows an agent that offers no JSON-RPC', () => {
+  it('detects an agent that offers no JSON-RPC', () => {
     expect(speaksJsonRpc(card(face('HTTP+JSON')))).toBe(false);
     expect(speaksJsonRpc(undefined)).toBe(true);
   });
 });
 
 describe('withCustomaryPaths', () => {
-  it('AN-29, AN-30 the url of the card, then /_agent-native/a2a, then /a2a below the base', () => {
+  it('AN-29, AN-30 tries the URL of the card, then /_agent-native/a2a, then /a2a below the base', () => {
     const [first] = chooseEndpoints(card(face('JSONRPC', '/rpc')));
     const urls = withCustomaryPaths(first!, `${url}/team/`).map((endpoint) => endpoint.url);
     expect(urls).toEqual([`${url}/rpc`, `${url}/team/_agent-native/a2a`, `${url}/team/a2a`]);
   });
 
-  it('AN-30 names no place twice and leaves gRPC alone', () => {
+  it('AN-30 lists no URL twice and adds no path to a gRPC endpoint', () => {
     const at = (path: string, binding = 'JSONRPC') => ({ url: `${url}${path}`, binding, version: '0.3' as const });
     expect(withCustomaryPaths(at('/a2a'), url).map((endpoint) => endpoint.url)).toEqual([
       `${url}/a2a`,
@@ -68,7 +68,7 @@ describe('withCustomaryPaths', () => {
     expect(withCustomaryPaths({ ...at('', 'GRPC'), url: 'h:1' }, url)).toHaveLength(1);
   });
 
-  it('AN-30 without a card a bare host is the last guess, a path the first', () => {
+  it('AN-30 tries a bare host last and a URL with a path first when there is no card', () => {
     expect(endpointsWithoutCard(`${url}/`).map((endpoint) => endpoint.url)).toEqual([
       `${url}/_agent-native/a2a`,
       `${url}/a2a`,
@@ -81,20 +81,20 @@ describe('withCustomaryPaths', () => {
 describe('isNotHere', () => {
   const failed = (data?: Record<string, unknown>) => new RialtoError('remote_transport', { data });
 
-  it('AN-30 is said by 404 and 405 alone', () => {
+  it('AN-30 is true only for 404 and 405', () => {
     expect([404, 405].map((httpStatus) => isNotHere(failed({ httpStatus })))).toEqual([true, true]);
     expect([400, 401, 410, 500, 503].some((httpStatus) => isNotHere(failed({ httpStatus })))).toBe(false);
     expect(isNotHere(failed())).toBe(false);
     expect(isNotHere(new Error('404'))).toBe(false);
   });
 
-  it('is not said by a JSON-RPC server that answers with 404', () => {
+  it('is false for a JSON-RPC server that answers with 404', () => {
     expect(isNotHere(failed({ httpStatus: 404, remoteCode: -32602 }))).toBe(false);
   });
 });
 
 describe('isSameOrigin', () => {
-  it('abuse 18: scheme, host and port have to agree', () => {
+  it('abuse 18: requires the same scheme, host and port', () => {
     expect(isSameOrigin(`${url}/a`, `${url}:443/b`)).toBe(true);
     const others = [
       'http://agent.example',

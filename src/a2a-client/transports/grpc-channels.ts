@@ -9,8 +9,9 @@ import type { Endpoint } from './endpoint-choice.js';
 const maxChannels = 64;
 
 /**
- * The SDK's gRPC transports, one for each address and version, kept open for the next call. TLS always, but for an agent on an
- * allow-listed loopback address; grpc-js takes messages up to 4 MiB. Loaded with the first gRPC agent: most deployments have none.
+ * The SDK's gRPC transports, one for each address and version, kept open for later calls. TLS is used except for an
+ * agent on an allow-listed loopback address; grpc-js accepts messages up to 4 MiB. The gRPC modules are loaded with
+ * the first gRPC agent, because most deployments have none.
  */
 export class GrpcChannels {
   private readonly key = randomUUID();
@@ -19,12 +20,12 @@ export class GrpcChannels {
 
   constructor(private readonly policy: OutboundPolicy) {}
 
-  /** Throws `url_not_allowed` before anything is dialled. */
+  /** Throws `url_not_allowed` before it opens a connection. */
   async transport({ url, version }: Endpoint): Promise<Transport> {
     const id = `${version} ${url}`;
     const known = this.open.get(id);
     if (known) {
-      // The one used last is discarded last.
+      // The map is ordered by last use, and the first entry is discarded first.
       this.open.delete(id);
       this.open.set(id, known);
       return known;
@@ -37,7 +38,7 @@ export class GrpcChannels {
     return made;
   }
 
-  /** What a failed call means. */
+  /** Converts the error of a failed call to a RialtoError. */
   meaning(error: unknown): RialtoError {
     return this.grpc?.grpcMeaning(error) ?? RialtoError.from(error);
   }
@@ -64,7 +65,10 @@ export class GrpcChannels {
     return new GrpcTransportFactory(options).create(at, card);
   }
 
-  /** The SDK gives no way to close its client; an open channel would keep its connection for half an hour. */
+  /**
+   * Closes the channel through a private member of the SDK, which has no method for it; an open channel would keep its
+   * connection for half an hour.
+   */
   private discard(id: string): void {
     const transport = this.open.get(id) as { grpcClient?: { close?: () => void } } | undefined;
     this.open.delete(id);

@@ -13,7 +13,7 @@ const meanings: Partial<Record<status, ErrorCode>> = {
   [status.UNAUTHENTICATED]: 'remote_transport',
   [status.PERMISSION_DENIED]: 'remote_transport',
 };
-/** What the status would be over HTTP, so that callers need one table (google.rpc.Code). */
+/** HTTP status for a gRPC status, so that callers need one table only (google.rpc.Code). */
 const httpStatuses: Partial<Record<status, number>> = {
   [status.RESOURCE_EXHAUSTED]: 429,
   [status.UNAVAILABLE]: 503,
@@ -21,7 +21,10 @@ const httpStatuses: Partial<Record<status, number>> = {
   [status.PERMISSION_DENIED]: 403,
 };
 
-/** The meaning of a failed gRPC call: a reason of A2A is the remote's own word, the rest is told by its status. */
+/**
+ * Converts a failed gRPC call to a RialtoError: an A2A reason is an error of the remote agent, all else depends on the
+ * status.
+ */
 export function grpcMeaning(error: unknown): RialtoError {
   if (!isGrpcError(error)) return notA2a('it cannot be read', error);
   const { status: code, message } = error;

@@ -2,12 +2,12 @@ import { fromGrpcError, GRPC_STATUS_DETAILS_BIN } from '@a2a-js/sdk/errors/grpc'
 import { InterceptingCall, Metadata, status as codes, type Interceptor, type StatusObject } from '@grpc/grpc-js';
 import { carryDecoded } from './carried.js';
 
-/** The beginning of the status of a call whose answer is none. */
+/** Prefix of the status details of a call with an invalid answer. */
 export const refusedAnswer = 'rialto: remote_invalid_response ';
 
 /**
- * Looks at what an agent answers before the SDK does, which reads some of it in a callback of the library: what it throws there nobody can
- * catch, and it ends the process.
+ * Checks the answer of an agent before the SDK reads it. The SDK reads some of it in a callback of grpc-js: an error
+ * thrown there cannot be caught, and it ends the process.
  */
 export function guarding(version: string): Interceptor {
   return (options, next) => {
@@ -45,7 +45,7 @@ function hasResult(message: unknown): boolean {
   return $case === 'task' || $case === 'message' || $case === 'msg';
 }
 
-/** Without details that the SDK cannot read. */
+/** Returns the status without details that the SDK cannot read. */
 function readable(status: StatusObject): StatusObject {
   try {
     fromGrpcError(Object.assign(new Error(), status));

@@ -6,7 +6,9 @@ import { RialtoError } from '../../kernel/errors.js';
 import { checkUrl, mayConnect, targetOf, type Target } from '../../platform/http/outbound/address.js';
 import type { OutboundPolicy } from '../../platform/http/outbound/safe-fetch.js';
 
-/** The details of a resolution that the policy refused; nobody outside is told which address it was (abuse 23). */
+/**
+ * Status details of a resolution that the policy refused; the refused address is not reported to callers (abuse 23).
+ */
 export const refusedAddress = 'rialto: url_not_allowed';
 
 const scheme = 'rialto-checked';
@@ -16,7 +18,10 @@ type Constructor = Parameters<typeof experimental.registerResolver>[1];
 type Listener = ConstructorParameters<Constructor>[1];
 type GrpcTarget = ConstructorParameters<Constructor>[0];
 
-/** `host:port` or a URL of it; throws `url_not_allowed` for what is neither, or refused by its text alone. */
+/**
+ * Parses `host:port` or a URL of it. Throws `url_not_allowed` when it is neither, or when its text alone breaks the
+ * policy.
+ */
 export function grpcTargetOf(url: string, policy: OutboundPolicy): Target {
   const text = /^https?:\/\//i.test(url) ? url : `https://${url}`;
   const refusal = checkUrl(text, policy);
@@ -24,7 +29,7 @@ export function grpcTargetOf(url: string, policy: OutboundPolicy): Target {
   return targetOf(new URL(text));
 }
 
-/** The addresses of a target, every one of them allowed; throws `url_not_allowed` when a single one is not (AN-39, abuse 20). */
+/** Resolves a target to its addresses. Throws `url_not_allowed` when one of them is not allowed (AN-39, abuse 20). */
 export async function vettedAddresses(target: Target, policy: OutboundPolicy): Promise<string[]> {
   const found = isIP(target.host) === 0 ? await resolve(target.host, policy) : [target.host];
   if (found.length === 0) throw new RialtoError('remote_transport');
@@ -44,9 +49,9 @@ async function resolve(host: string, policy: OutboundPolicy): Promise<string[]> 
 }
 
 /**
- * A gRPC target whose every resolution passes the policy: what was checked is what is dialled, while the name stays the
- * authority and the TLS server name. It ends with a slash, or grpc-js would hand the name to a proxy of the environment, which resolves it
- * anew; the SDK's client takes no options of channels.
+ * Returns a gRPC target with resolutions that all pass the policy: grpc-js connects to the checked addresses, and the
+ * name stays the authority and the TLS server name. The target ends with a slash: without it grpc-js would give the
+ * name to a proxy from the environment, which resolves it again, and the SDK's client takes no channel options.
  */
 export function checkedTarget(key: string, target: Target, policy: OutboundPolicy): string {
   if (policies.size === 0) experimental.registerResolver(scheme, CheckedResolver);
@@ -62,7 +67,7 @@ function authorityOf({ host, port }: Target): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** A balancer asks again the moment a connection fails: without a pause that would be a loop without end. */
+/** Pause between resolutions: a balancer asks again as soon as a connection fails, which would be an endless loop. */
 const pauseMs = 1_000;
 
 class CheckedResolver {
@@ -97,15 +102,15 @@ class CheckedResolver {
     this.waiting = undefined;
     this.resolvedAt = systemClock.elapsed();
     try {
-      this.tell(experimental.statusOrFromValue(await this.addresses()));
+      this.report(experimental.statusOrFromValue(await this.addresses()));
     } catch (error) {
       const isRefused = error instanceof RialtoError && error.code === 'url_not_allowed';
       const details = isRefused ? refusedAddress : 'name resolution failed';
-      this.tell(experimental.statusOrFromError({ code: status.UNAVAILABLE, details, metadata: new Metadata() }));
+      this.report(experimental.statusOrFromError({ code: status.UNAVAILABLE, details, metadata: new Metadata() }));
     }
   }
 
-  private tell(result: Parameters<Listener>[0]): void {
+  private report(result: Parameters<Listener>[0]): void {
     if (this.live) this.listener(result, {}, null, '');
   }
 

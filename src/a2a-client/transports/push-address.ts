@@ -5,8 +5,9 @@ import { jsonRpcCodes } from '../../protocol/jsonrpc.js';
 const notSupported = -32_003;
 
 /**
- * Sends with the address that an agent may push to, and once more without it when the agent refuses: it may not reach this gateway, or
- * not want to. A refusal of parameters has done nothing. Throws what `send` throws.
+ * Sends with the URL that the agent may push to, and once more without it when the agent refuses: it may not be able
+ * or willing to reach this gateway. A refusal of parameters has had no effect, so the second send is safe. Throws the
+ * errors of `send`.
  */
 export async function withPushAddress<Reply>(
   pushUrl: string | undefined,

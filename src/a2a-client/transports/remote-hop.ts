@@ -1,24 +1,29 @@
 import type { Deadline } from './deadline.js';
 import type { Endpoint } from './endpoint-choice.js';
 
-/** How long one request may take, and who may end it before. */
+/** Time limit of one request, and the signals that end it earlier. */
 export interface HopLimits {
   readonly deadline: Deadline;
-  /** Abort when the caller goes away or cancels. */
+  /** Abort when the caller disconnects or cancels. */
   readonly signals: readonly AbortSignal[];
 }
 
-/** What a request may carry besides its body; asked for each request anew, so that secrets live no longer than needed. */
+/**
+ * Headers that a request may carry; asked for each request again, so that secrets stay in memory only as long as
+ * needed.
+ */
 export interface HopHeaders {
-  /** The headers for this URL, names in lower case: a credential only where it belongs (abuse 18). */
+  /** Returns the headers for this URL, with names in lower case; a credential only for its own origin (abuse 18). */
   of(url: string, limits: HopLimits): Promise<Record<string, string>>;
-  /** What the headers given so far prove us with: nothing that an agent says back of it goes on to anybody. */
+  /** Credentials in the headers returned so far: they are removed from everything that the agent answers. */
   readonly sent?: ReadonlySet<string>;
-  /** After a 401: true when the next `of` gives another credential, so that one more try makes sense. */
+  /**
+   * Called after a 401: returns true when the next `of` gives another credential, so that one more try can succeed.
+   */
   renew(): boolean;
 }
 
-/** One way to a remote agent and the limits of one call on it. */
+/** An endpoint of a remote agent and the limits of one call to it. */
 export interface RemoteHop extends HopLimits {
   readonly endpoint: Endpoint;
   readonly headers: HopHeaders;

@@ -7,44 +7,44 @@ import { nextTryAfter } from './retry-plan.js';
 
 export type TaskReply = Extract<BridgeReply, { kind: 'task' }>;
 
-/** A task at its remote agent, while somebody waits for it. */
+/** A task at its remote agent, while a caller waits for it. */
 export interface RemoteTask {
   get(taskId: string, deadline: Deadline): Promise<BridgeReply>;
-  /** Has its own short deadline: the caller's is over, or it has left. */
+  /** Has a short deadline of its own, because the deadline of the caller is over or the caller has left. */
   cancel(taskId: string): Promise<unknown>;
 }
 
 export interface Pace {
   readonly firstMs: number;
   readonly mostMs: number;
-  /** Chance, from 0 up to 1: callers that began together do not go on together. */
+  /** Random number from 0 up to 1: spreads the polls of callers that began at the same time. */
   readonly random: () => number;
 }
 
 const growth = 1.5;
 const pollLimitMs = 15_000;
-/** Looks in a row that may fail before the task counts as lost. */
+/** Number of failed polls in a row after which the task counts as lost. */
 const maxMisses = 3;
 
-/** How long somebody waits, and who may end the wait. */
+/** Time limit, abort signals and poll intervals of a wait. */
 export interface WaitLimits {
   readonly deadline: Deadline;
   readonly signals: readonly AbortSignal[];
   readonly pace: Pace;
 }
 
-/** What becomes of a call whose task is still under way. */
+/** Handles a call with a task that is still running. */
 export type Watch = (first: TaskReply, remote: RemoteTask, limits: WaitLimits) => Promise<BridgeReply>;
 
-/** True when there is nothing to wait for: an end, a question to the caller, or no task at all (AN-34). */
+/** True when there is nothing to wait for: the task ended, asks its caller, or the reply is a message (AN-34). */
 export function isSettled(reply: BridgeReply): boolean {
   return reply.kind === 'message' || terminalStates.has(reply.state) || interruptedStates.has(reply.state);
 }
 
 /**
- * Looks at a task until it is settled: the first end counts, whatever the remote says later (F32); a state that nobody knows is
- * no end (F29). At the deadline `remote_timeout`, when a signal aborts `canceled`, both with `data.taskId`. Throws what a look
- * throws, with `data.taskId`, for an end in failure too.
+ * Polls a task until it is settled. The first end counts, even when the remote agent reports another one later (F32);
+ * an unknown state is not an end (F29). Throws `remote_timeout` at the deadline, `canceled` when a signal aborts, and
+ * the error of a poll or of a failed task, all with `data.taskId`.
  */
 export async function waitUntilSettled(
   { taskId }: TaskReply,
@@ -55,7 +55,7 @@ export async function waitUntilSettled(
   try {
     for (let pause = pace.firstMs; ; pause = Math.min(pace.mostMs, pause * growth)) {
       await sleep(Math.min(deadline.leftMs, pause * (0.75 + pace.random() / 2)), signal);
-      const reply = await look(taskId, remote, deadline, signal);
+      const reply = await pollTask(taskId, remote, deadline, signal);
       if (isSettled(reply)) return reply;
     }
   } catch (error) {
@@ -63,7 +63,10 @@ export async function waitUntilSettled(
   }
 }
 
-/** The same for whom nobody keeps the task: at the end of patience the remote is told to stop, without waiting for its answer. */
+/**
+ * Waits for a task that no keeper stores: on a timeout or a cancel it asks the remote agent to stop, and does not wait
+ * for the answer.
+ */
 export const waitOrCancel: Watch = async (first, remote, limits) => {
   try {
     return await waitUntilSettled(first, remote, limits);
@@ -74,14 +77,19 @@ export const waitOrCancel: Watch = async (first, remote, limits) => {
   }
 };
 
-/** Waits, and fails with `canceled` as soon as the signal aborts. */
+/** Waits; fails with `canceled` as soon as the signal aborts. */
 export async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   await wait(ms, undefined, { signal }).catch((cause: unknown) => {
     throw new RialtoError('canceled', { cause });
   });
 }
 
-async function look(taskId: string, remote: RemoteTask, deadline: Deadline, signal: AbortSignal): Promise<BridgeReply> {
+async function pollTask(
+  taskId: string,
+  remote: RemoteTask,
+  deadline: Deadline,
+  signal: AbortSignal,
+): Promise<BridgeReply> {
   for (let misses = 1; ; misses++) {
     if (deadline.leftMs === 0) throw new RialtoError('remote_timeout');
     try {
@@ -94,13 +102,16 @@ async function look(taskId: string, remote: RemoteTask, deadline: Deadline, sign
   }
 }
 
-/** A look that got no answer at all says nothing about the task: it is taken again, unlike a refusal. */
+/**
+ * Returns the pause before the next poll. A poll without an answer says nothing about the task, so it is repeated,
+ * unlike a refusal.
+ */
 function pauseAfterMiss(error: RialtoError, misses: number, leftMs: number): number | undefined {
   const gotNoAnswer =
     leftMs > 0 &&
     (error.code === 'remote_timeout' || (error.code === 'remote_transport' && error.data?.httpStatus === undefined));
   if (gotNoAnswer) return misses < maxMisses ? Math.min(leftMs, 100 * 2 ** misses) : undefined;
-  // Only a far Retry-After needs the wall clock; to a look its seconds form is enough.
+  // The wall clock matters only for a Retry-After in the form of a date; for a poll the form in seconds is enough.
   return nextTryAfter({ kind: 'read' }, error, { tries: misses, leftMs, now: 0 });
 }
 
@@ -112,7 +123,7 @@ function ofTask(reply: BridgeReply, taskId: string): BridgeReply {
   });
 }
 
-/** The same error, telling which remote task it was about. */
+/** Returns the same error with the id of the remote task. */
 function withTaskId(error: RialtoError, taskId: string): RialtoError {
   const { code, message, hint, violations, data } = error;
   return new RialtoError(code, { message, hint, violations, data: { ...data, taskId }, cause: error.cause ?? error });

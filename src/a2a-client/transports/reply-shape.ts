@@ -5,19 +5,18 @@ import { replyFault } from '../../protocol/a2a/remote/reply-fault.js';
 import { stateOf, wordOf } from '../../protocol/a2a/states.js';
 import { member } from '../../protocol/a2a/members.js';
 
-/*
- * Between the wire and the official SDK: its readers take nearly everything, and what older peers leave out they refuse. So
- * shapes are checked before it sees them, and the older spellings of the field are completed (requirements: C3, C4).
- */
+// These functions run between the wire and the official SDK. Its readers accept nearly everything, and refuse answers
+// that lack members which older peers leave out. So shapes are checked before the SDK sees them, and older spellings
+// are completed (requirements: C3, C4).
 
-/** Why a result is no task or message, bare or wrapped, whose parts are parts (F29); undefined where it is one. */
+/** Returns why a result is not a valid task or message, bare or wrapped (F29); undefined for a valid one. */
 export function faultOfReply(result: Json): string | undefined {
   // The v0.3 proto calls the message `msg`.
   const reply = isJsonObject(result) && isJsonObject(result.msg) ? result.msg : result;
   return readReply(reply) ? undefined : replyFault(reply);
 }
 
-/** Why a value is no event of a stream of either version; undefined where it is one. */
+/** Returns why a value is not a stream event of either version; undefined for a valid one. */
 export function faultOfEvent(event: Json): string | undefined {
   if (!isJsonObject(event)) return 'it is no object';
   const [status, artifact] = [eventOf(event, 'statusUpdate'), eventOf(event, 'artifactUpdate')];
@@ -31,14 +30,20 @@ export function faultOfEvent(event: Json): string | undefined {
   return fault?.replace('artifacts[0]', 'artifact');
 }
 
-/** A v1.0 answer or event in which parts without a content that the SDK knows are parts that it does; it would empty them. */
+/** Converts parts of a v1.0 answer or event that the SDK does not know to parts that it knows; it would empty them. */
 export function withKnownParts(reply: Json): Json {
   if (!isJsonObject(reply)) return reply;
   const inner = ['task', 'message', 'statusUpdate', 'artifactUpdate'].map((name) => member(reply, name));
   for (const object of [reply, ...inner].filter((each) => each !== undefined).filter(isJsonObject)) {
     const status = member(object, 'status');
-    const said = isJsonObject(status) ? member(status, 'message') : undefined;
-    const owners = [object, said, member(object, 'artifact'), ...listOf(object.artifacts), ...listOf(object.history)];
+    const statusMessage = isJsonObject(status) ? member(status, 'message') : undefined;
+    const owners = [
+      object,
+      statusMessage,
+      member(object, 'artifact'),
+      ...listOf(object.artifacts),
+      ...listOf(object.history),
+    ];
     for (const owner of owners) if (isJsonObject(owner)) knowParts(owner);
   }
   return reply;
@@ -60,8 +65,9 @@ function eventOf(event: JsonObject, name: 'statusUpdate' | 'artifactUpdate'): Js
 }
 
 /**
- * A v0.3 JSON-RPC result with what the SDK insists on: `kind` on tasks, messages and parts (`type` in older peers), a known
- * word for the state. The value is changed in place and returned; contents of data parts and metadata are left alone.
+ * Completes a v0.3 JSON-RPC result with the members that the SDK needs: `kind` on tasks, messages and parts (`type` in
+ * older peers), and a known word for the state. Changes the value in place and returns it; contents of data parts and
+ * metadata stay as they are.
  */
 export function completed(result: Json): Json {
   if (!isJsonObject(result)) return result;
@@ -102,7 +108,9 @@ function completeArtifact(artifact: JsonObject, index: number): void {
   completeParts(artifact);
 }
 
-/** An absent list is an empty one; a part of a kind that is unknown, or of a file without content, is kept as data (AN-62). */
+/**
+ * Makes an absent list an empty one; keeps a part of unknown kind, or a file part without content, as data (AN-62).
+ */
 function completeParts(owner: JsonObject): void {
   owner.parts = listOf(owner.parts).map((part) => {
     if (!isJsonObject(part)) return part;
@@ -117,7 +125,7 @@ function isKnownPart({ kind, file, text }: JsonObject): boolean {
   return kind === 'data' || (kind === 'text' && typeof text === 'string');
 }
 
-/** Null is how some peers write an absent member; the data of a part may be null. */
+/** Removes null members: some peers write null for an absent member. The data of a part may be null. */
 function dropNulls(object: JsonObject): void {
   for (const [name, value] of Object.entries(object)) if (value === null && name !== 'data') delete object[name];
 }

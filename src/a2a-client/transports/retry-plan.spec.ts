@@ -8,11 +8,11 @@ const failed = (httpStatus?: number, retryAfter?: string) =>
 const after = (error: RialtoError, tries = 1, leftMs = 60_000) => nextTryAfter(read, error, { tries, leftMs, now });
 
 describe('the retry plan', () => {
-  it('AN-32 three tries, 100 ms doubled', () => {
+  it('AN-32 makes three tries, after 100 ms and then twice as long', () => {
     expect([1, 2, 3].map((tries) => after(failed(503), tries))).toEqual([100, 200, undefined]);
   });
 
-  it('AN-32 only 408, 425, 429, 500, 502, 503 and 504', () => {
+  it('AN-32 retries only 408, 425, 429, 500, 502, 503 and 504', () => {
     const retried = Array.from({ length: 600 }, (_, status) => status).filter(
       (status) => after(failed(status)) !== undefined,
     );
@@ -21,7 +21,7 @@ describe('the retry plan', () => {
     expect(after(new RialtoError('remote_timeout', { data: { httpStatus: 503 } }))).toBeUndefined();
   });
 
-  it('AN-32 honours Retry-After up to 2 s and takes a longer one as a no', () => {
+  it('AN-32 honours Retry-After up to 2 s and does not retry after a longer one', () => {
     expect(after(failed(429, '0'))).toBe(0);
     expect(after(failed(429, '2'))).toBe(2_000);
     expect(after(failed(429, '3'))).toBeUndefined();
@@ -34,7 +34,7 @@ describe('the retry plan', () => {
     expect(after(failed(503), 1, 101)).toBe(100);
   });
 
-  it('(N3) a poll goes on after what says nothing about the task, as late as it is asked to', () => {
+  it('(N3) polls again after a failure that says nothing about the task, not before Retry-After', () => {
     const next = (error: RialtoError) => nextPollAfter(error, 2_000, now);
     for (const error of [
       failed(),

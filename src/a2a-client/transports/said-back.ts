@@ -1,10 +1,10 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { SaidBack } from '../../platform/secrets/said-back.js';
 
-/** Credentials that went out with a request. */
+/** Credentials that were sent with a request. */
 type Sent = ReadonlySet<string> | undefined;
 
-/** A renewed credential is one more. */
+/** Cached cleaners; a renewed credential changes the size of the set and makes the cached one stale. */
 const known = new WeakMap<ReadonlySet<string>, { readonly size: number; readonly saidBack: SaidBack }>();
 
 function saidBackOf(sent: ReadonlySet<string>): SaidBack {
@@ -15,12 +15,15 @@ function saidBackOf(sent: ReadonlySet<string>): SaidBack {
   return saidBack;
 }
 
-/** An error of a remote agent without the credential that it was called with; its caller never had that one. */
+/**
+ * Returns the error of a remote agent without the credential that was sent to it; the caller must not see that
+ * credential.
+ */
 export function errorWithout(error: unknown, sent: Sent): RialtoError {
   return sent ? saidBackOf(sent).error(error) : RialtoError.from(error);
 }
 
-/** The same of what it answers, whether its task ended well or not. */
+/** Returns the answer of a remote agent without the credential that was sent to it. */
 export function answerWithout<T extends object>(answer: T, sent: Sent): T {
   return sent ? saidBackOf(sent).clean(answer) : answer;
 }

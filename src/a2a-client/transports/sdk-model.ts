@@ -8,23 +8,22 @@ import type { SendReply } from './send-reply.js';
 import { takeCarried } from './carried.js';
 import { notA2a } from './wire-error.js';
 
-/*
- * The SDK's objects to the canonical model. Its writer leaves out what is empty or zero, so what the model promises is put
- * back: states (an unknown one becomes the named fallback, F29), parts, ids. Every text can be stored afterwards.
- */
+// Converts the SDK's objects to the canonical model. The SDK's writer leaves out empty and zero values, so required
+// members are added again: states (an unknown one becomes the named fallback, F29), parts, ids. Every text can be
+// stored afterwards.
 
 type SendResult = SdkTask | SdkMessage;
 
-/** What the checked fetch has shielded is as it was sent; every text can be stored. */
-function ownJson<Value>(value: Value): Value {
+/** Restores the values that the checked fetch shielded, and makes every text storable. */
+function restoredJson<Value>(value: Value): Value {
   return storableJson(restored(value));
 }
 
 export function taskOf(task: SdkTask): Task {
-  return ownJson(completeTask(SdkTask.toJSON(task) as Task));
+  return restoredJson(completeTask(SdkTask.toJSON(task) as Task));
 }
 
-/** A task for its id; the answer about another one is no answer (F29). */
+/** Converts the task that was asked for by id; throws for a task with another id (F29). */
 export function taskWithId(task: SdkTask, id: string): Task {
   if (task.id !== id) throw notA2a('another task');
   return taskOf(task);
@@ -33,11 +32,11 @@ export function taskWithId(task: SdkTask, id: string): Task {
 export function replyOf(result: SendResult): SendReply {
   return 'status' in result
     ? { task: taskOf(result) }
-    : { message: ownJson(completeMessage(SdkMessage.toJSON(result) as Message)) };
+    : { message: restoredJson(completeMessage(SdkMessage.toJSON(result) as Message)) };
 }
 
 export function eventOf(event: SdkEvent): StreamResponse {
-  return ownJson(completeEvent(SdkEvent.toJSON(event) as StreamResponse));
+  return restoredJson(completeEvent(SdkEvent.toJSON(event) as StreamResponse));
 }
 
 function completeEvent(json: StreamResponse): StreamResponse {
@@ -47,7 +46,7 @@ function completeEvent(json: StreamResponse): StreamResponse {
     requireSoundIds(json.statusUpdate.taskId, json.statusUpdate.contextId);
     return { statusUpdate: { ...json.statusUpdate, status: completeStatus(json.statusUpdate.status) } };
   }
-  if (!('artifactUpdate' in json)) throw notA2a('an event of the stream is none');
+  if (!('artifactUpdate' in json)) throw notA2a('an event of the stream is not valid');
   requireSoundIds(json.artifactUpdate.taskId, json.artifactUpdate.contextId);
   const { append } = takeCarried(json.artifactUpdate);
   const artifact = completeArtifact(json.artifactUpdate.artifact);

@@ -19,8 +19,8 @@ type SdkSkillCall = Pick<BridgeSkillCall, 'skillId' | 'args' | 'takesText' | 'se
 };
 
 /**
- * A skill call for agents that offer no JSON-RPC: the bridge's message (one part, skill and session in `metadata`) over the SDK, with
- * the same waiting and the same meanings as the bridge's own wire form.
+ * Sends a skill call to an agent that offers no JSON-RPC: the bridge's message (one part, skill and session in
+ * `metadata`) over the SDK. It waits and reports errors in the same way as the bridge's own wire form.
  */
 export async function sendAsSkillCall(
   sdk: SdkTransport,
@@ -41,7 +41,7 @@ export async function sendAsSkillCall(
   return watch(reply, remote, { deadline: hop.deadline, signals: hop.signals, pace });
 }
 
-/** The rules of RE-21…RE-24 are written once, on envelopes. */
+/** Decodes the result in an envelope, so that the rules of RE-21…RE-24 exist only once. */
 function asBridgeReply(result: unknown): BridgeReply {
   if (result === undefined) throw new RialtoError('remote_invalid_response');
   return decodeBridgeReply(JSON.stringify({ jsonrpc: '2.0', id: 0, result }), { status: 200, requestId: 0 });

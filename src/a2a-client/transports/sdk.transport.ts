@@ -23,7 +23,7 @@ import { GrpcChannels } from './grpc-channels.js';
 import { eventOf, replyOf, taskOf, taskWithId } from './sdk-model.js';
 import { notA2a, refused } from './wire-error.js';
 
-/** A message with its configuration, as v1.0 has them (section 3.2.1). */
+/** A message with its configuration, as v1.0 defines them (section 3.2.1). */
 export interface SendParams {
   message: Message;
   configuration?: { acceptedOutputModes?: string[]; historyLength?: number; returnImmediately?: boolean };
@@ -35,7 +35,7 @@ export interface TaskPage {
   nextPageToken: string;
 }
 
-/** What one call may cost; every bound has a default. */
+/** Limits of one call; each has a default. */
 export interface SdkLimits {
   readonly maxReplyBytes?: number;
   readonly maxStreamBytes?: number;
@@ -59,9 +59,10 @@ const defaults: Required<SdkLimits> = {
 };
 
 /**
- * The official client transports (JSON-RPC, HTTP+JSON, gRPC; v1.0 and v0.3) on our own network: version-free values in, version-
- * free values out. Errors: `remote_timeout`, `remote_transport` (`data.httpStatus`), `remote_invalid_response`, `remote_error`
- * (`data.remoteCode`, `data.remoteMessage`), `url_not_allowed`, `canceled`. Nothing is retried here.
+ * Runs the official client transports (JSON-RPC, HTTP+JSON, gRPC; v1.0 and v0.3) on the gateway's own network layer;
+ * takes and returns values that do not depend on the version. Errors: `remote_timeout`, `remote_transport`
+ * (`data.httpStatus`), `remote_invalid_response`, `remote_error` (`data.remoteCode`, `data.remoteMessage`),
+ * `url_not_allowed`, `canceled`. This class does not retry.
  */
 export class SdkTransport {
   private readonly limits: Required<SdkLimits>;
@@ -76,7 +77,7 @@ export class SdkTransport {
     this.channels = new GrpcChannels(policy);
   }
 
-  /** @param pushUrl where the agent may push what becomes of its task. */
+  /** @param pushUrl URL to which the agent may push updates of its task. */
   send(hop: SdkHop, params: SendParams, pushUrl?: string): Promise<SendReply> {
     const request = sendRequest(hop, params, pushUrl);
     return this.ask(hop, true, async (transport, options) => replyOf(await transport.sendMessage(request, options)));
@@ -99,7 +100,7 @@ export class SdkTransport {
     );
   }
 
-  /** `remote_error` -32601 where the version has no such operation. */
+  /** Throws `remote_error` -32601 when the version has no such operation. */
   listTasks(hop: SdkHop, query: JsonObject): Promise<TaskPage> {
     const request = ListTasksRequest.fromJSON({ ...tenantOf(hop), ...query });
     return this.ask(hop, false, async (transport, options) => {
@@ -176,7 +177,7 @@ export class SdkTransport {
 
 type Work<Result> = (transport: Transport, options: RequestOptions) => Result;
 
-/** One call from its start to its end: who may stop it, and what a failure means then. */
+/** The abort signal and the timer of one call; also decides what a failure of the call means. */
 class CallSignal {
   private readonly stop = new AbortController();
   private readonly timer: NodeJS.Timeout;
@@ -212,7 +213,10 @@ class CallSignal {
   }
 }
 
-/** The checked fetch has judged the answer already: what fails after it is the SDK's reader, or an operation that is not there. */
+/**
+ * Converts an error of the SDK. The checked fetch has validated the answer already, so the error comes from the SDK's
+ * reader, or the operation does not exist.
+ */
 function sdkMeaning(error: unknown): RialtoError {
   const { cause, envelopeCode, message } = (error ?? {}) as {
     cause?: unknown;

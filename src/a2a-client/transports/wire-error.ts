@@ -1,7 +1,7 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { isJsonObject, storableText, type Json, type JsonObject } from '../../kernel/json.js';
 
-/** JSON-RPC codes of the reasons that HTTP+JSON and gRPC name instead (v1.0 section 5.4). */
+/** JSON-RPC codes for the reasons that HTTP+JSON and gRPC send instead (v1.0 section 5.4). */
 const codesByReason: Readonly<Record<string, number>> = {
   TASK_NOT_FOUND: -32001,
   TASK_NOT_CANCELABLE: -32002,
@@ -14,23 +14,23 @@ const codesByReason: Readonly<Record<string, number>> = {
   VERSION_NOT_SUPPORTED: -32009,
 };
 
-/** What a remote agent said was wrong, in the terms of JSON-RPC. */
+/** The error that a remote agent reported, in terms of JSON-RPC. */
 export interface RemoteFault {
   readonly code?: number;
   readonly message: string;
 }
 
-/** The code of an A2A reason; undefined for a reason of somebody else. */
+/** Returns the code of an A2A reason; undefined for any other reason. */
 export function codeOfReason(reason: unknown): number | undefined {
   return typeof reason === 'string' && Object.hasOwn(codesByReason, reason) ? codesByReason[reason] : undefined;
 }
 
-/** The facts of a fault as every surface hands them on (RE-89). */
+/** Returns the facts of a fault in the form that every API of the gateway passes on (RE-89). */
 export function faultFacts({ code, message }: RemoteFault): Record<string, unknown> {
   return { ...(code !== undefined && { remoteCode: code }), remoteMessage: storableText(message) };
 }
 
-/** The remote understood and refused. */
+/** Builds the error for a request that the remote agent understood and refused. */
 export function refused(fault: RemoteFault, facts: Record<string, unknown> = {}): RialtoError {
   return new RialtoError('remote_error', {
     message: storableText(fault.message),
@@ -38,15 +38,16 @@ export function refused(fault: RemoteFault, facts: Record<string, unknown> = {})
   });
 }
 
-/** What was answered is no A2A (RE-29); the reason never quotes the answer. */
+/** Builds the error for an answer that is not A2A (RE-29); the reason never quotes the answer. */
 export function notA2a(reason: string, cause?: unknown): RialtoError {
   const message = `the remote agent's answer is not A2A: ${reason}`;
   return new RialtoError('remote_invalid_response', { message, data: { reason }, cause });
 }
 
 /**
- * The A2A error in the body of an HTTP+JSON answer: `{ error: { message, details } }` with a reason of the protocol (v1.0
- * section 11.6), or the bare `{ code, message }` of v0.3. Undefined when it is only HTTP that failed.
+ * Returns the A2A error in the body of an HTTP+JSON answer: `{ error: { message, details } }` with a reason of the
+ * protocol (v1.0 section 11.6), or the bare `{ code, message }` of v0.3. Undefined when the body contains no A2A
+ * error.
  */
 export function restFault(body: Json | undefined): RemoteFault | undefined {
   if (!isJsonObject(body)) return undefined;
