@@ -14,7 +14,7 @@ import { TasksModule } from './tasks/tasks.module.js';
 import { UpstreamsModule } from './upstreams/upstreams.module.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
 
-/** The rooms in order. */
+/** Root module; imports the modules of the gateway in order of their dependencies. */
 @Module({})
 export class AppModule implements OnModuleInit {
   constructor(private readonly orgs: OrgData) {}

@@ -44,34 +44,37 @@ import { ExecutionTokens } from './tasks/execution-tokens.js';
 
 /** A running process of Rialto. */
 export interface Gateway {
-  /** Where its doors are, without a trailing slash. */
+  /** Base URL of the gateway, without a trailing slash. */
   readonly url: string;
   readonly settings: Settings;
   readonly metricsPort?: number;
-  /** Of the gRPC services; undefined while they are off. */
+  /** Port of the gRPC services; undefined while they are off. */
   readonly grpcPort?: number;
-  /** The admin token's file; in development only. */
+  /** Path of the file with the admin token; only in development. */
   readonly tokenFile?: string;
-  /** For tests: a provider of the application. */
+  /** Returns a provider of the application, for tests. */
   get<Provider>(type: abstract new (...args: never[]) => Provider): Provider;
-  /** Drains and stops everything that was started, the embedded database last. */
+  /** Drains and stops all parts that were started, the embedded database last. */
   close(): Promise<void>;
 }
 
 export interface StartOptions {
   readonly log?: Logger;
-  /** For tests: the database server may run with fsync off, which `NODE_ENV=test` also allows. */
+  /** Lets the database server run with fsync off, for tests; `NODE_ENV=test` also allows it. */
   readonly databaseMayForget?: boolean;
 }
 
-/** How long answers that are being written may take while the process stops. */
+/** Milliseconds that answers in progress may take while the process stops. */
 const drainMs = 25_000;
-/** For so long a start bears a database that was there and went away, and how often it asks. */
-const startPatienceMs = 30_000;
+/** Milliseconds for which a start tolerates a database outage, and the pause between tries. */
+const startTimeoutMs = 30_000;
 const startPauseMs = 500;
 const workerPaths = new Set(['/livez', '/readyz', '/version']);
 
-/** Starts one process in the role its environment names. Throws SettingsError or RialtoError with one clear line per fault. */
+/**
+ * Starts one process in the role that its environment names. Throws SettingsError or RialtoError with one clear line
+ * for each problem.
+ */
 export async function startGateway(
   env: Record<string, string | undefined>,
   options: StartOptions = {},
@@ -80,11 +83,11 @@ export async function startGateway(
   const log = tellingOutagesOnce(options.log ?? createLogger(settings.RIALTO_LOG_LEVEL));
   const stops: (() => Promise<unknown> | void)[] = [];
   const close = once(async () => {
-    // One part that does not stop keeps no other from stopping, the database least of all.
+    // A part that fails to stop must not keep other parts from stopping, the database least of all.
     for (const stop of stops.reverse()) {
       await Promise.resolve()
         .then(stop)
-        .catch((err: unknown) => log.debug({ err }, 'a part did not stop cleanly'));
+        .catch((err: unknown) => log.debug({ err }, 'a part of the gateway did not stop cleanly'));
     }
   });
   try {
@@ -146,7 +149,7 @@ async function openInfrastructure(settings: Settings, url: string, log: Logger, 
   const directUrl = settings.RIALTO_DATABASE_DIRECT_URL ?? url;
   const isPooled = directUrl !== url && !(await keepsStatements(url));
   if (isPooled)
-    log.info('DATABASE_URL leads to a pooler that keeps no prepared statements: they are sent without names');
+    log.info('DATABASE_URL points to a pooler without named prepared statements: statements are sent without names');
   const dataSource = await createDataSource(url, entities, isPooled ? NamelessClient : PoolClient).initialize();
   stops.push(() => (dataSource.isInitialized ? dataSource.destroy() : undefined));
   const queues = await prepareQueues(settings, directUrl, log);
@@ -173,7 +176,7 @@ async function openDoors(
   app.disable('x-powered-by').disable('etag');
   app.use(securityHeaders, rejectUnsafePaths);
   const { RIALTO_MAX_BODY_BYTES: maxBody } = settings;
-  const boardBodies = jsonBodies(maxBody, () => Promise.resolve(true)); // behind the gate
+  const boardBodies = jsonBodies(maxBody, () => Promise.resolve(true)); // mounted behind the operator gate
   mountBoard(app, app.get(OperatorGate), boardBodies as unknown as RequestHandler);
   mountOpenApi(app, app.get(OperatorGate));
   app.use(jsonBodies(maxBody, (request) => isKnown(app, request)));
@@ -181,7 +184,7 @@ async function openDoors(
   app.useGlobalFilters(new ProblemFilter(infra.log));
   app.useGlobalInterceptors(app.get(ReadShares), new LargeAnswers(app.get(AnswerBudget)));
   await app.init();
-  const tokenFile = await patiently(infra.log, () => makeDeclared(app));
+  const tokenFile = await retryWhileUnavailable(infra.log, () => makeDeclared(app));
   void app.get(ServerReader).sweep();
   const server = frontedServer(app, front, settings);
   await listening(
@@ -199,7 +202,10 @@ async function openDoors(
   };
 }
 
-/** What must be there before the first call, beside what is there already. Returns the admin token's file. */
+/**
+ * Creates the declared orgs, servers, agents and policies that are missing, before the first call. Returns the path of
+ * the admin token's file.
+ */
 async function makeDeclared(app: NestExpressApplication): Promise<string | undefined> {
   const { org, tokenFile } = await app.get(Bootstrap).run();
   await app.get(DeclaredOrgs).reconcile();
@@ -208,9 +214,11 @@ async function makeDeclared(app: NestExpressApplication): Promise<string | undef
   return tokenFile;
 }
 
-/** Does again what may be done twice while the database fails over or a line to it breaks: a start is not lost by that. */
-async function patiently<Result>(log: Logger, work: () => Promise<Result>): Promise<Result> {
-  for (const until = systemClock.elapsed() + startPatienceMs; ; await sleep(startPauseMs)) {
+/**
+ * Repeats idempotent work while the database fails over or a connection to it breaks, so that the start does not fail.
+ */
+async function retryWhileUnavailable<Result>(log: Logger, work: () => Promise<Result>): Promise<Result> {
+  for (const until = systemClock.elapsed() + startTimeoutMs; ; await sleep(startPauseMs)) {
     try {
       return await work();
     } catch (error) {
@@ -223,12 +231,15 @@ async function patiently<Result>(log: Logger, work: () => Promise<Result>): Prom
 const isUnavailable = (error: unknown): error is RialtoError =>
   error instanceof RialtoError && error.code === 'unavailable';
 
-/** Whose bodies are read: those with a credential, or with the token of a task they work on. */
+/**
+ * True for a request with a credential, or with an execution token of a task: the gateway reads only the bodies of
+ * these.
+ */
 async function isKnown(app: NestExpressApplication, request: DoorRequest): Promise<boolean> {
   return app.get(ExecutionTokens).scopeOf(request) !== undefined || app.get(AuthService).knows(request);
 }
 
-/** Nest's own server with the front door as its one listener, and WebSockets beside it; Nest still closes it. */
+/** Returns Nest's own server with the front door as its only listener, and with WebSockets; Nest still closes it. */
 function frontedServer(app: NestExpressApplication, front: FrontServer, settings: Settings): Server {
   const server = app.getHttpServer();
   const express: RequestListener = app.getHttpAdapter().getInstance();

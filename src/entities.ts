@@ -33,7 +33,7 @@ import { WebhookAttemptEntity, WebhookDeliveryEntity } from './webhooks/delivery
 import { PushConfigEntity } from './webhooks/configs/push-config.entity.js';
 import { WebhookSecretEntity } from './webhooks/configs/webhook-secret.entity.js';
 
-/** Every entity class, once: for the app and for the migration command. */
+/** Every entity class, listed once for the app and for the migration command. */
 export const entities = [
   OrgEntity,
   OrgDomainEntity,

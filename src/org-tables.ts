@@ -1,8 +1,8 @@
 import type { OrgTable } from './policy/org-data.types.js';
 
 /**
- * Every table with rows of an org, once: in this order they are exported, and dropped when it is deleted. What an agent needs to
- * work goes before what it worked on.
+ * Every table with rows of an org, listed once: rows are exported in this order, and deleted in this order with the
+ * org. The configuration that an agent needs to work comes before the tasks that it worked on.
  */
 export const orgTables: readonly OrgTable[] = [
   { table: 'org_domains', kind: 'org-domain' },

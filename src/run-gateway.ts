@@ -5,12 +5,15 @@ import { environmentOfProcess, hideEnvironment } from './platform/config/environ
 import { isAuthConfigured, SettingsError } from './platform/config/settings.js';
 import { versionText } from './platform/telemetry/version.js';
 
-// A terminal that was closed takes no more lines; that is no reason to die before everything is stopped.
+// Writing to a closed terminal fails; the process must still stop all its parts.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
 
-/** How long after the first signal a second one means that nobody wants to wait. */
-const insistMs = 1_000;
-/** Every part stops within 25 s; what does not leaves Kubernetes a second of the least grace period that the chart allows. */
+/** Milliseconds after the first signal from which a second signal ends the process at once. */
+const secondSignalMs = 1_000;
+/**
+ * Every part stops within 25 s. A part that does not still leaves Kubernetes one second of the shortest grace period
+ * that the chart allows.
+ */
 const stopLimitMs = 29_000;
 
 async function main(): Promise<void> {
@@ -18,17 +21,17 @@ async function main(): Promise<void> {
   const starting = startGateway(environmentOfProcess());
   let since: number | undefined;
   const stop = (signal: NodeJS.Signals): void => {
-    // A terminal and npm send the same Ctrl-C twice; a person who insists does so later.
-    if (since !== undefined) return void (performance.now() - since > insistMs && process.exit(1));
+    // A terminal and npm both send Ctrl-C, so the second signal counts only when it comes later.
+    if (since !== undefined) return void (performance.now() - since > secondSignalMs && process.exit(1));
     since = performance.now();
     process.stderr.write(`${signal}: draining\n`);
-    const patience = setTimeout(
-      () => process.stderr.write(`waiting for what is under way, at most 25 s; ${signal} again ends it at once\n`),
-      insistMs,
+    const warning = setTimeout(
+      () => process.stderr.write(`waiting for running work, at most 25 s; ${signal} again ends the process at once\n`),
+      secondSignalMs,
     );
-    patience.unref();
+    warning.unref();
     setTimeout(() => {
-      process.stderr.write('not everything has stopped in time; it is left\n');
+      process.stderr.write('some parts did not stop in time; the process ends without them\n');
       process.exit(1);
     }, stopLimitMs);
     starting
@@ -43,7 +46,7 @@ async function main(): Promise<void> {
   if (since === undefined) announce(gateway);
 }
 
-/** A pod that never gets ready has to say why in its own log, not only at `/readyz` (AN-43). */
+/** Warning for the log of a pod that never gets ready: the reason must not be only at `/readyz` (AN-43). */
 const closedWarning = 'A2A_SECRET is not set: every agent door and /readyz answer 503; set it to at least 32 bytes';
 
 function announce({ url, settings, metricsPort, grpcPort, tokenFile }: Gateway): void {

@@ -14,12 +14,12 @@ export interface AuditOptions {
 }
 
 const Jwks = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.literal('OKP'), x: z.string() })) });
-/** What is said of an audit that does not agree with what was signed. */
+/** Exit code when the audit does not agree with its signed checkpoints. */
 const changedCode = 2;
 
 /**
- * Verifies the audit, against an anchor when one is given. Exit code 2 when it was changed, 1 when that cannot be said, as for every failure of a
- * command.
+ * Verifies the audit, against an anchor when one is given. Exit code 2 when the audit was changed; 1 when that cannot
+ * be decided, as for every failed command.
  */
 export async function verifyAudit(env: Env, { org, against, jwks, json }: AuditOptions): Promise<void> {
   const trusted = jwks === undefined ? [] : readJwks(jwks);
@@ -27,11 +27,11 @@ export async function verifyAudit(env: Env, { org, against, jwks, json }: AuditO
     const inspection = AuditInspectionService.open(dataSource, settings, trusted);
     const only = org === undefined ? undefined : await inspection.findOrg(org);
     if (org !== undefined && only === undefined) throw new CommandError(`there is no org "${org}"`);
-    return inspection.report(only, against === undefined ? undefined : linesOf(against));
+    return inspection.report(only, against === undefined ? undefined : readLines(against));
   });
   print(json ? JSON.stringify(report, null, 2) : table([head, ...report.orgs.map(cellsOf)]));
   for (const doubt of report.doubts) note(doubt);
-  if (report.unreadable > 0) note(`${report.unreadable} lines of the anchor are no checkpoints`);
+  if (report.unreadable > 0) note(`${report.unreadable} lines of the anchor are not checkpoints`);
   const failure = failureOf(report);
   if (failure) throw failure;
 }
@@ -51,7 +51,7 @@ function failureOf({ verdict, orgs }: AuditReport): CommandError | undefined {
   return undefined;
 }
 
-async function* linesOf(file: string): AsyncGenerator<string> {
+async function* readLines(file: string): AsyncGenerator<string> {
   const input = file === '-' ? process.stdin : createReadStream(file);
   try {
     yield* createInterface({ input, crlfDelay: Infinity });
@@ -69,6 +69,6 @@ function readJwks(file: string): PublicJwk[] {
 }
 
 function unreadable(option: string, file: string, error: unknown): CommandError {
-  const { code = 'it is not what is expected' } = error as NodeJS.ErrnoException;
+  const { code = 'its content is not valid' } = error as NodeJS.ErrnoException;
   return new CommandError(`${option} ${file} cannot be read: ${code}`);
 }

@@ -3,14 +3,17 @@ import { declaredFileInUse } from '../platform/config/json-file.js';
 import { allowsAnyProgram, loadSettings, type Settings } from '../platform/config/settings.js';
 import { print, table, type Env } from './io.js';
 
-/** One setting as it takes effect. Secrets are never shown, only whether they are there. */
+/** One setting with the value that is in effect. Secrets are never shown, only whether they are set. */
 export interface EffectiveSetting {
   readonly name: string;
   readonly value: string;
   readonly source: 'environment' | 'file' | 'configuration file' | 'default' | 'data folder' | 'not set';
 }
 
-/** Of the others that are secret, the addresses, all but the password is shown. */
+/**
+ * Settings that are hidden completely; of other settings with a secret, such as addresses, only the password is
+ * hidden.
+ */
 const secrets: ReadonlySet<EnvironmentName> = new Set([
   'A2A_SECRET',
   'RIALTO_ENCRYPTION_KEY',
@@ -20,7 +23,7 @@ const secrets: ReadonlySet<EnvironmentName> = new Set([
 ] as const);
 const mayBeFiles: ReadonlySet<string> = new Set(secretSettings);
 
-/** Prints every setting with its value and where that comes from. Throws SettingsError with all problems. */
+/** Prints every setting with its value and its source. Throws SettingsError with all problems. */
 export function showConfig(env: Env, { json }: { json?: boolean }): void {
   const settings = effectiveSettings(env, loadSettings(env));
   if (json) return print(JSON.stringify(settings, null, 2));
@@ -41,7 +44,7 @@ export function effectiveSettings(env: Env, settings: Settings): EffectiveSettin
   });
 }
 
-/** What takes effect where the variable itself says nothing or is not what counts. */
+/** Returns the effective value when it does not come from the variable itself; undefined when it does. */
 function decidedElsewhere(
   name: EnvironmentName,
   settings: Settings,

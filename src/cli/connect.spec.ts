@@ -5,7 +5,7 @@ const url = 'http://127.0.0.1:3000/mcp';
 const token = 'rlt_some-token.1';
 const text = (client: string, given?: string): string => snippetFor(client, url, given).text;
 
-/** The words of a command as a shell reads them, with RIALTO_TOKEN set. */
+/** Splits a command into words as a shell does, with RIALTO_TOKEN set. */
 function words(command: string): string[] {
   const script = `claude() { printf '%s\\n' "$@"; }; npx() { printf '%s\\n' "$@"; }; ${command}`;
   return execFileSync('sh', ['-c', script], { env: { RIALTO_TOKEN: token }, encoding: 'utf8' })
@@ -14,7 +14,7 @@ function words(command: string): string[] {
 }
 
 describe('connect', () => {
-  it('knows the clients', () => {
+  it('lists the clients', () => {
     expect(clients).toEqual([
       'claude-code',
       'claude-desktop',
@@ -29,7 +29,7 @@ describe('connect', () => {
     expect(() => snippetFor('netscape', url)).toThrow(/give one of claude-code/);
   });
 
-  it.each([undefined, token])('commands are words of a shell, with token %s', (given) => {
+  it.each([undefined, token])('prints commands that a shell can run, with token %s', (given) => {
     const header = `Authorization: Bearer ${token}`;
     expect(words(text('claude-code', given))).toEqual(
       ['mcp', 'add', '--transport', 'http', 'rialto', url, '--header', header], // prettier-ignore
@@ -37,7 +37,7 @@ describe('connect', () => {
     expect(words(text('inspector', given))).toEqual(expect.arrayContaining(['--cli', url, header, 'tools/list']));
   });
 
-  it('(P15) the inspector is the one that takes a URL, with the Node that it needs', () => {
+  it('(P15) prints the inspector version that takes a URL, and the Node version that it needs', () => {
     const { where, text: command } = snippetFor('inspector', url);
     expect([where, command]).toEqual([
       expect.stringContaining('Node 22.19'),
@@ -45,7 +45,7 @@ describe('connect', () => {
     ]);
   });
 
-  it.each([undefined, token])('files are JSON that names the URL, with token %s', (given) => {
+  it.each([undefined, token])('prints JSON files with the URL, with token %s', (given) => {
     const read = (client: string) => JSON.parse(text(client, given)) as Record<string, any>;
     const bearer = (reference: string) => ({ Authorization: `Bearer ${given ?? reference}` });
     expect(read('cursor').mcpServers.rialto).toEqual({ url, headers: bearer('${env:RIALTO_TOKEN}') });
@@ -61,7 +61,7 @@ describe('connect', () => {
     ]);
   });
 
-  it('codex gets a TOML table', () => {
+  it('prints a TOML table for codex', () => {
     const read = (given?: string) => {
       const [head, ...pairs] = text('codex', given).split('\n');
       expect(head).toBe('[mcp_servers.rialto]');
@@ -71,7 +71,7 @@ describe('connect', () => {
     expect(read(token)).toEqual({ url: `"${url}"`, http_headers: `{ "Authorization" = "Bearer ${token}" }` });
   });
 
-  it.each([undefined, token])('langgraph gets Python whose configuration is a literal, with token %s', (given) => {
+  it.each([undefined, token])('prints Python with a literal configuration for langgraph, with token %s', (given) => {
     const literal = /MultiServerMCPClient\((\{[\s\S]*\})\)$/.exec(text('langgraph', given))![1]!;
     const plain = literal.replace('"Bearer " + os.environ["RIALTO_TOKEN"]', `"Bearer ${token}"`);
     const parsed = JSON.parse(plain.replace(/,(\s*\})/g, '$1')) as unknown;
@@ -79,15 +79,15 @@ describe('connect', () => {
     expect(parsed).toEqual({ rialto: { transport: 'streamable_http', url, headers } });
   });
 
-  it.each([undefined, token])('the A2A SDK gets a module that runs, with token %s', (given) => {
+  it.each([undefined, token])('prints a module that runs for the A2A SDK, with token %s', (given) => {
     const module = text('a2a-sdk', given);
     expect(module).toContain('createFromUrl("http://127.0.0.1:3000")');
     expect(module).toContain(given === undefined ? 'process.env.RIALTO_TOKEN' : `"Bearer ${token}"`);
     execFileSync(process.execPath, ['--input-type=module', '--check'], { input: module });
   });
 
-  it('takes no token that could break out of a snippet', () => {
-    expect(() => snippetFor('claude-code', url, '"; rm -rf /')).toThrow(/no bearer token/);
+  it('refuses a token that could break out of a snippet', () => {
+    expect(() => snippetFor('claude-code', url, '"; rm -rf /')).toThrow(/not a bearer token/);
   });
 });
 
@@ -99,12 +99,12 @@ describe('the address of the gateway', () => {
     [{ RIALTO_PUBLIC_URL: 'https://rialto.example.com/' }, 'https://rialto.example.com'],
   ])('%j gives %s', (env, expected) => expect(gatewayUrl(env)).toBe(expected));
 
-  it('has to be given where the gateway takes any free port', () => {
-    expect(() => gatewayUrl({ PORT: '0' })).toThrow(/by --url/);
+  it('must be given when the gateway takes any free port', () => {
+    expect(() => gatewayUrl({ PORT: '0' })).toThrow(/with --url/);
     expect(gatewayUrl({ PORT: '0' }, 'http://127.0.0.1:4711')).toBe('http://127.0.0.1:4711');
   });
 
-  it('is no place for quotes', () => {
+  it('must not contain quotes', () => {
     expect(() => gatewayUrl({}, 'http://x/"$(id)')).toThrow(/http or https/);
     expect(() => gatewayUrl({}, 'ftp://x')).toThrow(/http or https/);
   });

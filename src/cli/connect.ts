@@ -8,14 +8,14 @@ export interface ConnectOptions {
   readonly token?: string;
 }
 
-/** What a client needs to know: the address of the MCP door, and a token unless it reads `RIALTO_TOKEN` itself. */
+/** The address of the MCP door, and a token unless the client reads `RIALTO_TOKEN` itself. */
 interface Target {
   readonly url: string;
   readonly token?: string;
 }
 
 interface Recipe {
-  /** Where the snippet goes, for a person. */
+  /** Place where a person puts the snippet. */
   readonly where: string;
   readonly snippet: (target: Target) => string;
 }
@@ -126,31 +126,37 @@ const recipes: Record<string, Recipe> = {
   },
 };
 
-/** The clients that `connect` knows. */
+/** Names of the clients that `connect` supports. */
 export const clients: readonly string[] = Object.keys(recipes);
 
-/** Prints what to paste into a client; where it goes is told on standard error. */
+/** Prints the snippet to paste into a client; prints the place for it on standard error. */
 export function connect(env: Env, client: string, { url, token }: ConnectOptions): void {
   const { where, text } = snippetFor(client, `${gatewayUrl(env, url)}/mcp`, token);
   note(where);
   print(text);
 }
 
-/** What to paste for a client, and where it goes. Throws CommandError for an unknown one and for what is no token. */
+/**
+ * Returns the snippet for a client, and the place for it. Throws CommandError for an unknown client or a malformed
+ * token.
+ */
 export function snippetFor(client: string, url: string, token?: string): { where: string; text: string } {
   const recipe = recipes[client];
-  if (!recipe) throw new CommandError(`${client} is not known; give one of ${clients.join(', ')}`);
-  if (token !== undefined && !/^[\w.~+/=-]+$/.test(token)) throw new CommandError('--token holds no bearer token');
+  if (!recipe) throw new CommandError(`${client} is not a known client; give one of ${clients.join(', ')}`);
+  if (token !== undefined && !/^[\w.~+/=-]+$/.test(token)) throw new CommandError('--token is not a bearer token');
   return { where: recipe.where, text: recipe.snippet({ url, token }) };
 }
 
-/** The gateway's own address: the given one, its public one, or where a local one listens; without a trailing slash. */
+/**
+ * Returns the address of the gateway without a trailing slash: the given one, its public one, or that of a local
+ * gateway.
+ */
 export function gatewayUrl(env: Env, given?: string): string {
   const { values, problems } = readEnvironment(env);
   if (problems.length > 0) throw new SettingsError(problems);
   const { HOST: host, PORT, RIALTO_PUBLIC_URL } = values;
   if (given === undefined && RIALTO_PUBLIC_URL === undefined && PORT === 0)
-    throw new CommandError('PORT is 0, so the gateway takes a free one: give its address by --url');
+    throw new CommandError('PORT is 0, so the gateway takes a free one: give its address with --url');
   const local = host === undefined || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   const url = given ?? RIALTO_PUBLIC_URL ?? `http://${local.includes(':') ? `[${local}]` : local}:${PORT}`;
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol) || /[\s"'`$\\]/.test(url))

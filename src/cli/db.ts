@@ -8,8 +8,8 @@ import { CommandError, explain, note, type Env } from './io.js';
 const pauseMs = 500;
 
 /**
- * The address for schema work: the direct one where there is a pooler, because locks need a session. Reads nothing else of
- * the environment, so a migration job needs no other secret.
+ * Returns the database URL for schema work: the direct one when there is a pooler, because locks need a session. Reads
+ * nothing else from the environment, so a migration job needs no other secret.
  */
 export function databaseUrl(env: Env): string {
   const problems: string[] = [];
@@ -23,29 +23,31 @@ export function databaseUrl(env: Env): string {
   return given;
 }
 
-/** Lays every migration of ours and of the queue; safe to run twice and at the same time. */
+/** Applies every migration of the gateway and of the queue; safe to run twice and at the same time. */
 export async function migrate(env: Env): Promise<void> {
   const url = databaseUrl(env);
   await checkDatabase(url, env.NODE_ENV === 'test');
   const before = await schemaState(url);
   await migrateDatabase(url);
   const { applied, needed } = await schemaState(url);
-  const laid = applied - before.applied;
-  note(`the schema is current: ${applied} of ${needed} migrations${laid > 0 ? `, ${laid} of them now` : ''}`);
+  const appliedNow = applied - before.applied;
+  note(
+    `the schema is current: ${applied} of ${needed} migrations${appliedNow > 0 ? `, ${appliedNow} of them now` : ''}`,
+  );
 }
 
-/** Returns once the database answers and its schema is current. Throws what was missing when the time is over. */
+/** Returns when the database answers and its schema is current. Throws what is missing when the time is over. */
 export async function wait(env: Env, timeoutMs: number): Promise<void> {
   const url = databaseUrl(env);
   for (const deadline = systemClock.now() + timeoutMs; ; await sleep(pauseMs)) {
-    const missing = await missingOf(url);
+    const missing = await missingPart(url);
     if (missing === undefined) return note('the database answers and its schema is current');
     if (systemClock.now() + pauseMs > deadline)
       throw new CommandError(`${missing}; waited ${Math.round(timeoutMs / 1_000)} s`);
   }
 }
 
-async function missingOf(url: string): Promise<string | undefined> {
+async function missingPart(url: string): Promise<string | undefined> {
   try {
     const { applied, needed, queue } = await schemaState(url);
     if (applied < needed) return `the schema is behind: ${applied} of ${needed} migrations`;

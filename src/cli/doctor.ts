@@ -14,31 +14,32 @@ import { GatewayProbe } from './gateway-probe.js';
 import { GatewayTrials } from './gateway-trials.js';
 import { CommandError, explain, note, print, Skipped, table, type Env } from './io.js';
 
-/** Tokens are allowed as much. */
-const mostSkewMs = 60_000;
+/** Largest accepted clock difference: the same as for tokens. */
+const maxSkewMs = 60_000;
 
-/** One thing that was looked at. `skipped` means that there was nothing to look at. */
+/** The result of one check. `skipped` means that there was nothing to check. */
 export interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'failed' | 'skipped';
   readonly detail: string;
-  /** What to do about a failure. */
+  /** Advice for a failure. */
   readonly hint?: string;
 }
 
-/** What to try first when a check fails and its own words do not say. */
+/** First thing to try when a check fails and its error text gives no advice. */
 const hints: Readonly<Record<string, string>> = {
   config: '`rialto config` shows what is set and where it comes from',
   database: 'see DATABASE_URL, and that the server runs and takes connections from here',
   schema: 'run `rialto db migrate`',
-  queue: 'see REDIS_URL, and that the server runs; work goes on from the database meanwhile',
-  clock: 'run NTP on this machine and on that of the database: tokens are judged by the one, leases by the other',
+  queue: 'see REDIS_URL, and that the server runs; work continues from the database meanwhile',
+  clock:
+    'run NTP on this machine and on the one of the database: tokens use the clock of this one, leases that of the other',
   'encryption-key': 'RIALTO_ENCRYPTION_KEY must be the key that the database was used with before',
   auth: 'make one with `openssl rand -base64 48`',
   gateway: 'see its log, and `/readyz` for what is down',
   card: 'see the default agent of the org and its card at /api/a2a/published',
   mcp: 'see RIALTO_TOKEN: `rialto token --org default --sub you --role admin` prints a fresh one',
-  policy: 'see /api/policies; `rialto policy disable` takes a broken one out',
+  policy: 'see /api/policies; `rialto policy disable` removes a broken one',
   task: 'see that a process with the role worker or all runs, and the queue board at /admin/queues',
   webhook: 'see the log of the gateway and RIALTO_OUTBOUND_ALLOW',
 };
@@ -48,7 +49,7 @@ export interface DoctorOptions {
   readonly json?: boolean;
 }
 
-/** Looks at everything a gateway needs and prints what it found. Throws when anything failed. */
+/** Checks everything that a gateway needs and prints the results. Throws when a check failed. */
 export async function doctor(env: Env, options: DoctorOptions): Promise<void> {
   const findings = await examine(env, options);
   const failed = findings.filter(({ status }) => status === 'failed');
@@ -85,14 +86,14 @@ async function examineDatabase(settings: Settings): Promise<Finding[]> {
   const { url, origin } = database;
   try {
     return [
-      await look('database', async () => {
+      await runCheck('database', async () => {
         await checkDatabase(url, settings.NODE_ENV === 'test');
         return origin;
       }),
-      await look('schema', () => schemaDetail(settings, url)),
-      await look('queue', () => queueDetail(settings, url)),
-      await look('clock', () => clockDetail(url)),
-      await look('encryption-key', () => keyDetail(settings, url)),
+      await runCheck('schema', () => schemaDetail(settings, url)),
+      await runCheck('queue', () => queueDetail(settings, url)),
+      await runCheck('clock', () => clockDetail(url)),
+      await runCheck('encryption-key', () => keyDetail(settings, url)),
     ];
   } finally {
     await database.close();
@@ -117,7 +118,7 @@ async function queueDetail(settings: Settings, url: string): Promise<string> {
   }
 }
 
-/** Half of the way there and back is the way there. */
+/** Returns the clock difference to the database. The latency of one direction is taken as half of the round trip. */
 async function clockDetail(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -127,9 +128,9 @@ async function clockDetail(url: string): Promise<string> {
       'select (extract(epoch from clock_timestamp()) * 1000)::float8 as now',
     );
     const skewMs = Math.round(rows[0]!.now - (begun + systemClock.now()) / 2);
-    const told = `${Math.abs(skewMs)} ms ${skewMs < 0 ? 'ahead of' : 'behind'} that of the database`;
-    if (Math.abs(skewMs) > mostSkewMs) throw new CommandError(`the clock here is ${told}`);
-    return told;
+    const difference = `${Math.abs(skewMs)} ms ${skewMs < 0 ? 'ahead of' : 'behind'} that of the database`;
+    if (Math.abs(skewMs) > maxSkewMs) throw new CommandError(`the clock here is ${difference}`);
+    return difference;
   } finally {
     await client.end();
   }
@@ -173,10 +174,13 @@ async function examineGateway(env: Env, settings: Settings, { url }: DoctorOptio
     const token = env.RIALTO_TOKEN ?? developmentToken(settings);
     const trials = token === undefined ? undefined : new GatewayTrials(probe, token);
     const withToken = (check: string, work: (trials: GatewayTrials) => Promise<string>): Promise<Finding> =>
-      look(check, () => (trials ? work(trials) : Promise.reject(new Skipped('RIALTO_TOKEN is not set'))));
-    const [gateway, card] = [await look('gateway', () => probe.readiness()), await look('card', () => probe.card())];
+      runCheck(check, () => (trials ? work(trials) : Promise.reject(new Skipped('RIALTO_TOKEN is not set'))));
+    const [gateway, card] = [
+      await runCheck('gateway', () => probe.readiness()),
+      await runCheck('card', () => probe.card()),
+    ];
     const mcp = await withToken('mcp', () => probe.initialize(token!));
-    // Whatever follows would fail for the same reason, with hints that lead astray (P18).
+    // The checks below would fail for the same reason, with misleading hints (P18).
     if (/\b401\b/.test(mcp.detail)) {
       const refused = 'the gateway does not take this token';
       return [gateway, card, mcp, ...['policy', 'task', 'webhook'].map((check) => skipped(check, refused))];
@@ -199,7 +203,7 @@ function developmentToken({ production, RIALTO_DATA_DIR }: Settings): string | u
   return !production && existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
 }
 
-async function look(check: string, work: () => Promise<string>): Promise<Finding> {
+async function runCheck(check: string, work: () => Promise<string>): Promise<Finding> {
   try {
     return ok(check, await work());
   } catch (error) {

@@ -7,7 +7,7 @@ import { CommandError, Skipped } from './io.js';
 
 const limits = { deadlineMs: 5_000, maxBytes: 1_048_576 };
 
-/** Asks a running gateway as its users do. */
+/** Sends requests to a running gateway as its users do. */
 export class GatewayProbe {
   private readonly client: SafeFetch;
 
@@ -16,7 +16,7 @@ export class GatewayProbe {
     this.client = new SafeFetch({ allow: parseAllowList(new URL(url).origin), httpsOnly: false });
   }
 
-  /** Whether a gateway, not something else, listens there. */
+  /** True when a gateway, and not another server, listens at the address. */
   async answers(): Promise<boolean> {
     try {
       const { body } = await this.client.request({ method: 'GET', url: `${this.url}/version`, ...limits });
@@ -26,24 +26,24 @@ export class GatewayProbe {
     }
   }
 
-  /** Throws with the checks that are down. */
+  /** Returns a text when the gateway is ready. Throws with the checks that are down. */
   async readiness(): Promise<string> {
     const { status, body } = await this.client.request({ method: 'GET', url: `${this.url}/readyz`, ...limits });
     if (status === 200) return `ready at ${this.url}`;
     throw new CommandError(`${this.url}/readyz answers ${status}: ${body.toString().slice(0, 300)}`);
   }
 
-  /** The card that strangers are shown. */
+  /** Returns the name on the card that unauthenticated callers get. */
   async card(): Promise<string> {
     const url = `${this.url}/.well-known/agent-card.json`;
     const { status, body } = await this.client.request({ method: 'GET', url, ...limits });
     if (status === 404) throw new Skipped('no agent is the default one: set it with PATCH /api/orgs/{slug}');
     const { name } = (status === 200 ? JSON.parse(body.toString()) : {}) as { name?: unknown };
-    if (typeof name !== 'string') throw new CommandError(`${url} answers ${status} and no card`);
+    if (typeof name !== 'string') throw new CommandError(`${url} answers ${status} without an agent card`);
     return `"${name}"`;
   }
 
-  /** The body of an answer of an API. Throws `Skipped` with `refusal` when the token may not ask. */
+  /** Returns the body of an API answer. Throws `Skipped` with `refusal` when the token lacks the permission. */
   async api<Body>(
     method: string,
     path: string,
@@ -65,7 +65,7 @@ export class GatewayProbe {
     return (text === '' ? undefined : parseExact(text)) as Body;
   }
 
-  /** Opens an MCP session, or what replaced it, and lists the tools. */
+  /** Opens an MCP session (or the equivalent of a newer revision) and lists the tools. */
   async initialize(token: string): Promise<string> {
     const mcp = new Client(
       { name: 'rialto-doctor', version: VERSION.version },
@@ -89,7 +89,7 @@ export class GatewayProbe {
   }
 }
 
-/** What a problem document is about; anything else in its first words. */
+/** Returns code and detail of a problem document; for any other text its first 100 characters. */
 function codeOf(text: string): string {
   try {
     const { code, detail } = JSON.parse(text) as { code?: string; detail?: string };

@@ -9,25 +9,27 @@ import { CommandError, Skipped } from './io.js';
 
 const taskMs = 15_000;
 const pollMs = 100;
-/** A production org permits no task until it has a first policy. */
+/** A production org permits no task until it has its first policy. */
 const deniedTask = 'the policies of the org do not permit a task; `rialto policy list` shows them';
 const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
-/** Things done with a running gateway to see that they can be done. Nothing of them stays but a task that says where it is from. */
+/**
+ * Actions on a running gateway that test whether they work. They leave only one task behind, which states its origin.
+ */
 export class GatewayTrials {
   constructor(
     private readonly gateway: GatewayProbe,
     private readonly token: string,
   ) {}
 
-  /** Whether a decision is made at all; which one is the policies' affair. */
+  /** Checks that the gateway makes a decision; which one depends on the policies. */
   async policy(): Promise<string> {
     const question = { principal: 'User::"rialto-doctor"', action: 'task_read', resource: 'Task::"rialto-doctor"' };
     const { decision } = await this.ask<{ decision: string }>('POST', '/api/policies/test', question);
     return `a decision is made: ${decision}`;
   }
 
-  /** An echo agent of a name of its own is published, given a task through the queue, and removed. */
+  /** Publishes an echo agent with a unique name, sends it a task through the queue, and deletes it. */
   async task(): Promise<string> {
     const name = `rialto-doctor-${randomBytes(4).toString('hex')}`;
     const agent = await this.ask<{ id: string }>('POST', '/api/a2a/published', {
@@ -43,11 +45,11 @@ export class GatewayTrials {
     }
   }
 
-  /** The gateway posts its test event to a receiver of ours. */
+  /** Makes the gateway post its test event to a receiver of this command. */
   async webhook(): Promise<string> {
     const { hostname } = new URL(this.gateway.url);
     if (!loopback.test(hostname))
-      throw new Skipped('tried only beside a gateway: it could not reach a receiver on this machine');
+      throw new Skipped('tried only on the machine of the gateway: another one could not reach a receiver here');
     const received: string[] = [];
     const receiver = await listen((id) => received.push(id));
     try {
@@ -55,12 +57,13 @@ export class GatewayTrials {
       const url = `http://127.0.0.1:${port}/rialto-doctor`;
       const { id, status, error } = await this.ask<TestResult>('POST', '/api/webhooks/test', { url });
       if (error !== null) throw new CommandError(`the gateway could not post to ${url}: ${error}`);
-      if (!received.includes(id)) throw new CommandError(`the gateway says that it posted to ${url}; nothing came`);
+      if (!received.includes(id))
+        throw new CommandError(`the gateway reports that it posted to ${url}, but nothing arrived`);
       return `delivered, answered ${status}`;
     } catch (error) {
       if (!(error instanceof CommandError) || !error.message.includes('url_not_allowed')) throw error;
       throw new Skipped(
-        'this gateway posts to no loopback address; add 127.0.0.1/32 to RIALTO_OUTBOUND_ALLOW to try it',
+        'this gateway does not post to loopback addresses; add 127.0.0.1/32 to RIALTO_OUTBOUND_ALLOW to try it',
       );
     } finally {
       receiver.close();

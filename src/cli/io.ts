@@ -3,7 +3,7 @@ import { SettingsError } from '../platform/config/settings.js';
 
 export type Env = Record<string, string | undefined>;
 
-/** A command was used wrongly or found something amiss: its message is all that is shown. */
+/** Error for wrong use of a command, or for a problem that it found: only its message is shown. */
 export class CommandError extends Error {
   constructor(
     message: string,
@@ -13,27 +13,27 @@ export class CommandError extends Error {
   }
 }
 
-/** There was nothing to look at, and why. */
+/** Error for a check that had nothing to check; its message gives the reason. */
 export class Skipped extends Error {}
 
-/** The result of a command, for programs: standard output. */
+/** Prints the result of a command, for programs, on standard output. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** What a person may want to know besides: standard error. */
+/** Prints information for a person on standard error. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** The lines that tell a failure: one for each fault, never a stack. */
+/** Returns the lines that describe a failure: one for each problem, never a stack. */
 export function explain(error: unknown): string[] {
   if (error instanceof SettingsError) return error.problems;
   if (error instanceof RialtoError) return [error.hint ? `${error.message}; ${error.hint}` : error.message];
   return [(error instanceof Error ? error.message : String(error)).split('\n')[0] || 'failed'];
 }
 
-/** Columns padded to their widest cell, two spaces apart; the same on a terminal and in a file. */
+/** Formats rows as columns padded to their widest cell, two spaces apart; the same on a terminal and in a file. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows

@@ -10,8 +10,8 @@ export interface RotateOptions {
 }
 
 /**
- * Makes a new secret for the tokens of an org and prints it, or a new key that signs cards and prints its id, or seals what is stored with the
- * encryption key of today.
+ * Creates a new secret for the tokens of an org and prints it; or creates a new key that signs cards and prints its
+ * id; or seals all stored secrets with the current encryption key.
  */
 export async function rotateKeys(env: Env, { org, signing, encryption, grace }: RotateOptions): Promise<void> {
   if ([org, signing, encryption].filter((one) => one !== undefined).length !== 1)
@@ -22,17 +22,17 @@ export async function rotateKeys(env: Env, { org, signing, encryption, grace }: 
   const { graceSeconds } = parsed.data;
   if (org === undefined) {
     print(await asOperator(env, (operator) => operator.rotateSigningKey(graceSeconds)));
-    note(`cards are signed anew; the key before stays in the JWKS for ${graceSeconds} s more`);
+    note(`cards are signed with the new key; the previous key stays in the JWKS for ${graceSeconds} s more`);
     return;
   }
   print(await asOperator(env, (operator) => operator.rotateSecret(org, graceSeconds)));
-  note(`this secret is shown once; tokens under the one before are accepted for ${graceSeconds} s more`);
+  note(`this secret is shown once; tokens signed with the previous one are accepted for ${graceSeconds} s more`);
 }
 
 async function rotateEncryption(env: Env): Promise<void> {
   const { resealed, unopened } = await asOperator(env, (operator, settings) => {
     if (!settings.otherEncryptionKey)
-      throw new CommandError('RIALTO_ENCRYPTION_KEY_OTHER is not set: give the key from before beside the new one');
+      throw new CommandError('RIALTO_ENCRYPTION_KEY_OTHER is not set: give the previous key in it');
     return operator.rotateEncryption();
   });
   print(`${resealed} secrets were sealed with RIALTO_ENCRYPTION_KEY`);

@@ -7,7 +7,7 @@ import { OperatorService } from '../policy/operator.service.js';
 import { openDatabase, requireSchema } from './database.js';
 import type { Env } from './io.js';
 
-/** Runs work as the operator of the deployment that the environment describes, and leaves nothing running. */
+/** Runs work as the operator of the deployment that the environment describes, and stops all parts afterwards. */
 export function asOperator<Result>(
   env: Env,
   work: (operator: OperatorService, settings: Settings) => Promise<Result>,

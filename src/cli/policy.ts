@@ -2,7 +2,7 @@ import type { PolicyView } from '../policy/policy.types.js';
 import { note, print, table, type Env } from './io.js';
 import { asOperator } from './operator.js';
 
-/** Lists the policies of an org, past any policy that forbids it. */
+/** Lists the policies of an org, also when a policy forbids it. */
 export async function listPolicies(env: Env, { org }: { org: string }): Promise<void> {
   const rows = await asOperator(env, async (operator) => {
     const ctx = await operator.on(org);
@@ -18,7 +18,7 @@ export async function listPolicies(env: Env, { org }: { org: string }): Promise<
   print(table([['NAME', 'VERSION', 'SOURCE', 'UPDATED'], ...cells]));
 }
 
-/** Takes a policy out of its org, whoever it locks out, and prints its text so that it can be stored again. */
+/** Deletes a policy of an org, also when it locks callers out, and prints its text so that it can be stored again. */
 export async function disablePolicy(env: Env, { org, name }: { org: string; name: string }): Promise<void> {
   const { text, source } = await asOperator(env, async (operator) => {
     const ctx = await operator.on(org);
@@ -26,7 +26,7 @@ export async function disablePolicy(env: Env, { org, name }: { org: string; name
     await operator.policies.remove(ctx, view.id);
     return view;
   });
-  note(`${name} is out of force in ${org}; to store it again, this is its text:`);
+  note(`${name} is no longer in effect in ${org}; to store it again, use this text:`);
   print(text.trimEnd());
   if (source === 'config') note('the configuration file declares this policy: the next start stores it again');
 }

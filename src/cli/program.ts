@@ -9,12 +9,12 @@ import type { DoctorOptions } from './doctor.js';
 import { initSecrets, type SecretsOptions } from './secrets.js';
 import type { TokenOptions } from './token.js';
 
-/** The `rialto` command. What is heavy is loaded by the command that needs it, so the others start at once. */
+/** Builds the `rialto` command. Each command loads its heavy modules itself, so the others start fast. */
 export function createProgram(env: Env): Command {
   const program = new Rialto('rialto')
     .description('Operates a Rialto deployment; settings come from the environment, as for the gateway.')
     .version(versionText())
-    // The same text on a terminal and in a file.
+    // A fixed width gives the same text on a terminal and in a file.
     .configureOutput({
       getOutHelpWidth: () => 100,
       getErrHelpWidth: () => 100,
@@ -28,7 +28,7 @@ export function createProgram(env: Env): Command {
 }
 
 function addDatabase(program: Command, env: Env): void {
-  const db = program.command('db').description('the schema; needs nothing but DATABASE_URL');
+  const db = program.command('db').description('the schema; needs only DATABASE_URL');
   db.command('migrate')
     .description('bring the database to this version')
     .action(async () => (await import('./db.js')).migrate(env));
@@ -41,34 +41,34 @@ function addDatabase(program: Command, env: Env): void {
 function addAccess(program: Command, env: Env): void {
   program
     .command('token')
-    .description('print a token of a member, alone; in development org and member are made if absent')
-    .requiredOption('--org <slug>', 'the org it is for')
-    .requiredOption('--sub <name>', 'who it names')
-    .option('--role <role>', 'viewer, member or admin; a new member is a member unless this says')
-    .option('--ttl <time>', 'how long it lives, at most 1h', '15m')
-    .option('--create', 'make org and member, or change the role, in production too')
+    .description('print only a token of a member; in development a missing org or member is created')
+    .requiredOption('--org <slug>', 'org of the token')
+    .requiredOption('--sub <name>', 'subject of the token')
+    .option('--role <role>', 'viewer, member or admin; default for a new member: member')
+    .option('--ttl <time>', 'lifetime, at most 1h', '15m')
+    .option('--create', 'create org and member, or change the role, also in production')
     .action(async (options: TokenOptions) => (await import('./token.js')).token(env, options));
   program
     .command('keys')
     .description('secrets of orgs, the key that signs cards, and the key that seals secrets')
     .command('rotate')
-    .description('make a new secret for the tokens of an org and print it once, or a new signing key')
-    .option('--org <slug>', 'whose secret')
+    .description('create a new secret for the tokens of an org and print it once, or a new signing key')
+    .option('--org <slug>', 'org that gets a new secret')
     .option('--signing', 'the key of the deployment that signs cards and checkpoints')
-    .option('--encryption', 'seal what is stored with RIALTO_ENCRYPTION_KEY instead of RIALTO_ENCRYPTION_KEY_OTHER')
-    .option('--grace <seconds>', 'how long the one before is accepted', '3600')
+    .option('--encryption', 'seal stored secrets with RIALTO_ENCRYPTION_KEY instead of RIALTO_ENCRYPTION_KEY_OTHER')
+    .option('--grace <seconds>', 'how long the previous one is accepted', '3600')
     .action(async (options: RotateOptions) => (await import('./keys.js')).rotateKeys(env, options));
-  const policy = program.command('policy').description('the way out when a policy locks its admins out');
+  const policy = program.command('policy').description('recover when a policy locks its admins out');
   policy
     .command('list')
     .description('list the policies of an org')
-    .requiredOption('--org <slug>', 'whose')
+    .requiredOption('--org <slug>', 'org of the policies')
     .action(async (options: { org: string }) => (await import('./policy.js')).listPolicies(env, options));
   policy
     .command('disable')
-    .description('take a policy out and print its text')
-    .requiredOption('--org <slug>', 'whose')
-    .requiredOption('--name <name>', 'which one')
+    .description('delete a policy and print its text')
+    .requiredOption('--org <slug>', 'org of the policy')
+    .requiredOption('--name <name>', 'name of the policy')
     .action(async (options: { org: string; name: string }) =>
       (await import('./policy.js')).disablePolicy(env, options),
     );
@@ -79,9 +79,12 @@ function addAudit(program: Command, env: Env): void {
     .command('audit')
     .description('the record of every act')
     .command('verify')
-    .description('recompute the chains of the audit; exit code 2 when one was changed, 1 when that cannot be said')
+    .description('recompute the chains of the audit; exit code 2 when one was changed, 1 when that cannot be decided')
     .option('--org <slug>', 'one org, by its slug or id, instead of all')
-    .option('--against <file>', 'compare with the checkpoints that an anchor kept, as JSON lines; - is standard input')
+    .option(
+      '--against <file>',
+      'compare with the checkpoints that an anchor stored, as JSON lines; - is standard input',
+    )
     .option('--jwks <file>', 'trust the public keys of this JWKS as well, for when those of the database are gone')
     .option('--json', 'for programs')
     .action(async (options: AuditOptions) => (await import('./audit.js')).verifyAudit(env, options));
@@ -90,8 +93,8 @@ function addAudit(program: Command, env: Env): void {
 function addHelp(program: Command, env: Env): void {
   program
     .command('doctor')
-    .description('look at everything a gateway needs; exit code 1 when anything fails')
-    .option('--url <url>', 'the gateway to ask; without it one that runs here')
+    .description('check everything that a gateway needs; exit code 1 when a check fails')
+    .option('--url <url>', 'gateway to check; default: the one on this machine')
     .option('--json', 'for programs')
     .action(async (options: DoctorOptions) => (await import('./doctor.js')).doctor(env, options));
   program
@@ -123,7 +126,10 @@ function millisecondsOf(seconds: string): number {
   return Number(seconds) * 1_000;
 }
 
-/** A flag with a typing error is named as such, and not the one that is missing for it (P22). */
+/**
+ * Command that reports a misspelled option as unknown, instead of the required option that is missing because of it
+ * (P22).
+ */
 class Rialto extends Command {
   private root: Rialto = this;
 
@@ -131,7 +137,7 @@ class Rialto extends Command {
     return Object.assign(new Rialto(name), { root: this.root });
   }
 
-  // Commander looks for what is missing first; this is how it says so.
+  // Commander checks for missing options first; it calls this method for each.
   protected missingMandatoryOptionValue(option: Option): void {
     const { rawArgs } = this.root as unknown as { rawArgs: readonly string[] };
     const flags = rawArgs.map((word) => word.split('=')[0]!).filter((word) => /^--\w/.test(word));

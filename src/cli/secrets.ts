@@ -11,15 +11,15 @@ export interface SecretsOptions {
 
 const dnsLabel = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/;
 
-/** Prints the Kubernetes Secret that the chart names; random values are made here and shown nowhere else. */
+/** Prints the Kubernetes Secret that the chart names; the random values are created here and shown nowhere else. */
 export function initSecrets(options: SecretsOptions): void {
   print(secretManifest(options));
   if (!options.databaseUrl) note('database-url is a placeholder that no start accepts; give --database-url');
   if (!options.redisUrl) note('redis-url is a placeholder; give --redis-url unless the queues live in PostgreSQL');
-  note('keep encryption-key: without it what is sealed in the database cannot be opened again');
+  note('keep encryption-key: without it, sealed values in the database cannot be opened again');
 }
 
-/** The Secret as YAML; every call makes new random values. */
+/** Returns the Secret as YAML; every call creates new random values. */
 export function secretManifest({ name, namespace, databaseUrl, redisUrl }: SecretsOptions): string {
   for (const given of [name, namespace])
     if (given !== undefined && !dnsLabel.test(given)) throw new CommandError(`${given} is not a name for Kubernetes`);
@@ -43,7 +43,7 @@ export function secretManifest({ name, namespace, databaseUrl, redisUrl }: Secre
   return lines.join('\n');
 }
 
-/** A placeholder is refused by the settings, because its scheme is none that they accept. */
+/** Returns the URL or a placeholder. The settings refuse a placeholder, because they do not accept its scheme. */
 function urlOr(setting: 'DATABASE_URL' | 'REDIS_URL', given: string | undefined, placeholder: string): string {
   if (given === undefined) return placeholder;
   const parsed = environment[setting].schema.safeParse(given);

@@ -29,7 +29,7 @@ function production(given: Record<string, string>): Record<string, string> {
 describe('secrets init', () => {
   const read = (options: object) => parse(secretManifest({ name: 'rialto', ...options })) as Manifest;
 
-  it('makes a Secret that a start accepts, anew each time', () => {
+  it('prints a Secret that a start accepts, with new values each time', () => {
     const urls = { databaseUrl: 'postgres://u:p%40ss@db:5432/rialto', redisUrl: 'rediss://:p@redis:6379/0' };
     const { kind, metadata, stringData } = read({ ...urls, namespace: 'prod' });
     expect({ kind, metadata }).toEqual({ kind: 'Secret', metadata: { name: 'rialto', namespace: 'prod' } });
@@ -42,7 +42,7 @@ describe('secrets init', () => {
     expect(() => loadSettings(env)).toThrow(/^DATABASE_URL must be a URL.*\nREDIS_URL must be a URL/);
   });
 
-  it('takes no other URL and no wrong name', () => {
+  it('refuses other URLs and invalid names', () => {
     expect(() => secretManifest({ name: 'rialto', databaseUrl: 'mysql://x' })).toThrow(/DATABASE_URL must be a URL/);
     expect(() => secretManifest({ name: 'a\nb' })).toThrow(/not a name/);
   });
@@ -68,7 +68,7 @@ describe('config', () => {
     expect(of('REDIS_URL')).toEqual({ name: 'REDIS_URL', value: '', source: 'not set' });
   });
 
-  it('P17 shows what is in effect where the variable says nothing', () => {
+  it('P17 shows the effective value when the variable is not set', () => {
     const folder = mkdtempSync(join(tmpdir(), 'rialto-config-'));
     const before = process.cwd();
     process.chdir(folder);
@@ -108,7 +108,7 @@ describe('--ttl', () => {
   });
 });
 
-it('a table is the same everywhere: columns two spaces apart, nothing at the end of a line', () => {
+it('formats a table with columns two spaces apart and no spaces at the end of a line', () => {
   expect(
     table([
       ['A', 'LONG'],

@@ -19,7 +19,7 @@ export interface TokenOptions {
 const maxSeconds = 3_600;
 const unitSeconds: Record<string, number> = { s: 1, m: 60, h: 3_600 };
 
-/** Prints a token of a member alone, so that `$(rialto token …)` is one (D8: HS256, at most an hour). */
+/** Prints only the token of a member, so that `$(rialto token …)` is a token (D8: HS256, at most one hour). */
 export async function token(env: Env, options: TokenOptions): Promise<void> {
   const seconds = secondsOf(options.ttl);
   const role = roleOf(options.role);
@@ -30,14 +30,14 @@ export async function token(env: Env, options: TokenOptions): Promise<void> {
       const before = await operator.admit({ org, sub, role, create });
       if (before) note(`${sub} was ${before} in the org ${org} and is ${role} from now on, for every token it has`);
     } catch (error) {
-      throw create ? error : new CommandError(`${(error as Error).message}; --create makes or changes it`);
+      throw create ? error : new CommandError(`${(error as Error).message}; --create creates or changes it`);
     }
     return sign({ org, sub, seconds }, await secretOf(operator, settings, org, create), settings);
   });
   print(made);
 }
 
-/** `15m`, `900s`, `1h` or plain seconds. */
+/** Parses `15m`, `900s`, `1h` or plain seconds. */
 export function secondsOf(text: string): number {
   const [, digits, unit = 's'] = /^(\d{1,6})([smh])?$/.exec(text) ?? [];
   const seconds = Number(digits) * unitSeconds[unit]!;
@@ -67,8 +67,8 @@ async function secretOf(
   create: boolean,
 ): Promise<Uint8Array> {
   if (A2A_SECRET && admins) return Buffer.from(A2A_SECRET);
-  const own = await operator.signingSecret(org);
-  if (own) return own;
+  const orgSecret = await operator.signingSecret(org);
+  if (orgSecret) return orgSecret;
   if (!create && A2A_SECRET) {
     note(`under A2A_SECRET an admin acts as a member; \`rialto keys rotate --org ${org}\` makes a secret of the org`);
     return Buffer.from(A2A_SECRET);

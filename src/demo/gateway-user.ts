@@ -4,13 +4,13 @@ import { SafeFetch } from '../platform/http/outbound/safe-fetch.js';
 
 const limits = { deadlineMs: 15_000, maxBytes: 4_194_304 };
 
-/** A call that the gateway refused, as the MCP client saw it. */
+/** A call that the gateway refused, as the MCP client received it. */
 export interface Refusal {
   readonly code: number;
   readonly message: string;
 }
 
-/** Someone with a token: calls the management API and, through the official client, MCP tools. */
+/** A user with a token: calls the management API and, with the official client, MCP tools. */
 export class GatewayUser {
   private readonly http = new SafeFetch({ allow: parseAllowList('127.0.0.0/8'), httpsOnly: false });
   private readonly mcp = new Client(
@@ -26,7 +26,7 @@ export class GatewayUser {
     this.headers = { authorization: `Bearer ${token}` };
   }
 
-  /** The body of an answer. Throws, with what the gateway said, when it is no success. */
+  /** Returns the body of an answer. Throws with the gateway's text when the call failed. */
   async api<Body>(method: string, path: string, body?: object): Promise<Body> {
     const answer = await this.http.request({
       method,
@@ -40,7 +40,7 @@ export class GatewayUser {
     return JSON.parse(text) as Body;
   }
 
-  /** Connects to the MCP door; answers the protocol version both agreed on. */
+  /** Connects to the MCP door; returns the negotiated protocol version. */
   async connect(): Promise<string> {
     const transport = new StreamableHTTPClientTransport(new URL(`${this.url}/mcp`), {
       fetch: this.http.asFetch(limits),
@@ -54,7 +54,7 @@ export class GatewayUser {
     return (await this.mcp.listTools()).tools;
   }
 
-  /** The structured result of a tool, as JSON. Throws when the tool says that it failed. */
+  /** Returns the structured result of a tool as JSON. Throws when the tool reports an error. */
   async call(name: string, args: Record<string, unknown>): Promise<string> {
     const { content, structuredContent, isError } = await this.mcp.callTool({ name, arguments: args });
     const [first] = content;
@@ -63,7 +63,7 @@ export class GatewayUser {
     return structuredContent === undefined ? text : JSON.stringify(structuredContent);
   }
 
-  /** The refusal of a call that must not succeed. */
+  /** Returns the refusal of a call that must not succeed. */
   async refused(name: string, args: Record<string, unknown>): Promise<Refusal> {
     try {
       await this.mcp.callTool({ name, arguments: args });

@@ -5,29 +5,29 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-/** A program of the tour in a process of its own. */
+/** A program of the tour in its own process. */
 export interface Program {
-  /** What the ready line said. */
+  /** Value from the ready line. */
   readonly ready: string;
-  /** Lines after the ready one so far. */
+  /** Lines printed after the ready line so far. */
   readonly lines: readonly string[];
-  /** The lines from an index on: waits for the first of them, and a moment for those that are on their way. */
+  /** Returns the lines from an index on: waits for the first of them, then a short time for more. */
   linesFrom(index: number): Promise<readonly string[]>;
-  /** Asks it to end, waits, and insists after a while. */
+  /** Sends SIGTERM and waits; sends SIGKILL when the program does not end in time. */
   stop(): Promise<void>;
 }
 
-// A program that ends says so at once: this only ends a wait for one that hangs, on the slowest machine.
+// A program that ends is noticed at once; this limit only stops the wait for one that hangs, also on a slow machine.
 const readyWithinMs = 60_000;
 const stopWithinMs = 15_000;
 
-/** Only what a program needs to run: nothing of the user's own settings reaches the tour. */
+/** Returns only the variables that a program needs to run, so that the user's own settings do not affect the tour. */
 export function bareEnvironment(env: Record<string, string | undefined>): Record<string, string | undefined> {
   const names = ['PATH', 'HOME', 'TMPDIR', 'TEMP', 'SystemRoot', 'LANG'];
   return Object.fromEntries(names.map((name) => [name, env[name]]));
 }
 
-/** Starts the programs of the tour and ends them all, however the tour ends. */
+/** Starts the programs of the tour and stops all of them in every case. */
 export class Programs {
   private readonly running: Program[] = [];
   private closed = false;
@@ -35,8 +35,8 @@ export class Programs {
   constructor(private readonly cwd: string) {}
 
   /**
-   * @param file beside this one, without extension.
-   * @param isReady the part of a line that says the program is ready; undefined for any other line.
+   * @param file name of a file in this folder, without extension.
+   * @param isReady returns the ready value of a line; undefined for any other line.
    */
   async start(
     file: string,
@@ -46,17 +46,17 @@ export class Programs {
     const entry = fileURLToPath(new URL(`${file}${extname(import.meta.url)}`, import.meta.url));
     const child = spawn(process.execPath, [...process.execArgv, entry], { cwd: this.cwd, env, stdio: 'pipe' });
     const lines: string[] = [];
-    let complaint = '';
-    child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
+    let errorOutput = '';
+    child.stderr.on('data', (chunk: Buffer) => (errorOutput += chunk.toString()));
     const linesFrom = async (index: number): Promise<string[]> => {
-      for (let looks = 0; looks < 100 && lines.length <= index; looks++) await sleep(20);
+      for (let polls = 0; polls < 100 && lines.length <= index; polls++) await sleep(20);
       await sleep(50);
       return lines.slice(index);
     };
     const program = { ready: '', lines, linesFrom, stop: () => end(child) };
     this.running.push(program);
     const early = once(child, 'close').then((): never => {
-      throw new Error(cause(complaint) ?? 'it ended before it was ready');
+      throw new Error(cause(errorOutput) ?? 'it ended before it was ready');
     });
     early.catch(() => undefined);
     const late = sleep(readyWithinMs, undefined, { ref: false }).then((): never => {
@@ -64,9 +64,9 @@ export class Programs {
     });
     const ready = new Promise<string>((resolve) => {
       createInterface(child.stdout).on('line', (line) => {
-        const said = isReady(line);
-        if (said === undefined) lines.push(line);
-        else resolve(said);
+        const value = isReady(line);
+        if (value === undefined) lines.push(line);
+        else resolve(value);
       });
     });
     program.ready = await Promise.race([ready, early, late]);
@@ -74,16 +74,16 @@ export class Programs {
     return program;
   }
 
-  /** Ends the last one first; safe to call twice. */
+  /** Stops the programs in reverse order; safe to call twice. */
   async close(): Promise<void> {
     this.closed = true;
     for (const program of this.running.splice(0).reverse()) await program.stop();
   }
 }
 
-/** The line of an error output that says why. */
-function cause(complaint: string): string | undefined {
-  const lines = complaint.trim().split('\n');
+/** Returns the line of an error output that gives the reason. */
+function cause(errorOutput: string): string | undefined {
+  const lines = errorOutput.trim().split('\n');
   return lines.find((line) => /^rialto: |Error\b/.test(line)) ?? lines[0];
 }
 
@@ -92,8 +92,8 @@ async function end(child: ChildProcess): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
     const ended = once(child, 'exit');
     child.kill(signal);
-    const patience = new AbortController();
-    await Promise.race([ended, sleep(stopWithinMs, undefined, { signal: patience.signal }).catch(() => undefined)]);
-    patience.abort();
+    const timeout = new AbortController();
+    await Promise.race([ended, sleep(stopWithinMs, undefined, { signal: timeout.signal }).catch(() => undefined)]);
+    timeout.abort();
   }
 }

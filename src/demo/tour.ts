@@ -2,14 +2,14 @@ import { table } from '../cli/io.js';
 import type { GatewayUser } from './gateway-user.js';
 import type { Program } from './processes.js';
 
-/** The agents of the tour and who visits them. */
+/** The agents of the tour and the user who calls them. */
 export interface Stage {
   readonly user: GatewayUser;
   readonly weather: Program;
   readonly deploy: Program;
 }
 
-/** One step: what it shows, and the lines that the running system gave for it. */
+/** One step: its title, and the lines that the running system printed for it. */
 export interface Step {
   readonly title: string;
   readonly run: (stage: Stage) => Promise<string[]>;
@@ -40,7 +40,7 @@ interface AuditAnswer {
   }[];
 }
 
-/** The tour: register, list, call, forbid, ask why, and read what was recorded. */
+/** The steps of the tour: register, list, call, forbid, ask why, and read the audit. */
 export const steps: readonly Step[] = [
   {
     title: 'Register two agents by their address; Rialto reads their cards',
@@ -85,7 +85,7 @@ export const steps: readonly Step[] = [
       await ask(user, { projectId: 'shop', branch: 'preview' }),
     ],
   },
-  { title: 'Read what was recorded, and check that nobody changed it', run: readAudit },
+  { title: 'Read the audit, and verify that it was not changed', run: readAudit },
 ];
 
 async function register(user: GatewayUser, url: string, slug: string): Promise<string[]> {
@@ -108,7 +108,7 @@ async function tryForbidden({ user, deploy }: Stage): Promise<string[]> {
   return [
     `branch main:    error ${code}: ${message}`,
     `branch preview: ${allowed}`,
-    `the agent received ${received} message for these two calls: the forbidden one never left`,
+    `the agent received ${received} message for these two calls: the forbidden one was never sent`,
   ];
 }
 

@@ -45,7 +45,10 @@ interface SkillMessage {
   metadata?: Record<string, unknown>;
 }
 
-/** Callers of v0.3 name the skill as `message.skill.skillId`; the SDK drops what the schema does not know. */
+/**
+ * Copies the skill id to the metadata: callers of v0.3 name the skill as `message.skill.skillId`, and the SDK drops
+ * members that the schema does not have.
+ */
 function keepSkillId(request: Request, _response: Response, next: NextFunction): void {
   const message = (request.body as { params?: { message?: SkillMessage } } | undefined)?.params?.message;
   const skillId = message?.skill?.skillId;
@@ -53,12 +56,14 @@ function keepSkillId(request: Request, _response: Response, next: NextFunction):
   next();
 }
 
-/** A foreign agent of A2A v0.3 for the demo, built with the official SDK's compatibility server: skill `deploy`. */
+/**
+ * Starts a remote agent of A2A v0.3 for the demo, built with the official SDK's compatibility server: skill `deploy`.
+ */
 export function startDeployAgent(port = 0): Promise<RunningAgent> {
   return serveAgent(port, (url) => {
     const card = cardAt(url);
     const executor = new SkillExecutor({ deploy }, 'projectId');
-    // A card of v0.3 says 0.3.0, while the SDK compares the A2A-Version header with 0.3.
+    // A card of v0.3 states 0.3.0, while the SDK compares the A2A-Version header with 0.3.
     const requestHandler = new DefaultRequestHandler(
       parseLegacyAgentCard({ ...card, protocolVersion: '0.3' }),
       new InMemoryTaskStore(),

@@ -3,14 +3,14 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pathToFileURL } from 'node:url';
 
-/** A demo agent that listens: its base URL, who is told of each message it receives, and how to stop it. */
+/** A demo agent that listens: its base URL, a listener for each message that it receives, and a way to stop it. */
 export interface RunningAgent {
   url: string;
-  onMessage: (told: () => void) => void;
+  onMessage: (listener: () => void) => void;
   close(): Promise<void>;
 }
 
-/** Listens on loopback (0 = a free port) and serves what `build` makes for the URL it got. */
+/** Listens on loopback (port 0 means a free port) and serves the handler that `build` returns for its URL. */
 export async function serveAgent(port: number, build: (url: string) => RequestListener): Promise<RunningAgent> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
@@ -24,21 +24,21 @@ export async function serveAgent(port: number, build: (url: string) => RequestLi
       server.close(() => resolve());
       server.closeAllConnections();
     });
-  const onMessage = (told: () => void) =>
-    void server.on('request', ({ method }: { method?: string }) => method === 'POST' && told());
+  const onMessage = (listener: () => void) =>
+    void server.on('request', ({ method }: { method?: string }) => method === 'POST' && listener());
   return { url, onMessage, close };
 }
 
 /**
- * Runs an agent when its file is the entry of the process, not when it is imported: the port is the first argument, the
- * ready line on stdout is `{"url": …}`, and a line `{"messages": n}` follows for each message received.
+ * Runs an agent when its file is the entry of the process, but not when the file is imported. The port is the first
+ * argument. The ready line on stdout is `{"url": …}`; a line `{"messages": n}` follows for each received message.
  */
 export async function runWhenEntry(moduleUrl: string, start: (port: number) => Promise<RunningAgent>): Promise<void> {
   const entry = process.argv[1];
   if (entry === undefined || pathToFileURL(realpathSync(entry)).href !== moduleUrl) return;
   const { url, onMessage } = await start(Number(process.argv[2] ?? 0));
-  const say = (line: object) => void process.stdout.write(`${JSON.stringify(line)}\n`);
-  say({ url });
+  const printJson = (line: object) => void process.stdout.write(`${JSON.stringify(line)}\n`);
+  printJson({ url });
   let messages = 0;
-  onMessage(() => say({ messages: ++messages }));
+  onMessage(() => printJson({ messages: ++messages }));
 }

@@ -3,12 +3,12 @@ import { Role, TaskState, type Message, type Part, type Task } from '@a2a-js/sdk
 import { AgentEvent, type AgentExecutor, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 
 type Args = Record<string, unknown>;
-/** Computes a skill's answer from its arguments; throws an Error whose message says which argument is wrong. */
+/** Computes a skill's answer from its arguments; throws an Error with a message that names the wrong argument. */
 export type Skill = (args: Args) => Record<string, unknown>;
 
 /**
- * Runs named skills: the skill is named by `metadata.skillId`, the first one is the default. Its arguments are the data part
- * of the message, else the text, as JSON or as the one argument `textArgument`.
+ * Runs skills by name: `metadata.skillId` names the skill, the first one is the default. The arguments are the data
+ * part of the message; without one they are its text, as JSON or as the single argument `textArgument`.
  */
 export class SkillExecutor implements AgentExecutor {
   constructor(
@@ -24,7 +24,7 @@ export class SkillExecutor implements AgentExecutor {
     return Promise.resolve();
   }
 
-  /** Nothing to stop: every skill ends before its caller could cancel it. */
+  /** Does nothing: every skill ends before its caller could cancel it. */
   cancelTask(): Promise<void> {
     return Promise.resolve();
   }
@@ -63,14 +63,14 @@ function objectIn(text: string): Args | undefined {
   }
 }
 
-/** The text argument `name`; throws when it is missing or empty. */
+/** Returns the text argument `name`; throws when it is missing or empty. */
 export function requiredText(args: Args, name: string): string {
   const value = args[name];
   if (typeof value !== 'string' || value === '') throw new Error(`${name} is required`);
   return value;
 }
 
-/** A number that depends on the text alone: the demo needs no chance and no network. */
+/** Returns a number that depends only on the text, so that the demo needs no random values and no network. */
 export function seedOf(text: string): number {
   return [...text].reduce((seed, letter) => (seed * 31 + letter.codePointAt(0)!) % 2_147_483_647, 7);
 }

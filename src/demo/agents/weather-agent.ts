@@ -60,7 +60,7 @@ function cardAt(url: string) {
   };
 }
 
-/** A foreign agent of A2A v1.0 for the demo, built with the official SDK: skills `forecast` and `alerts`. */
+/** Starts a remote agent of A2A v1.0 for the demo, built with the official SDK: skills `forecast` and `alerts`. */
 export function startWeatherAgent(port = 0): Promise<RunningAgent> {
   return serveAgent(port, (url) => {
     const card = cardAt(url);

@@ -208,7 +208,11 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
     expect(await outcome()).toEqual([1, 'unverifiable', expect.stringContaining('the anchor has no checkpoint')]);
     // A line that broke off, one that is there twice, and any order: what an anchor that takes everything at least once holds.
     write(JSON.stringify(first).slice(0, 40), ...others.reverse(), first, first);
-    expect(await outcome()).toEqual([0, 'intact', expect.stringContaining('1 lines of the anchor are no checkpoints')]);
+    expect(await outcome()).toEqual([
+      0,
+      'intact',
+      expect.stringContaining('1 lines of the anchor are not checkpoints'),
+    ]);
     expect(await inspect(gateway, '--against', join(folder, 'absent'))).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('cannot be read: ENOENT'),

@@ -77,7 +77,10 @@ describe('rialto, beside a running gateway', () => {
       );
     const [before] = await kids();
     const { code, stdout, stderr } = await rialto(['keys', 'rotate', '--signing', '--grace', '600'], env);
-    expect([code, stderr]).toEqual([0, 'cards are signed anew; the key before stays in the JWKS for 600 s more\n']);
+    expect([code, stderr]).toEqual([
+      0,
+      'cards are signed with the new key; the previous key stays in the JWKS for 600 s more\n',
+    ]);
     const kid = stdout.trim();
     await eventually(kids, (found) => found.join() === [kid, before].join());
     const { items } = (await gateway.call('GET', '/api/audit/events?limit=200')).body as { items: { verb: string }[] };
@@ -139,7 +142,7 @@ describe('rialto, beside a running gateway', () => {
       const args = ['token', '--org', 'firm', '--sub', 'pat'];
       const refused = await rialto(args, production);
       expect(refused).toMatchObject({ code: 1, stdout: '' });
-      expect(refused.stderr).toBe('rialto: there is no org "firm"; --create makes or changes it\n');
+      expect(refused.stderr).toBe('rialto: there is no org "firm"; --create creates or changes it\n');
       expect(await gateway.sql(`select from orgs where slug = 'firm'`)).toHaveLength(0);
       expect((await rialto([...args, '--create'], production)).code).toBe(0);
       expect((await rialto(args, production)).code).toBe(0);

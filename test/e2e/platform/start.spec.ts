@@ -92,7 +92,7 @@ function expectRefusal(end: Ended, lines: readonly (string | RegExp)[]): void {
 function expectStopped({ code, stderr }: Ended, signal: string): void {
   const [first, ...others] = stderr;
   expect([code, first]).toEqual([0, `${signal}: draining`]);
-  expect(others.filter((line) => !line.startsWith('waiting for what is under way'))).toEqual([]);
+  expect(others.filter((line) => !line.startsWith('waiting for running work'))).toEqual([]);
 }
 
 async function sql(url: string, ...statements: string[]): Promise<void> {
@@ -250,13 +250,13 @@ describe('a process on the embedded database', () => {
     );
     first.child.kill('SIGINT');
     first.child.kill('SIGINT'); // a terminal and npm send the same one twice
-    await first.said('waiting for what is under way');
+    await first.said('waiting for running work');
     await wait(100);
     expect(first.child.exitCode).toBeNull();
     first.child.kill('SIGINT');
     expect(await first.ended).toMatchObject({
       code: 1,
-      stderr: ['SIGINT: draining', 'waiting for what is under way, at most 25 s; SIGINT again ends it at once'],
+      stderr: ['SIGINT: draining', 'waiting for running work, at most 25 s; SIGINT again ends the process at once'],
     });
     await sent;
     const second = start(env);
@@ -274,7 +274,7 @@ describe('a process on the embedded database', () => {
     one.child.kill('SIGTERM');
     expect(await one.ended).toMatchObject({
       code: 1,
-      stderr: ['SIGTERM: draining', 'not everything has stopped in time; it is left'],
+      stderr: ['SIGTERM: draining', 'some parts did not stop in time; the process ends without them'],
     });
   });
 
