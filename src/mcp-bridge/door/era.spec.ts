@@ -17,20 +17,16 @@ const body = (method: string, params: object = {}, id: unknown = 1) => ({
   params: { _meta: meta, ...params },
 });
 
-describe('which era a request belongs to', () => {
+describe('the era of a request', () => {
   it.each([
     ['a client of 2025', {}, { jsonrpc: '2.0', id: 1, method: 'tools/list' }],
     [
-      'one that names its revision',
+      'a client that names its revision',
       { 'mcp-protocol-version': '2025-06-18' },
       { jsonrpc: '2.0', id: 1, method: 'ping' },
     ],
-    ['its batch', {}, [{ jsonrpc: '2.0', id: 1, method: 'ping' }]],
-    [
-      'its progress token',
-      {},
-      { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { _meta: { progressToken: 1 } } },
-    ],
+    ['a batch', {}, [{ jsonrpc: '2.0', id: 1, method: 'ping' }]],
+    ['a progress token', {}, { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { _meta: { progressToken: 1 } } }],
     ['nonsense', {}, 17],
   ])('legacy: %s', (_case, given, value) => expect(eraOf(given, value)).toBe('legacy'));
 
@@ -44,7 +40,7 @@ describe('which era a request belongs to', () => {
     ['a header that disagrees', headers('tools/call', 'b'), body('tools/call', { name: 'a' })],
     ['no name header', headers('tools/call'), body('tools/call', { name: 'a' })],
     ['no headers', {}, body('tools/list')],
-    ['a cursor that is no text', headers('tools/list'), body('tools/list', { cursor: 7 })],
+    ['a cursor that is not a string', headers('tools/list'), body('tools/list', { cursor: 7 })],
     ['a null id', headers('tools/list'), body('tools/list', {}, null)],
     ['no envelope', headers('tools/list'), { jsonrpc: '2.0', id: 1, method: 'tools/list' }],
     [
@@ -52,5 +48,5 @@ describe('which era a request belongs to', () => {
       { ...headers('tools/list'), 'mcp-protocol-version': '2030-01-01' },
       body('tools/list'),
     ],
-  ])('the SDK judges: %s', (_case, given, value) => expect(eraOf(given, value)).toBe('modern'));
+  ])('left to the SDK: %s', (_case, given, value) => expect(eraOf(given, value)).toBe('modern'));
 });

@@ -9,12 +9,16 @@ const clientKey = 'io.modelcontextprotocol/clientInfo';
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 
 /**
- * Who serves a body: our own dispatch for the 2025 era (`legacy`) and for the two busy methods of the 2026-07-28 revision when
- * nothing about them is doubtful (`hot`); the official SDK for the rest of that revision, refusals included (`modern`).
+ * The server of a body: the gateway's own dispatch for the 2025 era (`legacy`), and for valid requests of the two
+ * frequent methods of the 2026-07-28 revision (`hot`); the official SDK for the rest of that revision, including
+ * refusals (`modern`).
  */
 export type Era = 'legacy' | 'hot' | 'modern';
 
-/** Pure; the common cases cost a few comparisons, doubtful ones are judged by the SDK's own classification. */
+/**
+ * Returns the era of a body. A pure function: common cases cost a few comparisons, doubtful ones go to the SDK's
+ * classifier.
+ */
 export function eraOf(headers: IncomingHttpHeaders, body: unknown): Era {
   const version = textOf(headers['mcp-protocol-version']);
   const method = textOf(headers['mcp-method']);
@@ -34,7 +38,7 @@ export function eraOf(headers: IncomingHttpHeaders, body: unknown): Era {
   return kind === 'legacy' ? 'legacy' : 'modern';
 }
 
-/** Every header agrees with the body, the envelope is whole, and nothing in it could be invalid. */
+/** True when every header agrees with the body, the envelope is complete, and no member can be invalid. */
 function isPlain(body: JsonObject, method: string | undefined, name: string | undefined): boolean {
   const { jsonrpc, id, params } = body;
   if (jsonrpc !== '2.0' || body.method !== method || !isJsonObject(params) || Object.keys(body).length !== 4)
@@ -70,7 +74,10 @@ function isPlainClient(client: JsonObject): boolean {
   return typeof client.name === 'string' && Object.values(client).every((value) => typeof value === 'string');
 }
 
-/** A capability whose members say nothing more, such as `elicitation: { form: {} }` or `roots: { listChanged: true }`. */
+/**
+ * True for a capability without further details, such as `elicitation: { form: {} }` or `roots: { listChanged: true
+ * }`.
+ */
 function isPlainCapability([name, capability]: [string, Json]): boolean {
   if (!isJsonObject(capability)) return false;
   return Object.values(capability).every((value) =>

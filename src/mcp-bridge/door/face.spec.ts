@@ -5,7 +5,7 @@ describe('the face of one MCP server', () => {
   const face = (serverInfo: object) =>
     faceOf({ row: { name: 'Files', offer: { serverInfo, capabilities: {} } } } as unknown as RegisteredServer);
 
-  it('is what the server says of itself, and has a name and a version where it says none', () => {
+  it('repeats the description that the server gives, and adds a missing name and version', () => {
     expect(face({ name: 'fs', version: '2', title: 'FS' }).serverInfo).toEqual({
       name: 'fs',
       version: '2',

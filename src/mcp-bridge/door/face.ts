@@ -4,11 +4,11 @@ import { tasksExtension } from '../../protocol/mcp/server-task.js';
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
 import { mayAnswerByTask } from '../../upstreams/upstream-tasks.types.js';
 
-/** What a door says of itself: its own name and abilities, or those of the one MCP server behind it. */
+/** The self-description of a door: of the gateway itself, or of the one MCP server behind the door. */
 export interface Face {
   readonly serverInfo: JsonObject;
   readonly capabilities: JsonObject;
-  /** The 2026-07-28 revision has tasks as an extension. */
+  /** In the 2026-07-28 revision, tasks are an extension. */
   readonly extensions?: JsonObject;
   readonly instructions?: string;
 }
@@ -31,23 +31,23 @@ export const gatewayFace: Face = {
 
 const faces = new WeakMap<RegisteredServer, Face>();
 
-/** A server as it says it is, but for what the gateway does not hand on. */
+/** Returns the self-description of a server, without the capabilities that the gateway does not relay. */
 export function faceOf(server: RegisteredServer): Face {
-  const known = faces.get(server) ?? madeOf(server);
+  const known = faces.get(server) ?? createFace(server);
   faces.set(server, known);
   return known;
 }
 
-function madeOf(server: RegisteredServer): Face {
+function createFace(server: RegisteredServer): Face {
   const { serverInfo, capabilities, instructions } = server.row.offer;
   const { resources } = capabilities;
-  const watching = isJsonObject(resources) && resources.subscribe === true && { subscribe: true };
+  const subscribing = isJsonObject(resources) && resources.subscribe === true && { subscribe: true };
   return {
-    // The 2026-07-28 revision asks nobody for a name, clients of the 2025 era refuse a server without.
+    // The 2026-07-28 revision requires no name, but clients of the 2025 era refuse a server without one.
     serverInfo: { name: server.row.name, version: 'unknown', ...serverInfo },
     capabilities: {
       ...(capabilities.tools && { tools: changing }),
-      ...(resources && { resources: { ...changing, ...watching } }),
+      ...(resources && { resources: { ...changing, ...subscribing } }),
       ...(capabilities.prompts && { prompts: changing }),
       ...(capabilities.completions && { completions: {} }),
       ...(capabilities.logging && { logging: {} }),
@@ -67,18 +67,18 @@ const capabilityOf = new Map(
   Object.entries(methods).flatMap(([capability, all]) => all.map((method) => [method, capability] as const)),
 );
 
-/** The methods of what a door can do, but for those that only one era has. */
+/** Returns the methods for the capabilities of a door, without those that exist in one era only. */
 export function methodsOf({ capabilities }: Face): string[] {
   return Object.keys(capabilities).flatMap((capability) => methods[capability] ?? []);
 }
 
-/** Whether a method is one of `methodsOf`. */
+/** True when a method is one of `methodsOf`. */
 export function serves({ capabilities }: Face, method: string): boolean {
   const capability = capabilityOf.get(method);
   return capability !== undefined && capabilities[capability] !== undefined;
 }
 
-/** What clients of the 2025 era change of their session. */
+/** Returns the methods with which clients of the 2025 era change their session. */
 export function sessionMethodsOf({ capabilities: { logging, resources } }: Face): string[] {
   const watches = isJsonObject(resources) && resources.subscribe === true;
   return [

@@ -19,7 +19,7 @@ const maxCapabilities = 4_096;
 
 type SessionAct = (() => Promise<void>) | undefined;
 
-/** Clients of the 2025 era while a call of theirs lasts: asked and told on its stream. */
+/** Clients of the 2025 era during one of their calls: questions and notifications go out on the stream of the call. */
 @Injectable()
 export class LegacyPeers {
   constructor(
@@ -29,7 +29,7 @@ export class LegacyPeers {
     private readonly notices: Notices,
   ) {}
 
-  /** Undefined for a client that reads no streams. */
+  /** Returns undefined for a client that does not read streams. */
   of(
     session: McpSession | undefined,
     reply: McpReply,
@@ -59,18 +59,24 @@ export class LegacyPeers {
     };
   }
 
-  /** An answer to something that was asked of the client. */
+  /** Handles the answer to a question that the gateway sent to the client. */
   answered(ctx: CallContext, session: McpSession, answer: JsonObject): Promise<void> {
     return this.questions.answered(ctx, session.id, answer);
   }
 
-  /** Servers hear of it on the lines that they have for this client, in whichever process. */
+  /**
+   * Publishes that the client's roots changed; each process informs its servers over the connections that it has for
+   * this client.
+   */
   rootsChanged({ org }: CallContext, { id, capabilities: { roots } }: McpSession): void {
     if (isJsonObject(roots) && roots.listChanged === true)
       this.notices.tell(undefined, 'mcp.roots-changed', { orgId: org.id, sessionId: id });
   }
 
-  /** What changes a session itself: its log level, what it watches. Undefined for another method. Throws as ResourceWatches does. */
+  /**
+   * Returns the action for a method that changes the session itself: its log level or its resource subscriptions.
+   * Undefined for another method. Throws the errors of ResourceWatches.
+   */
   sessionActOf({ ctx, options }: McpExchange, session: McpSession, { method, params }: JsonRpcRequest): SessionAct {
     switch (method) {
       case 'logging/setLevel':
@@ -84,7 +90,7 @@ export class LegacyPeers {
     }
   }
 
-  /** `logging/setLevel`. Throws `invalid_params`. */
+  /** Handles `logging/setLevel`. Throws `invalid_params`. */
   private async setLevel({ id }: McpSession, params: unknown): Promise<void> {
     const level = isJsonObject(params) ? params.level : undefined;
     if (!isLogLevel(level))
@@ -93,10 +99,10 @@ export class LegacyPeers {
   }
 }
 
-/** What a client that initializes can be asked for; the rest is between it and servers that we are none of. */
+/** Keeps the capabilities for which a client can be asked; the gateway does not use the others. */
 export function askableOf(capabilities: Json | undefined): JsonObject {
   if (!isJsonObject(capabilities)) return {};
   const known = askable.filter((name) => isJsonObject(capabilities[name])).map((name) => [name, capabilities[name]!]);
-  const kept = Object.fromEntries(known) as JsonObject;
-  return JSON.stringify(kept).length > maxCapabilities ? {} : kept;
+  const relevant = Object.fromEntries(known) as JsonObject;
+  return JSON.stringify(relevant).length > maxCapabilities ? {} : relevant;
 }

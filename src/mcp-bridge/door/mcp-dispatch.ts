@@ -23,26 +23,32 @@ import { ToolSet } from '../tools/tool-set.js';
 
 const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
-/** The JSON text of a response, and the code when it is an error. */
+/** The JSON text of a response, and the error code when it is an error. */
 export interface McpResponse {
   readonly text: string;
   readonly errorCode?: number;
-  /** Of HTTP, where it is not 200: our own database is away, as at every door (R4). */
+  /** HTTP status when it is not 200: the gateway's database is not available, as on every door (R4). */
   readonly status?: 503;
 }
 
-/** What surrounds one message: who, with which list options. */
+/** The context of one message: its caller, and the options for lists. */
 export interface McpExchange {
   readonly ctx: CallContext;
   readonly options: ListOptions;
   readonly face: Face;
-  /** Of a request of the 2026-07-28 revision. */
+  /** Headers of a request of the 2026-07-28 revision. */
   readonly headers?: Peer['headers'];
-  /** The client takes a task in place of a result that is not there in time (2026-07-28 with the tasks extension). */
+  /**
+   * True when the client takes a task instead of a result that is not ready in time (2026-07-28 with the tasks
+   * extension).
+   */
   readonly takesTasks?: boolean;
 }
 
-/** The revision that answers a client of the 2025 era: its own when we know it, else our newest (MCP lifecycle). */
+/**
+ * Returns the revision for a client of the 2025 era: the requested one when it is supported, else the newest one of
+ * that era (MCP lifecycle).
+ */
 export function negotiate(requested: unknown): string {
   return typeof requested === 'string' && legacyVersions.includes(requested) ? requested : legacyVersions[0]!;
 }
@@ -51,10 +57,13 @@ export function isLegacyVersion(version: string): boolean {
   return legacyVersions.includes(version);
 }
 
-/** How the text of a result begins that says what it is: a task handle, or questions; every other is complete. */
+/** Start of the text of a result that states its type: a task handle, or questions. Every other result is complete. */
 const typedStart = '{"resultType":"';
 
-/** The JSON text of a result in the 2026-07-28 revision; lists may not be kept, for they depend on who asks. */
+/**
+ * Returns the JSON text of a result in the 2026-07-28 revision; clients may not cache lists, because they depend on
+ * the caller.
+ */
 export function modernResult({ serverInfo }: Face, method: string, text: string): string {
   const caching = method === 'tools/list' ? '"ttlMs":0,"cacheScope":"private",' : '';
   const type = text.startsWith(typedStart) ? '' : '"resultType":"complete",';
@@ -63,13 +72,13 @@ export function modernResult({ serverInfo }: Face, method: string, text: string)
   return `${rest.slice(0, -1)},${caching}${type}"_meta":${JSON.stringify(meta)}}`;
 }
 
-/** A result, and what its own `_meta` and ours say together. */
+/** Splits a result into its text without `_meta`, and its own `_meta` joined with the gateway's. */
 function apart(text: string, added: JsonObject): [rest: string, meta: JsonObject] {
   const { _meta, ...rest } = parseExact(text) as JsonObject;
   return [JSON.stringify(rest), { ...(isJsonObject(_meta) ? _meta : undefined), ...added }];
 }
 
-/** Serves the messages of the 2025 era: one JSON text per request, nothing for a notification. */
+/** Serves the messages of the 2025 era: one JSON text for each request, none for a notification. */
 @Injectable()
 export class McpDispatch {
   constructor(
@@ -78,7 +87,7 @@ export class McpDispatch {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** The response to a request; `shape` has the last word on the text of a result. Never throws. */
+  /** Responds to a request; `shape` may change the text of a result. Never throws. */
   respond(
     exchange: McpExchange,
     request: JsonRpcRequest & { id: JsonRpcId },
@@ -90,7 +99,7 @@ export class McpDispatch {
     });
   }
 
-  /** The same for a result of somebody else's; undefined: there is no such method. */
+  /** Responds with the result of `work`; undefined means that the method does not exist. Never throws. */
   async answer(
     { ctx }: McpExchange,
     { id, method }: JsonRpcRequest & { id: JsonRpcId },
@@ -109,7 +118,7 @@ export class McpDispatch {
     }
   }
 
-  /** The JSON text of a result; undefined for a method that there is none of. Throws RialtoError. */
+  /** Returns the JSON text of a result; undefined for an unknown method. Throws RialtoError. */
   async result(exchange: McpExchange, { method, params }: JsonRpcRequest): Promise<string | undefined> {
     const { options, face, takesTasks } = exchange;
     const meta = relayedMeta(params);
@@ -149,19 +158,22 @@ export class McpDispatch {
   }
 }
 
-/** The cursor that the params of a list go on from; undefined for the first page. */
+/** Returns the cursor in the params of a list; undefined for the first page. */
 function cursorOf(params: unknown): unknown {
   return isJsonObject(params) ? params.cursor : undefined;
 }
 
-/** One element of a body: a request, a notification, an answer to what the client was asked, or what is wrong with it. */
+/**
+ * One element of a body: a request, a notification, an answer to a question of the gateway, or the error for an
+ * invalid element.
+ */
 export type Incoming =
   | { readonly kind: 'request'; readonly request: JsonRpcRequest & { id: JsonRpcId } }
   | { readonly kind: 'notification'; readonly request: JsonRpcRequest }
   | { readonly kind: 'answer'; readonly answer: JsonObject }
   | { readonly kind: 'invalid'; readonly response: string };
 
-/** Reads one message. MCP allows no null ids. */
+/** Parses one message. MCP allows no null ids. */
 export function readMessage(value: unknown): Incoming {
   if (
     isJsonObject(value) &&

@@ -24,7 +24,7 @@ import { withHeartbeat } from './progress.js';
 import { RunningCalls } from './running-calls.js';
 
 const maxBatch = 20;
-/** What MCP servers may answer, and ask and tell the client before they do. */
+/** Methods that an MCP server may answer; it may send questions and notifications to the client before its answer. */
 const relayedMethods = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
 const notAcceptable = 'Not Acceptable: a GET accepts text/event-stream';
 const unsupportedVersion = 'Bad Request: unsupported MCP-Protocol-Version';
@@ -32,8 +32,8 @@ const noBatches = 'Bad Request: JSON-RPC batches ended with revision 2025-06-18'
 const sessionHeader = 'mcp-session-id';
 
 /**
- * The revisions of the 2025 era by our own dispatch: the SDK's per-request server costs thirty times as much
- * (performance.md, section 8). Sessions are rows; a client without one is served statelessly.
+ * Serves the revisions of the 2025 era with the gateway's own dispatch: the SDK's server for each request costs thirty
+ * times as much (performance.md, section 8). Sessions are rows; a client without a session is served statelessly.
  */
 @Injectable()
 export class LegacyMcp {
@@ -54,7 +54,7 @@ export class LegacyMcp {
     bound: string | undefined,
   ): Promise<void> {
     const reply = new McpReply(request, response);
-    const session = isOpening(body, bound)
+    const session = isInitialize(body, bound)
       ? await this.open(exchange, request, response, body)
       : await this.sessionOf(exchange, request, bound);
     if (!namesKnownVersion(request)) return reply.end(refusal(unsupportedVersion), 400);
@@ -68,11 +68,11 @@ export class LegacyMcp {
       const { text, status } = await reply.whileWorking(() => this.respond(exchange, session, reply, message.request));
       return reply.end(text, status);
     }
-    await this.took(exchange, session, message);
+    await this.receive(exchange, session, message);
     reply.accepted();
   }
 
-  /** GET opens the standing stream of a session, DELETE ends the session. */
+  /** Opens the standing stream of a session (GET), or ends the session (DELETE). */
   async handleSession(
     exchange: McpExchange,
     request: DoorRequest,
@@ -108,7 +108,10 @@ export class LegacyMcp {
     return session;
   }
 
-  /** Throws `not_found` for an id that is nobody's or another's; undefined when none was given. */
+  /**
+   * Returns the session; undefined when no id was given. Throws `not_found` for an unknown id or the id of another
+   * caller.
+   */
   private async sessionOf(
     { ctx }: McpExchange,
     request: DoorRequest,
@@ -157,7 +160,7 @@ export class LegacyMcp {
   ): Promise<string | undefined> {
     if (message.kind === 'invalid') return message.response;
     if (message.kind === 'request') return (await this.respond(exchange, session, reply, message.request)).text;
-    await this.took(exchange, session, message);
+    await this.receive(exchange, session, message);
     return undefined;
   }
 
@@ -184,12 +187,12 @@ export class LegacyMcp {
         const peer = this.peers.of(session, reply, token, relay);
         return this.dispatch.respond({ ...exchange, ctx: { ...exchange.ctx, signal, peer } }, request);
       });
-    // Without a session nobody could name the call to cancel it.
+    // Without a session, the client has no way to name the call and cancel it.
     return session ? this.running.run(exchange.ctx, session.id, request.id, call) : call();
   }
 
-  /** What a client says without wanting an answer. */
-  private async took({ ctx }: McpExchange, session: McpSession | undefined, message: Incoming): Promise<void> {
+  /** Handles a message that needs no response: an answer or a notification. */
+  private async receive({ ctx }: McpExchange, session: McpSession | undefined, message: Incoming): Promise<void> {
     if (!session) return;
     if (message.kind === 'answer') return this.peers.answered(ctx, session, message.answer);
     if (message.kind !== 'notification') return;
@@ -201,8 +204,11 @@ export class LegacyMcp {
   }
 }
 
-/** A request to initialize, not a notification of that name, opens a session; on the URL of a session it only agrees again. */
-function isOpening(body: unknown, bound: string | undefined): body is JsonObject {
+/**
+ * True for a request to initialize, which opens a session; a notification of that name does not. On the URL of a
+ * session, `initialize` only negotiates again.
+ */
+function isInitialize(body: unknown, bound: string | undefined): body is JsonObject {
   if (bound !== undefined || !isJsonObject(body)) return false;
   return body.jsonrpc === '2.0' && body.method === 'initialize' && isRequestId(body.id);
 }
@@ -211,7 +217,7 @@ function isRequestId(id: Json | undefined): id is string | number | bigint {
   return typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint';
 }
 
-/** Name and version of a client, for people who look at its session. */
+/** Returns name and version of a client, for people who inspect its session. */
 function nameOf(client: Json | undefined): string {
   if (!isJsonObject(client)) return '';
   return [client.name, client.version].filter((text) => typeof text === 'string').join(' ');
@@ -222,19 +228,22 @@ function progressTokenOf({ params }: JsonRpcRequest): Json | undefined {
   return isJsonObject(meta) ? meta.progressToken : undefined;
 }
 
-/** False for a revision that is named and unknown (MCP Streamable HTTP, protocol version header). */
+/** False for an unknown revision in the header (MCP Streamable HTTP, protocol version header). */
 function namesKnownVersion(request: DoorRequest): boolean {
   const version = request.headers['mcp-protocol-version'];
   return version === undefined || (typeof version === 'string' && isLegacyVersion(version));
 }
 
-/** Batches ended with 2025-06-18; who names no revision speaks an older one (MCP Streamable HTTP, protocol version header). */
+/**
+ * True when the revision allows batches. They ended with 2025-06-18; a client that names no revision uses an older one
+ * (MCP Streamable HTTP, protocol version header).
+ */
 function mayBatch({ headers }: DoorRequest, session: McpSession | undefined): boolean {
   const version = headers['mcp-protocol-version'] ?? session?.protocolVersion;
   return version === undefined || version < '2025-06-18';
 }
 
-/** The text of what the transport refuses, with the code that the official SDK gives it. */
+/** Returns the text of a transport error, with the code that the official SDK uses. */
 function refusal(message: string): string {
   return JSON.stringify(errorResponse(null, -32_000, message));
 }

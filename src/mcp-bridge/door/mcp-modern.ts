@@ -27,32 +27,36 @@ import { ResourceWatches } from '../sessions/resource-watches.js';
 import { watchReader } from './unread-answers.js';
 
 const maxHandlers = 1_000;
-/** With an HTTP status of their own (specification 2026-07-28, HeaderMismatch and MissingRequiredClientCapabilityError). */
+/**
+ * Error codes with HTTP status 400 (specification 2026-07-28, HeaderMismatch and
+ * MissingRequiredClientCapabilityError).
+ */
 const badRequests: readonly unknown[] = [-32_020, -32_021];
-/** Lists that may change, as the SDK names them. */
+/** Lists that may change, in the names of the SDK. */
 export type ChangingList = 'tools' | 'resources' | 'prompts';
 
-/** Tasks check what they are given themselves. */
+/** Accepts any params: tasks check their params themselves. */
 const anyParams = z.looseObject({});
 
 interface DoorHandler {
   readonly org: string;
-  /** Whose streams it serves. */
+  /** The caller of the streams that it serves. */
   readonly caller: string;
-  /** The one server of its door. */
+  /** Id of the only server of its door. */
   readonly only?: string;
   readonly handler: McpHttpHandler;
   readonly serve: ReturnType<typeof toNodeHandler>;
 }
 
 /**
- * The 2026-07-28 revision by the official SDK: discovery, subscriptions, header checks and every refusal. One handler per
- * org and door, and for the streams of each caller one, so that a change is told to those only whom it is for.
+ * Serves the 2026-07-28 revision with the official SDK: discovery, subscriptions, header checks and every refusal. It
+ * has one handler for each org and door, and one for the streams of each caller, so that a change is sent only to the
+ * callers it concerns.
  */
 @Injectable()
 export class McpModern {
   private readonly handlers = new Map<string, DoorHandler>();
-  /** Of callers with streams, with how many they have open. */
+  /** Handlers of callers with streams, with the number of open streams. */
   private readonly listening = new Map<string, DoorHandler & { streams: number }>();
 
   constructor(
@@ -62,7 +66,7 @@ export class McpModern {
     private readonly watches: ResourceWatches,
   ) {}
 
-  /** Throws `rate_limited` for one subscription too many: they count as standing streams do. */
+  /** Throws `rate_limited` when the caller has too many subscriptions: they count as standing streams. */
   async serve(exchange: McpExchange, request: DoorRequest, response: DoorResponse, body: unknown): Promise<void> {
     const isStream = isJsonObject(body) && body.method === 'subscriptions/listen';
     if (isStream) {
@@ -79,7 +83,10 @@ export class McpModern {
     await serve(Object.assign(request, { auth }), response, body);
   }
 
-  /** `tools/list` and `tools/call` without the SDK, whose server per request costs about a millisecond. */
+  /**
+   * Serves `tools/list` and `tools/call` without the SDK, because its server for each request costs about one
+   * millisecond.
+   */
   async serveHot(exchange: McpExchange, request: DoorRequest, response: DoorResponse, body: JsonObject): Promise<void> {
     const { id, method, params } = body as unknown as { id: string | number; method: string; params: JsonObject };
     const reply = new McpReply(request, response);
@@ -96,12 +103,15 @@ export class McpModern {
     reply.end(text, status ?? (badRequests.includes(errorCode) ? 400 : 200));
   }
 
-  /** @param caller whose they are alone; absent: everybody's. */
+  /** @param caller the only caller that is notified; all callers when absent. */
   listsChanged(org: string, lists: readonly ChangingList[], caller?: string): void {
     for (const { handler } of this.told(org, caller)) for (const list of lists) handler.notify[`${list}Changed`]();
   }
 
-  /** Streams that named the resource of this server: others may have named one of the same address of another. */
+  /**
+   * Notifies the streams that named the resource of this server: other streams may have named a resource with the same
+   * URI of another server.
+   */
   resourceUpdated(org: string, server: string, uri: string, caller?: string): void {
     for (const listening of this.told(org, caller))
       if (this.watches.isNamed(listening, server, uri)) listening.handler.notify.resourceUpdated(uri);
@@ -188,7 +198,7 @@ export class McpModern {
     return server;
   }
 
-  /** The extension's methods; of `tasks/update` the SDK lifts the answers out of the params. */
+  /** Adds the methods of the tasks extension; the SDK moves the answers of `tasks/update` out of the params. */
   private addTaskMethods(server: Server, ctx: CallContext): void {
     const methods: Record<string, (params: unknown, answers: unknown) => Promise<JsonObject>> = {
       'tasks/get': (params) => this.tasks.get(ctx, params),
@@ -206,19 +216,19 @@ export class McpModern {
   }
 }
 
-/** A client takes tasks where it can ask for them. */
+/** True when the client takes tasks and the door offers the methods to read them. */
 function mayTake({ face }: McpExchange, params: JsonObject): boolean {
   return face.extensions !== undefined && takesTasks(params);
 }
 
-/** The resources that a stream of changes is asked to tell of. */
+/** Returns the resources that a stream subscribes to. */
 function watchedIn({ params }: JsonObject): readonly Json[] {
   const wanted =
     isJsonObject(params) && isJsonObject(params.notifications) && params.notifications.resourceSubscriptions;
   return Array.isArray(wanted) ? wanted : [];
 }
 
-/** The params as they came: the SDK lifts out what belongs to the request as a whole. */
+/** Rebuilds the params as the client sent them: the SDK moves out the members that belong to the whole request. */
 function paramsOf(
   params: object | undefined,
   { envelope, inputResponses, requestState }: ServerContext['mcpReq'],

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
 import { McpReply } from './mcp-reply.js';
 
-describe('an answer that takes long (C34)', () => {
+describe('a slow answer (C34)', () => {
   beforeEach(() => jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] }));
   afterEach(() => jest.useRealTimers());
 
@@ -46,7 +46,7 @@ describe('an answer that takes long (C34)', () => {
   };
   const both = 'application/json, text/event-stream';
 
-  it('is announced by headers and comments to a client that names streams', async () => {
+  it('sends headers and comments early to a client that accepts streams', async () => {
     const { response, after, end } = answering(both);
     expect([await after(4_900), response.status]).toEqual(['', undefined]);
     expect([await after(200), response.status, response.type]).toEqual([': keep-alive\n\n', 200, 'text/event-stream']);
@@ -57,7 +57,7 @@ describe('an answer that takes long (C34)', () => {
     expect(await after(60_000)).toBe(text);
   });
 
-  it('is plain JSON when it is there before, and for a client that names no streams', async () => {
+  it('is plain JSON when it is ready early, and for a client that does not name streams', async () => {
     const soon = answering(both);
     await soon.after(4_000);
     await soon.end('{"a":1}');
@@ -70,7 +70,7 @@ describe('an answer that takes long (C34)', () => {
     }
   });
 
-  it('says no more to a client that left', async () => {
+  it('sends nothing to a client that disconnected', async () => {
     const { response, after } = answering(both);
     response.destroyed = true;
     expect([await after(60_000), response.status]).toEqual(['', undefined]);

@@ -2,14 +2,17 @@ import { EventStream } from '../../platform/http/streams/event-stream.js';
 import type { DoorRequest, DoorResponse } from '../../platform/http/http.types.js';
 import { unreadAnswers } from './unread-answers.js';
 
-/** What may wait for its reader before the answer. */
+/** Largest number of bytes that may wait for the reader before the answer. */
 const maxUnread = 1_048_576;
 const headers = { 'Cache-Control': 'no-store' };
-/** Proxies close connections on which nothing is said for a minute (nginx, load balancers); streams of A2A say something as often. */
-const firstSignMs = 5_000;
-const signMs = 15_000;
+/**
+ * Milliseconds to the first keep-alive comment and between comments. Proxies close a connection without data for one
+ * minute (nginx, load balancers); A2A streams send comments at the same rate.
+ */
+const firstKeepAliveMs = 5_000;
+const keepAliveMs = 15_000;
 
-/** True when the client reads JSON answers and does not name streams before them; a client that says nothing does. */
+/** True when the client reads JSON answers and does not name streams first; also when it sends no Accept header. */
 function prefersJson({ headers: { accept } }: DoorRequest): boolean {
   if (accept === undefined) return true;
   const json = accept.search(/application\/json|application\/\*|\*\/\*/);
@@ -22,8 +25,8 @@ export function acceptsStream(request: DoorRequest): boolean {
 }
 
 /**
- * One answer to one POST: plain JSON, unless something has to be said before it (progress) or the client only reads
- * streams. The first word decides.
+ * One answer to one POST: plain JSON, unless a message must be sent before it (progress) or the client reads only
+ * streams. The first message decides.
  */
 export class McpReply {
   private stream?: EventStream;
@@ -34,20 +37,23 @@ export class McpReply {
     private readonly response: DoorResponse,
   ) {}
 
-  /** Whether something can be said before the answer. */
+  /** True when messages can be sent before the answer. */
   get streams(): boolean {
     return acceptsStream(this.request);
   }
 
-  /** Does what may take long: a client that names streams gets the headers of one after some seconds, and a comment now and then. */
+  /**
+   * Runs work that may be slow. A client that names streams gets the headers of a stream after 5 s, and then a comment
+   * every 15 s.
+   */
   async whileWorking<Result>(work: () => Promise<Result>): Promise<Result> {
     if (!/text\/event-stream/.test(this.request.headers.accept ?? '')) return work();
     const beat = (): void => {
       if (this.response.destroyed || this.response.writableEnded) return;
       this.opened().write(': keep-alive\n\n');
-      this.next = setTimeout(beat, signMs).unref();
+      this.next = setTimeout(beat, keepAliveMs).unref();
     };
-    this.next = setTimeout(beat, firstSignMs).unref();
+    this.next = setTimeout(beat, firstKeepAliveMs).unref();
     try {
       return await work();
     } finally {
@@ -55,12 +61,12 @@ export class McpReply {
     }
   }
 
-  /** Sends a notification ahead of the answer; dropped for a client that does not read streams, or reads too slowly. */
+  /** Sends a notification before the answer; drops it when the client does not read streams, or reads too slowly. */
   notify(method: string, params: unknown): void {
     this.say({ jsonrpc: '2.0', method, params });
   }
 
-  /** Sends a message ahead of the answer, as `notify` does. */
+  /** Sends a message before the answer; drops it in the same cases as `notify`. */
   say(message: object): void {
     if (
       !this.streams ||

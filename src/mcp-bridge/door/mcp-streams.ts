@@ -12,7 +12,7 @@ interface Stream {
   readonly response: EventStream;
 }
 
-/** The GET streams of sessions of the 2025 era: list changes go out on them. */
+/** The GET streams of sessions of the 2025 era, which carry list changes. */
 @Injectable()
 export class McpStreams {
   private readonly streams = new Set<Stream>();
@@ -22,7 +22,7 @@ export class McpStreams {
     private readonly watches: ResourceWatches,
   ) {}
 
-  /** Opens the GET stream of a session. Throws `rate_limited` beyond the caps per principal, org and process. */
+  /** Opens the GET stream of a session. Throws `rate_limited` above the limits for each principal, org and process. */
   open(ctx: CallContext, session: string, to: ServerResponse): void {
     const response = new EventStream(to);
     this.standing.hold(ctx, response);
@@ -43,7 +43,7 @@ export class McpStreams {
     this.standing.hold(ctx, response, { beats: false });
   }
 
-  /** Sends a notification to every session of an org that has a stream, or of one caller in it. */
+  /** Sends a notification to every session of an org that has a stream, or only to those of one caller. */
   notify(org: string, method: string, caller?: string): void {
     this.send({ method }, ({ ctx }) => ctx.org.id === org && isOf(ctx, caller));
   }
@@ -53,11 +53,12 @@ export class McpStreams {
     this.send({ method, params }, (stream) => stream.session === session);
   }
 
-  /** A message goes out on one stream of a session, the newest (specification 2025-11-25, multiple connections). */
-  private send(message: { method: string; params?: JsonObject }, isMeant: (stream: Stream) => boolean): void {
+  /** Sends a message on one stream of each session, the newest (specification 2025-11-25, multiple connections). */
+  private send(message: { method: string; params?: JsonObject }, isReceiver: (stream: Stream) => boolean): void {
     const frame = `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
-    const meant = [...this.streams].filter((stream) => isMeant(stream) && !stream.response.destroyed);
-    for (const { response } of new Map(meant.map((stream) => [stream.session, stream])).values()) response.write(frame);
+    const receivers = [...this.streams].filter((stream) => isReceiver(stream) && !stream.response.destroyed);
+    for (const { response } of new Map(receivers.map((stream) => [stream.session, stream])).values())
+      response.write(frame);
   }
 
   endSession(session: string): void {

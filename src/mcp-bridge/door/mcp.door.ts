@@ -24,7 +24,10 @@ import type { ListOptions } from '../tools/tool-call.types.js';
 
 const nameModes = new Set(['portable', 'canonical', 'both']);
 
-/** The MCP doors: `/mcp`, `/mcp/servers/{id}` and `/api/mcp/{sessionId}`, Streamable HTTP, both eras of the protocol from one URL. */
+/**
+ * The MCP doors `/mcp`, `/mcp/servers/{id}` and `/api/mcp/{sessionId}`: Streamable HTTP, with both eras of the
+ * protocol at one URL.
+ */
 @Injectable()
 export class McpDoor {
   private readonly reachable: Reachable;
@@ -40,7 +43,7 @@ export class McpDoor {
     this.reachable = reachableAt(settings);
   }
 
-  /** The rows of the front door's table. */
+  /** Returns the rows for the route table of the front door. */
   routes(): HotRoute[] {
     const methods = ['POST', 'GET', 'DELETE'];
     const handle: HotRoute['handle'] = (request, response, target, params) =>
@@ -92,7 +95,7 @@ export class McpDoor {
     }
   }
 
-  /** Throws `not_found` for a server that the caller does not see. */
+  /** Returns the self-description of the door. Throws `not_found` for a server that the caller may not see. */
   private async faceFor(ctx: CallContext, only: string | undefined): Promise<Face> {
     if (only === undefined) return gatewayFace;
     const { servers } = this.upstreams.peekFor(ctx) ?? (await this.upstreams.snapshotFor(ctx));
@@ -115,7 +118,7 @@ export class McpDoor {
     const body: unknown = parsed.value;
     const era = session === undefined ? eraOf(request.headers, body) : 'legacy';
     if (era !== 'legacy') {
-      // In the 2026-07-28 revision the end of the connection is the cancellation.
+      // In the 2026-07-28 revision, the client cancels a request by closing the connection.
       const ctx = { ...exchange.ctx, signal: whenGone(response)() };
       const alive = { ...exchange, ctx, headers: request.headers };
       if (era === 'hot') return this.modern.serveHot(alive, request, response, body as JsonObject);
@@ -125,13 +128,16 @@ export class McpDoor {
   }
 }
 
-/** `?names=` chooses the names that are listed, `?agents=a,b` and `?servers=c,d` narrow the list. Throws `invalid_params`. */
+/**
+ * Reads the list options: `?names=` selects the form of the names, `?agents=a,b` and `?servers=c,d` filter the list.
+ * Throws `invalid_params`.
+ */
 function listOptions(query: URLSearchParams): ListOptions {
   const names = query.get('names');
   if (names !== null && !nameModes.has(names)) {
     throw new RialtoError('invalid_params', {
-      violations: [{ field: 'names', description: 'is portable, canonical or both' }],
-      message: 'names is portable, canonical or both',
+      violations: [{ field: 'names', description: 'must be portable, canonical or both' }],
+      message: 'names must be portable, canonical or both',
     });
   }
   return {
@@ -150,13 +156,16 @@ function serverAt(path: string): Record<string, string> | undefined {
   return match ? { id: match[1]! } : undefined;
 }
 
-/** No session is called like what is administered beside them. */
+/** Returns the session id in a path; `servers` and `tools` are routes of the management API and never session ids. */
 function sessionOf(path: string): Record<string, string> | undefined {
   const match = /^\/api\/mcp\/(?!(?:servers|tools)\/?$)([\w-]{1,100})\/?$/.exec(path);
   return match ? { sessionId: match[1]! } : undefined;
 }
 
-/** Ends a request that never reached the protocol: an HTTP status, and a JSON-RPC error for clients that read the body. */
+/**
+ * Ends a request that did not reach the protocol: sends an HTTP status, and a JSON-RPC error for clients that read the
+ * body.
+ */
 function refuse(request: DoorRequest, response: DoorResponse, error: RialtoError, challenge: string): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
   const { message, data } = mcpError(error);

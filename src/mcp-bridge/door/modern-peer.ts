@@ -8,7 +8,10 @@ import { isToken, type RelayProgress } from './progress.js';
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const logLevelKey = 'io.modelcontextprotocol/logLevel';
 
-/** A client of the 2026-07-28 revision as one request describes it: it is told on the request's stream, and asked by its result. */
+/**
+ * Returns the client of one request of the 2026-07-28 revision: it gets notifications on the stream of the request,
+ * and questions in its result.
+ */
 export function modernPeer(
   params: JsonObject,
   headers: Peer['headers'],
@@ -26,8 +29,10 @@ export function modernPeer(
     ...(isToken(progressToken) && { progressToken }),
     headers,
     answers: answersIn(params),
-    ask: () => Promise.reject(new RialtoError('unavailable', { message: 'this client is asked by results alone' })),
-    tell: (method, told) => (method === 'notifications/progress' ? relay(told) : notify(method, told)),
+    ask: () =>
+      Promise.reject(new RialtoError('unavailable', { message: 'this client gets questions only in results' })),
+    tell: (method, notification) =>
+      method === 'notifications/progress' ? relay(notification) : notify(method, notification),
   };
 }
 

@@ -10,13 +10,13 @@ import { Cursors } from '../../platform/http/cursor.js';
 import { LOGGER, type Logger } from '../../platform/telemetry/logger.js';
 import { McpSessionStore } from '../sessions/mcp-session.store.js';
 
-const lookMs = 5_000;
-/** People answer some questions. */
-const patienceMs = 3_600_000;
+const pollMs = 5_000;
+/** A person may have to answer, so the wait is long. */
+const timeoutMs = 3_600_000;
 
 /**
- * Questions to clients of the 2025 era: they go out on the stream of a call, and the answer comes as a POST of its own, perhaps to another
- * process.
+ * Questions to clients of the 2025 era: a question is sent on the stream of a call, and the answer comes in a separate
+ * POST, perhaps to another process.
  */
 @Injectable()
 export class PeerQuestions {
@@ -29,7 +29,11 @@ export class PeerQuestions {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** @param send puts a message on the stream. Throws `remote_error` with what the client says in place of a result, and `canceled` when the call ends before. */
+  /**
+   * Sends a question and waits for the answer.
+   * @param send sends a message on the stream. Throws `remote_error` with the client's error instead of a result, and
+   * `canceled` when the call ends first.
+   */
   async ask(
     session: string,
     send: (request: JsonObject) => void,
@@ -37,10 +41,10 @@ export class PeerQuestions {
     until: AbortSignal | undefined,
   ): Promise<JsonObject> {
     const id = newId();
-    const patience = AbortSignal.timeout(patienceMs);
-    const signal = until ? AbortSignal.any([until, patience]) : patience;
-    // Notices may be lost.
-    const looking = setInterval(() => void this.take(id), lookMs).unref();
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const signal = until ? AbortSignal.any([until, timeout]) : timeout;
+    // Polls too, because a notice may be lost.
+    const polling = setInterval(() => void this.take(id), pollMs).unref();
     const answer = await new Promise<JsonObject>((resolve, reject) => {
       const requestId = this.cursors.encode(scopeOf(session), [id]);
       const giveUp = (): void => {
@@ -55,14 +59,14 @@ export class PeerQuestions {
       });
       send({ jsonrpc: '2.0', id: requestId, method, params });
     }).finally(() => {
-      clearInterval(looking);
+      clearInterval(polling);
       this.waiting.delete(id);
     });
     if (isJsonObject(answer.result)) return answer.result;
     throw refusalOf(isJsonObject(answer.error) ? answer.error : {});
   }
 
-  /** A client's answer; one to a question that nobody asked in its session is read past. */
+  /** Handles a client's answer; ignores an answer to a question that was not asked in its session. */
   async answered({ org }: CallContext, session: string, answer: JsonObject): Promise<void> {
     const id = this.questionOf(session, answer.id);
     if (id === undefined) return;
@@ -95,7 +99,7 @@ export class PeerQuestions {
   }
 }
 
-/** Whoever holds another session cannot answer in its place. */
+/** Binds a question to its session, so that the client of another session cannot answer it. */
 function scopeOf(session: string): string {
   return `mcp-question ${session}`;
 }

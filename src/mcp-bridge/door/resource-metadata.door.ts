@@ -7,7 +7,7 @@ import { etagOf, sendValidated } from '../../platform/http/validated-answer.js';
 
 const wellKnown = '/.well-known/oauth-protected-resource';
 const methods = ['GET', 'HEAD', 'OPTIONS'];
-/** Clients in browsers look there too. */
+/** Clients in browsers read the document too. */
 const cors = { 'Access-Control-Allow-Origin': '*' };
 const preflight = {
   ...cors,
@@ -16,7 +16,7 @@ const preflight = {
   'Access-Control-Max-Age': '86400',
 };
 
-/** Where an MCP client without a token learns who gives it one (RFC 9728; MCP, authorization). */
+/** Tells an MCP client without a token which authorization server issues one (RFC 9728; MCP, authorization). */
 @Injectable()
 export class ResourceMetadataDoor {
   private readonly servers: readonly string[];
@@ -25,18 +25,18 @@ export class ResourceMetadataDoor {
     @Inject(SETTINGS) settings: Settings,
     private readonly publicUrl: PublicUrl,
   ) {
-    // `org=issuer|jwks-url`
+    // Each entry has the form `org=issuer|jwks-url`.
     const issuers = settings.RIALTO_JWKS.map((entry) => entry.slice(entry.indexOf('=') + 1).split('|')[0]!);
     this.servers = [...new Set(issuers)];
   }
 
-  /** What a 401 of the MCP doors demands. @param path of the door. */
+  /** Returns the `WWW-Authenticate` value for a 401 of the MCP doors. @param path path of the door. */
   challenge(path: string): string {
     const where = this.servers.length === 0 ? '' : `, resource_metadata="${this.publicUrl.base}${wellKnown}${path}"`;
     return `Bearer realm="rialto"${where}`;
   }
 
-  /** The rows of the front door's table: one document for all MCP doors. */
+  /** Returns the rows for the route table of the front door: one document for all MCP doors. */
   routes(): HotRoute[] {
     return [
       this.route(wellKnown, (path) => path === wellKnown),

@@ -3,7 +3,7 @@ import type { CallContext } from '../../kernel/call-context.js';
 import { Notices } from '../../platform/bus/notices.js';
 import type { JsonRpcId } from '../../protocol/jsonrpc.js';
 
-/** Calls of MCP clients that a client may cancel by `notifications/cancelled`, by who made them and under which id. */
+/** Calls that an MCP client may cancel with `notifications/cancelled`, by org, session and request id. */
 @Injectable()
 export class RunningCalls {
   private readonly calls = new Map<string, AbortController>();
@@ -27,7 +27,7 @@ export class RunningCalls {
     }
   }
 
-  /** Whichever process runs it. */
+  /** Cancels a call in any process that runs it. */
   cancelAnywhere(orgId: string, sessionId: string, requestId: string | number | bigint): void {
     this.notices.tell(undefined, 'mcp.call-cancelled', { orgId, sessionId, requestId });
   }

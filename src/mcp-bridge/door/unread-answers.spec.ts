@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { UnreadAnswers } from './unread-answers.js';
 
-describe('answers that their clients have not read yet', () => {
+describe('answers that their clients have not read', () => {
   class Answer extends EventEmitter {
     destroyed = false;
     readonly req: object;
@@ -22,7 +22,7 @@ describe('answers that their clients have not read yet', () => {
     }
   }
 
-  it('let the oldest of those go that have more than their share, and nobody else’s', () => {
+  it('closes the oldest answers of the principal or org over its limit, and no others', () => {
     const answers = new UnreadAnswers(3_600_000, { principal: 25, org: 45, process: 95 });
     const watched = (org: string, id: string): Answer => {
       const answer = new Answer(org, id);

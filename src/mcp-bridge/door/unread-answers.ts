@@ -9,20 +9,21 @@ const most: ShareLimits = { principal: 32 * mebibyte, org: 64 * mebibyte, proces
 
 interface Unread {
   readonly length: number;
-  /** Of its principal, of its org, and of all. */
+  /** Keys of its principal, of its org, and of the process. */
   readonly keys: readonly string[];
 }
 
 /**
- * Answers that their clients have not read yet: let go after 30 s, and the oldest at once when those of one principal pass 32 MiB, of one
- * org 64 MiB or all together 128 MiB, so that clients that never read cannot fill the process (abuse case: slow readers).
+ * Answers that their clients have not read. Each is closed after 30 s. The oldest is closed at once when the unread
+ * answers of one principal exceed 32 MiB, of one org 64 MiB or of the process 128 MiB, so that clients that never read
+ * cannot exhaust the memory (abuse case: slow readers).
  */
 export class UnreadAnswers {
   private readonly unread = new Map<ServerResponse, Unread>();
   private readonly totals = new Map<string, number>();
   private readonly limits: readonly number[];
 
-  /** `ms` after which an answer is let go; `limits` in bytes. */
+  /** `ms` is the time after which an answer is closed; `limits` are in bytes. */
   constructor(
     private readonly ms = unreadMs,
     limits = most,
@@ -30,7 +31,7 @@ export class UnreadAnswers {
     this.limits = [limits.principal, limits.org, limits.process];
   }
 
-  /** For an answer that was written to its end; what the operating system took at once needs no watch. */
+  /** Watches an answer that was written completely; one that the operating system took at once needs no watch. */
   watch(response: ServerResponse): void {
     const length = response.writableLength;
     if (length === 0 || response.destroyed) return;
@@ -42,10 +43,10 @@ export class UnreadAnswers {
     const keys = keysAt(response);
     this.unread.set(response, { length, keys });
     this.add(keys, length);
-    this.letOldestGo(keys);
+    this.closeOldest(keys);
   }
 
-  private letOldestGo(keys: readonly string[]): void {
+  private closeOldest(keys: readonly string[]): void {
     for (const [response, one] of this.unread) {
       const over = keys.filter((key, scope) => (this.totals.get(key) ?? 0) > this.limits[scope]!);
       if (over.length === 0) return;
@@ -76,10 +77,10 @@ function keysAt(response: ServerResponse): readonly string[] {
   return keysOf(ctx ? payerOf(ctx) : { principal: '', org: '' });
 }
 
-/** The one count of this process. */
+/** The only instance of this process. */
 export const unreadAnswers = new UnreadAnswers();
 
-/** For an answer that someone else writes: lets its client go when bytes wait at two looks, 30 s apart, in a row. */
+/** Watches an answer that other code writes: closes it when bytes are waiting at two checks in a row, 30 s apart. */
 export function watchReader(response: ServerResponse, ms = unreadMs): void {
   let waiting = false;
   const timer = setInterval(() => {
