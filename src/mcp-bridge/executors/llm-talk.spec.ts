@@ -8,8 +8,8 @@ const said = (text: string, role: Message['role'] = 'ROLE_USER'): Message => ({
   parts: [{ text }],
 });
 
-describe('what a model is told', () => {
-  it('is who it is, what was said before, and what is said now', () => {
+describe('the messages for a model', () => {
+  it('are the system prompt, the earlier messages and the new message', () => {
     expect(opening({ ...config, system: 'Be kind.' }, [said('hi'), said('hello', 'ROLE_AGENT')])).toEqual([
       { role: 'system', content: 'Be kind.' },
       { role: 'user', content: 'hi' },
@@ -19,13 +19,13 @@ describe('what a model is told', () => {
     expect(saidBefore({}, said('go'))).toEqual([{ role: 'user', content: 'go' }]);
   });
 
-  it('is the answer to its question', () => {
+  it('contain the answer to its question', () => {
     const before = { role: 'assistant', content: null } as const;
     const memo = { said: [before], asked: { turn: 0, callId: 'x', text: 'which?' } };
     expect(saidBefore(memo, said('this'))).toEqual([before, { role: 'tool', tool_call_id: 'x', content: 'this' }]);
   });
 
-  it('has the limits of the agent, or the usual ones, and always a way to ask', () => {
+  it('have the limits of the agent or the default ones, and always the tool ask_user', () => {
     expect(limitsOf(config)).toEqual({ maxSteps: 8, maxSeconds: 120, maxTokens: 4_096 });
     const request = requestOf({ ...config, temperature: 0 }, [], [], 10);
     expect(request).toMatchObject({ model: 'm', stream: true, max_tokens: 10, temperature: 0 });
@@ -34,13 +34,13 @@ describe('what a model is told', () => {
   });
 });
 
-describe('what a model says', () => {
-  it('costs what the server counts, or what it is long', () => {
+describe('the answer of a model', () => {
+  it('costs the tokens that the server counts, else an estimate from its length', () => {
     expect(tokensOf({ text: 'x', calls: [], tokens: 40 })).toBe(40);
     expect(tokensOf({ text: 'four', calls: [{ id: 'i', name: 'n', arguments: '{}1' }] })).toBe(2);
   });
 
-  it('is a question, however badly put', () => {
+  it('is a question, also with malformed arguments', () => {
     const asked = (text: string) => questionOf({ id: 'x', name: 'ask_user', arguments: text });
     expect(asked('{"question": "Which?"}')).toBe('Which?');
     for (const bad of ['{}', '{"question": 1}', 'Which?', '[]']) expect(asked(bad)).toBe('What else?');

@@ -13,13 +13,13 @@ import type { Message } from '../../protocol/a2a/model.js';
 import type { LlmConfig } from '../../registry/published.types.js';
 import type { TaskUpdate } from '../../tasks/executor.port.js';
 
-/** What a later run has to know of a task whose work a model does. */
+/** State of a task done by a model, stored for a later run. */
 export interface LlmMemo {
-  /** What was said in this task, as the model has it, up to its question. */
+  /** The messages of this task up to the model's question, in the form of the chat API. */
   readonly said?: readonly ChatMessage[];
-  /** The question, the call it was asked by, and the turn that it ended. */
+  /** The question, the id of its tool call, and the turn that it ended. */
   readonly asked?: { readonly turn: number; readonly callId: string; readonly text: string };
-  /** A tool that was called in a turn, and may not be called again. */
+  /** A tool that was called in a turn and must not be called again. */
   readonly risked?: { readonly turn: number; readonly tool: string };
 }
 
@@ -33,7 +33,7 @@ export function limitsOf({ maxSteps = 8, maxSeconds = 120, maxTokens = 4_096 }: 
   return { maxSteps, maxSeconds, maxTokens };
 }
 
-/** By which the model asks whoever it works for. */
+/** Function that the model calls to ask its user a question. */
 export const askUser: ChatFunction = {
   name: 'ask_user',
   description: 'Asks the user a question and waits for the answer. Use it only for what you cannot find out yourself.',
@@ -45,18 +45,18 @@ export const askUser: ChatFunction = {
   },
 };
 
-/** What is said before this task: who the model is, and what its caller and it said earlier in the context. */
+/** Returns the messages before this task: the system prompt, and the earlier messages of the context. */
 export function opening({ system }: LlmConfig, earlier: readonly Message[]): ChatMessage[] {
   const first: ChatMessage[] = system === undefined ? [] : [{ role: 'system', content: system }];
   return [...first, ...earlier.map((message) => chatMessage(message, false))];
 }
 
-/** What was said in this task up to now: the newest message is the answer to a question, or the first. */
+/** Returns the messages of this task up to now; the newest one is the answer to a question, or the first message. */
 export function saidBefore({ said = [], asked }: LlmMemo, message: Message): ChatMessage[] {
   return [...said, asked ? toolMessage(asked.callId, wordsOf(message.parts)) : chatMessage(message)];
 }
 
-/** The body of a request. */
+/** Returns the body of a request to the model server. */
 export function requestOf(
   { model, temperature }: LlmConfig,
   messages: readonly ChatMessage[],
@@ -74,13 +74,13 @@ export function requestOf(
   };
 }
 
-/** What an answer cost, guessed where the server does not count. */
+/** Returns the tokens that an answer used; an estimate when the server does not count them. */
 export function tokensOf({ text, calls, tokens }: Completion): number {
   const length = text.length + calls.reduce((sum, call) => sum + call.name.length + call.arguments.length, 0);
   return tokens ?? Math.ceil(length / 4);
 }
 
-/** What the model asks by a call of `ask_user`. */
+/** Returns the question in a call of `ask_user`. */
 export function questionOf({ arguments: text }: ChatCall): string {
   const parsed = parseJson(text);
   const question = parsed.ok && isJsonObject(parsed.value) ? parsed.value.question : undefined;

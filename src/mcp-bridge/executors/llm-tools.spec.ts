@@ -25,7 +25,7 @@ describe('the result of a tool for a model', () => {
     [{ content: [] }, 'done'],
   ])('%#', (result, words) => expect(resultText(result as never)).toBe(words));
 
-  it('is cut', () => {
+  it('is cut to 20,000 characters', () => {
     expect(resultText({ content: [text('x'.repeat(30_000))] })).toHaveLength(20_001);
   });
 });

@@ -9,23 +9,29 @@ import { ToolSet } from '../tools/tool-set.js';
 import { wordsOf } from './result-parts.js';
 import { asFailure, mayRepeat } from './turn.js';
 
-/** So many functions a model takes at most, and so many characters of each result. */
+/** Largest number of functions for a model, and largest number of characters of each tool result. */
 const maxTools = 128;
 const maxResult = 20_000;
 const factsKey = 'dev.rialto/tool';
 
-/** A tool as a model knows it. */
+/** A tool as it is offered to a model. */
 export interface LlmTool extends ChatFunction {
-  /** Whether it may be called again when nobody knows whether it was called. */
+  /** True when the tool may be called again after a call with an unknown outcome. */
   readonly mayRepeat: boolean;
 }
 
-/** The tools that an agent may use for its caller: listed and called as by the caller, who has no more rights through it. */
+/**
+ * The tools that an agent may use for its caller. They are listed and called with the caller's rights, so the agent
+ * gives the caller no additional rights.
+ */
 @Injectable()
 export class LlmTools {
   constructor(private readonly tools: ToolSet) {}
 
-  /** By the names that the model uses; the first of them when too many match. */
+  /**
+   * Returns the tools that match the patterns, by the names that the model uses; only the first ones when too many
+   * match.
+   */
   async matching(ctx: CallContext, patterns: readonly string[] = []): Promise<Map<string, LlmTool>> {
     const found = new Map<string, LlmTool>();
     if (patterns.length === 0) return found;
@@ -42,11 +48,14 @@ export class LlmTools {
     return found;
   }
 
-  /** What a call comes to, in words for the model: also why it failed. Throws what is no failure of the call. */
+  /**
+   * Calls a tool and returns its result, or the reason for its failure, as text for the model. Throws errors that are
+   * not failures of the call.
+   */
   async call(ctx: CallContext, { name, arguments: text }: ChatCall): Promise<{ text: string; isError: boolean }> {
     const parsed = text.trim() === '' ? { ok: true as const, value: {} } : parseJson(text);
     if (!parsed.ok || !isJsonObject(parsed.value))
-      return { text: 'Error: the arguments are no JSON object', isError: true };
+      return { text: 'Error: the arguments are not a JSON object', isError: true };
     try {
       const result = (await this.tools.call(ctx, { name, args: parsed.value })) as JsonObject;
       return { text: resultText(result), isError: result.isError === true };
@@ -58,7 +67,7 @@ export class LlmTools {
   }
 }
 
-/** Whether a name is one of those, or fits one with `*` in it. */
+/** True when a name equals a pattern, or matches one with `*`. */
 export function matches(name: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => {
     const [first = '', ...rest] = pattern.split('*');
@@ -75,7 +84,7 @@ export function matches(name: string, patterns: readonly string[]): boolean {
   });
 }
 
-/** A result in words: its texts, else its data. What is too long is cut. Pure. */
+/** Returns a result as text: its texts, else its data, cut to the limit. Pure. */
 export function resultText(result: JsonObject): string {
   const { structuredContent, content, isError } = result;
   const others = Array.isArray(content) ? content.filter((block) => isJsonObject(block) && block.type !== 'text') : [];

@@ -26,14 +26,14 @@ import { ModelClient } from './model-client.js';
 import { TextChunks } from './text-chunks.js';
 import { callerLost, outcomeUnknown, turnOf, working } from './turn.js';
 
-/** Of several timers for one moment, any may come first. */
+/** Tolerance in milliseconds: when two timers are due at the same moment, either may fire first. */
 const timerSlackMs = 50;
-/** Calls that a model may make in one step. */
+/** Largest number of calls that a model may make in one step. */
 const maxCalls = 16;
-/** Of what was said, in characters: a later run reads all of it again. */
-const maxSaid = 1_000_000;
+/** Largest length of the stored messages, in characters, because a later run reads all of them again. */
+const maxStoredChars = 1_000_000;
 
-/** One message being answered. */
+/** The work of answering one message. */
 interface Turn {
   readonly run: TaskRun;
   readonly ctx: CallContext & { readonly signal: AbortSignal };
@@ -43,14 +43,15 @@ interface Turn {
   readonly until: number;
   readonly opening: readonly ChatMessage[];
   readonly tools: ReadonlyMap<string, LlmTool>;
-  /** What was said in the task before this turn, for a run that comes after this one. */
+  /** State from before this turn, which a later run needs when this one is lost. */
   readonly memo: LlmMemo;
   readonly said: ChatMessage[];
 }
 
 /**
- * The work of an agent of ours done by a model, which may use tools of the org as its caller may, in a bounded loop. A turn whose process was
- * lost begins anew, unless a tool was called in it that may not be called twice.
+ * Executor for a published agent that uses a model for its work. The model may use tools of the org with the rights of
+ * the caller, in a bounded loop. A turn starts again when its process was lost, unless it called a tool that must not be
+ * called twice.
  */
 @Injectable()
 export class LlmExecutor implements TaskExecutor {
@@ -63,7 +64,7 @@ export class LlmExecutor implements TaskExecutor {
   ) {}
 
   async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
-    yield did('turn_started');
+    yield stepReport('turn_started');
     const memo = (run.task.memo ?? {}) as LlmMemo;
     const number = turnOf(run);
     if (memo.asked?.turn === number) {
@@ -74,9 +75,9 @@ export class LlmExecutor implements TaskExecutor {
     const config = run.agent.executor as LlmConfig;
     const limits = limitsOf(config);
     const until = systemClock.elapsed() + limits.maxSeconds * 1_000;
-    const patience = timeoutSignal(limits.maxSeconds * 1_000, [run.signal]);
+    const timeout = timeoutSignal(limits.maxSeconds * 1_000, [run.signal]);
     try {
-      const ctx = { ...run.ctx, signal: patience.signal };
+      const ctx = { ...run.ctx, signal: timeout.signal };
       const [tools, earlier] = await Promise.all([this.tools.matching(ctx, config.tools), run.earlier()]);
       const said = saidBefore(memo, run.message);
       yield* this.turn({
@@ -92,10 +93,10 @@ export class LlmExecutor implements TaskExecutor {
         said,
       });
     } catch (error) {
-      const isOver = patience.signal.aborted || systemClock.elapsed() >= until - timerSlackMs;
+      const isOver = timeout.signal.aborted || systemClock.elapsed() >= until - timerSlackMs;
       throw isOver && !run.signal.aborted ? reached('maxSeconds', limits, error) : error;
     } finally {
-      patience.end();
+      timeout.end();
     }
   }
 
@@ -103,7 +104,7 @@ export class LlmExecutor implements TaskExecutor {
     const { limits, said } = turn;
     let tokens = 0;
     for (let step = 1; step <= limits.maxSteps; step++) {
-      const completion = yield* this.speak(turn, limits.maxTokens - tokens);
+      const completion = yield* this.nextMessage(turn, limits.maxTokens - tokens);
       const { text, calls } = completion;
       tokens += tokensOf(completion);
       if (calls.length === 0) {
@@ -114,8 +115,8 @@ export class LlmExecutor implements TaskExecutor {
       said.push(assistantMessage(completion));
       const asked = yield* this.act(turn, step, calls);
       if (!asked) continue;
-      if (JSON.stringify(said).length > maxSaid)
-        throw new RialtoError('too_large', { message: 'the conversation is too long to be gone on with' });
+      if (JSON.stringify(said).length > maxStoredChars)
+        throw new RialtoError('too_large', { message: 'the conversation is too long to continue' });
       yield { memo: { said, asked } as unknown as Json };
       yield asks(asked.text);
       return;
@@ -123,15 +124,18 @@ export class LlmExecutor implements TaskExecutor {
     throw reached('maxSteps', limits);
   }
 
-  /** What the model says next, told as it says it. Throws for what is neither an answer nor a call. */
-  private async *speak(turn: Turn, maxTokens: number): AsyncGenerator<TaskUpdate, Completion> {
+  /**
+   * Asks the model for its next message and yields the text as it arrives. Throws when the reply has neither text nor
+   * a call.
+   */
+  private async *nextMessage(turn: Turn, maxTokens: number): AsyncGenerator<TaskUpdate, Completion> {
     const { run, ctx, config, limits, until, tools } = turn;
     const request = requestOf(config, [...turn.opening, ...turn.said], tools.values(), maxTokens);
-    const speech = this.model.complete({ agent: run.agent, request, until, signal: ctx.signal });
-    yield did('llm_called');
+    const stream = this.model.complete({ agent: run.agent, request, until, signal: ctx.signal });
+    yield stepReport('llm_called');
     const chunks = new TextChunks(systemClock);
-    let next = await speech.next();
-    for (; next.done !== true; next = await speech.next()) {
+    let next = await stream.next();
+    for (; next.done !== true; next = await stream.next()) {
       const update = chunks.add(next.value);
       if (update) yield update;
     }
@@ -142,11 +146,11 @@ export class LlmExecutor implements TaskExecutor {
     if (completion.finish === 'content_filter')
       throw new RialtoError('remote_error', { message: 'the model server withheld the answer (content_filter)' });
     if (completion.calls.length === 0 && completion.text === '')
-      throw new RialtoError('remote_invalid_response', { message: 'the model said nothing' });
+      throw new RialtoError('remote_invalid_response', { message: 'the model returned an empty answer' });
     return completion;
   }
 
-  /** Makes the calls of one step, in their order; a question comes after them. */
+  /** Makes the calls of one step in their order; returns the question, which is asked after them. */
   private async *act(
     turn: Turn,
     step: number,
@@ -166,18 +170,18 @@ export class LlmExecutor implements TaskExecutor {
       yield { ...working, metadata: { step, tool: call.name } };
       const { text, isError } = await this.tools.call(turn.ctx, call);
       said.push(toolMessage(call.id, text));
-      yield did(isError ? 'tool_failed' : 'tool_returned', { step, tool: call.name });
+      yield stepReport(isError ? 'tool_failed' : 'tool_returned', { step, tool: call.name });
     }
     return question && { turn: number, callId: question.id, text: questionOf(question) };
   }
 }
 
-/** A step of the run, for those who follow it (RY-25). */
-function did(event: RunStep, facts: JsonObject = {}): TaskUpdate {
+/** Reports a step of the run to its followers (RY-25). */
+function stepReport(event: RunStep, facts: JsonObject = {}): TaskUpdate {
   return { ...working, metadata: { event, ...facts } };
 }
 
-/** Why a call is not made, in words for the model. */
+/** Returns the reason to refuse a call, as text for the model; undefined when the call may be made. */
 function refusalOf({ tools }: Turn, { name }: ChatCall, index: number): string | undefined {
   if (index >= maxCalls) return `Error: at most ${maxCalls} calls at once`;
   if (name === askUser.name) return 'Error: ask one question at a time';

@@ -23,11 +23,11 @@ import { whileWorking } from './while-working.js';
 
 type McpToolConfig = Extract<ExecutorConfig, { kind: 'mcp-tool' }>;
 
-/** What a later run has to know. */
+/** State stored for a later run. */
 interface Memo {
-  /** The turn in which the tool was called; without its end, nobody knows what became of it. */
+  /** The turn in which the tool was called; while the turn has no end, the outcome of the call is unknown. */
   readonly called?: number;
-  /** What the tool wants to know; the next message answers it. */
+  /** The question of the tool; the next message answers it. */
   readonly asked?: AskedByTool;
 }
 
@@ -38,15 +38,16 @@ interface ToolCall {
   readonly answers?: JsonObject;
 }
 
-/** Whoever sends a message can be asked to fill in a form. */
+/** The sender of a message can be asked to fill in a form. */
 const askable: JsonObject = { elicitation: { form: {} } };
-/** How often a server may put its caller off without a question. */
+/** Largest number of times that a server may defer a call without a question. */
 const maxRounds = 10;
 const maxWords = 10_000;
 
 /**
- * The work of an agent of ours done by a tool of an MCP server: a message is a call of it, decided as one of its caller's. A call is
- * remembered before it is made: one whose process was lost is made again only where the server says that this does no harm.
+ * Executor for a published agent that uses a tool of an MCP server for its work. A message is a call of the tool, with a
+ * policy decision as for a call of its sender. The call is stored before it is made: when its process was lost, it is
+ * made again only if the server declares that a repetition is harmless.
  */
 @Injectable()
 export class McpToolExecutor implements TaskExecutor {
@@ -64,7 +65,7 @@ export class McpToolExecutor implements TaskExecutor {
     const turn = turnOf(run);
     const { asked, called } = (run.task.memo ?? {}) as Memo;
     const remote = toolTaskOf(run.task);
-    if (remote) return yield* this.goOn(run, remote, called === turn);
+    if (remote) return yield* this.follow(run, remote, called === turn);
     const { answers, wrong } = asked && asked.turn < turn ? answersIn(run.message, asked) : {};
     if (asked && !answers) {
       yield asking(asked, wrong);
@@ -82,7 +83,7 @@ export class McpToolExecutor implements TaskExecutor {
     } else yield* ending(call.tool, result.result);
   }
 
-  /** Once its server has a task for it, whoever comes looks. */
+  /** True when the server has a task for the call: any worker can poll it. */
   leavesWork(run: Pick<TaskRun, 'task' | 'message'>): boolean {
     return toolTaskOf(run.task) !== undefined && (run.task.memo as Memo).called === turnOf(run);
   }
@@ -92,10 +93,10 @@ export class McpToolExecutor implements TaskExecutor {
     if (remote) await this.tasks.abandon(run, remote);
   }
 
-  /** What becomes of the task of a server; a message that answers its questions goes there first. */
-  private async *goOn(run: TaskRun, remote: ToolTask, isTold: boolean): AsyncGenerator<TaskUpdate, void> {
+  /** Follows the task of a server; a message that answers its questions is sent to the server first. */
+  private async *follow(run: TaskRun, remote: ToolTask, isAnswerSent: boolean): AsyncGenerator<TaskUpdate, void> {
     const view = run.agent.id === remote.server ? unchanged : publishedView(remote.tool);
-    const { answers, again } = isTold ? {} : answersTo(run);
+    const { answers, again } = isAnswerSent ? {} : answersTo(run);
     if (again) yield again;
     else yield* this.tasks.goOn(run, remote, view, { called: turnOf(run) }, answers);
   }
@@ -114,7 +115,7 @@ export class McpToolExecutor implements TaskExecutor {
     return { tool, target, args: found.args };
   }
 
-  /** What the tool answers at last, or wants to know of its caller. */
+  /** Returns the final answer of the tool, or its question to the caller. */
   private async *result(
     run: TaskRun,
     call: ToolCall,
@@ -133,7 +134,7 @@ export class McpToolExecutor implements TaskExecutor {
       answers = { inputResponses: {}, ...('requestState' in result && { requestState: result.requestState! }) };
     }
     throw new RialtoError('remote_timeout', {
-      message: `the MCP server put the call off more than ${maxRounds} times`,
+      message: `the MCP server deferred the call more than ${maxRounds} times without a question`,
     });
   }
 
@@ -156,23 +157,25 @@ export class McpToolExecutor implements TaskExecutor {
   }
 }
 
-/** The configured tool, else the skill of the message; where the agent has but one, nobody needs to name it. */
+/**
+ * Returns the configured tool, else the skill of the message; an agent with one skill needs no name in the message.
+ */
 function toolOf(run: TaskRun, { tools }: Pick<RegisteredServer, 'tools'>): string {
   const { executor, skills } = run.agent;
   const { tool } = executor as McpToolConfig;
   if (tool !== undefined) return tool;
   const asked = skillOf(run) ?? (skills.length === 1 ? skills[0]!.id : undefined);
   if (asked !== undefined && skills.some(({ id }) => id === asked)) return asked;
-  // One in quarantine is no skill; whoever may call it is told so by the call.
+  // A tool in quarantine is not a skill; the call itself reports the quarantine to callers with permission.
   const held = tools.find(({ tool: { name }, quarantine }) => quarantine && name === asked);
   if (held) return held.tool.name;
   const some = skills.slice(0, 20).map(({ id }) => id);
   throw new RialtoError('invalid_params', {
-    message: `metadata.skillId names what is wanted, one of: ${some.join(', ')}${skills.length > 20 ? ', …' : ''}`,
+    message: `metadata.skillId must name a skill, one of: ${some.join(', ')}${skills.length > 20 ? ', …' : ''}`,
   });
 }
 
-/** Whoever sent the message, as a client of the server: a question ends the run, and the next message answers it. */
+/** The sender of the message as a client of the server: a question ends the run, and the next message answers it. */
 function peerOf({ task }: TaskRun, answers: JsonObject | undefined, tell: (update: TaskUpdate) => void): Peer {
   const progress = progressOf(systemClock);
   return {
@@ -182,7 +185,8 @@ function peerOf({ task }: TaskRun, answers: JsonObject | undefined, tell: (updat
     capabilities: askable,
     progressToken: task.id,
     ...(answers && { answers }),
-    ask: () => Promise.reject(new RialtoError('unavailable', { message: 'this caller is asked by results alone' })),
+    ask: () =>
+      Promise.reject(new RialtoError('unavailable', { message: 'this caller gets questions only in results' })),
     tell: (method, params) => {
       const update = method === 'notifications/progress' ? progress(params) : undefined;
       if (update) tell(update);
@@ -190,7 +194,7 @@ function peerOf({ task }: TaskRun, answers: JsonObject | undefined, tell: (updat
   };
 }
 
-/** A result as the end of its task. Throws `remote_invalid_response` for one that nobody can store. */
+/** Yields a result as the end of its task. Throws `remote_invalid_response` when the result cannot be stored. */
 function* ending(tool: string, result: JsonObject): Generator<TaskUpdate, void> {
   const { state, message, artifacts = [] } = endOf(tool, result);
   for (const artifact of artifacts) yield { artifact, lastChunk: true };
@@ -201,7 +205,7 @@ function endOf(tool: string, result: JsonObject): Told {
   if (containsUnstorable(result))
     throw new RialtoError('remote_invalid_response', { message: 'the result of the tool cannot be stored' });
   if (result.isError === true) {
-    const text = (wordsOf(result) || 'the tool failed and did not say why').slice(0, maxWords).toWellFormed();
+    const text = (wordsOf(result) || 'the tool failed without an error text').slice(0, maxWords).toWellFormed();
     return { state: 'TASK_STATE_FAILED', message: { parts: [{ text }], metadata: { errorCode: 'remote_error' } } };
   }
   const parts = partsOf(result);
@@ -209,7 +213,7 @@ function endOf(tool: string, result: JsonObject): Told {
   return { state: 'TASK_STATE_COMPLETED', artifacts };
 }
 
-/** How the task of an agent of ours tells what the task of a server comes to. */
+/** Returns how the task of a published agent shows the result and the questions of the server's task. */
 function publishedView(tool: string): ToolTaskView {
   return { ended: (result) => endOf(tool, result), asks: (questions) => askingAll(questions) };
 }

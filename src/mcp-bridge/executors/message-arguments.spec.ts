@@ -11,10 +11,10 @@ describe('the arguments in a message', () => {
     ['a data part', [{ text: 'please' }, { data: { to: 'a' } }], two, { to: 'a' }],
     ['a text that is a JSON object', [{ text: ' {"to": "a"}' }], two, { to: 'a' }],
     ['the one text that is required', [{ text: 'a' }, { text: 'b' }], one, { word: 'a\nb' }],
-    ['braces that are no JSON', [{ text: '{a}' }], one, { word: '{a}' }],
+    ['braces that are not JSON', [{ text: '{a}' }], one, { word: '{a}' }],
     ['a list in JSON', [{ text: '[1]' }], one, { word: '[1]' }],
-    ['nothing, where nothing is required', [{ text: ' ' }], none, {}],
-    ['files alone, where nothing is required', [{ url: 'file:///a' }], none, {}],
+    ['nothing when nothing is required', [{ text: ' ' }], none, {}],
+    ['only files when nothing is required', [{ url: 'file:///a' }], none, {}],
   ])('are %s', (_what, parts, schema, args) => {
     expect(argumentsIn({ parts }, schema as never)).toEqual({ ok: true, args });
   });
@@ -24,9 +24,9 @@ describe('the arguments in a message', () => {
     ['a list as data', [{ data: [1] }], two],
     ['a text for two properties', [{ text: 'a' }], two],
     ['a text for none', [{ text: 'a' }], none],
-    ['no text for one', [{ text: '' }], one],
+    ['an empty text for one', [{ text: '' }], one],
     ['a text for a number', [{ text: '1' }], { properties: { n: { type: 'integer' } }, required: ['n'] }],
-    ['a text for what is not described', [{ text: 'a' }], { properties: {}, required: ['toString'] }],
+    ['a text for a property without a schema', [{ text: 'a' }], { properties: {}, required: ['toString'] }],
   ])('are not %s', (_what, parts, schema) => {
     expect(argumentsIn({ parts }, schema as never)).toEqual({
       ok: false,

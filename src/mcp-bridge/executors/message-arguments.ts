@@ -2,18 +2,18 @@ import { isJsonObject, type JsonObject } from '../../kernel/json.js';
 import { parseJson } from '../../protocol/json-text.js';
 import type { Message } from '../../protocol/a2a/model.js';
 
-/** What was found, or why nothing was, in words for whoever sent the message. */
+/** The arguments, or the reason why there are none, as text for the sender of the message. */
 export type Found = { readonly ok: true; readonly args: JsonObject } | { readonly ok: false; readonly reason: string };
 
 /**
- * The arguments that a message holds for whoever wants those of a JSON Schema: its one data part that is an object; else a text that is
- * a JSON object; else its text, where the schema requires nothing but one string. A message without parts of either kind is for a schema
- * that requires nothing. Pure.
+ * Returns the arguments in a message for a JSON Schema. Sources in this order: its only data part that is an object; a
+ * text that is a JSON object; its text, when the schema requires exactly one string. A message without such parts
+ * matches a schema that requires nothing. Pure.
  */
 export function argumentsIn({ parts }: Pick<Message, 'parts'>, schema: JsonObject): Found {
   const data = parts.flatMap((part) => (isJsonObject(part.data) ? [part.data] : []));
   if (data.length === 1) return { ok: true, args: data[0]! };
-  if (data.length > 1) return { ok: false, reason: 'the arguments are one data part, and the message has several' };
+  if (data.length > 1) return { ok: false, reason: 'the arguments must be one data part, but the message has several' };
   const text = parts.flatMap((part) => part.text ?? []).join('\n');
   const parsed = /^\s*\{/.test(text) ? parseJson(text) : undefined;
   if (parsed?.ok && isJsonObject(parsed.value)) return { ok: true, args: parsed.value };
@@ -21,7 +21,7 @@ export function argumentsIn({ parts }: Pick<Message, 'parts'>, schema: JsonObjec
   if (text.trim() === '' && required.length === 0) return { ok: true, args: {} };
   const only = soleText(schema, required);
   if (only !== undefined && text !== '') return { ok: true, args: { [only]: text } };
-  return { ok: false, reason: 'the arguments are a data part that is an object, or a text that is a JSON object' };
+  return { ok: false, reason: 'the arguments must be a data part that is an object, or a text that is a JSON object' };
 }
 
 function namesIn({ required }: JsonObject): string[] {

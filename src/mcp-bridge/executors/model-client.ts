@@ -19,7 +19,7 @@ const maxBytes = 16_777_216;
 const maxRefusal = 65_536;
 
 const texts = {
-  remote_transport: 'the model server could not be reached, or broke off',
+  remote_transport: 'the model server could not be reached, or broke off the connection',
   remote_timeout: 'the model server did not answer in time',
   remote_invalid_response: 'the answer of the model server could not be read',
   url_not_allowed: 'the address of the model server may not be called',
@@ -27,14 +27,17 @@ const texts = {
 
 export interface ModelCall {
   readonly agent: PublishedAgent;
-  /** The body, with everything that one could wish for; what the server does not know is left out. */
+  /** The body with all optional members; members that the server does not support are removed. */
   readonly request: JsonObject;
-  /** When the time is over, as Clock.elapsed counts. */
+  /** Deadline on the clock of Clock.elapsed. */
   readonly until: number;
   readonly signal: AbortSignal;
 }
 
-/** Asks models behind OpenAI-compatible endpoints. What a server says of a refusal is for the log alone: it may quote the key. */
+/**
+ * Sends requests to models behind OpenAI-compatible endpoints. The text of a refusal goes only to the log, because it
+ * may quote the key.
+ */
 @Injectable()
 export class ModelClient {
   constructor(
@@ -44,30 +47,31 @@ export class ModelClient {
   ) {}
 
   /**
-   * Yields what the model says as it says it, and returns all of it. Tries again while nothing was said and there is time. Throws
-   * `rate_limited`, `remote_error` with its status, `remote_transport`, `remote_timeout`, `remote_invalid_response`, `url_not_allowed`.
+   * Yields the text of the model as it arrives, and returns the complete answer. Retries while no text has arrived and
+   * there is time. Throws `rate_limited`, `remote_error` with its status, `remote_transport`, `remote_timeout`,
+   * `remote_invalid_response`, `url_not_allowed`.
    */
   async *complete(call: ModelCall): AsyncGenerator<string, Completion> {
     const { secret: key, url } = await this.secrets.of(call.agent.id);
-    if (url === undefined) throw new RialtoError('internal', { message: 'the agent has no address of a model' });
+    if (url === undefined) throw new RialtoError('internal', { message: 'the agent has no address of a model server' });
     const endpoint = endpointOf(url);
     const saidBack = new SaidBack([...(key ? [key.reveal()] : []), ...credentialsOf(endpoint)]);
     let { request } = call;
     for (let attempt = 1; ;) {
-      const answer = await this.post(call, request, { endpoint, key }).catch((error: unknown) => inWords(error));
+      const answer = await this.post(call, request, { endpoint, key }).catch((error: unknown) => withCallerText(error));
       if (!(answer instanceof RialtoError) && answer.status >= 200 && answer.status < 300)
-        return yield* withoutSaidBack(spoken(answer), saidBack);
+        return yield* withoutSaidBack(readAnswer(answer), saidBack);
       const { status, said } = answer instanceof RialtoError ? {} : await this.refused(call, answer, saidBack);
-      const easier = status === undefined ? undefined : lessDemanding(request, status, said ?? '');
-      if (easier) {
-        request = easier;
+      const reduced = status === undefined ? undefined : lessDemanding(request, status, said ?? '');
+      if (reduced) {
+        request = reduced;
         continue;
       }
       const retryAfter = answer instanceof RialtoError ? undefined : answer.headers['retry-after'];
       const leftMs = call.until - systemClock.elapsed();
-      const mayPass = !(answer instanceof RialtoError) || answer.code === 'remote_transport';
+      const isTemporary = !(answer instanceof RialtoError) || answer.code === 'remote_transport';
       const pause = pauseBefore(attempt++, { status, retryAfter }, { now: systemClock.now(), leftMs });
-      if (pause === undefined || !mayPass) throw answer instanceof RialtoError ? answer : refusal(answer.status);
+      if (pause === undefined || !isTemporary) throw answer instanceof RialtoError ? answer : refusal(answer.status);
       await sleep(pause, undefined, { signal: call.signal });
     }
   }
@@ -103,7 +107,7 @@ export class ModelClient {
   }
 }
 
-/** A model may quote what came with its question. */
+/** Removes credentials from the text, because a model may quote the request. */
 async function* withoutSaidBack(
   speech: AsyncGenerator<string, Completion>,
   saidBack: SaidBack,
@@ -117,19 +121,19 @@ async function* withoutSaidBack(
       if (done) return saidBack.clean(value);
     }
   } finally {
-    await speech.return(undefined as never); // whoever stops listening ends the connection
+    await speech.return(undefined as never); // a reader that stops early closes the connection
   }
 }
 
-/** Reads what is there: a stream of chunks, or the whole answer of a server that does not stream. */
-async function* spoken(answer: SafeStream): AsyncGenerator<string, Completion> {
+/** Reads the answer: a stream of chunks, or the complete answer of a server that does not stream. */
+async function* readAnswer(answer: SafeStream): AsyncGenerator<string, Completion> {
   try {
     if (/^text\/event-stream\b/i.test(answer.headers['content-type'] ?? '')) return yield* streamed(answer);
     const completion = completionOf(parsed(await textOf(answer, maxBytes)));
     yield completion.text;
     return completion;
   } catch (error) {
-    throw inWords(error);
+    throw withCallerText(error);
   }
 }
 
@@ -168,25 +172,28 @@ async function textOf({ body }: SafeStream, most: number): Promise<string> {
   return Buffer.concat(chunks).toString('utf8').slice(0, most);
 }
 
-/** Keeps a query, which some servers have their version in. */
+/** Returns the URL for chat completions; keeps the query, because some servers have their version in it. */
 function endpointOf(url: string): string {
   const endpoint = new URL(url);
   endpoint.pathname = `${trimEnd(endpoint.pathname, '/')}/chat/completions`;
   return endpoint.href;
 }
 
-/** A failure in words for the caller of the agent, who is told neither address nor cause; what has words of its own keeps them. */
-function inWords(error: unknown): RialtoError {
+/**
+ * Returns a failure with a text for the caller of the agent, without address and cause; an error with a text of its
+ * own keeps it.
+ */
+function withCallerText(error: unknown): RialtoError {
   const known = RialtoError.from(error);
-  const isSaid = known.message !== errorCodes[known.code].title && known.code !== 'url_not_allowed';
-  if (!(known.code in texts) || isSaid) return known;
+  const hasOwnText = known.message !== errorCodes[known.code].title && known.code !== 'url_not_allowed';
+  if (!(known.code in texts) || hasOwnText) return known;
   return new RialtoError(known.code, { message: texts[known.code as keyof typeof texts], cause: error });
 }
 
 function refusal(status: number): RialtoError {
   const data = { upstreamStatus: status };
   if (status === 429)
-    return new RialtoError('rate_limited', { message: 'the model server takes no more for now', data });
+    return new RialtoError('rate_limited', { message: 'the model server accepts no more requests for now', data });
   const more = status === 401 || status === 403 ? ': it refuses the key of this agent' : '';
   return new RialtoError('remote_error', { message: `the model server answered ${status}${more}`, data });
 }

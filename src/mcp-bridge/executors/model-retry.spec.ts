@@ -3,8 +3,8 @@ import { lessDemanding, pauseBefore } from './model-retry.js';
 const now = Date.parse('2026-01-01T00:00:00Z');
 const time = { now, leftMs: 60_000 };
 
-describe('the pause before a model is asked again', () => {
-  it('grows, and after the third there is none', () => {
+describe('the pause before the next request to a model', () => {
+  it('grows, and there is none after the third try', () => {
     expect([1, 2, 3, 4].map((attempt) => pauseBefore(attempt, { status: 503 }, time))).toEqual([
       500,
       2_000,
@@ -23,12 +23,12 @@ describe('the pause before a model is asked again', () => {
     [{ status: 401, retryAfter: '1' }, undefined],
   ])('after %j', (end, pause) => expect(pauseBefore(1, end, time)).toBe(pause));
 
-  it('is not longer than what is left', () => {
+  it('is not longer than the time left', () => {
     expect(pauseBefore(2, { status: 503 }, { now, leftMs: 1_999 })).toBeUndefined();
   });
 });
 
-describe('a request that asks for less', () => {
+describe('a reduced request', () => {
   const all = {
     model: 'm',
     max_tokens: 9,
@@ -44,12 +44,12 @@ describe('a request that asks for less', () => {
     ['streaming is not supported', { stream: undefined, stream_options: undefined }],
     ['m does not support tools', { tools: undefined }],
     ['temperature must be 1', { temperature: undefined }],
-  ])('of a server that says: %s', (said, change) => {
+  ])('follows the refusal: %s', (said, change) => {
     const wanted = Object.fromEntries(Object.entries({ ...all, ...change }).filter(([, value]) => value !== undefined));
     expect(lessDemanding(all, 400, said)).toEqual(wanted);
   });
 
-  it('is none when the refusal is about something else, or what it is about is not there', () => {
+  it('does not exist for other refusals, or when the refused member is missing', () => {
     expect(lessDemanding(all, 400, 'the context is too long')).toBeUndefined();
     expect(lessDemanding(all, 401, 'tools')).toBeUndefined();
     expect(lessDemanding({ model: 'm' }, 400, 'stream tools temperature max_completion_tokens')).toBeUndefined();

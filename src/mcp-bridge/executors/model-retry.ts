@@ -2,24 +2,27 @@ import type { JsonObject } from '../../kernel/json.js';
 import { retryAfterMs } from '../../kernel/retry-after.js';
 
 const pauses = [500, 2_000, 5_000];
-const passing = new Set([408, 425, 429]);
-/** With these a server says that it does not take a request as it is. */
+const temporary = new Set([408, 425, 429]);
+/** Statuses with which a server refuses the form of a request. */
 const refusing = new Set([400, 404, 405, 422, 501]);
 
-/** How a try ended: with a status, or without one. */
+/** The end of a try: with a status, or without one. */
 export interface ModelTry {
   readonly status?: number;
-  /** The header `Retry-After`. */
+  /** Value of the header `Retry-After`. */
   readonly retryAfter?: string;
 }
 
-/** Milliseconds until the next try; undefined when there is none, or none in time. @param attempt of the try that ended, from 1. Pure. */
+/**
+ * Returns the milliseconds until the next try; undefined when there is none, or none in time. Pure.
+ * @param attempt number of the try that ended, from 1.
+ */
 export function pauseBefore(
   attempt: number,
   { status, retryAfter }: ModelTry,
   { now, leftMs }: { now: number; leftMs: number },
 ): number | undefined {
-  if (status !== undefined && status < 500 && !passing.has(status)) return undefined;
+  if (status !== undefined && status < 500 && !temporary.has(status)) return undefined;
   const usual = pauses[attempt - 1];
   if (usual === undefined) return undefined;
   const pause = retryAfterMs(retryAfter, now) ?? usual;
@@ -27,8 +30,9 @@ export function pauseBefore(
 }
 
 /**
- * A request without the member that its server refused, by the words of the refusal; undefined when there is none to leave out. Servers
- * differ in what they know: the count of a stream, streams, tools, temperatures, and how the limit of an answer is called. Pure.
+ * Returns the request without the member that its server refused, according to the text of the refusal; undefined when
+ * there is nothing to remove. Servers differ in their support for token counts of a stream, streams, tools,
+ * temperatures, and in the name of the answer limit. Pure.
  */
 export function lessDemanding(request: JsonObject, status: number, said: string): JsonObject | undefined {
   if (!refusing.has(status)) return undefined;

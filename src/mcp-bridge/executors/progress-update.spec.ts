@@ -2,10 +2,10 @@ import { progressOf } from './progress-update.js';
 
 describe('the progress of a tool as updates of its task', () => {
   let now = 0;
-  const told = () => progressOf({ elapsed: () => now });
+  const newReporter = () => progressOf({ elapsed: () => now });
 
-  it('says how far it is, in the words of the server where it has any', () => {
-    const next = told();
+  it('shows the progress, with the text of the server when there is one', () => {
+    const next = newReporter();
     expect(next({ progress: 1, total: 4, message: 'reading' })).toEqual({
       status: { state: 'TASK_STATE_WORKING', message: { parts: [{ text: 'reading' }] } },
       metadata: { progress: 1, total: 4 },
@@ -18,8 +18,8 @@ describe('the progress of a tool as updates of its task', () => {
     expect(next({ message: 'no figure' })).toBeUndefined();
   });
 
-  it('is told once a second, and a hundred times at most', () => {
-    const next = told();
+  it('is reported once a second, and at most a hundred times', () => {
+    const next = newReporter();
     const count = (times: number, everyMs: number): number =>
       Array.from({ length: times }, (_, progress) => {
         now += everyMs;

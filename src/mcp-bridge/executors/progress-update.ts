@@ -2,11 +2,14 @@ import type { Clock } from '../../kernel/clock.js';
 import { storableText, type JsonObject } from '../../kernel/json.js';
 import type { TaskUpdate } from '../../tasks/executor.port.js';
 
-/** Each is an event of its task, kept as long as that. */
+/** Each update is a stored event of its task, so their rate and number are limited. */
 const everyMs = 1_000;
 const most = 100;
 
-/** What an MCP server tells of a call in turn as updates of its task; undefined for what comes too soon, too often, or says nothing. */
+/**
+ * Converts the progress notifications of a call to updates of its task; undefined for a notification that is too
+ * early, over the limit, or without progress.
+ */
 export function progressOf(clock: Pick<Clock, 'elapsed'>): (params: JsonObject) => TaskUpdate | undefined {
   let last = -Infinity;
   let count = 0;
@@ -15,8 +18,8 @@ export function progressOf(clock: Pick<Clock, 'elapsed'>): (params: JsonObject) 
     if (typeof progress !== 'number' || count >= most || now - last < everyMs) return undefined;
     last = now;
     count++;
-    const said = typeof message === 'string' && message !== '' ? message : undefined;
-    const text = storableText(said ?? (typeof total === 'number' ? `${progress} of ${total}` : `${progress}`), 1_000);
+    const given = typeof message === 'string' && message !== '' ? message : undefined;
+    const text = storableText(given ?? (typeof total === 'number' ? `${progress} of ${total}` : `${progress}`), 1_000);
     return {
       status: { state: 'TASK_STATE_WORKING', message: { parts: [{ text }] } },
       metadata: { progress, ...(typeof total === 'number' && { total }) },

@@ -23,7 +23,7 @@ describe('the result of a tool as parts', () => {
     ]);
   });
 
-  it('has what is structured as data, once', () => {
+  it('has the structured content once, as data', () => {
     const content = [text('{"b": [1], "a": 2}'), text('{"a": 2}'), text('sum')];
     expect(partsOf({ content, structuredContent: { a: 2, b: [1] } })).toEqual([
       { text: '{"a": 2}' },
@@ -32,7 +32,7 @@ describe('the result of a tool as parts', () => {
     ]);
   });
 
-  it('keeps what it does not know as data, and leaves out what is nothing', () => {
+  it('keeps unknown content as data, and drops invalid blocks', () => {
     const unknown: JsonObject[] = [
       { type: 'hologram', rays: 3 },
       { type: 'resource', resource: { uri: 'test://x' } },
@@ -41,7 +41,7 @@ describe('the result of a tool as parts', () => {
     expect(partsOf({})).toEqual([]);
   });
 
-  it('says in words what its texts say', () => {
+  it('joins its texts', () => {
     expect(wordsOf({ content: [text('a'), { type: 'image', data: 'AAAA' }, text('b')] })).toBe('a\nb');
     expect(wordsOf({})).toBe('');
   });

@@ -4,9 +4,10 @@ import type { Part } from '../../protocol/a2a/model.js';
 import { parseJson } from '../../protocol/json-text.js';
 
 /**
- * The result of a tool (MCP server/tools, 2025-11-25) as the parts of an artifact, in its order: text, images and audio as bytes, linked
- * resources as addresses, embedded ones as text or bytes, and `structuredContent` last, as data. A text that only repeats that as JSON, for
- * older clients, is left out; content of an unknown kind is kept as data. Pure.
+ * Converts the result of a tool (MCP server/tools, 2025-11-25) to the parts of an artifact, in the same order: text,
+ * images and audio as bytes, linked resources as URLs, embedded resources as text or bytes, and `structuredContent`
+ * last, as data. A text that only repeats `structuredContent` as JSON, for older clients, is dropped; content of an
+ * unknown kind is kept as data. Pure.
  */
 export function partsOf({ content, structuredContent }: JsonObject): Part[] {
   const blocks = Array.isArray(content) ? content.filter(isJsonObject) : [];
@@ -15,7 +16,7 @@ export function partsOf({ content, structuredContent }: JsonObject): Part[] {
   return [...shown.map(partOf), { data: structuredContent }];
 }
 
-/** What a result says in words, e.g. of why a tool failed. */
+/** Returns the texts of a result, e.g. the reason of a failure. */
 export function wordsOf({ content }: JsonObject): string {
   const blocks = Array.isArray(content) ? content.filter(isJsonObject) : [];
   return blocks.flatMap(({ type, text }) => (type === 'text' && typeof text === 'string' ? [text] : [])).join('\n');

@@ -1,7 +1,7 @@
 import { TextChunks } from './text-chunks.js';
 
-describe('what a model says as chunks', () => {
-  const told = (pieces: readonly string[], everyMs: number, isAnswer = true) => {
+describe('the text of a model as chunks', () => {
+  const chunksOf = (pieces: readonly string[], everyMs: number, isAnswer = true) => {
     let now = 0;
     const chunks = new TextChunks({ elapsed: () => now });
     const updates = pieces.map((piece) => {
@@ -13,25 +13,25 @@ describe('what a model says as chunks', () => {
     );
   };
 
-  it('begins anew, goes on, and says which is the last', () => {
-    expect(told(['a', 'b', 'c'], 200)).toEqual([
+  it('replaces the artifact first, then appends, and marks the last chunk', () => {
+    expect(chunksOf(['a', 'b', 'c'], 200)).toEqual([
       ['a', false, false],
       ['b', true, false],
       ['c', true, true],
     ]);
-    expect(told(['a'], 200, false)).toEqual([['a', false, false]]);
-    expect(told([], 200)).toEqual([]);
+    expect(chunksOf(['a'], 200, false)).toEqual([['a', false, false]]);
+    expect(chunksOf([], 200)).toEqual([]);
   });
 
-  it('puts together what comes fast', () => {
-    expect(told(['a', 'b', 'c', 'd', 'e'], 40)).toEqual([
+  it('joins pieces that arrive fast', () => {
+    expect(chunksOf(['a', 'b', 'c', 'd', 'e'], 40)).toEqual([
       ['ab', false, false],
       ['cde', true, true],
     ]);
   });
 
-  it('keeps the halves of a character together, and stores what can be stored', () => {
-    expect(told(['a\ud83d', '\ude00b', 'c\u0000'], 200).map(([text]) => text)).toEqual(['a', '😀b', 'c\uFFFD']);
-    expect(told(['\ud83d', '\ude00'], 200)).toEqual([['😀', false, true]]);
+  it('keeps the halves of a character together, and replaces characters that cannot be stored', () => {
+    expect(chunksOf(['a\ud83d', '\ude00b', 'c\u0000'], 200).map(([text]) => text)).toEqual(['a', '😀b', 'c\uFFFD']);
+    expect(chunksOf(['\ud83d', '\ude00'], 200)).toEqual([['😀', false, true]]);
   });
 });

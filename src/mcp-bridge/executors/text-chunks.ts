@@ -1,13 +1,16 @@
 import type { Clock } from '../../kernel/clock.js';
 import type { TaskUpdate } from '../../tasks/executor.port.js';
 
-/** Each is an event of its task: what comes faster is put together. */
+/**
+ * Shortest time between two chunks, in milliseconds: each chunk is an event of its task, so faster pieces are joined.
+ */
 const everyMs = 100;
 const artifactId = 'answer';
 
 /**
- * What a model says piece by piece, as chunks of one artifact. The first of them takes the place of what is there: thoughts before a call
- * of a tool, or what a lost process had sent already. The newest piece is held back, so that the last chunk can say that it is the last.
+ * Sends the text of a model as chunks of one artifact. The first chunk replaces the earlier content: text before a
+ * tool call, or text that a lost process had sent. The newest piece is held back, so that the last chunk can be marked
+ * as the last.
  */
 export class TextChunks {
   private held = '';
@@ -18,20 +21,23 @@ export class TextChunks {
     this.last = clock.elapsed();
   }
 
-  /** What is due to be sent with this piece of text. */
+  /** Returns the chunk that is due now; undefined when none is. */
   add(text: string): TaskUpdate | undefined {
     const before = this.held;
     this.held += text;
     const now = this.clock.elapsed();
     if (before === '' || now - this.last < everyMs) return undefined;
     this.last = now;
-    // Half of a character waits for the other.
+    // The first half of a surrogate pair waits for the second.
     const isHalf = /[\uD800-\uDBFF]$/.test(before);
     this.held = isHalf ? before.slice(-1) + text : text;
     return this.chunk(isHalf ? before.slice(0, -1) : before, false);
   }
 
-  /** The rest. @param isAnswer false for words that are not the last. */
+  /**
+   * Returns the rest of the text.
+   * @param isAnswer false for text that is not the final answer.
+   */
   end(isAnswer: boolean): TaskUpdate | undefined {
     return this.held === '' ? undefined : this.chunk(this.held, isAnswer);
   }

@@ -7,7 +7,7 @@ const form = { method: 'elicitation/create', params: { message: 'For whom?', req
 const asked = { ...call, name: 'who', text: 'For whom?', schema: requestedSchema, requestState: 's' };
 const said = (text: string): Message => ({ messageId: 'm', role: 'ROLE_USER', parts: [{ text }] });
 
-describe('what a tool asks before it answers', () => {
+describe('a question of a tool before its answer', () => {
   it('is one form', () => {
     expect(questionIn({ inputRequests: { who: form }, requestState: 's' }, call)).toEqual(asked);
     expect(asking(asked, 'not so')).toEqual({
@@ -18,7 +18,7 @@ describe('what a tool asks before it answers', () => {
     });
   });
 
-  it('may be nothing: the call is only put off', () => {
+  it('may be absent: the call is only deferred', () => {
     expect(questionIn({ requestState: 's' }, call)).toBeUndefined();
   });
 
@@ -27,18 +27,18 @@ describe('what a tool asks before it answers', () => {
     ['a sample', { one: { method: 'sampling/createMessage', params: {} } }, /sample of a model/],
     ['roots', { one: { method: 'roots/list' } }, /roots/],
     ['a page', { one: { method: 'elicitation/create', params: { mode: 'url', url: 'https://a' } } }, /page/],
-  ])('is nothing that nobody can answer: %s', (_what, inputRequests, why) => {
+  ])('is refused when the caller cannot answer it: %s', (_what, inputRequests, why) => {
     expect(() => questionIn({ inputRequests }, call)).toThrow(why);
   });
 
-  it('is answered with the form filled in, or by a refusal', () => {
+  it('is answered by a completed form, or by a refusal', () => {
     const answer = (response: object) => ({ answers: { inputResponses: { who: response }, requestState: 's' } });
     expect(answersIn(said('Ada'), asked)).toEqual(answer({ action: 'accept', content: { name: 'Ada' } }));
     expect(answersIn(said('{"action": "decline"}'), asked)).toEqual(answer({ action: 'decline' }));
     expect(answersIn(said(''), asked)).toEqual({ wrong: expect.any(String) });
   });
 
-  it('of a task is answered by the message after it: the form, or in the words of MCP', () => {
+  it('of a task is answered by the next message, as a form or in the form of MCP', () => {
     const question: Message = { messageId: 'q', role: 'ROLE_AGENT', ...askingAll({ who: form }) };
     const answer = (message: Message, before = [said('go'), question]) =>
       answersTo({ task: { history: [...before, message] } as never, message });

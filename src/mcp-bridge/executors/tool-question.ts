@@ -5,21 +5,24 @@ import type { Message } from '../../protocol/a2a/model.js';
 import type { Said, TaskRun, TaskUpdate } from '../../tasks/executor.port.js';
 import { argumentsIn } from './message-arguments.js';
 
-/** What a tool wants to know before it answers, and all that is needed to call it again with the answer. */
+/** The question of a tool before its answer, with everything needed to call the tool again with the reply. */
 export interface AskedByTool {
   readonly tool: string;
   readonly args: JsonObject;
-  /** The turn that it ended: a later message is the answer. */
+  /** The turn that the question ended: a later message is the reply. */
   readonly turn: number;
-  /** By which the server knows its question. */
+  /** Name of the question in the protocol of the server. */
   readonly name: string;
   readonly text: string;
   readonly schema: JsonObject;
-  /** The server's own, handed back as it is. */
+  /** State of the server, sent back unchanged. */
   readonly requestState?: Json;
 }
 
-/** What a result that asks first (MCP 2026-07-28, multi round-trip requests) asks for: nothing, or one form. */
+/**
+ * Returns the question in a result that asks for input (MCP 2026-07-28, multi round-trip requests): none, or one form.
+ * Throws `unsupported_operation` for other questions.
+ */
 export function questionIn(
   { inputRequests = {}, requestState }: JsonObject,
   { tool, args, turn }: Pick<AskedByTool, 'tool' | 'args' | 'turn'>,
@@ -32,7 +35,7 @@ export function questionIn(
   const form = isJsonObject(params) ? params : {};
   if (second) throw unanswerable('several things at once');
   if (method !== 'elicitation/create') throw unanswerable(method === 'roots/list' ? 'roots' : 'a sample of a model');
-  if (form.mode === 'url' || !isJsonObject(form.requestedSchema)) throw unanswerable('a visit to a page');
+  if (form.mode === 'url' || !isJsonObject(form.requestedSchema)) throw unanswerable('a visit to a web page');
   const text = typeof form.message === 'string' && form.message !== '' ? form.message : 'The tool wants to know more.';
   return {
     tool,
@@ -45,7 +48,10 @@ export function questionIn(
   };
 }
 
-/** The question as the state of its task: a form, whose schema is in the metadata. @param wrong with the answer before. */
+/**
+ * Returns the question as the state of its task: a form with its schema in the metadata.
+ * @param wrong problem of the previous reply.
+ */
 export function asking(asked: AskedByTool, wrong?: string): TaskUpdate {
   return { status: { state: 'TASK_STATE_INPUT_REQUIRED', ...formOf(asked, wrong) } };
 }
@@ -55,7 +61,10 @@ function formOf({ text, schema }: Pick<AskedByTool, 'text' | 'schema'>, wrong?: 
   return { message: { parts: [{ text: words }], metadata: { kind: 'form', requestedSchema: schema } } };
 }
 
-/** The answers that go with the next call; why there are none in the message otherwise. `{"action": "decline"}` is an answer as well. */
+/**
+ * Returns the answers for the next call, or the reason why the message has none. `{"action": "decline"}` is an answer
+ * too.
+ */
 export function answersIn(
   message: Message,
   { name, schema, requestState }: AskedByTool,
@@ -70,15 +79,18 @@ export function answersIn(
   return { answers: { inputResponses: { [name]: response }, ...(requestState !== undefined && { requestState }) } };
 }
 
-/** The questions of a task of a server as the state of ours: a form, and for callers who speak its protocol as they are. */
+/**
+ * Returns the questions of a server's task as the state of the gateway's task: as a form, and unchanged for callers
+ * that support the protocol of the server.
+ */
 export function askingAll(inputRequests: JsonObject, wrong?: string): Said {
   const { message } = formOf(questionIn({ inputRequests }, noCall)!, wrong);
   return { ...message, metadata: { ...message.metadata, inputRequests } };
 }
 
 /**
- * What the newest message answers to the questions that its task waited with: the form, or as the protocol of the server has it
- * (`{"inputResponses": {…}}`). `again` for a message that answers nothing.
+ * Returns the answers of the newest message to the questions that its task waited with, from the form or in the
+ * protocol of the server (`{"inputResponses": {…}}`). `again` is set when the message answers nothing.
  */
 export function answersTo({ task, message }: Pick<TaskRun, 'task' | 'message'>): {
   readonly answers?: JsonObject;
@@ -94,10 +106,10 @@ export function answersTo({ task, message }: Pick<TaskRun, 'task' | 'message'>):
   return { again: { status: { state: 'TASK_STATE_INPUT_REQUIRED', message: askingAll(inputRequests, found.wrong) } } };
 }
 
-/** A question of a task is answered there: its tool is not called again. */
+/** Placeholder: the question of a task is answered in the task, and its tool is not called again. */
 const noCall = { tool: '', args: {}, turn: 0 };
 
 function unanswerable(what: string): RialtoError {
-  const message = `the tool asks for ${what}; whoever sends a message to an agent can only be asked to fill in a form`;
+  const message = `the tool asks for ${what}; the sender of a message to an agent can only be asked to fill in a form`;
   return new RialtoError('unsupported_operation', { message });
 }

@@ -92,7 +92,7 @@ describe('an agent whose work is done by a model', () => {
     expect(lastOf(1)).toEqual({ role: 'tool', tool_call_id: 'call-0', content: 'Lisbon: rain' });
     expect([lastOf(2).content, lastOf(3).content]).toEqual([
       'Error: there is no such tool',
-      'Error: the arguments are no JSON object',
+      'Error: the arguments are not a JSON object',
     ]);
     expect(lastOf(4).content.length).toBeLessThan(20_010);
   });
