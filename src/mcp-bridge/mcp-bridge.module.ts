@@ -40,7 +40,10 @@ import { UpstreamsModule } from '../upstreams/upstreams.module.js';
 
 const allLists: readonly ChangingList[] = ['tools', 'resources', 'prompts'];
 
-/** Wakes what waits at the MCP door: subscribers of the tool list, calls that were cancelled elsewhere. */
+/**
+ * Informs streams of the MCP doors about changed lists and resources, and ends calls that were cancelled in another
+ * process.
+ */
 @Injectable()
 class McpListener implements OnModuleInit {
   constructor(
@@ -88,7 +91,7 @@ class McpListener implements OnModuleInit {
     this.listsChanged(orgId, allLists);
   }
 
-  /** The org may show other names now. */
+  /** The org may now list other names. */
   @OnNotice('org.changed')
   orgChanged({ orgId }: Notice<'org.changed'>): void {
     this.listsChanged(orgId, ['tools']);
@@ -110,14 +113,14 @@ class McpListener implements OnModuleInit {
     this.legacy.running.cancel(orgId, sessionId, requestId);
   }
 
-  /** @param caller whose they are alone; absent: everybody's. */
+  /** @param caller the only caller that is notified; all callers when absent. */
   private listsChanged(org: string, lists: readonly ChangingList[], caller?: string): void {
     for (const list of lists) this.legacy.streams.notify(org, `notifications/${list}/list_changed`, caller);
     this.modern.listsChanged(org, lists, caller);
   }
 }
 
-/** Forgets sessions that nobody used for a week. */
+/** Sweeper that deletes sessions without a request for one week. */
 @Injectable()
 @Sweeps('mcp.sessions')
 class McpSessionSweeper implements Sweeper {
@@ -130,7 +133,7 @@ class McpSessionSweeper implements Sweeper {
   }
 }
 
-/** Takes up the work of agents of ours that tools and models do. */
+/** Registers the executors for published agents that use tools and models. */
 @Injectable()
 class AgentExecutors implements OnModuleInit {
   constructor(
@@ -146,8 +149,8 @@ class AgentExecutors implements OnModuleInit {
 }
 
 /**
- * Room 13: MCP clients come in; each agent skill, and each tool of an MCP server, is a tool; resources
- * and prompts are those of MCP servers. Agents of ours whose work tools or models do.
+ * Module for MCP clients. Each agent skill and each tool of an MCP server is a tool; resources and prompts are those
+ * of MCP servers. Also contains the executors for published agents that use tools or models.
  */
 @Module({
   imports: [A2AClientModule, ContinuationsModule, PolicyModule, RegistryModule, TasksModule, UpstreamsModule],
@@ -195,7 +198,7 @@ export class McpBridgeModule implements OnModuleInit, BeforeApplicationShutdown 
     for (const route of [...this.door.routes(), ...this.metadata.routes()]) this.front.add(route);
   }
 
-  /** Before the server closes: it waits for every answer that is still open. */
+  /** Closes the streams before the server closes, because the server waits for every open answer. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.modern.close();
   }

@@ -35,7 +35,7 @@ function watched() {
 }
 
 describe('rialto/testing', () => {
-  it('K9 a skill without schema shows a message and sends it as text', async () => {
+  it('K9 a skill without a schema takes a message and sends it as text', async () => {
     const sent: { params: { message: { parts: object[] } } }[] = [];
     const fetcher: Fetcher = async (url, { body }) => {
       sent.push(JSON.parse(body) as (typeof sent)[number]);
@@ -52,7 +52,7 @@ describe('rialto/testing', () => {
     ]);
   });
 
-  it('RE-50, RE-51, RE-52 builds a tool that calls through the fetcher and tells the bus', async () => {
+  it('RE-50, RE-51, RE-52 builds a tool that calls through the fetcher and publishes events on the bus', async () => {
     const { verbBus, events } = watched();
     const sent: { url: string; body: object }[] = [];
     const fetcher: Fetcher = async (url, { body }) => {
@@ -84,7 +84,7 @@ describe('rialto/testing', () => {
     });
   });
 
-  it('E8 RE-09 RE-38 names the canonical verb and the alias, whichever of them was called', async () => {
+  it('E8 RE-09 RE-38 names the canonical verb and the alias for a call by either name', async () => {
     const { verbBus, events } = watched();
     const tool = buildA2ASkillTool({ agentRow, card, skill, verbBus, fetcher: answering(artifactOf(1)) });
     await tool.aliasHandler({ projectId: 'p1' });
@@ -96,7 +96,7 @@ describe('rialto/testing', () => {
     ]);
   });
 
-  it('E7 RE-35, RE-37 a refused call never reaches the fetcher; a failed one tells its two events', async () => {
+  it('E7 RE-35, RE-37 a refused call never reaches the fetcher; a failed call publishes both events', async () => {
     const { verbBus, events } = watched();
     let fetched = 0;
     const tool = buildA2ASkillTool({
@@ -156,7 +156,7 @@ describe('rialto/testing', () => {
     });
 
     it('E7 RE-27 RE-88 fails at timeoutMs, with code and name', async () => {
-      stub.set(slow(10_000, data({}))); // before the limit of whom nobody gave one
+      stub.set(slow(10_000, data({}))); // shorter than the default limit
       const { client } = await connected(500);
       const started = performance.now();
       const text = '-32201 RemoteA2ATimeoutError: no answer within 500 ms';

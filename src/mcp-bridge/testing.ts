@@ -40,7 +40,10 @@ export {
   type ToolSkill,
 } from './tools/skill-tool.js';
 
-/** A bus without Nest, database or policy, for tests of tools: permits unless a subscriber throws or denies (RE-50, RE-52). */
+/**
+ * Creates a bus without Nest, database or policy, for tests of tools: it permits a call unless a subscriber throws or
+ * denies (RE-50, RE-52).
+ */
 export function createInMemoryVerbBus(): VerbBus {
   return new VerbBus({
     decider: () => ({ allowed: true, policies: [], reason: 'permitted: no policy engine on this bus' }),
@@ -48,12 +51,12 @@ export function createInMemoryVerbBus(): VerbBus {
   });
 }
 
-/** An MCP server that tools are registered on: the official SDK's `McpServer`. */
+/** An MCP server that registers tools: the official SDK's `McpServer`. */
 export interface ToolRegistrar {
   registerTool: (...given: never[]) => unknown;
 }
 
-/** The part of `registerTool` that is used; its full type is generic over schemas that are foreign here. */
+/** The used part of `registerTool`; its full type is generic over schema types of the SDK. */
 type RegisterTool = (
   name: string,
   config: { title?: string; description: string; inputSchema: unknown },
@@ -68,10 +71,13 @@ export interface RegisteredAgentCard {
 export interface RegisterOptions {
   agents: readonly RegisteredAgentCard[];
   verbBus: VerbBus;
-  /** Over the safe client by default, with loopback allowed. */
+  /** Default: the safe client, with loopback allowed. */
   fetcher?: Fetcher;
   timeoutMs?: number;
-  /** Turns a JSON Schema into what the server wants; by default what the official SDK's `McpServer` (2.x) wants. */
+  /**
+   * Converts a JSON Schema to the form that the server needs; default: the form of the official SDK's `McpServer`
+   * (2.x).
+   */
   schemaOf?: (schema: JsonObject) => unknown;
 }
 
@@ -80,8 +86,8 @@ const errorKey = 'dev.rialto/error';
 const registered = new WeakMap<object, Set<string>>();
 
 /**
- * Registers each skill of each agent as a tool of an MCP server, under its canonical name and its alias. Names that the server
- * has from an earlier run are skipped without an error, unreachable agents are left out (RE-43…RE-46, RE-88).
+ * Registers each skill of each agent as a tool of an MCP server, under its canonical name and its alias. Skips names
+ * that the server has from an earlier call, without an error, and omits unreachable agents (RE-43…RE-46, RE-88).
  */
 export function registerA2AAgentsAsMcpTools(
   server: ToolRegistrar,
@@ -117,8 +123,8 @@ export function registerA2AAgentsAsMcpTools(
 }
 
 /**
- * A failure is a result with `isError`: its text begins with code and name, and `_meta` has both for programs. The official server would
- * make a text without a code of whatever is thrown.
+ * Wraps a handler so that a failure is a result with `isError`: its text begins with code and name, and `_meta` has
+ * both for programs. The official server would turn a thrown error into a text without a code.
  */
 function answering(handler: SkillTool['handler']): (args: JsonObject) => Promise<ToolResult> {
   return async (args) => {

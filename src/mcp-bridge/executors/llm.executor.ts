@@ -50,8 +50,8 @@ interface Turn {
 
 /**
  * Executor for a published agent that uses a model for its work. The model may use tools of the org with the rights of
- * the caller, in a bounded loop. A turn starts again when its process was lost, unless it called a tool that must not be
- * called twice.
+ * the caller, in a bounded loop. A turn starts again when its process was lost, unless it called a tool that must not
+ * be called twice.
  */
 @Injectable()
 export class LlmExecutor implements TaskExecutor {

@@ -45,8 +45,8 @@ const maxRounds = 10;
 const maxWords = 10_000;
 
 /**
- * Executor for a published agent that uses a tool of an MCP server for its work. A message is a call of the tool, with a
- * policy decision as for a call of its sender. The call is stored before it is made: when its process was lost, it is
+ * Executor for a published agent that uses a tool of an MCP server for its work. A message is a call of the tool, with
+ * a policy decision as for a call of its sender. The call is stored before it is made: when its process was lost, it is
  * made again only if the server declares that a repetition is harmless.
  */
 @Injectable()

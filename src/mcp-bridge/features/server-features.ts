@@ -11,27 +11,29 @@ import { PageFiller, type Page } from '../tools/list-page.js';
 import { serverOfName } from '../tools/server-tools.js';
 import type { ListOptions } from '../tools/tool-call.types.js';
 
-/** Whose a resource or a prompt is; in the `_meta` of a read, whom to ask. */
+/** Key in `_meta`: the server of a resource or prompt; in the `_meta` of a read, the server to ask. */
 const serverKey = 'dev.rialto/server';
 const maxUri = 2_048;
 
-/** The lists beside the tools, by the member that holds their items. */
+/** The lists besides the tools, by the member that contains their items. */
 export type FeatureList = 'resources' | 'resourceTemplates' | 'prompts';
 
 interface Feature {
   readonly server: string;
-  /** `<server> <key>`, in the order of the list. */
+  /** `<server> <key>`, the sort key of the list. */
   readonly position: string;
-  /** What its list holds once; of two servers with one resource the first is asked for it. */
+  /** Key of an item, listed once: when two servers have the same resource, the first one is asked for it. */
   readonly key: string;
-  /** As its server says it, but for a prompt's name, and whose it is. */
+  /** The server's item as JSON, with its server in `_meta`; the name of a prompt is the canonical one. */
   readonly text: string;
   readonly own: JsonObject;
 }
 
 type FeatureCatalogue = Readonly<Record<FeatureList, readonly Feature[]>>;
 
-/** Resources, their templates and prompts of an org's MCP servers: listed by what the caller may discover. */
+/**
+ * Resources, resource templates and prompts of an org's MCP servers, listed when the caller may discover their server.
+ */
 @Injectable()
 export class ServerFeatures {
   private readonly catalogues = new WeakMap<ServerSnapshot, FeatureCatalogue>();
@@ -42,7 +44,9 @@ export class ServerFeatures {
     private readonly cursors: Cursors,
   ) {}
 
-  /** A page in a stable order. Throws `invalid_params` for a cursor of another org or of other list options. */
+  /**
+   * Returns a page in a stable order. Throws `invalid_params` for a cursor of another org or of other list options.
+   */
   async list(ctx: CallContext, list: FeatureList, options: ListOptions, cursor?: unknown): Promise<Page> {
     const { only, servers } = options;
     const scope = JSON.stringify([`mcp-${list}`, ctx.org.id, only ?? null, servers ? [...servers].sort() : null]);
@@ -62,13 +66,13 @@ export class ServerFeatures {
     return { texts: page.texts };
   }
 
-  /** `resources/read`. Throws as UpstreamCalls.read does, and `invalid_params`. */
+  /** Handles `resources/read`. Throws the errors of UpstreamCalls.read, and `invalid_params`. */
   async read(ctx: CallContext, options: ListOptions, params: unknown): Promise<JsonObject> {
     const { uri, servers } = await this.asked(ctx, options, params);
     return this.calls.read(ctx, servers, uri);
   }
 
-  /** The resource that params name, and who may have it. Throws `invalid_params`. */
+  /** Returns the URI in the params, and the servers that may have this resource. Throws `invalid_params`. */
   async asked(
     ctx: CallContext,
     options: ListOptions,
@@ -82,24 +86,24 @@ export class ServerFeatures {
     return (await this.snapshot(ctx)).servers;
   }
 
-  /** `prompts/get`. Throws as UpstreamCalls.prompt does, and `invalid_params`. */
+  /** Handles `prompts/get`. Throws the errors of UpstreamCalls.prompt, and `invalid_params`. */
   async prompt(ctx: CallContext, { only }: ListOptions, params: unknown): Promise<JsonObject> {
     const { name, arguments: args } = objectOf(params);
-    if (args !== undefined && !isJsonObject(args)) throw invalid('params.arguments is an object');
+    if (args !== undefined && !isJsonObject(args)) throw invalid('params.arguments must be an object');
     return this.calls.prompt(ctx, await this.promptCalled(ctx, only, name), args);
   }
 
-  /** `completion/complete`. Throws as UpstreamCalls does, and `invalid_params`. */
+  /** Handles `completion/complete`. Throws the errors of UpstreamCalls, and `invalid_params`. */
   async complete(ctx: CallContext, options: ListOptions, params: unknown): Promise<JsonObject> {
     const { ref, argument, context, _meta } = objectOf(params);
-    if (!isJsonObject(ref)) throw invalid('params.ref is a prompt or a resource template');
-    if (!isJsonObject(argument)) throw invalid('params.argument is an object');
+    if (!isJsonObject(ref)) throw invalid('params.ref must be a prompt or a resource template');
+    if (!isJsonObject(argument)) throw invalid('params.argument must be an object');
     const asked = { argument, ...(context !== undefined && { context }) };
     if (ref.type === 'ref/prompt')
       return this.calls.completePrompt(ctx, await this.promptCalled(ctx, options.only, ref.name), asked);
     if (ref.type === 'ref/resource')
       return this.calls.completeUri(ctx, await this.candidates(ctx, options, _meta), requireUri(ref.uri), asked);
-    throw invalid('params.ref.type is ref/prompt or ref/resource');
+    throw invalid('params.ref.type must be ref/prompt or ref/resource');
   }
 
   private async promptCalled(ctx: CallContext, only: string | undefined, name: unknown): Promise<PromptCall> {
@@ -137,7 +141,7 @@ function catalogueOf({ servers }: ServerSnapshot): FeatureCatalogue {
   return { resources: all('resources'), resourceTemplates: all('resourceTemplates'), prompts: all('prompts') };
 }
 
-/** Snapshots of one org differ by callers, and share their servers. */
+/** Catalogues by server: the snapshots of one org differ by caller, but share their servers. */
 const featuresByServer = new WeakMap<RegisteredServer, FeatureCatalogue>();
 
 function featuresOf(server: RegisteredServer): FeatureCatalogue {
@@ -165,7 +169,7 @@ function objectOf(params: unknown): JsonObject {
   return isJsonObject(params) ? params : {};
 }
 
-/** Throws `invalid_params`. */
+/** Checks the URI of a resource. Throws `invalid_params`. */
 export function requireUri(uri: unknown): string {
   if (typeof uri === 'string' && uri !== '' && !uri.includes('\0') && Buffer.byteLength(uri) <= maxUri) return uri;
   throw invalid(`the URI of a resource is missing, or longer than ${maxUri} bytes`);

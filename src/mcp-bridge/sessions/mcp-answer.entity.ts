@@ -1,10 +1,13 @@
 import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import type { Json } from '../../kernel/json.js';
 
-/** What a client of the 2025 era answered to a process that did not ask it: the one that did fetches it. */
+/**
+ * An answer of a client of the 2025 era that arrived in another process than the one that asked; that process fetches
+ * it.
+ */
 @Entity('mcp_answers')
 export class McpAnswerEntity {
-  /** Of the question. */
+  /** Id of the question. */
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_mcp_answers' })
   id: string;
 
@@ -13,7 +16,7 @@ export class McpAnswerEntity {
   @Column('uuid', { name: 'session_id' })
   sessionId: string;
 
-  /** The message as it came. */
+  /** The message as it was received. */
   @Column('json')
   answer: Json;
 

@@ -1,7 +1,7 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { JsonObject } from '../../kernel/json.js';
 
-/** A session of an MCP client of the 2025 era. It holds no state but whose it is, so any replica serves it. */
+/** A session of an MCP client of the 2025 era. Its state is only in this row, so any replica can serve it. */
 @Entity('mcp_sessions')
 @Index('ix_mcp_sessions_owner', ['orgId', 'principal', 'lastSeenAt'])
 export class McpSessionEntity {
@@ -18,15 +18,15 @@ export class McpSessionEntity {
   @Column('text', { name: 'protocol_version' })
   protocolVersion: string;
 
-  /** Name and version of the client, as it said. */
+  /** Name and version that the client stated. */
   @Column('text', { default: '' })
   client: string;
 
-  /** What it can be asked for, as it said. */
+  /** Capabilities that the client stated: what it can be asked for. */
   @Column('json', { default: '{}' })
   capabilities: JsonObject;
 
-  /** From which level on it wants to hear what servers log; null while it did not say. */
+  /** Lowest log level of servers that the client wants; null until it states one. */
   @Column('text', { name: 'log_level', nullable: true })
   logLevel: string | null;
 

@@ -6,7 +6,7 @@ import { storableText, type JsonObject } from '../../kernel/json.js';
 import { Notices } from '../../platform/bus/notices.js';
 import { Pg } from '../../platform/database/pg.js';
 
-/** A session of the 2025 era: whose it is, which revision it speaks, and what its client can be asked and told. */
+/** A session of the 2025 era: its protocol revision, the capabilities of its client, and the log level. */
 export interface McpSession {
   readonly id: string;
   readonly protocolVersion: string;
@@ -14,22 +14,25 @@ export interface McpSession {
   readonly logLevel?: string;
 }
 
-/** What a client says of itself when it opens a session. */
+/** Facts that a client states when it opens a session. */
 export interface McpClientFacts {
   readonly protocolVersion: string;
-  /** Its name and version. */
+  /** Name and version of the client. */
   readonly client: string;
   readonly capabilities: JsonObject;
 }
 
 const idleDays = 7;
-/** Of one principal, the latest: a client whose session made room opens another. */
-const mostOfOne = 1_000;
-/** How long a session is believed without its row; the notice of its end comes sooner, unless it is lost. */
-const believedMs = 10_000;
+/** Largest number of sessions of one principal; the oldest are deleted, and their clients open new ones. */
+const maxPerPrincipal = 1_000;
+/**
+ * Milliseconds for which a session is cached without reading its row. A notice of its end clears the cache sooner,
+ * unless the notice is lost.
+ */
+const cachedMs = 10_000;
 const maxKnown = 10_000;
 
-/** Sessions as rows: any replica serves any session, and a restart forgets none. */
+/** Stores sessions as rows: any replica serves any session, and a restart loses none. */
 @Injectable()
 export class McpSessionStore {
   private readonly known = new Map<string, { session: McpSession; until: number }>();
@@ -45,7 +48,7 @@ export class McpSessionStore {
     await this.pg.rows(
       'mcp-session-open',
       `with room as (delete from mcp_sessions where id in (select id from mcp_sessions where id in (
-         select id from mcp_sessions where org_id = $2 and principal = $3 order by last_seen_at desc offset ${mostOfOne - 1})
+         select id from mcp_sessions where org_id = $2 and principal = $3 order by last_seen_at desc offset ${maxPerPrincipal - 1})
          for update skip locked))
        insert into mcp_sessions (id, org_id, principal, protocol_version, client, capabilities)
        values ($1, $2, $3, $4, $5, $6)`,
@@ -54,7 +57,7 @@ export class McpSessionStore {
     return { id, protocolVersion, capabilities };
   }
 
-  /** The caller's own session; another principal's looks absent (abuse case 40). */
+  /** Finds a session of the caller; a session of another principal is treated as missing (abuse case 40). */
   async find(ctx: CallContext, id: string): Promise<McpSession | undefined> {
     const key = keyOf(ctx, id);
     const known = this.known.get(key);
@@ -62,12 +65,12 @@ export class McpSessionStore {
     const session = isUuid(id) ? await this.read(ctx, id) : undefined;
     this.known.delete(key);
     if (!session) return undefined;
-    this.known.set(key, { session, until: systemClock.elapsed() + believedMs });
+    this.known.set(key, { session, until: systemClock.elapsed() + cachedMs });
     if (this.known.size > maxKnown) this.known.delete(this.known.keys().next().value!);
     return session;
   }
 
-  /** A session ended, here or in another process. */
+  /** Removes a session from the cache, because it ended in this or another process. */
   forget(id: string): void {
     for (const [key, { session }] of this.known) if (session.id === id) this.known.delete(key);
   }
@@ -89,13 +92,13 @@ export class McpSessionStore {
     return { id, protocolVersion, capabilities, ...(level !== null && { logLevel: level }) };
   }
 
-  /** Other processes believe it some seconds later. */
+  /** Stores the log level; other processes use it some seconds later, when their cache expires. */
   async setLogLevel(id: string, level: string): Promise<void> {
     await this.pg.rows('mcp-session-level', 'update mcp_sessions set log_level = $2 where id = $1', [id, level]);
     this.forget(id);
   }
 
-  /** False for a second answer to a question. */
+  /** Stores an answer. Returns false for a second answer to the same question. */
   async keepAnswer(session: string, question: string, answer: JsonObject): Promise<boolean> {
     const rows = await this.pg.rows(
       'mcp-answer-keep',
@@ -115,7 +118,7 @@ export class McpSessionStore {
     return row?.answer;
   }
 
-  /** Whoever holds its streams is told. */
+  /** Ends a session of the caller, and notifies the processes that hold its streams. */
   async end(ctx: CallContext, id: string): Promise<void> {
     const rows = isUuid(id)
       ? await this.pg.rows(

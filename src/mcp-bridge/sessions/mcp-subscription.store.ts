@@ -2,34 +2,36 @@ import { Injectable } from '@nestjs/common';
 import { RialtoError } from '../../kernel/errors.js';
 import { Pg } from '../../platform/database/pg.js';
 
-const mostPerSession = 100;
+const maxPerSession = 100;
 
-/** A resource, by the row of its server. */
+/** A resource, identified by the row of its server and its URI. */
 export interface Watched {
   readonly server: string;
   readonly uri: string;
 }
 
-/** Which resources the sessions of the 2025 era watch. */
+/** Stores the resource subscriptions of sessions of the 2025 era. */
 @Injectable()
 export class McpSubscriptionStore {
   constructor(private readonly pg: Pg) {}
 
-  /** Throws `unprocessable` for one too many. */
+  /** Adds a subscription. Throws `unprocessable` above the limit of a session. */
   async add(session: string, { server, uri }: Watched): Promise<void> {
     const [row] = await this.pg.rows<{ known: string }>(
       'mcp-subscription-add',
       `with added as (
          insert into mcp_subscriptions (session_id, server, uri)
          select s.id, m.id, $3 from mcp_sessions s, mcp_servers m where s.id = $1 and m.id = $2
-           and (select count(*) from mcp_subscriptions where session_id = $1) < ${mostPerSession}
+           and (select count(*) from mcp_subscriptions where session_id = $1) < ${maxPerSession}
          on conflict do nothing returning 1)
        select (select count(*) from added)
          + (select count(*) from mcp_subscriptions where session_id = $1 and server = $2 and uri = $3) as known`,
       [session, server, uri],
     );
     if (Number(row!.known) > 0) return;
-    throw new RialtoError('unprocessable', { message: `a session may watch ${mostPerSession} resources` });
+    throw new RialtoError('unprocessable', {
+      message: `a session may subscribe to at most ${maxPerSession} resources`,
+    });
   }
 
   async remove(session: string, uri: string): Promise<void> {

@@ -11,29 +11,29 @@ import { McpSubscriptionStore, type Watched } from './mcp-subscription.store.js'
 import { requireUri, ServerFeatures } from '../features/server-features.js';
 import type { ListOptions } from '../tools/tool-call.types.js';
 
-const mostAtOnce = 100;
+const maxAtOnce = 100;
 
 interface Attended {
   readonly ctx: CallContext;
   streams: number;
   turn: Promise<void>;
-  /** What is watched for it, by `<server> <uri>`, and how to end that. */
+  /** The active watches of the session, by `<server> <uri>`, each with the function that ends it. */
   readonly watches: Map<string, () => void>;
 }
 
-/** A stream of the 2026-07-28 revision, and what it named. */
+/** A stream of the 2026-07-28 revision, and the resources that it named. */
 interface Listener {
   readonly ctx: CallContext;
-  /** The one server of its door. */
+  /** Id of the only server of its door. */
   readonly only?: string;
-  /** By the row of the server, and by what that is called. */
+  /** The named resources, each with the row id and the server id of its server. */
   readonly named: readonly (Watched & { readonly serverId: string })[];
   readonly end: () => void;
 }
 
 /**
- * Resources whose changes clients want to hear of. A session of the 2025 era has them as rows; whichever process holds a stream of it
- * watches for it. The 2026-07-28 revision names them when it opens a stream.
+ * Resource subscriptions of clients. A session of the 2025 era has them as rows, and the process that holds one of its
+ * streams watches the resources. A client of the 2026-07-28 revision names the resources when it opens a stream.
  */
 @Injectable()
 export class ResourceWatches {
@@ -48,7 +48,7 @@ export class ResourceWatches {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** `resources/subscribe` of a session. Throws as UpstreamCalls.watched does, and `invalid_params`. */
+  /** Handles `resources/subscribe` of a session. Throws the errors of UpstreamCalls.watched, and `invalid_params`. */
   async subscribe(ctx: CallContext, options: ListOptions, session: string, params: unknown): Promise<void> {
     const { uri, servers } = await this.features.asked(ctx, options, params);
     const { row } = await this.calls.watched(ctx, servers, uri);
@@ -56,13 +56,13 @@ export class ResourceWatches {
     this.notices.tell(undefined, 'mcp.subscribed', { orgId: ctx.org.id, sessionId: session });
   }
 
-  /** `resources/unsubscribe`: ending what there is none of is no error. Throws `invalid_params`. */
+  /** Handles `resources/unsubscribe`; ending a missing subscription is not an error. Throws `invalid_params`. */
   async unsubscribe(ctx: CallContext, session: string, params: unknown): Promise<void> {
     await this.store.remove(session, requireUri((params as { uri?: unknown } | undefined)?.uri));
     this.notices.tell(undefined, 'mcp.subscribed', { orgId: ctx.org.id, sessionId: session });
   }
 
-  /** A stream of a session is open here until what it returns is called. */
+  /** Registers an open stream of a session in this process; the returned function removes it. */
   attend(ctx: CallContext, session: string): () => void {
     const known = this.attended.get(session) ?? {
       ctx,
@@ -72,7 +72,7 @@ export class ResourceWatches {
     };
     this.attended.set(session, known);
     known.streams++;
-    void this.look(session);
+    void this.enqueueAlign(session);
     return () => {
       if (--known.streams > 0) return;
       this.attended.delete(session);
@@ -82,12 +82,13 @@ export class ResourceWatches {
   }
 
   /**
-   * The resources that a stream of the 2026-07-28 revision names, until what it returns is called. Throws as `subscribe` does.
-   * @param end ends the stream, when its caller may not hear of one of them any more.
+   * Watches the resources that a stream of the 2026-07-28 revision names; the returned function ends the watches.
+   * Throws as `subscribe` does.
+   * @param end ends the stream when its caller may no longer read one of the resources.
    */
   async listen(ctx: CallContext, options: ListOptions, uris: readonly unknown[], end: () => void): Promise<() => void> {
-    if (uris.length > mostAtOnce)
-      throw new RialtoError('invalid_params', { message: `a stream may watch ${mostAtOnce} resources` });
+    if (uris.length > maxAtOnce)
+      throw new RialtoError('invalid_params', { message: `a stream may subscribe to at most ${maxAtOnce} resources` });
     const watches: [RegisteredServer, string][] = [];
     for (const given of uris) {
       const { uri, servers } = await this.features.asked(ctx, options, { uri: given as string });
@@ -110,7 +111,10 @@ export class ResourceWatches {
     return release;
   }
 
-  /** Sessions with a stream here that watch a resource of a server of their org; of one caller alone where that is given. */
+  /**
+   * Returns the sessions with a stream in this process that watch a resource of a server of their org; only those of
+   * one caller when `caller` is given.
+   */
   sessionsWatching(org: string, server: string, uri: string, caller?: string): string[] {
     const key = `${server} ${uri}`;
     return [...this.attended]
@@ -118,7 +122,7 @@ export class ResourceWatches {
       .map(([id]) => id);
   }
 
-  /** Whether a stream of the 2026-07-28 revision of this caller, at this door, named a resource of a server. */
+  /** True when a stream of the 2026-07-28 revision of this caller, at this door, named a resource of a server. */
   isNamed(of: { org: string; caller: string; only?: string }, server: string, uri: string): boolean {
     return [...this.listeners].some(
       ({ ctx, only, named }) =>
@@ -131,44 +135,47 @@ export class ResourceWatches {
 
   @OnNotice('mcp.subscribed')
   changed({ sessionId }: Notice<'mcp.subscribed'>): void {
-    void this.look(sessionId);
+    void this.enqueueAlign(sessionId);
   }
 
-  /** Who may read what may be another. */
+  /** The policies that decide who may read a resource may have changed. */
   @OnNotice('policy.changed')
   policyChanged({ orgId }: Notice<'policy.changed'>): void {
     void this.recheck(orgId);
   }
 
-  /** Its allow list may be another, or it is gone. */
+  /** The allow list of the server may have changed, or the server was removed. */
   @OnNotice('upstream.changed')
   serverChanged({ orgId }: Notice<'upstream.changed'>): void {
     void this.recheck(orgId);
   }
 
-  /** What a caller watches goes by another line now, or by none. */
+  /** The caller's resources now use another connection, or none. */
   @OnNotice('upstream.credential-changed')
   credentialChanged({ orgId, serverId, caller }: Notice<'upstream.credential-changed'>): void {
     for (const [session, { ctx, watches }] of this.attended) {
       if (ctx.org.id !== orgId || !isOf(ctx, caller)) continue;
       for (const release of watches.values()) release();
       watches.clear();
-      void this.look(session);
+      void this.enqueueAlign(session);
     }
     for (const { ctx, named, end } of this.listeners)
       if (ctx.org.id === orgId && isOf(ctx, caller) && named.some(({ server }) => server === serverId)) end();
   }
 
   private async recheck(org: string): Promise<void> {
-    // Others who are told of the change forget what they knew before.
+    // Other listeners of the same notice clear their caches first.
     await new Promise(setImmediate);
-    for (const [session, { ctx }] of this.attended) if (ctx.org.id === org) void this.look(session);
+    for (const [session, { ctx }] of this.attended) if (ctx.org.id === org) void this.enqueueAlign(session);
     for (const listener of this.listeners)
-      if (listener.ctx.org.id === org && !(await this.mayHear(listener))) listener.end();
+      if (listener.ctx.org.id === org && !(await this.mayReadAll(listener))) listener.end();
   }
 
-  /** A check that fails ends no stream: the next one does. */
-  private async mayHear({ ctx, named }: Listener): Promise<boolean> {
+  /**
+   * True when the caller may still read the resources of the stream. A failed check does not end the stream; the next
+   * check decides.
+   */
+  private async mayReadAll({ ctx, named }: Listener): Promise<boolean> {
     try {
       const servers = new Map((await this.features.servers(ctx)).map((server) => [server.row.id, server]));
       const answers = named.map(async ({ server: id, uri }) => {
@@ -177,13 +184,13 @@ export class ResourceWatches {
       });
       return (await Promise.all(answers)).every(Boolean);
     } catch (err) {
-      this.log.warn({ err }, 'what a stream may hear of could not be decided');
+      this.log.warn({ err }, 'the resources of a stream could not be checked');
       return true;
     }
   }
 
-  /** Watches what the session's rows say, and nothing else: one look after the other, so that the last one counts. */
-  private look(session: string): Promise<void> {
+  /** Aligns the watches of a session with its rows; runs are queued, so that the last one decides. */
+  private enqueueAlign(session: string): Promise<void> {
     const known = this.attended.get(session);
     if (!known) return Promise.resolve();
     return (known.turn = known.turn.then(() => this.align(session, known)));
@@ -212,7 +219,7 @@ export class ResourceWatches {
           known.watches.set(key, release);
         }
     } catch (err) {
-      this.log.warn({ err }, 'what a session watches could not be read');
+      this.log.warn({ err }, 'the subscriptions of a session could not be read');
     }
   }
 }

@@ -1,22 +1,22 @@
-/** A page of a list: its prebuilt JSON texts, and where the next page begins when there is one. */
+/** A page of a list: its JSON texts, and the cursor of the next page when there is one. */
 export interface Page {
   readonly texts: readonly string[];
   readonly nextCursor?: string;
 }
 
-/** The last item of a page: its name, and for a tool which of its names it was listed by. */
+/** Position of the last item of a page: its name, and for a tool the index of the listed name. */
 export type Position = readonly [name: string, index?: string];
 
 const maxItems = 1_000;
 const maxLength = 1_048_576;
 
-/** Fills one page: 1,000 items or about 1 MiB of text, and one item at least, however long it is. */
+/** Fills one page: up to 1,000 items or about 1 MiB of text, and at least one item of any length. */
 export class PageFiller {
   readonly texts: string[] = [];
   last: Position | undefined;
   private length = 0;
 
-  /** False when the page is full and the item begins the next one. */
+  /** Adds an item. Returns false when the page is full and the item starts the next one. */
   add(text: string, position: Position): boolean {
     if (this.texts.length === maxItems) return false;
     if (this.texts.length > 0 && this.length + text.length > maxLength) return false;
@@ -27,7 +27,7 @@ export class PageFiller {
   }
 }
 
-/** The JSON text of the result of a list, such as `tools/list` (MCP, pagination). */
+/** Returns the JSON text of the result of a list, such as `tools/list` (MCP, pagination). */
 export function pageText(member: string, { texts, nextCursor }: Page): string {
   const next = nextCursor === undefined ? '' : `,"nextCursor":${JSON.stringify(nextCursor)}`;
   return `{"${member}":[${texts.join(',')}]${next}}`;

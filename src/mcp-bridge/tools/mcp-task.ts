@@ -10,9 +10,8 @@ import { declaresTasks } from '../../protocol/mcp/server-task.js';
 import { toolResult, type ToolResult } from '../../protocol/mcp/tool-result.js';
 import { failureOf, taskView, wordsOf, type StoredTask } from '../../tasks/task.types.js';
 
-/*
- * Tasks of ours as those of the MCP extension `io.modelcontextprotocol/tasks` (specification 2026-07-28), and as results of tools. Pure.
- */
+// Shows tasks of the gateway as tasks of the MCP extension `io.modelcontextprotocol/tasks` (specification 2026-07-28),
+// and as results of tools. Pure.
 
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const pollIntervalMs = 2_000;
@@ -20,10 +19,10 @@ const dayMs = 86_400_000;
 
 type McpStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
 
-/** What a call came to at last. */
+/** The final outcome of a call. */
 export type CallEnd = { readonly result: ToolResult | JsonObject } | { readonly error: JsonObject };
 
-/** In place of a result, for clients that declare the extension: the call goes on as a task. */
+/** Replaces a result for clients that declare the extension: the call continues as a task. */
 export interface TaskHandle {
   readonly resultType: 'task';
   readonly taskId: string;
@@ -35,7 +34,7 @@ export interface TaskHandle {
   readonly pollIntervalMs: number;
 }
 
-/** True when the params of a request of the 2026-07-28 revision say that its client takes tasks. */
+/** True when the params of a request of the 2026-07-28 revision state that the client takes tasks. */
 export function takesTasks(params: unknown): boolean {
   const meta = isJsonObject(params) ? params._meta : undefined;
   const capabilities = isJsonObject(meta) ? meta[capabilitiesKey] : undefined;
@@ -46,7 +45,10 @@ export function handleOf(task: StoredTask, retentionDays: number): TaskHandle {
   return { resultType: 'task', ...taskFacts(task, retentionDays) };
 }
 
-/** The whole of a task for `tasks/get`. @param outcome what the call gave, for an ended one. */
+/**
+ * Returns the complete task for `tasks/get`.
+ * @param outcome outcome of the call, for a task that ended.
+ */
 export function detailOf(task: StoredTask, retentionDays: number, outcome: CallEnd | undefined): JsonObject {
   const facts = { ...taskFacts(task, retentionDays) } as unknown as JsonObject;
   if (outcome) return { ...facts, ...outcome } as unknown as JsonObject;
@@ -54,7 +56,10 @@ export function detailOf(task: StoredTask, retentionDays: number, outcome: CallE
   return { ...facts, inputRequests: questionsOf(task.statusMessage) ?? { [questionOf(task)]: asking(task) } };
 }
 
-/** What `tasks/update` says, for the next message of the task; nothing where none of it is about what the task asks. Throws `invalid_params`. */
+/**
+ * Converts the params of `tasks/update` to a part for the next message of the task; `none` when they contain no answer
+ * to the task's question. Throws `invalid_params`.
+ */
 export function partIn(task: StoredTask, responses: JsonObject): Part | 'none' | 'declined' {
   if (containsUnstorable(responses))
     throw new RialtoError('invalid_params', { message: `inputResponses ${unstorable}` });
@@ -71,22 +76,28 @@ export function partIn(task: StoredTask, responses: JsonObject): Part | 'none' |
   return text === undefined ? 'declined' : { text };
 }
 
-/** The name of the question that a task waits with: another for each. */
+/** Returns the name of the task's current question; each question has another name. */
 function questionOf({ seq }: Pick<StoredTask, 'seq'>): string {
   return `question-${seq}`;
 }
 
-/** What the answer to a question says; undefined for a declined one. Throws `invalid_params` for what is no answer. */
+/**
+ * Returns the text of the answer to a question; undefined for a declined one. Throws `invalid_params` for a malformed
+ * answer.
+ */
 function answerIn(response: Json | undefined): string | undefined {
   if (!isJsonObject(response) || typeof response.action !== 'string')
-    throw new RialtoError('invalid_params', { message: 'inputResponses holds results of elicitation/create' });
+    throw new RialtoError('invalid_params', { message: 'inputResponses must contain results of elicitation/create' });
   if (response.action !== 'accept') return undefined;
   const answer = isJsonObject(response.content) ? response.content.answer : undefined;
   if (typeof answer === 'string' && answer !== '') return answer;
-  throw new RialtoError('invalid_params', { message: 'the answer is a text' });
+  throw new RialtoError('invalid_params', { message: 'the answer must be a text' });
 }
 
-/** What the call of an adopted task would have given if its caller had waited. Throws what the failure of the task means. */
+/**
+ * Returns the result that the call of an adopted task would have given to a waiting caller. Throws the meaning of a
+ * failed task.
+ */
 export function adoptedResult(task: StoredTask): ToolResult {
   const { id: taskId, state } = task;
   if (failedStates.has(state)) throw failureOf(task);
@@ -97,15 +108,15 @@ export function adoptedResult(task: StoredTask): ToolResult {
   return toolResult(toolOutput(decodeBridgeReply(envelope, { status: 200, requestId: 0 })));
 }
 
-/** The same for a task of an MCP server, whose result is unchanged. */
+/** Returns the same for a task of an MCP server, with its result unchanged. */
 export function keptResult(task: StoredTask): ToolResult | JsonObject {
   return terminalStates.has(task.state) ? toolResultOf(task) : goingOn(task);
 }
 
-/** In place of the result of a call whose task goes on, or waits for its caller. */
+/** Returns the result for a call with a task that continues, or that waits for its caller. */
 export function goingOn({ id: taskId, contextId, state, statusMessage }: StoredTask): ToolResult {
   const message =
-    wordsOf(statusMessage) || 'It is still under way. Ask again with the tool task_status and this taskId.';
+    wordsOf(statusMessage) || 'The task is still running. Ask again with the tool task_status and this taskId.';
   return toolResult({ taskId, contextId, state: wordOf(state), message });
 }
 
@@ -115,14 +126,14 @@ function taskFacts(task: StoredTask, retentionDays: number): Omit<TaskHandle, 'r
     taskId: task.id,
     status: statusOf(task.state),
     ...(words !== '' && { statusMessage: words }),
-    createdAt: new Date(madeAt(task.id)).toISOString(),
+    createdAt: new Date(createdAtOf(task.id)).toISOString(),
     lastUpdatedAt: new Date(task.statusAt).toISOString(),
     ttlMs: retentionDays * dayMs,
     pollIntervalMs,
   };
 }
 
-/** A rejected task is one that failed with an error; its result tells so. */
+/** Returns the status for MCP. A rejected task counts as failed; its result contains the error. */
 function statusOf(state: TaskState): McpStatus {
   if (state === 'TASK_STATE_COMPLETED') return 'completed';
   if (state === 'TASK_STATE_CANCELED') return 'cancelled';
@@ -137,7 +148,7 @@ function asking(task: StoredTask): JsonObject {
   return { method: 'elicitation/create', params: { mode: 'form', message, requestedSchema } };
 }
 
-/** Ids of tasks begin with the time they were made (RFC 9562 section 5.7). */
-function madeAt(id: string): number {
+/** Reads the creation time from a task id, which begins with it (RFC 9562 section 5.7). */
+function createdAtOf(id: string): number {
   return Number.parseInt(id.replace('-', '').slice(0, 12), 16);
 }

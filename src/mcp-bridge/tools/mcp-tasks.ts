@@ -14,7 +14,7 @@ import { taskView, type StoredTask } from '../../tasks/task.types.js';
 import { adoptedResult, detailOf, handleOf, keptResult, partIn, type CallEnd, type TaskHandle } from './mcp-task.js';
 import { resultOf } from './own-agent-tools.js';
 
-/** Tasks for MCP clients: asked for, answered and canceled by the extension `io.modelcontextprotocol/tasks`. */
+/** Reads, answers and cancels tasks for MCP clients with the extension `io.modelcontextprotocol/tasks`. */
 @Injectable()
 export class McpTasks {
   constructor(
@@ -24,43 +24,52 @@ export class McpTasks {
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
-  /** A task that a call goes on as. */
+  /** Returns the handle of the task as which a call continues. */
   async handle(ctx: CallContext, taskId: string): Promise<TaskHandle> {
     return handleOf(await this.tasks.visible(ctx, undefined, taskId), this.settings.RIALTO_TASK_RETENTION_DAYS);
   }
 
-  /** `tasks/get`. Throws `task_not_found`, `denied`, `invalid_params`. */
+  /** Handles `tasks/get`. Throws `task_not_found`, `denied`, `invalid_params`. */
   async get(ctx: CallContext, params: unknown): Promise<JsonObject> {
     const task = await this.tasks.get(ctx, undefined, taskIdOf(params));
     return detailOf(task, this.settings.RIALTO_TASK_RETENTION_DAYS, await this.outcomeOf(task));
   }
 
-  /** `tasks/cancel`: a task that has ended stays as it is. Throws `task_not_found`, `denied`, `invalid_params`. */
+  /**
+   * Handles `tasks/cancel`; a task that has ended does not change. Throws `task_not_found`, `denied`,
+   * `invalid_params`.
+   */
   async cancel(ctx: CallContext, params: unknown): Promise<JsonObject> {
     const id = taskIdOf(params);
     const task = await this.tasks.visible(ctx, undefined, id);
     if (terminalStates.has(task.state)) return {};
     await this.tasks.cancel(ctx, undefined, id).catch((error: unknown) => {
-      if (RialtoError.from(error).code !== 'task_not_cancelable') throw error; // it ended meanwhile
+      if (RialtoError.from(error).code !== 'task_not_cancelable') throw error; // it ended in the meantime
     });
     return {};
   }
 
-  /** `tasks/update`: the answer to the question that the task waits with; others are read past. Throws as `get` and a send do. */
+  /**
+   * Handles `tasks/update`: sends the answer to the task's current question; ignores other answers. Throws the errors
+   * of `get` and of a send.
+   */
   async update(ctx: CallContext, params: unknown, responses: unknown): Promise<JsonObject> {
     const task = await this.tasks.visible(ctx, undefined, taskIdOf(params));
-    if (!isJsonObject(responses)) throw new RialtoError('invalid_params', { message: 'inputResponses is an object' });
+    if (!isJsonObject(responses))
+      throw new RialtoError('invalid_params', { message: 'inputResponses must be an object' });
     const answer = partIn(task, responses);
     if (answer === 'none') return {};
     if (answer === 'declined') return this.cancel(ctx, params);
     const found = await this.agents.of(task);
-    if (!found) throw new RialtoError('not_found', { message: 'the agent of this task is gone' });
+    if (!found) throw new RialtoError('not_found', { message: 'the agent of this task was removed' });
     const message = { messageId: newId(), role: 'ROLE_USER' as const, taskId: task.id, parts: [answer] };
     await this.submits.submit(ctx, found.agent, { params: { message }, waits: false });
     return {};
   }
 
-  /** What the call gave; undefined while it goes on, for a canceled one, and for one that asks. */
+  /**
+   * Returns the outcome of the call; undefined while the task continues, and when it was canceled or asks its caller.
+   */
   private async outcomeOf(task: StoredTask): Promise<CallEnd | undefined> {
     if (!terminalStates.has(task.state) || task.state === 'TASK_STATE_CANCELED') return undefined;
     try {
@@ -71,7 +80,7 @@ export class McpTasks {
     }
   }
 
-  /** As the call would have given it. Throws what the failure of an adopted task means. */
+  /** Returns the result that the call would have given. Throws the meaning of a failed adopted task. */
   async resultOf(task: StoredTask): Promise<ToolResult | JsonObject> {
     const found = await this.agents.of(task);
     if (!found?.isAdopted) return resultOf(taskView(task));
@@ -82,5 +91,5 @@ export class McpTasks {
 function taskIdOf(params: unknown): string {
   const id = isJsonObject(params) ? params.taskId : undefined;
   if (typeof id === 'string' && id !== '') return id;
-  throw new RialtoError('invalid_params', { message: 'taskId is the id of a task' });
+  throw new RialtoError('invalid_params', { message: 'taskId must be the id of a task' });
 }

@@ -15,7 +15,10 @@ import { isSettled } from '../../tasks/task-stream.service.js';
 import { TaskSubmitService } from '../../tasks/task-submit.service.js';
 import type { ToolCall, ToolOutcome } from './tool-call.types.js';
 
-/** How long a model waits for an agent of ours; the task goes on, and a later call with its `taskId` asks again. */
+/**
+ * Milliseconds that a call waits for a published agent; the task continues, and a later call with its `taskId` asks
+ * again.
+ */
 const waitMs = 60_000;
 const maxWords = 100_000;
 const maxId = 256;
@@ -31,22 +34,24 @@ const sendToAgent = {
   name: 'send_to_agent',
   title: 'Send to agent',
   description:
-    'Sends a message to an agent of this gateway and waits for its answer. Give the contextId of an answer to go on with a conversation, and its taskId to answer a question.',
+    'Sends a message to an agent of this gateway and waits for its answer. Give the contextId of an answer to continue a conversation, and its taskId to answer a question.',
   inputSchema: {
     type: 'object',
     properties: {
       agent: { type: 'string', description: 'The name of the agent, as list_agents shows it' },
-      message: { type: 'string', description: 'What to say' },
-      data: { type: 'object', description: 'Structured input, beside the message or instead of it' },
-      contextId: { type: 'string', description: 'Of an earlier answer: the same conversation' },
-      taskId: { type: 'string', description: 'Of an earlier answer that asked something' },
+      message: { type: 'string', description: 'Text of the message' },
+      data: { type: 'object', description: 'Structured input, together with the message or instead of it' },
+      contextId: { type: 'string', description: 'The contextId of an earlier answer, to continue its conversation' },
+      taskId: { type: 'string', description: 'The taskId of an earlier answer that contained a question' },
     },
     required: ['agent'],
     additionalProperties: false,
   },
 };
 
-/** Two tools for the agents that this gateway publishes: the same tasks, history and policy as over A2A (RY-11). */
+/**
+ * Two tools for the agents that this gateway publishes: they use the same tasks, history and policy as A2A (RY-11).
+ */
 @Injectable()
 export class OwnAgentTools {
   constructor(
@@ -55,7 +60,7 @@ export class OwnAgentTools {
     private readonly submits: TaskSubmitService,
   ) {}
 
-  /** The tools as `tools/list` shows them; none while there is no agent that the caller may use. */
+  /** Returns the tools for `tools/list`; none when there is no agent that the caller may use. */
   async listed(ctx: CallContext): Promise<string[]> {
     const agents = await this.agentsFor(ctx);
     return agents.length === 0 ? [] : [JSON.stringify(listAgents), JSON.stringify(sendToAgent)];
@@ -65,7 +70,7 @@ export class OwnAgentTools {
     return name === listAgents.name || name === sendToAgent.name;
   }
 
-  /** Throws what a send throws; bad arguments are `invalid_params`. */
+  /** Calls a tool. Throws the errors of a send, and `invalid_params` for bad arguments. */
   async call(ctx: CallContext, { name, args }: ToolCall): Promise<ToolOutcome> {
     if (name === sendToAgent.name) return this.send(ctx, args);
     const agents = (await this.agentsFor(ctx)).map(viewOf);
@@ -76,8 +81,7 @@ export class OwnAgentTools {
     const name = textOf(args, 'agent');
     if (name === undefined) throw new RialtoError('invalid_params', { message: 'agent is required' });
     const agent = await this.published.resolve(name, ctx.org);
-    if (!agent)
-      throw new RialtoError('not_found', { message: 'no such agent', hint: 'list_agents shows what there is' });
+    if (!agent) throw new RialtoError('not_found', { message: 'no such agent', hint: 'list_agents lists the agents' });
     const params = { message: messageOf(args) };
     const { signal } = ctx;
     const answer = await this.sends.send(ctx, agent, { params }, { waitMs, gone: signal && (() => signal) });
@@ -121,20 +125,22 @@ function textOf(args: JsonObject, name: string, most = maxWords): string | undef
   const value = args[name];
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'string' && value.length > 0 && value.length <= most) return value;
-  throw new RialtoError('invalid_params', { message: `${name} is a text of 1 to ${most} characters` });
+  throw new RialtoError('invalid_params', { message: `${name} must be a text of 1 to ${most} characters` });
 }
 
-/** What the model reads, and for programs the ids to go on with. A task that failed is an error of the tool. */
+/**
+ * Returns the text for the model, and the ids for programs to continue with. A failed task is an error of the tool.
+ */
 export function resultOf({ id, contextId = '', status, artifacts = [] }: Task): ToolResult {
-  const said = textsOf(status.message?.parts ?? []) || artifactsText(artifacts);
+  const text = textsOf(status.message?.parts ?? []) || artifactsText(artifacts);
   const state = wordOf(status.state);
   const data = artifacts.flatMap(({ parts }) => parts.flatMap((part) => (part.data === undefined ? [] : [part.data])));
   const failed = ['failed', 'rejected', 'canceled'].includes(state);
   const goesOn = interruptedStates.has(status.state) || state === 'working' || state === 'submitted';
   const hint = goesOn ? `\n\n(${state}; taskId ${id})` : '';
   return {
-    content: [{ type: 'text', text: `${said || state}${hint}` }],
-    structuredContent: { taskId: id, contextId, state, text: said, ...(data.length > 0 && { data }) },
+    content: [{ type: 'text', text: `${text || state}${hint}` }],
+    structuredContent: { taskId: id, contextId, state, text, ...(data.length > 0 && { data }) },
     ...(failed && { isError: true }),
   };
 }

@@ -9,7 +9,7 @@ import type { ToolCatalogue, UpstreamEntry } from './tool-catalogue.js';
 import { goingOn } from './mcp-task.js';
 import type { ToolCall, ToolOutcome } from './tool-call.types.js';
 
-/** Calls of the tools of MCP servers: each server says itself which arguments it wants. */
+/** Calls the tools of MCP servers; each server checks its arguments itself. */
 @Injectable()
 export class ServerTools {
   constructor(
@@ -17,7 +17,10 @@ export class ServerTools {
     private readonly tasks: ToolTasks,
   ) {}
 
-  /** By either name. Throws `denied`, `not_found`, and what the call throws. @param goesOnAfterMs as in CallOptions. */
+  /**
+   * Calls a tool by either name. Throws `denied`, `not_found`, and the errors of the call.
+   * @param goesOnAfterMs as in CallOptions.
+   */
   call(
     ctx: CallContext,
     entry: UpstreamEntry | undefined,
@@ -30,7 +33,7 @@ export class ServerTools {
     return this.called(ctx, { target: entry?.target, ...names, serverId, args }, name, goesOnAfterMs);
   }
 
-  /** By the name that its server knows it by. Throws as `call` does. */
+  /** Calls a tool by the name that its server uses. Throws as `call` does. */
   callOwn(
     ctx: CallContext,
     serverId: string,
@@ -62,23 +65,26 @@ export class ServerTools {
   }
 }
 
-/** What a call came to whose task was kept, if there was one. */
+/** Returns the outcome of a call, with its stored task if there is one. */
 export function outcomeOf(result: JsonObject, keeper: Pick<ToolKeeper, 'goesOn'> | undefined): ToolOutcome {
   const task = keeper?.goesOn;
   return task ? { result: goingOn(task), goesOnAs: task.id } : { result };
 }
 
-/** `<serverId>__<tool>`: a skill has no such name. */
+/** True for a name of the form `<serverId>__<tool>`; a skill never has such a name. */
 export function namesServer(name: string): boolean {
   return /^[a-z0-9][a-z0-9_-]*?__./.test(name);
 }
 
-/** Whose a tool or a prompt of an MCP server is, by its canonical name. */
+/** Returns the server in the canonical name of a tool or prompt. */
 export function serverOfName(name: string): string {
   return name.slice(0, Math.max(0, name.indexOf('__')));
 }
 
-/** A denial names the tool as its caller did: a canonical name told for an alias would say that the tool exists. */
+/**
+ * Returns an error with the name that the caller used: the canonical name would reveal to a denied caller that the
+ * tool exists.
+ */
 export function asCalled(thrown: unknown, name: string): RialtoError {
   const error = RialtoError.from(thrown);
   const { code, message, hint, data } = error;
@@ -89,6 +95,6 @@ export function asCalled(thrown: unknown, name: string): RialtoError {
 export function unknownTool(name: string): RialtoError {
   return new RialtoError('not_found', {
     message: `Unknown tool: ${name.slice(0, 200)}`,
-    hint: 'tools/list shows what there is',
+    hint: 'tools/list lists the tools',
   });
 }

@@ -10,26 +10,26 @@ import { mcpError } from '../../protocol/mcp/errors.js';
 import { canonicalName, safeAlias, slugOf } from '../../protocol/mcp/tool-names.js';
 import { compileToolSchema, listedSchema } from '../../protocol/mcp/tool-schema.js';
 
-/** What a fetcher is asked for: one POST with a deadline. */
+/** One request of a fetcher: a POST with a deadline. */
 export interface FetcherRequest {
   method: 'POST';
   headers: Record<string, string>;
   body: string;
-  /** Aborts at the timeout; a fetcher may reject then or later, the call has ended. */
+  /** Aborts at the timeout. The fetcher may reject then or later; the call has already ended. */
   signal: AbortSignal;
 }
 
-/** How a tool reaches its agent; injected, so that a test needs no network (RE-51). */
+/** Sends the request of a tool to its agent; injected, so that a test needs no network (RE-51). */
 export type Fetcher = (url: string, request: FetcherRequest) => Promise<{ status: number; bodyText: string }>;
 
-/** The row of a registered agent, as far as a tool needs it. */
+/** The columns of a registered agent that a tool needs. */
 export interface AgentRow {
   id: string;
   orgId: string;
   agentUrl: string;
 }
 
-/** A card as an agent publishes it; its name and its input modes are read. */
+/** A card as an agent publishes it; only its name and its input modes are read. */
 export interface ToolCard {
   name: string;
   defaultInputModes?: string[];
@@ -51,7 +51,7 @@ export interface SkillToolOptions {
   skill: ToolSkill;
   verbBus: VerbBus;
   fetcher: Fetcher;
-  /** Wall-clock limit of one call in milliseconds; 30,000 by default (RE-25). */
+  /** Limit of one call in milliseconds of wall-clock time; 30,000 by default (RE-25). */
   timeoutMs?: number;
 }
 
@@ -63,11 +63,13 @@ export interface SkillTool {
   readonly inputSchema: JsonObject;
   /** Calls the skill: resolves with the output (RE-21…RE-23), rejects with a ToolCallError (RE-24…RE-30). */
   readonly handler: (args?: JsonObject) => Promise<Json>;
-  /** The same, called by its alias: events still name the canonical verb (RE-09). */
+  /** Calls the skill by its alias: events still name the canonical verb (RE-09). */
   readonly aliasHandler: (args?: JsonObject) => Promise<Json>;
 }
 
-/** A failed call: `code` and `name` are those of the MCP surface (RE-24…RE-30), `reason` is our own word for it. */
+/**
+ * A failed call: `code` and `name` are those of the MCP API (RE-24…RE-30), `reason` is the error code of the gateway.
+ */
 export class ToolCallError extends Error {
   readonly code: number;
   readonly reason: ErrorCode;
@@ -87,8 +89,8 @@ const defaultTimeoutMs = 30_000;
 let lastRequestId = 0;
 
 /**
- * Makes a tool of a skill without a registry, a database or Nest: the same wire form, translation and events as the gateway's
- * own bridge (RE-50). The bus decides; the fetcher is the only way out.
+ * Builds a tool from a skill without a registry, a database or Nest, with the same wire form, error codes and events
+ * as the gateway's own bridge (RE-50). The bus decides, and the fetcher sends the only request.
  */
 export function buildA2ASkillTool({
   agentRow,
@@ -170,7 +172,10 @@ async function send(
   return toolOutput(decodeBridgeReply(bodyText, { status, requestId: idOf(bodyText, requestId) }));
 }
 
-/** A hand-written answer in a test names any id; on a real wire the gateway's own bridge insists on its own. */
+/**
+ * Returns the id of the answer: an answer in a test may have any id, while the gateway's own bridge requires the id of
+ * its request.
+ */
 function idOf(bodyText: string, requestId: number): number | string {
   try {
     const { id } = parseExact(bodyText) as { id?: unknown };
@@ -183,14 +188,14 @@ function idOf(bodyText: string, requestId: number): number | string {
 async function within<Result>(timeoutMs: number, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const controller = new AbortController();
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
+  const timeout = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
       reject(new RialtoError('remote_timeout', { message: `no answer within ${timeoutMs} ms` }));
       controller.abort();
     }, timeoutMs);
   });
   try {
-    return await Promise.race([late, work(controller.signal)]);
+    return await Promise.race([timeout, work(controller.signal)]);
   } catch (error) {
     throw error instanceof RialtoError ? error : new RialtoError('remote_transport', { cause: error });
   } finally {

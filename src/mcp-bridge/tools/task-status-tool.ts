@@ -16,12 +16,12 @@ const listed = JSON.stringify({
   name,
   title: 'Task status',
   description:
-    'Asks again for a task that an earlier call named by its taskId. Waits a little for its end; gives its result as the call would have, or says that it goes on.',
+    'Asks again for the task of an earlier call, by its taskId. Waits a short time for its end, and returns the result of the call, or states that the task continues.',
   inputSchema: {
     type: 'object',
     properties: {
-      taskId: { type: 'string', description: 'Of an earlier result' },
-      waitMs: { type: 'integer', minimum: 0, maximum: waitMs.most, description: 'How long to wait for its end' },
+      taskId: { type: 'string', description: 'The taskId of an earlier result' },
+      waitMs: { type: 'integer', minimum: 0, maximum: waitMs.most, description: 'Milliseconds to wait for its end' },
     },
     required: ['taskId'],
     additionalProperties: false,
@@ -29,7 +29,7 @@ const listed = JSON.stringify({
   annotations: { readOnlyHint: true },
 });
 
-/** Asks again for what a call left under way, for clients without the tasks extension. */
+/** Tool that asks for the task of an earlier call, for clients without the tasks extension. */
 @Injectable()
 export class TaskStatusTool {
   private readonly offered = new Set<string>();
@@ -45,17 +45,20 @@ export class TaskStatusTool {
     return called === name;
   }
 
-  /** Listed once there was something to ask for. */
+  /** Returns the tool for `tools/list`, only after the org had a task to ask for. */
   async listed({ org }: CallContext): Promise<string[]> {
     return this.offered.has(org.id) || (await this.continuations.hasAny(org.id)) ? [listed] : [];
   }
 
-  /** A call of this org went on as a task. */
+  /** Starts to list the tool, because a call of this org continued as a task. */
   offer({ org }: CallContext): void {
     this.offered.add(org.id);
   }
 
-  /** Throws `invalid_params`, `task_not_found`, `denied`, and what the failure of the task means. */
+  /**
+   * Returns the result of the task. Throws `invalid_params`, `task_not_found`, `denied`, and the meaning of a failed
+   * task.
+   */
   async call(ctx: CallContext, { args }: ToolCall): Promise<ToolResult | JsonObject> {
     const { taskId, wait } = readArguments(args);
     const seen = await this.tasks.get(ctx, undefined, taskId);
@@ -68,8 +71,8 @@ export class TaskStatusTool {
 
 function readArguments({ taskId, waitMs: wait = waitMs.usual }: JsonObject): { taskId: string; wait: number } {
   if (typeof taskId !== 'string' || taskId === '')
-    throw new RialtoError('invalid_params', { message: 'taskId is the id of a task' });
+    throw new RialtoError('invalid_params', { message: 'taskId must be the id of a task' });
   if (!Number.isInteger(wait) || (wait as number) < 0 || (wait as number) > waitMs.most)
-    throw new RialtoError('invalid_params', { message: `waitMs is a whole number up to ${waitMs.most}` });
+    throw new RialtoError('invalid_params', { message: `waitMs must be a whole number up to ${waitMs.most}` });
   return { taskId, wait: wait as number };
 }

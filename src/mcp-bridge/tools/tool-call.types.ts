@@ -2,12 +2,15 @@ import type { JsonObject } from '../../kernel/json.js';
 import type { ToolResult } from '../../protocol/mcp/tool-result.js';
 import type { NameMode } from './tool-catalogue.js';
 
-/** What a request to the MCP door may ask of the list: `?names=`, `?agents=` and `?servers=`; of the two either names whose tools it wants. */
+/**
+ * List options of a request to the MCP door: `?names=`, `?agents=` and `?servers=`. The last two filter the tools by
+ * their owner.
+ */
 export interface ListOptions {
   readonly names?: NameMode;
   readonly agents?: ReadonlySet<string>;
   readonly servers?: ReadonlySet<string>;
-  /** The one MCP server there is, by its own names (`/mcp/servers/{id}`). */
+  /** Id of the only MCP server of the door, listed by its own names (`/mcp/servers/{id}`). */
   readonly only?: string;
 }
 
@@ -17,20 +20,28 @@ export interface ToolCall {
 }
 
 export interface CallOptions {
-  /** The one MCP server there is. */
+  /** Id of the only MCP server of the door. */
   readonly only?: string;
-  /** After so many milliseconds a call that its MCP server has a task for goes on as a task of ours. Absent: its caller could not ask for that. */
+  /**
+   * Milliseconds after which a call with a task at its MCP server continues as a task of the gateway. Absent when the
+   * caller has no way to ask for that task.
+   */
   readonly goesOnAfterMs?: number;
 }
 
-/** Who takes a task in place of a result has it soon: it is durable, where a connection is not. */
+/**
+ * Milliseconds before a client that takes tasks gets one: early, because a task is durable and a connection is not.
+ */
 export const soonMs = 1_000;
-/** The official SDKs give up a request after a minute: who would ask with `task_status` hears of the task before. */
+/**
+ * Milliseconds before other clients get a task: the official SDKs end a request after one minute, and the client must
+ * learn the task before that, to ask with `task_status`.
+ */
 export const beforeCallersLeaveMs = 50_000;
 
-/** What a call gave. */
+/** The outcome of a call. */
 export interface ToolOutcome {
   readonly result: ToolResult | JsonObject;
-  /** The task of ours that goes on, when the result is not the end of it. */
+  /** Id of the gateway's task that continues, when the result is not final. */
   readonly goesOnAs?: string;
 }

@@ -1,7 +1,7 @@
 import type { Json } from '../../kernel/json.js';
 import { catalogueOf, isListed, textsOf, type SkillEntry } from './tool-catalogue.js';
 
-/** The only tool of an agent whose only skill has this input schema. */
+/** Returns the only tool of an agent with one skill that has this input schema. */
 function entryOf(inputSchema: Json | undefined): SkillEntry {
   const agent = {
     row: { slug: 'a', name: 'A', health: 'healthy', quarantinedAt: null },
@@ -17,18 +17,18 @@ describe('the tool of a skill', () => {
     ['another type', { type: 'array' }],
     ['a remote reference', { type: 'object', properties: { a: { $ref: 'https://elsewhere.example/s.json' } } }],
     ['an unknown type', { type: 'object', properties: { a: { type: 'strin' } } }],
-  ])('E20 is not listed where its schema refuses every call: %s', (_, schema) => {
+  ])('E20 is not listed when its schema refuses every call: %s', (_, schema) => {
     expect(isListed(entryOf(schema))).toBe(false);
   });
 
-  it('C25 is listed with the schema that its calls are held to, mended', () => {
+  it('C25 is listed with the corrected schema that its calls are checked against', () => {
     const entry = entryOf({ type: 'object', properties: [], required: null });
     const mended = { type: 'object', properties: {} };
     expect([isListed(entry), entry.inputSchema]).toEqual([true, mended]);
     expect(JSON.parse(textsOf(entry, 'canonical')[0]!)).toMatchObject({ name: 'a.s', inputSchema: mended });
   });
 
-  it('K9 shows a message where there is no schema, and takes any object', () => {
+  it('K9 shows a message when there is no schema, and takes any object', () => {
     const entry = entryOf(undefined);
     expect(JSON.parse(textsOf(entry, 'canonical')[0]!).inputSchema.properties).toHaveProperty('message');
     expect(entry.inputSchema).toEqual({ type: 'object', additionalProperties: true });

@@ -8,24 +8,24 @@ import type { ServerSnapshot } from '../../upstreams/upstreams.service.js';
 import type { RegisteredServer, UpstreamTool } from '../../upstreams/registered-server.types.js';
 
 export type NameMode = 'portable' | 'canonical' | 'both';
-/** `own`: as its MCP server calls it. */
+/** Names to list; `own` lists the names that the MCP server uses. */
 export type ListedNames = NameMode | 'own';
 
 interface Named {
   readonly canonical: string;
   readonly alias: string;
-  /** The tool as `tools/list` shows it, ready to be sent, by each of its names. */
+  /** The tool as a JSON text for `tools/list`, under each of its names. */
   readonly listed: { readonly canonical: string; readonly portable: string };
 }
 
-/** A skill as a tool: its names, its schema, and where a call goes. */
+/** A skill as a tool: its names, its schema, and its agent. */
 export interface SkillEntry extends Named {
   readonly kind: 'skill';
   readonly agent: RegisteredAgent;
   readonly skillId: string;
-  /** As its card has it, with the top that MCP wants. */
+  /** The schema of the card, with the top level that MCP requires. */
   readonly inputSchema: Json | undefined;
-  /** No arguments pass its schema, so that it is not listed. */
+  /** True when no arguments pass the schema; then the tool is not listed. */
   readonly isUncallable: boolean;
 }
 
@@ -37,7 +37,7 @@ export interface UpstreamEntry extends Named {
 
 export type ToolEntry = SkillEntry | UpstreamEntry;
 
-/** All tools of an org: looked up by any of their names, listed in a stable order. */
+/** All tools of an org, found by any of their names and listed in a stable order. */
 export interface ToolCatalogue {
   readonly entries: readonly ToolEntry[];
   readonly byName: ReadonlyMap<string, ToolEntry>;
@@ -45,26 +45,27 @@ export interface ToolCatalogue {
 
 const metaKey = 'dev.rialto/tool';
 
-/** Catalogues of one org differ by callers, and share what is in several of them. */
+/** Entries by agent and by server: catalogues of one org differ by caller, but share agents and servers. */
 const skillEntries = new WeakMap<RegisteredAgent, readonly SkillEntry[]>();
 const serverEntries = new WeakMap<RegisteredServer, readonly UpstreamEntry[]>();
 
-function onceFor<Key extends object, Value>(known: WeakMap<Key, Value>, key: Key, make: () => Value): Value {
+function cachedFor<Key extends object, Value>(known: WeakMap<Key, Value>, key: Key, make: () => Value): Value {
   const value = known.get(key) ?? make();
   known.set(key, value);
   return value;
 }
 
-/** Makes the catalogue of an org. Unreachable agents keep their tools callable, but are not listed (RE-45). */
+/** Builds the catalogue of an org. Tools of unreachable agents can still be called, but are not listed (RE-45). */
 export function catalogueOf({ agents }: AgentSnapshot, { servers }: ServerSnapshot): ToolCatalogue {
   const entries: ToolEntry[] = [
     ...agents.flatMap((agent) =>
-      onceFor(skillEntries, agent, () => agent.tools.map((tool) => skillEntry(agent, tool))),
+      cachedFor(skillEntries, agent, () => agent.tools.map((tool) => skillEntry(agent, tool))),
     ),
-    ...servers.flatMap((server) => onceFor(serverEntries, server, () => server.tools.map(upstreamEntry))),
+    ...servers.flatMap((server) => cachedFor(serverEntries, server, () => server.tools.map(upstreamEntry))),
   ];
   entries.sort((a, b) => (a.canonical < b.canonical ? -1 : 1));
-  // Of what is called alike the later has the name: no spelling hides an alias, and neither a canonical name.
+  // When two tools have the same name, the later entry gets it: a literal name never hides an alias, and neither hides
+  // a canonical name.
   const byName = new Map<string, ToolEntry>();
   for (const entry of entries)
     if (entry.kind === 'upstream')
@@ -108,7 +109,10 @@ function skillEntry(
   };
 }
 
-/** As its server says it, but for its name, and a description that says whose it is (AE-56, AE-59). */
+/**
+ * Builds the tool as its server describes it, with another name, and with a description that names the server (AE-56,
+ * AE-59).
+ */
 function upstreamEntry(target: UpstreamTool): UpstreamEntry {
   const { canonical, tool, server } = target;
   const { serverId, name: serverName } = server.row;
@@ -137,7 +141,7 @@ function upstreamEntry(target: UpstreamTool): UpstreamEntry {
   };
 }
 
-/** Whose a tool is: what may be discovered and filtered by. */
+/** The agent or server of a tool, used for discovery and filters. */
 export interface ToolOwner {
   readonly kind: 'agent' | 'server';
   readonly id: string;
@@ -149,14 +153,14 @@ export function ownerOf(entry: ToolEntry): ToolOwner {
     : { kind: 'server', id: entry.target.server.row.serverId };
 }
 
-/** True for a tool that is shown, if its owner is. */
+/** True for a tool that is listed when the caller may discover its owner. */
 export function isListed(entry: ToolEntry): boolean {
   if (entry.kind === 'upstream') return !entry.target.quarantine;
   if (entry.isUncallable) return false;
   return entry.agent.row.health !== 'unreachable' && entry.agent.row.quarantinedAt === null;
 }
 
-/** The JSON texts of an entry under the names that are asked for. */
+/** Returns the JSON texts of an entry under the requested names. */
 export function textsOf(entry: ToolEntry, names: ListedNames): string[] {
   const { listed, canonical, alias } = entry;
   switch (names) {

@@ -6,7 +6,10 @@ import { RegistryService, type AgentSnapshot } from '../../registry/registry.ser
 import { UpstreamsService, type ServerSnapshot } from '../../upstreams/upstreams.service.js';
 import { catalogueOf, type SkillEntry, type ToolCatalogue, type ToolOwner } from './tool-catalogue.js';
 
-/** The tools of each org, made once for each state of its agents and MCP servers; of some servers callers have tools of their own. */
+/**
+ * The tool catalogues of each org, built once for each state of its agents and MCP servers. For some servers the tools
+ * differ by caller.
+ */
 @Injectable()
 export class ToolCatalogues {
   private readonly catalogues = new WeakMap<ServerSnapshot, { agents: AgentSnapshot; catalogue: ToolCatalogue }>();
@@ -17,7 +20,7 @@ export class ToolCatalogues {
     private readonly schemas: SchemaChecks,
   ) {}
 
-  /** How arguments break the input schema of a skill. */
+  /** Returns how arguments break the input schema of a skill. */
   violations({ org }: CallContext, { inputSchema }: SkillEntry, args: JsonObject): Violations {
     return this.schemas.violations(org.id, inputSchema, args);
   }

@@ -12,7 +12,7 @@ import { beforeCallersLeaveMs } from './tool-call.types.js';
 import { ToolsService } from './tools.service.js';
 import type { CalledTool, CallTool, ToolQuery, ToolView } from './tools.types.js';
 
-/** Tools for those who speak no MCP: found by their names, called wherever they are. */
+/** Tools for clients of the REST API: finds tools by their names and calls them. */
 @Injectable()
 export class ToolDesk {
   constructor(
@@ -23,7 +23,10 @@ export class ToolDesk {
     private readonly cursors: Cursors,
   ) {}
 
-  /** Those of whoever the caller may discover, in order of their canonical names. Throws `invalid_params` for a cursor of another list. */
+  /**
+   * Returns the tools of agents and servers that the caller may discover, in order of their canonical names. Throws
+   * `invalid_params` for a cursor of another list.
+   */
   async list(ctx: CallContext, { limit, cursor, ...wanted }: ToolQuery): Promise<Page<ToolView>> {
     const { entries } = await this.catalogues.of(ctx);
     const scope = JSON.stringify(['tools', ctx.org.id, wanted]);
@@ -47,7 +50,8 @@ export class ToolDesk {
   }
 
   /**
-   * By either of its names; any other name is that of whichever MCP server has it. Throws as ToolsService.call and UpstreamTools.call do.
+   * Calls a tool by either of its names; any other name is looked up on all MCP servers. Throws the errors of
+   * ToolsService.call and UpstreamTools.call.
    */
   async call(ctx: CallContext, { name, arguments: args, strategy }: CallTool): Promise<CalledTool> {
     const { byName } = await this.catalogues.of(ctx);

@@ -9,7 +9,10 @@ import type { Page } from './list-page.js';
 import { beforeCallersLeaveMs, soonMs, type ListOptions, type ToolCall, type ToolOutcome } from './tool-call.types.js';
 import { ToolsService } from './tools.service.js';
 
-/** All tools of an MCP client: those of agents of our own and of tasks first, then the skills of registered agents and the tools of MCP servers. */
+/**
+ * All tools of an MCP client: first those for published agents and tasks, then the skills of registered agents and the
+ * tools of MCP servers.
+ */
 @Injectable()
 export class ToolSet {
   constructor(
@@ -26,7 +29,7 @@ export class ToolSet {
     return { ...page, texts: [...own, ...(await this.status.listed(ctx)), ...page.texts] };
   }
 
-  /** @param takesTasks whether the caller takes a task in place of a result that is not there in time. */
+  /** @param takesTasks true when the caller takes a task instead of a result that is not ready in time. */
   async call(
     ctx: CallContext,
     call: ToolCall,
@@ -46,7 +49,7 @@ export class ToolSet {
   }
 }
 
-/** A client that answers questions of servers only in their rounds could not answer those of a task. */
+/** True for a client that answers questions only in results: it has no way to answer the questions of a task. */
 function isAskedByResults(peer: Peer | undefined): boolean {
   return peer?.era === 'modern' && Object.keys(peer.capabilities).length > 0;
 }

@@ -23,7 +23,7 @@ export class ToolsController {
 
   @Post('call')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Call a tool by its name, wherever it is' })
+  @ApiOperation({ summary: 'Call a tool of an agent or MCP server by its name' })
   @ApiResponse({ status: 200, standardSchema: CalledTool })
   call(
     @Ctx() ctx: CallContext,

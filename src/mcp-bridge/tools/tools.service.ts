@@ -15,7 +15,7 @@ import { ToolCatalogues } from './tool-catalogues.js';
 import type { CallOptions, ListOptions, ToolCall, ToolOutcome } from './tool-call.types.js';
 import { asCalled, namesServer, ServerTools, unknownTool } from './server-tools.js';
 
-/** The tools of an org for MCP clients: listed by what the caller may discover, called by what it may invoke. */
+/** The tools of an org for MCP clients: listed when the caller may discover them, called when it may invoke them. */
 @Injectable()
 export class ToolsService {
   constructor(
@@ -28,8 +28,8 @@ export class ToolsService {
   ) {}
 
   /**
-   * A page of prebuilt tools in a stable order. A cursor goes on after the tool it names, whether or not that tool still
-   * exists; throws `invalid_params` for one of another org or of other list options (MCP, pagination).
+   * Returns a page of tools in a stable order. A cursor continues after the tool that it names, even when that tool no
+   * longer exists; throws `invalid_params` for a cursor of another org or of other list options (MCP, pagination).
    */
   async list(ctx: CallContext, { names, agents, only, ...more }: ListOptions, cursor?: unknown): Promise<Page> {
     const catalogue = await this.catalogues.of(ctx);
@@ -57,8 +57,9 @@ export class ToolsService {
   }
 
   /**
-   * Calls a tool by either name. The decision on its canonical name comes before everything else, so that a name that is
-   * denied answers alike whether or not it exists (decisions: MCP). Throws RialtoError; bad arguments are a result.
+   * Calls a tool by either name. The policy decision on the canonical name comes first, so that the answer for a
+   * denied name does not reveal whether the tool exists (decisions: MCP). Throws RialtoError; bad arguments are a
+   * result.
    */
   async call(ctx: CallContext, { name, args }: ToolCall, { only, goesOnAfterMs }: CallOptions): Promise<ToolOutcome> {
     const { byName } = await this.catalogues.of(ctx);
@@ -83,12 +84,15 @@ export class ToolsService {
       signal: ctx.signal,
     });
     const reply = await call.catch((error: unknown) => Promise.reject(asCalled(error, name)));
-    // What is still working was handed over: a task of ours.
-    const isUnderWay = reply.kind === 'task' && reply.state === 'TASK_STATE_WORKING';
-    return { result: toolResult(toolOutput(reply)), ...(isUnderWay && { goesOnAs: reply.taskId }) };
+    // A reply that is still working was handed over: it is now a task of the gateway.
+    const isRunning = reply.kind === 'task' && reply.state === 'TASK_STATE_WORKING';
+    return { result: toolResult(toolOutput(reply)), ...(isRunning && { goesOnAs: reply.taskId }) };
   }
 
-  /** Decided and recorded like any call, so that a caller who may not call learns nothing of the schema. */
+  /**
+   * Refuses bad arguments with a decision and a record like any call, so that a caller without permission learns
+   * nothing about the schema.
+   */
   private async refuseArguments(
     ctx: CallContext,
     entry: SkillEntry,
@@ -107,7 +111,7 @@ export class ToolsService {
   }
 }
 
-/** Adds the texts of an entry that come after a position; false when the page is full before the last of them. */
+/** Adds the texts of an entry after a position; returns false when the page is full before the last text. */
 function fill(page: PageFiller, entry: ToolEntry, mode: ListedNames, after: Position | undefined): boolean {
   const begun = after?.[0] === entry.canonical ? Number(after[1]) + 1 : 0;
   return textsOf(entry, mode).every((text, index) => index < begun || page.add(text, [entry.canonical, String(index)]));
@@ -127,12 +131,12 @@ function sorted(ids: ReadonlySet<string> | undefined): string[] | null {
   return ids ? [...ids].sort() : null;
 }
 
-/** The call that `tools/call` params ask for. Throws `invalid_params`. */
+/** Reads the params of `tools/call`. Throws `invalid_params`. */
 export function readToolCall(params: unknown): ToolCall {
   const given = isJsonObject(params) ? params : {};
   const { name, arguments: args = {} } = given;
   if (typeof name !== 'string' || name === '' || name.length > 256)
-    throw new RialtoError('invalid_params', { message: 'params.name is the name of a tool' });
-  if (!isJsonObject(args)) throw new RialtoError('invalid_params', { message: 'params.arguments is an object' });
+    throw new RialtoError('invalid_params', { message: 'params.name must be the name of a tool' });
+  if (!isJsonObject(args)) throw new RialtoError('invalid_params', { message: 'params.arguments must be an object' });
   return { name, args };
 }

@@ -4,31 +4,31 @@ import { Quarantine, strategies } from '../../upstreams/upstream.types.js';
 
 const Name = z.string().min(1).max(256);
 
-/** A tool of the org, whoever has it. */
+/** A tool of the org, of an agent or an MCP server. */
 export const ToolView = z.object({
-  /** By which policies and the audit know it. */
+  /** Canonical name, used in policies and in the audit. */
   name: z.string(),
-  /** For clients that cannot take the other one. */
+  /** Alias for clients that do not accept the canonical name. */
   alias: z.string(),
-  /** The MCP server, or the agent, that has it, and what it is called there. */
+  /** The MCP server or the agent of the tool, and the name that it uses for the tool. */
   server: z.string().nullable(),
   agent: z.string().nullable(),
   own: z.string(),
-  /** Present for a tool of an MCP server that is neither listed to clients nor called. */
+  /** Set for a tool of an MCP server that is neither listed to clients nor called. */
   quarantine: Quarantine.optional(),
-  /** The definition of MCP, as `tools/list` shows it. */
+  /** The MCP definition, as `tools/list` shows it. */
   tool: z.looseObject({ name: z.string() }),
 });
 export type ToolView = z.output<typeof ToolView>;
 
 export const ToolQuery = z.strictObject({
-  /** By either of its names, or by what it is called where it is: who has it. */
+  /** One of its two names, or the name that its server or agent uses. */
   name: Name.optional(),
   server: Name.optional(),
   agent: Name.optional(),
-  /** In its name, title or description. */
+  /** Text that the name, title or description contains. */
   q: z.string().min(1).max(200).optional(),
-  /** `true`: those that wait for approval, in place of the others. */
+  /** `true` lists the tools that wait for approval instead of the others. */
   quarantined: z.enum(['true', 'false']).default('false'),
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(1_000).optional(),
@@ -38,11 +38,11 @@ export type ToolQuery = z.output<typeof ToolQuery>;
 export const CallTool = z.strictObject({
   name: Name,
   arguments: (z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>).default({}),
-  /** Whom to ask of several MCP servers that call a tool so; by default the first. */
+  /** Selects one of several MCP servers that have a tool of this name; the first by default. */
   strategy: z.enum(strategies).optional(),
 });
 export type CallTool = z.output<typeof CallTool>;
 
-/** A result of MCP, and the canonical name of the tool that gave it. */
+/** A result of MCP, and the canonical name of the called tool. */
 export const CalledTool = z.object({ name: z.string(), result: z.looseObject({}) });
 export type CalledTool = z.output<typeof CalledTool>;
