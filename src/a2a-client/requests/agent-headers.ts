@@ -36,7 +36,7 @@ export class AgentHeaders implements HopHeaders {
 
   constructor(
     private readonly owner: CredentialOwner,
-    private readonly own: Record<string, string>,
+    private readonly gatewayHeaders: Record<string, string>,
     /** Opens the sealed credential, if there is one; called once for each request that may carry it. */
     private readonly open: (() => Credential | undefined) | undefined,
     private readonly credentials: RemoteCredentials,
@@ -44,12 +44,12 @@ export class AgentHeaders implements HopHeaders {
 
   async of(url: string, limits: HopLimits): Promise<Record<string, string>> {
     const credential = this.open && isSameOrigin(asHttpUrl(url), this.owner.url) ? this.open() : undefined;
-    if (credential === undefined) return this.own;
-    const asked = this.credentials.headers(this.owner.id, credential);
-    const proof = credential.type === 'oauth2' ? await withinLimits(asked, limits) : await asked;
+    if (credential === undefined) return this.gatewayHeaders;
+    const pendingProof = this.credentials.headers(this.owner.id, credential);
+    const proof = credential.type === 'oauth2' ? await withinLimits(pendingProof, limits) : await pendingProof;
     // Both forms count as sent: the whole value, and the value without its scheme.
     for (const value of Object.values(proof)) this.sent.add(value).add(value.split(' ').at(-1)!);
-    return { ...proof, ...this.own };
+    return { ...proof, ...this.gatewayHeaders };
   }
 
   renew(): boolean {
@@ -68,10 +68,11 @@ function asHttpUrl(url: string): string {
  */
 async function withinLimits<T>(work: Promise<T>, { deadline, signals }: HopLimits): Promise<T> {
   const { signal, end } = timeoutSignal(Math.ceil(deadline.leftMs), [...signals]);
-  const given = new Promise<never>((_, reject) => {
-    const give = () => reject(new RialtoError(signals.some(({ aborted }) => aborted) ? 'canceled' : 'remote_timeout'));
-    if (signal.aborted) give();
-    else signal.addEventListener('abort', give, { once: true });
+  const limitReached = new Promise<never>((_, reject) => {
+    const rejectNow = () =>
+      reject(new RialtoError(signals.some(({ aborted }) => aborted) ? 'canceled' : 'remote_timeout'));
+    if (signal.aborted) rejectNow();
+    else signal.addEventListener('abort', rejectNow, { once: true });
   });
-  return Promise.race([work, given]).finally(end);
+  return Promise.race([work, limitReached]).finally(end);
 }

@@ -24,8 +24,8 @@ export class Delegation {
     if (path.includes(id))
       throw new RialtoError('loop_detected', { message: 'this agent is already at work behind this call' });
     const now = systemClock.now();
-    const own = now + Math.max(leftMs, this.settings.A2A_CONTINUATION_MAX_REMOTE_WORK_MS);
-    const deadlineAt = Math.min(own, lineage?.deadlineAt ?? Infinity);
+    const ownDeadlineAt = now + Math.max(leftMs, this.settings.A2A_CONTINUATION_MAX_REMOTE_WORK_MS);
+    const deadlineAt = Math.min(ownDeadlineAt, lineage?.deadlineAt ?? Infinity);
     if (deadlineAt <= now)
       throw new RialtoError('remote_timeout', { message: 'the call behind this one has no time left' });
     return this.seal.seal({ depth: depth + 1, path: [...path, id], deadlineAt: Math.ceil(deadlineAt) });

@@ -81,12 +81,12 @@ export class BridgeTransport {
     }
   }
 
-  private send(hop: RemoteHop, { pushUrl, baseUrl: _, ...asked }: BridgeSkillCall): Promise<BridgeReply> {
+  private send(hop: RemoteHop, { pushUrl, baseUrl: _, ...fields }: BridgeSkillCall): Promise<BridgeReply> {
     const { version, tenant } = hop.endpoint;
     const messageId = newId();
     return withPushAddress(pushUrl, (url) => {
       const requestId = this.nextRequestId();
-      const call = { ...asked, version, requestId, messageId, tenant, pushUrl: url };
+      const call = { ...fields, version, requestId, messageId, tenant, pushUrl: url };
       return this.post(hop, requestId, encodeBridgeCall(call));
     });
   }
@@ -117,12 +117,12 @@ export class BridgeTransport {
 
   private async attempt(hop: RemoteHop, requestId: number, wire: WireCall): Promise<BridgeReply> {
     const { endpoint, deadline, signals } = hop;
-    const own = await hop.headers.of(endpoint.url, hop);
+    const agentHeaders = await hop.headers.of(endpoint.url, hop);
     if (deadline.leftMs === 0) throw new RialtoError('remote_timeout');
     const { status, headers, body } = await this.client.request({
       method: 'POST',
       url: endpoint.url,
-      headers: { ...own, ...wire.headers },
+      headers: { ...agentHeaders, ...wire.headers },
       body: wire.body,
       deadlineMs: deadline.leftMs,
       maxBytes: maxReplyBytes,

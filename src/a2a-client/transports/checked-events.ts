@@ -65,8 +65,8 @@ function validatedOrSkipped(event: SseEvent, unwrap: EventRules['unwrap']): Json
 function validated({ event, data }: SseEvent, unwrap: EventRules['unwrap']): Json {
   const json = parseJson(data);
   if (!json.ok) throw notA2a(json.reason);
-  const said = event === 'error' ? restFault(json.value) : undefined;
-  if (said) throw refused(said);
+  const remoteError = event === 'error' ? restFault(json.value) : undefined;
+  if (remoteError) throw refused(remoteError);
   const reply = unwrap(json.value);
   const isEnvelope = isJsonObject(reply) && 'jsonrpc' in reply;
   const fault = faultOfEvent(isEnvelope ? (reply.result ?? null) : reply);

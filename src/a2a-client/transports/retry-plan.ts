@@ -53,8 +53,8 @@ export function nextTryAfter(
 ): number | undefined {
   if (tries >= maxTries || !mayRepeat(operation) || error.code !== 'remote_transport') return undefined;
   if (!temporaryStatuses.has(error.data?.httpStatus)) return undefined;
-  const asked = retryAfterMs(error.data?.retryAfter, now);
-  if (asked !== undefined && asked > longestRetryAfterMs) return undefined;
-  const delay = asked ?? Math.min(capMs, baseMs * 2 ** (tries - 1));
+  const requestedMs = retryAfterMs(error.data?.retryAfter, now);
+  if (requestedMs !== undefined && requestedMs > longestRetryAfterMs) return undefined;
+  const delay = requestedMs ?? Math.min(capMs, baseMs * 2 ** (tries - 1));
   return delay < leftMs ? delay : undefined;
 }

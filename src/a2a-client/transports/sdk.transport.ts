@@ -119,32 +119,34 @@ export class SdkTransport {
   }
 
   private async ask<T extends object>(hop: SdkHop, expectsReply: boolean, work: Work<Promise<T>>): Promise<T> {
-    const life = new CallSignal(hop);
+    const callSignal = new CallSignal(hop);
     try {
-      const answer = await work(...(await this.open(hop, life, this.limits.maxReplyBytes + mebibyte, expectsReply)));
+      const answer = await work(
+        ...(await this.open(hop, callSignal, this.limits.maxReplyBytes + mebibyte, expectsReply)),
+      );
       return answerWithout(answer, hop.headers.sent);
     } catch (error) {
       throw errorWithout(
-        life.meaning(error, (thrown) => this.meaning(hop, thrown)),
+        callSignal.meaning(error, (thrown) => this.meaning(hop, thrown)),
         hop.headers.sent,
       );
     } finally {
-      life.end();
+      callSignal.end();
     }
   }
 
   private async *follow(hop: SdkHop, work: Work<AsyncIterable<SdkEvent>>): AsyncGenerator<StreamResponse, void> {
-    const life = new CallSignal(hop);
+    const callSignal = new CallSignal(hop);
     try {
-      const events = work(...(await this.open(hop, life, this.limits.maxStreamBytes, true)));
+      const events = work(...(await this.open(hop, callSignal, this.limits.maxStreamBytes, true)));
       for await (const event of events) yield answerWithout(eventOf(event), hop.headers.sent);
     } catch (error) {
       throw errorWithout(
-        life.meaning(error, (thrown) => this.meaning(hop, thrown)),
+        callSignal.meaning(error, (thrown) => this.meaning(hop, thrown)),
         hop.headers.sent,
       );
     } finally {
-      life.end();
+      callSignal.end();
     }
   }
 
@@ -154,14 +156,14 @@ export class SdkTransport {
 
   private async open(
     hop: SdkHop,
-    life: CallSignal,
+    callSignal: CallSignal,
     maxBytes: number,
     expectsReply: boolean,
   ): Promise<[Transport, RequestOptions]> {
     const { endpoint, deadline } = hop;
     if (deadline.leftMs === 0) throw new RialtoError('remote_timeout');
     const version: Record<string, string> = endpoint.version === '1.0' ? { 'a2a-version': '1.0' } : {};
-    const options = { signal: life.signal, serviceParameters: version };
+    const options = { signal: callSignal.signal, serviceParameters: version };
     if (endpoint.binding === 'GRPC') {
       const transport = await this.channels.transport(endpoint);
       Object.assign(options.serviceParameters, await hop.headers.of(endpoint.url, hop));
@@ -169,7 +171,13 @@ export class SdkTransport {
     }
     const headers = (url: URL) => hop.headers.of(url.href, hop);
     const purpose = expectsReply ? ('agent' as const) : undefined;
-    const plain = this.client.asFetch({ deadlineMs: deadline.leftMs, maxBytes, headers, signal: life.signal, purpose });
+    const plain = this.client.asFetch({
+      deadlineMs: deadline.leftMs,
+      maxBytes,
+      headers,
+      signal: callSignal.signal,
+      purpose,
+    });
     const fetchImpl = checkedFetch(plain, { ...this.limits, endpoint, expectsReply, amend: hop.amend });
     return [await httpTransport(endpoint, fetchImpl), options];
   }

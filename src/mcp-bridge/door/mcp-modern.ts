@@ -93,9 +93,14 @@ export class McpModern {
     const { progressToken } = params._meta as JsonObject;
     const notify = (progress: JsonObject): void => reply.notify('notifications/progress', progress);
     const respond = (relay: RelayProgress): Promise<McpResponse> => {
-      const peer = modernPeer(params, exchange.headers, (told, more) => reply.notify(told, more), relay);
+      const peer = modernPeer(
+        params,
+        exchange.headers,
+        (notification, more) => reply.notify(notification, more),
+        relay,
+      );
       const within = { ...exchange, ctx: { ...exchange.ctx, peer }, takesTasks: mayTake(exchange, params) };
-      const shape = (asked: string, text: string): string => modernResult(exchange.face, asked, text);
+      const shape = (requested: string, text: string): string => modernResult(exchange.face, requested, text);
       return this.dispatch.respond(within, { id, method, params }, shape);
     };
     const token = method === 'tools/call' ? progressToken : undefined;
@@ -105,7 +110,8 @@ export class McpModern {
 
   /** @param caller the only caller that is notified; all callers when absent. */
   listsChanged(org: string, lists: readonly ChangingList[], caller?: string): void {
-    for (const { handler } of this.told(org, caller)) for (const list of lists) handler.notify[`${list}Changed`]();
+    for (const { handler } of this.handlersOf(org, caller))
+      for (const list of lists) handler.notify[`${list}Changed`]();
   }
 
   /**
@@ -113,7 +119,7 @@ export class McpModern {
    * URI of another server.
    */
   resourceUpdated(org: string, server: string, uri: string, caller?: string): void {
-    for (const listening of this.told(org, caller))
+    for (const listening of this.handlersOf(org, caller))
       if (this.watches.isNamed(listening, server, uri)) listening.handler.notify.resourceUpdated(uri);
   }
 
@@ -122,7 +128,7 @@ export class McpModern {
     await Promise.all(all.map(({ handler }) => handler.close()));
   }
 
-  private told(org: string, caller: string | undefined): DoorHandler[] {
+  private handlersOf(org: string, caller: string | undefined): DoorHandler[] {
     const listening = [...this.listening.values()].filter((one) => one.org === org);
     return listening.filter((one) => caller === undefined || one.caller === caller);
   }
@@ -176,8 +182,8 @@ export class McpModern {
       server.setRequestHandler(method as 'tools/call', async ({ params }, { mcpReq }) => {
         const given = paramsOf(params, mcpReq);
         const token = method === 'tools/call' ? (given._meta as JsonObject).progressToken : undefined;
-        const notify = (told: string, more: JsonObject): void =>
-          void mcpReq.notify({ method: told, params: more }).catch(() => undefined);
+        const notify = (notification: string, more: JsonObject): void =>
+          void mcpReq.notify({ method: notification, params: more }).catch(() => undefined);
         const progress = (more: JsonObject): void => notify('notifications/progress', more);
         try {
           const text = await withHeartbeat(token, progress, (relay) => {

@@ -77,7 +77,7 @@ export class PeerQuestions {
   }
 
   @OnNotice('mcp.answered')
-  kept({ questionId }: Notice<'mcp.answered'>): void {
+  answerStored({ questionId }: Notice<'mcp.answered'>): void {
     if (this.waiting.has(questionId)) void this.take(questionId);
   }
 

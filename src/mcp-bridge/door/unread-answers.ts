@@ -5,7 +5,7 @@ import { payerOf } from '../../platform/http/shares/share-queue.js';
 
 const unreadMs = 30_000;
 const mebibyte = 1_048_576;
-const most: ShareLimits = { principal: 32 * mebibyte, org: 64 * mebibyte, process: 128 * mebibyte };
+const defaultLimits: ShareLimits = { principal: 32 * mebibyte, org: 64 * mebibyte, process: 128 * mebibyte };
 
 interface Unread {
   readonly length: number;
@@ -26,7 +26,7 @@ export class UnreadAnswers {
   /** `ms` is the time after which an answer is closed; `limits` are in bytes. */
   constructor(
     private readonly ms = unreadMs,
-    limits = most,
+    limits = defaultLimits,
   ) {
     this.limits = [limits.principal, limits.org, limits.process];
   }

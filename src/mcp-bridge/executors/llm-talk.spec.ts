@@ -2,7 +2,7 @@ import type { Message } from '../../protocol/a2a/model.js';
 import { limitsOf, opening, questionOf, requestOf, saidBefore, tokensOf } from './llm-talk.js';
 
 const config = { kind: 'llm', url: 'http://a/v1', model: 'm' } as const;
-const said = (text: string, role: Message['role'] = 'ROLE_USER'): Message => ({
+const messageOf = (text: string, role: Message['role'] = 'ROLE_USER'): Message => ({
   messageId: 'm',
   role,
   parts: [{ text }],
@@ -10,19 +10,19 @@ const said = (text: string, role: Message['role'] = 'ROLE_USER'): Message => ({
 
 describe('the messages for a model', () => {
   it('are the system prompt, the earlier messages and the new message', () => {
-    expect(opening({ ...config, system: 'Be kind.' }, [said('hi'), said('hello', 'ROLE_AGENT')])).toEqual([
+    expect(opening({ ...config, system: 'Be kind.' }, [messageOf('hi'), messageOf('hello', 'ROLE_AGENT')])).toEqual([
       { role: 'system', content: 'Be kind.' },
       { role: 'user', content: 'hi' },
       { role: 'assistant', content: 'hello' },
     ]);
     expect(opening(config, [])).toEqual([]);
-    expect(saidBefore({}, said('go'))).toEqual([{ role: 'user', content: 'go' }]);
+    expect(saidBefore({}, messageOf('go'))).toEqual([{ role: 'user', content: 'go' }]);
   });
 
   it('contain the answer to its question', () => {
     const before = { role: 'assistant', content: null } as const;
     const memo = { said: [before], asked: { turn: 0, callId: 'x', text: 'which?' } };
-    expect(saidBefore(memo, said('this'))).toEqual([before, { role: 'tool', tool_call_id: 'x', content: 'this' }]);
+    expect(saidBefore(memo, messageOf('this'))).toEqual([before, { role: 'tool', tool_call_id: 'x', content: 'this' }]);
   });
 
   it('have the limits of the agent or the default ones, and always the tool ask_user', () => {

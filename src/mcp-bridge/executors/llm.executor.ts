@@ -45,7 +45,7 @@ interface Turn {
   readonly tools: ReadonlyMap<string, LlmTool>;
   /** State from before this turn, which a later run needs when this one is lost. */
   readonly memo: LlmMemo;
-  readonly said: ChatMessage[];
+  readonly messages: ChatMessage[];
 }
 
 /**
@@ -79,7 +79,7 @@ export class LlmExecutor implements TaskExecutor {
     try {
       const ctx = { ...run.ctx, signal: timeout.signal };
       const [tools, earlier] = await Promise.all([this.tools.matching(ctx, config.tools), run.earlier()]);
-      const said = saidBefore(memo, run.message);
+      const messages = saidBefore(memo, run.message);
       yield* this.turn({
         run,
         ctx,
@@ -90,7 +90,7 @@ export class LlmExecutor implements TaskExecutor {
         opening: opening(config, earlier),
         tools,
         memo,
-        said,
+        messages,
       });
     } catch (error) {
       const isOver = timeout.signal.aborted || systemClock.elapsed() >= until - timerSlackMs;
@@ -101,7 +101,7 @@ export class LlmExecutor implements TaskExecutor {
   }
 
   private async *turn(turn: Turn): AsyncGenerator<TaskUpdate, void> {
-    const { limits, said } = turn;
+    const { limits, messages } = turn;
     let tokens = 0;
     for (let step = 1; step <= limits.maxSteps; step++) {
       const completion = yield* this.nextMessage(turn, limits.maxTokens - tokens);
@@ -112,12 +112,12 @@ export class LlmExecutor implements TaskExecutor {
         return;
       }
       if (tokens >= limits.maxTokens) throw reached('maxTokens', limits);
-      said.push(assistantMessage(completion));
+      messages.push(assistantMessage(completion));
       const asked = yield* this.act(turn, step, calls);
       if (!asked) continue;
-      if (JSON.stringify(said).length > maxStoredChars)
+      if (JSON.stringify(messages).length > maxStoredChars)
         throw new RialtoError('too_large', { message: 'the conversation is too long to continue' });
-      yield { memo: { said, asked } as unknown as Json };
+      yield { memo: { said: messages, asked } as unknown as Json };
       yield asks(asked.text);
       return;
     }
@@ -130,7 +130,7 @@ export class LlmExecutor implements TaskExecutor {
    */
   private async *nextMessage(turn: Turn, maxTokens: number): AsyncGenerator<TaskUpdate, Completion> {
     const { run, ctx, config, limits, until, tools } = turn;
-    const request = requestOf(config, [...turn.opening, ...turn.said], tools.values(), maxTokens);
+    const request = requestOf(config, [...turn.opening, ...turn.messages], tools.values(), maxTokens);
     const stream = this.model.complete({ agent: run.agent, request, until, signal: ctx.signal });
     yield stepReport('llm_called');
     const chunks = new TextChunks(systemClock);
@@ -156,20 +156,20 @@ export class LlmExecutor implements TaskExecutor {
     step: number,
     calls: readonly ChatCall[],
   ): AsyncGenerator<TaskUpdate, LlmMemo['asked'] | undefined> {
-    const { said, number } = turn;
+    const { messages, number } = turn;
     const question = calls.find(({ name }) => name === askUser.name);
     for (const [index, call] of calls.entries()) {
       if (call === question) continue;
       const refusal = refusalOf(turn, call, index);
       if (refusal !== undefined) {
-        said.push(toolMessage(call.id, refusal));
+        messages.push(toolMessage(call.id, refusal));
         continue;
       }
       if (!turn.tools.get(call.name)!.mayRepeat)
         yield { memo: { ...turn.memo, risked: { turn: number, tool: call.name } } as unknown as Json };
       yield { ...working, metadata: { step, tool: call.name } };
       const { text, isError } = await this.tools.call(turn.ctx, call);
-      said.push(toolMessage(call.id, text));
+      messages.push(toolMessage(call.id, text));
       yield stepReport(isError ? 'tool_failed' : 'tool_returned', { step, tool: call.name });
     }
     return question && { turn: number, callId: question.id, text: questionOf(question) };

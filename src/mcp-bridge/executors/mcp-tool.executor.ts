@@ -125,7 +125,7 @@ export class McpToolExecutor implements TaskExecutor {
     const take: TaskTaker['take'] = (task) => Promise.resolve({ first: (first = task) as unknown as JsonObject });
     const tasks = { admit: () => undefined, take };
     for (let round = 0; round < maxRounds; round++) {
-      const result = yield* whileWorking((tell) => this.called(run, { ...call, answers, tasks }, tell));
+      const result = yield* whileWorking((tell) => this.callTool(run, { ...call, answers, tasks }, tell));
       if (first)
         return { ...call, target: call.target!, canonical: call.target!.canonical, first, capabilities: askable };
       if (result.resultType !== 'input_required') return { result };
@@ -138,7 +138,7 @@ export class McpToolExecutor implements TaskExecutor {
     });
   }
 
-  private async called(
+  private async callTool(
     run: TaskRun,
     { tool, target, args, answers, tasks }: ToolCall & { readonly tasks: TaskTaker },
     tell: (update: TaskUpdate) => void,
@@ -164,11 +164,11 @@ function toolOf(run: TaskRun, { tools }: Pick<RegisteredServer, 'tools'>): strin
   const { executor, skills } = run.agent;
   const { tool } = executor as McpToolConfig;
   if (tool !== undefined) return tool;
-  const asked = skillOf(run) ?? (skills.length === 1 ? skills[0]!.id : undefined);
-  if (asked !== undefined && skills.some(({ id }) => id === asked)) return asked;
+  const wanted = skillOf(run) ?? (skills.length === 1 ? skills[0]!.id : undefined);
+  if (wanted !== undefined && skills.some(({ id }) => id === wanted)) return wanted;
   // A tool in quarantine is not a skill; the call itself reports the quarantine to callers with permission.
-  const held = tools.find(({ tool: { name }, quarantine }) => quarantine && name === asked);
-  if (held) return held.tool.name;
+  const quarantined = tools.find(({ tool: { name }, quarantine }) => quarantine && name === wanted);
+  if (quarantined) return quarantined.tool.name;
   const some = skills.slice(0, 20).map(({ id }) => id);
   throw new RialtoError('invalid_params', {
     message: `metadata.skillId must name a skill, one of: ${some.join(', ')}${skills.length > 20 ? ', …' : ''}`,

@@ -19,7 +19,7 @@ export function argumentsIn({ parts }: Pick<Message, 'parts'>, schema: JsonObjec
   if (parsed?.ok && isJsonObject(parsed.value)) return { ok: true, args: parsed.value };
   const required = namesIn(schema);
   if (text.trim() === '' && required.length === 0) return { ok: true, args: {} };
-  const only = soleText(schema, required);
+  const only = onlyTextProperty(schema, required);
   if (only !== undefined && text !== '') return { ok: true, args: { [only]: text } };
   return { ok: false, reason: 'the arguments must be a data part that is an object, or a text that is a JSON object' };
 }
@@ -28,7 +28,7 @@ function namesIn({ required }: JsonObject): string[] {
   return Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
 }
 
-function soleText({ properties }: JsonObject, [name, ...others]: readonly string[]): string | undefined {
+function onlyTextProperty({ properties }: JsonObject, [name, ...others]: readonly string[]): string | undefined {
   if (name === undefined || others.length > 0 || !isJsonObject(properties) || !Object.hasOwn(properties, name))
     return undefined;
   const property = properties[name];

@@ -61,8 +61,8 @@ export class ModelClient {
       const answer = await this.post(call, request, { endpoint, key }).catch((error: unknown) => withCallerText(error));
       if (!(answer instanceof RialtoError) && answer.status >= 200 && answer.status < 300)
         return yield* withoutSaidBack(readAnswer(answer), saidBack);
-      const { status, said } = answer instanceof RialtoError ? {} : await this.refused(call, answer, saidBack);
-      const reduced = status === undefined ? undefined : lessDemanding(request, status, said ?? '');
+      const { status, refusalText } = answer instanceof RialtoError ? {} : await this.refused(call, answer, saidBack);
+      const reduced = status === undefined ? undefined : lessDemanding(request, status, refusalText ?? '');
       if (reduced) {
         request = reduced;
         continue;
@@ -99,11 +99,11 @@ export class ModelClient {
 
   private async refused({ agent }: ModelCall, answer: SafeStream, saidBack: SaidBack) {
     const { status } = answer;
-    const said = saidBack.clean(await textOf(answer, maxRefusal).catch(() => ''));
+    const refusalText = saidBack.clean(await textOf(answer, maxRefusal).catch(() => ''));
     // Servers quote parts of a key that they do not know.
-    const shown = status === 401 || status === 403 ? {} : { said: said.slice(0, 500) };
+    const shown = status === 401 || status === 403 ? {} : { said: refusalText.slice(0, 500) };
     this.log.warn({ agent: agent.name, status, ...shown }, 'a model server refused a request');
-    return { status, said };
+    return { status, refusalText };
   }
 }
 
@@ -160,16 +160,16 @@ function parsed(text: string) {
   return found.value;
 }
 
-async function textOf({ body }: SafeStream, most: number): Promise<string> {
+async function textOf({ body }: SafeStream, limit: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {
     chunks.push(chunk);
     size += chunk.length;
-    if (size > most) break;
+    if (size > limit) break;
   }
   body.destroy();
-  return Buffer.concat(chunks).toString('utf8').slice(0, most);
+  return Buffer.concat(chunks).toString('utf8').slice(0, limit);
 }
 
 /** Returns the URL for chat completions; keeps the query, because some servers have their version in it. */

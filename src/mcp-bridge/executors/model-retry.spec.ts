@@ -44,9 +44,9 @@ describe('a reduced request', () => {
     ['streaming is not supported', { stream: undefined, stream_options: undefined }],
     ['m does not support tools', { tools: undefined }],
     ['temperature must be 1', { temperature: undefined }],
-  ])('follows the refusal: %s', (said, change) => {
+  ])('follows the refusal: %s', (refusalText, change) => {
     const wanted = Object.fromEntries(Object.entries({ ...all, ...change }).filter(([, value]) => value !== undefined));
-    expect(lessDemanding(all, 400, said)).toEqual(wanted);
+    expect(lessDemanding(all, 400, refusalText)).toEqual(wanted);
   });
 
   it('does not exist for other refusals, or when the refused member is missing', () => {

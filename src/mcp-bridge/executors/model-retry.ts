@@ -34,17 +34,18 @@ export function pauseBefore(
  * there is nothing to remove. Servers differ in their support for token counts of a stream, streams, tools,
  * temperatures, and in the name of the answer limit. Pure.
  */
-export function lessDemanding(request: JsonObject, status: number, said: string): JsonObject | undefined {
+export function lessDemanding(request: JsonObject, status: number, refusalText: string): JsonObject | undefined {
   if (!refusing.has(status)) return undefined;
   const has = (member: string): boolean => request[member] !== undefined;
-  if (has('max_tokens') && /max_completion_tokens/.test(said)) {
+  if (has('max_tokens') && /max_completion_tokens/.test(refusalText)) {
     const { max_tokens: limit, ...rest } = request;
     return { ...rest, max_completion_tokens: limit! };
   }
-  if (has('stream_options') && /stream_options|include_usage/i.test(said)) return without(request, 'stream_options');
-  if (has('stream') && /stream/i.test(said)) return without(request, 'stream', 'stream_options');
-  if (has('tools') && /\btools?\b|function.call/i.test(said)) return without(request, 'tools');
-  return has('temperature') && /temperature/i.test(said) ? without(request, 'temperature') : undefined;
+  if (has('stream_options') && /stream_options|include_usage/i.test(refusalText))
+    return without(request, 'stream_options');
+  if (has('stream') && /stream/i.test(refusalText)) return without(request, 'stream', 'stream_options');
+  if (has('tools') && /\btools?\b|function.call/i.test(refusalText)) return without(request, 'tools');
+  return has('temperature') && /temperature/i.test(refusalText) ? without(request, 'temperature') : undefined;
 }
 
 function without(request: JsonObject, ...members: string[]): JsonObject {

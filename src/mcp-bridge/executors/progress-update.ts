@@ -4,7 +4,7 @@ import type { TaskUpdate } from '../../tasks/executor.port.js';
 
 /** Each update is a stored event of its task, so their rate and number are limited. */
 const everyMs = 1_000;
-const most = 100;
+const maxUpdates = 100;
 
 /**
  * Converts the progress notifications of a call to updates of its task; undefined for a notification that is too
@@ -15,7 +15,7 @@ export function progressOf(clock: Pick<Clock, 'elapsed'>): (params: JsonObject) 
   let count = 0;
   return ({ progress, total, message }) => {
     const now = clock.elapsed();
-    if (typeof progress !== 'number' || count >= most || now - last < everyMs) return undefined;
+    if (typeof progress !== 'number' || count >= maxUpdates || now - last < everyMs) return undefined;
     last = now;
     count++;
     const given = typeof message === 'string' && message !== '' ? message : undefined;

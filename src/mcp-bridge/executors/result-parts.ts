@@ -12,8 +12,8 @@ import { parseJson } from '../../protocol/json-text.js';
 export function partsOf({ content, structuredContent }: JsonObject): Part[] {
   const blocks = Array.isArray(content) ? content.filter(isJsonObject) : [];
   if (structuredContent === undefined) return blocks.map(partOf);
-  const shown = blocks.filter((block) => !repeats(block, structuredContent));
-  return [...shown.map(partOf), { data: structuredContent }];
+  const remaining = blocks.filter((block) => !repeats(block, structuredContent));
+  return [...remaining.map(partOf), { data: structuredContent }];
 }
 
 /** Returns the texts of a result, e.g. the reason of a failure. */

@@ -13,7 +13,7 @@ const artifactId = 'answer';
  * as the last.
  */
 export class TextChunks {
-  private held = '';
+  private buffered = '';
   private isBegun = false;
   private last: number;
 
@@ -23,14 +23,14 @@ export class TextChunks {
 
   /** Returns the chunk that is due now; undefined when none is. */
   add(text: string): TaskUpdate | undefined {
-    const before = this.held;
-    this.held += text;
+    const before = this.buffered;
+    this.buffered += text;
     const now = this.clock.elapsed();
     if (before === '' || now - this.last < everyMs) return undefined;
     this.last = now;
     // The first half of a surrogate pair waits for the second.
     const isHalf = /[\uD800-\uDBFF]$/.test(before);
-    this.held = isHalf ? before.slice(-1) + text : text;
+    this.buffered = isHalf ? before.slice(-1) + text : text;
     return this.chunk(isHalf ? before.slice(0, -1) : before, false);
   }
 
@@ -39,7 +39,7 @@ export class TextChunks {
    * @param isAnswer false for text that is not the final answer.
    */
   end(isAnswer: boolean): TaskUpdate | undefined {
-    return this.held === '' ? undefined : this.chunk(this.held, isAnswer);
+    return this.buffered === '' ? undefined : this.chunk(this.buffered, isAnswer);
   }
 
   private chunk(text: string, lastChunk: boolean): TaskUpdate | undefined {

@@ -4,13 +4,13 @@ import { answersIn, answersTo, asking, askingAll, questionIn } from './tool-ques
 const call = { tool: 'book', args: { room: 1 }, turn: 0 };
 const requestedSchema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
 const form = { method: 'elicitation/create', params: { message: 'For whom?', requestedSchema } };
-const asked = { ...call, name: 'who', text: 'For whom?', schema: requestedSchema, requestState: 's' };
-const said = (text: string): Message => ({ messageId: 'm', role: 'ROLE_USER', parts: [{ text }] });
+const question = { ...call, name: 'who', text: 'For whom?', schema: requestedSchema, requestState: 's' };
+const messageOf = (text: string): Message => ({ messageId: 'm', role: 'ROLE_USER', parts: [{ text }] });
 
 describe('a question of a tool before its answer', () => {
   it('is one form', () => {
-    expect(questionIn({ inputRequests: { who: form }, requestState: 's' }, call)).toEqual(asked);
-    expect(asking(asked, 'not so')).toEqual({
+    expect(questionIn({ inputRequests: { who: form }, requestState: 's' }, call)).toEqual(question);
+    expect(asking(question, 'not so')).toEqual({
       status: {
         state: 'TASK_STATE_INPUT_REQUIRED',
         message: { parts: [{ text: 'For whom?\n\n(not so)' }], metadata: { kind: 'form', requestedSchema } },
@@ -33,23 +33,23 @@ describe('a question of a tool before its answer', () => {
 
   it('is answered by a completed form, or by a refusal', () => {
     const answer = (response: object) => ({ answers: { inputResponses: { who: response }, requestState: 's' } });
-    expect(answersIn(said('Ada'), asked)).toEqual(answer({ action: 'accept', content: { name: 'Ada' } }));
-    expect(answersIn(said('{"action": "decline"}'), asked)).toEqual(answer({ action: 'decline' }));
-    expect(answersIn(said(''), asked)).toEqual({ wrong: expect.any(String) });
+    expect(answersIn(messageOf('Ada'), question)).toEqual(answer({ action: 'accept', content: { name: 'Ada' } }));
+    expect(answersIn(messageOf('{"action": "decline"}'), question)).toEqual(answer({ action: 'decline' }));
+    expect(answersIn(messageOf(''), question)).toEqual({ wrong: expect.any(String) });
   });
 
   it('of a task is answered by the next message, as a form or in the form of MCP', () => {
     const question: Message = { messageId: 'q', role: 'ROLE_AGENT', ...askingAll({ who: form }) };
-    const answer = (message: Message, before = [said('go'), question]) =>
+    const answer = (message: Message, before = [messageOf('go'), question]) =>
       answersTo({ task: { history: [...before, message] } as never, message });
     expect(question.metadata).toEqual({ kind: 'form', requestedSchema, inputRequests: { who: form } });
-    expect(answer(said('Ada'))).toEqual({ answers: { who: { action: 'accept', content: { name: 'Ada' } } } });
+    expect(answer(messageOf('Ada'))).toEqual({ answers: { who: { action: 'accept', content: { name: 'Ada' } } } });
     const inputResponses = { who: { action: 'cancel' } };
-    expect(answer({ ...said(''), parts: [{ data: { inputResponses } }] })).toEqual({ answers: inputResponses });
-    const { again } = answer(said(''));
+    expect(answer({ ...messageOf(''), parts: [{ data: { inputResponses } }] })).toEqual({ answers: inputResponses });
+    const { again } = answer(messageOf(''));
     expect(again).toMatchObject({
       status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { metadata: question.metadata } },
     });
-    expect(answer(said('Ada'), [])).toEqual({});
+    expect(answer(messageOf('Ada'), [])).toEqual({});
   });
 });

@@ -13,8 +13,8 @@ export function turnOf({ task, message }: Pick<TaskRun, 'task' | 'message'>): nu
 
 /** Returns the skill that the message names, else the one that was chosen for a message without an agent. */
 export function skillOf({ task, message }: Pick<TaskRun, 'task' | 'message'>): string | undefined {
-  const asked = message.metadata?.skillId;
-  return typeof asked === 'string' ? asked : dispatchedSkill(task.metadata);
+  const skillId = message.metadata?.skillId;
+  return typeof skillId === 'string' ? skillId : dispatchedSkill(task.metadata);
 }
 
 /**

@@ -26,7 +26,7 @@ interface Feature {
   readonly key: string;
   /** The server's item as JSON, with its server in `_meta`; the name of a prompt is the canonical one. */
   readonly text: string;
-  readonly own: JsonObject;
+  readonly item: JsonObject;
 }
 
 type FeatureCatalogue = Readonly<Record<FeatureList, readonly Feature[]>>;
@@ -51,16 +51,16 @@ export class ServerFeatures {
     const { only, servers } = options;
     const scope = JSON.stringify([`mcp-${list}`, ctx.org.id, only ?? null, servers ? [...servers].sort() : null]);
     const [after] = cursor === undefined ? [] : this.cursors.decode(scope, typeof cursor === 'string' ? cursor : '', 1);
-    const shown = new Map<string, boolean>();
-    const seen = new Set<string>();
+    const visible = new Map<string, boolean>();
+    const listedKeys = new Set<string>();
     const page = new PageFiller();
-    for (const { server, key, position, text, own } of (await this.catalogue(ctx))[list]) {
+    for (const { server, key, position, text, item } of (await this.catalogue(ctx))[list]) {
       if (!isWanted(options, server)) continue;
-      if (!shown.has(server)) shown.set(server, await this.upstreams.mayDiscover(ctx, server));
-      if (!shown.get(server) || seen.has(key)) continue;
-      seen.add(key);
+      if (!visible.has(server)) visible.set(server, await this.upstreams.mayDiscover(ctx, server));
+      if (!visible.get(server) || listedKeys.has(key)) continue;
+      listedKeys.add(key);
       if (after !== undefined && position <= after) continue;
-      if (!page.add(only === undefined ? text : JSON.stringify(own), [position]))
+      if (!page.add(only === undefined ? text : JSON.stringify(item), [position]))
         return { texts: page.texts, nextCursor: this.cursors.encode(scope, [...page.last!] as string[]) };
     }
     return { texts: page.texts };
@@ -155,9 +155,9 @@ function featuresOf(server: RegisteredServer): FeatureCatalogue {
   return known;
 }
 
-function featureOf(server: string, key: string, own: JsonObject, changed?: JsonObject): Feature {
-  const _meta = { ...(own._meta as JsonObject | undefined), [serverKey]: server };
-  return { server, position: `${server} ${key}`, key, own, text: JSON.stringify({ ...own, ...changed, _meta }) };
+function featureOf(server: string, key: string, item: JsonObject, changed?: JsonObject): Feature {
+  const _meta = { ...(item._meta as JsonObject | undefined), [serverKey]: server };
+  return { server, position: `${server} ${key}`, key, item, text: JSON.stringify({ ...item, ...changed, _meta }) };
 }
 
 function isWanted({ only, agents, servers }: ListOptions, server: string): boolean {

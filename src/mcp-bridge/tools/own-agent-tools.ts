@@ -99,8 +99,8 @@ export class OwnAgentTools {
 }
 
 function viewOf({ name, description, skills }: PublishedAgent): JsonObject {
-  const shown = skills.map((skill) => ({ id: skill.id, name: skill.name, description: skill.description }));
-  return { name, description, skills: shown };
+  const skillViews = skills.map((skill) => ({ id: skill.id, name: skill.name, description: skill.description }));
+  return { name, description, skills: skillViews };
 }
 
 function messageOf(args: JsonObject): Message {
@@ -121,11 +121,11 @@ function messageOf(args: JsonObject): Message {
   };
 }
 
-function textOf(args: JsonObject, name: string, most = maxWords): string | undefined {
+function textOf(args: JsonObject, name: string, maxLength = maxWords): string | undefined {
   const value = args[name];
   if (value === undefined || value === null) return undefined;
-  if (typeof value === 'string' && value.length > 0 && value.length <= most) return value;
-  throw new RialtoError('invalid_params', { message: `${name} must be a text of 1 to ${most} characters` });
+  if (typeof value === 'string' && value.length > 0 && value.length <= maxLength) return value;
+  throw new RialtoError('invalid_params', { message: `${name} must be a text of 1 to ${maxLength} characters` });
 }
 
 /**

@@ -30,7 +30,7 @@ export class ServerTools {
     const canonical = entry?.canonical ?? name;
     const serverId = entry?.target.server.row.serverId ?? serverOfName(name);
     const names = { canonical, legacyAlias: entry?.alias, calledAs: name };
-    return this.called(ctx, { target: entry?.target, ...names, serverId, args }, name, goesOnAfterMs);
+    return this.callTool(ctx, { target: entry?.target, ...names, serverId, args }, name, goesOnAfterMs);
   }
 
   /** Calls a tool by the name that its server uses. Throws as `call` does. */
@@ -45,10 +45,10 @@ export class ServerTools {
     const entry = byName.get(canonical);
     const target = entry?.kind === 'upstream' && entry.target.tool.name === name ? entry.target : undefined;
     const names = { canonical, legacyAlias: entry?.alias, calledAs: name };
-    return this.called(ctx, { target, ...names, serverId, args }, name, goesOnAfterMs);
+    return this.callTool(ctx, { target, ...names, serverId, args }, name, goesOnAfterMs);
   }
 
-  private async called(
+  private async callTool(
     ctx: CallContext,
     call: UpstreamCall,
     name: string,

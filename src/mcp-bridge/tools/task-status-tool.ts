@@ -61,10 +61,10 @@ export class TaskStatusTool {
    */
   async call(ctx: CallContext, { args }: ToolCall): Promise<ToolResult | JsonObject> {
     const { taskId, wait } = readArguments(args);
-    const seen = await this.tasks.get(ctx, undefined, taskId);
-    if (isSettled(seen.state)) return this.mcpTasks.resultOf(seen);
+    const current = await this.tasks.get(ctx, undefined, taskId);
+    if (isSettled(current.state)) return this.mcpTasks.resultOf(current);
     const { signal } = ctx;
-    const task = await this.sends.settledWithin(seen, wait, signal && (() => signal));
+    const task = await this.sends.settledWithin(current, wait, signal && (() => signal));
     return this.mcpTasks.resultOf(task);
   }
 }

@@ -31,14 +31,14 @@ export class ToolDesk {
     const { entries } = await this.catalogues.of(ctx);
     const scope = JSON.stringify(['tools', ctx.org.id, wanted]);
     const [after = ''] = cursor === undefined ? [] : this.cursors.decode(scope, cursor, 1);
-    const shown = new Map<string, Promise<boolean>>();
+    const visible = new Map<string, Promise<boolean>>();
     const views: ToolView[] = [];
     for (const entry of entries) {
       if (entry.canonical <= after || !isWanted(entry, wanted)) continue;
       const owner = ownerOf(entry);
       const key = `${owner.kind} ${owner.id}`;
-      if (!shown.has(key)) shown.set(key, this.catalogues.mayDiscover(ctx, owner));
-      if (await shown.get(key)) views.push(viewOf(entry));
+      if (!visible.has(key)) visible.set(key, this.catalogues.mayDiscover(ctx, owner));
+      if (await visible.get(key)) views.push(viewOf(entry));
       if (views.length > limit) break;
     }
     return pageOf(

@@ -16,7 +16,7 @@ import { ToolsService } from './tools.service.js';
 @Injectable()
 export class ToolSet {
   constructor(
-    private readonly own: OwnAgentTools,
+    private readonly publishedTools: OwnAgentTools,
     private readonly skills: ToolsService,
     private readonly status: TaskStatusTool,
     private readonly tasks: McpTasks,
@@ -25,8 +25,8 @@ export class ToolSet {
   async list(ctx: CallContext, options: ListOptions, cursor?: unknown): Promise<Page> {
     const page = await this.skills.list(ctx, options, cursor);
     if (cursor !== undefined || options.agents || options.servers || options.only !== undefined) return page;
-    const own = await this.own.listed(ctx);
-    return { ...page, texts: [...own, ...(await this.status.listed(ctx)), ...page.texts] };
+    const listed = await this.publishedTools.listed(ctx);
+    return { ...page, texts: [...listed, ...(await this.status.listed(ctx)), ...page.texts] };
   }
 
   /** @param takesTasks true when the caller takes a task instead of a result that is not ready in time. */
@@ -40,8 +40,8 @@ export class ToolSet {
     const mayGoOn = isOfAll && !isAskedByResults(ctx.peer);
     const goesOnAfterMs = takesTasks ? soonMs : mayGoOn ? beforeCallersLeaveMs : undefined;
     const { result, goesOnAs } =
-      isOfAll && this.own.has(call.name)
-        ? await this.own.call(ctx, call)
+      isOfAll && this.publishedTools.has(call.name)
+        ? await this.publishedTools.call(ctx, call)
         : await this.skills.call(ctx, call, { only, goesOnAfterMs });
     if (goesOnAs === undefined) return result;
     this.status.offer(ctx);

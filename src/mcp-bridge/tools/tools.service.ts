@@ -38,14 +38,14 @@ export class ToolsService {
     const wanted = agents || servers ? { agent: agents, server: servers } : undefined;
     const scope = JSON.stringify(['mcp-tools', ctx.org.id, mode, sorted(agents), sorted(servers)]);
     const after = cursor === undefined ? undefined : this.positionOf(scope, cursor);
-    const shown = new Map<string, boolean>();
+    const visible = new Map<string, boolean>();
     const page = new PageFiller();
     for (const entry of catalogue.entries) {
       const { kind, id } = ownerOf(entry);
       if ((after && entry.canonical < after[0]) || !isListed(entry) || (wanted && !wanted[kind]?.has(id))) continue;
       const owner = `${kind} ${id}`;
-      if (!shown.has(owner)) shown.set(owner, await this.catalogues.mayDiscover(ctx, { kind, id }));
-      if (shown.get(owner) && !fill(page, entry, mode, after))
+      if (!visible.has(owner)) visible.set(owner, await this.catalogues.mayDiscover(ctx, { kind, id }));
+      if (visible.get(owner) && !fill(page, entry, mode, after))
         return { texts: page.texts, nextCursor: this.cursors.encode(scope, [...page.last!] as string[]) };
     }
     return { texts: page.texts };
@@ -113,8 +113,10 @@ export class ToolsService {
 
 /** Adds the texts of an entry after a position; returns false when the page is full before the last text. */
 function fill(page: PageFiller, entry: ToolEntry, mode: ListedNames, after: Position | undefined): boolean {
-  const begun = after?.[0] === entry.canonical ? Number(after[1]) + 1 : 0;
-  return textsOf(entry, mode).every((text, index) => index < begun || page.add(text, [entry.canonical, String(index)]));
+  const firstIndex = after?.[0] === entry.canonical ? Number(after[1]) + 1 : 0;
+  return textsOf(entry, mode).every(
+    (text, index) => index < firstIndex || page.add(text, [entry.canonical, String(index)]),
+  );
 }
 
 function invocation(ctx: CallContext, verb: string, entry: SkillEntry | undefined, args: JsonObject): VerbCall {
