@@ -203,8 +203,8 @@ async function openDoors(
 }
 
 /**
- * Creates the declared orgs, servers, agents and policies that are missing, before the first call. Returns the path of
- * the admin token's file.
+ * Creates the first org and brings the declared orgs, servers, agents and policies up to date, before the first call.
+ * Returns the path of the admin token's file.
  */
 async function makeDeclared(app: NestExpressApplication): Promise<string | undefined> {
   const { org, tokenFile } = await app.get(Bootstrap).run();

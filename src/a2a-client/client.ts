@@ -329,7 +329,8 @@ function paramsOf(
       message: `message.role is ${JSON.stringify(role)}; a client sends as "user"`,
     });
   const parts = [...given.parts.map(currentPart), ...(data === undefined ? [] : [{ data }])];
-  if (parts.length === 0) throw new RialtoError('invalid_params', { message: 'a message has a text, a part or data' });
+  if (parts.length === 0)
+    throw new RialtoError('invalid_params', { message: 'a message needs a text, a part or data' });
   const facts: JsonObject = { ...given.metadata, ...metadata, ...(skillId !== undefined && { skillId }) };
   const message: Message = {
     messageId: newId(),

@@ -37,7 +37,7 @@ export class GatewayProbe {
   async card(): Promise<string> {
     const url = `${this.url}/.well-known/agent-card.json`;
     const { status, body } = await this.client.request({ method: 'GET', url, ...limits });
-    if (status === 404) throw new Skipped('no agent is the default one: set it with PATCH /api/orgs/{slug}');
+    if (status === 404) throw new Skipped('the org has no default agent: set it with PATCH /api/orgs/{slug}');
     const { name } = (status === 200 ? JSON.parse(body.toString()) : {}) as { name?: unknown };
     if (typeof name !== 'string') throw new CommandError(`${url} answers ${status} without an agent card`);
     return `"${name}"`;

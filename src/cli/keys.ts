@@ -39,6 +39,6 @@ async function rotateEncryption(env: Env): Promise<void> {
   const left = Object.entries(unopened).map(([table, count]) => `${count} of ${table}`);
   if (left.length > 0) throw new CommandError(`neither key opens ${left.join(', ')}; they stay as they are`);
   note(
-    'nothing needs RIALTO_ENCRYPTION_KEY_OTHER any more, once no process runs that has it as its RIALTO_ENCRYPTION_KEY',
+    'remove RIALTO_ENCRYPTION_KEY_OTHER when no running process uses this key as its RIALTO_ENCRYPTION_KEY any more',
   );
 }

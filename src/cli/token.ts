@@ -70,10 +70,10 @@ async function secretOf(
   const orgSecret = await operator.signingSecret(org);
   if (orgSecret) return orgSecret;
   if (!create && A2A_SECRET) {
-    note(`under A2A_SECRET an admin acts as a member; \`rialto keys rotate --org ${org}\` makes a secret of the org`);
+    note(`under A2A_SECRET an admin acts as a member; \`rialto keys rotate --org ${org}\` creates a secret of the org`);
     return Buffer.from(A2A_SECRET);
   }
-  if (!create) throw new CommandError(`set A2A_SECRET, or make a secret with \`rialto keys rotate --org ${org}\``);
+  if (!create) throw new CommandError(`set A2A_SECRET, or create a secret with \`rialto keys rotate --org ${org}\``);
   return Buffer.from(await operator.rotateSecret(org, 0));
 }
 
@@ -82,7 +82,8 @@ function sign(
   secret: Uint8Array,
   { RIALTO_JWT_ISSUERS: [issuer], RIALTO_JWT_AUDIENCE: [audience] }: Settings,
 ): Promise<string> {
-  if (!issuer || !audience) throw new CommandError('RIALTO_JWT_ISSUERS and RIALTO_JWT_AUDIENCE must name one each');
+  if (!issuer || !audience)
+    throw new CommandError('RIALTO_JWT_ISSUERS and RIALTO_JWT_AUDIENCE must each name at least one');
   const now = Math.floor(systemClock.now() / 1_000);
   return new SignJWT({ org_domain: org })
     .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })

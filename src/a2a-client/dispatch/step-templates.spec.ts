@@ -82,7 +82,7 @@ describe('RE-47 templates of a step', () => {
     'process.env',
   ])('{{%s}} has no value', (path) => {
     expect(refused({ a: [`x {{${path}}}`] })).toEqual([
-      { field: 'a.0', description: `nothing is at {{${path}}} of the context` },
+      { field: 'a.0', description: `the context has no value at {{${path}}}` },
     ]);
     expect(refused(`{{${path}}}`)).toHaveLength(1);
   });
@@ -118,7 +118,7 @@ describe('RE-47 templates of a step', () => {
       '{{text}}'.repeat(1_000),
       ['{{list}}'.repeat(20)],
     ])
-      expect(refused(bomb, long)?.[0]?.description).toBe('templates bring more than 1048576 characters');
+      expect(refused(bomb, long)?.[0]?.description).toBe('the templates insert more than 1048576 characters');
   });
 
   it('stops looking up paths to a long value at the limit', () => {
@@ -130,7 +130,7 @@ describe('RE-47 templates of a step', () => {
     const nested = { a: [[Object.assign([1], { toJSON })]] } as unknown as JsonObject;
     const spellings = ['{{a[0][0]}}', '{{a.0[0]}}', '{{a[0].0}}', '{{a.0.0}}', '{{ a[0][0]}}', '{{a[0][0] }}'];
     expect(refused([...spellings, '{{absent}}', spellings.join()], nested)).toEqual([
-      { field: '1', description: 'templates bring more than 1048576 characters' },
+      { field: '1', description: 'the templates insert more than 1048576 characters' },
     ]);
     expect(written).toBe(2);
     expect(refused([...Array.from({ length: 20 }, () => '{{x}}'), '{{a[0][0]}}'], nested)).toHaveLength(20);

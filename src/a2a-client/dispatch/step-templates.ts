@@ -55,11 +55,11 @@ class Filling {
     if (this.left < 0 || this.violations.length >= maxViolations) return undefined;
     const wanted = inside.trim();
     const value = this.find(wanted);
-    if (value === undefined) return this.refuse(field, `nothing is at {{${wanted.slice(0, 200)}}} of the context`);
+    if (value === undefined) return this.refuse(field, `the context has no value at {{${wanted.slice(0, 200)}}}`);
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     this.left -= text.length;
     return this.left < 0
-      ? this.refuse(field, `templates bring more than ${maxCharacters} characters`)
+      ? this.refuse(field, `the templates insert more than ${maxCharacters} characters`)
       : { value, text };
   }
 

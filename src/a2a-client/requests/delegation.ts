@@ -14,9 +14,10 @@ export class Delegation {
   ) {}
 
   /**
-   * Returns the signed lineage for a call to an agent. Its deadline is the deadline of the call behind this one, or
-   * the time for which a task of the agent is followed, whichever is earlier. Throws `loop_detected` when the agent is
-   * already part of this call chain, and `remote_timeout` when the call behind this one has no time left.
+   * Returns the signed lineage for a call to an agent. Its deadline is the deadline of the call behind this one, but not
+   * later than the end of this call, or than the time for which its task is followed when that is longer. Throws
+   * `loop_detected` when the agent is already part of this call chain, and `remote_timeout` when the call behind this
+   * one has no time left.
    */
   onwards({ lineage, depth }: CallContext, agentUrl: string, leftMs: number): string {
     const id = lineageId(agentUrl);

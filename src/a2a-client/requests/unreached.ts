@@ -3,6 +3,7 @@ import { mayHaveArrived } from '../../platform/http/outbound/departed.js';
 import { unreachableReason } from '../../platform/http/outbound/unreachable.js';
 
 const maxCauses = 6;
+/** Texts of gRPC errors for a call that was never sent. */
 const neverConnected = /No connection established|Name resolution failed|Resolution/;
 /** gRPC statuses that only a remote agent sends: it was reached. */
 const answered: ReadonlySet<unknown> = new Set([7, 8, 16]); // PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAUTHENTICATED

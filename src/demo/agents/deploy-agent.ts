@@ -29,7 +29,7 @@ function cardAt(url: string) {
   return {
     protocolVersion: '0.3.0',
     name: 'Deploy Ops',
-    description: 'Deploys projects, or says so.',
+    description: 'Pretends to deploy projects.',
     version: '1.0.0',
     url,
     preferredTransport: 'JSONRPC',

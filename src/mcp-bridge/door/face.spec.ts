@@ -1,7 +1,7 @@
 import type { RegisteredServer } from '../../upstreams/registered-server.types.js';
 import { faceOf } from './face.js';
 
-describe('the face of one MCP server', () => {
+describe('the self-description of one MCP server', () => {
   const face = (serverInfo: object) =>
     faceOf({ row: { name: 'Files', offer: { serverInfo, capabilities: {} } } } as unknown as RegisteredServer);
 

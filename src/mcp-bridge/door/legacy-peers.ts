@@ -94,7 +94,7 @@ export class LegacyPeers {
   private async setLevel({ id }: McpSession, params: unknown): Promise<void> {
     const level = isJsonObject(params) ? params.level : undefined;
     if (!isLogLevel(level))
-      throw new RialtoError('invalid_params', { message: `params.level is one of ${logLevels.join(', ')}` });
+      throw new RialtoError('invalid_params', { message: `params.level must be one of ${logLevels.join(', ')}` });
     await this.sessions.setLogLevel(id, level);
   }
 }

@@ -69,7 +69,7 @@ export class McpDoor {
         template: '/api/mcp/{sessionId}',
         methods,
         cors: true,
-        summary: 'The same, bound to a session',
+        summary: 'MCP, Streamable HTTP, bound to a session',
         match: (path) => sessionOf(path),
         handle,
       },

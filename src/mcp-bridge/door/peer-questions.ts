@@ -30,9 +30,9 @@ export class PeerQuestions {
   ) {}
 
   /**
-   * Sends a question and waits for the answer.
-   * @param send sends a message on the stream. Throws `remote_error` with the client's error instead of a result, and
+   * Sends a question and waits for the answer. Throws `remote_error` with the client's error instead of a result, and
    * `canceled` when the call ends first.
+   * @param send sends a message on the stream.
    */
   async ask(
     session: string,
