@@ -14,8 +14,8 @@ export class Delegation {
   ) {}
 
   /**
-   * Returns the signed lineage for a call to an agent. Its deadline is the deadline of the call behind this one, but not
-   * later than the end of this call, or than the time for which its task is followed when that is longer. Throws
+   * Returns the signed lineage for a call to an agent. Its deadline is the deadline of the call behind this one, but
+   * not later than the end of this call, or than the time for which its task is followed when that is longer. Throws
    * `loop_detected` when the agent is already part of this call chain, and `remote_timeout` when the call behind this
    * one has no time left.
    */
