@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EventSink } from './event-sink.port.js';
 
-/** The rows that other rooms add to the commit of an event; they say so when they start. */
+/** Event sinks of other modules, which register them at startup. Each sink adds rows to the commit of an event. */
 @Injectable()
 export class EventSinks {
   private readonly sinks: EventSink[] = [];
@@ -11,7 +11,7 @@ export class EventSinks {
     this.sinks.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** In a fixed order, so that one kind of change is one prepared statement. */
+  /** The sinks in a fixed order, so that the same kinds of change always give the same prepared statement. */
   get all(): readonly EventSink[] {
     return this.sinks;
   }

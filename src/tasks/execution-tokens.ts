@@ -6,17 +6,23 @@ import { Vault } from '../platform/secrets/vault.js';
 
 const shape = /^Bearer (rx1\.([0-9a-f-]{36})(?:\.(\d{1,10}))?\.[A-Za-z0-9_-]{43})$/i;
 
-/** What a token lets its bearer report on. */
+/** The task, and optionally the lease, that a token gives access to. */
 export interface TokenScope {
   readonly taskId: TaskId;
-  /** The lease that it came with; undefined for the service of an agent, which has the task for as long as it lasts. */
+  /**
+   * Epoch of the lease that the token was issued for; undefined for the service of an agent, which has the task until
+   * it ends.
+   */
   readonly epoch?: number;
 }
 
-/** Tokens that let their bearer report on one task, and nothing else. Nothing is stored: they are recognised by their mark. */
+/**
+ * Issues and checks tokens that let their bearer report on one task, and nothing else. Stateless: a token carries an
+ * HMAC, and nothing is stored.
+ */
 @Injectable()
 export class ExecutionTokens {
-  /** The one that signs first. */
+  /** The first key signs; all keys verify. */
   private readonly keys: readonly [Buffer, ...Buffer[]];
 
   constructor(vault: Vault) {
@@ -28,7 +34,7 @@ export class ExecutionTokens {
     return `rx1.${scope}.${createHmac('sha256', key).update(scope).digest('base64url')}`;
   }
 
-  /** What the token of a request is for; undefined for any other credential. */
+  /** The scope of a request's token; undefined for any other credential. */
   scopeOf({ headersDistinct }: Pick<IncomingMessage, 'headersDistinct'>): TokenScope | undefined {
     const [header = '', second] = headersDistinct.authorization ?? [];
     const [, token, task, epoch] = (second === undefined && shape.exec(header)) || [];

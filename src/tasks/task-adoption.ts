@@ -14,27 +14,27 @@ import { TaskRunner } from './run/task.runner.js';
 import { originOf } from './task-verbs.js';
 import type { StoredTask } from './task.types.js';
 
-/** Work that was begun outside before it was a task here. */
+/** Work that began outside of the gateway and becomes a task. */
 export interface Adoptee {
   readonly id: TaskId;
   readonly contextId: string;
-  /** What was asked. */
+  /** The message that asked for the work. */
   readonly message: Message;
-  /** What a later run has to know. */
+  /** State that a later run needs. */
   readonly memo: Json;
-  /** Rows of the adopter's room that stand or fall with the task. */
+  /** Rows of the calling module that are committed together with the task, or not at all. */
   readonly rows: readonly RowChange[];
 }
 
-/** The first run of an adopted task, while it lasts. */
+/** The first run of an adopted task. */
 export interface Adopted {
-  /** As it is now, committed or not. */
+  /** The current task, committed or not. */
   readonly task: StoredTask;
-  /** Resolves when the run is over and committed, or lost to somebody else. */
+  /** Resolves when the run is over and committed, or when another process has taken over the task. */
   readonly ended: Promise<void>;
 }
 
-/** Makes tasks of work that is under way elsewhere. */
+/** Creates tasks for work that is already in progress elsewhere. */
 @Injectable()
 export class TaskAdoption {
   constructor(
@@ -43,12 +43,15 @@ export class TaskAdoption {
     private readonly quota: TaskQuota,
   ) {}
 
-  /** Before work that may be adopted is begun. Throws `rate_limited`, `unavailable`. */
+  /** Checks the quota before work that may be adopted begins. Throws `rate_limited`, `unavailable`. */
   requireRoom({ org }: CallContext): void {
     this.quota.requireRoom(org.id);
   }
 
-  /** Stored and held by this process when it resolves; `execute` is its first run. Throws `rate_limited`, `unavailable`. */
+  /**
+   * Stores the task and starts its first run, `execute`. When it resolves, this process holds the lease. Throws
+   * `rate_limited`, `unavailable`.
+   */
   async adopt(
     ctx: CallContext,
     agent: PublishedAgent,
@@ -56,8 +59,8 @@ export class TaskAdoption {
     execute: TaskExecutor['execute'],
   ): Promise<Adopted> {
     const { org, principal, depth } = ctx;
-    const whose = { orgId: org.id, agentId: agent.id, agentName: agent.name, principal, depth };
-    const seed = { id, contextId, ...whose, ...originOf(ctx) };
+    const owner = { orgId: org.id, agentId: agent.id, agentName: agent.name, principal, depth };
+    const seed = { id, contextId, ...owner, ...originOf(ctx) };
     const live = this.lives.fresh(openTask(seed, message, this.lives.step()), {});
     live.apply({ status: { state: 'TASK_STATE_WORKING' } });
     live.apply({ memo, rows });

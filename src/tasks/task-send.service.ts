@@ -11,7 +11,7 @@ import { isEnded, taskView, type StoredTask } from './task.types.js';
 
 export type SentMessage = Pick<Submission, 'params' | 'rows' | 'facts' | 'onReplay'>;
 
-/** Sends messages to agents of ours and waits for what their caller wants to see. */
+/** Sends messages to published agents and waits for the result that the caller asked for. */
 @Injectable()
 export class TaskSendService {
   constructor(
@@ -21,8 +21,9 @@ export class TaskSendService {
   ) {}
 
   /**
-   * The task as it is when it ended, waits for its caller, or `waitMs` or this process is over, which its metadata then says (RY-13); at once
-   * with `returnImmediately`. Throws as TaskSubmitService.submit does.
+   * Sends a message and waits until the task ends, waits for its caller, `waitMs` is over, or this process stops. In
+   * the last two cases the metadata of the task has `partial: true` (RY-13). Does not wait with `returnImmediately`.
+   * Throws the errors of TaskSubmitService.submit.
    */
   async send(
     ctx: CallContext,
@@ -39,7 +40,10 @@ export class TaskSendService {
     return { task: late ? { ...view, metadata: { ...view.metadata, partial: true } } : view };
   }
 
-  /** The events of a message: its task first, then what happens to it, until it is answered; or the one message that is the answer. */
+  /**
+   * Sends a message and yields its events: the task first, then its changes until the message is answered; or only the
+   * reply message when no task was made.
+   */
   async *stream(
     ctx: CallContext,
     agent: PublishedAgent,
@@ -61,13 +65,15 @@ export class TaskSendService {
     }
   }
 
-  /** A task as it is when it ended, waits for its caller, or the patience or this process is over. */
+  /**
+   * Waits until the task ends, waits for its caller, `waitMs` is over, or this process stops; returns the current task.
+   */
   async settledWithin(task: StoredTask, waitMs: number, gone?: () => AbortSignal): Promise<StoredTask> {
-    const patience = timeoutSignal(waitMs, [this.runner.over, gone?.()]);
+    const timeout = timeoutSignal(waitMs, [this.runner.over, gone?.()]);
     try {
-      return await this.streams.settled(task, patience.signal);
+      return await this.streams.settled(task, timeout.signal);
     } finally {
-      patience.end();
+      timeout.end();
     }
   }
 

@@ -4,29 +4,32 @@ import { TaskFeed, type Inbox } from './lifecycle/task-feed.js';
 import { TaskStore } from './storage/task.store.js';
 import type { NumberedEvent, StoredTask } from './task.types.js';
 
-/** The state that an event brings its task into; undefined when it changes none. */
+/** The task state after an event; undefined when the event does not change the state. */
 export function stateAfter({ body }: Pick<NumberedEvent, 'body'>): TaskState | undefined {
   if ('statusUpdate' in body) return body.statusUpdate.status.state;
   return 'task' in body ? body.task.status.state : undefined;
 }
 
-/** A subscription ends with its task (v1.0 section 3.1.6). */
+/** True when the event ends its task, and with it a subscription (v1.0 section 3.1.6). */
 export function isEnd(event: NumberedEvent): boolean {
   const state = stateAfter(event);
   return state !== undefined && terminalStates.has(state);
 }
 
-/** A sent message is answered when its task ended or asks its caller; credentials may come without a message (a2a.md 1.8). */
+/**
+ * True when the event answers a sent message: the task ended or asks its caller. `TASK_STATE_AUTH_REQUIRED` is no
+ * answer, because credentials may arrive without a message (a2a.md 1.8).
+ */
 export function isAnswer(event: NumberedEvent): boolean {
   return isEnd(event) || stateAfter(event) === 'TASK_STATE_INPUT_REQUIRED';
 }
 
-/** Whoever waits for a task without following it gets it as soon as it needs someone. */
+/** True when a caller that waits without a stream gets the task: it ended, or it needs input or credentials. */
 export function isSettled(state: TaskState): boolean {
   return terminalStates.has(state) || interruptedStates.has(state);
 }
 
-/** Follows the logs of tasks: from any process, in order, to many readers. */
+/** Follows the logs of tasks: from any process, in order, for many readers. */
 @Injectable()
 export class TaskStreamService {
   constructor(
@@ -38,10 +41,10 @@ export class TaskStreamService {
     return this.feed.open(id);
   }
 
-  /** The task as it is when it ended or waits for its caller, or when the signal aborts. */
+  /** Waits until the task ends, waits for its caller, or the signal aborts; returns the current task. */
   async settled(task: StoredTask, signal: AbortSignal): Promise<StoredTask> {
     const inbox = this.open(task.id);
-    inbox.push(task.seq + 1, []); // there may be more than was seen
+    inbox.push(task.seq + 1, []); // events may have been appended since `task` was read
     for await (const event of this.follow(task.id, task.seq, inbox, isEnd, signal)) {
       const state = stateAfter(event);
       if (state && isSettled(state)) break;
@@ -50,8 +53,8 @@ export class TaskStreamService {
   }
 
   /**
-   * The events after a number, as they come, up to and with the first that `isLast`, or until the signal aborts. Closes the
-   * inbox. What is not in memory is read from the log.
+   * Yields the events with numbers above `after` as they arrive, up to and including the first event for which `isLast`
+   * is true, or until the signal aborts. Closes the inbox. Reads events that are not in memory from the log.
    */
   async *follow(
     id: string,
@@ -61,8 +64,8 @@ export class TaskStreamService {
     signal?: AbortSignal,
   ): AsyncGenerator<NumberedEvent, void> {
     let cursor = after;
-    const leave = (): void => inbox.nudge();
-    signal?.addEventListener('abort', leave);
+    const onAbort = (): void => inbox.nudge();
+    signal?.addEventListener('abort', onAbort);
     try {
       while (!signal?.aborted) {
         const events = inbox.take(cursor) ?? (await this.store.eventsAfter(id, cursor));
@@ -74,7 +77,7 @@ export class TaskStreamService {
         if (events.length === 0 && !signal?.aborted) await inbox.wait(cursor);
       }
     } finally {
-      signal?.removeEventListener('abort', leave);
+      signal?.removeEventListener('abort', onAbort);
       inbox.close();
     }
   }

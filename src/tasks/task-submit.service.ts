@@ -26,37 +26,37 @@ import { maySee, originOf, placeOf, submission } from './task-verbs.js';
 import type { IdempotencyKey } from './storage/task-writer.js';
 import { ownerOf, type StoredTask } from './task.types.js';
 
-/** How long a pure executor may take before its task is stored as working (decisions: fast path). */
+/** Milliseconds that a pure executor may take before its task is stored as working (decisions: fast path). */
 const graceMs = 5;
 
 export interface Submission {
   readonly params: SendParams;
-  /** Whether the caller waits; otherwise the queue takes the work. */
+  /** True when the caller waits for the result; otherwise the task is queued. */
   readonly waits: boolean;
-  /** Whether the caller reads events: they are kept for it from the first on. */
+  /** True when the caller reads events: an inbox collects them from the first event on. */
   readonly follows?: boolean;
   /** Rows that are committed with the task, e.g. its push configuration. */
   readonly rows?: (task: TaskId) => RowChange[];
-  /** Is called when the key of the message brought what an earlier one became. */
+  /** Called when the message repeats an earlier one with the same idempotency key and gets that one's result. */
   readonly onReplay?: () => void;
-  /** What the house says of a new task, beside what its caller says. */
+  /** Metadata that the gateway adds to a new task, beside the caller's metadata. */
   readonly facts?: JsonObject;
 }
 
-/** What became of a message: stored, or answered at once without a task. */
+/** The result of a message: a stored task, or a reply without a task. */
 export type Accepted =
   | {
       readonly task: StoredTask;
-      /** Whether the message made the task. */
+      /** True when the message created the task. */
       readonly isNew: boolean;
-      /** The run of it in this process. */
+      /** The run of the task in this process. */
       readonly run?: ActiveRun;
-      /** Events from this message on; whoever takes it closes it. */
+      /** Events from this message on; its consumer closes it. */
       readonly inbox?: Inbox;
     }
   | { readonly reply: Message };
 
-/** Takes messages to agents of ours: new tasks, answers to questions, repeats of what was sent before. */
+/** Accepts messages to published agents: new tasks, answers to questions, and repeated messages. */
 @Injectable()
 export class TaskSubmitService {
   constructor(
@@ -69,7 +69,7 @@ export class TaskSubmitService {
   ) {}
 
   /**
-   * Resolves when the message is stored (or answered), never before. Throws `denied`, `task_not_found`, `invalid_params`,
+   * Resolves when the message is stored or answered, never before. Throws `denied`, `task_not_found`, `invalid_params`,
    * `content_type_not_supported`, `unsupported_operation`, `idempotency_key_reused`, `rate_limited`, `unavailable`.
    */
   submit(ctx: CallContext, agent: PublishedAgent, submitted: Submission): Promise<Accepted> {
@@ -80,17 +80,17 @@ export class TaskSubmitService {
     );
   }
 
-  /** Whether this caller may send to an agent, for lists of agents. */
+  /** True when this caller may send to the agent. Used for lists of agents. */
   mayUse(ctx: CallContext, agent: PublishedAgent): Promise<boolean> {
     return this.verbs.permits(submission(ctx, agent));
   }
 
-  /** The agent that took a message of this caller's with this key. */
+  /** The agent that accepted an earlier message of this caller with this key. */
   agentOfKey({ org, principal }: CallContext, key: string): Promise<AgentId | undefined> {
     return this.keys.agentOf(org.id, ownerOf(principal), key);
   }
 
-  /** The agent that this caller spoke to last in a context. */
+  /** The agent of this caller's newest task in a context. */
   agentOfContext({ org, principal }: CallContext, contextId: string | undefined): Promise<AgentId | undefined> {
     if (contextId === undefined) return Promise.resolve(undefined);
     return this.lives.store.agentOfContext(org.id, ownerOf(principal), contextId);
@@ -112,13 +112,16 @@ export class TaskSubmitService {
     return accepted ?? replayed(await this.lost(ctx, agent, key, message.taskId), submitted);
   }
 
-  /** Of agents that call others: what those call in turn is a task here again, and may wait for this one. Throws `rate_limited`. */
+  /**
+   * Limits nested tasks of agents that call other agents: such a call can create a task in this gateway again, and this
+   * task may wait for it. Throws `rate_limited`.
+   */
   private async requireNoNest({ org, principal }: CallContext, agent: PublishedAgent, waits: boolean): Promise<void> {
     if (this.runner.executorOf(agent).leavesWork)
       await this.quota.requireNoNest(org.id, agent.id, ownerOf(principal), waits);
   }
 
-  /** A new task. Undefined when a racer took the key first. */
+  /** Creates a task. Returns undefined when a concurrent request took the key first. */
   private async open(
     act: Act,
     ctx: CallContext,
@@ -148,7 +151,7 @@ export class TaskSubmitService {
     try {
       if (!waits || parkedMs !== undefined) {
         const stored = await this.enqueue(moved, first, agent);
-        record.done(); // committed also when a racer had taken the key
+        record.done(); // the record is committed even when a concurrent request had taken the key
         if (!stored) inbox?.close();
         return stored && { task: stored, isNew: true, inbox };
       }
@@ -168,7 +171,10 @@ export class TaskSubmitService {
     }
   }
 
-  /** Stores a new task and starts its run, in the order that its executor allows. Undefined when a racer took the key. */
+  /**
+   * Stores a new task and starts its run, in the order that its executor allows. Returns undefined when a concurrent
+   * request took the key first.
+   */
   private async begin(
     live: LiveTask,
     agent: PublishedAgent,
@@ -192,7 +198,7 @@ export class TaskSubmitService {
     return run;
   }
 
-  /** The first commit of a run that began before it; what is not stored is not worked on. */
+  /** Makes the first commit of a run that began before it. Stops the run when the task could not be stored. */
   private async stored(run: ActiveRun): Promise<boolean> {
     try {
       await run.saveFromNow();
@@ -202,7 +208,9 @@ export class TaskSubmitService {
     }
   }
 
-  /** The caller's next message to a task of its own that waits for it. Undefined when the task moved on meanwhile. */
+  /**
+   * Adds the caller's next message to its task that waits for it. Returns undefined when the task changed meanwhile.
+   */
   private async resume(
     ctx: CallContext,
     agent: PublishedAgent,
@@ -240,7 +248,7 @@ export class TaskSubmitService {
     });
   }
 
-  /** Stores a task without starting it: the queue wakes a worker, or an external worker fetches the task. */
+  /** Stores a task without starting it: a worker gets it from the queue, or an external worker fetches it. */
   private async enqueue(
     { task, event }: Moved,
     first: FirstCommit,
@@ -256,22 +264,24 @@ export class TaskSubmitService {
     return task;
   }
 
-  /** A message that was the whole answer: nothing is stored but what a key stands for. */
+  /** Returns a reply that is the whole answer. Stores nothing, except the reply under its idempotency key. */
   private async answer(
     ctx: CallContext,
     agent: PublishedAgent,
     live: LiveTask,
-    said: Said,
+    content: Said,
     key: IdempotencyKey | undefined,
   ): Promise<Accepted> {
     const { contextId, id } = live.task;
-    const reply: Message = { messageId: said.messageId ?? newId(), contextId, role: 'ROLE_AGENT', ...said };
-    const kept = key && (await this.keys.keepAnswer(ctx.org.id, agent.id, ownerOf(ctx.principal), key, id, reply));
-    if (key && !kept) return (await this.known(ctx, agent, key)) ?? { reply };
+    const reply: Message = { messageId: content.messageId ?? newId(), contextId, role: 'ROLE_AGENT', ...content };
+    const stored = key && (await this.keys.keepAnswer(ctx.org.id, agent.id, ownerOf(ctx.principal), key, id, reply));
+    if (key && !stored) return (await this.known(ctx, agent, key)) ?? { reply };
     return { reply };
   }
 
-  /** What an earlier message with this key became. Throws `idempotency_key_reused` when it was another message. */
+  /**
+   * The result of an earlier message with this key. Throws `idempotency_key_reused` when that message was different.
+   */
   private async known(ctx: CallContext, agent: PublishedAgent, key: IdempotencyKey): Promise<Accepted | undefined> {
     const found = await this.keys.find(ctx.org.id, agent.id, ownerOf(ctx.principal), key.key);
     if (!found) return undefined;
@@ -282,7 +292,10 @@ export class TaskSubmitService {
     return task && { task, isNew: false };
   }
 
-  /** @param taskId of the task that the message was for: another message, or its end, came first, and it takes none now. */
+  /**
+   * Result for a message that lost a race: that of the same key, else an error. @param taskId the task of the message;
+   * another message, or the end of the task, came first.
+   */
   private async lost(
     ctx: CallContext,
     agent: PublishedAgent,
@@ -292,10 +305,10 @@ export class TaskSubmitService {
     const known = key && (await this.known(ctx, agent, key));
     if (known) return known;
     const code = taskId === undefined ? 'conflict' : 'unsupported_operation';
-    throw new RialtoError(code, { message: 'the task changed meanwhile; look at it and send again' });
+    throw new RialtoError(code, { message: 'the task changed meanwhile; get the task and send the message again' });
   }
 
-  /** Tasks that a message refers to exist and are the caller's, or look absent (abuse case 11). */
+  /** Throws `task_not_found` unless every referenced task exists and belongs to the caller (abuse case 11). */
   private async requireReferences(ctx: CallContext, ids: readonly string[]): Promise<void> {
     const find = async (id: string) => (isUuid(id) ? this.lives.store.find(id) : undefined);
     const tasks = await Promise.all(ids.map(find));
@@ -308,26 +321,29 @@ export function noSuchTask(id: string): RialtoError {
   return new RialtoError('task_not_found', { data: { taskId: id.slice(0, 256) } });
 }
 
-/** What a caller says of a task, and what the house does; of the house's words a caller has none. */
-function metadataOf(said: JsonObject | undefined, facts: JsonObject | undefined): JsonObject | undefined {
-  if (!facts && (!said || !Object.hasOwn(said, dispatchMember))) return said;
-  const { [dispatchMember]: _, ...rest } = said ?? {};
+/** Merges the caller's metadata with the gateway's. A caller cannot set the gateway's member `dispatchMember`. */
+function metadataOf(metadata: JsonObject | undefined, facts: JsonObject | undefined): JsonObject | undefined {
+  if (!facts && (!metadata || !Object.hasOwn(metadata, dispatchMember))) return metadata;
+  const { [dispatchMember]: _, ...rest } = metadata ?? {};
   return { ...rest, ...facts };
 }
 
-/** Arguments that policies read: those of a single data part, and the skill that was asked for. */
+/** Arguments for policies: the data of a single data part, and the requested skill. */
 function argsOf({ parts, metadata }: Message): JsonObject {
   const data = parts.length === 1 ? parts[0]!.data : undefined;
   const skill: JsonObject = typeof metadata?.skillId === 'string' ? { skillId: metadata.skillId } : {};
   return data !== null && typeof data === 'object' && !Array.isArray(data) ? { ...skill, ...data } : skill;
 }
 
-/** Each caller of an agent with a lasting history has one context, always the same; otherwise a new one (RY-38, RY-39). */
+/**
+ * The context of a message without one. An agent with a lasting history has one fixed context for each caller; other
+ * agents get a new one for each task (RY-38, RY-39).
+ */
 function contextOf({ org, principal }: CallContext, { history, id }: PublishedAgent): string {
   return history === 'agent' ? hash('sha256', `${org.id}\n${id}\n${ownerOf(principal)}`, 'hex').slice(0, 32) : newId();
 }
 
-/** What makes two messages the same under one key: everything but the ids that a client makes anew for a retry. */
+/** The idempotency key with a hash of the payload: everything except the ids that a client creates anew for a retry. */
 function keyOf({ idempotencyKey, message, metadata }: SendParams): IdempotencyKey | undefined {
   if (idempotencyKey === undefined) return undefined;
   const { parts, taskId, contextId, referenceTaskIds, metadata: own } = message;
@@ -335,7 +351,7 @@ function keyOf({ idempotencyKey, message, metadata }: SendParams): IdempotencyKe
   return { key: idempotencyKey, payloadHash: hash('sha256', payload, 'hex') };
 }
 
-/** An agent that waits for an answer is not asked on the way to it (AN-61). */
+/** Refuses a call to an agent that already waits for the result of this call chain (AN-61). */
 function requireNoLoop({ lineage }: CallContext, agent: PublishedAgent): void {
   if (lineage?.path.includes(placeOf(agent)))
     throw new RialtoError('loop_detected', { message: 'this agent is already at work behind this call' });

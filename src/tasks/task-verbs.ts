@@ -4,12 +4,12 @@ import type { Action } from '../kernel/verbs.js';
 import type { PublishedAgent } from '../registry/published.types.js';
 import { ownerOf, type StoredTask } from './task.types.js';
 
-/** The act of giving a message to an agent of ours. */
+/** The act of sending a message to a published agent. */
 export function submission(ctx: CallContext, agent: PublishedAgent): VerbCall {
   return { ctx, verb: agent.name, action: 'task_submit', resource: { type: 'PublishedAgent', id: agent.name } };
 }
 
-/** An act on a task that exists. */
+/** An act on a stored task. */
 export function onTask(
   ctx: CallContext,
   action: Extract<Action, 'task_read' | 'task_cancel' | 'task_subscribe' | 'push_configure'>,
@@ -26,31 +26,36 @@ export function onTask(
   };
 }
 
-/** The act of having changes of a task posted that is not made yet. */
+/** The act of configuring push notifications for a task that does not exist yet. */
 export function configuring(ctx: CallContext, { name }: PublishedAgent): VerbCall {
   const { kind, id } = ctx.principal;
   const task = { agent: name, owner: { kind, id } };
   return { ctx, verb: name, action: 'push_configure', resource: { type: 'Task', id: 'new' }, task };
 }
 
-/** An agent of ours in the lineage of calls. */
+/** The name of a published agent in the lineage of calls. */
 export function placeOf({ id }: Pick<PublishedAgent, 'id'>): string {
   return `published:${id}`;
 }
 
-/** True when this caller may know of the task at all: its own, or any of its org for an admin of it. */
+/** True when this caller may see the task: it is the caller's own, or the caller is an admin of its org. */
 export function maySee({ org, principal }: CallContext, task: StoredTask): boolean {
   if (task.orgId !== org.id) return false;
   return principal.role === 'admin' || ownerOf(principal) === ownerOf(task.principal);
 }
 
-/** Whoever works for an agent outside of this house: one caller to the limits, however many there are. */
+/**
+ * The caller context of an external worker. All workers of an agent share one principal, so the limits count them as
+ * one caller.
+ */
 export function workerFor({ id, org }: Pick<PublishedAgent, 'id' | 'org'>, requestId: string): CallContext {
   const principal = { kind: 'service', id: `published:${id}`, role: 'viewer', groups: [] } as const;
   return { org, principal, surface: 'rest', requestId, depth: 0 };
 }
 
-/** What a task keeps of the call that it came with, for the work that goes on after it. */
+/**
+ * The lineage and trace of the call that created a task. The task stores them for work that continues after the call.
+ */
 export function originOf({ lineage, trace }: Pick<CallContext, 'lineage' | 'trace'>): Pick<StoredTask, 'lineage'> {
   if (!lineage && !trace) return {};
   return { lineage: { ...lineage, path: lineage?.path ?? [], ...(trace && { trace }) } };

@@ -18,10 +18,10 @@ import { isEnded, ownerOf, taskView, type NumberedEvent, type StoredTask } from 
 
 const stuckMs = 10_000;
 
-/** An event for a stream; one without a number is no event of the log and cannot be resumed from. */
+/** An event for a stream. An event without `seq` is not in the log, and a stream cannot be resumed from it. */
 export type StreamedEvent = Pick<NumberedEvent, 'body'> & { readonly seq?: number };
 
-/** What callers do with tasks that exist. `agent` absent: whichever agent the task belongs to. */
+/** Operations of callers on stored tasks. Without `agent`, the task may belong to any agent. */
 @Injectable()
 export class TaskService {
   constructor(
@@ -33,7 +33,7 @@ export class TaskService {
     private readonly cursors: Cursors,
   ) {}
 
-  /** Throws `task_not_found`, also for a task of somebody else, and `denied`. */
+  /** Returns a task. Throws `task_not_found`, also for a task of another owner, and `denied`. */
   async get(ctx: CallContext, agent: PublishedAgent | undefined, id: string): Promise<StoredTask> {
     const task = await this.visible(ctx, agent, id);
     return this.verbs.around(onTask(ctx, 'task_read', task), async () => {
@@ -42,21 +42,21 @@ export class TaskService {
     });
   }
 
-  /** Own tasks of an agent, newest status first; an admin's list has those of the whole org. */
+  /** Lists the caller's tasks of an agent, newest status first; an admin gets those of the whole org. */
   async list(ctx: CallContext, agent: PublishedAgent, params: ListParams): Promise<TaskPage<Task>> {
     const { contextId, status: state, statusTimestampAfter: since, pageSize, historyLength, includeArtifacts } = params;
     const owner = ctx.principal.role === 'admin' ? undefined : ownerOf(ctx.principal);
     const filter: TaskFilter = { org: ctx.org.id, agent: agent.id, owner, contextId, state, since };
     const scope = `a2a-tasks:${JSON.stringify(filter)}`;
     const after = params.pageToken ? this.cursors.decode(scope, params.pageToken, 2) : undefined;
-    const wish = {
+    const selection = {
       after: after as [string, string] | undefined,
       artifacts: includeArtifacts,
       history: historyLength !== 0,
       statusMessage: true,
     };
     const [{ tasks: shown, more }, totalSize] = await Promise.all([
-      this.lists.page(filter, pageSize, wish),
+      this.lists.page(filter, pageSize, selection),
       this.lists.count(filter),
     ]);
     const permitted = await Promise.all(shown.map(({ task }) => this.verbs.permits(onTask(ctx, 'task_read', task))));
@@ -72,8 +72,9 @@ export class TaskService {
   }
 
   /**
-   * Ends a task of the caller's; policies may read the metadata of its request. The first of cancel, completion and failure wins; a canceled one stays as it is. Throws
-   * `task_not_found`, `task_not_cancelable`, `denied`.
+   * Cancels a task of the caller; policies may read the metadata of the request. The first of cancel, completion and
+   * failure wins, and a canceled task does not change any more. Throws `task_not_found`, `task_not_cancelable`,
+   * `denied`.
    */
   async cancel(
     ctx: CallContext,
@@ -88,8 +89,8 @@ export class TaskService {
   }
 
   /**
-   * The log of a task from a number on, or its snapshot and what follows. Ends with the task. Throws `task_not_found`,
-   * `denied`, and `unsupported_operation` for an ended task without `endedToo` and without a number.
+   * Yields the log of a task from a number on, or its snapshot and the events after it. Ends with the task. Throws
+   * `task_not_found`, `denied`, and `unsupported_operation` for an ended task without `endedToo` and without a number.
    */
   async *subscribe(
     ctx: CallContext,
@@ -103,9 +104,9 @@ export class TaskService {
       await this.verbs.around(onTask(ctx, 'task_subscribe', task), () => Promise.resolve());
       inbox.push(task.seq, []);
       if (after !== undefined) {
-        const behind = Math.min(after, task.seq);
-        if (isEnded(task) && behind === task.seq) return; // it had all of it
-        return yield* this.streams.follow(task.id, behind, inbox, isEnd, signal);
+        const cursor = Math.min(after, task.seq);
+        if (isEnded(task) && cursor === task.seq) return; // the client already has every event
+        return yield* this.streams.follow(task.id, cursor, inbox, isEnd, signal);
       }
       if (isEnded(task) && !endedToo)
         throw new RialtoError('unsupported_operation', { message: 'the task has ended', data: { taskId: task.id } });
@@ -116,7 +117,7 @@ export class TaskService {
     }
   }
 
-  /** Runs work of another room on a task as an act of the caller's. Throws `denied`. */
+  /** Runs work of another module on a task as an act of the caller. Throws `denied`. */
   act<Result>(
     ctx: CallContext,
     action: 'push_configure' | 'task_read',
@@ -128,15 +129,18 @@ export class TaskService {
   }
 
   /**
-   * Throws `denied` when this caller may not configure notifications of the tasks that it gives to an agent. A refusal is an act on record;
-   * what is permitted is told with the message that it comes with.
+   * Throws `denied` when this caller may not configure push notifications for its tasks of an agent. A refusal is
+   * recorded as an act; a permission is recorded with the act of the message that carries the configuration.
    */
   async requireConfigurable(ctx: CallContext, agent: PublishedAgent): Promise<void> {
     const call = configuring(ctx, agent);
     if (!(await this.verbs.permits(call))) await this.verbs.around(call, () => Promise.resolve());
   }
 
-  /** Makes a worker look at a task now. False when there is nothing to do: it ended, waits, or is worked on. @param early also when it was put off. */
+  /**
+   * Makes a worker run a task now. Returns false when there is nothing to do: it ended, waits for its caller, or is
+   * being worked on. @param early also wakes a deferred task.
+   */
   async wake(id: string, early = false): Promise<boolean> {
     const task = isUuid(id) ? await this.lives.store.find(id) : undefined;
     if (!task) return false;
@@ -144,12 +148,12 @@ export class TaskService {
     return this.lives.wake(task.id);
   }
 
-  /** Ends a task that somebody gave up on, with these words. Throws `conflict` when it has ended already. */
+  /** Fails a task that an operator gave up on, with this text. Throws `conflict` when it has already ended. */
   async giveUp(ctx: CallContext, id: string, text: string): Promise<void> {
     await this.ender.giveUp(ctx, id, text);
   }
 
-  /** A task that this caller may know of. Throws `task_not_found`. */
+  /** A task that this caller may see. Throws `task_not_found`. */
   async visible(ctx: CallContext, agent: PublishedAgent | undefined, id: string): Promise<StoredTask> {
     const task = isUuid(id) ? await this.lives.store.find(id) : undefined;
     if (!task || !maySee(ctx, task) || (agent && task.agentId !== agent.id)) throw noSuchTask(id);
@@ -157,7 +161,7 @@ export class TaskService {
   }
 }
 
-/** Whoever polls a task that nobody took up makes somebody look (AN-56). */
+/** True when a submitted task has waited too long for a worker. A caller that polls it then wakes a worker (AN-56). */
 function isStuck({ state, statusAt }: StoredTask, now: number): boolean {
   return state === 'TASK_STATE_SUBMITTED' && now - statusAt > stuckMs;
 }

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../kernel/json.js';
 import type { Artifact, Message, StreamResponse, Task } from '../protocol/a2a/model.js';
 import { terminalStates, wordOf, type TaskState } from '../protocol/a2a/states.js';
 
-/** A task as it is stored, in the words of the model. A value: a change makes a new one (task.lifecycle.ts). */
+/** A stored task, with the names of the A2A model. Immutable: a change makes a new value (task.lifecycle.ts). */
 export interface StoredTask {
   readonly id: TaskId;
   readonly orgId: OrgId;
@@ -14,7 +14,7 @@ export interface StoredTask {
   readonly contextId: string;
   readonly principal: Principal;
   readonly depth: number;
-  /** Who delegated to whom before it; absent for a task of a caller from outside. */
+  /** Earlier callers in the delegation chain; absent for a task of an outside caller. */
   readonly lineage?: Lineage;
   readonly state: TaskState;
   readonly statusMessage?: Message;
@@ -22,10 +22,10 @@ export interface StoredTask {
   readonly statusAt: number;
   readonly history: readonly Message[];
   readonly artifacts: readonly Artifact[];
-  /** The row holds these artifacts already. */
+  /** True when the row already holds these artifacts. */
   readonly isFolded: boolean;
   readonly metadata?: JsonObject;
-  /** The number of its last event. */
+  /** Sequence number of the last event. */
   readonly seq: number;
   readonly epoch: number;
   readonly memo?: Json;
@@ -37,7 +37,7 @@ export interface NumberedEvent {
   readonly body: StreamResponse;
 }
 
-/** `kind:id`; what a task is scoped by beside its org. */
+/** The owner key of a principal, `kind:id`. Together with the org it scopes a task. */
 export function ownerOf({ kind, id }: Pick<Principal, 'kind' | 'id'>): string {
   return `${kind}:${id}`;
 }
@@ -46,22 +46,31 @@ export function isEnded({ state }: Pick<StoredTask, 'state'>): boolean {
   return terminalStates.has(state);
 }
 
-/** What the end of a task means that did not end well: with the meaning of whoever worked on it, where that one gave one. */
+/**
+ * The error for a task that did not complete. Its code is the `errorCode` that the executor reported, else
+ * `remote_task_failed`.
+ */
 export function failureOf({ id: taskId, state, statusMessage }: StoredTask): RialtoError {
-  const told = statusMessage?.metadata?.errorCode;
-  const code = typeof told === 'string' && Object.hasOwn(errorCodes, told) ? (told as ErrorCode) : 'remote_task_failed';
+  const reported = statusMessage?.metadata?.errorCode;
+  const code =
+    typeof reported === 'string' && Object.hasOwn(errorCodes, reported)
+      ? (reported as ErrorCode)
+      : 'remote_task_failed';
   return new RialtoError(code, {
     message: wordsOf(statusMessage) || undefined,
     data: { taskId, state: wordOf(state) },
   });
 }
 
-/** What a message says in words. */
+/** The text parts of a message, joined by newlines. */
 export function wordsOf(message: Message | undefined): string {
   return (message?.parts ?? []).flatMap(({ text }) => text ?? []).join('\n');
 }
 
-/** The task as callers see it: at most `historyLength` of the newest messages, none of them the member for 0 (v1.0 section 3.2.4). */
+/**
+ * The task as callers see it, with at most the newest `historyLength` messages; for 0 the member `history` is absent
+ * (v1.0 section 3.2.4).
+ */
 export function taskView(
   task: StoredTask,
   { historyLength, artifacts = true }: { historyLength?: number; artifacts?: boolean } = {},

@@ -42,7 +42,7 @@ import { TaskWatchSweeper } from './run/task-watch.sweeper.js';
 import { TaskWriter } from './storage/task-writer.js';
 import { WorkOrders } from './external/work-orders.js';
 
-/** Room 7: tasks of our agents, their log, and who works on them. */
+/** Tasks of published agents: their storage, log, runs and external workers. */
 @Module({
   imports: [PolicyModule, RegistryModule],
   controllers: [TaskController, ExecutionsController, MailboxController],

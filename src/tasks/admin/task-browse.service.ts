@@ -11,7 +11,9 @@ import { TaskService } from '../task.service.js';
 import { TaskStore } from '../storage/task.store.js';
 import { ownerOf, taskView, type StoredTask } from '../task.types.js';
 
-/** Tasks for whoever looks after them: an admin sees those of the org, everyone else their own. */
+/**
+ * Lists, shows and cancels tasks for the admin API: an admin sees every task of the org, other callers see their own.
+ */
 @Injectable()
 export class TaskBrowseService {
   constructor(
@@ -23,7 +25,7 @@ export class TaskBrowseService {
     private readonly cursors: Cursors,
   ) {}
 
-  /** Newest status first. Throws `invalid_params` for a cursor of another list. */
+  /** Lists tasks, newest status first. Throws `invalid_params` for a cursor of another list. */
   list(ctx: CallContext, { agent: name, state, contextId, limit, cursor }: TaskQuery): Promise<Page<TaskSummary>> {
     return this.acts.read(ctx, 'task.list', async () => {
       const { agents } = await this.published.snapshot(ctx.org.id);
@@ -47,7 +49,7 @@ export class TaskBrowseService {
     });
   }
 
-  /** Throws `not_found`, also for a task of somebody else. */
+  /** Returns one task with its log. Throws `not_found`, also for a task of another owner. */
   get(ctx: CallContext, id: string): Promise<TaskDetail> {
     return this.acts.read(ctx, 'task.get', async () => {
       const task = await this.visible(ctx, id);
@@ -57,7 +59,7 @@ export class TaskBrowseService {
     });
   }
 
-  /** Throws `not_found`, `task_not_cancelable`, `denied`. */
+  /** Cancels a task. Throws `not_found`, `task_not_cancelable`, `denied`. */
   async cancel(ctx: CallContext, id: string): Promise<TaskSummary> {
     return summaryOf(await this.tasks.cancel(ctx, undefined, (await this.visible(ctx, id)).id));
   }

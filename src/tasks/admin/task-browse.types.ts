@@ -20,21 +20,21 @@ export const TaskQuery = z.strictObject({
 });
 export type TaskQuery = z.output<typeof TaskQuery>;
 
-/** A task in the list of an org: what it is, not what it holds. */
+/** A task in the list of an org, without its messages and artifacts. */
 export const TaskSummary = z.object({
   id: z.string(),
   agent: z.string(),
   contextId: z.string(),
   state: z.enum(words),
   owner: z.object({ kind: z.string(), id: z.string() }),
-  /** The number of its last event. */
+  /** Sequence number of the last event. */
   events: z.number(),
-  /** When it came into its state. */
+  /** Time of the last change of state, ISO 8601. */
   statusAt: z.string(),
 });
 export type TaskSummary = z.output<typeof TaskSummary>;
 
-/** One task whole: `task` is the Task of A2A v1.0, `log` its events in order. */
+/** One task in full: `task` is the Task of A2A v1.0, `log` has its events in order. */
 export const TaskDetail = TaskSummary.extend({
   task: z.unknown(),
   log: z.array(z.object({ seq: z.number(), event: z.unknown() })),

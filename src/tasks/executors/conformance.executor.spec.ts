@@ -2,12 +2,12 @@ import type { Message } from '../../protocol/a2a/model.js';
 import type { TaskRun, TaskUpdate } from '../executor.port.js';
 import { ConformanceExecutor } from './conformance.executor.js';
 
-const said = (text: string): Message => ({ messageId: 'm', role: 'ROLE_USER', parts: [{ text }] });
+const messageOf = (text: string): Message => ({ messageId: 'm', role: 'ROLE_USER', parts: [{ text }] });
 const never = new AbortController().signal;
 
-/** The updates of the last of these messages of one task. */
+/** The updates of a run for the last of these messages of one task. */
 async function answerTo(...texts: string[]): Promise<TaskUpdate[]> {
-  const history = texts.map(said);
+  const history = texts.map(messageOf);
   const run = {
     agent: { versions: ['1.0'] },
     message: history.at(-1),
@@ -28,11 +28,11 @@ describe('the conformance agent', () => {
     [['tck-multi-turn start', 'tck-multi-turn done'], 'TASK_STATE_COMPLETED'],
     [['tck-input-required', 'more'], 'TASK_STATE_COMPLETED'],
     [['tck-multi-turn start', 'tck-complete-task'], 'TASK_STATE_COMPLETED'],
-  ])('K11 asks until a message says done: %j', async (texts, state) => {
+  ])('K11 asks until a message contains "done": %j', async (texts, state) => {
     expect(await answerTo(...texts)).toMatchObject([{ status: { state } }]);
   });
 
-  it('K11 leaves an artifact of its long work', async () => {
+  it('K11 adds an artifact in a long run', async () => {
     const updates = await answerTo('tck-long-running');
     expect(updates).toMatchObject([
       { status: { state: 'TASK_STATE_WORKING' } },

@@ -4,13 +4,13 @@ import type { TaskState } from '../../protocol/a2a/states.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
 import { play, type Script } from './play.js';
 
-const said = (text: string) => ({ parts: [{ text }] });
+const messageOf = (text: string) => ({ parts: [{ text }] });
 const status = (state: TaskState, text?: string): TaskUpdate => ({
-  status: { state, ...(text !== undefined && { message: said(text) }) },
+  status: { state, ...(text !== undefined && { message: messageOf(text) }) },
 });
 const working = status('TASK_STATE_WORKING');
 const completed = (text?: string): TaskUpdate => status('TASK_STATE_COMPLETED', text);
-const asks = status('TASK_STATE_INPUT_REQUIRED', 'What else?');
+const asksMore = status('TASK_STATE_INPUT_REQUIRED', 'What else?');
 const wantsCredential = status('TASK_STATE_AUTH_REQUIRED', 'Authorize this outside of A2A.');
 const text: TaskUpdate = { artifact: { artifactId: 'text', parts: [{ text: 'Streamed text' }] }, lastChunk: true };
 const file = {
@@ -23,16 +23,16 @@ const never = { waitMs: 600_000 };
 
 const multiTurn = 'tck-multi-turn';
 
-/** What a kit may ask for by the beginning of a message id or of a text; the longest that fits counts. */
+/** Scripts by prefix of a message id or of a text. The longest matching prefix wins. */
 const scripts: Readonly<Record<string, Script>> = {
   'tck-complete-task': [completed('Hello from TCK')],
-  'tck-input-required': [asks],
-  [multiTurn]: [asks],
+  'tck-input-required': [asksMore],
+  [multiTurn]: [asksMore],
   'tck-auth-required': [wantsCredential],
   'tck-delayed-complete': [working, { waitMs: 2_000 }, completed('Done after delay')],
   'tck-reject-task': [status('TASK_STATE_REJECTED', 'rejected')],
   'tck-task-failure': [working, status('TASK_STATE_FAILED', 'failed')],
-  'tck-message-response': [{ reply: said('Direct message response') }],
+  'tck-message-response': [{ reply: messageOf('Direct message response') }],
   'tck-artifact-text': [{ artifact: { artifactId: 'text', parts: [{ text: 'Generated text content' }] } }, completed()],
   'tck-artifact-file': [{ artifact: file }, completed()],
   'tck-artifact-file-url': [{ artifact: { artifactId: 'link', parts: [link] } }, completed()],
@@ -65,7 +65,10 @@ const scripts: Readonly<Record<string, Script>> = {
   'test-resubscribe-message-id': [working, { waitMs: 4_000 }, completed()],
 };
 
-/** Shows on demand what conformance kits look for (a2a.md section 3). The only place that knows their prefixes. */
+/**
+ * Produces on request the behaviours that conformance kits test (a2a.md section 3). The only place that knows their
+ * prefixes.
+ */
 @Injectable()
 export class ConformanceExecutor implements TaskExecutor {
   readonly kind = 'conformance';
@@ -74,25 +77,32 @@ export class ConformanceExecutor implements TaskExecutor {
   execute(run: TaskRun) {
     const { agent, message, task } = run;
     const [first] = task.history;
-    const asked = scriptOf(message) ?? (first && turnsOf(first));
-    const usual = agent.versions.includes('1.0') ? [completed()] : [working, asks];
-    const script = asked === scripts[multiTurn] && isDone(message) ? [completed('Hello from TCK')] : (asked ?? usual);
+    const requested = scriptOf(message) ?? (first && turnsOf(first));
+    const usual = agent.versions.includes('1.0') ? [completed()] : [working, asksMore];
+    const script =
+      requested === scripts[multiTurn] && isDone(message) ? [completed('Hello from TCK')] : (requested ?? usual);
     return play(task.state === 'TASK_STATE_SUBMITTED' ? script : script.filter((step) => step !== working), run);
   }
 }
 
-/** Undefined when nothing is asked for: a kit of v1.0 then expects the end, one of v0.3 a task to go on with. */
+/**
+ * The script for a message, by its prefix. Undefined without a known prefix: a kit of v1.0 then expects completion, a
+ * kit of v0.3 a task that continues.
+ */
 function scriptOf({ messageId, parts }: Message): Script | undefined {
   return chosen(messageId) ?? chosen(parts[0]?.text ?? '');
 }
 
-/** A task of several turns stays one, whatever its later messages begin with. */
+/**
+ * The multi-turn script when the first message asked for it. Such a task stays multi-turn for any prefix of a later
+ * message.
+ */
 function turnsOf(first: Message): Script | undefined {
   const script = scriptOf(first);
   return script === scripts[multiTurn] ? script : undefined;
 }
 
-/** The last turn says so in its text. */
+/** True for the last turn: its text contains "done". */
 function isDone({ parts }: Message): boolean {
   return parts.some(({ text = '' }) => text.toLowerCase().includes('done'));
 }

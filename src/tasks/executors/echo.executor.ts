@@ -9,7 +9,7 @@ type EchoConfig = Extract<ExecutorConfig, { kind: 'echo' }>;
 
 const artifactId = 'echo';
 
-/** Says what it was told: the first agent of a newcomer, and the measure of everything around an agent. */
+/** Sends each message back. A first agent for new users, and a baseline to measure the gateway's own overhead. */
 @Injectable()
 export class EchoExecutor implements TaskExecutor {
   readonly kind = 'echo';
@@ -21,8 +21,9 @@ export class EchoExecutor implements TaskExecutor {
 }
 
 /**
- * The run of an echo: works, asks its question if it has one, then sends the parts back, all at once or the text in
- * `chunks`, over `delayMs` in all. Begun runs go on after the chunks that are there.
+ * The script of an echo run: sets the task to working, asks its question if it has one, then sends the parts back. The
+ * parts go at once, or the text goes in `chunks` over a total of `delayMs`. A resumed run continues after the chunks
+ * that are already stored.
  */
 function echoScript({ delayMs = 0, chunks = 1, ask }: EchoConfig, task: StoredTask, message: Message): Script {
   const working = task.state === 'TASK_STATE_SUBMITTED' ? [{ status: { state: 'TASK_STATE_WORKING' } } as const] : [];
@@ -39,7 +40,10 @@ function echoScript({ delayMs = 0, chunks = 1, ask }: EchoConfig, task: StoredTa
   return [...working, ...sent, { status: { state: 'TASK_STATE_COMPLETED', message: { parts: message.parts } } }];
 }
 
-/** The text in so many pieces of one part each, fewer when it is short; what is no text goes whole, each part by itself. */
+/**
+ * Splits the text into at most `chunks` pieces of one part each, fewer when the text is short. Each part without text
+ * is a piece of its own.
+ */
 function split(parts: readonly Part[], chunks: number): Part[][] {
   const text = [...parts.map((part) => part.text ?? '').join('\n')];
   const others = parts.filter((part) => part.text === undefined).map((part) => [part]);

@@ -18,19 +18,22 @@ const texts = {
   url_not_allowed: 'the address of the service may not be called',
 } as const;
 
-/** A call to the service of an agent: whatever is tried again keeps id and body. */
+/** A call to the service of an agent. A retry sends the same id and body. */
 export interface Call {
   readonly id: string;
   readonly body: string;
-  /** The trace and the delegation of the task. */
+  /** Headers with the trace and the delegation of the task. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Ends the call itself. */
+  /** Aborts a request in progress. */
   readonly signal?: AbortSignal;
-  /** Ends the waiting for another try. */
+  /** Ends the wait before the next retry. */
   readonly givenUp?: AbortSignal;
 }
 
-/** Signed calls to the services of our agents. Errors tell neither addresses nor bodies: the caller of the agent reads them. */
+/**
+ * Signed calls to the services of published agents. Error texts contain neither addresses nor bodies, because the
+ * agent's caller reads them.
+ */
 @Injectable()
 export class HttpCalls {
   constructor(
@@ -40,7 +43,10 @@ export class HttpCalls {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Tries until the service takes it. Throws `remote_error`, `remote_transport`, `remote_timeout`, `url_not_allowed`. */
+  /**
+   * Posts the call, with retries, until the service accepts it. Throws `remote_error`, `remote_transport`,
+   * `remote_timeout`, `url_not_allowed`.
+   */
   async deliver(agent: PublishedAgent, call: Call): Promise<SafeResponse> {
     for (let attempt = 1; ; attempt++) {
       const end = await this.post(agent, call).catch((error: unknown) => retryable(error));
@@ -51,13 +57,13 @@ export class HttpCalls {
       const why = end instanceof RialtoError ? end.message : `it answered ${end.status}`;
       this.log.warn(
         { agent: agent.name, call: call.id, attempt, why, pauseMs: pause },
-        'the service of an agent did not take a message; it is tried again',
+        'the service of an agent did not accept a message; retrying',
       );
       await sleep(pause, undefined, { signal: call.givenUp });
     }
   }
 
-  /** One try. */
+  /** Makes one attempt. */
   async post(agent: PublishedAgent, { id, body, headers, signal }: Call): Promise<SafeResponse> {
     const { secret, url } = await this.secrets.of(agent.id);
     if (!secret || url === undefined)
@@ -80,7 +86,10 @@ export class HttpCalls {
   }
 }
 
-/** Broken lines may be whole again at the next try; anything else is thrown, in words for the caller of the agent. */
+/**
+ * Returns a connection error or a timeout, which a retry may solve. Throws any other error, with a text for the agent's
+ * caller.
+ */
 function retryable(error: unknown): RialtoError {
   const { code } = RialtoError.from(error);
   if (!(code in texts)) throw error;

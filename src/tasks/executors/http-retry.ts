@@ -1,6 +1,6 @@
 import { retryAfterMs } from '../../kernel/retry-after.js';
 
-/** How a try to reach a service ended: with a status, or without one. */
+/** The result of an attempt to reach a service: with an HTTP status, or without one. */
 export interface TryEnd {
   readonly status?: number;
   /** The header `Retry-After`. */
@@ -8,13 +8,16 @@ export interface TryEnd {
 }
 
 const pauses = [1_000, 5_000, 15_000, 30_000];
-const longestAsked = 60_000;
-/** The service, or the way to it, is not well now; every other refusal is meant. */
-const passing = new Set([408, 425, 429]);
+const longestPause = 60_000;
+/** 4xx statuses that may be temporary; every other 4xx is final. */
+const temporary = new Set([408, 425, 429]);
 
-/** Milliseconds until the next try; undefined when there is none. @param attempt the number of the try that ended, from 1. */
+/**
+ * Milliseconds until the next attempt; undefined when there is none. @param attempt the number of the attempt that
+ * ended, from 1.
+ */
 export function pauseAfter(attempt: number, { status, retryAfter }: TryEnd, now: number): number | undefined {
   const pause = pauses[attempt - 1];
-  const mayPass = status === undefined || status >= 500 || passing.has(status);
-  return pause === undefined || !mayPass ? undefined : Math.min(retryAfterMs(retryAfter, now) ?? pause, longestAsked);
+  const mayRetry = status === undefined || status >= 500 || temporary.has(status);
+  return pause === undefined || !mayRetry ? undefined : Math.min(retryAfterMs(retryAfter, now) ?? pause, longestPause);
 }

@@ -13,8 +13,9 @@ import { WorkOrders } from '../external/work-orders.js';
 import { HttpCalls } from './http-calls.js';
 
 /**
- * The work done by a service of one's own, in any language: it gets each message by a signed POST, and says what became of it in
- * its answer, or later at the door of executions. A turn that it was given is never given again by another id.
+ * Runs tasks at an HTTP service of the agent's operator, in any language. The service gets each message by a signed
+ * POST, and reports in its answer or later at the executions endpoint. A turn that the service has received is never
+ * sent again under another id.
  */
 @Injectable()
 export class HttpExecutor implements TaskExecutor {
@@ -30,7 +31,7 @@ export class HttpExecutor implements TaskExecutor {
 
   async *execute(run: TaskRun): AsyncGenerator<TaskUpdate, void> {
     const { task } = run;
-    if (hasReached(task)) throw new RialtoError('remote_timeout', { message: silence });
+    if (hasReached(task)) throw new RialtoError('remote_timeout', { message: silenceText });
     if (task.state === 'TASK_STATE_SUBMITTED') yield { status: { state: 'TASK_STATE_WORKING' } };
     const reached = turnOf(task);
     const id = `${task.id}-${reached}`;
@@ -42,13 +43,15 @@ export class HttpExecutor implements TaskExecutor {
       signal: unlessLost(run.signal),
       givenUp: run.signal,
     });
-    // Past this run, for the service may have reported at the door meanwhile: then the row is ahead of what this run knows.
+    // Reports go to the row, not through this run: the service may already have reported at the executions endpoint,
+    // and then the row is newer than this run's task.
     await this.executions.take(task, eventsIn(answer, id), reached);
-    // In one commit: a task that remembers this and is due at once would be taken for one that was silent all the while.
+    // In one commit: a task with this memo that is due at once would be treated as one that was silent for the whole
+    // time.
     yield { memo: remembering(task, { reached }), deferred: { lookAgainMs: silenceMs } };
   }
 
-  /** Tells the service that nobody waits any more, once. */
+  /** Tells the service once that the task is canceled. */
   async abandon({ agent, task }: Omit<TaskRun, 'signal' | 'earlier'>): Promise<void> {
     const body = JSON.stringify({ type: 'cancel', taskId: task.id, agent: agent.name });
     await this.calls.post(agent, { id: `${task.id}-cancel`, body, headers: this.orders.headersOf(agent, task) });
@@ -64,9 +67,12 @@ export class HttpExecutor implements TaskExecutor {
   }
 }
 
-const silence = `the service gave no sign of life for ${silenceMs / 60_000} minutes`;
+const silenceText = `the service sent no report for ${silenceMs / 60_000} minutes`;
 
-/** A run that was lost may have been lost to a report of the service it is still talking to: the answer counts all the same. */
+/**
+ * A signal that ignores the loss of the lease. A report of the service that is still being called may have ended the
+ * run's lease; the answer of the service still counts.
+ */
 function unlessLost(signal: AbortSignal): AbortSignal {
   const ending = new AbortController();
   const follow = (): void => {
@@ -77,7 +83,10 @@ function unlessLost(signal: AbortSignal): AbortSignal {
   return ending.signal;
 }
 
-/** The events in an answer; an answer that is no JSON only says that the message was taken. Throws `remote_invalid_response`. */
+/**
+ * The events in an answer. An answer that is not JSON only confirms that the message was received. Throws
+ * `remote_invalid_response`.
+ */
 function eventsIn({ headers, body }: SafeResponse, callId: string): ExecutionEvent[] {
   if (!/^application\/json\b/i.test(headers['content-type'] ?? '') || body.length === 0) return [];
   const parsed = parseJson(body.toString('utf8'));
@@ -87,7 +96,7 @@ function eventsIn({ headers, body }: SafeResponse, callId: string): ExecutionEve
   } catch (error) {
     if (!(error instanceof ZodError)) throw error;
     const [issue] = error.issues;
-    throw badAnswer(`has a wrong event: ${issue!.path.join('.')}: ${issue!.message}`);
+    throw badAnswer(`has an invalid event: ${issue!.path.join('.')}: ${issue!.message}`);
   }
 }
 

@@ -6,8 +6,9 @@ import { MailboxStore } from '../storage/mailbox.store.js';
 import type { TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.js';
 
 /**
- * Tasks that an external worker fetches, e.g. an agent behind a router that accepts no connections. The commit that accepts a task
- * puts it into the mailbox, so tasks are fetched in the order of acceptance. A run fails a task that was not fetched within a day.
+ * Runs tasks that an external worker fetches, e.g. an agent behind a router that accepts no connections. The commit
+ * that accepts a task puts it into the mailbox, so tasks are fetched in the order of acceptance. A run fails a task
+ * that was not fetched within a day.
  */
 @Injectable()
 export class MailboxExecutor implements TaskExecutor {
@@ -22,7 +23,8 @@ export class MailboxExecutor implements TaskExecutor {
 
   async *execute({ task }: TaskRun): AsyncGenerator<TaskUpdate, void> {
     const lookAgainMs = await this.boxes.leftMs(task.id);
-    if (lookAgainMs <= 0) throw new RialtoError('remote_timeout', { message: 'nobody fetched the task within a day' });
+    if (lookAgainMs <= 0)
+      throw new RialtoError('remote_timeout', { message: 'no worker fetched the task within a day' });
     yield { deferred: { lookAgainMs } };
   }
 

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TaskRun, TaskUpdate } from '../executor.port.js';
 
-/** A run written down: updates, and pauses between them. */
+/** A scripted run: updates, and pauses between them. */
 export type Script = readonly (TaskUpdate | { readonly waitMs: number })[];
 
-/** Plays a script; without pauses at once, so that a run may be over in the turn that began it. */
+/** Plays a script. Without pauses it is synchronous, so that a run can be over in the same tick in which it began. */
 export function play(script: Script, run: Pick<TaskRun, 'signal'>): AsyncIterable<TaskUpdate> | Iterable<TaskUpdate> {
   return script.some((step) => 'waitMs' in step) ? playSlowly(script, run) : (script as TaskUpdate[]);
 }

@@ -3,7 +3,7 @@ import { LiveTask, type LiveTaskDeps } from './live-task.js';
 import type { TaskChange } from '../storage/task-writer.js';
 import type { StoredTask } from '../task.types.js';
 
-describe('a live task whose change the database refuses', () => {
+describe('a live task with a change that the database refuses', () => {
   const task = {
     id: 't',
     state: 'TASK_STATE_WORKING',
@@ -25,7 +25,7 @@ describe('a live task whose change the database refuses', () => {
     return { live: LiveTask.claimed(deps, task), changes };
   };
 
-  it('goes back to what was committed when it can never be made, and can be ended from there', async () => {
+  it('reverts to the committed task when the change can never be stored, and can be ended from there', async () => {
     const refusal = new RialtoError('internal');
     const { live, changes } = liveOn(refusal);
     live.apply({ status: { state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: '\u0000' }] } } });
@@ -37,7 +37,7 @@ describe('a live task whose change the database refuses', () => {
     expect(changes[1]!.events).toHaveLength(1);
   });
 
-  it('does not when the database is away', async () => {
+  it('does not revert when the database is not available', async () => {
     const { live } = liveOn(new RialtoError('unavailable'));
     live.apply({ status: { state: 'TASK_STATE_COMPLETED' } });
     await expect(live.save()).rejects.toMatchObject({ code: 'unavailable' });

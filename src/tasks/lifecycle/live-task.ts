@@ -13,11 +13,11 @@ export interface LiveTaskDeps {
   readonly commit: (change: TaskChange) => Promise<boolean>;
   readonly feed: TaskFeed;
   readonly step: () => Step;
-  /** The number of this process. */
+  /** The presence id of this process. */
   readonly holder: number;
 }
 
-/** What else the first commit holds. */
+/** Rows and key that only the first commit has. */
 export interface FirstCommit {
   readonly record?: readonly RowChange[];
   readonly rows?: readonly RowChange[];
@@ -25,8 +25,8 @@ export interface FirstCommit {
 }
 
 /**
- * A task while this process works on it: the present value, what of it is not committed yet, and one commit at a time.
- * Updates that come while a commit is under way go into the next one together.
+ * A task while this process works on it: its current value, the changes that are not committed yet, and at most one
+ * commit at a time. Updates that arrive during a commit go into the next one together.
  */
 export class LiveTask {
   private stored?: StoredTask;
@@ -41,7 +41,7 @@ export class LiveTask {
 
   private constructor(
     private readonly deps: LiveTaskDeps,
-    private now: StoredTask,
+    private current: StoredTask,
     stored: StoredTask | undefined,
     pending: NumberedEvent[],
     first?: FirstCommit,
@@ -52,12 +52,12 @@ export class LiveTask {
     this.first = first;
   }
 
-  /** A task that is not stored yet; held by this process as soon as it is. */
+  /** A task that is not stored yet; its first commit stores it with a lease of this process. */
   static fresh(deps: LiveTaskDeps, { task, event }: Moved, first: FirstCommit): LiveTask {
     return new LiveTask(deps, { ...task, epoch: 1 }, undefined, [event], first);
   }
 
-  /** A stored task that goes on; `moved` is not committed yet, and takes the lease with it. */
+  /** A stored task that continues; `moved` is not committed yet, and its commit takes the lease. */
   static resumed(deps: LiveTaskDeps, stored: StoredTask, { task, event }: Moved, first: FirstCommit): LiveTask {
     return new LiveTask(deps, { ...task, epoch: stored.epoch + 1 }, stored, [event], first);
   }
@@ -67,48 +67,51 @@ export class LiveTask {
     return new LiveTask(deps, task, task, []);
   }
 
-  /** As it is now, committed or not. */
+  /** The current task, committed or not. */
   get task(): StoredTask {
-    return this.now;
+    return this.current;
   }
 
   get isStored(): boolean {
     return this.stored !== undefined;
   }
 
-  /** As it was last committed; before the first commit as it is. */
+  /** The task as last committed; before the first commit, the current task. */
   get committed(): StoredTask {
-    return this.stored ?? this.now;
+    return this.stored ?? this.current;
   }
 
-  /** True when somebody else has changed the row: canceled, taken over. Nothing more is written. */
+  /**
+   * True when another process has changed the row, e.g. canceled the task or taken it over. No further change is
+   * written.
+   */
   get lost(): boolean {
     return this.isLost;
   }
 
-  /** Why what was done since the last commit can never be committed. It is forgotten, and the task is as it was then. */
+  /** The error of changes that can never be committed. They were discarded, and the task is as last committed. */
   get refusal(): RialtoError | undefined {
     return this.refused;
   }
 
-  /** Nothing further comes from this run: it ended, asks its caller, or goes on outside. */
+  /** True when this run makes no further changes: the task ended, asks its caller, or was deferred. */
   get atRest(): boolean {
-    return this.deferMs !== undefined || isEnded(this.now) || interruptedStates.has(this.now.state);
+    return this.deferMs !== undefined || isEnded(this.current) || interruptedStates.has(this.current.state);
   }
 
   apply(update: Exclude<TaskUpdate, { reply: unknown }>): void {
-    if ('memo' in update) this.now = { ...this.now, memo: update.memo };
+    if ('memo' in update) this.current = { ...this.current, memo: update.memo };
     if ('deferred' in update) this.deferMs = update.deferred.lookAgainMs;
     else if (!('memo' in update)) {
-      const { task, event } = applyUpdate(this.now, update, this.deps.step());
-      this.now = task;
+      const { task, event } = applyUpdate(this.current, update, this.deps.step());
+      this.current = task;
       this.pending.push(event);
     }
     if ('rows' in update && update.rows) this.rows = [...this.rows, ...update.rows];
     this.dirty = true;
   }
 
-  /** Resolves when everything so far is committed, or the task is lost. Rejects when the database refuses. */
+  /** Resolves when all changes so far are committed, or the task is lost. Rejects when the database refuses. */
   save(): Promise<void> {
     this.saving ??= this.drain();
     return this.saving;
@@ -118,19 +121,19 @@ export class LiveTask {
     try {
       while (this.dirty && !this.isLost) await this.commitOnce();
     } finally {
-      this.saving = undefined; // in the same breath as the last look at `dirty`
+      this.saving = undefined; // synchronously after the last check of `dirty`
     }
   }
 
   private async commitOnce(): Promise<void> {
     this.dirty = false;
-    const [task, events, before, rows] = [this.now, this.pending, this.stored, this.rows];
+    const [task, events, before, rows] = [this.current, this.pending, this.stored, this.rows];
     this.pending = [];
     this.rows = [];
     try {
       this.isLost = !(await this.commit(task, events, before, rows));
     } catch (error) {
-      this.goBack(error);
+      this.revert(error);
       throw error;
     }
     if (this.isLost) return;
@@ -139,11 +142,14 @@ export class LiveTask {
     if (events.length > 0) this.deps.feed.tell(task, events, before === undefined && isEnded(task));
   }
 
-  /** Only from what this run did itself: what came with a request is its caller's to hear. */
-  private goBack(error: unknown): void {
+  /**
+   * Discards changes that can never be stored. Only for changes of this run: the caller of a request gets the error of
+   * its own change.
+   */
+  private revert(error: unknown): void {
     if (!this.stored || this.first || !(error instanceof RialtoError) || error.code !== 'internal') return;
     this.refused = error;
-    this.now = this.stored;
+    this.current = this.stored;
     this.pending = [];
     this.rows = [];
     this.deferMs = undefined;
@@ -154,9 +160,9 @@ export class LiveTask {
     task: StoredTask,
     events: NumberedEvent[],
     from: StoredTask | undefined,
-    own: readonly RowChange[],
+    newRows: readonly RowChange[],
   ): Promise<boolean> {
-    const rows = [...(this.first?.rows ?? []), ...own];
+    const rows = [...(this.first?.rows ?? []), ...newRows];
     return this.deps.commit({ task, events, from, hold: this.hold(task), ...this.first, rows });
   }
 

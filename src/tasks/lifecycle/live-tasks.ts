@@ -15,13 +15,13 @@ import { TaskStore } from '../storage/task.store.js';
 import { TaskWriter, type TaskChange } from '../storage/task-writer.js';
 import type { StoredTask } from '../task.types.js';
 
-/** How many of the largest messages the artifacts of a task may hold, and its history as well. */
+/** How many of the largest accepted messages the artifacts of a task may hold; its history may hold as much. */
 const messagesPerTask = 8;
 
-/** How often a change is made again while one line after the other breaks under it. */
+/** How often a commit is retried while its connections break one after another. */
 const maxRepeats = 3;
 
-/** Makes live tasks: what they need to write, tell and read, in one hand. */
+/** Creates live tasks with the services that they use to write, notify and read. */
 @Injectable()
 export class LiveTasks {
   private readonly deps: LiveTaskDeps;
@@ -49,17 +49,19 @@ export class LiveTasks {
   }
 
   /**
-   * True when a change is committed, false when its row had moved on or the key of a new task is in use. A commit whose outcome
-   * nobody heard is looked up, for the rows say whether it happened; one that did not is made again as a whole, which its id,
-   * its key and the number of its event make harmless however late the first one arrives (F22). Throws `unavailable` when
-   * the truth cannot be learned now, `internal` for what the database cannot hold: made again it would fail again.
+   * Returns true when a change is committed, false when its row had changed or the key of a new task is in use. When
+   * the result of a commit was lost with its connection, the rows show whether it happened; if not, it is repeated as a
+   * whole. Its id, its key and the number of its event make the repeat harmless, however late the first one arrives
+   * (F22). Throws `unavailable` when the result cannot be determined now, and `internal` for a change that the database
+   * cannot hold: a repeat would fail again.
    */
   async commit(change: TaskChange): Promise<boolean> {
     try {
       return await this.writer.commit(change);
     } catch (cause) {
-      if (isUnstorable(cause)) throw new RialtoError('internal', { message: 'the task cannot be stored so', cause });
-      // Of many failures the first one tells why.
+      if (isUnstorable(cause))
+        throw new RialtoError('internal', { message: 'the task has content that the database cannot store', cause });
+      // The first failure is the one to report.
       const outcome = await this.outcomeOf(change, cause).catch(() => undefined);
       if (outcome === undefined)
         throw isDatabaseAway(cause)
@@ -69,20 +71,23 @@ export class LiveTasks {
     }
   }
 
-  /** What became of a change whose commit failed; undefined when it was not made, and its line works. */
+  /** The result of a change after its commit failed; undefined when it was not made although the connection works. */
   private async outcomeOf(change: TaskChange, failure: unknown, triesLeft = maxRepeats): Promise<boolean | undefined> {
     if (await this.happened(change)) return true;
     if (!isLineBroken(failure) || triesLeft === 0) return undefined;
     try {
       return (await this.writer.commit(change)) || (await this.happened(change));
     } catch (error) {
-      // What goes with the change was written by the time before, and the change was not: it lost.
+      // The earlier attempt did write the other rows of the change, but not the change itself: it lost.
       if (isUniqueViolation(error)) return this.happened(change);
       return this.outcomeOf(change, error, triesLeft - 1);
     }
   }
 
-  /** Whether the rows show a change. Whoever works on a task may have gone on since, so its last event tells, not the row alone. */
+  /**
+   * True when the rows show the change. The holder of the task may have continued since, so the stored event is
+   * compared when there is one.
+   */
   private async happened({ task, from, events }: TaskChange): Promise<boolean> {
     const last = events.at(-1);
     if (from && last) {
@@ -101,14 +106,14 @@ export class LiveTasks {
     return LiveTask.resumed(this.deps, stored, moved, first);
   }
 
-  /** Rings for a task that is due and that nobody works on. */
+  /** Enqueues a task that is due and has no holder. Returns true when it was. */
   async wake(id: TaskId): Promise<boolean> {
     const isWaiting = await this.leases.isWaiting(id);
     if (isWaiting) void this.enqueue(id);
     return isWaiting;
   }
 
-  /** True when the queue took it; otherwise the sweep finds the task. */
+  /** Returns true when the queue accepted the job; otherwise the sweeper finds the task. */
   enqueue(id: TaskId, line = 0): Promise<boolean> {
     return this.producer.tryEnqueue('task.execute', { taskId: id }, id, line);
   }

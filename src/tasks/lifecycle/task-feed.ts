@@ -8,31 +8,38 @@ import { TaskStore } from '../storage/task.store.js';
 import type { NumberedEvent, StoredTask } from '../task.types.js';
 
 const pollMs = 500;
-/** What is kept for a reader that does not take it, in events and in their weight; beyond, it reads the log. */
-const maxKept = { events: 1_000, weight: 1_048_576 };
+/**
+ * Most events, and their total weight, that an inbox buffers for a slow reader; above that, the reader reads the log.
+ */
+const maxBuffered = { events: 1_000, weight: 1_048_576 };
 
-/** One reader's window on the log of a task: events of this process as they are committed, and hints of those of others. */
+/**
+ * One reader's view of the log of a task: gets committed events of this process directly, and hints about those of
+ * other processes.
+ */
 export class Inbox {
   private events: NumberedEvent[] = [];
   private weight = 0;
   private wake?: () => void;
-  /** The highest number that is known to exist. */
+  /** The highest event number that is known to exist. */
   private known = 0;
 
-  constructor(private readonly leave: () => void) {}
+  constructor(private readonly onClose: () => void) {}
 
   push(seq: number, events: readonly NumberedEvent[], weight = 0): void {
     this.known = Math.max(this.known, seq);
     this.weight += weight;
-    if (this.events.length + events.length > maxKept.events || this.weight > maxKept.weight) this.empty();
+    if (this.events.length + events.length > maxBuffered.events || this.weight > maxBuffered.weight) this.clear();
     else this.events.push(...events);
     this.wake?.();
   }
 
-  /** Events right after the cursor, without a read; undefined when there are some that only the log has; none: wait. */
+  /**
+   * Events right after the cursor, from memory; undefined when the reader must read the log; empty when it has to wait.
+   */
   take(cursor: number): NumberedEvent[] | undefined {
     const later = this.events.filter(({ seq }) => seq > cursor);
-    this.empty();
+    this.clear();
     if (later[0]?.seq === cursor + 1) return later;
     return this.known > cursor ? undefined : [];
   }
@@ -41,14 +48,14 @@ export class Inbox {
     return this.known;
   }
 
-  /** Resolves when there may be more, or after a nudge. */
+  /** Resolves when there may be more events, or after a nudge. */
   async wait(cursor: number): Promise<void> {
     if (this.known > cursor) return;
     await new Promise<void>((resolve) => (this.wake = resolve));
     this.wake = undefined;
   }
 
-  private empty(): void {
+  private clear(): void {
     this.events = [];
     this.weight = 0;
   }
@@ -58,11 +65,14 @@ export class Inbox {
   }
 
   close(): void {
-    this.leave();
+    this.onClose();
   }
 }
 
-/** Tells the readers of tasks what was committed: those of this process at once, others by a notice, all by a slow poll. */
+/**
+ * Notifies the readers of tasks of commits: readers in this process at once, those in other processes by a notice, and
+ * all by a slow poll.
+ */
 @Injectable()
 export class TaskFeed implements OnModuleDestroy {
   private readonly inboxes = new Map<string, Set<Inbox>>();
@@ -77,22 +87,22 @@ export class TaskFeed implements OnModuleDestroy {
     notices.onMissed(() => void this.poll());
   }
 
-  /** After the commit. `alone`: nobody in another process can have heard of the task yet. */
-  tell(task: StoredTask, events: readonly NumberedEvent[], alone = false): void {
+  /** Call after a commit. `isLocal`: no other process can know of the task yet, so no notice is sent. */
+  tell(task: StoredTask, events: readonly NumberedEvent[], isLocal = false): void {
     const inboxes = this.inboxes.get(task.id);
     if (inboxes) {
       const weight = weightOf(events);
       for (const inbox of inboxes) inbox.push(task.seq, events, weight);
     }
-    if (!alone) this.notices.tell(undefined, 'task.event-appended', { taskId: task.id, seq: task.seq });
+    if (!isLocal) this.notices.tell(undefined, 'task.event-appended', { taskId: task.id, seq: task.seq });
   }
 
-  /** Whoever works on it, here or elsewhere, stops. */
+  /** Stops the run of a canceled task, in this process or another. */
   tellCanceled({ id }: StoredTask): void {
     this.notices.tell(undefined, 'task.cancel-wished', { taskId: id });
   }
 
-  /** Opens an inbox; before the task is read, so that nothing falls between. */
+  /** Opens an inbox. Open it before you read the task, so that no event is missed in between. */
   open(id: string): Inbox {
     const inboxes = this.inboxes.get(id) ?? new Set();
     this.inboxes.set(id, inboxes);
@@ -113,7 +123,7 @@ export class TaskFeed implements OnModuleDestroy {
     clearInterval(this.timer);
   }
 
-  /** Notices are hints and may be lost: the rows say what there is. */
+  /** Notices are hints and may be lost; the poll reads the rows. */
   private async poll(): Promise<void> {
     if (this.polling || this.inboxes.size === 0) return;
     this.polling = true;

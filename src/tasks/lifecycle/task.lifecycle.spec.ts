@@ -33,7 +33,7 @@ const fresh = () => openTask(seed, message, step).task;
 const inState = (state: TaskState): StoredTask => ({ ...fresh(), state });
 
 describe('the states of a task', () => {
-  it.each(states)('%s: only ends have no next state, and nothing goes back to submitted', (from) => {
+  it.each(states)('%s: only terminal states have no next state, and no state returns to submitted', (from) => {
     for (const to of states)
       expect(mayFollow(from, to)).toBe(!terminalStates.has(from) && to !== 'TASK_STATE_SUBMITTED');
   });
@@ -45,7 +45,7 @@ describe('the states of a task', () => {
     expect(task.history).toEqual([{ ...message, taskId: 't', contextId: 'c' }]);
   });
 
-  it('moves by a status, and keeps the words of the one before in the history', () => {
+  it('changes with a status update, and adds the previous status message to the history', () => {
     const asked = applyUpdate(
       fresh(),
       { status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: '?' }] } } },
@@ -69,7 +69,7 @@ describe('the states of a task', () => {
     expect(done.event.seq).toBe(4);
   });
 
-  it.each(states.filter((state) => terminalStates.has(state)))('%s is never left', (state) => {
+  it.each(states.filter((state) => terminalStates.has(state)))('%s never changes', (state) => {
     const ended = inState(state);
     expect(() => applyUpdate(ended, { status: { state: 'TASK_STATE_WORKING' } }, step)).toThrow(/the task is/);
     expect(() => applyUpdate(ended, { artifact: { parts: [{ text: 'late' }] } }, step)).toThrow(/the task is/);
@@ -80,13 +80,13 @@ describe('the states of a task', () => {
     expect(() => resumeTask(inState(state), message, step)).toThrow('the task is not waiting for input');
   });
 
-  it('is canceled once: again changes nothing, another end refuses', () => {
+  it('is canceled once: a repeat changes nothing, and another terminal state refuses it', () => {
     expect(cancelTask(fresh(), step)?.task.state).toBe('TASK_STATE_CANCELED');
     expect(cancelTask(inState('TASK_STATE_CANCELED'), step)).toBeUndefined();
     expect(() => cancelTask(inState('TASK_STATE_COMPLETED'), step)).toThrow('the task is completed');
   });
 
-  it('numbers events without gaps and never goes back in time, whatever happens', () => {
+  it('numbers events without gaps and never goes back in time, for any sequence of updates', () => {
     const update = fc.oneof(
       fc.constantFrom(...states).map((state): Update => ({ status: { state } })),
       fc.record({
@@ -134,7 +134,7 @@ describe('artifacts', () => {
     expect(event.body).toMatchObject({ artifactUpdate: { lastChunk: true, artifact: task.artifacts[0] } });
   });
 
-  it('are the same folded from the log', () => {
+  it('are the same when they are folded from the log', () => {
     const updates = [
       text('one'),
       text('two', true),
@@ -151,18 +151,18 @@ describe('artifacts', () => {
   });
 });
 
-describe('what a task may hold', () => {
+describe('the limits of a task', () => {
   const append = (task: StoredTask, letters: number, more: object = { append: true }) =>
     applyUpdate(task, { artifact: { artifactId: 'a', parts: [{ text: 'x'.repeat(letters) }] }, ...more }, step).task;
 
-  it('ends where its artifacts weigh too much, however small the pieces are', () => {
+  it('limit the total size of artifacts, even in small pieces', () => {
     let task = append(fresh(), 100);
     for (let piece = 0; piece < 8; piece++) task = append(task, 100);
     expect(() => append(task, 100)).toThrow(/may hold 1000 characters/);
     expect(append(task, 500, {}).artifacts[0]!.parts).toEqual([{ text: 'x'.repeat(500) }]);
   });
 
-  it('ends where its messages do', () => {
+  it('limit the total size of messages', () => {
     const words = (letters: number): Message => ({ ...message, parts: [{ text: 'x'.repeat(letters) }] });
     const asking = (task: StoredTask) =>
       applyUpdate(task, { status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: '?' }] } } }, step)
@@ -172,7 +172,7 @@ describe('what a task may hold', () => {
   });
 });
 
-describe('what callers see', () => {
+describe('the view of a task for callers', () => {
   const long = {
     ...fresh(),
     history: Array.from({ length: 5 }, (_, index) => ({ ...message, messageId: `m${index}` })),
@@ -182,12 +182,12 @@ describe('what callers see', () => {
     [undefined, 5],
     [2, 2],
     [9, 5],
-  ])('history of length %s has %i messages, the newest', (historyLength, count) => {
+  ])('for historyLength %s has the newest %i messages', (historyLength, count) => {
     const { history } = taskView(long, { historyLength });
     expect(history).toEqual(long.history.slice(-count));
   });
 
-  it('has no history for 0, and no artifacts when they are not wanted', () => {
+  it('has no history for 0, and no artifacts when they are not requested', () => {
     expect(taskView(long, { historyLength: 0 })).not.toHaveProperty('history');
     expect(taskView(long, { artifacts: false })).not.toHaveProperty('artifacts');
   });

@@ -9,16 +9,16 @@ import { weightOf } from '../../kernel/weight.js';
 import { taskView, type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /*
- * The state machine of tasks (v1.0 section 4.1.3), pure: a task and what happened give the next task and its event. Called
- * by the task room alone; the database refuses what another process did meanwhile.
+ * The state machine of tasks (v1.0 section 4.1.3), pure: a task and an update give the next task and its event. Only
+ * the tasks module calls it; the database refuses a change that conflicts with one of another process.
  */
 
-/** What a step depends on beside its arguments. */
+/** Inputs of a step beside its arguments. */
 export interface Step {
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly newId: () => string;
-  /** Characters that the artifacts of a task may hold, and its messages as well. */
+  /** Most characters that the artifacts of a task may hold; its messages may hold as many. */
   readonly maxWeight: number;
 }
 
@@ -37,12 +37,12 @@ const any: readonly TaskState[] = [
   'TASK_STATE_REJECTED',
 ];
 
-/** Which states may follow; submitted is only the beginning, and from an end nothing follows. */
+/** True when state `to` may follow `from`: `submitted` is only the first state, and no state follows a terminal one. */
 export function mayFollow(from: TaskState, to: TaskState): boolean {
   return !terminalStates.has(from) && any.includes(to);
 }
 
-/** A new task with its first event, the task itself. */
+/** Creates a task with its first event, which holds the task itself. */
 export function openTask(
   seed: Pick<
     StoredTask,
@@ -68,7 +68,9 @@ export function openTask(
   return { task, event: { seq: 1, body: { task: taskView(task) } } };
 }
 
-/** The caller's next message to a task that waits for it: the task works again. Throws `unsupported_operation`. */
+/**
+ * Adds the caller's next message to a task that waits for it; the task becomes working. Throws `unsupported_operation`.
+ */
 export function resumeTask(task: StoredTask, message: Message, step: Step): Moved {
   if (!interruptedStates.has(task.state)) {
     throw new RialtoError('unsupported_operation', {
@@ -78,13 +80,16 @@ export function resumeTask(task: StoredTask, message: Message, step: Step): Move
       data: { taskId: task.id, state: wordOf(task.state) },
     });
   }
-  const asked = task.statusMessage ? [task.statusMessage] : [];
-  const history = [...task.history, ...asked, ofTask(task, message)];
-  requireRoom(task.history, [...asked, message], history, step);
+  const question = task.statusMessage ? [task.statusMessage] : [];
+  const history = [...task.history, ...question, ofTask(task, message)];
+  requireRoom(task.history, [...question, message], history, step);
   return moveTo({ ...task, history, statusMessage: undefined }, 'TASK_STATE_WORKING', undefined, step);
 }
 
-/** What an executor reported. Throws `unsupported_operation` when the task has ended or the state may not follow. */
+/**
+ * Applies an update of an executor. Throws `unsupported_operation` when the task has ended or the state may not follow,
+ * and `too_large`.
+ */
 export function applyUpdate(
   task: StoredTask,
   update: Extract<TaskUpdate, { status: unknown } | { artifact: unknown }>,
@@ -100,12 +105,15 @@ export function applyUpdate(
     });
   }
   const before = task.statusMessage ? [...task.history, task.statusMessage] : task.history;
-  const said = message && agentMessage(task, message, step);
-  const moved = moveTo({ ...task, history: before, statusMessage: said }, state, said, step);
+  const status = message && agentMessage(task, message, step);
+  const moved = moveTo({ ...task, history: before, statusMessage: status }, state, status, step);
   return update.metadata ? withMetadata(moved, update.metadata) : moved;
 }
 
-/** The caller's wish to end it. A task that is canceled already stays so; any other end throws `task_not_cancelable`. */
+/**
+ * Cancels a task. Returns undefined when it is canceled already; throws `task_not_cancelable` for any other terminal
+ * state.
+ */
 export function cancelTask(task: StoredTask, step: Step): Moved | undefined {
   if (task.state === 'TASK_STATE_CANCELED') return undefined;
   if (terminalStates.has(task.state)) {
@@ -134,16 +142,19 @@ function addArtifact(task: StoredTask, update: Extract<TaskUpdate, { artifact: u
   return { task: next, event: { seq: next.seq, body: { artifactUpdate } } };
 }
 
-/** What a list was found to weigh, so that a task that grows by small pieces is not weighed as a whole for each. */
+/** Known weights of lists, so that a task that grows in small pieces is not weighed completely for each piece. */
 const weights = new WeakMap<readonly unknown[], number>();
 
-/** Whoever reads a task reads all of it. Throws `too_large`. */
+/**
+ * Throws `too_large` when a list of a task would exceed `maxWeight`. The limit exists because each read of a task loads
+ * all of it.
+ */
 function requireRoom(before: readonly unknown[], more: unknown, after: readonly unknown[], { maxWeight }: Step): void {
   let weight = (weights.get(before) ?? weightOf(before)) + weightOf(more);
-  if (weight > maxWeight) weight = weightOf(after); // what was replaced weighs no more
+  if (weight > maxWeight) weight = weightOf(after); // replaced items no longer count
   if (weight > maxWeight)
     throw new RialtoError('too_large', {
-      message: `the artifacts, or the messages, of one task may hold ${maxWeight} characters`,
+      message: `the artifacts of a task, and its messages, may hold ${maxWeight} characters each`,
     });
   weights.set(after, weight);
 }
@@ -161,13 +172,13 @@ function withMetadata({ task, event }: Moved, metadata: NonNullable<StoredTask['
   return { task, event: { seq: event.seq, body: { statusUpdate: { ...event.body.statusUpdate, metadata } } } };
 }
 
-/** A message of the caller as the task keeps it. */
+/** A message of the caller as the task stores it. */
 function ofTask({ id: taskId, contextId }: Pick<StoredTask, 'id' | 'contextId'>, message: Message): Message {
   return Object.assign({}, withoutSecretMetadata(message), { taskId, contextId });
 }
 
-function agentMessage({ id, contextId }: { id: TaskId; contextId: string }, said: Said, { newId }: Step): Message {
-  return { messageId: said.messageId ?? newId(), contextId, taskId: id, role: 'ROLE_AGENT', ...said };
+function agentMessage({ id, contextId }: { id: TaskId; contextId: string }, content: Said, { newId }: Step): Message {
+  return { messageId: content.messageId ?? newId(), contextId, taskId: id, role: 'ROLE_AGENT', ...content };
 }
 
 function ended({ id, state }: StoredTask): RialtoError {

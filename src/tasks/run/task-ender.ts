@@ -6,10 +6,12 @@ import { applyUpdate, cancelTask, type Moved, type Step } from '../lifecycle/tas
 import { TaskRunner } from './task.runner.js';
 import { isEnded, type StoredTask } from '../task.types.js';
 
-/** Tries against a task that moves at the same time; each is lost only to a change that was committed. */
+/**
+ * Most attempts against a task that changes at the same time; an attempt fails only when another change was committed.
+ */
 const maxTries = 20;
 
-/** Ends tasks from outside of their run, whoever works on them: the first end wins, and the work stops. */
+/** Ends tasks from outside of their run, in any process: the first terminal state wins, and the run stops. */
 @Injectable()
 export class TaskEnder {
   constructor(
@@ -17,14 +19,14 @@ export class TaskEnder {
     private readonly runner: TaskRunner,
   ) {}
 
-  /** A canceled task stays as it is. Throws `task_not_cancelable` for another end. */
+  /** Cancels a task; a canceled task stays as it is. Throws `task_not_cancelable` for another terminal state. */
   async cancel(ctx: CallContext, task: StoredTask): Promise<StoredTask> {
     const ended = await this.move(task, cancelTask);
     if (ended !== task) await this.stopWork(ctx, ended);
     return ended;
   }
 
-  /** Throws `unsupported_operation` when it has ended already. */
+  /** Applies a terminal update. Throws `unsupported_operation` when the task has already ended. */
   async end(id: string, update: Parameters<typeof applyUpdate>[1]): Promise<void> {
     const task = await this.lives.store.find(id);
     if (!task) return;
@@ -32,7 +34,9 @@ export class TaskEnder {
     this.lives.feed.tellCanceled(ended);
   }
 
-  /** Fails it with these words, and tells who works on it outside. Throws `conflict` when it has ended already. */
+  /**
+   * Fails a task with this text, and notifies its external worker. Throws `conflict` when the task has already ended.
+   */
   async giveUp(ctx: CallContext, id: string, text: string): Promise<void> {
     const task = await this.lives.store.find(id);
     if (!task || isEnded(task))
@@ -49,7 +53,7 @@ export class TaskEnder {
     for (let attempt = 0; attempt < maxTries; attempt++) {
       const moved = step(from, this.lives.step());
       if (!moved) return from;
-      // The epoch moves on, so that whoever still works on it changes nothing (I8).
+      // The new epoch makes later writes of the current holder fail (I8).
       const task = { ...moved.task, epoch: from.epoch + 1 };
       if (await this.lives.commit({ task, from, events: [moved.event], hold: {} })) {
         this.lives.feed.tell(task, [moved.event]);
@@ -60,7 +64,7 @@ export class TaskEnder {
     throw new RialtoError('unavailable', { message: 'the task changes too fast; try again' });
   }
 
-  /** The process that works on it hears of it; what its executor left outside is told by this one. */
+  /** Stops the run in the process that works on the task; this process tells the executor to end its outside work. */
   private async stopWork(ctx: CallContext, task: StoredTask): Promise<void> {
     this.lives.feed.tellCanceled(task);
     await this.runner.abandon(ctx, task);

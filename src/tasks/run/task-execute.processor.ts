@@ -9,7 +9,7 @@ import { TaskRunner } from './task.runner.js';
 
 const progressMs = 1_000;
 
-/** Works on a task that the queue rang for; the row says whether there is anything to do. The job lasts as long as the run. */
+/** Runs a queued task; the row decides whether there is anything to do. The job lasts as long as the run. */
 @Injectable()
 @HandlesJob('task.execute')
 export class TaskExecuteProcessor implements JobHandler<'task.execute'> {
@@ -17,14 +17,15 @@ export class TaskExecuteProcessor implements JobHandler<'task.execute'> {
 
   async handle({ taskId }: JobPayload<'task.execute'>, job: JobRun): Promise<void> {
     const run = await this.runner.begin(taskId as TaskId, job.line);
-    if (!run) return job.log(`task ${taskId}: nothing to do; it ended, waits for somebody, or is worked on elsewhere`);
+    if (!run)
+      return job.log(`task ${taskId}: nothing to do; it has ended, waits for its caller, or runs in another process`);
     const { live } = run;
     const timer = setInterval(() => job.progress(factsOf(live)), progressMs);
     await run.ended;
     clearInterval(timer);
     job.progress(factsOf(live));
     const { state, events } = factsOf(live);
-    const end = live.lost ? 'lost to somebody else' : state;
+    const end = live.lost ? 'taken over or ended by another process' : state;
     job.log(`task ${taskId} of agent ${live.task.agentName}: ${end} after ${events} events`);
     if (run.flaw !== undefined) throw new AttemptFailed(run.flaw);
   }

@@ -9,7 +9,7 @@ import { failure } from './task-run.js';
 
 const perSweep = 200;
 
-/** Fails tasks that nobody ends: queued or worked on for too long (AN-57). They are not tried again. */
+/** Fails tasks that were queued or running for too long (AN-57). They are not retried. */
 @Injectable()
 @Sweeps('task.lifetime')
 export class TaskLifetimeSweeper implements Sweeper {
@@ -31,12 +31,12 @@ export class TaskLifetimeSweeper implements Sweeper {
     for (const { id, state } of overdue) {
       const text =
         state === 'submitted'
-          ? `it waited in the queue for more than ${seconds(queued)}`
-          : `it was worked on for more than ${seconds(working)}`;
+          ? `the task waited in the queue for more than ${seconds(queued)}`
+          : `the task ran for more than ${seconds(working)}`;
       try {
         await this.ender.end(id, failure(new RialtoError('remote_timeout', { message: text })));
       } catch (err) {
-        this.log.debug({ err, taskId: id }, 'an overdue task ended by itself');
+        this.log.debug({ err, taskId: id }, 'could not fail an overdue task; it may have ended meanwhile');
       }
     }
   }

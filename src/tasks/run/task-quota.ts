@@ -17,12 +17,13 @@ const countMs = 1_000;
 const retryAfterSeconds = 5;
 
 /**
- * How many open tasks an org may have, and all of them together (abuse case 36). Nobody waits for a count: each process adds what
- * it takes to what it counted a moment ago, so several let in some more than one would.
+ * Limits the open tasks of each org, and of all orgs together (abuse case 36). No request waits for a count: each
+ * process adds the tasks that it accepts to its last count, so several processes may accept slightly more than the
+ * limit.
  */
 @Injectable()
 export class TaskQuota implements OnModuleDestroy {
-  private readonly most: { readonly perOrg: number; readonly all: number };
+  private readonly limits: { readonly perOrg: number; readonly all: number };
   private readonly open: OpenTasks;
   private counting?: Promise<void>;
   private readonly timer = setInterval(() => void this.count(), countMs).unref();
@@ -34,48 +35,55 @@ export class TaskQuota implements OnModuleDestroy {
     @Inject(SETTINGS) settings: Settings,
     @Inject(LOGGER) private readonly log: Logger,
   ) {
-    this.most = { perOrg: settings.RIALTO_MAX_OPEN_TASKS_PER_ORG, all: settings.RIALTO_MAX_OPEN_TASKS };
-    this.open = new OpenTasks(this.most);
+    this.limits = { perOrg: settings.RIALTO_MAX_OPEN_TASKS_PER_ORG, all: settings.RIALTO_MAX_OPEN_TASKS };
+    this.open = new OpenTasks(this.limits);
   }
 
-  /** Takes the place of a new task, or of one that goes on after a question, while it is stored. Throws as `requireRoom` does. */
+  /**
+   * Counts a new task, or one that continues after a question, as open while it is stored. Throws the errors of
+   * `requireRoom`.
+   */
   async admit<Stored>({ org, principal }: CallContext, store: () => Promise<Stored>): Promise<Stored> {
     this.requireRoom(org.id);
-    const whose = { org: org.id, sender: senderKey(org.id, principal) };
-    this.open.opened(whose, systemClock.elapsed());
+    const origin = { org: org.id, sender: senderKey(org.id, principal) };
+    this.open.opened(origin, systemClock.elapsed());
     try {
       return await store();
     } finally {
-      this.open.arrived(whose);
+      this.open.arrived(origin);
     }
   }
 
-  /** Throws `rate_limited` for an org that has all it may have, `unavailable` when all orgs together have. */
+  /** Throws `rate_limited` when an org has reached its limit, `unavailable` when all orgs together have. */
   requireRoom(org: OrgId): void {
     const full = this.open.full(org, systemClock.elapsed());
     if (!full) return;
     const data = { retryAfterSeconds };
-    if (full === 'all') throw new RialtoError('unavailable', { message: 'too many tasks are open', data });
+    if (full === 'all')
+      throw new RialtoError('unavailable', { message: 'the gateway has too many open tasks; try again later', data });
     this.metrics.limited.inc({ scope: 'open tasks' });
-    throw new RialtoError('rate_limited', { message: `the org has ${this.most.perOrg} open tasks`, data });
+    throw new RialtoError('rate_limited', { message: `the org has ${this.limits.perOrg} open tasks`, data });
   }
 
-  /** Throws `rate_limited` when too many tasks of an owner at an agent are under way that may wait for one another. */
+  /** Throws `rate_limited` when an owner has too many running tasks at an agent that may wait for one another. */
   async requireNoNest(org: OrgId, agent: AgentId, owner: string, waits: boolean): Promise<void> {
     this.nesting.requireRoom(await this.leases.countNested(org, agent, owner, this.nesting.besideMs), waits);
   }
 
-  /** Gives the place of an admitted task back with the end of its run here, unless it goes on elsewhere: most are over before the next count. */
+  /**
+   * Frees the place of an admitted task when its run here ends, unless it continues elsewhere. Most tasks end before
+   * the next count.
+   */
   freeAfter(run: ActiveRun): void {
     void run.ended.then(() => {
       const { task, lost } = run.live;
-      if (run.reply || lost || run.canceled || isSettled(task.state)) this.open.ended(whoseOf(task));
+      if (run.reply || lost || run.canceled || isSettled(task.state)) this.open.ended(taskOrigin(task));
     });
   }
 
-  /** The line that a task stands in: those of the lines before go first. */
+  /** Queue priority of a task; lower numbers go first. */
   lineOf(task: StoredTask): number {
-    return this.open.lineOf(whoseOf(task));
+    return this.open.lineOf(taskOrigin(task));
   }
 
   async onModuleDestroy(): Promise<void> {
@@ -83,7 +91,7 @@ export class TaskQuota implements OnModuleDestroy {
     await this.counting;
   }
 
-  /** One count at a time: a slow one is not joined by others. */
+  /** Runs one count at a time: a slow count is shared, not repeated. */
   private count(): Promise<void> {
     this.counting ??= this.recount().finally(() => (this.counting = undefined));
     return this.counting;
@@ -93,13 +101,13 @@ export class TaskQuota implements OnModuleDestroy {
     const { orgs, backlogs, take } = this.open.toCount(systemClock.elapsed());
     if (orgs.length === 0) return;
     try {
-      take(await this.leases.countOpen(orgs, backlogs, this.most));
+      take(await this.leases.countOpen(orgs, backlogs, this.limits));
     } catch (err) {
-      this.log.debug({ err }, 'open tasks could not be counted; the last count stands');
+      this.log.debug({ err }, 'could not count open tasks; the last count stays in use');
     }
   }
 }
 
-function whoseOf({ orgId, principal }: StoredTask): Whose {
+function taskOrigin({ orgId, principal }: StoredTask): Whose {
   return { org: orgId, sender: senderKey(orgId, principal) };
 }

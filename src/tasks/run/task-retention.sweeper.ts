@@ -5,7 +5,7 @@ import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.
 
 const batch = 2_000;
 
-/** Drops ended tasks past their retention with their log and keys, oldest first, a bounded number at a time. */
+/** Deletes ended tasks past their retention with their log and keys, oldest first, in batches. */
 @Injectable()
 @Sweeps('task.retention')
 export class TaskRetentionSweeper implements Sweeper {
@@ -16,9 +16,9 @@ export class TaskRetentionSweeper implements Sweeper {
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
-  /** Ids begin with the time they were made, so the oldest are found along the primary key. */
+  /** Deletes in batches until none is left. Ids begin with their creation time, so the primary key finds the oldest. */
   async sweep(): Promise<void> {
-    for (let dropped = batch; dropped === batch;) {
+    for (let deleted = batch; deleted === batch;) {
       const rows = await this.pg.rows(
         'tasks-retention',
         `with old as (
@@ -30,7 +30,7 @@ export class TaskRetentionSweeper implements Sweeper {
          delete from a2a_tasks where id in (select id from old) returning id`,
         [this.settings.RIALTO_TASK_RETENTION_DAYS],
       );
-      dropped = rows.length;
+      deleted = rows.length;
     }
     await this.pg.rows(
       'answers-retention',

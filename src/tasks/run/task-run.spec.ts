@@ -3,7 +3,7 @@ import type { TaskRun } from '../executor.port.js';
 import type { LiveTask } from '../lifecycle/live-task.js';
 import { ActiveRun } from './task-run.js';
 
-describe('a run whose executor throws', () => {
+describe('a run with an executor that throws', () => {
   const runOf = async (error: unknown) => {
     const applied: unknown[] = [];
     const troubles: unknown[] = [];
@@ -24,13 +24,13 @@ describe('a run whose executor throws', () => {
     return { applied, troubles };
   };
 
-  it('ends its task for a failure of the work', async () => {
-    const { applied, troubles } = await runOf(new RialtoError('remote_transport', { message: 'the line broke' }));
+  it('ends its task when the work fails', async () => {
+    const { applied, troubles } = await runOf(new RialtoError('remote_transport', { message: 'the connection broke' }));
     expect(applied).toEqual([{ status: expect.objectContaining({ state: 'TASK_STATE_FAILED' }) }]);
     expect(troubles).toEqual([]);
   });
 
-  it('leaves its task to whoever comes next when the database is away', async () => {
+  it('leaves its task open for the next run when the database is not available', async () => {
     const away = new RialtoError('unavailable', { message: 'the database is not available' });
     expect(await runOf(away)).toEqual({ applied: [], troubles: [away] });
   });

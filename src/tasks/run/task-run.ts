@@ -6,33 +6,36 @@ import type { Said, TaskExecutor, TaskRun, TaskUpdate } from '../executor.port.j
 import type { LiveTask } from '../lifecycle/live-task.js';
 import type { Claimed } from '../storage/task-lease.store.js';
 
-/** Why a run ends before its work does. */
+/** Why a run stops before its work is done. */
 export type StopReason = 'canceled' | 'lost' | 'stopping';
 
-/** How often a task is begun when whoever began it is lost: what takes down three takes down a fourth (F9, AN-78). */
+/**
+ * How often a task is begun after its process was lost: a task that was lost with three processes would be lost with a
+ * fourth (F9, AN-78).
+ */
 const maxAttempts = 3;
 
-/** Why a claimed task is not begun once more; undefined while it may be. */
+/** The error for a claimed task without attempts left; undefined while it may be begun again. */
 export function attemptsSpent({ crashes }: Pick<Claimed, 'crashes'>): RialtoError | undefined {
   if (crashes < maxAttempts) return undefined;
   return new RialtoError('poisoned', {
-    message: `exceeded ${maxAttempts} attempts: whoever worked on it was lost each time`,
+    message: `exceeded ${maxAttempts} attempts: its worker was lost each time`,
   });
 }
 
-/** Nobody works any more for who was shut out since (abuse case 17). */
+/** The error for a task when its sender has lost access (abuse case 17). */
 export function senderGone(): RialtoError {
-  return new RialtoError('denied', { message: 'its sender has no access any more' });
+  return new RialtoError('denied', { message: 'the sender of the task has no access any more' });
 }
 
-/** Work on a claimed task that began here. */
+/** A claimed task that this process has begun. */
 export interface Begun {
   readonly live: LiveTask;
-  /** Resolves when nothing further comes of it and everything is committed. Never rejects. */
+  /** Resolves when the run is over and everything is committed. Never rejects. */
   readonly ended: Promise<void>;
-  /** What went wrong, once it ended: a code and its title, never what an agent said. */
+  /** The failure, set after the end: an error code and its title, never a text of an agent. */
   readonly flaw?: string;
-  /** Why it was not begun after all. */
+  /** Set when the claimed task was not run: it was failed, or released because of an error of the gateway. */
   readonly refusal?: 'markedFailed' | 'dispatchFailed';
 }
 
@@ -40,13 +43,13 @@ export interface Begun {
 export class ActiveRun implements Begun {
   /** The whole answer, when the agent answered without a task. */
   reply?: Said;
-  /** Resolves when nothing further comes from this run and everything of it is committed. Never rejects. */
+  /** Resolves when the run is over and all its changes are committed. Never rejects. */
   readonly ended: Promise<void>;
   isOver = false;
   private error?: RialtoError;
   private reason?: StopReason;
-  /** Made when somebody asks for its signal: a run that is over at once is stopped by nobody. */
-  private stopper?: AbortController;
+  /** Created when the signal is first read; most runs that end at once never need it. */
+  private abortController?: AbortController;
   private saves: boolean;
   private readonly message: Message;
 
@@ -60,13 +63,13 @@ export class ActiveRun implements Begun {
     this.saves = saves;
     this.message = run.message;
     const signal = (): AbortSignal => this.signal;
-    const own = {
+    const runWithSignal = {
       get signal() {
         return signal();
       },
       ...run,
     };
-    this.ended = this.work(own)
+    this.ended = this.work(runWithSignal)
       .catch((error: unknown) => {
         this.error = new RialtoError('unavailable');
         onTrouble(error);
@@ -76,10 +79,10 @@ export class ActiveRun implements Begun {
 
   stop(reason: StopReason): void {
     this.reason ??= reason;
-    this.stopper?.abort(this.reason);
+    this.abortController?.abort(this.reason);
   }
 
-  /** Another process may go on with it from here. */
+  /** True when another process can continue the work from the stored task. */
   get mayLeave(): boolean {
     return this.executor.leavesWork?.({ task: this.live.committed, message: this.message }) ?? false;
   }
@@ -88,7 +91,7 @@ export class ActiveRun implements Begun {
     return this.reason !== undefined;
   }
 
-  /** Whoever canceled it has committed its end. */
+  /** True when the run was stopped by a cancel; the cancel has committed the end of the task. */
   get canceled(): boolean {
     return this.reason === 'canceled';
   }
@@ -96,23 +99,23 @@ export class ActiveRun implements Begun {
   get flaw(): string | undefined {
     if (this.error) return flawOf(this.error);
     const { state } = this.live.committed;
-    return failedStates.has(state) ? `${wordOf(state)}: the agent said so` : undefined;
+    return failedStates.has(state) ? `${wordOf(state)}: reported by the agent` : undefined;
   }
 
-  /** Somebody works here: it neither rests nor was told to stop. */
+  /** True when the run is working: it is neither at rest nor stopped. */
   get isUnderWay(): boolean {
     return !this.isOver && !this.stopped && !this.live.atRest;
   }
 
   private get signal(): AbortSignal {
-    if (!this.stopper) {
-      this.stopper = new AbortController();
-      if (this.reason) this.stopper.abort(this.reason);
+    if (!this.abortController) {
+      this.abortController = new AbortController();
+      if (this.reason) this.abortController.abort(this.reason);
     }
-    return this.stopper.signal;
+    return this.abortController.signal;
   }
 
-  /** Commits what there is, and from now on each update. */
+  /** Commits all changes so far, and from now on each update. */
   saveFromNow(): Promise<void> {
     this.saves = true;
     return this.live.save();
@@ -123,7 +126,7 @@ export class ActiveRun implements Begun {
       if (!this.live.refusal) throw error;
     });
     if (!this.live.refusal) return;
-    // Begun anew it would come to the same: it ends instead, and whatever it left outside is not begun twice.
+    // A new run would fail in the same way. The task fails instead, so that its outside work is not begun twice.
     this.error = this.live.refusal;
     this.live.apply(failure(this.error));
     await this.live.save();
@@ -136,7 +139,8 @@ export class ActiveRun implements Begun {
         throw new RialtoError('internal', { message: 'the agent stopped without an answer' });
     } catch (error) {
       if (this.stopped || this.live.atRest || this.live.lost || this.live.refusal) return;
-      // Trouble of our own says nothing about the work: whoever comes when the lease is over goes on with it (F20).
+      // An error of the gateway itself says nothing about the work: the task stays open, and the next run continues it
+      // (F20).
       const known = RialtoError.from(error);
       if (this.live.isStored && known.code === 'unavailable') throw error;
       this.error = known;
@@ -147,8 +151,8 @@ export class ActiveRun implements Begun {
 
   private async consume(updates: AsyncIterable<TaskUpdate> | Iterable<TaskUpdate>): Promise<void> {
     if (Symbol.iterator in updates) {
-      // All there is, in one breath: it is committed together.
-      for (const update of updates) if (!this.take(update)) return;
+      // A synchronous run: all its updates are committed together.
+      for (const update of updates) if (!this.accept(update)) return;
       return;
     }
     const iterator = updates[Symbol.asyncIterator]();
@@ -160,16 +164,16 @@ export class ActiveRun implements Begun {
     for (;;) {
       const next = await Promise.race([iterator.next(), aborted]);
       if (next === 'aborted' || next.done) return;
-      const goesOn = this.take(next.value);
+      const continues = this.accept(next.value);
       if (this.saves) this.saveSoon();
-      // What has to be remembered is, before the executor acts on it: a process that dies afterwards leaves it to the next (I5).
-      if (goesOn && 'memo' in next.value && this.saves) await this.live.save();
-      if (!goesOn) return void Promise.resolve(iterator.return?.()).catch(() => undefined);
+      // A memo is stored before the executor acts on it: when this process dies, the next run has it (I5).
+      if (continues && 'memo' in next.value && this.saves) await this.live.save();
+      if (!continues) return void Promise.resolve(iterator.return?.()).catch(() => undefined);
     }
   }
 
-  /** False when nothing after this update counts. */
-  private take(update: TaskUpdate): boolean {
+  /** Applies an update. Returns false when no later update counts. */
+  private accept(update: TaskUpdate): boolean {
     if (this.stopped || this.live.lost || this.live.refusal) return false;
     if ('reply' in update) {
       if (!this.live.isStored && !this.saves) this.reply = update.reply;
@@ -190,17 +194,20 @@ export class ActiveRun implements Begun {
 
 const failedStates: ReadonlySet<TaskState> = new Set<TaskState>(['TASK_STATE_FAILED', 'TASK_STATE_REJECTED']);
 
-/** An error in words that may stand anywhere. */
+/** An error as a text without details, safe for any log. */
 export function flawOf({ code }: RialtoError): string {
   return `${code}: ${errorCodes[code].title}`;
 }
 
-/** An error as the end of a task: told when it may be told, else in plain words (AN-22). */
+/**
+ * The update that ends a task with an error: with the error's message when that is public, else with a generic text
+ * (AN-22).
+ */
 export function failure(error: unknown): Extract<TaskUpdate, { status: unknown }> {
   const known = RialtoError.from(error);
   const text = errorCodes[known.code].public ? storableText(known.message, 1_000) : 'the agent failed';
   const { code } = known;
-  // What rules forbid was not tried and found wanting (abuse case 17).
+  // A denied task did no work, so it is rejected, not failed (abuse case 17).
   const state = code === 'denied' || code === 'tool_changed' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
   const metadata = { errorCode: code, ...(code === 'outcome_unknown' && { ambiguous: true }) };
   return { status: { state, message: { parts: [{ text }], metadata } } };

@@ -10,11 +10,14 @@ import { TaskLeases } from '../storage/task-lease.store.js';
 import { TaskWatchStore } from '../storage/task-watch.store.js';
 
 const recentMs = 600_000;
-/** What is past its time is ended by the next sweep; it had this long. */
+/** The sweeper ends an overdue task at its next pass; a task this much later is a breach. */
 const graceMs = 60_000;
 const perSweep = 100;
 
-/** Counts broken promises about tasks while the gateway runs: a sample each half minute, and each broken one once. */
+/**
+ * Counts broken invariants of tasks while the gateway runs: checks a sample every 30 seconds, and counts each breach
+ * once.
+ */
 @Injectable()
 @Sweeps('task.watch')
 export class TaskWatchSweeper implements Sweeper, OnModuleInit {

@@ -22,16 +22,22 @@ import type { StoredTask } from '../task.types.js';
 
 const drainMs = 20_000;
 const maxEarlierMessages = 100;
-/** Runs of one org and of one of its callers here, at most; what they have beyond stays due, and nobody else waits for it. */
+/**
+ * Most runs of one org, and of one of its callers, in this process. Further tasks stay due, and other orgs and callers
+ * do not wait for them.
+ */
 const mostRuns = { org: 125, sender: 100 };
-/** Claims on their way count for no org yet. */
+/** Most claims at the same time. A claim in progress is not yet counted for its org. */
 const claimsAtOnce = 16;
 
-/** Runs tasks in this process: those it just received and those it claims. Renews, aborts, drains. */
+/**
+ * Runs tasks in this process: those it has just received and those it claims. Renews their leases, stops runs, and
+ * drains at shutdown.
+ */
 @Injectable()
 export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
   private readonly active = new Map<string, ActiveRun>();
-  /** How many runs orgs and senders have here. */
+  /** Number of runs in this process, by org and by sender. */
   private readonly runs = { org: new Map<string, number>(), sender: new Map<string, number>() };
   private readonly claims = new Semaphore(claimsAtOnce);
   private draining?: Promise<void>;
@@ -47,7 +53,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** Aborts when this process works no more: whoever waits here learns how far things are. */
+  /** Aborts when this process has stopped working; requests that wait here then return the current task. */
   get over(): AbortSignal {
     return this.drained.signal;
   }
@@ -56,7 +62,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     return this.executors.of(agent.executor.kind);
   }
 
-  /** Starts work on a live task; the run goes on whoever waits for it. @param saves as in ActiveRun. */
+  /** Starts the run of a live task. The run continues when its caller stops waiting. @param saves as in ActiveRun. */
   start(
     live: LiveTask,
     agent: PublishedAgent,
@@ -77,8 +83,8 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       earlier: () => this.lives.store.earlierMessages(task, maxEarlierMessages),
     };
     const onTrouble = (err: unknown): void => {
-      this.log.warn({ err, taskId: task.id }, 'a run could not be stored; the task is taken up again');
-      void this.handBack(live);
+      this.log.warn({ err, taskId: task.id }, 'could not store a run; the task will be run again');
+      void this.releaseWithRetries(live);
     };
     const active = new ActiveRun(live, executor, run, { saves, onTrouble });
     this.active.get(task.id)?.stop('lost');
@@ -89,12 +95,12 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       if (this.active.get(task.id) === active) this.active.delete(task.id);
       executor.rested?.(run);
     });
-    // A request that came before the signal; what was answered at once needs no task.
+    // The request arrived before the shutdown signal. A run that has already replied needs no release.
     if (this.over.aborted && !active.reply) void this.release([active]);
     return active;
   }
 
-  /** Orgs and senders that have all the runs here that they get. */
+  /** Orgs and senders that have reached their limit of runs in this process. */
   get waiting(): Waiters {
     const full = (kind: keyof typeof mostRuns): string[] =>
       [...this.runs[kind]].filter(([, runs]) => runs >= mostRuns[kind]).map(([key]) => key);
@@ -112,7 +118,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     }
   }
 
-  /** Claims a due task and begins to work on it; undefined when somebody else has it or there is nothing to do. */
+  /** Claims a due task and starts its run; undefined when another process has it or there is nothing to do. */
   begin(id: TaskId, line = 0): Promise<Begun | undefined> {
     return this.claims.run(() => (this.draining ? Promise.resolve(undefined) : this.claim(id)), line);
   }
@@ -125,7 +131,8 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     try {
       const { agent, ctx } = await this.admit(claimed);
       if (!this.draining) return this.start(live, agent, ctx, true);
-      await this.lives.leases.release(claimed.task); // this process stopped meanwhile: another one begins
+      // this process began to stop meanwhile; another one begins the task
+      await this.lives.leases.release(claimed.task);
       return undefined;
     } catch (error) {
       const known = RialtoError.from(error);
@@ -139,7 +146,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     }
   }
 
-  /** What has to hold before a claimed task is worked on: rules may have changed since it was accepted (abuse case 17). */
+  /** Checks a claimed task before its run: rules may have changed since it was accepted (abuse case 17). */
   private async admit(claimed: Claimed): Promise<{ agent: PublishedAgent; ctx: CallContext }> {
     const { task } = claimed;
     const spent = attemptsSpent(claimed);
@@ -153,9 +160,9 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     const ctx = contextOf(task, agent);
     const principal = await this.agents.senderOf(task, agent.org);
     if (!principal) throw senderGone();
-    // Whoever called a registered agent is decided by its executor, before each look.
+    // For a call to a registered agent, its executor checks the permission before each poll.
     if (!isAdopted && !(await this.verbs.permits(submission({ ...ctx, principal }, agent))))
-      throw new RialtoError('denied', { message: 'its sender may no longer use this agent' });
+      throw new RialtoError('denied', { message: 'the sender of the task may no longer use this agent' });
     return { agent, ctx: { ...ctx, principal } };
   }
 
@@ -164,7 +171,7 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     this.active.get(taskId)?.stop('canceled');
   }
 
-  /** After a cancel was committed: whatever its executor left outside of this house ends as well. */
+  /** Ends the outside work of a task after its cancel was committed. */
   async abandon(ctx: CallContext, task: StoredTask): Promise<void> {
     try {
       const found = await this.agents.of(task);
@@ -173,11 +180,11 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
       const run = { ctx: { ...ctx, signal: undefined }, agent, task, message: newestMessage(task) };
       await this.executorOf(agent).abandon?.(run);
     } catch (err) {
-      this.log.warn({ err, taskId: task.id }, 'what a canceled task left outside could not be ended');
+      this.log.warn({ err, taskId: task.id }, 'could not end the outside work of a canceled task');
     }
   }
 
-  /** The first of the shutdown hooks: workers wait for the runs of their jobs, and these have a bounded time. */
+  /** The first shutdown hook: queue workers wait for the runs of their jobs, and those have a bounded time. */
   onModuleDestroy(): void {
     this.draining ??= this.drain();
   }
@@ -187,11 +194,11 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     clearInterval(this.timer);
   }
 
-  /** Gives running tasks a bounded time, then lets go of them: another process goes on. */
+  /** Waits a bounded time for active runs, then releases them, so that other processes continue them. */
   private async drain(): Promise<void> {
     await this.release([...this.active.values()].filter((run) => run.mayLeave));
     const late = sleep(drainMs, true, { ref: false });
-    // A request that came before the signal may begin a run after it.
+    // A request that arrived before the shutdown signal may begin a run after it.
     for (let isLate = false; this.active.size > 0 && !isLate;) {
       const ended = Promise.all([...this.active.values()].map((run) => run.ended));
       isLate = await Promise.race([ended.then(() => false), late]);
@@ -200,8 +207,11 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     await this.release([...this.active.values()]);
   }
 
-  /** After trouble of our own: the task is due as soon as the database is back, and not when the lease is over. */
-  private async handBack(live: LiveTask): Promise<void> {
+  /**
+   * Releases a task after an error of the gateway, with retries: the task is due when the database is back, and not
+   * only when the lease expires.
+   */
+  private async releaseWithRetries(live: LiveTask): Promise<void> {
     for (let pauseMs = 100; pauseMs < leaseMs && live.isStored && !this.draining; pauseMs *= 2) {
       await sleep(pauseMs, undefined, { ref: false });
       const done = await this.lives.leases.release(live.task).then(
@@ -221,15 +231,15 @@ export class TaskRunner implements OnModuleDestroy, BeforeApplicationShutdown {
     const held = [...this.active.values()].filter(({ live }) => live.isStored && !live.atRest);
     if (held.length === 0) return;
     try {
-      const kept = await this.lives.leases.renew(held.map(({ live }) => live.task.id));
-      for (const run of held) if (!kept.has(run.live.task.id) && !run.live.atRest) run.stop('lost');
+      const renewed = await this.lives.leases.renew(held.map(({ live }) => live.task.id));
+      for (const run of held) if (!renewed.has(run.live.task.id) && !run.live.atRest) run.stop('lost');
     } catch (err) {
-      this.log.warn({ err }, 'leases could not be renewed; others take over when they run out');
+      this.log.warn({ err }, 'could not renew leases; other processes take over when they expire');
     }
   }
 }
 
-/** On whose behalf a task goes on when its request is over. */
+/** The caller context for work after the request is over. */
 function contextOf(task: Claimed['task'], agent: PublishedAgent): CallContext {
   const { id: requestId, principal, depth, lineage } = task;
   return {

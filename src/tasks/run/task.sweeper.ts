@@ -9,10 +9,12 @@ import type { DueTask } from '../storage/task-lease.store.js';
 import type { Begun } from './task-run.js';
 import { TaskRunner } from './task.runner.js';
 
-/** For so long the ring of whoever made a task due is on its way; a second one would make a job for nothing. */
-const ringingMs = 500;
+/**
+ * Milliseconds that the normal enqueue of a due task may take; a sweep before that would add a second job for nothing.
+ */
+const enqueueMs = 500;
 
-/** Finds tasks that are due and that nobody works on: a ring was lost, a process died, a lease ran out. */
+/** Finds due tasks without a holder: a job was lost, a process died, or a lease expired. */
 @Injectable()
 @Sweeps('task.due')
 export class TaskSweeper implements Sweeper {
@@ -23,7 +25,7 @@ export class TaskSweeper implements Sweeper {
     this.due = new DueSweep<DueTask>(
       {
         kind: 'tasks',
-        find: (limit) => lives.leases.findDue(limit, runner.waiting, ringingMs),
+        find: (limit) => lives.leases.findDue(limit, runner.waiting, enqueueMs),
         keyOf: ({ id }) => id,
         isOrphan: ({ isOrphan }) => isOrphan,
         ring: ({ id }) => lives.enqueue(id),

@@ -13,7 +13,10 @@ export interface KnownKey {
 const inUse = `(k.answer is not null or exists (
   select from a2a_tasks t where t.id = k.task_id and not ${freesItsKey('t')}))`;
 
-/** What keys stand for. Keys of tasks are claimed by the commit of the task (task-writer.ts). */
+/**
+ * Reads idempotency keys and stores answers under them. The commit of a task claims the key of the task
+ * (task-writer.ts).
+ */
 @Injectable()
 export class IdempotencyStore {
   constructor(private readonly pg: Pg) {}
@@ -29,7 +32,7 @@ export class IdempotencyStore {
     return row?.agent_id;
   }
 
-  /** A key that is in use; one whose task failed, was canceled, or is gone is free. */
+  /** A key that is in use. A key is free when its task failed, was canceled, or is gone. */
   async find(org: string, agent: string, owner: string, key: string): Promise<KnownKey | undefined> {
     const [row] = await this.pg.rows<{ payload_hash: string; task_id: string; answer: Message | null }>(
       'idempotency-find',
@@ -40,7 +43,7 @@ export class IdempotencyStore {
     return row && { payloadHash: row.payload_hash, taskId: row.task_id, ...(row.answer && { answer: row.answer }) };
   }
 
-  /** Keeps an answer under a free key. False when the key was taken meanwhile. */
+  /** Stores an answer under a free key. Returns false when the key was taken meanwhile. */
   async keepAnswer(
     org: string,
     agent: string,

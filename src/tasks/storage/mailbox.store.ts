@@ -8,8 +8,9 @@ import type { StoredTask } from '../task.types.js';
 import type { Hold } from './task-writer.js';
 
 /**
- * SQL condition: the task is in a mailbox and is not leased, neither by a gateway process that is handing it out nor by an external
- * worker. An external worker cannot renew its lease while the database is unavailable, so `trust` applies to it too.
+ * SQL condition: the task is in a mailbox and is not leased, neither by a gateway process that is handing it out nor by
+ * an external worker. An external worker cannot renew its lease while the database is unavailable, so `trust` applies
+ * to it too.
  */
 const isWaiting = (
   self: string,
@@ -18,7 +19,10 @@ const isWaiting = (
   and ${isFree('t', { self, trust })}`;
 const holderWasLost = 'lease_until is not null and lease_owner is null';
 
-/** Which tasks wait in which mailbox; who holds them is outside, and known by the epoch alone. */
+/**
+ * Leases tasks from mailboxes to external workers. A row has no lease owner for an external worker; its epoch alone
+ * identifies the holder.
+ */
 @Injectable()
 export class MailboxStore {
   constructor(
@@ -27,14 +31,17 @@ export class MailboxStore {
     private readonly presence: Presence,
   ) {}
 
-  /** What a task is held for while its answer is on the way to whoever asked: a kill of this process frees it at once. */
+  /**
+   * The lease of a task while its answer is on the way to the external worker. When this process is killed, the task is
+   * free at once.
+   */
   get hold(): Hold {
     return { leaseOwner: this.presence.id, leaseMs: mailboxLeaseMs, dueInMs: mailboxWaitMs };
   }
 
   /**
-   * Takes the oldest task that waits, to hand it out; undefined when there is none. Its order keeps the planner to the tasks that are not
-   * over.
+   * Leases the oldest waiting task, to hand it out; undefined when there is none. The `order by` makes the planner use
+   * the index of open tasks.
    */
   async lease(agentId: string): Promise<Claimed | undefined> {
     const rows = await this.pg.rows<TaskRow & { crashes: number }>(
@@ -51,7 +58,7 @@ export class MailboxStore {
     return task && { task, crashes: rows[0]!.crashes };
   }
 
-  /** Whoever asked has the task now, unless it has already reported. */
+  /** Gives the lease to the external worker that fetched the task, unless it has already reported. */
   async handedOut({ id, epoch }: Pick<StoredTask, 'id' | 'epoch'>): Promise<void> {
     await this.pg.rows(
       'mailbox-handed-out',
@@ -61,7 +68,7 @@ export class MailboxStore {
     );
   }
 
-  /** Nobody was told of the task: it waits as before. */
+  /** Releases a task that reached no external worker: it waits as before. */
   async takenBack({ id, epoch }: Pick<StoredTask, 'id' | 'epoch'>): Promise<void> {
     await this.pg.rows(
       'mailbox-taken-back',
@@ -70,7 +77,7 @@ export class MailboxStore {
     );
   }
 
-  /** How much longer a task may lie in its mailbox, in whole milliseconds. */
+  /** Remaining time of a task in its mailbox, in whole milliseconds. */
   async leftMs(taskId: string): Promise<number> {
     const [row] = await this.pg.rows<{ left: number }>(
       'mailbox-left',
@@ -80,7 +87,7 @@ export class MailboxStore {
     return row?.left ?? mailboxWaitMs;
   }
 
-  /** Of these agents, those for whom a task waits. */
+  /** Those of the given agents that have a waiting task. */
   async filled(agentIds: readonly string[]): Promise<string[]> {
     const rows = await this.pg.rows<{ id: string }>(
       'mailbox-filled',

@@ -10,20 +10,20 @@ describe('open tasks', () => {
     }
   };
 
-  it('are let in up to the limit of their org, and others go on', () => {
+  it('are accepted up to the limit of their org, and other orgs are not affected', () => {
     const orgs = new OpenTasks({ perOrg: 3, all: 100 });
     open(orgs, 'a', 3);
     expect([orgs.full('a', 0), orgs.full('b', 0)]).toEqual(['org', undefined]);
   });
 
-  it('are let in up to the limit of all', () => {
+  it('are accepted up to the limit of all orgs', () => {
     const orgs = new OpenTasks({ perOrg: 3, all: 4 });
     open(orgs, 'a', 2);
     open(orgs, 'b', 2);
     expect([orgs.full('a', 0), orgs.full('c', 0)]).toEqual(['all', 'all']);
   });
 
-  it('are as many as were counted, and those that were opened meanwhile', () => {
+  it('are the last count plus those opened since', () => {
     const orgs = new OpenTasks({ perOrg: 10, all: 100 });
     open(orgs, 'a', 9);
     const { orgs: asked, take } = orgs.toCount(1);
@@ -37,7 +37,7 @@ describe('open tasks', () => {
     expect(orgs.full('a', 1)).toBe('org');
   });
 
-  it('are as many while they are on their way to their rows, which no count sees', () => {
+  it('stay counted until their rows are stored and a count can see them', () => {
     const orgs = new OpenTasks({ perOrg: 3, all: 100 });
     open(orgs, 'a', 1);
     orgs.opened(of('a'), 0);
@@ -51,7 +51,7 @@ describe('open tasks', () => {
     expect(orgs.full('a', 0)).toBeUndefined();
   });
 
-  it('make room when they end, before the next count and while it is made', () => {
+  it('free their place when they end, before and during the next count', () => {
     const orgs = new OpenTasks({ perOrg: 3, all: 100 });
     for (let round = 0; round < 10; round++) {
       open(orgs, 'a', 3);
@@ -68,7 +68,7 @@ describe('open tasks', () => {
     expect(orgs.full('a', 0)).toBe('org');
   });
 
-  it('of all are what was counted of all, not what was opened here', () => {
+  it('of all orgs follow the count of all orgs, not what this process opened', () => {
     const orgs = new OpenTasks({ perOrg: 10, all: 5 });
     expect(orgs.full('a', 0)).toBeUndefined();
     orgs.toCount(0).take(
@@ -80,7 +80,7 @@ describe('open tasks', () => {
     expect(orgs.full('a', 0)).toBe('all');
   });
 
-  it('of an org that was silent for a minute are forgotten', () => {
+  it('of an org without requests for a minute are forgotten', () => {
     const orgs = new OpenTasks({ perOrg: 1, all: 100 });
     open(orgs, 'a', 1);
     expect(orgs.full('a', 50_000)).toBe('org');
@@ -89,18 +89,18 @@ describe('open tasks', () => {
     expect(orgs.full('a', 110_001)).toBeUndefined();
   });
 
-  it('are a backlog from some number on: others go first, and first of all who are of other orgs', () => {
+  it('are a backlog above a limit: other orgs go first, then other senders of the org', () => {
     const orgs = new OpenTasks({ perOrg: 100, all: 100 });
     open(orgs, 'a', 31);
     expect(orgs.lineOf(of('a'))).toBe(0);
     open(orgs, 'a', 1);
     open(orgs, 'a', 1, 0, 'another');
-    expect([of('a'), of('a', 'another'), of('a', 'a third'), of('b')].map((whose) => orgs.lineOf(whose))).toEqual([
+    expect([of('a'), of('a', 'another'), of('a', 'a third'), of('b')].map((origin) => orgs.lineOf(origin))).toEqual([
       2, 1, 1, 0,
     ]);
   });
 
-  it('of a sender are counted where the org has a backlog, and what it opened and ended here since', () => {
+  it('of a sender are counted when the org has a backlog, plus what it opened and minus what it ended since', () => {
     const orgs = new OpenTasks({ perOrg: 100, all: 100 });
     for (const org of ['a', 'b']) open(orgs, org, 1);
     expect(orgs.toCount(0).backlogs).toEqual([]);

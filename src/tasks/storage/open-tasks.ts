@@ -1,65 +1,75 @@
-/** Stands for the tasks of all orgs. */
+/** Key for the tasks of all orgs. */
 export const everybody = 'all';
 
-/** Tasks that are queued, worked on or put off: as counted last, and those opened here since, less those that ended here since. */
+/**
+ * Number of open tasks (queued, running or deferred): the last count, plus those opened by this process since, minus
+ * those ended since.
+ */
 interface Tally {
   counted: number;
   since: number;
-  /** Of these, what no count sees yet: it is on its way to its row. */
+  /** Part of `since` that no count can see yet, because the row is not stored yet. */
   underWay: number;
   askedAt: number;
 }
 
-/** Who asks for nothing for so long is counted no longer, in milliseconds; its next task is let in uncounted. */
+/**
+ * Milliseconds after its last request until an org or sender is no longer counted; its next task is then accepted
+ * without a count.
+ */
 const rememberedMs = 60_000;
-/** With fewer open tasks an org has no backlog, nor has a sender. */
+/** An org or a sender with fewer open tasks has no backlog. */
 export const backlogFrom = 32;
 
-/** An org, and the `senderKey` of one of its callers. */
+/** The origin of a task: an org, and the `senderKey` of one of its callers. */
 export interface Whose {
   readonly org: string;
   readonly sender: string;
 }
 
-/** How many tasks of whom are open, as far as a process knows without asking anybody (abuse case 36). Pure. */
+/**
+ * Estimates the open tasks of each org and sender from this process's knowledge, without a query (abuse case 36). Pure.
+ */
 export class OpenTasks {
-  /** Of each org, and of everybody. */
+  /** Tallies by org, and one for all orgs. */
   private readonly orgs = new Map<string, Tally>();
   private readonly senders = new Map<string, Tally>();
 
   constructor(private readonly most: { readonly perOrg: number; readonly all: number }) {}
 
-  /** Whose limit is reached; undefined when an org may open one more. @param now of a clock that never steps back. */
+  /** The limit that is reached; undefined when the org may open one more task. @param now of a monotonic clock. */
   full(org: string, now: number): 'org' | 'all' | undefined {
     if (sum(tallyOf(this.orgs, org, now)) >= this.most.perOrg) return 'org';
     return sum(tallyOf(this.orgs, everybody, now)) >= this.most.all ? 'all' : undefined;
   }
 
-  /** Who goes first: 0, then 1 of an org with a backlog, then 2 of the sender that has it. */
+  /**
+   * Priority of a task, lowest first: 0 for an org without a backlog, 1 for an org with one, 2 for a sender with one.
+   */
   lineOf({ org, sender }: Whose): number {
     if (!this.hasBacklog(org)) return 0;
     return sum(this.senders.get(sender)) >= backlogFrom ? 2 : 1;
   }
 
-  /** One more, which is not stored yet. */
-  opened(whose: Whose, now: number): void {
-    tallyOf(this.senders, whose.sender, now);
-    this.add(whose, { since: 1, underWay: 1 });
+  /** Adds a task that is not stored yet. */
+  opened(origin: Whose, now: number): void {
+    tallyOf(this.senders, origin.sender, now);
+    this.add(origin, { since: 1, underWay: 1 });
   }
 
-  /** Of one that was opened here: a count sees it from now on, or nothing came of it. */
-  arrived(whose: Whose): void {
-    this.add(whose, { underWay: -1 });
+  /** Call for each `opened` task when its row is stored, or when it was not created: a count can see it from now on. */
+  arrived(origin: Whose): void {
+    this.add(origin, { underWay: -1 });
   }
 
-  /** Of one that was opened here: counted or not, it is no more. */
-  ended(whose: Whose): void {
-    this.add(whose, { since: -1 });
+  /** Call for each `opened` task that is no longer open, whether a count has seen it or not. */
+  ended(origin: Whose): void {
+    this.add(origin, { since: -1 });
   }
 
   /**
-   * Which orgs are to be counted, in which of them the senders too, and how to take the counts: what was opened while they were made, or had
-   * no row before, stays on top.
+   * The orgs to count, those of them to count by sender too, and a function that applies the counts. Tasks that were
+   * opened during the count, or had no row before it, stay added.
    */
   toCount(now: number): { orgs: string[]; backlogs: string[]; take: (counts: ReadonlyMap<string, number>) => void } {
     for (const tallies of [this.orgs, this.senders])

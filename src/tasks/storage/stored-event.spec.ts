@@ -8,7 +8,7 @@ import type { NumberedEvent, StoredTask } from '../task.types.js';
 
 type Update = Extract<TaskUpdate, { status: unknown } | { artifact: unknown }>;
 
-const words = 'what was said';
+const words = 'a message text';
 const seed = {
   id: 't' as StoredTask['id'],
   orgId: 'o' as StoredTask['orgId'],
@@ -20,7 +20,7 @@ const seed = {
   metadata: { from: 'afar' },
 } as const;
 
-/** A task to its end, with its events. */
+/** Applies updates to a new task; returns the task and its events. */
 function lifeOf(updates: readonly Update[]): { task: StoredTask; events: NumberedEvent[] } {
   let now = 1_000;
   let ids = 0;
@@ -39,8 +39,8 @@ const stored = (task: StoredTask, event: NumberedEvent, isNew = true): StoredBod
 
 const end: Update = { status: { state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: words }] } } };
 
-describe('the events of a task that one commit made and ended', () => {
-  it('say nothing that its row says', () => {
+describe('the events of a task that one commit creates and ends', () => {
+  it('hold nothing that the row of the task holds', () => {
     const artifact = { artifactId: 'x', parts: [{ text: words }] };
     const { task, events } = lifeOf([{ status: { state: 'TASK_STATE_WORKING' } }, { artifact, lastChunk: true }, end]);
     const bodies = events.map((event) => stored(task, event));
@@ -48,7 +48,7 @@ describe('the events of a task that one commit made and ended', () => {
     expect(JSON.stringify(bodies)).not.toContain(words);
   });
 
-  it('are the same when they are read, whatever happened', () => {
+  it('are restored unchanged for any sequence of updates', () => {
     const message = fc.option(fc.constant<Said>({ parts: [{ text: words }] }), { nil: undefined });
     const metadata = fc.option(fc.constant({ more: true }), { nil: undefined });
     const artifact = fc.record<Artifact>({
@@ -75,7 +75,7 @@ describe('the events of a task that one commit made and ended', () => {
   });
 });
 
-it('an event of a task that goes on, or was there before, is stored as it is', () => {
+it('stores an event unchanged when its task continues or existed before', () => {
   const { task, events } = lifeOf([{ status: { state: 'TASK_STATE_WORKING' } }]);
   expect(events.map((event) => bodyToStore(task, event, true))).toEqual(events.map(({ body }) => body));
   const ended = lifeOf([end]);

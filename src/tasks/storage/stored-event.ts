@@ -4,32 +4,38 @@ import { terminalStates, type TaskState } from '../../protocol/a2a/states.js';
 import { taskView, type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /*
- * A task that ended in the commit that made it never changes again, so its events need not say once more what its row says
- * (docs/decisions/0005). Pure.
+ * A task that ends in the commit that creates it never changes again, so its events need not repeat the content of its
+ * row (docs/decisions/0005). Pure.
  */
 
-/** What an event says beside the row of its task. Times are ISO 8601. */
+/** The content of an event that the row of its task does not have. Times are ISO 8601. */
 type Remainder =
   | { readonly opened: string }
   | ({ readonly artifactId: string } & Omit<TaskArtifactUpdateEvent, 'taskId' | 'contextId' | 'artifact'>)
   | {
       readonly state: TaskState;
       readonly timestamp?: string;
-      /** The message of the status is that of the row. */
+      /** The message of the status is the status message of the row. */
       readonly said?: true;
       readonly metadata?: JsonObject;
     };
 
-/** The body of an event as it is stored: the event, or what of it the row of its task does not hold. */
+/** The stored body of an event: the event, or only the part of it that the row of its task does not hold. */
 export type StoredBody = StreamResponse | { readonly besideTask: Remainder };
 
-/** @param task as the commit leaves it. @param isNew whether the commit makes it. */
+/**
+ * The body to store for an event. @param task as the commit leaves it. @param isNew true when the commit creates the
+ * task.
+ */
 export function bodyToStore(task: StoredTask, { body }: NumberedEvent, isNew: boolean): StoredBody {
   const besideTask = isNew && terminalStates.has(task.state) ? remainderOf(task, body) : undefined;
   return besideTask ? { besideTask } : body;
 }
 
-/** Undefined for an event that says what the row does not: a message or parts that others followed. */
+/**
+ * The part of an event that the row lacks. Undefined when the event has a message or parts that later events replaced,
+ * so that the row no longer holds them.
+ */
 function remainderOf({ artifacts, statusMessage }: StoredTask, body: StreamResponse): Remainder | undefined {
   if ('task' in body) return { opened: body.task.status.timestamp! };
   if ('artifactUpdate' in body) {
@@ -43,7 +49,7 @@ function remainderOf({ artifacts, statusMessage }: StoredTask, body: StreamRespo
   return message === statusMessage ? { state, timestamp, said: true, metadata } : undefined;
 }
 
-/** The event as it was, from its stored body and the row of its task. */
+/** Restores an event from its stored body and the row of its task. */
 export function bodyFromStore(task: StoredTask, body: StoredBody): StreamResponse {
   if (!('besideTask' in body)) return body;
   const { besideTask } = body;

@@ -10,49 +10,52 @@ import { taskColumns, TaskStore, type TaskRow } from './task.store.js';
 import { mostCounted, type Waiting } from '../../platform/telemetry/metrics.js';
 import { ownerOf, type StoredTask } from '../task.types.js';
 
-/** How long a holder is believed without renewing; renewed each `renewMs`. */
+/** Milliseconds of a lease without renewal; the holder renews it every `renewMs`. */
 export const leaseMs = 15_000;
 export const renewMs = 3_000;
 
-/** Since when a task is in its state, by the clock of the database. */
+/** Time at which a task entered its state, by the clock of the database. */
 export const lastsSince = 'coalesce(t.status_since, t.created_at)';
 const isDue = `t.next_at <= now() and t.status_state in ('submitted', 'working')`;
 const isDueByKey = `${timeByKey('t.next_at')} <= now() and ${textByKey('t.status_state')} in ('submitted', 'working')`;
 
-/** Orgs with open tasks, each by one step along the index. */
+/** Orgs with open tasks, found with one index step for each. */
 const openOrgs = `with recursive step as (
     (select t.org_id from a2a_tasks t where t.next_at is not null order by t.org_id limit 1)
     union all
     select (select t.org_id from a2a_tasks t where t.next_at is not null and t.org_id > step.org_id order by t.org_id limit 1)
     from step where step.org_id is not null),
   org as (select org_id from step where org_id is not null)`;
-/** How many tasks of an org are looked at for whose they are. */
+/** How many tasks of an org a query reads to group them by sender. */
 const firstOfBacklog = 1_000;
-/** What an org gets of a sweep at least, however many orgs there are. */
+/** Fewest tasks that a sweep takes for each org, for any number of orgs. */
 const leastPerOrg = 20;
 
-/** A claimed task, and how often its holder was lost before, the last time just now. */
+/**
+ * A claimed task, with the number of times its holder was lost so far. `isTakenOver` is true when this claim took it
+ * from a lost holder.
+ */
 export interface Claimed {
   readonly task: StoredTask;
   readonly crashes: number;
   readonly isTakenOver?: boolean;
 }
 
-/** Whose tasks are left alone for now. */
+/** Orgs and senders that have reached their limits: their tasks are not claimed for now. */
 export interface Waiters {
   readonly orgs: readonly string[];
   /** Each a `senderKey`. */
   readonly senders: readonly string[];
 }
-const nobody: Waiters = { orgs: [], senders: [] };
+const noWaiters: Waiters = { orgs: [], senders: [] };
 
-/** Names a caller of an org, as `senderOf` does in SQL. */
+/** The key of a caller within all orgs; `senderOf` is the same in SQL. */
 export function senderKey(org: OrgId, principal: Principal): string {
   return `${org} ${ownerOf(principal)}`;
 }
 const senderOf = `t.org_id || ' ' || t.owner`;
 
-interface Wish {
+interface ClaimRequest {
   readonly id: TaskId;
   readonly waiting: Waiters;
   readonly isOurs: boolean;
@@ -61,14 +64,16 @@ interface Wish {
 /** @see TaskLeases.findDue */
 export interface DueTask {
   readonly id: TaskId;
-  /** Somebody worked on it who is gone, or was silent for too long. */
+  /** True when the process that worked on it is gone, or did not renew its lease in time. */
   readonly isOrphan: boolean;
 }
 
-/** Who works on which task: claims, renewals, releases, by the clock of the database (reliability 4.3). */
+/** Claims, renews and releases the leases of tasks, by the clock of the database (reliability 4.3). */
 @Injectable()
 export class TaskLeases {
-  private readonly claims = new GroupCommit((wishes: Wish[]) => this.claimAll(wishes), { keysOf: ({ id }) => [id] });
+  private readonly claims = new GroupCommit((requests: ClaimRequest[]) => this.claimAll(requests), {
+    keysOf: ({ id }) => [id],
+  });
 
   constructor(
     private readonly pg: Pg,
@@ -76,25 +81,27 @@ export class TaskLeases {
     private readonly tasks: TaskStore,
   ) {}
 
-  /** The number of this process. */
+  /** The presence id of this process. */
   get holder(): number {
     return this.presence.id;
   }
 
   /**
-   * Takes a due task that nobody holds: undefined when there is none of this id, or its org or sender has to wait. The next
-   * epoch is ours. @param isOurs this process works on it: as long as the row says so too, a lease that ran out is no loss.
+   * Claims a due task that has no holder, with the next epoch. Returns undefined when there is no such task of this id,
+   * or its org or sender has to wait.
+   * @param isOurs this process is working on it: while the row also names this process, an expired lease is not treated
+   * as lost.
    */
-  claim(id: TaskId, waiting = nobody, isOurs = false): Promise<Claimed | undefined> {
+  claim(id: TaskId, waiting = noWaiters, isOurs = false): Promise<Claimed | undefined> {
     return this.claims.commit({ id, waiting, isOurs });
   }
 
   /**
-   * A row that is locked is being claimed or changed by somebody else, and is not waited for. What this process let slip itself
-   * is no crash: it is there.
+   * Skips locked rows: another process is claiming or changing them. A lease of this process that expired is not
+   * counted as a crash, because the process is alive.
    */
-  private async claimAll(wishes: readonly Wish[]): Promise<(Claimed | undefined)[]> {
-    const { waiting } = wishes.at(-1)!;
+  private async claimAll(requests: readonly ClaimRequest[]): Promise<(Claimed | undefined)[]> {
+    const { waiting } = requests.at(-1)!;
     const rows = await this.pg.rows<TaskRow & { crashes: number; taken_over: boolean }>(
       'task-claim',
       `update a2a_tasks t set lease_owner = $2, lease_until = now() + ${leaseMs} * interval '1 millisecond', lease_epoch = t.lease_epoch + 1,
@@ -104,10 +111,10 @@ export class TaskLeases {
          and (t.lease_owner is distinct from $2 or t.id <> all($4::uuid[]))
        returning ${taskColumns}, t.crashes, before.lease_until is not null and before.lease_owner is distinct from $2 as taken_over`,
       [
-        wishes.map(({ id }) => id),
+        requests.map(({ id }) => id),
         this.presence.id,
         waiting.orgs,
-        wishes.filter(({ isOurs }) => isOurs).map(({ id }) => id),
+        requests.filter(({ isOurs }) => isOurs).map(({ id }) => id),
         this.presence.trust,
         waiting.senders,
       ],
@@ -119,10 +126,10 @@ export class TaskLeases {
         return [task.id, { task, crashes, isTakenOver }] as const;
       }),
     );
-    return wishes.map(({ id }) => claimed.get(id));
+    return requests.map(({ id }) => claimed.get(id));
   }
 
-  /** Of the tasks this process works on, those it still holds. */
+  /** Renews the leases of the given tasks; returns the ids that this process still holds. */
   async renew(ids: readonly string[]): Promise<Set<string>> {
     const rows = await this.pg.rows<{ id: string }>(
       'task-renew',
@@ -133,7 +140,7 @@ export class TaskLeases {
     return new Set(rows.map(({ id }) => id));
   }
 
-  /** Lets go of a task without an end: it is due at once for whoever comes. */
+  /** Releases a task that has not ended: it is due at once for any worker. */
   async release({ id, epoch }: Pick<StoredTask, 'id' | 'epoch'>): Promise<void> {
     await this.pg.rows(
       'task-release',
@@ -143,8 +150,8 @@ export class TaskLeases {
   }
 
   /**
-   * Tasks that waited or were worked on for longer than they may, in milliseconds. Those that somebody outside may fetch
-   * later (due far ahead) do not wait in a queue.
+   * Tasks that waited or ran for longer than the limits, in milliseconds. A task that an external worker may still
+   * fetch (due far ahead) does not count as queued.
    */
   findOverdue(most: { queued: number; working: number }, limit: number): Promise<{ id: TaskId; state: string }[]> {
     return this.pg.rows<{ id: TaskId; state: string }>(
@@ -156,7 +163,7 @@ export class TaskLeases {
     );
   }
 
-  /** Makes a task that was put off due now. */
+  /** Makes a deferred task due now. */
   async makeDueNow(id: TaskId): Promise<void> {
     await this.pg.rows(
       'task-hurry',
@@ -165,7 +172,7 @@ export class TaskLeases {
     );
   }
 
-  /** True when a task is due and nobody works on it. */
+  /** True when a task is due and has no holder. */
   async isWaiting(id: TaskId): Promise<boolean> {
     const rows = await this.pg.rows(
       'task-waiting',
@@ -175,7 +182,7 @@ export class TaskLeases {
     return rows.length > 0;
   }
 
-  /** What is due and held by nobody, for how long. */
+  /** Number of due tasks without a holder, and the age of the oldest. */
   async waiting(): Promise<Waiting> {
     const [row] = await this.pg.rows<Waiting>(
       'task-waits',
@@ -190,11 +197,12 @@ export class TaskLeases {
   }
 
   /**
-   * Due tasks that nobody works on, without those of orgs and senders that have to wait: the first of each org, then the second of each,
-   * and so those of its senders within an org, the oldest first: a backlog of one holds up no other (abuse case 36).
-   * @param forMs only what has been due for so long, or was held by somebody.
+   * Due tasks without a holder, except those of orgs and senders that have to wait. The order is fair: the first task
+   * of each org, then the second of each, and in the same way for the senders within an org, oldest first. So a backlog
+   * of one org or sender delays no other (abuse case 36).
+   * @param forMs only tasks that have been due for this many milliseconds, or that had a holder.
    */
-  findDue(limit: number, waiting = nobody, forMs = 0): Promise<DueTask[]> {
+  findDue(limit: number, waiting = noWaiters, forMs = 0): Promise<DueTask[]> {
     return this.pg.rows<DueTask>(
       'task-due',
       `${openOrgs}
@@ -211,7 +219,10 @@ export class TaskLeases {
     );
   }
 
-  /** Tasks of one caller at one agent that are under way, those begun within `besideMs` of one another counted once. */
+  /**
+   * Number of running tasks of one caller at one agent; tasks created in the same window of `besideMs` milliseconds
+   * count once.
+   */
   async countNested(org: OrgId, agent: AgentId, owner: string, besideMs: number): Promise<number> {
     const [row] = await this.pg.rows<{ nested: number }>(
       'task-nested',
@@ -224,9 +235,10 @@ export class TaskLeases {
   }
 
   /**
-   * How many tasks of these orgs are open, and under `everybody` those of all; none is counted further than asked for. Beside them the
-   * senders who have a backlog of their own, by `senderKey`.
-   * @param backlogs of the orgs, those whose senders are counted.
+   * Number of open tasks of these orgs, and of all orgs under the key `everybody`; each count stops at its limit. Also
+   * the senders with a backlog, by `senderKey`.
+   * @param backlogs the orgs to count by sender as well.
+   * @param most where the counts stop.
    */
   async countOpen(
     orgs: readonly string[],

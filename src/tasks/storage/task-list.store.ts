@@ -4,7 +4,7 @@ import { wordOf, type TaskState } from '../../protocol/a2a/states.js';
 import { firstOf, taskColumns, TaskStore, type TaskRow } from './task.store.js';
 import type { StoredTask } from '../task.types.js';
 
-/** Which tasks a caller may list, and which of them it wants. */
+/** The tasks that a caller may list, narrowed to those it asks for. */
 export interface TaskFilter {
   readonly org: string;
   /** Absent: every agent of the org. */
@@ -17,11 +17,11 @@ export interface TaskFilter {
   readonly since?: number;
 }
 
-/** Where a page ends: the status time in microseconds since the epoch, as the database keeps it, and the id. */
+/** Position of the last task of a page: the status time in microseconds, as the database stores it, and the id. */
 export type ListPosition = readonly [at: string, id: string];
 
-/** What of a page is wanted. */
-interface PageWish {
+/** The start of a page and the columns to read. */
+interface PageSelection {
   readonly after?: ListPosition;
   readonly artifacts: boolean;
   readonly history: boolean;
@@ -33,10 +33,10 @@ export interface TaskListPage {
   readonly more: boolean;
 }
 
-/** Exact up to here; counting further would cost more than the page. */
+/** Counts are exact up to this number; counting further would cost more than the page. */
 const maxCounted = 10_000;
 
-/** Pages of tasks, newest status first, by keyset: no offset, so nothing is skipped or repeated while tasks come. */
+/** Pages of tasks, newest status first, by keyset instead of offset, so that new tasks cause no gaps or duplicates. */
 @Injectable()
 export class TaskListStore {
   constructor(
@@ -45,24 +45,24 @@ export class TaskListStore {
   ) {}
 
   /**
-   * At most `limit` tasks, fewer where they weigh too much together; `more` says whether others follow. What of a task is not
-   * wanted is not read, and empty then.
+   * Reads at most `limit` tasks, fewer when they are too large together; `more` says whether others follow. Members
+   * that are not selected are not read, and are empty.
    */
-  async page(filter: TaskFilter, limit: number, { after, ...wish }: PageWish): Promise<TaskListPage> {
+  async page(filter: TaskFilter, limit: number, { after, ...selection }: PageSelection): Promise<TaskListPage> {
     const where = conditions(filter);
     if (after) where.add('after', '(t.status_timestamp, t.id) < (%::text::timestamptz, %::uuid)', ...after);
     const newest = (filtered: string): string =>
       `select t.* from a2a_tasks t where ${filtered} order by t.status_timestamp desc, t.id desc limit $${where.values.length + 1}`;
     const columns = taskColumns
-      .replace('t.status_message', wish.statusMessage ? '$&' : 'null::json as status_message')
-      .replace('t.history', wish.history ? '$&' : `'[]'::json as history`)
-      .replace('t.artifacts', wish.artifacts ? '$&' : `'[]'::json as artifacts`)
-      .replace('t.folded_seq', wish.artifacts ? '$&' : 't.seq as folded_seq');
+      .replace('t.status_message', selection.statusMessage ? '$&' : 'null::json as status_message')
+      .replace('t.history', selection.history ? '$&' : `'[]'::json as history`)
+      .replace('t.artifacts', selection.artifacts ? '$&' : `'[]'::json as artifacts`)
+      .replace('t.folded_seq', selection.artifacts ? '$&' : 't.seq as folded_seq');
     const page = `select ${columns}, to_char(t.status_timestamp at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at
       from (${filter.agent === undefined ? ofEachAgent(newest(`${where.text} and t.agent_id = a.id`)) : newest(where.text)}) t
       order by t.status_timestamp desc, t.id desc limit $${where.values.length + 1}`;
     const rows = await this.pg.rows<TaskRow & { at: string; total: number }>(
-      `task-list:${where.name}:${[wish.statusMessage, wish.history, wish.artifacts].map(Number).join('')}`,
+      `task-list:${where.name}:${[selection.statusMessage, selection.history, selection.artifacts].map(Number).join('')}`,
       firstOf(page, 'status_timestamp desc, id desc', ['history', 'artifacts', 'status_message']),
       [...where.values, limit + 1],
     );
@@ -73,7 +73,7 @@ export class TaskListStore {
     };
   }
 
-  /** How many there are: exact up to `maxCounted`, beyond it what the planner expects. */
+  /** Number of matching tasks: exact up to `maxCounted`, above that an estimate of the planner. */
   async count(filter: TaskFilter): Promise<number> {
     const where = conditions(filter);
     const [row] = await this.pg.rows<{ count: number }>(
@@ -95,8 +95,8 @@ export class TaskListStore {
 }
 
 /**
- * The same of each agent that has tasks: every index of tasks begins with their agent, and agents are few. They are found by steps
- * along that index, one for each. The org is the first value.
+ * Runs a query for each agent that has tasks. Every index of tasks begins with the agent, and an org has few agents;
+ * one index step finds each of them. The org must be the first value.
  */
 function ofEachAgent(select: string): string {
   const next = (more = ''): string =>
@@ -105,13 +105,13 @@ function ofEachAgent(select: string): string {
     select t.* from a cross join lateral (${select}) t`;
 }
 
-/** Conditions joined by `and`. Each has a label of its own, so that the name of a prepared statement tells its text. */
+/** Conditions joined by `and`. Each has its own label, so that the name of a prepared statement identifies its text. */
 class Conditions {
   readonly values: unknown[] = [];
   private readonly parts: string[] = [];
   private readonly labels: string[] = [];
 
-  /** @param sql with a `%` for each value. */
+  /** Adds a condition. @param sql with a `%` for each value. */
   add(label: string, sql: string, ...values: unknown[]): void {
     let index = this.values.length;
     this.labels.push(label);
@@ -134,7 +134,7 @@ function conditions({ org, agent, owner, contextId, state, since }: TaskFilter):
   if (agent !== undefined) where.add('agent', 't.agent_id = %', agent);
   if (owner !== undefined) where.add('owner', 't.owner = %', owner);
   if (contextId !== undefined) where.add('context', 't.context_id = %', contextId);
-  // In the text itself, so that the planner knows which index holds it.
+  // A literal instead of a parameter, so that the planner can use the partial index.
   if (state !== undefined) where.add(wordOf(state), `t.status_state = '${wordOf(state)}'`);
   if (since !== undefined)
     where.add('since', 't.status_timestamp >= %::text::timestamptz', new Date(since).toISOString());

@@ -4,20 +4,21 @@ import type { Invariant } from '../../platform/telemetry/metrics.js';
 
 const perSample = 1_000;
 
-/** A task of which a promise is broken. */
+/** A task that breaks an invariant. */
 export interface Breach {
   readonly id: string;
   readonly inv: Invariant;
 }
 
-/** Looks at the promises about tasks in their rows (reliability 3.0). */
+/** Checks the invariants of tasks in their rows (reliability 3.0). */
 @Injectable()
 export class TaskWatchStore {
   constructor(private readonly pg: Pg) {}
 
   /**
-   * Of the thousand tasks from this id on, those whose row and log contradict each other, or that nobody will ever look at. Along
-   * the primary keys of tasks and events, in one snapshot: a commit is seen whole or not at all.
+   * Finds breaches among the thousand tasks from this id on: a row and a log that contradict each other (I2, I3), or an
+   * open task that no worker will pick up (I1). Reads the primary keys of tasks and events in one snapshot, so it sees
+   * a commit completely or not at all.
    */
   breaches(from: string): Promise<Breach[]> {
     return this.pg.rows<Breach>(

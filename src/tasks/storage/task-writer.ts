@@ -10,50 +10,55 @@ import type { EventSink } from '../event-sink.port.js';
 import { EventSinks } from '../event-sinks.js';
 import { ownerOf, type NumberedEvent, type StoredTask } from '../task.types.js';
 
-/** Who may work on a task after a change, and when someone has to look at it. Times are of the database's clock. */
+/** The lease of a task after a change, and when a worker has to run it. Times are of the database's clock. */
 export interface Hold {
-  /** The process that works on it; absent: nobody of ours. */
+  /** The process that works on it; absent: no process of this gateway. */
   readonly leaseOwner?: number;
   readonly leaseMs?: number;
-  /** From now; absent: nobody has to look. */
+  /** Milliseconds from now until the task is due; absent: the task needs no worker. */
   readonly dueInMs?: number;
 }
 
-/** What a key stands for, and what it was used with. */
+/** An idempotency key, and the hash of the payload it was used with. */
 export interface IdempotencyKey {
   readonly key: string;
   readonly payloadHash: string;
 }
 
-/** One change of one task, committed as a whole or not at all. */
+/** One change of one task, committed completely or not at all. */
 export interface TaskChange {
-  /** As it is afterwards. */
+  /** The task after the change. */
   readonly task: StoredTask;
-  /** The task as it was read; absent for a new one. The change is lost when the row has moved on. */
+  /** The task as it was read; absent for a new one. The change is lost when the row has changed since. */
   readonly from?: StoredTask;
   readonly events: readonly NumberedEvent[];
   readonly hold: Hold;
-  /** What is remembered of the act, whether or not the change is made: it was decided and tried. */
+  /**
+   * Rows of the act's record. They are committed even when the change is lost, because the act was decided and tried.
+   */
   readonly record?: readonly RowChange[];
-  /** Rows of other rooms that stand or fall with the change; each has a `task_id`. */
+  /** Rows of other modules that are committed with the change or not at all; each has a `task_id`. */
   readonly rows?: readonly RowChange[];
   readonly key?: IdempotencyKey;
 }
 
-/** Whether the artifacts of the row are up to date afterwards: so at every rest, when nobody adds to them. */
+/** True when the artifacts of the row are up to date after the change: whenever no run can add to them. */
 function isAtRest({ task, hold }: TaskChange): boolean {
   return hold.leaseOwner === undefined || terminalStates.has(task.state);
 }
 
-/** The index that knows one end for each task. */
+/** Unique index that permits one terminal event for each task. */
 const onlyEnd = 'uq_a2a_task_events_end';
 
-/** Tasks share no rows, so a second batch waits for nothing: while one is on its way to the disk, the next is worked on. */
+/**
+ * Batch size from which a second batch may run at the same time. Tasks share no rows, so the second never waits for the
+ * first.
+ */
 const laneOpensAt = 20;
 
 /**
  * The only write path of tasks: group commit of compare-and-set, events, sinks and records (decisions: fast path). One
- * statement for all that waits; each caller gets its own outcome.
+ * statement commits all waiting changes; each caller gets its own result.
  */
 @Injectable()
 export class TaskWriter {
@@ -72,7 +77,7 @@ export class TaskWriter {
     });
   }
 
-  /** True when it is committed; false when the row had moved on, or the key of a new task is in use. */
+  /** Returns true when the change is committed; false when the row had changed, or the key of a new task is in use. */
   commit(change: TaskChange): Promise<boolean> {
     return this.group.commit(change);
   }
@@ -91,12 +96,12 @@ export class TaskWriter {
   }
 }
 
-/** One statement for all changes; its shape, and so its prepared name, depends on the kinds of change alone. */
+/** One statement for all changes. Its shape, and so its prepared name, depends only on the kinds of change. */
 function composeTaskStatement(batch: readonly TaskChange[], sinks: readonly EventSink[]) {
   const parts = new Statement();
   const fresh = batch.filter(({ from }) => !from);
   const moved = batch.filter(({ from }) => from).sort((a, b) => (a.task.id < b.task.id ? -1 : 1));
-  // In one order, so that no two processes each hold what the other waits for.
+  // Sorted, so that two processes do not deadlock on the same keys.
   const keyed = batch.filter(({ key }) => key).sort((a, b) => (a.key!.key < b.key!.key ? -1 : 1));
   if (keyed.length > 0) parts.add('k', claimKeys, keyed.map(keyRow));
   if (fresh.length > 0) parts.add('i', keyed.length > 0 ? insertKeyed : insertTasks, fresh.map(insertRow));
@@ -107,7 +112,8 @@ function composeTaskStatement(batch: readonly TaskChange[], sinks: readonly Even
   const events = batch.flatMap(eventRows);
   if (events.length > 0) {
     parts.add('e', insertEvents, events);
-    // Nobody waits for a task that is only being made: what refers to it, be it made by this very statement, is not seen yet.
+    // Sinks see changed tasks only: a row that refers to a new task, even one that this statement inserts, is not
+    // visible to it yet.
     const appended = '(select e.task_id, u.org_id, e.seq from e join u on u.id = e.task_id)';
     if (moved.length > 0) for (const sink of sinks) parts.with(`sink_${sink.name}`, sink.sql(appended), sink.name);
   }
@@ -152,7 +158,7 @@ class Statement {
   }
 }
 
-/** Of a jsonb array of rows those whose task was changed. */
+/** The rows of a jsonb array that belong to a changed task. */
 function ofChanged(rows: string): string {
   return `(select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(${rows}) x where (x->>'task_id')::uuid in (select id from ok))`;
 }
@@ -176,8 +182,8 @@ function insertKeyed(rows: string): string {
 }
 
 /**
- * A key is free when nobody has it, and again when the task that had it failed or was canceled. Asked of tasks that are seen:
- * that of a racer, committed a moment ago, is not.
+ * Claims keys. A key is free when it has no task, or when its task failed or was canceled. The check sees only rows of
+ * this statement's snapshot; a task that a concurrent request committed a moment ago is not among them.
  */
 function claimKeys(rows: string): string {
   return `insert into a2a_idempotency_keys as known (org_id, agent_id, owner, key, payload_hash, task_id)
@@ -190,8 +196,9 @@ function claimKeys(rows: string): string {
 }
 
 /**
- * The condition under which a task frees its key: it failed or was canceled. One whose outcome nobody knows may have been done at its
- * remote: a repeat under the same key has to meet it, and not to do the work twice.
+ * SQL condition under which a task frees its key: it failed or was canceled. A task with an unknown outcome keeps its
+ * key, because its remote may have done the work: a repeat under the same key must find this task, and must not do the
+ * work twice.
  */
 export function freesItsKey(task: string): string {
   return `(${task}.status_state in ('failed', 'canceled')
@@ -200,7 +207,8 @@ export function freesItsKey(task: string): string {
 
 const mayUseKey = 'r.keyed is not true or r.id in (select task_id from k)';
 
-// The condition on r says nothing new; it keeps the planner from expecting a hundred rows and reading a small table as a whole.
+// The condition `r.from_seq > 0` is always true. It keeps the planner from expecting a hundred rows and then scanning a
+// small table.
 function updateTasks(rows: string): string {
   return `update a2a_tasks t set status_state = r.status_state, status_message = r.status_message, status_timestamp = r.status_timestamp,
       status_since = case when r.restated then now() else t.status_since end,
@@ -262,7 +270,8 @@ function updateRow(change: TaskChange): object {
   return {
     from_seq: from!.seq,
     from_epoch: from!.epoch,
-    // Its timestamp does not tell: that of a process whose clock is behind stays as it was.
+    // Decided by the events, because the timestamp may not change: with a slow clock, a process repeats the earlier
+    // timestamp.
     restated: events.some(({ body }) => 'statusUpdate' in body),
     keyed: key !== undefined,
     ...stateColumns(change),

@@ -5,7 +5,7 @@ import type { Artifact, Message, StreamResponse } from '../../protocol/a2a/model
 
 const states = `'submitted', 'working', 'completed', 'failed', 'canceled', 'rejected', 'input-required', 'auth-required'`;
 
-/** A task of a published agent. The row decides: who owns it, what state it is in, who may work on it, when to look again. */
+/** A task of a published agent. The row is authoritative for its owner, its state, its lease, and when it is due. */
 @Entity('a2a_tasks')
 @Check('ck_a2a_tasks_state', `status_state in (${states})`)
 @Index('ix_a2a_tasks_agent', ['orgId', 'agentId', 'statusTimestamp', 'id'])
@@ -31,69 +31,72 @@ export class TaskEntity {
   @Column('text', { name: 'context_id' })
   contextId: string;
 
-  /** `kind:id` of the principal who sent it; nobody else sees it. */
+  /** `kind:id` of the principal that sent it; no other caller sees it, except admins. */
   @Column('text')
   owner: string;
 
-  /** The whole principal, on whose behalf work goes on after its request is over. */
+  /** The full principal. Work continues in its name after the request is over. */
   @Column('json')
   principal: Principal;
 
   @Column('integer', { default: 0 })
   depth: number;
 
-  /** Who delegated to whom before it. */
+  /** Earlier callers in the delegation chain. */
   @Column('json', { nullable: true })
   lineage: Lineage | null;
 
-  /** In the words of v0.3. */
+  /** The state, spelled as in v0.3. */
   @Column('text', { name: 'status_state' })
   statusState: string;
 
   @Column('json', { name: 'status_message', nullable: true })
   statusMessage: Message | null;
 
-  /** As callers see it, by the clock of the process that said it. */
+  /** Status time that callers see, by the clock of the process that set it. */
   @Column('timestamptz', { name: 'status_timestamp' })
   statusTimestamp: Date;
 
-  /** When the status changed, by the clock of the database: sweeps judge by it how long it has lasted. Null for one as it was made. */
+  /**
+   * Time of the last change of status, by the clock of the database; sweeps measure the age of a status with it. Null
+   * when the status never changed.
+   */
   @Column('timestamptz', { name: 'status_since', nullable: true })
   statusSince: Date | null;
 
   @Column('json')
   history: Message[];
 
-  /** As of event `folded_seq`; later ones are in the log (task.store.ts folds them). */
+  /** Artifacts up to event `folded_seq`; later ones are in the log (task.store.ts folds them). */
   @Column('json')
   artifacts: Artifact[];
 
   @Column('json', { nullable: true })
   metadata: JsonObject | null;
 
-  /** The number of its last event. */
+  /** Sequence number of the last event. */
   @Column('integer')
   seq: number;
 
   @Column('integer', { name: 'folded_seq' })
   foldedSeq: number;
 
-  /** What its executor has to remember across processes, e.g. the id of a remote task. */
+  /** State that its executor needs in later runs, in any process, e.g. the id of a remote task. */
   @Column('json', { nullable: true })
   memo: Json | null;
 
-  /** When someone has to look at it, by the clock of the database; null when nobody has to. */
+  /** When a worker has to run it, by the clock of the database; null when none has to. */
   @Column('timestamptz', { name: 'next_at', nullable: true })
   nextAt: Date | null;
 
-  /** The process that works on it (platform/database/presence.ts); null for a holder outside. */
+  /** The process that works on it (platform/database/presence.ts); null for an external holder. */
   @Column('integer', { name: 'lease_owner', nullable: true })
   leaseOwner: number | null;
 
   @Column('timestamptz', { name: 'lease_until', nullable: true })
   leaseUntil: Date | null;
 
-  /** Raised by each change of hands: whoever writes with an older one changes nothing. */
+  /** Incremented with each new holder: a write with an older epoch changes nothing. */
   @Column('integer', { name: 'lease_epoch', default: 0 })
   leaseEpoch: number;
 
@@ -128,7 +131,7 @@ export class TaskEventEntity {
   at: Date;
 }
 
-/** What a key was used for (decisions: idempotency). */
+/** The use of an idempotency key (decisions: idempotency). */
 @Entity('a2a_idempotency_keys')
 @Index('ix_a2a_idempotency_keys_task', ['taskId'])
 export class IdempotencyKeyEntity {
@@ -147,7 +150,10 @@ export class IdempotencyKeyEntity {
   @Column('text', { name: 'payload_hash' })
   payloadHash: string;
 
-  /** The task that the message made or continued; of a message that was answered without one, an id that no task has. */
+  /**
+   * The task that the message created or continued; for a message that was answered without a task, an id that no task
+   * has.
+   */
   @Column('uuid', { name: 'task_id' })
   taskId: string;
 

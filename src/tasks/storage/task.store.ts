@@ -41,19 +41,24 @@ interface EventRow {
   body: StoredBody;
 }
 
-/** Events that one read of a log brings; a reader asks again for more. */
+/** Most events in one read of a log; a reader asks again for more. */
 const eventsPerRead = 500;
-/** Bytes that one read brings of what callers wrote, but for its first row: whole tasks weigh megabytes. */
+/**
+ * Most bytes of caller content in one read, except that the first row is always read: a single task can have megabytes.
+ */
 const maxReadBytes = 4_194_304;
 
-/** The first rows of a relation in an order, up to `maxReadBytes` of some columns, at least one; each with how many there would be in `total`. */
+/**
+ * SQL for the first rows of a relation in an order: at least one, and up to `maxReadBytes` of the given columns.
+ * `total` is the number of all rows.
+ */
 export function firstOf(rows: string, order: string, columns: readonly string[]): string {
   const bytes = columns.map((column) => `coalesce(octet_length(${column}::text), 0)`).join(' + ');
   return `select * from (select f.*, sum(${bytes}) over (order by ${order} rows unbounded preceding) as weight, row_number() over (order by ${order}) as place, count(*) over ()::int as total
     from (${rows}) f) w where weight <= ${maxReadBytes} or place = 1 order by ${order}`;
 }
 
-/** Reads of tasks and their logs. What waits while a read is under way is read together. */
+/** Reads tasks and their logs. Reads that arrive while one is in progress are combined into the next. */
 @Injectable()
 export class TaskStore {
   private readonly reads: GroupCommit<string, StoredTask | undefined>;
@@ -62,7 +67,7 @@ export class TaskStore {
     this.reads = new GroupCommit((ids) => this.findAll(ids));
   }
 
-  /** A task by its id, whoever it belongs to; undefined when there is none. @param id a UUID. */
+  /** A task by its id, of any owner; undefined when there is none. @param id a UUID. */
   find(id: string): Promise<StoredTask | undefined> {
     return this.reads.commit(id);
   }
@@ -81,7 +86,7 @@ export class TaskStore {
     return this.restore(id, rows);
   }
 
-  /** Events of a task after one number up to another, in order. */
+  /** Events of a task with numbers above `after`, up to and including `until`, in order. */
   async eventsBetween(id: string, after: number, until: number): Promise<StreamResponse[]> {
     const rows = await this.pg.rows<EventRow>(
       'task-events-between',
@@ -91,16 +96,16 @@ export class TaskStore {
     return (await this.restore(id, rows)).map(({ body }) => body);
   }
 
-  /** Rows of one log to events; the task is read when they leave to it what it says. */
+  /** Turns rows of one log into events. Reads the task when a row refers to it for its content. */
   private async restore(id: string, rows: readonly Pick<EventRow, 'seq' | 'body'>[]): Promise<NumberedEvent[]> {
     const task = rows.some(({ body }) => 'besideTask' in body) ? await this.find(id) : undefined;
     return rows.flatMap(({ seq, body }) => {
       if (!('besideTask' in body)) return [{ seq, body }];
-      return task ? [{ seq, body: bodyFromStore(task, body) }] : []; // deleted meanwhile, its log with it
+      return task ? [{ seq, body: bodyFromStore(task, body) }] : []; // the task was deleted meanwhile, with its log
     });
   }
 
-  /** The numbers of the last events of those tasks that have newer ones than the given. */
+  /** The tasks of `seen` that have newer events, with the number of the last one. */
   async newer(seen: ReadonlyMap<string, number>): Promise<{ id: string; seq: number }[]> {
     return this.pg.rows<{ id: string; seq: number }>(
       'task-newer',
@@ -120,8 +125,8 @@ export class TaskStore {
   }
 
   /**
-   * Messages of earlier tasks of a context of one caller, oldest first, the newest `limit` and `maxReadBytes`. Which came first the
-   * database says: ids are of processes whose clocks may differ.
+   * Messages of earlier tasks of a caller's context, oldest first: the newest `limit`, and at most `maxReadBytes`. The
+   * database's `created_at` decides the order, because ids come from processes with different clocks.
    */
   async earlierMessages(task: StoredTask, limit: number): Promise<Message[]> {
     const rows = await this.pg.rows<Pick<TaskRow, 'history' | 'status_message'>>(
@@ -151,7 +156,7 @@ export class TaskStore {
     return ids.map((id) => found.get(id.toLowerCase()));
   }
 
-  /** Rows to tasks; artifacts that are only in the log yet are added. */
+  /** Turns rows into tasks; adds the artifacts that are only in the log so far. */
   async fold(rows: readonly TaskRow[]): Promise<StoredTask[]> {
     const unfolded = rows.filter(({ folded_seq: folded, seq }) => folded < seq);
     if (unfolded.length === 0) return rows.map((row) => taskOf(row));

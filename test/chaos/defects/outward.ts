@@ -14,7 +14,7 @@ export const outwardDefects: readonly Defect[] = [
     breaks: 'I5',
     scenario: 'remote',
     file: 'tasks/lifecycle/live-task',
-    edits: [['this.now = { ...this.now, memo: update.memo }', 'defect()']],
+    edits: [['this.current = { ...this.current, memo: update.memo }', 'defect()']],
   },
   {
     name: 'each try to send is a new message',

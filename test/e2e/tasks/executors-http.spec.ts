@@ -138,7 +138,7 @@ describe('an agent whose work is done by a service', () => {
       const { id } = await svc.given();
       await gateway.sql('update a2a_tasks set next_at = now() where id = $1', [id]);
       const { status } = await svc.taskWhen(id, 'TASK_STATE_FAILED');
-      expect(status.message.parts).toEqual([{ text: 'the service gave no sign of life for 5 minutes' }]);
+      expect(status.message.parts).toEqual([{ text: 'the service sent no report for 5 minutes' }]);
       expect(service.calls).toHaveLength(1);
     });
 
@@ -223,7 +223,7 @@ describe('an agent whose work is done by a service', () => {
       answering({ events: [{ type: 'complete' }, { type: 'explode' }] });
       const { status } = await svc.send('x');
       expect(status.state).toBe('TASK_STATE_FAILED');
-      expect(status.message.parts[0].text).toMatch(/^the answer of the service has a wrong event: 1\.type: /);
+      expect(status.message.parts[0].text).toMatch(/^the answer of the service has an invalid event: 1\.type: /);
     });
   });
 

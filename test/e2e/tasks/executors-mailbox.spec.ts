@@ -277,7 +277,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
     const { status } = await look(id);
     expect([status.state, status.message.parts[0].text]).toEqual([
       'TASK_STATE_FAILED',
-      'exceeded 3 attempts: whoever worked on it was lost each time',
+      'exceeded 3 attempts: its worker was lost each time',
     ]);
   });
 
@@ -338,7 +338,7 @@ describe('an agent whose tasks wait in a mailbox', () => {
       () => look(id),
       (task) => task.status.state === 'TASK_STATE_FAILED',
     );
-    expect(status.message.parts[0].text).toBe('nobody fetched the task within a day');
+    expect(status.message.parts[0].text).toBe('no worker fetched the task within a day');
   });
 
   it('is opened by the secret of its agent, and its work done by the token of the task: nobody needs to be an administrator', async () => {

@@ -65,7 +65,7 @@ describe('workers that die', () => {
       () => row(id),
       ({ state }) => state === 'failed',
     );
-    const parts = [{ text: 'exceeded 3 attempts: whoever worked on it was lost each time' }];
+    const parts = [{ text: 'exceeded 3 attempts: its worker was lost each time' }];
     expect(end).toMatchObject({ crashes: 3, message: { parts, metadata: { errorCode: 'poisoned' } } });
     expect((await rpc(home, 'GetTask', { id }, { agent: 'asleep' })).status.state).toBe('TASK_STATE_FAILED');
     last.child.kill('SIGTERM');

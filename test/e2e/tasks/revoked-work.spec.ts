@@ -26,7 +26,7 @@ describe('X3.2, abuse 17: work of who was shut out before it began', () => {
       () => stateOf(id),
       ({ state }) => state === 'rejected',
     );
-    expect(said).toContain('its sender has no access any more');
+    expect(said).toContain('the sender of the task has no access any more');
   };
   const newKey = async (name: string, role = 'member') =>
     (await home.call('POST', '/api/keys', { name, role })).body as { id: string; key: string };
