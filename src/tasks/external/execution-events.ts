@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { dialects } from '../../protocol/a2a/dialects.js';
 import type { Part } from '../../protocol/a2a/model.js';
 
-/** What may be in one report. */
+/** Most events in one report. */
 const maxEvents = 50;
 const maxParts = 100;
 
 const EventId = z.string().min(1).max(128);
 const metadata = z.record(z.string(), z.unknown()).optional();
 
-/** Parts in the spelling of v1.0 or an older one: the reader of the older dialect takes them all. */
+/** Parts in the spelling of v1.0 or of an older version; the decoder of the 0.3 dialect accepts both. */
 const Parts = z
   .array(z.looseObject({}))
   .min(1)
@@ -23,7 +23,7 @@ const Parts = z
     return z.NEVER;
   });
 
-/** `message.parts[0].text` below `message.parts` is `0`, `text`. */
+/** The path of a violation below its parent: `message.parts[0].text` below `message.parts` gives `0`, `text`. */
 function pathIn(parent: string, field: string): string[] {
   return field
     .slice(parent.length)
@@ -39,7 +39,7 @@ const Artifact = z.strictObject({
   parts: Parts,
   metadata,
 });
-/** A choice that is a text alone is its own id and label. */
+/** A choice of a question. A plain text is its own id and label. */
 const Choice = z.union([
   z
     .string()
@@ -53,13 +53,13 @@ const Choice = z.union([
   }),
 ]);
 
-/** What is said, as a plain text or as a message. */
-const words = { text: z.string().min(1).optional(), message: Message.optional() };
+/** The content of an event, as a plain text or as a message. */
+const content = { text: z.string().min(1).optional(), message: Message.optional() };
 
 function eventWith<Id extends z.ZodType>(id: Id) {
   const head = { id, leaseEpoch: z.number().int().min(0).optional() };
   return z.discriminatedUnion('type', [
-    z.strictObject({ ...head, type: z.literal('progress'), ...words }),
+    z.strictObject({ ...head, type: z.literal('progress'), ...content }),
     z.strictObject({
       ...head,
       type: z.literal('artifact'),
@@ -71,33 +71,38 @@ function eventWith<Id extends z.ZodType>(id: Id) {
       .strictObject({
         ...head,
         type: z.literal('ask'),
-        ...words,
+        ...content,
         kind: z.string().max(64).optional(),
         choices: z.array(Choice).max(100).optional(),
         detail: z.unknown().optional(),
       })
-      .refine(({ text, message }) => text !== undefined || message !== undefined, { message: 'asks nothing' }),
+      .refine(({ text, message }) => text !== undefined || message !== undefined, {
+        message: 'has no question: set text or message',
+      }),
     z.strictObject({
       ...head,
       type: z.literal('complete'),
-      ...words,
+      ...content,
       artifacts: z.array(Artifact).max(100).optional(),
     }),
-    z.strictObject({ ...head, type: z.literal('fail'), ...words, error: z.string().min(1).max(4_000).optional() }),
+    z.strictObject({ ...head, type: z.literal('fail'), ...content, error: z.string().min(1).max(4_000).optional() }),
     z.strictObject({ ...head, type: z.literal('heartbeat') }),
   ]);
 }
 
 const Event = eventWith(EventId);
-/** One thing that whoever works on a task outside says of it. */
+/** One event that an external worker reports for a task. */
 export type ExecutionEvent = z.output<typeof Event>;
 
 const Events = z.array(Event).min(1).max(maxEvents);
 
-/** As the API describes it: what stands before the check of a body, so that mistakes in one event are told of that event. */
+/**
+ * JSON schema of a report for the API description. The body itself is parsed below, so that an error names the event it
+ * is in.
+ */
 const shape = z.toJSONSchema(z.union([Event, Events]), { io: 'input', target: 'openapi-3.0' });
 
-/** The body of a report: one event, or a list of them that counts as a whole. */
+/** The body of a report: one event, or a list of events that is applied completely or not at all. */
 export const ExecutionReport = z
   .unknown()
   .meta(shape)
@@ -110,7 +115,7 @@ export const ExecutionReport = z
 
 const Inline = z.array(eventWith(EventId.optional())).max(maxEvents);
 
-/** What the answer to a call holds of events; none in an answer that is no report. Throws a ZodError for bad ones. */
+/** The events in the answer to a call; none in an answer that is not a report. Throws a ZodError for invalid events. */
 export function inlineEvents(answer: unknown, callId: string): ExecutionEvent[] {
   if (typeof answer !== 'object' || answer === null) return [];
   const list = 'events' in answer ? answer.events : 'type' in answer ? [answer] : [];

@@ -19,7 +19,7 @@ const artifact = (id: string): ExecutionEvent => ({ id, type: 'artifact', artifa
 const heartbeat: ExecutionEvent = { id: 'h', type: 'heartbeat' };
 
 describe('a report', () => {
-  it('begins the work of a submitted task, whatever it says first', () => {
+  it('sets a submitted task to working, for any first event', () => {
     const { events } = apply(fresh, artifact('a'), { id: 'b', type: 'complete' });
     expect(events.map(({ seq, body }) => [seq, Object.keys(body)[0]])).toEqual([
       [2, 'statusUpdate'],
@@ -30,20 +30,20 @@ describe('a report', () => {
     expect(apply(fresh, heartbeat).events).toEqual([]);
   });
 
-  it('is remembered with its effect, so that none of it counts twice', () => {
+  it('is stored with its effect, so that no event is applied twice', () => {
     const { task } = apply(fresh, artifact('a'), artifact('b'), heartbeat);
     expect(task.memo).toEqual({ seen: ['a', 'b'] });
     expect(unseen(task, [artifact('a'), artifact('c'), artifact('c'), heartbeat])).toEqual([artifact('c'), heartbeat]);
   });
 
-  it('is remembered for a thousand events', () => {
+  it('is recognised as a repeat among the last thousand events', () => {
     let task = fresh;
     for (let n = 0; n < 1_005; n++) task = apply(task, { id: `p${n}`, type: 'progress' }).task;
     const { seen } = task.memo as { seen: string[] };
     expect([seen.length, seen[0], seen.at(-1)]).toEqual([1_000, 'p5', 'p1004']);
   });
 
-  it('says by itself nothing of which message has arrived', () => {
+  it('does not by itself confirm that a message has arrived', () => {
     expect(hasReached(apply(fresh, artifact('a')).task)).toBe(false);
     const { task } = applyReport(fresh, { events: [], reached: 1 }, step);
     expect([hasReached(task), hasReached(apply(task, artifact('a')).task)]).toEqual([true, true]);
@@ -51,17 +51,17 @@ describe('a report', () => {
     expect(hasReached(answered)).toBe(false);
   });
 
-  it('(N14) AN-22 tells why the work failed without the credentials in it', () => {
+  it('(N14) AN-22 gives the reason of a failure without the credentials in it', () => {
     const error = 'no login with password=canary-1 and Authorization: Bearer sk-live-canary-2';
-    const said = { parts: [{ text: error }, { data: { code: 7 } }] };
-    for (const words of [{ error }, { text: error }, { message: said }] as const) {
+    const message = { parts: [{ text: error }, { data: { code: 7 } }] };
+    for (const words of [{ error }, { text: error }, { message }] as const) {
       const { task, events } = apply(fresh, { id: 'f', type: 'fail', ...words });
       expect(JSON.stringify([task.statusMessage, events])).not.toContain('canary');
       expect(task.statusMessage?.parts[0]).toEqual({ text: expect.stringMatching(/^no login with password=/) });
     }
   });
 
-  it('is refused after the end, and so is progress that a question has overtaken', () => {
+  it('is refused after the end, and progress is refused after a question', () => {
     const end: ExecutionEvent = { id: 'z', type: 'fail', error: 'no' };
     const ended = apply(fresh, end).task;
     expect(ended.statusMessage?.parts).toEqual([{ text: 'no' }]);

@@ -8,46 +8,47 @@ import { applyUpdate, type Step } from '../lifecycle/task.lifecycle.js';
 import { isEnded, type NumberedEvent, type StoredTask } from '../task.types.js';
 
 /*
- * What a report from outside makes of a task, pure. That an event was taken is part of the task itself, so both are committed
- * together and a repeated event changes nothing, in whichever process and however late it comes.
+ * Applies reports from external workers to tasks, pure. The ids of applied events are part of the task, so both are
+ * committed together: a repeated event changes nothing, in any process and however late it arrives.
  */
 
 type Update = Extract<TaskUpdate, { status: unknown } | { artifact: unknown }>;
 
-/** What tasks remember whose work is done outside. */
+/** The memo of a task with external work. */
 interface ExecutionMemo {
-  /** Ids of events that were taken, newest last. */
+  /** Ids of applied events, newest last. */
   readonly seen?: readonly string[];
-  /** The last turn that the service is known to have got. */
+  /** The last turn that the service is known to have received. */
   readonly reached?: number;
 }
 
-/** Events that a task remembers; who repeats an older one is very late. */
+/** Most event ids that a task stores; an older event that is repeated is applied again. */
 const maxSeen = 1_000;
 
 function memoOf({ memo }: StoredTask): ExecutionMemo {
   return (memo ?? {}) as ExecutionMemo;
 }
 
-/** How many messages its caller has sent to the task: the number of what is being worked on now. */
+/** Number of messages that the caller has sent to the task, which is the number of the current turn. */
 export function turnOf({ history }: StoredTask): number {
   return history.filter(({ role }) => role === 'ROLE_USER').length;
 }
 
-/** True when the service is known to have got the newest message. */
+/** True when the service is known to have received the newest message. */
 export function hasReached(task: StoredTask): boolean {
   return memoOf(task).reached === turnOf(task);
 }
 
-/** The events that the task has not taken yet, each once. */
+/** The events that the task has not applied yet, each once. */
 export function unseen(task: StoredTask, events: readonly ExecutionEvent[]): ExecutionEvent[] {
   const seen = new Set(memoOf(task).seen);
   return events.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
 
 /**
- * The task after events that it has not taken yet. Throws `conflict` when it has ended, or waits for its caller.
- * @param reached the turn that the service is known to have got; said by whoever gave it, for a report may be of an older one.
+ * Applies new events to a task. Throws `conflict` when it has ended, or waits for its caller.
+ * @param reached the turn that the service is known to have received. The sender of the turn passes it, because a
+ * report may belong to an older turn.
  */
 export function applyReport(
   before: StoredTask,
@@ -67,7 +68,7 @@ export function applyReport(
   return { task: { ...task, memo: remembering(before, { events, reached }) }, events: numbered };
 }
 
-/** What the task remembers from now on. A heartbeat may come as often as it likes: it changes nothing, so it is forgotten. */
+/** The memo after these events. Heartbeats are not stored: a repeated one changes nothing. */
 export function remembering(
   task: StoredTask,
   { events = [], reached = memoOf(task).reached }: { events?: readonly ExecutionEvent[]; reached?: number },
@@ -78,14 +79,14 @@ export function remembering(
 }
 
 function requireOpen(task: StoredTask, { type }: ExecutionEvent): void {
-  // Progress that was overtaken by the question after it must not take the question away.
-  const waits = type === 'progress' && interruptedStates.has(task.state);
-  if (!isEnded(task) && !waits) return;
+  // Progress that arrives after the question that followed it must not remove the question.
+  const isOvertaken = type === 'progress' && interruptedStates.has(task.state);
+  if (!isEnded(task) && !isOvertaken) return;
   const state = wordOf(task.state);
   throw new RialtoError('conflict', { message: `the task is ${state}`, data: { taskId: task.id, state } });
 }
 
-/** Whatever is said first of a submitted task, its work has begun. */
+/** The updates of an event. The first event of a submitted task also sets it to working. */
 function updatesOf(event: ExecutionEvent, { state }: StoredTask): Update[] {
   const updates = meaningOf(event);
   const isFirst = state === 'TASK_STATE_SUBMITTED' && event.type !== 'progress' && updates.length > 0;
@@ -120,15 +121,15 @@ function messageOf({ text, message }: ReportedText): Said | undefined {
   return text === undefined ? undefined : { parts: [{ text }] };
 }
 
-/** Why the work failed: an error of a program, in which credentials like to stand (AN-22). */
+/** The reason of a failure, redacted: error texts of programs often contain credentials (AN-22). */
 function reasonIn(event: Extract<ExecutionEvent, { type: 'fail' }>): Said | undefined {
-  const said = messageOf({ ...event, text: event.error ?? event.text });
-  const cleaned = (part: Said['parts'][number]) =>
+  const reason = messageOf({ ...event, text: event.error ?? event.text });
+  const redacted = (part: Said['parts'][number]) =>
     part.text === undefined ? part : { ...part, text: redact(part.text) as string };
-  return said && { ...said, parts: said.parts.map(cleaned) };
+  return reason && { ...reason, parts: reason.parts.map(redacted) };
 }
 
-/** A question, with how it may be answered in its metadata (RY-28). */
+/** A question; its metadata says how it may be answered (RY-28). */
 function questionOf(event: Extract<ExecutionEvent, { type: 'ask' }>): Said {
   const { kind, choices, detail } = event;
   const metadata = {

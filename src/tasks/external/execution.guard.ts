@@ -5,14 +5,14 @@ import type { DoorRequest } from '../../platform/http/http.types.js';
 import { ContextService } from '../../policy/context.service.js';
 import { ExecutionTokens, type TokenScope } from '../execution-tokens.js';
 
-/** Who reports on a task: the bearer of its token, or somebody with a credential of an org. */
+/** The sender of a report: the bearer of a task's token, or a caller with a credential of an org. */
 export type Reporter = (TokenScope & { readonly requestId: string }) | { readonly ctx: CallContext };
 
 interface ReportRequest extends DoorRequest {
   reporter?: Reporter;
 }
 
-/** Lets bearers of a token in who are nobody otherwise, before a byte of what they say is read. */
+/** Admits bearers of a task's token, and callers of an org, before the body is read. */
 @Injectable()
 export class ExecutionGuard implements CanActivate {
   constructor(
@@ -29,7 +29,7 @@ export class ExecutionGuard implements CanActivate {
   }
 }
 
-/** Whom the guard let in. */
+/** The reporter that the guard admitted. */
 export const ReportedBy = createParamDecorator((_data: unknown, host: ExecutionContext): Reporter => {
   const { reporter } = host.switchToHttp().getRequest<ReportRequest>();
   if (!reporter) throw new RialtoError('unauthenticated');

@@ -6,7 +6,7 @@ import { ExecutionReport, ReportView, type ExecutionEvent } from './execution-ev
 import { ExecutionGuard, ReportedBy, type Reporter } from './execution.guard.js';
 import { Executions } from './executions.js';
 
-/** Where those who work outside report. Its own guard lets them in: their token is no credential anywhere else. */
+/** Endpoint for reports of external workers. It has its own guard, because their token is not valid anywhere else. */
 @ApiTags('executions')
 @ApiBearerAuth()
 @Public()
@@ -18,7 +18,8 @@ export class ExecutionsController {
   @Post(':taskId/events')
   @HttpCode(200)
   @ApiOperation({
-    summary: 'Report on a task: one event or a list that counts as a whole; repeats by id change nothing',
+    summary:
+      'Report on a task: one event or a list that is applied completely or not at all; an event with a known id changes nothing',
   })
   @ApiResponse({ status: 200, standardSchema: ReportView })
   report(

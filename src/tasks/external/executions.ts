@@ -22,12 +22,14 @@ import { maySee, workerFor } from '../task-verbs.js';
 import type { Hold } from '../storage/task-writer.js';
 import { isEnded, type StoredTask } from '../task.types.js';
 
-/** Tries against a task that moves at the same time; each loses only to a change that was committed. */
+/**
+ * Most attempts against a task that changes at the same time; an attempt fails only when another change was committed.
+ */
 const maxTries = 20;
 
-type Outside = Extract<ExecutorConfig['kind'], 'http' | 'mailbox'>;
+type ExternalKind = Extract<ExecutorConfig['kind'], 'http' | 'mailbox'>;
 
-/** Takes what is reported of tasks whose work is done outside of this house. */
+/** Applies reports about tasks that external workers or services run. */
 @Injectable()
 export class Executions {
   constructor(
@@ -40,8 +42,8 @@ export class Executions {
   ) {}
 
   /**
-   * All events or none, each at most once by its id. Throws `task_not_found`, also for a task of others, `denied`,
-   * `rate_limited`, and `conflict` for a task that has ended, or for a lease that is over.
+   * Applies all events or none, each id at most once. Throws `task_not_found`, also for a task of another owner,
+   * `denied`, `rate_limited`, and `conflict` for a task that has ended, or for a lease that is over.
    */
   async report(reporter: Reporter, id: string, events: readonly ExecutionEvent[]): Promise<ReportView> {
     const task = await this.visible(reporter, id);
@@ -57,9 +59,9 @@ export class Executions {
   }
 
   /**
-   * The same from within.
+   * Applies events without a check of permissions.
    * @param seen the task as it was read last.
-   * @param reached the turn that the service has got.
+   * @param reached the turn that the service has received.
    * @param scope of the token that the reporter bears.
    */
   async take(
@@ -68,14 +70,14 @@ export class Executions {
     reached?: number,
     scope?: TokenScope,
   ): Promise<StoredTask> {
-    const said = await this.withoutSaidBack(seen, events, scope);
+    const cleaned = await this.withoutCredentials(seen, events, scope);
     let from = seen;
     for (let attempt = 0; attempt < maxTries; attempt++) {
-      const fresh = unseen(from, said);
-      const isNews = reached === turnOf(from) && !hasReached(from) && !isSettled(from.state);
-      if (fresh.length === 0 && !isNews) return from;
+      const fresh = unseen(from, cleaned);
+      const isFirstArrival = reached === turnOf(from) && !hasReached(from) && !isSettled(from.state);
+      if (fresh.length === 0 && !isFirstArrival) return from;
       const kind = await this.kindOf(from, fresh);
-      const applied = applyReport(from, { events: fresh, ...(isNews && { reached }) }, this.lives.step());
+      const applied = applyReport(from, { events: fresh, ...(isFirstArrival && { reached }) }, this.lives.step());
       requireLease(kind, from, fresh, scope);
       const task = applied.events.length > 0 ? released(applied.task) : applied.task;
       if (await this.commit(task, from, applied.events, kind)) return task;
@@ -84,8 +86,11 @@ export class Executions {
     throw new RialtoError('unavailable', { message: 'the task changes too fast; try again' });
   }
 
-  /** What is reported, without what the reporter was given to prove itself with and to know us by. */
-  private async withoutSaidBack(
+  /**
+   * Removes from the events the credentials that the gateway shares with the reporter: its tokens, its secret, and
+   * those in its URL.
+   */
+  private async withoutCredentials(
     { id, agentId }: StoredTask,
     events: readonly ExecutionEvent[],
     scope?: TokenScope,
@@ -93,15 +98,15 @@ export class Executions {
     if (events.length === 0) return events;
     const { secret, url } = await this.secrets.of(agentId);
     const tokens = [{ taskId: id }, ...(scope ? [scope] : [])].map((one) => this.tokens.issue(one));
-    const held = [...(secret ? [secret.reveal()] : []), ...(url === undefined ? [] : credentialsOf(url))];
-    return new SaidBack([...tokens, ...held]).clean(events);
+    const secrets = [...(secret ? [secret.reveal()] : []), ...(url === undefined ? [] : credentialsOf(url))];
+    return new SaidBack([...tokens, ...secrets]).clean(events);
   }
 
   private async commit(
     task: StoredTask,
     from: StoredTask,
     events: ReturnType<typeof applyReport>['events'],
-    kind: Outside,
+    kind: ExternalKind,
   ): Promise<boolean> {
     const done = await this.lives.commit({ task, from, events, hold: holdOf(kind, task) }).catch((cause) => {
       if (isDatabaseAway(cause)) throw cause;
@@ -113,21 +118,24 @@ export class Executions {
 
   private async visible(reporter: Reporter, id: string): Promise<StoredTask> {
     const task = isUuid(id) ? await this.lives.store.find(id) : undefined;
-    const isTheirs = task && ('ctx' in reporter ? maySee(reporter.ctx, task) : reporter.taskId === task.id);
-    if (!isTheirs) throw noSuchTask(id);
+    const mayReport = task && ('ctx' in reporter ? maySee(reporter.ctx, task) : reporter.taskId === task.id);
+    if (!mayReport) throw noSuchTask(id);
     return task;
   }
 
-  /** Where the work of a task is done; of an agent that is gone meanwhile, by how it is reported. */
-  private async kindOf(task: StoredTask, [event]: readonly ExecutionEvent[]): Promise<Outside> {
+  /** The kind of executor of a task. When its agent is gone, the form of the report decides. */
+  private async kindOf(task: StoredTask, [event]: readonly ExecutionEvent[]): Promise<ExternalKind> {
     const agent = await this.published.byId(task.agentId);
     const kind = agent ? agent.executor.kind : event?.leaseEpoch === undefined ? 'http' : 'mailbox';
     if (kind === 'http' || kind === 'mailbox') return kind;
-    throw new RialtoError('conflict', { message: 'nobody outside works on this task', data: { taskId: task.id } });
+    throw new RialtoError('conflict', {
+      message: 'the agent of this task has no external worker',
+      data: { taskId: task.id },
+    });
   }
 }
 
-/** Reporting in place of the worker is an administrator's act. */
+/** The act of a report with a credential of the org, in place of the worker: only an administrator may do it. */
 function reportAct(ctx: CallContext, task: StoredTask): VerbCall {
   return {
     ctx,
@@ -139,9 +147,12 @@ function reportAct(ctx: CallContext, task: StoredTask): VerbCall {
   };
 }
 
-/** A token counts for the lease that it came with: its bearer may know the number of a later one. */
+/**
+ * Throws `conflict` unless the events belong to the current lease. A token is valid only for its own lease, even when
+ * its bearer knows a later epoch.
+ */
 function requireLease(
-  kind: Outside,
+  kind: ExternalKind,
   { id, epoch }: StoredTask,
   events: readonly ExecutionEvent[],
   scope: TokenScope | undefined,
@@ -157,18 +168,18 @@ function requireLease(
       });
     if (leaseEpoch === epoch && !isOver) continue;
     throw new RialtoError('conflict', {
-      message: 'the lease is over: somebody else has the task',
+      message: 'the lease is over: another worker may have the task',
       data: { taskId: id },
     });
   }
 }
 
-/** Whoever asks lets go of the task: the answer goes to the next that leases it. */
+/** Releases the lease of a task that asks its caller: the answer goes to the next worker that leases it. */
 function released(task: StoredTask): StoredTask {
   return interruptedStates.has(task.state) ? { ...task, epoch: task.epoch + 1 } : task;
 }
 
-function holdOf(kind: Outside, task: StoredTask): Hold {
+function holdOf(kind: ExternalKind, task: StoredTask): Hold {
   if (isEnded(task) || interruptedStates.has(task.state)) return {};
   if (kind === 'mailbox') return { leaseMs: mailboxLeaseMs, dueInMs: mailboxWaitMs };
   return { dueInMs: hasReached(task) ? silenceMs : uncertainMs };

@@ -2,11 +2,11 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import { whenAnswered, whenGone } from '../../platform/http/caller-gone.js';
 import type { DoorResponse } from '../../platform/http/http.types.js';
 
-/** How it goes with the client that asks for a task. */
+/** The connection state of the client that asks for a task. */
 export interface LeaseCaller {
-  /** Aborts when the client goes away before it is answered. */
+  /** Aborts when the client disconnects before it is answered. */
   readonly gone: AbortSignal;
-  /** Resolves once it is settled whether the answer has left in full. */
+  /** Resolves to true when the answer was sent in full, to false when it was not. */
   readonly answered: Promise<boolean>;
 }
 

@@ -10,8 +10,8 @@ import type { StoredTask } from '../task.types.js';
 import type { Hold } from '../storage/task-writer.js';
 
 /**
- * The way of a task from a mailbox to whoever asked for it. This process holds it until its answer has left, so that a task whose answer
- * does not arrive waits for nobody: neither when the caller goes away nor when this process is killed.
+ * Hands tasks from a mailbox to the workers that ask. This process holds the lease until the answer was sent, so a task
+ * is not stuck when its answer does not arrive: when the client disconnects, or when this process is killed.
  */
 @Injectable()
 export class MailboxHandOuts {
@@ -21,24 +21,27 @@ export class MailboxHandOuts {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
-  /** What a task on its way is held by. */
+  /** The lease of a task while its answer is being sent. */
   get hold(): Hold {
     return this.store.hold;
   }
 
-  /** The oldest task that waits; undefined when there is none. */
+  /** Leases the oldest waiting task; undefined when there is none. */
   take(agentId: string): Promise<Claimed | undefined> {
     return this.store.lease(agentId);
   }
 
-  /** Makes the answer with a task, and settles who holds it once the answer has left or could not. */
+  /**
+   * Creates the answer for a task. Gives the lease to the worker when the answer was sent, and releases the task when
+   * it was not.
+   */
   async around<View>(task: StoredTask, { answered }: LeaseCaller, view: () => Promise<View>): Promise<View> {
     const shown = await this.orBack(task, view());
     void answered.then((hasLeft) => this.settle(task, hasLeft));
     return shown;
   }
 
-  /** What comes of a task that was taken; when nothing does, the task waits for the next who asks. */
+  /** Waits for the next step of a leased task; when that fails, releases the task for the next worker. */
   async orBack<Value>(task: StoredTask, made: Promise<Value>): Promise<Value> {
     try {
       return await made;
@@ -48,7 +51,7 @@ export class MailboxHandOuts {
     }
   }
 
-  /** Tries until the lease would be over anyway: the database may be away for a moment. */
+  /** Retries until half of the lease is over, because the database may be unavailable for a short time. */
   private async settle(task: StoredTask, hasLeft: boolean): Promise<void> {
     for (let pauseMs = 100; ; pauseMs *= 2)
       try {
@@ -56,7 +59,10 @@ export class MailboxHandOuts {
         break;
       } catch (err) {
         if (pauseMs > mailboxLeaseMs / 2)
-          return this.log.warn({ err, taskId: task.id }, 'a lease is settled only when it ends');
+          return this.log.warn(
+            { err, taskId: task.id },
+            'could not hand over or release a lease; it stays until it expires',
+          );
         await sleep(pauseMs, undefined, { ref: false });
       }
     if (!hasLeft) this.notices.tell(undefined, 'mailbox.filled', { agentId: task.agentId });

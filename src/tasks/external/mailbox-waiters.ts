@@ -7,7 +7,7 @@ import { MailboxStore } from '../storage/mailbox.store.js';
 
 const pollMs = 1_000;
 
-/** One who waits: rung when there may be something, over when waiting has no point any more. */
+/** One waiting request: notified when a task may be available, over when there is no reason to wait any more. */
 class Waiter {
   isOver = false;
   private isNotified = false;
@@ -29,7 +29,9 @@ class Waiter {
   }
 }
 
-/** Wakes those of this process who wait for tasks of a mailbox: by a notice, and by one poll of the rows behind it. */
+/**
+ * Wakes the requests of this process that wait for tasks of a mailbox: by a notice, and by one slow poll of the rows.
+ */
 @Injectable()
 export class MailboxWaiters implements OnModuleDestroy {
   private readonly waiters = new Map<string, Set<Waiter>>();
@@ -43,8 +45,9 @@ export class MailboxWaiters implements OnModuleDestroy {
   ) {}
 
   /**
-   * Takes at once, or as soon as there is something; undefined when `waitMs` are over, or at once when whoever waits has gone.
-   * Throws `unavailable` when this process stops: nobody is to ask it again and again meanwhile.
+   * Calls `take` at once and after each notification until it returns something; returns undefined when `waitMs` is
+   * over, or at once when the client has disconnected. Throws `unavailable` when this process stops, so that the worker
+   * asks another process.
    */
   async firstOf<Taken>(
     agentId: string,
@@ -76,7 +79,7 @@ export class MailboxWaiters implements OnModuleDestroy {
     for (const waiter of this.waiters.get(agentId) ?? []) waiter.notify();
   }
 
-  /** Nobody waits for a process that stops. */
+  /** Ends all waits when this process stops. */
   onModuleDestroy(): void {
     this.closed = true;
     clearInterval(this.timer);
@@ -95,7 +98,7 @@ export class MailboxWaiters implements OnModuleDestroy {
     if (waiters?.size === 0) this.waiters.delete(agentId);
   }
 
-  /** Notices may be lost, and nobody tells of a lease that runs out. */
+  /** Notices may be lost, and there is no notice for a lease that expires. */
   private async poll(): Promise<void> {
     if (this.polling || this.waiters.size === 0) return;
     this.polling = true;
@@ -111,5 +114,5 @@ export class MailboxWaiters implements OnModuleDestroy {
 
 function stopping(): RialtoError {
   const data = { retryAfterSeconds: 1 };
-  return new RialtoError('unavailable', { message: 'this process stops; ask again in a moment', data });
+  return new RialtoError('unavailable', { message: 'this gateway process is stopping; ask again in a second', data });
 }

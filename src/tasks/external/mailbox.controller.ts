@@ -7,7 +7,10 @@ import { HeldBy, MailboxGuard, type Holder } from './mailbox.guard.js';
 import { Caller, type LeaseCaller } from './mailbox-caller.decorator.js';
 import { LeaseQuery, LeaseView, MailboxService } from './mailbox.service.js';
 
-/** Where workers fetch tasks. Its own guard lets them in: the secret of a mailbox is no credential anywhere else. */
+/**
+ * Endpoint where external workers fetch tasks. It has its own guard, because the secret of a mailbox is not valid
+ * anywhere else.
+ */
 @ApiTags('executions')
 @ApiBearerAuth()
 @Public()
@@ -17,9 +20,9 @@ export class MailboxController {
   constructor(private readonly mailbox: MailboxService) {}
 
   @Post(':agent/lease')
-  @ApiOperation({ summary: 'Take the oldest task that waits for an agent; reports on it go to its executions' })
+  @ApiOperation({ summary: 'Lease the oldest task that waits for an agent; report on it at /api/executions' })
   @ApiResponse({ status: 200, standardSchema: LeaseView })
-  @ApiResponse({ status: 204, description: 'None came in time' })
+  @ApiResponse({ status: 204, description: 'No task arrived within waitMs' })
   async lease(
     @HeldBy() holder: Holder,
     @Param('agent', { schema: IdParam }) agent: string,

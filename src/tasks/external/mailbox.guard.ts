@@ -11,7 +11,7 @@ import { PublishedService } from '../../registry/published.service.js';
 import type { PublishedAgent } from '../../registry/published.types.js';
 import { workerFor } from '../task-verbs.js';
 
-/** Who asks for work: the bearer of an agent's mailbox secret, or somebody with a credential of an org. */
+/** The sender of a lease request: the bearer of an agent's mailbox secret, or a caller with a credential of an org. */
 export type Holder = { readonly agent: PublishedAgent } | { readonly ctx: CallContext };
 
 interface LeaseRequest extends DoorRequest {
@@ -20,7 +20,7 @@ interface LeaseRequest extends DoorRequest {
 
 const shape = /^Bearer (mbx_([0-9a-f-]{36})_[A-Za-z0-9_-]{43})$/i;
 
-/** Lets the worker of a mailbox in by the secret of its agent, which opens nothing else. */
+/** Admits the worker of a mailbox by the secret of its agent, which gives no other access, and callers of an org. */
 @Injectable()
 export class MailboxGuard implements CanActivate {
   constructor(
@@ -51,7 +51,7 @@ function isSame(given: string, expected: string): boolean {
   return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', expected, 'buffer'));
 }
 
-/** Whom the guard let in. */
+/** The holder that the guard admitted. */
 export const HeldBy = createParamDecorator((_data: unknown, host: ExecutionContext): Holder => {
   const { holder } = host.switchToHttp().getRequest<LeaseRequest>();
   if (!holder) throw new RialtoError('unauthenticated');

@@ -20,12 +20,12 @@ import { maxHistory, WorkOrders } from './work-orders.js';
 export const LeaseQuery = z.strictObject({ waitMs: z.coerce.number().int().min(0).max(60_000).default(0) });
 export type LeaseQuery = z.output<typeof LeaseQuery>;
 
-/** A task that was handed out: reports on it carry the epoch, and each keeps it for `leaseMs`. */
+/** A leased task. Reports on it carry the epoch, and each report extends the lease to `leaseMs`. */
 export const LeaseView = z.object({
   task: z.looseObject({ id: z.string() }),
   message: z.looseObject({ messageId: z.string() }),
   history: z.array(z.looseObject({ messageId: z.string() })),
-  /** Who sent the task: its kind and subject, with the role and the groups that it has now. */
+  /** The sender of the task: its kind and subject, with its current role and groups. */
   caller: z.object({
     kind: z.string(),
     subject: z.string(),
@@ -33,24 +33,24 @@ export const LeaseView = z.object({
     role: z.string(),
     groups: z.array(z.string()),
   }),
-  /** Afterwards nobody waits for the result. */
+  /** Time after which the result is no longer wanted, ISO 8601. */
   deadline: z.string(),
-  /** For each call that is made for this task: `traceparent`, `x-rialto-depth` and `x-rialto-lineage`. */
+  /** Headers for each call that is made for this task: `traceparent`, `x-rialto-depth` and `x-rialto-lineage`. */
   headers: z.record(z.string(), z.string()),
-  /** Whoever has it may report on this task, and nothing else. */
+  /** Lets its bearer report on this task, and nothing else. */
   token: z.string(),
   leaseEpoch: z.number().int(),
   leaseMs: z.number().int(),
 });
 export type LeaseView = z.output<typeof LeaseView>;
 
-/** A task at work, and its caller as it is now. */
+/** A leased task that is working, and its caller with its current role and groups. */
 interface BegunTask {
   readonly task: StoredTask;
   readonly principal: Principal;
 }
 
-/** Hands tasks out to agents that nobody can call: they come and ask. */
+/** Leases tasks to workers that fetch them, for agents that the gateway cannot call. */
 @Injectable()
 export class MailboxService {
   constructor(
@@ -63,8 +63,9 @@ export class MailboxService {
   ) {}
 
   /**
-   * The oldest task that waits for an agent, at once or within `waitMs`; undefined when none came, or the caller has gone.
-   * A task whose answer does not arrive goes to the next who asks. Throws `not_found`, `denied`, `unprocessable`.
+   * Leases the oldest waiting task of an agent, at once or within `waitMs`; undefined when none arrived, or the client
+   * has disconnected. When its answer does not arrive, the task goes to the next request. Throws `not_found`, `denied`,
+   * `unprocessable`.
    */
   async lease(
     holder: Holder,
@@ -91,7 +92,7 @@ export class MailboxService {
     return this.handOuts.around(begun.task, caller, () => this.verbs.around(recorded, () => this.viewOf(agent, begun)));
   }
 
-  /** Enabled or not: what was begun goes on. */
+  /** Also finds a disabled agent: tasks that were accepted before continue. */
   private async agentOf({ org }: CallContext, name: string): Promise<PublishedAgent> {
     const { agents } = await this.agents.published.snapshot(org.id);
     const agent = agents.find((one) => one.name === name || one.id === name);
@@ -99,12 +100,12 @@ export class MailboxService {
     return agent;
   }
 
-  /** Asking costs no record, for it is done all day long; being refused does. */
+  /** Records only a refusal. A permitted poll is not recorded, because workers poll all the time. */
   private async requirePermission(act: VerbCall): Promise<void> {
     if (!(await this.verbs.permits(act))) await this.verbs.around(act, () => Promise.resolve());
   }
 
-  /** Leases until there is a task that can be worked on, or none at all. */
+  /** Leases tasks until one can be worked on; undefined when there is none. */
   private async next(agent: PublishedAgent): Promise<BegunTask | undefined> {
     for (;;) {
       const claimed = await this.handOuts.take(agent.id);
@@ -114,7 +115,7 @@ export class MailboxService {
     }
   }
 
-  /** The task at work; undefined when it is over, or moved on meanwhile. */
+  /** Sets a leased task to working; undefined when it has ended, or was changed meanwhile. */
   private async begin(claimed: Claimed, { org }: PublishedAgent): Promise<BegunTask | undefined> {
     const { task: from } = claimed;
     const principal = await this.agents.senderOf(from, org);
@@ -148,7 +149,7 @@ function noSuchAgent(): RialtoError {
   return new RialtoError('not_found', { message: 'no such agent' });
 }
 
-/** Working for an agent without its secret is an administrator's act. */
+/** The act of leasing with a credential of the org instead of the agent's secret: only an administrator may do it. */
 function leaseAct(ctx: CallContext, { name }: PublishedAgent): VerbCall {
   const resource = { type: 'Org', id: ctx.org.slug } as const;
   return { ctx, verb: 'mailbox.lease', action: 'admin_write', resource, args: { agent: name } };

@@ -29,8 +29,8 @@ const taskWith = (more: Partial<StoredTask> = {}): StoredTask => {
 const orderOf = (task: StoredTask, epoch?: number) =>
   orders.of({ agent, task, message, earlier: [], principal: { ...principal, role: 'viewer' }, epoch });
 
-describe('(P1, P8) what a service or a worker gets with a task', () => {
-  it('names the caller as it is now, with its org, groups and role', () => {
+describe('(P1, P8) the work order of a service or a worker', () => {
+  it('names the caller with its org and its current groups and role', () => {
     expect(orderOf(taskWith()).caller).toEqual({
       kind: 'user',
       subject: 'bob',
@@ -40,7 +40,7 @@ describe('(P1, P8) what a service or a worker gets with a task', () => {
     });
   });
 
-  it('has headers for onward calls: one hop deeper, with the agent in the lineage, in the trace of the caller', () => {
+  it('has headers for onward calls: one hop deeper, with the agent in the lineage, and with the trace of the caller', () => {
     const trace = { traceId: '0'.repeat(31) + '1', spanId: '0'.repeat(15) + '2', sampled: true, state: 'v=1' };
     const lineage = { path: ['https://far.example'], deadlineAt: now + 5_000 };
     const { headers } = orderOf(taskWith({ depth: 1, ...originOf({ lineage, trace }) }));
@@ -57,21 +57,21 @@ describe('(P1, P8) what a service or a worker gets with a task', () => {
     });
   });
 
-  it('has them also for a task without a lineage or a trace', () => {
+  it('has these headers also for a task without a lineage or a trace', () => {
     const { headers } = orderOf(taskWith());
     expect(headers.traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$/);
     expect(seal.open(headers['x-rialto-lineage']!)).toEqual({ depth: 1, path: ['published:a-1'] });
   });
 
   it.each([
-    ['the end of the call behind it', { lineage: { path: [], deadlineAt: now + 5_000 } }, undefined, now + 5_000],
-    ['the lifetime of a task at work', {}, undefined, now + 60_000],
+    ['the deadline of the call behind it', { lineage: { path: [], deadlineAt: now + 5_000 } }, undefined, now + 5_000],
+    ['the lifetime of a working task', {}, undefined, now + 60_000],
     ['a day in a mailbox', {}, 3, now + 86_400_000],
   ])('has a deadline: %s', (_, more, epoch, deadline) => {
     expect(orderOf(taskWith(more), epoch).deadline).toBe(new Date(deadline).toISOString());
   });
 
-  it('has a token for the lease that it came with', () => {
+  it('has a token for its lease', () => {
     expect(orderOf(taskWith(), 3).token).toMatch(/^rx1\.t-1\.3\./);
     expect(orderOf(taskWith()).token).toMatch(/^rx1\.t-1\.[^.]+$/);
   });

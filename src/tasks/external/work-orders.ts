@@ -11,23 +11,26 @@ import { ExecutionTokens } from '../execution-tokens.js';
 import { placeOf } from '../task-verbs.js';
 import { taskView, type StoredTask } from '../task.types.js';
 
-/** Earlier messages that an order holds. */
+/** Most earlier messages in an order. */
 export const maxHistory = 50;
 
-/** A task that is handed to a service or a worker. */
+/** A task for a service or a worker. */
 export interface HandedTask {
   readonly agent: Pick<PublishedAgent, 'id' | 'org'>;
   readonly task: StoredTask;
   readonly message: Message;
   /** Messages of earlier tasks of the context, oldest first. */
   readonly earlier: readonly Message[];
-  /** The caller of the task, with the groups and the role that it has now. */
+  /** The caller of the task, with its current groups and role. */
   readonly principal: Principal;
-  /** The number of the lease; absent for a service, which has the task for as long as it lasts. */
+  /** Epoch of the lease; absent for a service, which has the task until it ends. */
   readonly epoch?: number;
 }
 
-/** Writes what a service or a worker gets with a task: the messages, the caller, the time limit, and the headers of onward calls. */
+/**
+ * Creates the work order that a service or a worker gets with a task: the messages, the caller, the deadline, and the
+ * headers for onward calls.
+ */
 @Injectable()
 export class WorkOrders {
   constructor(
@@ -50,7 +53,9 @@ export class WorkOrders {
     };
   }
 
-  /** The headers for each call that is made for a task: its trace, its depth, and its lineage with the agent in it (AN-61). */
+  /**
+   * Headers for each call that is made for a task: its trace, its depth, and its lineage with the agent added (AN-61).
+   */
   headersOf(agent: Pick<PublishedAgent, 'id'>, { depth, lineage }: StoredTask): Record<string, string> {
     const { path = [], deadlineAt, trace = newTrace() }: Partial<Lineage> = lineage ?? {};
     const sealed = this.seal.seal({ depth: depth + 1, path: [...path, placeOf(agent)], deadlineAt });
@@ -61,7 +66,7 @@ export class WorkOrders {
     };
   }
 
-  /** The end of the call behind the task, or the time at which the task fails when its status stays as it is. */
+  /** The deadline of the call behind the task, or the time at which the task fails when its status stays unchanged. */
   private deadlineOf({ lineage, statusAt }: StoredTask, isLeased: boolean): number {
     const lifetimeMs = isLeased ? mailboxWaitMs : this.settings.A2A_PROCESSING_LIFETIME_MAX_MS;
     return Math.min(statusAt + lifetimeMs, lineage?.deadlineAt ?? Infinity);
