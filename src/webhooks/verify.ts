@@ -3,15 +3,15 @@ import { parseExact } from '../protocol/exact-integers.js';
 import { systemClock } from '../kernel/clock.js';
 import { signatureOf } from '../protocol/webhook-signature.js';
 
-/** The package export `rialto/webhooks`: what a receiver of our webhooks needs. */
+/** The package export `rialto/webhooks`: verification of webhooks for their receivers. */
 
-/** Why a delivery is not to be believed. */
+/** Thrown for a delivery that is not authentic. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
 }
 
 export interface VerifyOptions {
-  /** How far the clocks may be apart, and so how long a delivery can be replayed; 300. */
+  /** Largest difference of the clocks, and so how long a delivery can be replayed; default 300. */
   readonly toleranceSeconds?: number;
   /** Milliseconds since the epoch. */
   readonly now?: number;
@@ -20,10 +20,11 @@ export interface VerifyOptions {
 type HeaderValues = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * The body of a delivery as JSON, once its signature and age are right. Hand over the bytes as they came: a body that was parsed and written
- * again does not verify. Deliveries of one event share their `webhook-id`, so drop an id that was seen.
- * Throws WebhookVerificationError, and TypeError for a secret that is none: anybody can sign with an empty one.
- * @param secret `whsec_…` as `POST /api/webhooks/secrets` showed it; several while you change it.
+ * Verifies the signature and the age of a delivery, and returns its body as JSON. Pass the bytes as received: a body
+ * that was parsed and serialized again does not verify. Deliveries of one event share their `webhook-id`, so ignore an
+ * id that you have seen.
+ * Throws WebhookVerificationError, and TypeError for an invalid secret, because anyone can sign with an empty one.
+ * @param secret `whsec_…` as `POST /api/webhooks/secrets` showed it; several during a change of secrets.
  */
 export function verifyWebhook(
   secret: string | readonly string[],
@@ -36,11 +37,12 @@ export function verifyWebhook(
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
     headerOf(headers, name),
   );
-  if (!id || !timestamp || !signatures) throw new WebhookVerificationError('the headers of a webhook are missing');
+  if (!id || !timestamp || !signatures)
+    throw new WebhookVerificationError('a header is missing: webhook-id, webhook-timestamp or webhook-signature');
   if (!/^\d{1,12}$/.test(timestamp) || Math.abs(now / 1_000 - Number(timestamp)) > toleranceSeconds)
-    throw new WebhookVerificationError('the webhook is too old, or from the future');
+    throw new WebhookVerificationError('the timestamp of the webhook is too old, or in the future');
   if (typeof body !== 'string' && !(body instanceof Uint8Array))
-    throw new WebhookVerificationError('the raw body is needed, as text or bytes; a parsed one cannot be verified');
+    throw new WebhookVerificationError('the raw body is needed, as text or bytes; a parsed body cannot be verified');
   const text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8');
   const content = `${id}.${timestamp}.${text}`;
   const expected = secrets.map((one) => signatureOf(one, content));
@@ -50,14 +52,14 @@ export function verifyWebhook(
   return parseExact(text);
 }
 
-/** Half of what ours have; Standard Webhooks wants 24 bytes and more. */
-const leastKeyBytes = 16;
+/** Shortest accepted key. The gateway's keys have twice as many bytes; Standard Webhooks requires at least 24. */
+const minKeyBytes = 16;
 
 function requireSecret(secret: unknown): void {
   const key = typeof secret === 'string' ? secret.replace(/^whsec_/, '') : '';
-  if (/^[A-Za-z0-9+/]+={0,2}$/.test(key) && Buffer.from(key, 'base64').length >= leastKeyBytes) return;
+  if (/^[A-Za-z0-9+/]+={0,2}$/.test(key) && Buffer.from(key, 'base64').length >= minKeyBytes) return;
   throw new TypeError(
-    'the secret of webhooks is missing or damaged: it is whsec_ and a key in base64, as it was shown once',
+    'the webhook secret is missing or damaged: pass the text that was shown when it was made, whsec_ and a key in base64',
   );
 }
 

@@ -19,10 +19,10 @@ import { DeliveryTrigger } from './delivery/delivery-trigger.js';
 
 type Given = PushConfig & { readonly format: PushFormat };
 
-/** Reyn's callers name one address per run, so a later one replaces it. */
+/** Reyn's callers give one URL for each run, so a later one replaces it. */
 const reynId = 'webhook_url';
 
-/** What webhooks need of the platform beside their own stores. */
+/** Platform services that webhooks need beside their own stores. */
 @Injectable()
 export class WebhookSurroundings {
   constructor(
@@ -33,8 +33,8 @@ export class WebhookSurroundings {
 }
 
 /**
- * Where callers want updates of their tasks posted. Secrets: what was made is answered as it was given; `get` and `list`
- * answer the token, which names its owner's own message to itself, and of credentials only the scheme.
+ * Manages the push configurations of tasks. Secrets: `create` returns them as they were given; `get` and `list` return
+ * the token, because it only identifies the message to its receiver, and only the scheme of credentials.
  */
 @Injectable()
 export class WebhookService {
@@ -42,23 +42,29 @@ export class WebhookService {
     private readonly tasks: TaskService,
     private readonly configs: PushConfigStore,
     private readonly trigger: DeliveryTrigger,
-    private readonly around: WebhookSurroundings,
+    private readonly platform: WebhookSurroundings,
   ) {}
 
-  /** For one that comes with a message, before there is a task to ask about. Throws as requirePostable does, and `denied`. */
+  /**
+   * Checks a configuration that is sent with a message, before its task exists. Throws the errors of requirePostable,
+   * and `denied`.
+   */
   async admit(ctx: CallContext, agent: PublishedAgent, config: PushConfig): Promise<void> {
-    requirePostable(this.around.safeFetch, config);
+    requirePostable(this.platform.safeFetch, config);
     await this.tasks.requireConfigurable(ctx, agent);
   }
 
-  /** The rows of a configuration that is committed with its message. It hears of what comes after that message. */
+  /** The rows of a configuration that is committed with its message. It gets the events after that message. */
   rowsOf({ org }: CallContext, taskId: string, config: Given): RowChange[] {
     const id = config.format === 'reyn' ? reynId : (config.id ?? freshId(config.format, taskId));
     this.trigger.remember({ taskId, configId: id });
     return [this.configs.rowOf({ ...config, id, taskId, org: org.id })];
   }
 
-  /** Adds, or replaces the one of this id. Throws `task_not_found`, `denied`, `invalid_params`, `url_not_allowed`. */
+  /**
+   * Adds a configuration, or replaces the one with this id. Throws `task_not_found`, `denied`, `invalid_params`,
+   * `url_not_allowed`.
+   */
   async create(
     ctx: CallContext,
     agent: PublishedAgent | undefined,
@@ -69,12 +75,15 @@ export class WebhookService {
     return this.store(ctx, task, { ...shown, id, format }, () => Promise.resolve());
   }
 
-  /** Adds one under an id of its own. Throws as `create` does, and `conflict` when the task has one with this address. */
+  /**
+   * Adds a configuration under a new id. Throws the errors of `create`, and `conflict` when the task already has one
+   * with this URL.
+   */
   async add(ctx: CallContext, given: Given & { readonly taskId: string }): Promise<StoredConfig> {
     const task = await this.tasks.visible(ctx, undefined, given.taskId);
     return this.store(ctx, task, { ...given, id: newId() }, async (tx) => {
       if (await this.configs.has(tx, task.id, given.url))
-        throw new RialtoError('conflict', { message: 'the task has a push configuration with this address' });
+        throw new RialtoError('conflict', { message: 'the task already has a push configuration with this URL' });
     });
   }
 
@@ -84,11 +93,11 @@ export class WebhookService {
     { format, ...given }: Given & { readonly id: string },
     check: (tx: Tx) => Promise<void>,
   ): Promise<StoredConfig> {
-    requirePostable(this.around.safeFetch, given);
+    requirePostable(this.platform.safeFetch, given);
     const config = { ...given, taskId: task.id };
     const args = { configId: given.id, host: new URL(given.url).host };
     const put = async () => {
-      const isStored = await this.around.txs.run(async (tx) => {
+      const isStored = await this.platform.txs.run(async (tx) => {
         await this.configs.lock(tx, task.id);
         await check(tx);
         return this.configs.put(tx, { ...config, format, org: task.orgId });
@@ -101,7 +110,10 @@ export class WebhookService {
     return this.tasks.act(ctx, 'push_configure', task, put, args);
   }
 
-  /** Without an id the unnamed one, else the oldest. Throws `task_not_found`, for an unknown configuration too (v1.0 section 3.1.8). */
+  /**
+   * Returns a configuration; without an id the unnamed one, else the oldest. Throws `task_not_found`, also for an
+   * unknown configuration (v1.0 section 3.1.8).
+   */
   async get(
     ctx: CallContext,
     agent: PublishedAgent | undefined,
@@ -115,13 +127,13 @@ export class WebhookService {
     });
   }
 
-  /** What became of the address that a run was given, for whoever may see the run; undefined without one. */
+  /** State of the webhook of a run, without a check of permissions; undefined when the run has none. */
   async ofRun(taskId: string): Promise<RunWebhook | undefined> {
     const known = await this.configs.stateOf(taskId, reynId);
     return known && { state: known.state, ...(known.reason !== null && { reason: known.reason }) };
   }
 
-  /** The oldest first. */
+  /** Lists configurations, oldest first. */
   async list(
     ctx: CallContext,
     agent: PublishedAgent | undefined,
@@ -130,19 +142,22 @@ export class WebhookService {
     const task = await this.tasks.visible(ctx, agent, taskId);
     const scope = `push-configs:${task.orgId}:${task.id}`;
     return this.tasks.act(ctx, 'task_read', task, async () => {
-      const after = pageToken ? this.around.cursors.decode(scope, pageToken, 2) : undefined;
+      const after = pageToken ? this.platform.cursors.decode(scope, pageToken, 2) : undefined;
       const rows = await this.configs.page(task.id, pageSize, after);
       const shown = rows.slice(0, pageSize);
       const last = shown.at(-1);
       const more = rows.length > pageSize && last;
       return {
         configs: shown.map(({ config }) => shownOf(config)),
-        nextPageToken: more ? this.around.cursors.encode(scope, [last.at, last.config.id]) : '',
+        nextPageToken: more ? this.platform.cursors.encode(scope, [last.at, last.config.id]) : '',
       };
     });
   }
 
-  /** Without an id as `get`. What was not posted yet is not posted any more. One that is not there is deleted already. */
+  /**
+   * Deletes a configuration; without an id as `get`. Waiting deliveries are skipped. Succeeds also when the
+   * configuration does not exist.
+   */
   async delete(
     ctx: CallContext,
     agent: PublishedAgent | undefined,
@@ -155,7 +170,10 @@ export class WebhookService {
   }
 }
 
-/** The older versions know one configuration of a task, which the next one without an id replaces. */
+/**
+ * The id for a configuration without one. The older versions have one configuration for a task, which the next one
+ * without an id replaces.
+ */
 function freshId(format: PushFormat, taskId: string): string {
   return format === 'v1' ? newId() : taskId;
 }

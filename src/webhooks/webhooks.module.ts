@@ -28,7 +28,7 @@ import { WebhookSweeper } from './delivery/webhook.sweeper.js';
 import { WebhookTestService } from './admin/webhook-test.service.js';
 import { WebhookTokens } from './configs/webhook-tokens.js';
 
-/** Room 10: push notifications. */
+/** Push notifications: configurations of tasks, and deliveries to their receivers. */
 @Module({
   imports: [AuditModule, TasksModule],
   controllers: [WebhookConfigsController, WebhookController],

@@ -16,14 +16,14 @@ export interface ConfigRow {
   readonly reason: string | null;
   readonly failing_since: Date | null;
   readonly created_at: Date;
-  /** `created_at` as exactly as the database has it. */
+  /** `created_at` as text, with the precision of the database. */
   readonly at: string;
 }
 
 export interface ConfigFilter {
   readonly state?: PushState;
   readonly taskId?: string;
-  /** `kind:id`; absent: of every task of the org. */
+  /** `kind:id`; absent: configurations of every task of the org. */
   readonly owner?: string;
 }
 
@@ -31,12 +31,15 @@ const columns = `task_id, id, url, format, state, reason, case when state <> 'ac
   to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at`;
 const one = 'org_id = $1 and task_id = $2 and id = $3';
 
-/** Push configurations as their org sees and switches them; nothing sealed leaves here. */
+/** Reads push configurations for the admin API, and switches them off and on. Returns no sealed values. */
 @Injectable()
 export class ConfigLogStore {
   constructor(private readonly pg: Pg) {}
 
-  /** The newest first, one more than `limit` when there are more. @param after `at`, `task_id` and `id` of a row. */
+  /**
+   * Configurations, newest first, one more than `limit` when there are more. @param after `at`, `task_id` and `id` of a
+   * row.
+   */
   page(
     org: OrgId,
     { state, taskId, owner }: ConfigFilter,
@@ -52,7 +55,7 @@ export class ConfigLogStore {
     );
   }
 
-  /** @param owner as in a filter. */
+  /** One configuration; undefined when there is none. @param owner as in a filter. */
   async find(org: OrgId, { taskId, configId }: ConfigKey, owner: string | undefined): Promise<ConfigRow | undefined> {
     const [row] = await this.pg.rows<ConfigRow>(
       'push-config-one',
@@ -62,9 +65,12 @@ export class ConfigLogStore {
     return row;
   }
 
-  /** Nobody may claim anything of it any more; what is on its way ends as it ends, what waits is given up. */
+  /**
+   * Disables a configuration: no worker claims its deliveries any more. A delivery in progress may finish; waiting ones
+   * become `dead`.
+   */
   async deactivate(tx: Tx, org: OrgId, { taskId, configId }: ConfigKey, reason: string): Promise<void> {
-    // The configuration first, as everybody locks them.
+    // Locks the configuration first, as every writer does, to avoid deadlocks.
     await tx.manager.query(
       `update push_configs set state = 'disabled', reason = $4 where ${one} and state <> 'disabled'`,
       [org, taskId, configId, reason],
@@ -76,17 +82,20 @@ export class ConfigLogStore {
     );
   }
 
-  /** It begins anew: what failed before counts no more, and what is still on its way from before is not tried again. */
+  /**
+   * Activates a disabled configuration. Earlier failures no longer count, and deliveries from before that are still in
+   * progress are not retried.
+   */
   async activate(tx: Tx, org: OrgId, { taskId, configId }: ConfigKey): Promise<void> {
-    const [closed] = await tx.manager.query<{ reason: string | null }[]>(
+    const [disabled] = await tx.manager.query<{ reason: string | null }[]>(
       `select reason from push_configs where ${one} and state = 'disabled' for update`,
       [org, taskId, configId],
     );
-    if (!closed) return;
+    if (!disabled) return;
     await tx.manager.query(
       `update webhook_deliveries d set status = 'dead', last_error = $4, ended_at = now(), lease_owner = null, lease_until = null
        where d.org_id = $1 and d.task_id = $2 and d.config_id = $3 and d.status = 'pending'`,
-      [org, taskId, configId, closed.reason],
+      [org, taskId, configId, disabled.reason],
     );
     await tx.manager.query(
       `update push_configs set state = 'active', reason = null, failing_since = null where ${one} and state = 'disabled'`,

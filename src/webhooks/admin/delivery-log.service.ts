@@ -24,7 +24,10 @@ import {
 const dayMs = 86_400_000;
 const maxReplayed = 1_000;
 
-/** Deliveries, seen and delivered anew: an admin sees those of the org, everyone else those of their own tasks. */
+/**
+ * Lists, shows, redelivers and replays deliveries: an admin sees those of the org, other callers see those of their own
+ * tasks.
+ */
 @Injectable()
 export class DeliveryLogService {
   constructor(
@@ -34,7 +37,7 @@ export class DeliveryLogService {
     private readonly cursors: Cursors,
   ) {}
 
-  /** The newest first. Throws `denied`, `invalid_params` for a cursor of another list. */
+  /** Lists deliveries, newest first. Throws `denied`, `invalid_params` for a cursor of another list. */
   list(ctx: CallContext, { limit, cursor, ...query }: DeliveryQuery): Promise<Page<DeliveryView>> {
     return this.acts.read(ctx, 'webhook.deliveries', async () => {
       const filter = { ...query, owner: ownerSeenBy(ctx) };
@@ -45,12 +48,12 @@ export class DeliveryLogService {
     });
   }
 
-  /** Throws `not_found`, also for one of a task of somebody else. */
+  /** Returns one delivery with its attempts. Throws `not_found`, also for a task of another owner. */
   get(ctx: CallContext, id: string): Promise<DeliveryDetail> {
     return this.acts.read(ctx, 'webhook.delivery', async () => {
       const row = await this.known(ctx, id);
-      const tries = (await this.deliveries.attempts(row.id)).map(({ at, duration_ms: durationMs, ...tried }) => ({
-        ...tried,
+      const tries = (await this.deliveries.attempts(row.id)).map(({ at, duration_ms: durationMs, ...attempt }) => ({
+        ...attempt,
         endedAt: at.toISOString(),
         durationMs,
       }));
@@ -58,7 +61,7 @@ export class DeliveryLogService {
     });
   }
 
-  /** Of the last day unless a range is given. */
+  /** Counts deliveries by state, for the last day unless a range is given. */
   summary(ctx: CallContext, { from, to }: SummaryQuery): Promise<DeliverySummary> {
     return this.acts.read(ctx, 'webhook.summary', async () => {
       const since = from ?? new Date(systemClock.now() - dayMs).toISOString();
@@ -69,20 +72,22 @@ export class DeliveryLogService {
     });
   }
 
-  /** Posted again under the same `webhook-id`, with the whole schedule before it. Throws `not_found`, `conflict`. */
+  /**
+   * Posts a delivery again under the same `webhook-id`, with the full retry schedule. Throws `not_found`, `conflict`.
+   */
   async redeliver(ctx: CallContext, id: string): Promise<DeliveryView> {
     const known = () => this.known(ctx, id);
     await this.acts.prepareAndWrite(ctx, 'webhook.redeliver', { delivery: id }, known, async (tx, row) => {
       const key = await this.deliveries.redeliver(tx, ctx.org.id, row.id);
-      if (!key) throw new RialtoError('conflict', { message: whyNotAgain(row) });
+      if (!key) throw new RialtoError('conflict', { message: redeliverRefusal(row) });
       tx.afterCommit(() => void this.trigger.enqueue(key));
     });
     return viewOf(await known());
   }
 
   /**
-   * What matches, the oldest first, at most a thousand at once: what is posted anew may match again, so the next ones are asked for by the cursor.
-   * Throws `denied`, `invalid_params` for a cursor of another replay.
+   * Replays matching deliveries, oldest first, at most a thousand at once. A replayed delivery may match again, so the
+   * cursor is the way to the next ones. Throws `denied`, `invalid_params` for a cursor of another replay.
    */
   replay(ctx: CallContext, { cursor, ...filter }: ReplayDeliveries): Promise<Replayed> {
     const scope = `replay:${ctx.org.id}:${JSON.stringify(filter)}`;
@@ -125,10 +130,10 @@ function viewOf(row: DeliveryRow): DeliveryView {
   };
 }
 
-function whyNotAgain({ state, config_state: config, task_id: taskId, config_id: id }: DeliveryRow): string {
-  if (config === null) return 'its configuration is deleted: nothing is posted there any more';
+function redeliverRefusal({ state, config_state: config, task_id: taskId, config_id: id }: DeliveryRow): string {
+  if (config === null) return 'the push configuration of this delivery is deleted, so it cannot be posted again';
   if (config === 'disabled')
-    return `its configuration is disabled: POST /api/webhooks/configs/${taskId}/${encodeURIComponent(id)}/activate first`;
-  if (state === 'processing') return 'it is on its way';
-  return 'it is due, or waits for an earlier delivery of its task: redeliver that one';
+    return `the push configuration of this delivery is disabled: POST /api/webhooks/configs/${taskId}/${encodeURIComponent(id)}/activate first`;
+  if (state === 'processing') return 'this delivery is being posted now';
+  return 'this delivery is due, or waits for an earlier delivery of its task: redeliver that one';
 }

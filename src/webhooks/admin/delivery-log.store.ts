@@ -8,15 +8,15 @@ import { isOfOwner } from './own-tasks.js';
 import type { PushState } from '../configs/push-config.entity.js';
 import type { DeliveryState } from './webhook.types.js';
 
-/** Which deliveries of an org; what is absent is not asked for. */
+/** A filter for the deliveries of an org; an absent member matches all. */
 export interface DeliveryFilter {
   readonly state?: DeliveryState;
   readonly taskId?: string;
   readonly configId?: string;
-  /** When they were made, ISO 8601: from here, and before there. */
+  /** Time of creation, ISO 8601: `from` inclusive, `to` exclusive. */
   readonly from?: string;
   readonly to?: string;
-  /** `kind:id`; absent: of every task of the org. */
+  /** `kind:id`; absent: deliveries of every task of the org. */
   readonly owner?: string;
 }
 
@@ -28,7 +28,7 @@ export interface DeliveryRow {
   readonly state: DeliveryState;
   readonly attempts: number;
   readonly earlier_attempts: number;
-  /** Null when the configuration is deleted, like `format`. */
+  /** Null when the configuration is deleted; so is `format`. */
   readonly url: string | null;
   readonly format: PushFormat | null;
   readonly config_state: PushState | null;
@@ -39,7 +39,7 @@ export interface DeliveryRow {
   readonly last_error: string | null;
   readonly created_at: Date;
   readonly ended_at: Date | null;
-  /** `created_at` as exactly as the database has it. */
+  /** `created_at` as text, with the precision of the database. */
   readonly at: string;
 }
 
@@ -54,15 +54,18 @@ export interface AttemptRow {
 
 const stateOf = `case when d.status <> 'pending' then d.status when d.lease_until > now() then 'processing'
   when d.attempts > d.earlier_attempts then 'failed' else 'pending' end`;
-const exactly = `to_char(d.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+const createdAtText = `to_char(d.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 const columns = `d.id, d.task_id, d.config_id, d.seq, ${stateOf} as state, d.attempts, d.earlier_attempts, c.url, c.format, c.state as config_state, c.reason as config_reason, d.body,
-  d.next_at, d.last_status, d.last_error, d.created_at, d.ended_at, ${exactly} as at`;
+  d.next_at, d.last_status, d.last_error, d.created_at, d.ended_at, ${createdAtText} as at`;
 const withConfig = 'webhook_deliveries d left join push_configs c on c.task_id = d.task_id and c.id = d.config_id';
 const conditions = `d.org_id = $1 and ($2::uuid is null or d.task_id = $2) and ($3::text is null or d.config_id = $3)
   and ($4::timestamptz is null or d.created_at >= $4) and ($5::timestamptz is null or d.created_at < $5)
   and ${isOfOwner('$6', 'd.task_id')}`;
 const waits = `d.status = 'pending' and (d.lease_until > now()) is not true`;
-/** As `stateOf`, each in words of which the planner knows how many rows they fit: what is wrong or under way has an index of its own. */
+/**
+ * Conditions equal to `stateOf`, in a form that the planner can estimate. Failed deliveries and those in progress have
+ * their own index.
+ */
 const inState: Record<DeliveryState, string> = {
   pending: `${waits} and d.attempts <= d.earlier_attempts`,
   processing: `d.status = 'pending' and d.lease_until > now()`,
@@ -72,16 +75,19 @@ const inState: Record<DeliveryState, string> = {
   skipped: `d.status = 'skipped'`,
 };
 const matching = ({ state }: DeliveryFilter): string => (state ? `${conditions} and ${inState[state]}` : conditions);
-/** Configurations that have one on its way, and until when at the latest: the next one is not sent beside it. */
+/**
+ * Configurations with a delivery in progress, and the latest time at which it ends: the next delivery must not be
+ * posted beside it.
+ */
 const busy = `busy as materialized (select task_id, config_id, max(lease_until) as until from webhook_deliveries
   where org_id = $1 and status = 'pending' and lease_until > now() group by task_id, config_id)`;
 const free = `coalesce((select b.until from busy b where b.task_id = d.task_id and b.config_id = d.config_id), now())`;
-/** Takes its place again as if it were new. A configuration that is disabled or deleted takes nothing. */
-const anew = `update webhook_deliveries d set status = 'pending', next_at = ${free},
+/** Restarts a delivery as if it were new. Only for a configuration that is neither disabled nor deleted. */
+const restart = `update webhook_deliveries d set status = 'pending', next_at = ${free},
   earlier_attempts = d.attempts, ended_at = null, lease_owner = null, lease_until = null`;
 const open = `exists (select from push_configs c where c.task_id = d.task_id and c.id = d.config_id and c.state <> 'disabled')`;
-/** What somebody works on, or is new, is delivered anyway. */
-const mayAgain = `(d.status <> 'pending' or (d.attempts > d.earlier_attempts and (d.lease_until is null or d.lease_until < now())))`;
+/** A delivery that is new or in progress needs no restart. */
+const mayRestart = `(d.status <> 'pending' or (d.attempts > d.earlier_attempts and (d.lease_until is null or d.lease_until < now())))`;
 
 const valuesOf = (org: OrgId, { taskId, configId, from, to, owner }: DeliveryFilter): unknown[] => [
   org,
@@ -92,12 +98,14 @@ const valuesOf = (org: OrgId, { taskId, configId, from, to, owner }: DeliveryFil
   owner ?? null,
 ];
 
-/** Deliveries as their org sees them, and how they begin anew. */
+/** Reads deliveries for the admin API, and restarts them. */
 @Injectable()
 export class DeliveryLogStore {
   constructor(private readonly pg: Pg) {}
 
-  /** The newest first, one more than `limit` when there are more. @param after `at`, `seq` and `id` of a row. */
+  /**
+   * Deliveries, newest first, one more than `limit` when there are more. @param after `at`, `seq` and `id` of a row.
+   */
   page(org: OrgId, filter: DeliveryFilter, limit: number, after?: readonly string[]): Promise<DeliveryRow[]> {
     return this.pg.rows<DeliveryRow>(
       `delivery-page-${filter.state ?? 'any'}`,
@@ -107,7 +115,7 @@ export class DeliveryLogStore {
     );
   }
 
-  /** @param owner as in a filter. */
+  /** One delivery; undefined when there is none. @param owner as in a filter. */
   async find(org: OrgId, id: string, owner: string | undefined): Promise<DeliveryRow | undefined> {
     const [row] = await this.pg.rows<DeliveryRow>(
       'delivery-one',
@@ -117,7 +125,7 @@ export class DeliveryLogStore {
     return row;
   }
 
-  /** The tries of a delivery, the first first. */
+  /** The attempts of a delivery, oldest first. */
   attempts(id: string): Promise<AttemptRow[]> {
     return this.pg.rows<AttemptRow>(
       'delivery-attempts',
@@ -126,7 +134,7 @@ export class DeliveryLogStore {
     );
   }
 
-  /** How many of those made in a range are in which state. */
+  /** Number of deliveries by state, of those created in a range. */
   counts(
     org: OrgId,
     { from, to, owner }: Pick<DeliveryFilter, 'from' | 'to' | 'owner'>,
@@ -140,16 +148,19 @@ export class DeliveryLogStore {
     );
   }
 
-  /** Undefined when it may not begin anew. */
+  /** Restarts a delivery. Returns undefined when it may not be restarted. */
   async redeliver(tx: Tx, org: OrgId, id: string): Promise<ConfigKey | undefined> {
     const [rows] = await tx.manager.query<[ConfigKey[], number]>(
-      `with ${busy} ${anew} where d.org_id = $1 and d.id = $2 and ${mayAgain} and ${open} returning d.task_id as "taskId", d.config_id as "configId"`,
+      `with ${busy} ${restart} where d.org_id = $1 and d.id = $2 and ${mayRestart} and ${open} returning d.task_id as "taskId", d.config_id as "configId"`,
       [org, id],
     );
     return rows[0];
   }
 
-  /** The oldest `limit` that match and may begin anew, in their order. @param after as in `page`. */
+  /**
+   * Restarts the oldest `limit` matching deliveries that may be restarted; returns them in order. @param after as in
+   * `page`.
+   */
   async replay(
     tx: Tx,
     org: OrgId,
@@ -157,17 +168,18 @@ export class DeliveryLogStore {
     limit: number,
     after?: readonly string[],
   ): Promise<(ConfigKey & { readonly place: readonly string[] })[]> {
-    // Along the index of the org a page costs what it holds; a planner that takes the matching rows for few would sort all that are left, page by page.
+    // Makes the planner use the index of the org, where a page costs only what it holds. When the planner expects few
+    // matching rows, it sorts all remaining rows for each page.
     if (filter.taskId === undefined)
       await tx.manager.query(
         `select set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)`,
       );
     const rows = await tx.manager.query<(ConfigKey & { at: string; seq: number; id: string })[]>(
-      `with ${busy}, chosen as (select d.id from webhook_deliveries d where ${matching(filter)} and ${mayAgain} and ${open}
+      `with ${busy}, chosen as (select d.id from webhook_deliveries d where ${matching(filter)} and ${mayRestart} and ${open}
            and ($7::timestamptz is null or (d.created_at, d.seq, d.id) > ($7, $8::integer, $9::uuid))
          order by d.created_at, d.seq, d.id limit $10 for update skip locked),
-       begun as (${anew} from chosen where d.id = chosen.id returning d.*)
-       select d.task_id as "taskId", d.config_id as "configId", ${exactly} as at, d.seq, d.id from begun d order by d.created_at, d.seq, d.id`,
+       begun as (${restart} from chosen where d.id = chosen.id returning d.*)
+       select d.task_id as "taskId", d.config_id as "configId", ${createdAtText} as at, d.seq, d.id from begun d order by d.created_at, d.seq, d.id`,
       [...valuesOf(org, filter), ...(after ?? [null, null, null]), limit],
     );
     return rows.map(({ taskId, configId, at, seq, id }) => ({ taskId, configId, place: [at, String(seq), id] }));

@@ -16,7 +16,7 @@ export class WebhookConfigsController {
   @Get()
   @ApiOperation({
     summary:
-      'Push configurations, the newest first, never their secrets: an admin sees those of the org, everyone else their own',
+      'Push configurations, newest first, without secrets: an admin sees those of the org, other callers see their own',
   })
   @ApiResponse({ status: 200, standardSchema: pageSchema(ConfigView) })
   list(@Ctx() ctx: CallContext, @Query({ schema: ConfigQuery }) query: ConfigQuery) {
@@ -24,7 +24,7 @@ export class WebhookConfigsController {
   }
 
   @Post()
-  @ApiOperation({ summary: 'Have the changes of a task posted; an address that the task has already is a conflict' })
+  @ApiOperation({ summary: 'Add a push configuration to a task; a URL that the task already has is a conflict' })
   @ApiResponse({ status: 201, standardSchema: ConfigView })
   create(@Ctx() ctx: CallContext, @Body({ schema: NewConfig }) body: NewConfig) {
     return this.configs.create(ctx, body);
@@ -43,7 +43,7 @@ export class WebhookConfigsController {
 
   @Post(':taskId/:id/activate')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Post again to a disabled configuration what happens from now on' })
+  @ApiOperation({ summary: 'Activate a disabled configuration: events from now on are posted' })
   @ApiResponse({ status: 200, standardSchema: ConfigView })
   activate(
     @Ctx() ctx: CallContext,
@@ -55,7 +55,7 @@ export class WebhookConfigsController {
 
   @Post(':taskId/:id/deactivate')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Post nothing more to a configuration; what waits is given up' })
+  @ApiOperation({ summary: 'Disable a configuration: nothing more is posted, and waiting deliveries become dead' })
   @ApiResponse({ status: 200, standardSchema: ConfigView })
   deactivate(
     @Ctx() ctx: CallContext,

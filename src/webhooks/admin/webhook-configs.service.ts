@@ -14,8 +14,8 @@ import { WebhookService } from '../webhook.service.js';
 import type { ConfigQuery, ConfigView, NewConfig } from './webhook.types.js';
 
 /**
- * Push configurations: seen, made, and switched off and on (RI-45). An admin sees those of the org, everyone else those of
- * their own tasks.
+ * Lists, creates, activates and deactivates push configurations (RI-45). An admin sees those of the org, other callers
+ * see those of their own tasks.
  */
 @Injectable()
 export class WebhookConfigsService {
@@ -27,7 +27,7 @@ export class WebhookConfigsService {
     private readonly cursors: Cursors,
   ) {}
 
-  /** The newest first. Throws `denied`, `invalid_params` for a cursor of another list. */
+  /** Lists configurations, newest first. Throws `denied`, `invalid_params` for a cursor of another list. */
   list(ctx: CallContext, { limit, cursor, ...query }: ConfigQuery): Promise<Page<ConfigView>> {
     return this.acts.read(ctx, 'webhook.configs', async () => {
       const filter = { ...query, owner: ownerSeenBy(ctx) };
@@ -38,34 +38,40 @@ export class WebhookConfigsService {
     });
   }
 
-  /** Throws `not_found`, also for one of a task of somebody else. */
+  /** Returns one configuration. Throws `not_found`, also for a task of another owner. */
   get(ctx: CallContext, key: ConfigKey): Promise<ConfigView> {
     return this.acts.read(ctx, 'webhook.config', async () => viewOf(await this.known(ctx, key)));
   }
 
-  /** The A2A doors replace; here an address that the task has is a `conflict`. Throws as WebhookService.create does. */
+  /**
+   * Creates a configuration. A URL that the task already has is a `conflict` here, while the A2A doors replace the
+   * configuration. Throws the errors of WebhookService.create.
+   */
   async create(ctx: CallContext, given: NewConfig): Promise<ConfigView> {
     const { id } = await this.webhooks.add(ctx, given);
     return viewOf(await this.known(ctx, { taskId: given.taskId, configId: id }));
   }
 
-  /** Nothing is posted to it any more; what waits is given up, and can be replayed once it is active again. Throws `not_found`. */
+  /**
+   * Disables a configuration: nothing more is posted to it. Waiting deliveries become dead, and can be replayed when it
+   * is active again. Throws `not_found`.
+   */
   deactivate(ctx: CallContext, key: ConfigKey): Promise<ConfigView> {
-    return this.turn(ctx, 'webhook.deactivate', key, (tx) =>
+    return this.switchState(ctx, 'webhook.deactivate', key, (tx) =>
       this.configs.deactivate(tx, ctx.org.id, key, 'deactivated'),
     );
   }
 
-  /** What happens from now on is posted. Throws `not_found`. */
+  /** Activates a configuration: events from now on are posted. Throws `not_found`. */
   activate(ctx: CallContext, key: ConfigKey): Promise<ConfigView> {
-    return this.turn(ctx, 'webhook.activate', key, async (tx) => {
+    return this.switchState(ctx, 'webhook.activate', key, async (tx) => {
       await this.configs.activate(tx, ctx.org.id, key);
       tx.afterCommit(() => this.trigger.remember(key));
     });
   }
 
-  /** What it is already it stays. */
-  private async turn(
+  /** Switches a configuration; without effect when it is in that state already. */
+  private async switchState(
     ctx: CallContext,
     verb: string,
     key: ConfigKey,

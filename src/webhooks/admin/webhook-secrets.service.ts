@@ -8,7 +8,7 @@ import type { WebhookSecretEntity } from '../configs/webhook-secret.entity.js';
 import { WebhookSecretStore } from '../configs/webhook-secret.store.js';
 import type { MakeSecret, NewWebhookSecretView, WebhookSecretView } from './webhook.types.js';
 
-/** What an org's webhooks are signed with: made, seen by their last characters, and ended. */
+/** Creates, lists and ends the signing secrets of an org's webhooks. A list shows only their last characters. */
 @Injectable()
 export class WebhookSecretsService {
   constructor(
@@ -16,7 +16,7 @@ export class WebhookSecretsService {
     private readonly secrets: WebhookSecretStore,
   ) {}
 
-  /** The only answer that ever holds the secret. Throws `denied`. */
+  /** Creates a secret. Its answer is the only one that contains the plain secret. Throws `denied`. */
   make(ctx: CallContext, { graceSeconds }: MakeSecret): Promise<NewWebhookSecretView> {
     return this.acts.write(ctx, 'webhook.make_secret', { graceSeconds }, async (tx) => {
       const { row, secret } = await this.secrets.make(tx, ctx.org.id, graceSeconds);
@@ -24,7 +24,7 @@ export class WebhookSecretsService {
     });
   }
 
-  /** Those that sign, the newest first. */
+  /** Lists the active secrets, newest first. */
   list(ctx: CallContext): Promise<Page<WebhookSecretView>> {
     return this.acts.read(ctx, 'webhook.secrets', async () => ({
       items: (await this.secrets.list(ctx.org.id)).map(viewOf),
@@ -32,7 +32,7 @@ export class WebhookSecretsService {
     }));
   }
 
-  /** It signs no more, at once. Throws `not_found`. */
+  /** Ends a secret at once. Throws `not_found`. */
   end(ctx: CallContext, id: string): Promise<void> {
     return this.acts.write(ctx, 'webhook.end_secret', { secret: id }, async (tx) => {
       if (!isUuid(id) || !(await this.secrets.end(tx, ctx.org.id, id)))

@@ -11,7 +11,9 @@ import { WebhookPost } from '../delivery/webhook-post.js';
 import { WebhookSecretStore } from '../configs/webhook-secret.store.js';
 import type { TestWebhook, WebhookTestResult } from './webhook.types.js';
 
-/** Posts an event of no task, as any other is posted, so that a receiver can be tried before it is needed. */
+/**
+ * Posts a test event without a task, in the same way as a real one, so that a receiver can be tested before it is used.
+ */
 @Injectable()
 export class WebhookTestService {
   constructor(
@@ -21,7 +23,10 @@ export class WebhookTestService {
     private readonly safeFetch: SafeFetch,
   ) {}
 
-  /** One try; what the receiver says is the answer, not an error. Throws `denied`, `url_not_allowed`, `invalid_params`. */
+  /**
+   * Makes one attempt; a failure of the receiver is a result, not an error. Throws `denied`, `url_not_allowed`,
+   * `invalid_params`.
+   */
   run(ctx: CallContext, { format, ...receiver }: TestWebhook): Promise<WebhookTestResult> {
     const work = async (): Promise<WebhookTestResult> => {
       requirePostable(this.safeFetch, receiver);

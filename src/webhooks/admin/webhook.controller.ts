@@ -34,7 +34,8 @@ export class WebhookController {
 
   @Post('secrets')
   @ApiOperation({
-    summary: 'Make a secret that webhooks of the org are signed with, shown once; those before it sign on for a while',
+    summary:
+      'Create a signing secret for the webhooks of the org, shown once; earlier secrets stay active for graceSeconds',
   })
   @ApiResponse({ status: 201, standardSchema: NewWebhookSecretView })
   makeSecret(@Ctx() ctx: CallContext, @Body({ schema: MakeSecret }) body: MakeSecret) {
@@ -42,7 +43,7 @@ export class WebhookController {
   }
 
   @Get('secrets')
-  @ApiOperation({ summary: 'Secrets that sign at present, the newest first; never the secrets themselves' })
+  @ApiOperation({ summary: 'Active signing secrets, newest first, without their values' })
   @ApiResponse({ status: 200, standardSchema: pageSchema(WebhookSecretView) })
   listSecrets(@Ctx() ctx: CallContext) {
     return this.secrets.list(ctx);
@@ -50,7 +51,7 @@ export class WebhookController {
 
   @Delete('secrets/:id')
   @HttpCode(204)
-  @ApiOperation({ summary: 'End a secret: it signs no more' })
+  @ApiOperation({ summary: 'End a signing secret at once' })
   @ApiResponse({ status: 204 })
   endSecret(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.secrets.end(ctx, id);
@@ -58,7 +59,7 @@ export class WebhookController {
 
   @Get('deliveries')
   @ApiOperation({
-    summary: 'Deliveries, the newest first: of the org for an admin, of their own tasks for everyone else',
+    summary: 'Deliveries, newest first: an admin sees those of the org, other callers see those of their own tasks',
   })
   @ApiResponse({ status: 200, standardSchema: pageSchema(DeliveryView) })
   list(@Ctx() ctx: CallContext, @Query({ schema: DeliveryQuery }) query: DeliveryQuery) {
@@ -66,14 +67,14 @@ export class WebhookController {
   }
 
   @Get('deliveries/summary')
-  @ApiOperation({ summary: 'How many deliveries are in which state, of the last day or a range' })
+  @ApiOperation({ summary: 'Number of deliveries by state, for the last day or a range' })
   @ApiResponse({ status: 200, standardSchema: DeliverySummary })
   summary(@Ctx() ctx: CallContext, @Query({ schema: SummaryQuery }) query: SummaryQuery) {
     return this.deliveries.summary(ctx, query);
   }
 
   @Get('deliveries/:id')
-  @ApiOperation({ summary: 'One delivery with its body and its tries' })
+  @ApiOperation({ summary: 'One delivery with its body and its attempts' })
   @ApiResponse({ status: 200, standardSchema: DeliveryDetail })
   get(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.deliveries.get(ctx, id);
@@ -81,7 +82,7 @@ export class WebhookController {
 
   @Post('deliveries/replay')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Deliver anew what matches, the oldest first, at most 1,000 at once' })
+  @ApiOperation({ summary: 'Replay matching deliveries, oldest first, at most 1,000 at once' })
   @ApiResponse({ status: 200, standardSchema: Replayed })
   replay(@Ctx() ctx: CallContext, @Body({ schema: ReplayDeliveries }) body: ReplayDeliveries) {
     return this.deliveries.replay(ctx, body);
@@ -89,7 +90,7 @@ export class WebhookController {
 
   @Post('deliveries/:id/redeliver')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Deliver one anew: the same id and body, the whole schedule' })
+  @ApiOperation({ summary: 'Redeliver one: the same id and body, with the full retry schedule' })
   @ApiResponse({ status: 200, standardSchema: DeliveryView })
   redeliver(@Ctx() ctx: CallContext, @Param('id', { schema: IdParam }) id: string) {
     return this.deliveries.redeliver(ctx, id);
@@ -97,7 +98,7 @@ export class WebhookController {
 
   @Post('test')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Post a test event to a receiver, signed like any other, and say what it answered' })
+  @ApiOperation({ summary: 'Post a signed test event to a receiver, and return its answer' })
   @ApiResponse({ status: 200, standardSchema: WebhookTestResult })
   test(@Ctx() ctx: CallContext, @Body({ schema: TestWebhook }) body: TestWebhook) {
     return this.tests.run(ctx, body);

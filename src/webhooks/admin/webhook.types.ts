@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { Moment } from '../../platform/http/params.js';
 
-/** `POST /api/webhooks/secrets`. */
+/** Body of `POST /api/webhooks/secrets`. */
 export const MakeSecret = z.strictObject({
-  /** How long those before it sign on. */
+  /** Seconds that earlier secrets stay active. */
   graceSeconds: z.number().int().min(0).max(2_592_000).default(86_400),
 });
 export type MakeSecret = z.output<typeof MakeSecret>;
@@ -20,14 +20,14 @@ export const NewWebhookSecretView = WebhookSecretView.extend({ secret: z.string(
 export type NewWebhookSecretView = z.output<typeof NewWebhookSecretView>;
 
 /**
- * `pending`: not tried yet; `processing`: a try is under way; `failed`: the last try failed, the next is planned; `dead`: given up;
- * `skipped`: never to be posted.
+ * `pending`: not tried yet; `processing`: an attempt is in progress; `failed`: the last attempt failed, and a retry is
+ * planned; `dead`: given up; `skipped`: will never be posted.
  */
 export const DeliveryState = z.enum(['pending', 'processing', 'delivered', 'failed', 'dead', 'skipped']);
 export type DeliveryState = z.output<typeof DeliveryState>;
 
 const range = {
-  /** Deliveries made from here on, and before there. */
+  /** Time of creation: `from` inclusive, `to` exclusive. */
   from: Moment.optional(),
   to: Moment.optional(),
 };
@@ -48,37 +48,41 @@ export type DeliveryQuery = z.output<typeof DeliveryQuery>;
 export const SummaryQuery = z.strictObject(range);
 export type SummaryQuery = z.output<typeof SummaryQuery>;
 
-/** `POST /api/webhooks/deliveries/replay`; says itself what it wants, so that nobody replays everything by mistake. */
+/**
+ * Body of `POST /api/webhooks/deliveries/replay`. At least one filter is required, so that no caller replays everything
+ * by mistake.
+ */
 export const ReplayDeliveries = z
   .strictObject({ ...filters, cursor: z.string().max(500).optional() })
   .refine(({ state, taskId, from }) => state !== undefined || taskId !== undefined || from !== undefined, {
-    message: 'needs a state, a taskId or a from',
+    message: 'needs at least one of state, taskId and from',
   });
 export type ReplayDeliveries = z.output<typeof ReplayDeliveries>;
 
 export const Replayed = z.object({
   replayed: z.number(),
-  /** Where there may be more that match. */
+  /** Set when more deliveries may match. */
   nextCursor: z.string().nullable(),
 });
 export type Replayed = z.output<typeof Replayed>;
 
-/**
- * `failing`: the last try failed. `disabled`: nothing is posted until it is activated.
- */
+/** `failing`: the last attempt failed. `disabled`: nothing is posted until it is activated. */
 const ConfigState = z.enum(['active', 'failing', 'disabled']);
 
-/** Where changes of one task are posted. */
+/** A push configuration: where changes of one task are posted. */
 export const ConfigView = z.object({
   taskId: z.string(),
   id: z.string(),
-  /** Without its query. */
+  /** URL without its query. */
   url: z.string(),
   format: z.string(),
   state: ConfigState,
-  /** Why it is disabled: `gone` (410), `dead` (a run left it alone), `failing` (five days of nothing but failure), `deactivated`. */
+  /**
+   * Why it is disabled: `gone` (the receiver answered 410), `dead` (given up for the rest of a run), `failing` (five
+   * days with failures only), `deactivated`.
+   */
   reason: z.string().nullable(),
-  /** The first failure with no success since. */
+  /** Time of the first failure since the last success. */
   failingSince: z.iso.datetime().nullable(),
   createdAt: z.iso.datetime(),
 });
@@ -95,18 +99,18 @@ export const ConfigQuery = z.strictObject({
 });
 export type ConfigQuery = z.output<typeof ConfigQuery>;
 
-/** One event on its way to one receiver. */
+/** The delivery of one event to one receiver. */
 export const DeliveryView = z.object({
-  /** Also the `webhook-id` of each try. */
+  /** Also the `webhook-id` of each attempt. */
   id: z.string(),
   taskId: z.string(),
   configId: z.string(),
   /** The number of the event in the log of its task. */
   event: z.number(),
   state: DeliveryState,
-  /** Without its query; null when the configuration is deleted. */
+  /** URL without its query; null when the configuration is deleted. */
   url: z.string().nullable(),
-  /** Of the configuration, with the reason where it is disabled; null when it is deleted. */
+  /** State of the configuration, with the reason when it is disabled; null when it is deleted. */
   configState: ConfigState.nullable(),
   configReason: z.string().nullable(),
   attempts: z.number(),
@@ -120,7 +124,7 @@ export const DeliveryView = z.object({
 export type DeliveryView = z.output<typeof DeliveryView>;
 
 export const DeliveryDetail = DeliveryView.extend({
-  /** As it is posted, byte for byte; null before the first try. */
+  /** The posted body, byte for byte; null before the first attempt. */
   body: z.string().nullable(),
   tries: z.array(
     z.object({
@@ -151,11 +155,11 @@ const receiver = {
     .optional(),
 };
 
-/** `POST /api/webhooks/configs`. */
+/** Body of `POST /api/webhooks/configs`. */
 export const NewConfig = z.strictObject({ taskId: z.uuid(), ...receiver });
 export type NewConfig = z.output<typeof NewConfig>;
 
-/** `POST /api/webhooks/test`. */
+/** Body of `POST /api/webhooks/test`. */
 export const TestWebhook = z.strictObject(receiver);
 export type TestWebhook = z.output<typeof TestWebhook>;
 

@@ -2,7 +2,7 @@ import { DeliveryAdmission, type Permit, type Deferral } from './delivery-admiss
 
 const isPass = (answer: Permit | Deferral): answer is Permit => 'leave' in answer;
 
-describe('the gate before hosts', () => {
+describe('DeliveryAdmission', () => {
   let now: number;
   let count = 0;
   let gate: DeliveryAdmission;
@@ -16,18 +16,18 @@ describe('the gate before hosts', () => {
 
   const enter = (host: string, org = 'a', key = `${host} ${org} ${count++}`) =>
     gate.enter({ host, org, sender: org, key });
-  const inLine = (key: string, host: string, org: string, answer: Deferral, call: () => void) =>
+  const queue = (key: string, host: string, org: string, answer: Deferral, call: () => void) =>
     gate.await({ host, org, sender: org, key }, answer, call);
   const pass = async (host: string, org = 'a'): Promise<Permit> => {
     const answer = await enter(host, org);
-    if (!isPass(answer)) throw new Error(`put off: ${answer.why}`);
+    if (!isPass(answer)) throw new Error(`deferred: ${answer.why}`);
     return answer;
   };
-  const slowly = (each: Permit, ms = 5_000): void => {
+  const endSlowly = (each: Permit, ms = 5_000): void => {
     now += ms;
     each.leave('answered');
   };
-  /** Fills a host until nobody believes in waiting. */
+  /** Fills a host, and lets one post wait in vain, so that later posts are deferred at once. */
   const fill = async (host: string, org = 'a'): Promise<Permit[]> => {
     const inside = [await pass(host, org), await pass(host, org)];
     const waited = enter(host, org);
@@ -36,13 +36,13 @@ describe('the gate before hosts', () => {
     return inside;
   };
 
-  it('lets so many in to one host, whatever their org, and other hosts are not concerned', async () => {
+  it('limits the posts to one host, for all orgs together, and does not affect other hosts', async () => {
     await fill('x');
     expect(await enter('x', 'b')).toMatchObject({ why: 'full' });
     expect(isPass(await enter('y', 'b'))).toBe(true);
   });
 
-  it('lets so many in of one org, and other orgs are not concerned', async () => {
+  it('limits the posts of one org, and does not affect other orgs', async () => {
     for (const host of ['x', 'y', 'z']) await pass(host);
     const fourth = enter('w');
     await jest.advanceTimersByTimeAsync(100);
@@ -50,7 +50,7 @@ describe('the gate before hosts', () => {
     expect(isPass(await enter('w', 'b'))).toBe(true);
   });
 
-  it('gives a place to who waits for a moment, in their order, never to more', async () => {
+  it('gives free places to briefly waiting posts, in their order, and never more than the limit', async () => {
     const [first, second] = [await pass('x'), await pass('x')];
     const order: string[] = [];
     const third = pass('x', 'b').then((each) => (order.push('third'), each));
@@ -65,25 +65,25 @@ describe('the gate before hosts', () => {
     expect(gate.waiting).toBe(0);
   });
 
-  it('calls the sender of an org with the fewest posts at a host first, and keeps the place for it', async () => {
+  it('calls first the sender of an org with the fewest posts at a host, and reserves the place for it', async () => {
     gate = new DeliveryAdmission({ perHost: 2, perOrg: 9, perSender: 9 }, { elapsed: () => now });
-    const visit = (sender: string, key: string) => ({ host: 'x', org: 'a', sender, key });
-    const inside = [await gate.enter(visit('greedy', 'g1')), await gate.enter(visit('greedy', 'g2'))];
-    const waited = gate.enter(visit('greedy', 'g3'));
+    const requestOf = (sender: string, key: string) => ({ host: 'x', org: 'a', sender, key });
+    const inside = [await gate.enter(requestOf('greedy', 'g1')), await gate.enter(requestOf('greedy', 'g2'))];
+    const waited = gate.enter(requestOf('greedy', 'g3'));
     await jest.advanceTimersByTimeAsync(100);
     await waited;
     const called: string[] = [];
-    for (const each of [visit('greedy', 'g3'), visit('greedy', 'g4'), visit('modest', 'm1')])
+    for (const each of [requestOf('greedy', 'g3'), requestOf('greedy', 'g4'), requestOf('modest', 'm1')])
       gate.await(each, (await gate.enter(each)) as Deferral, () => called.push(each.key));
-    slowly(inside[0] as Permit);
+    endSlowly(inside[0] as Permit);
     expect(called).toEqual(['m1']);
-    expect(await gate.enter(visit('greedy', 'g5'))).toMatchObject({ why: 'full' });
-    expect(isPass(await gate.enter(visit('modest', 'm1')))).toBe(true);
-    slowly(inside[1] as Permit);
+    expect(await gate.enter(requestOf('greedy', 'g5'))).toMatchObject({ why: 'full' });
+    expect(isPass(await gate.enter(requestOf('modest', 'm1')))).toBe(true);
+    endSlowly(inside[1] as Permit);
     expect(called).toEqual(['m1', 'g3']);
   });
 
-  it('has nobody wait for a host that is slow: they are put off at once, and called by who finishes', async () => {
+  it('defers posts to a slow host at once, and calls them when other posts end', async () => {
     const [first, second] = await fill('x');
     const called: string[] = [];
     for (const [key, org] of [
@@ -93,43 +93,43 @@ describe('the gate before hosts', () => {
     ] as const) {
       const answer = await enter('x', org, key);
       if (isPass(answer)) throw new Error('there is no room');
-      inLine(key, 'x', org, answer, () => called.push(key));
+      queue(key, 'x', org, answer, () => called.push(key));
     }
     expect(gate.waiting).toBe(2);
-    slowly(first!);
-    expect(called).toEqual(['k2']); // k1 came again, and stands behind it
-    slowly(second!);
+    endSlowly(first!);
+    expect(called).toEqual(['k2']); // k1 asked again, so it is now behind k2
+    endSlowly(second!);
     expect(called).toEqual(['k2', 'k1']);
     expect(gate.waiting).toBe(0);
   });
 
-  it('calls at once whom nobody would call: the last post ended while it went away', async () => {
+  it('calls a deferred post at once when the last other post ended before it was queued', async () => {
     const [first, second] = await fill('x');
     const answer = await enter('x');
-    slowly(first!);
-    slowly(second!);
+    endSlowly(first!);
+    endSlowly(second!);
     const called: string[] = [];
-    inLine('k', 'x', 'a', answer as Deferral, () => called.push('k'));
+    queue('k', 'x', 'a', answer as Deferral, () => called.push('k'));
     expect(called).toEqual(['k']);
   });
 
-  it('lets rows of one host come due apart, and forgets whom the row has woken', async () => {
+  it('spreads the due times of the rows of one host, and forgets a queued post when its row is due', async () => {
     await fill('x');
     const waits: number[] = [];
     for (let count = 0; count < 1_000; count++) waits.push(((await enter('x')) as Deferral).inMs);
     expect(waits.every((ms, index) => index === 0 || ms - waits[index - 1]! >= 20)).toBe(true);
-    inLine('k', 'x', 'a', { why: 'full', inMs: 500 }, () => undefined);
+    queue('k', 'x', 'a', { why: 'full', inMs: 500 }, () => undefined);
     now += 501;
     expect(gate.waiting).toBe(0);
   });
 
-  it('lets nothing through to a host that is down but one post at a time, and calls the others when it is back', async () => {
+  it('sends only one probe at a time to a host that is down, and calls the others when it is back', async () => {
     for (let count = 0; count < 10; count++) (await pass('x')).leave('silent');
     expect(gate.openBreakers).toBe(1);
     const answer = (await enter('x')) as Deferral;
     expect(answer).toEqual({ why: 'down', inMs: 5_000 });
     const called: string[] = [];
-    for (const key of ['k1', 'k2', 'k3']) inLine(key, 'x', 'a', answer, () => called.push(key));
+    for (const key of ['k1', 'k2', 'k3']) queue(key, 'x', 'a', answer, () => called.push(key));
     expect(isPass(await enter('y'))).toBe(true);
 
     now += 5_000;
@@ -138,14 +138,14 @@ describe('the gate before hosts', () => {
     probe.leave('silent');
     expect(called).toEqual([]);
     expect(await enter('x')).toMatchObject({ why: 'down' });
-    for (const key of ['k1', 'k2', 'k3']) inLine(key, 'x', 'a', { why: 'down', inMs: 60_000 }, () => called.push(key));
+    for (const key of ['k1', 'k2', 'k3']) queue(key, 'x', 'a', { why: 'down', inMs: 60_000 }, () => called.push(key));
     now += 10_000;
     (await pass('x')).leave('answered');
     expect(gate.openBreakers).toBe(0);
-    expect(called).toEqual(['k1', 'k2']); // as many as there is room for
+    expect(called).toEqual(['k1', 'k2']); // as many as there are free places
   });
 
-  it('sends who waits for a moment away when the host goes down meanwhile', async () => {
+  it('defers a briefly waiting post when the host goes down meanwhile', async () => {
     for (let count = 0; count < 8; count++) (await pass('x')).leave('silent');
     const [first, second] = [await pass('x'), await pass('x')];
     const third = enter('x', 'b');
@@ -159,7 +159,7 @@ describe('the gate before hosts', () => {
     expect(gate.waiting).toBe(0);
   });
 
-  it('a post that was none tries no host: the next one does', async () => {
+  it('does not count a post that was not sent as a probe: the next post probes the host', async () => {
     for (let count = 0; count < 10; count++) (await pass('x')).leave('silent');
     now += 5_000;
     (await pass('x')).leave('none');
@@ -168,13 +168,13 @@ describe('the gate before hosts', () => {
     expect(gate.openBreakers).toBe(0);
   });
 
-  it('keeps nothing of hosts that nothing bad is known of', async () => {
+  it('stores nothing about hosts without failures', async () => {
     for (let count = 0; count < 100; count++) (await pass(`h${count}`)).leave('answered');
     expect((gate as unknown as { hosts: Map<string, unknown> }).hosts.size).toBe(0);
   });
 
-  describe('abuse 36: one org and a host that others post to', () => {
-    it('is refused as often as it likes, and they are let in', async () => {
+  describe('abuse 36: one org at a host that other orgs post to', () => {
+    it('is refused many times, and other orgs are still admitted', async () => {
       for (let tries = 0; tries < 30; tries++) {
         const answer = await enter('x', 'bad');
         if (isPass(answer)) answer.leave('refused');
@@ -187,56 +187,56 @@ describe('the gate before hosts', () => {
       expect(gate.openBreakers).toBe(0);
     });
 
-    it('tries in turn whether a silent host is back', async () => {
+    it('probes a silent host in turn with other orgs', async () => {
       for (let tries = 0; tries < 10; tries++) (await pass('x', 'bad')).leave('silent');
       const [bad, good] = [(await enter('x', 'bad', 'b')) as Deferral, (await enter('x', 'good', 'g')) as Deferral];
       for (const [key, org, answer] of [
         ['b', 'bad', bad],
         ['g', 'good', good],
       ] as const)
-        inLine(key, 'x', org, answer, () => undefined);
+        queue(key, 'x', org, answer, () => undefined);
       now += 5_001;
       expect(await enter('x', 'bad', 'b')).toEqual({ why: 'down', inMs: 2_000 });
       (await pass('x', 'good')).leave('answered');
       expect(isPass(await enter('x', 'bad', 'b'))).toBe(true);
     });
 
-    it('waits no longer for a turn that nobody takes', async () => {
+    it('gets the turn of another org that does not use it in time', async () => {
       for (let tries = 0; tries < 10; tries++) (await pass('x', 'bad')).leave('silent');
-      inLine('g', 'x', 'good', (await enter('x', 'good', 'g')) as Deferral, () => undefined);
+      queue('g', 'x', 'good', (await enter('x', 'good', 'g')) as Deferral, () => undefined);
       now += 5_000;
       expect(await enter('x', 'bad')).toMatchObject({ why: 'down' });
       now += 2_001;
       expect(isPass(await enter('x', 'bad'))).toBe(true);
     });
 
-    it('posts slowly and without end, and they have the next free place', async () => {
+    it('posts endSlowly and without end, and another org gets the next free place', async () => {
       const inside = await fill('x', 'bad');
       const called: string[] = [];
       for (let waits = 0; waits < 10; waits++)
-        inLine(`b${waits}`, 'x', 'bad', { why: 'full', inMs: 60_000 }, () => called.push('bad'));
-      inLine('g', 'x', 'good', { why: 'full', inMs: 60_000 }, () => called.push('good'));
-      slowly(inside[0]!);
+        queue(`b${waits}`, 'x', 'bad', { why: 'full', inMs: 60_000 }, () => called.push('bad'));
+      queue('g', 'x', 'good', { why: 'full', inMs: 60_000 }, () => called.push('good'));
+      endSlowly(inside[0]!);
       expect(called).toEqual(['good']);
-      expect(await enter('x', 'bad')).toMatchObject({ why: 'full' }); // it does not get in before who was called
+      expect(await enter('x', 'bad')).toMatchObject({ why: 'full' }); // the called org has its turn first
       expect(isPass(await enter('x', 'good', 'g'))).toBe(true);
     });
 
-    it('shares a single place in turn', async () => {
+    it('shares a single place in turn with another org', async () => {
       gate = new DeliveryAdmission({ perHost: 1, perOrg: 3, perSender: 3 }, { elapsed: () => now });
       const served: string[] = [];
-      const come = async (org: string, key: string): Promise<void> => {
+      const attempt = async (org: string, key: string): Promise<void> => {
         const answer = await enter('x', org, key);
-        if (!isPass(answer)) return inLine(key, 'x', org, answer, () => void come(org, key));
+        if (!isPass(answer)) return queue(key, 'x', org, answer, () => void attempt(org, key));
         served.push(org);
-        setTimeout(() => slowly(answer, 200), 0);
+        setTimeout(() => endSlowly(answer, 200), 0);
       };
       (await pass('x', 'bad')).leave('answered');
       const first = await pass('x', 'bad');
-      for (let each = 0; each < 6; each++) void come('bad', `b${each}`);
-      for (let each = 0; each < 2; each++) void come('good', `g${each}`);
+      for (let each = 0; each < 6; each++) void attempt('bad', `b${each}`);
+      for (let each = 0; each < 2; each++) void attempt('good', `g${each}`);
       await jest.advanceTimersByTimeAsync(200);
-      slowly(first);
+      endSlowly(first);
       await jest.advanceTimersByTimeAsync(1_000);
       expect(served.slice(0, 4)).toEqual(['good', 'bad', 'good', 'bad']);
       expect(served).toHaveLength(8);
@@ -244,23 +244,23 @@ describe('the gate before hosts', () => {
   });
 
   describe('abuse 36: one sender of an org', () => {
-    const visit = (host: string, sender: string, key = `${host} ${sender} ${count++}`) => ({
+    const requestOf = (host: string, sender: string, key = `${host} ${sender} ${count++}`) => ({
       host,
       org: 'a',
       sender,
       key,
     });
     const enterAs = async (sender: string, host: string): Promise<Permit> => {
-      const answer = await gate.enter(visit(host, sender));
-      if (!isPass(answer)) throw new Error(`put off: ${answer.why}`);
+      const answer = await gate.enter(requestOf(host, sender));
+      if (!isPass(answer)) throw new Error(`deferred: ${answer.why}`);
       return answer;
     };
     const hosts = (many: number) => Array.from({ length: many }, (_, index) => `h${index}`);
-    /** All that the sender may have, and one that waits in vain. */
+    /** Takes all places of a sender, and lets one more post wait in vain. */
     const fillAs = async (sender: string): Promise<Permit[]> => {
       const inside: Permit[] = [];
       for (const host of hosts(3)) inside.push(await enterAs(sender, host));
-      const fourth = gate.enter(visit('h3', sender));
+      const fourth = gate.enter(requestOf('h3', sender));
       await jest.advanceTimersByTimeAsync(100);
       expect(await fourth).toMatchObject({ why: 'full' });
       return inside;
@@ -269,33 +269,33 @@ describe('the gate before hosts', () => {
       () => void (gate = new DeliveryAdmission({ perHost: 2, perOrg: 4, perSender: 3 }, { elapsed: () => now })),
     );
 
-    it('leaves room for the others, at hosts of theirs and at the same', async () => {
+    it('leaves places for other senders, at other hosts and at the same host', async () => {
       await fillAs('bad');
       (await enterAs('good', 'x')).leave('answered');
       (await enterAs('good', 'h0')).leave('answered');
     });
 
-    it('that has all its places keeps nobody behind it in line from being called', async () => {
+    it('with all its places taken does not block the senders behind it in the queue', async () => {
       await fillAs('bad');
       const good = await enterAs('good', 'y');
       const called: string[] = [];
       for (const sender of ['bad', 'good'])
-        gate.await(visit('x', sender), { why: 'full', inMs: 60_000 }, () => called.push(sender));
-      slowly(good);
+        gate.await(requestOf('x', sender), { why: 'full', inMs: 60_000 }, () => called.push(sender));
+      endSlowly(good);
       expect(called).toEqual(['good']);
     });
 
-    it('is saturated with all its places taken and many in line, until one of both is over', async () => {
+    it('is saturated with all its places taken and many posts queued, until either changes', async () => {
       const [first] = await fillAs('bad');
       for (let waits = 0; waits < 200; waits++) {
         expect(gate.saturated).toEqual([]);
-        gate.await(visit('x', 'bad'), { why: 'full', inMs: 60_000 }, () => undefined);
+        gate.await(requestOf('x', 'bad'), { why: 'full', inMs: 60_000 }, () => undefined);
       }
       expect(gate.saturated).toEqual(['bad']);
-      slowly(first!);
+      endSlowly(first!);
       expect(gate.saturated).toEqual([]);
       await enterAs('bad', 'h0');
-      for (const _called of hosts(2)) gate.await(visit('x', 'bad'), { why: 'full', inMs: 60_000 }, () => undefined);
+      for (const _called of hosts(2)) gate.await(requestOf('x', 'bad'), { why: 'full', inMs: 60_000 }, () => undefined);
       expect(gate.saturated).toEqual(['bad']);
       now += 60_001;
       expect(gate.saturated).toEqual([]);

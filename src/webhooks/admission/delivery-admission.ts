@@ -11,75 +11,75 @@ import {
   type PostEnd,
 } from './host-breaker.js';
 
-/** How many posts may be under way at the same moment. */
+/** Most posts at the same time. */
 export interface PostLimits {
   readonly perHost: number;
   readonly perOrg: number;
-  /** Of one sender of an org. */
+  /** Limit for one sender of an org. */
   readonly perSender: number;
 }
 
-/** Where a post goes and on whose behalf. */
+/** The receiver and the sender of a post. */
 export interface PostRequest {
   /** An origin. */
   readonly host: string;
   readonly org: string;
-  /** Names the owner of the task, and its org. */
+  /** Key of the owner of the task, with its org. */
   readonly sender: string;
-  /** Which of the visitors of the org: they stand in line once. */
+  /** Key of the configuration: it has one place in the queue. */
   readonly key: string;
 }
 
-/** May post; `leave` when the post is over. */
+/** Permission to post; call `leave` when the post is over. */
 export interface Permit {
   leave(end: PostEnd): void;
 }
 
-/** May not post now. `full`: too many do; `down`: the host takes nothing at present. */
+/** The post may not be sent now. `full`: a limit is reached; `down`: the host accepts nothing at present. */
 export interface Deferral {
   readonly why: 'full' | 'down';
-  /** Until its row is looked at again when nobody calls it before. */
+  /** Milliseconds until its row is due, unless it is called before. */
   readonly inMs: number;
 }
 
-/** A post that is over within this time is worth waiting for. */
-const patienceMs = 100;
-/** What waits for a place, unless it is called. */
+/** How long a post waits for a place before it is deferred. A host with posts longer than this is slow. */
+const briefWaitMs = 100;
+/** When the row of a post that waits for a place is due, unless it is called before. */
 const fullMs = 10_000;
-/** For so long somebody who was called, or whose row is due, is expected, and whose turn it is not stays behind. */
-const expectedMs = 2_000;
-/** Rows of one org come due at this distance, however many wait for a host: a look at each of them is all that a dead host costs. */
+/** How long a called post, or one with a due row, keeps its turn before others may pass it. */
+const turnMs = 2_000;
+/** Distance between the due times of an org's rows for one host. It bounds the attempts at a dead host. */
 const slotMs = 20;
 const maxQueued = 5_000;
-/** A sender with so many in line has enough to fill its places until a sweep brings more. */
+/** A sender with this many queued posts can fill its places until a sweep brings more. */
 const enoughQueued = 200;
 const maxHosts = 10_000;
 
 class Limiter {
   inside = 0;
-  /** Its last post was short, and nobody has waited in vain since. */
+  /** True when its last post was short, and no post has waited in vain since. */
   recentlyFast = true;
 
-  constructor(readonly most: number) {}
+  constructor(readonly max: number) {}
 
   get isFull(): boolean {
-    return this.inside >= this.most;
+    return this.inside >= this.max;
   }
 }
 
-/** A host for one org. */
+/** The posts and the breaker of one org at a host. */
 class TenantAtHost {
   inside = 0;
   private readonly senders = new Map<string, number>();
-  /** Which of all admissions was its last. */
+  /** Number of its last admission, in the order of all admissions. */
   last = 0;
-  /** The last moment that was given to somebody who has to come again. */
+  /** The last due time that was given to a deferred post. */
   slot = 0;
 
   constructor(public breaker: Breaker) {}
 
   isIdle(now: number): boolean {
-    return this.inside === 0 && this.slot <= now && isSpotless(this.breaker);
+    return this.inside === 0 && this.slot <= now && hasNoFailures(this.breaker);
   }
 
   insideOf(sender: string): number {
@@ -92,7 +92,10 @@ class TenantAtHost {
     else this.senders.delete(sender);
   }
 
-  /** Whoever has fewer inside, and of those who has waited longest. @param more that were called just now. */
+  /**
+   * True when this org has its turn before the other: it has fewer posts under way, or as many and an older last
+   * admission. @param more posts that were called in this round.
+   */
   isBefore(other: TenantAtHost, more = 0, otherMore = 0): boolean {
     const difference = this.inside + more - other.inside - otherMore;
     return difference < 0 || (difference === 0 && this.last < other.last);
@@ -103,10 +106,10 @@ class Host extends Limiter {
   private readonly tenants = new Map<string, TenantAtHost>();
 
   constructor(
-    most: number,
+    max: number,
     public breaker: Breaker,
   ) {
-    super(most);
+    super(max);
   }
 
   get openBreakers(): number {
@@ -119,13 +122,15 @@ class Host extends Limiter {
     return tenant;
   }
 
-  isUnremarkable(now: number): boolean {
+  isRemovable(now: number): boolean {
     return (
-      this.inside === 0 && isSpotless(this.breaker) && [...this.tenants.values()].every((tenant) => tenant.isIdle(now))
+      this.inside === 0 &&
+      hasNoFailures(this.breaker) &&
+      [...this.tenants.values()].every((tenant) => tenant.isIdle(now))
     );
   }
 
-  /** It is back: whoever waits may come at once. */
+  /** The host is back: deferred posts may come at once. */
   forgetSlots(): void {
     for (const tenant of this.tenants.values()) tenant.slot = 0;
   }
@@ -133,7 +138,7 @@ class Host extends Limiter {
 
 interface Queued {
   readonly post: PostRequest;
-  /** When it comes by itself; past once it was called. */
+  /** When its row is due; in the past after it was called. */
   until: number;
 }
 
@@ -146,8 +151,8 @@ interface Caller extends Queued {
   readonly call: () => void;
 }
 
-/** Who may be called. */
-interface Next {
+/** A queued post that may be called. */
+interface Candidate {
   readonly caller: Caller;
   readonly tenant: TenantAtHost;
 }
@@ -160,16 +165,18 @@ interface Limiters {
 }
 
 /**
- * Who may post now: so many to a host, so many of an org and of one sender of it, and nothing to a host that is down but one post at a
- * time that tries it (abuse case 28). A host that does not answer is down for all, one that refuses for the org it refuses; free places and tries go to
- * orgs in turn, and in an org to the sender with the fewest posts under way, so that none keeps others from a host that they share (abuse
- * case 36). It knows this process only and may forget everything: whoever is put off has a row that comes due by itself.
+ * Decides which posts may be sent now. It limits the posts to a host, of an org, and of a sender; a host that is down
+ * gets only one probe at a time (abuse case 28).
+ * A host that does not answer is down for all orgs; one that refuses is down for the refused org. Free places and
+ * probes go to orgs in turn, and within an org to the sender with the fewest posts under way, so that no org or sender
+ * blocks a shared host for others (abuse case 36).
+ * The state is local to this process and may be lost: a deferred post has a row that becomes due without it.
  */
 export class DeliveryAdmission {
   private readonly hosts = new Map<string, Host>();
   private readonly orgs = new Map<string, Limiter>();
   private readonly senders = new Map<string, Limiter>();
-  /** Who stands at the door for a moment, with a slot of its worker, and who went away to be called. */
+  /** Posts that wait briefly and keep their worker's slot; `queue` has the deferred posts that will be called. */
   private readonly waitingBriefly = new Set<Waiter>();
   private readonly queue = new Map<string, Caller>();
   private admissions = 0;
@@ -179,7 +186,7 @@ export class DeliveryAdmission {
     private readonly clock: Pick<Clock, 'elapsed'> = systemClock,
   ) {}
 
-  /** Those of hosts, and of hosts for one org. */
+  /** Number of open breakers, of hosts and of single orgs at hosts. */
   get openBreakers(): number {
     let open = 0;
     for (const host of this.hosts.values()) open += host.openBreakers;
@@ -188,57 +195,60 @@ export class DeliveryAdmission {
 
   get waiting(): number {
     const now = this.clock.elapsed();
-    this.forgetLate(now);
+    this.dropExpired(now);
     return this.waitingBriefly.size + [...this.queue.values()].filter(({ until }) => until > now).length;
   }
 
-  /** Senders that have all their places and many in line: more of theirs needs no look now. */
+  /** Senders with all places taken and many posts queued: more of their deliveries need not be claimed now. */
   get saturated(): string[] {
     const full = [...this.senders].filter(([, limiter]) => limiter.isFull).map(([sender]) => sender);
     if (full.length === 0) return [];
     const now = this.clock.elapsed();
-    const inLine = new Map<string, number>();
+    const queuedOf = new Map<string, number>();
     for (const { post, until } of this.queue.values())
-      if (until > now) inLine.set(post.sender, (inLine.get(post.sender) ?? 0) + 1);
-    return full.filter((sender) => (inLine.get(sender) ?? 0) >= enoughQueued);
+      if (until > now) queuedOf.set(post.sender, (queuedOf.get(post.sender) ?? 0) + 1);
+    return full.filter((sender) => (queuedOf.get(sender) ?? 0) >= enoughQueued);
   }
 
-  /** Waits for a place where that takes a moment only; a worker has better things to do than to wait for who is slow. */
+  /** Permits or defers a post. Waits for a place only briefly, so that slow hosts do not occupy workers. */
   async enter(post: PostRequest): Promise<Permit | Deferral> {
     this.queue.delete(post.key);
     const places = this.limitersOf(post);
     const why = this.refusal(post, places);
     if (!why) return this.admit(post, places);
     const limiters = [places.host, places.org, places.sender];
-    const isWorthIt = why === 'full' && limiters.every(({ recentlyFast }) => recentlyFast);
-    return isWorthIt ? this.waitBriefly(post, limiters) : this.defer(post, why);
+    const isBriefWait = why === 'full' && limiters.every(({ recentlyFast }) => recentlyFast);
+    return isBriefWait ? this.waitBriefly(post, limiters) : this.defer(post, why);
   }
 
-  /** Puts somebody in line who was put off; who finishes calls the next. Only once, and at once when there is a place by now. */
+  /**
+   * Queues a deferred post, once for each key, until a post that ends calls it; or calls it at once if there is a
+   * place.
+   */
   await(post: PostRequest, { inMs }: Deferral, call: () => void): void {
     this.queue.delete(post.key);
     if (!this.refusal(post, this.limitersOf(post))) return call();
     if (this.queue.size < maxQueued) this.queue.set(post.key, { post, until: this.clock.elapsed() + inMs, call });
   }
 
-  /** Undefined when it may post now. */
+  /** Undefined when the post may be sent now. */
   private refusal(post: PostRequest, { host, tenant, org, sender }: Limiters): Deferral['why'] | undefined {
     const now = this.clock.elapsed();
     const admitted = admission(host.breaker, now);
     if (admitted === 'nothing' || admission(tenant.breaker, now) === 'nothing') return 'down';
     if (host.isFull || org.isFull || sender.isFull) return 'full';
-    const free = admitted === 'probe' ? 1 : host.most - host.inside;
+    const free = admitted === 'probe' ? 1 : host.max - host.inside;
     if (this.othersBefore(post, tenant, now) < free) return undefined;
     return admitted === 'probe' ? 'down' : 'full';
   }
 
-  /** Orgs, and senders of its own org, that are expected at the host, may post, and have their turn before this one. */
+  /** Number of other orgs, and senders of this org, that wait for the host, may post, and have their turn before. */
   private othersBefore({ host: name, org, sender }: PostRequest, tenant: TenantAtHost, now: number): number {
     const others = new Set<string>();
     for (const { post, until } of [...this.waitingBriefly, ...this.queue.values()]) {
       const isOwn = post.org === org;
       const who = isOwn ? post.sender : post.org;
-      if (post.host !== name || post.sender === sender || others.has(who) || now >= until + expectedMs) continue;
+      if (post.host !== name || post.sender === sender || others.has(who) || now >= until + turnMs) continue;
       const places = this.limitersOf(post);
       if (places.org.isFull || places.sender.isFull || admission(places.tenant.breaker, now) === 'nothing') continue;
       if (isOwn ? tenant.insideOf(post.sender) < tenant.insideOf(sender) : places.tenant.isBefore(tenant))
@@ -253,18 +263,18 @@ export class DeliveryAdmission {
     tenant.count(post.sender, 1);
     this.senders.set(post.sender, sender);
     tenant.last = ++this.admissions;
-    const endOfHost = enterBreaker(host);
-    const endOfGuest = enterBreaker(tenant);
+    const endAtHost = enterBreaker(host);
+    const endAtTenant = enterBreaker(tenant);
     const leave = (end: PostEnd): void => {
       const now = this.clock.elapsed();
       for (const place of [host, tenant, org, sender]) place.inside--;
       tenant.count(post.sender, -1);
-      for (const limiter of [host, org, sender]) limiter.recentlyFast = now - begun < patienceMs;
-      if (endOfHost(ofHost(end), now)) host.forgetSlots();
-      if (endOfGuest(ofGuest(end), now)) tenant.slot = 0;
-      this.answerBrief();
+      for (const limiter of [host, org, sender]) limiter.recentlyFast = now - begun < briefWaitMs;
+      if (endAtHost(ofHost(end), now)) host.forgetSlots();
+      if (endAtTenant(ofGuest(end), now)) tenant.slot = 0;
+      this.answerWaiters();
       this.callNext(post, host);
-      if (host.isUnremarkable(now)) this.hosts.delete(post.host);
+      if (host.isRemovable(now)) this.hosts.delete(post.host);
       if (org.inside === 0) this.orgs.delete(post.org);
       if (sender.inside === 0) this.senders.delete(post.sender);
     };
@@ -278,14 +288,14 @@ export class DeliveryAdmission {
         this.waitingBriefly.delete(waiter);
         resolve(this.defer(post, 'full'));
       };
-      const until = this.clock.elapsed() + patienceMs;
-      const waiter: Waiter = { post, until, answer: resolve, timer: setTimeout(giveUp, patienceMs) };
+      const until = this.clock.elapsed() + briefWaitMs;
+      const waiter: Waiter = { post, until, answer: resolve, timer: setTimeout(giveUp, briefWaitMs) };
       this.waitingBriefly.add(waiter);
     });
   }
 
-  /** Whoever is let in may make way for somebody who stood before it, so all are asked again. */
-  private answerBrief(): void {
+  /** An admission may give the turn to a post that waited earlier, so all waiting posts are checked again. */
+  private answerWaiters(): void {
     for (const waiter of this.waitingBriefly) {
       const places = this.limitersOf(waiter.post);
       const why = this.refusal(waiter.post, places);
@@ -293,28 +303,31 @@ export class DeliveryAdmission {
       clearTimeout(waiter.timer);
       this.waitingBriefly.delete(waiter);
       waiter.answer(why ? this.defer(waiter.post, why) : this.admit(waiter.post, places));
-      return this.answerBrief();
+      return this.answerWaiters();
     }
   }
 
-  /** As many as there are places for, orgs and their senders in turn; who is called may find it taken, and comes again. */
+  /**
+   * Calls as many queued posts as there are places, for orgs and their senders in turn. A called post may find its
+   * place taken, and asks again.
+   */
   private callNext({ host: name, org }: PostRequest, host: Host): void {
     const now = this.clock.elapsed();
-    this.forgetLate(now);
+    this.dropExpired(now);
     const called = new Map<TenantAtHost, string[]>();
-    const insideWith = ({ tenant, caller: { post } }: Next): number =>
+    const insideWith = ({ tenant, caller: { post } }: Candidate): number =>
       tenant.insideOf(post.sender) + (called.get(tenant) ?? []).filter((sender) => sender === post.sender).length;
-    const isBefore = (one: Next, other: Next): boolean =>
+    const isBefore = (one: Candidate, other: Candidate): boolean =>
       one.tenant === other.tenant
         ? insideWith(one) < insideWith(other)
         : one.tenant.isBefore(other.tenant, called.get(one.tenant)?.length, called.get(other.tenant)?.length);
-    for (let free = host.most - host.inside; free > 0; free--) {
-      let next: Next | undefined;
+    for (let free = host.max - host.inside; free > 0; free--) {
+      let next: Candidate | undefined;
       const seen = new Set<string>();
       for (const caller of this.queue.values()) {
         const { post, until } = caller;
         if (until <= now || (post.host !== name && post.org !== org)) continue;
-        // Of a sender the first one in line for a host stands for all behind it.
+        // The first queued post of a sender at a host represents the later ones.
         const who = `${post.host} ${post.sender}`;
         if (seen.has(who)) continue;
         seen.add(who);
@@ -329,16 +342,16 @@ export class DeliveryAdmission {
     }
   }
 
-  private forgetLate(now: number): void {
-    for (const [key, { until }] of this.queue) if (until + expectedMs <= now) this.queue.delete(key);
+  private dropExpired(now: number): void {
+    for (const [key, { until }] of this.queue) if (until + turnMs <= now) this.queue.delete(key);
   }
 
   private defer(post: PostRequest, why: Deferral['why']): Deferral {
     const { host, tenant } = this.limitersOf(post);
     const now = this.clock.elapsed();
     const open = [host, tenant].flatMap(({ breaker }) => (breaker.kind === 'open' ? [breaker.until] : []));
-    // An open one that lets somebody try lets another org try first.
-    const soonest = why === 'full' || open.length === 0 ? now + fullMs : Math.max(now + expectedMs, ...open);
+    // A breaker that permits a probe reserves it for another org first.
+    const soonest = why === 'full' || open.length === 0 ? now + fullMs : Math.max(now + turnMs, ...open);
     tenant.slot = Math.max(soonest, tenant.slot + slotMs);
     return { why, inMs: Math.ceil(tenant.slot - now) };
   }
@@ -347,24 +360,28 @@ export class DeliveryAdmission {
     const now = this.clock.elapsed();
     let host = this.hosts.get(name);
     if (!host) {
-      if (this.hosts.size >= maxHosts) this.forgetOldest();
+      if (this.hosts.size >= maxHosts) this.dropOldest();
       this.hosts.set(name, (host = new Host(this.limits.perHost, closedBreaker(now))));
     }
     let org = this.orgs.get(id);
     if (!org) this.orgs.set(id, (org = new Limiter(this.limits.perOrg)));
-    // Kept from its first post on: there are more senders than orgs.
+    // Stored only after its first admission, because there are more senders than orgs.
     const sender = this.senders.get(owner) ?? new Limiter(this.limits.perSender);
     return { host, tenant: host.tenant(id, now), org, sender };
   }
 
-  private forgetOldest(): void {
+  private dropOldest(): void {
     for (const [name, { inside }] of this.hosts) if (inside === 0) return void this.hosts.delete(name);
   }
 }
 
-const isSpotless = (breaker: Breaker): boolean => breaker.kind === 'closed' && breaker.failures + breaker.inARow === 0;
+const hasNoFailures = (breaker: Breaker): boolean =>
+  breaker.kind === 'closed' && breaker.failures + breaker.inARow === 0;
 
-/** Makes a try of a post that may go through an open breaker. What is returned takes its end, and says whether that closed it. */
+/**
+ * Registers a post at a breaker; an open breaker makes it the probe. The returned function takes the result of the
+ * post, and returns true when that closed the breaker.
+ */
 function enterBreaker(of: { breaker: Breaker }): (end: BreakerEnd, now: number) => boolean {
   if (of.breaker.kind !== 'open') {
     return (end, now) => {

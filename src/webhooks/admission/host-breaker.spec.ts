@@ -24,13 +24,13 @@ describe('the breaker of a host', () => {
     expect(after(failed(9).concat('good', failed(5))).kind).toBe('closed');
   });
 
-  it('opens when half of twenty posts of a minute failed, not of nineteen, nor when they are far apart', () => {
+  it('opens when half of twenty posts within a minute failed, but not of nineteen, and not over a longer time', () => {
     expect(after(alternating(19)).kind).toBe('closed');
     expect(after(alternating(20)).kind).toBe('open');
     expect(after(alternating(40), closedBreaker(0), 4_000).kind).toBe('closed');
   });
 
-  it('lets nothing through while it is open, then one post that tries', () => {
+  it('admits nothing while it is open, then one probe', () => {
     const open = after(failed(10), closedBreaker(0), 0);
     expect(open).toEqual({ kind: 'open', until: 5_000, times: 1 });
     expect([4_999, 5_000].map((now) => admission(open, now))).toEqual(['nothing', 'probe']);
@@ -45,7 +45,7 @@ describe('the breaker of a host', () => {
     expect(afterProbe(3, 'none', 7)).toEqual({ kind: 'open', until: 7, times: 3 });
   });
 
-  it('learns nothing from posts that were on their way when it opened', () => {
+  it('ignores posts that were under way when it opened', () => {
     const open: Breaker = { kind: 'open', until: 5, times: 1 };
     for (const end of ['good', 'bad', 'none'] as const) expect(afterPost(open, end, 9)).toBe(open);
   });
@@ -61,19 +61,16 @@ describe('the breaker of a host', () => {
     [{ error: 'remote_transport' }, 'silent'],
     [{ error: 'url_not_allowed' }, 'none'],
     [{ error: 'internal' }, 'none'],
-  ] as const)(
-    'takes %j for %s: another tenant shares the host, so only what speaks of the host counts',
-    (tried, end) => {
-      expect(postEndOf(tried)).toBe(end);
-    },
-  );
+  ] as const)('maps %j to %s: orgs share the host, so only results about the host count', (result, end) => {
+    expect(postEndOf(result)).toBe(end);
+  });
 
   it.each<[PostEnd, BreakerEnd, BreakerEnd]>([
     ['answered', 'good', 'good'],
     ['refused', 'good', 'bad'],
     ['silent', 'bad', 'none'],
     ['none', 'none', 'none'],
-  ])('%s is %s of the host, which is for all, and %s of the host for the org', (end, host, guest) => {
+  ])('%s counts as %s for the host of all orgs, and as %s for the host of this org', (end, host, guest) => {
     expect([ofHost(end), ofGuest(end)]).toEqual([host, guest]);
   });
 });

@@ -1,8 +1,11 @@
-/** What is known by the last posts. `half-open`: one post tries whether it is back. Moments are milliseconds of a clock that never steps back. */
+/**
+ * State of a circuit breaker after its last posts. `half-open`: one probe is under way. Times are milliseconds of a
+ * monotonic clock.
+ */
 export type Breaker =
   | {
       readonly kind: 'closed';
-      /** Since when posts are counted. */
+      /** Start of the window in which posts are counted. */
       readonly since: number;
       readonly posts: number;
       readonly failures: number;
@@ -12,71 +15,76 @@ export type Breaker =
   | { readonly kind: 'half-open'; readonly times: number };
 
 /**
- * How a post ended. `refused`: somebody answers there, and has no time for us; `silent`: nobody answers; `none`: nothing was posted
- * after all.
+ * The end of a post. `refused`: the host answers, but has no capacity for this gateway; `silent`: the host does not
+ * answer; `none`: nothing was posted.
  */
 export type PostEnd = 'answered' | 'refused' | 'silent' | 'none';
 
-/** What an end says to a breaker. */
+/** The meaning of an end for a breaker. */
 export type BreakerEnd = 'good' | 'bad' | 'none';
 
 const windowMs = 60_000;
-const leastPosts = 20;
-const mostInARow = 10;
+const minPosts = 20;
+const maxInARow = 10;
 const firstOpenMs = 5_000;
-const longestOpenMs = 60_000;
+const maxOpenMs = 60_000;
 
-/** Says that there is no time for whom we post for; any other answer is of the one receiver. */
+/**
+ * Statuses that mean that the host has no capacity for this caller; any other answer concerns only the one receiver.
+ */
 const busyStatuses = new Set([429, 502, 503, 504]);
 
-/** A host that nothing bad is known of. */
+/** The breaker of a host without known failures. */
 export function closedBreaker(now: number): Breaker {
   return { kind: 'closed', since: now, posts: 0, failures: 0, inARow: 0 };
 }
 
-/** What may go to a host now: anything, one post that tries it, or nothing. */
+/** Admission to a host now: any post, one probe, or nothing. */
 export function admission(breaker: Breaker, now: number): 'post' | 'probe' | 'nothing' {
   if (breaker.kind === 'closed') return 'post';
   return breaker.kind === 'open' && now >= breaker.until ? 'probe' : 'nothing';
 }
 
-/** A closed one opens after ten failures in a row, or when half of at least twenty posts of a minute failed. */
+/**
+ * The breaker after a post. A closed one opens after ten failures in a row, or when half of at least twenty posts
+ * within a minute failed.
+ */
 export function afterPost(breaker: Breaker, end: BreakerEnd, now: number): Breaker {
-  // What was on its way when it opened tells nothing new.
+  // A post that was under way when the breaker opened adds no information.
   if (end === 'none' || breaker.kind !== 'closed') return breaker;
   const isOld = now - breaker.since > windowMs;
   const before = isOld ? { since: now, posts: 0, failures: 0 } : breaker;
   const failed = end === 'bad' ? 1 : 0;
   const [posts, failures] = [before.posts + 1, before.failures + failed];
   const inARow = failed ? breaker.inARow + 1 : 0;
-  const isDown = inARow >= mostInARow || (posts >= leastPosts && 2 * failures >= posts);
+  const isDown = inARow >= maxInARow || (posts >= minPosts && 2 * failures >= posts);
   return isDown ? openBreaker(1, now) : { kind: 'closed', since: before.since, posts, failures, inARow };
 }
 
-/** Each time in a row it stays open twice as long, up to a minute. */
+/** The breaker after a probe. Each failed probe doubles the time it stays open, up to a minute. */
 export function afterProbe(times: number, end: BreakerEnd, now: number): Breaker {
   if (end === 'good') return closedBreaker(now);
   return end === 'bad' ? openBreaker(times + 1, now) : { kind: 'open', until: now, times };
 }
 
-/** What an end says of the host, which others share: whoever answers is there. */
+/** The meaning of an end for the host, which all orgs share: any answer shows that it is up. */
 export function ofHost(end: PostEnd): BreakerEnd {
   if (end === 'none') return end;
   return end === 'silent' ? 'bad' : 'good';
 }
 
-/** What an end says of the host for one org: a path of its own may refuse it, and nobody else. */
+/** The meaning of an end for the host at one org: a refusal concerns only this org. */
 export function ofGuest(end: PostEnd): BreakerEnd {
   if (end === 'answered') return 'good';
   return end === 'refused' ? 'bad' : 'none';
 }
 
-/** How a try ended. */
+/** The end of an attempt. */
 export function postEndOf({ status, error }: { readonly status?: number; readonly error?: string }): PostEnd {
   if (status !== undefined) return busyStatuses.has(status) ? 'refused' : 'answered';
   return error?.startsWith('remote_') ? 'silent' : 'none';
 }
 
 function openBreaker(times: number, now: number): Breaker {
-  return { kind: 'open', until: now + Math.min(longestOpenMs, firstOpenMs * 2 ** Math.min(times - 1, 10)), times };
+  return { kind: 'open', until: now + Math.min(maxOpenMs, firstOpenMs * 2 ** Math.min(times - 1, 10)), times };
 }

@@ -1,10 +1,10 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 
-/** `failing`: the last try failed. `disabled`: nothing is posted until somebody activates it. */
+/** `failing`: the last attempt failed. `disabled`: nothing is posted until the configuration is activated. */
 export type PushState = 'active' | 'failing' | 'disabled';
 
-/** Where updates of a task are posted. */
+/** A push configuration: where updates of a task are posted. */
 @Entity('push_configs')
 @Check('ck_push_configs_format', `format in ('v1', 'v0.3', 'task', 'reyn')`)
 @Check('ck_push_configs_state', `state in ('active', 'failing', 'disabled')`)
@@ -31,7 +31,7 @@ export class PushConfigEntity {
   @Column('text', { nullable: true })
   authentication: string | null;
 
-  /** The words of the bodies. */
+  /** The format of the bodies. */
   @Column('text')
   format: PushFormat;
 
@@ -42,7 +42,7 @@ export class PushConfigEntity {
   @Column('text', { nullable: true })
   reason: string | null;
 
-  /** The first failure with no success since. */
+  /** Time of the first failure since the last success. */
   @Column('timestamptz', { name: 'failing_since', nullable: true })
   failingSince: Date | null;
 

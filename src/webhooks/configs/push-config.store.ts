@@ -16,7 +16,7 @@ export interface StoredConfig extends PushConfig {
 
 export type NewConfig = StoredConfig & { readonly org: string; readonly format: PushFormat };
 
-/** What a row holds of a configuration; its secrets are sealed. */
+/** The columns of a configuration; its secrets are sealed. */
 export interface SealedConfig {
   readonly task_id: string;
   readonly id: string;
@@ -29,16 +29,25 @@ export interface SealedConfig {
 type PageRow = SealedConfig & { at: string };
 
 const columns = 'task_id, id, org_id, url, token, authentication, format';
-/** The older versions set a configuration without an id under the id of its task: whoever names none means that one. */
+/**
+ * Older versions of A2A store a configuration without an id under the id of its task; a request without an id means
+ * that one.
+ */
 const unnamedFirst = '(id = task_id::text) desc, created_at, id';
-/** A run's dead channel stays dead for the rest of the run, however often the same address is given (RY-36). */
-const stays = `push_configs.reason = 'dead' and push_configs.url = excluded.url`;
+/**
+ * A channel that is dead for a run stays dead for the rest of the run, even when the same address is given again
+ * (RY-36).
+ */
+const staysDead = `push_configs.reason = 'dead' and push_configs.url = excluded.url`;
 const upsert = `on conflict (task_id, id) do update set url = excluded.url, token = excluded.token,
   authentication = excluded.authentication, format = excluded.format, 
-  state = case when ${stays} then push_configs.state else 'active' end, reason = case when ${stays} then push_configs.reason end,
-  failing_since = case when ${stays} then push_configs.failing_since end`;
+  state = case when ${staysDead} then push_configs.state else 'active' end, reason = case when ${staysDead} then push_configs.reason end,
+  failing_since = case when ${staysDead} then push_configs.failing_since end`;
 
-/** A configuration that comes with its message; one too many is left out, since the message itself is accepted already. */
+/**
+ * Inserts a configuration that is sent with a message. One above the limit is left out without an error, because the
+ * message itself is already accepted.
+ */
 const insertConfigs: RowStatement = {
   name: 'push-config',
   sql: (rows) => `insert into push_configs (${columns}) select ${columns} from jsonb_to_recordset(${rows}) as r(
@@ -46,10 +55,10 @@ const insertConfigs: RowStatement = {
     where (select count(*) from push_configs c where c.task_id = r.task_id and c.id <> r.id) < ${maxConfigs} ${upsert}`,
 };
 
-/** What is sealed of a configuration beside its token. */
+/** The sealed parts of a configuration beside its token. */
 type SealedParts = Partial<NonNullable<PushConfig['authentication']>> & { readonly query?: string };
 
-/** Push configurations; tokens, credentials and the queries of addresses are sealed on the way in. */
+/** Stores push configurations; seals tokens, credentials and the queries of URLs. */
 @Injectable()
 export class PushConfigStore {
   private readonly queries: UrlQueries;
@@ -65,12 +74,12 @@ export class PushConfigStore {
     return { statement: insertConfigs, row: this.seal(config) };
   }
 
-  /** Configurations of one task are made one after the other. */
+  /** Serializes changes of the configurations of one task. */
   async lock(tx: Tx, taskId: string): Promise<void> {
     await tx.manager.query(`select pg_advisory_xact_lock(hashtextextended('push:' || $1::text, 0))`, [taskId]);
   }
 
-  /** Whether a task has one with this address. */
+  /** True when a task has a configuration with this URL. */
   async has(tx: Tx, taskId: string, url: string): Promise<boolean> {
     const rows: unknown[] = await tx.manager.query('select from push_configs where task_id = $1 and url = $2', [
       taskId,
@@ -79,7 +88,10 @@ export class PushConfigStore {
     return rows.length > 0;
   }
 
-  /** Under the lock of the task: adds or replaces; false when the task has enough others. What is still to be posted goes to the new address at once. */
+  /**
+   * Adds or replaces a configuration; call it under the lock of the task. Returns false when the task has too many
+   * others. Waiting deliveries of a replaced one go to the new URL at once.
+   */
   async put(tx: Tx, config: NewConfig): Promise<boolean> {
     const { task_id, id, org_id, url, token, authentication, format } = this.seal(config);
     const rows: unknown[] = await tx.manager.query(
@@ -95,7 +107,7 @@ export class PushConfigStore {
     return rows.length === 1;
   }
 
-  /** Without an id the unnamed one, else the oldest. */
+  /** Finds a configuration; without an id the unnamed one, else the oldest. */
   async find(taskId: string, id?: string): Promise<StoredConfig | undefined> {
     const [row] = await this.pg.rows<SealedConfig>(
       'push-config-find',
@@ -114,7 +126,7 @@ export class PushConfigStore {
     return row;
   }
 
-  /** The oldest first, one more than `limit` when there are more, each with its place. */
+  /** Configurations of a task, oldest first, one more than `limit` when there are more, each with its position. */
   async page(
     taskId: string,
     limit: number,
@@ -129,7 +141,7 @@ export class PushConfigStore {
     return rows.map((row) => ({ config: this.open(row), at: row.at }));
   }
 
-  /** With what was still to be posted to it. Without an id the unnamed one, else the oldest. */
+  /** Deletes a configuration and skips its waiting deliveries. Without an id the unnamed one, else the oldest. */
   async remove(taskId: string, id?: string): Promise<void> {
     await this.pg.rows(
       'push-config-remove',
@@ -141,7 +153,7 @@ export class PushConfigStore {
     );
   }
 
-  /** A row with its secrets. Throws `unavailable` and `internal` as the vault does. */
+  /** Opens the secrets of a row. Throws `unavailable` and `internal` as the vault does. */
   open(row: SealedConfig): StoredConfig {
     const opened = (column: 'token' | 'authentication'): string | undefined =>
       row[column] === null ? undefined : this.vault.open(row[column], placeOf(row, column)).reveal();

@@ -1,6 +1,6 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** A secret that the deliveries of an org are signed with, while it lasts. */
+/** A secret that signs the deliveries of an org until it ends. */
 @Entity('webhook_secrets')
 @Index('ix_webhook_secrets_org', ['orgId', 'id'])
 export class WebhookSecretEntity {
@@ -20,7 +20,7 @@ export class WebhookSecretEntity {
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt: Date;
 
-  /** When it signs no more; null for the newest. */
+  /** When it stops signing; null for the newest. */
   @Column('timestamptz', { name: 'ends_at', nullable: true })
   endsAt: Date | null;
 }

@@ -8,8 +8,9 @@ import type { StoredConfig } from './push-config.store.js';
 const lifetimeSeconds = 300;
 
 /**
- * Tokens that say a delivery is ours, for receivers that named the scheme Bearer and no credentials: a JWT that
- * `/.well-known/jwks.json` verifies, good for one try (A2A, "Streaming and asynchronous operations", push notification security).
+ * Issues tokens that prove the origin of a delivery, for receivers with the scheme Bearer and no credentials: a JWT
+ * that `/.well-known/jwks.json` verifies, for one attempt (A2A, "Streaming and asynchronous operations", push
+ * notification security).
  */
 @Injectable()
 export class WebhookTokens {
@@ -18,7 +19,10 @@ export class WebhookTokens {
     private readonly publicUrl: PublicUrl,
   ) {}
 
-  /** Claims: `iss` this gateway, `aud` the origin of the receiver, `iat`, `exp`, `jti` the `webhook-id`, `taskId`, `request_body_sha256` in hex. */
+  /**
+   * Issues a token. Claims: `iss` this gateway, `aud` the origin of the receiver, `iat`, `exp`, `jti` the `webhook-id`,
+   * `taskId`, `request_body_sha256` in hex.
+   */
   async issue({ id, config, body }: { id: string; config: StoredConfig; body: string }): Promise<string> {
     const { kid, sign } = await this.keys.current();
     const iat = Math.floor(systemClock.now() / 1_000);

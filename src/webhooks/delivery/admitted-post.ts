@@ -7,10 +7,10 @@ import { DeliveryAdmission, type Deferral } from '../admission/delivery-admissio
 import { keyOf, DeliveryTrigger } from './delivery-trigger.js';
 import { WebhookPost, type Post, type Posted } from './webhook-post.js';
 
-/** What one sender may have of the posts of its org: hosts that do not answer leave room for the posts of others. */
+/** Share of an org's posts that one sender may use, so that hosts that do not answer leave places for other senders. */
 const shareOfSender = 0.75;
 
-/** Posts as soon as the host may be posted to; else the delivery is due later, as if it had not been claimed. */
+/** Sends a post when its host may be posted to; otherwise defers the delivery, as if it had not been claimed. */
 @Injectable()
 export class AdmittedPost {
   private readonly admission: DeliveryAdmission;
@@ -45,7 +45,7 @@ export class AdmittedPost {
     if ('why' in answer) {
       this.metrics.webhooksPutOff.inc({ why: answer.why });
       const until = await this.deliveries.defer(claimed, answer.inMs);
-      // Lost to the sweep at worst: its row comes due by itself.
+      // When this fails, the sweeper finds the row at its due time.
       const call = (): void =>
         void this.deliveries.makeDueNow(key, until).then(
           () => this.trigger.enqueue(key),

@@ -8,7 +8,7 @@ const [delivered, retry, dead, closed]: Verdict[] = [
   { kind: 'closed', reason: 'gone' },
 ];
 
-describe('what is told of a configuration', () => {
+describe('the events of a configuration', () => {
   it.each([
     ['active', delivered!, []],
     ['failing', delivered!, ['recovered']],

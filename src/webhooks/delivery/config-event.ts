@@ -1,9 +1,15 @@
 import type { Verdict } from './retry-plan.js';
 
-/** What an org is told of a configuration: in the audit, as `webhook.<event>`, and in what REST shows of it. */
+/**
+ * A change of a configuration that its org can see: in the audit, as `webhook.<event>`, and in the state that REST
+ * shows.
+ */
 export type ConfigEvent = 'failing' | 'exhausted' | 'disabled' | 'recovered';
 
-/** @param state of the configuration before the try. `exhausted`: a delivery of it was given up. */
+/**
+ * The events after an attempt. @param state of the configuration before the attempt. `exhausted`: one of its deliveries
+ * was given up.
+ */
 export function eventsOf(state: 'active' | 'failing', verdict: Verdict): ConfigEvent[] {
   const failing: ConfigEvent[] = state === 'active' ? ['failing'] : [];
   switch (verdict.kind) {

@@ -1,30 +1,33 @@
 import type { JobProducer } from '../../platform/jobs/job-producer.js';
 import { DeliveryTrigger } from './delivery-trigger.js';
 
-describe('the bell of webhooks', () => {
-  const rung: string[] = [];
-  const bell = new DeliveryTrigger({
-    send: (_: string, { configId }: { configId: string }) => Promise.resolve(rung.push(configId) > 0),
+describe('DeliveryTrigger', () => {
+  const enqueued: string[] = [];
+  const trigger = new DeliveryTrigger({
+    tryEnqueue: (_: string, { configId }: { configId: string }) => Promise.resolve(enqueued.push(configId) > 0),
   } as unknown as JobProducer);
   const key = (configId: string) => ({ taskId: 't', configId });
-  const heard = async (): Promise<string[]> => {
-    rung.length = 0;
-    bell.onEvent({ taskId: 't' } as never);
+  const enqueuedOnEvent = async (): Promise<string[]> => {
+    enqueued.length = 0;
+    trigger.onEvent({ taskId: 't' } as never);
     await jest.advanceTimersByTimeAsync(100);
-    return [...rung];
+    return [...enqueued];
   };
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  it('rings for those that a task has, not for all that it ever had', async () => {
+  it('enqueues the current configurations of a task, not the forgotten ones', async () => {
     for (let one = 0; one < 500; one++) {
-      bell.remember(key(`gone-${one}`));
-      bell.forget(key(`gone-${one}`));
+      trigger.remember(key(`forgotten-${one}`));
+      trigger.forget(key(`forgotten-${one}`));
     }
-    bell.remember(key('here'));
-    expect(await heard()).toEqual(['here']);
-    for (let one = 0; one < 500; one++) bell.remember(key(`unheard-of-${one}`));
-    bell.remember(key('here'));
-    expect(await heard()).toEqual([...Array.from({ length: 9 }, (_, one) => `unheard-of-${one + 491}`), 'here']);
+    trigger.remember(key('current'));
+    expect(await enqueuedOnEvent()).toEqual(['current']);
+    for (let one = 0; one < 500; one++) trigger.remember(key(`unused-${one}`));
+    trigger.remember(key('current'));
+    expect(await enqueuedOnEvent()).toEqual([
+      ...Array.from({ length: 9 }, (_, one) => `unused-${one + 491}`),
+      'current',
+    ]);
   });
 });

@@ -8,16 +8,16 @@ import { maxConfigs } from '../configs/push-config.store.js';
 
 const maxKnownTasks = 10_000;
 const coalesceMs = 5;
-/** A later try is left to the queue, where an operator can see and promote it. */
-const longestTimerMs = 5_000;
+/** A longer delay goes to the queue as a delayed job, where an operator can see and promote it. */
+const maxTimerMs = 5_000;
 
 /**
- * Rings for configurations as soon as their task has an event. Knows only those that were made through this process, so a
- * task without any costs a look into a map; the rest is found by the sweeper.
+ * Enqueues deliveries as soon as a task has an event. It knows only configurations that were made through this process,
+ * so a task without any costs one map look-up. The sweeper finds the others.
  */
 @Injectable()
 export class DeliveryTrigger implements OnModuleDestroy {
-  /** Configurations by task, the longest known first. */
+  /** Configurations by task, oldest first. */
   private readonly known = new Map<string, Set<string>>();
   private readonly timers = new Map<string, NodeJS.Timeout>();
   private stopping = false;
@@ -33,7 +33,7 @@ export class DeliveryTrigger implements OnModuleDestroy {
     if (this.known.size > maxKnownTasks) this.known.delete(this.known.keys().next().value!);
   }
 
-  /** It is gone: nobody rings for it any more. */
+  /** Removes a deleted configuration. */
   forget({ taskId, configId }: ConfigKey): void {
     this.known.get(taskId)?.delete(configId);
   }
@@ -43,10 +43,10 @@ export class DeliveryTrigger implements OnModuleDestroy {
     for (const configId of this.known.get(taskId) ?? []) this.enqueueIn(coalesceMs, { taskId, configId });
   }
 
-  /** Rings once for what comes until then. */
+  /** Enqueues a configuration after a delay; calls within the delay are combined into one job. */
   enqueueIn(ms: number, key: ConfigKey): void {
     const name = keyOf(key);
-    if (ms > longestTimerMs) return this.producer.enqueueLater('webhook.deliver', { ...key }, name, ms);
+    if (ms > maxTimerMs) return this.producer.enqueueLater('webhook.deliver', { ...key }, name, ms);
     if (this.stopping || this.timers.has(name)) return;
     const enqueue = (): void => {
       this.timers.delete(name);
@@ -55,7 +55,7 @@ export class DeliveryTrigger implements OnModuleDestroy {
     this.timers.set(name, setTimeout(enqueue, ms).unref());
   }
 
-  /** True when the queue took it. */
+  /** Returns true when the queue accepted the job. */
   enqueue(key: ConfigKey): Promise<boolean> {
     return this.producer.tryEnqueue('webhook.deliver', { ...key }, keyOf(key));
   }
@@ -66,7 +66,7 @@ export class DeliveryTrigger implements OnModuleDestroy {
   }
 }
 
-/** Ids of configurations are their callers', and free text. */
+/** The key of a configuration in the queue. Hashed, because callers choose the ids of configurations freely. */
 export function keyOf({ taskId, configId }: ConfigKey): string {
   return `${taskId}-${hash('sha256', configId, 'hex').slice(0, 32)}`;
 }

@@ -3,14 +3,15 @@ import { Pg } from '../../platform/database/pg.js';
 
 const perSample = 1_000;
 
-/** Looks at the promise about the order of deliveries in their rows (reliability 3.0). */
+/** Checks the invariant about the order of deliveries in their rows (reliability 3.0). */
 @Injectable()
 export class DeliveryWatchStore {
   constructor(private readonly pg: Pg) {}
 
   /**
-   * Deliveries that were overtaken, among the thousand made from `seconds` ago on: the one right before a delivered one came later
-   * or not at all. Only those count that never waited and were never begun anew: whoever replays chooses the order.
+   * Finds deliveries that were overtaken, in a sample of the thousand created from `seconds` ago on: the delivery right
+   * before a delivered one was delivered later, or not at all. Ignores deliveries that were deferred, retried or
+   * replayed, because a replay chooses its own order.
    */
   async overtaken(seconds: number): Promise<string[]> {
     const rows = await this.pg.rows<{ id: string }>(

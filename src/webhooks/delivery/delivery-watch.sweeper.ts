@@ -5,7 +5,7 @@ import { DeliveryWatchStore } from './delivery-watch.store.js';
 
 const recentSeconds = 600;
 
-/** Looks each half minute whether deliveries kept their order, in a sample. */
+/** Checks every 30 seconds, in a sample, that deliveries kept their order. */
 @Injectable()
 @Sweeps('webhook.watch')
 export class DeliveryWatchSweeper implements Sweeper {

@@ -11,14 +11,14 @@ import type { Posted } from './webhook-post.js';
 
 const kind = 'deliveries';
 
-/** What is told of a configuration when a try is over. */
+/** The events of a configuration after an attempt. */
 export interface Told {
   readonly events: readonly ConfigEvent[];
-  /** For the audit. */
+  /** Rows for the audit. */
   readonly rows: readonly RowChange[];
 }
 
-/** What is learned of deliveries: by operators from the log and the metrics, by the org from its audit. */
+/** Reports about deliveries: to operators in the log and the metrics, to the org in its audit. */
 @Injectable()
 export class DeliveryWatch implements OnModuleInit {
   private readonly breaches: Breaches;
@@ -48,7 +48,7 @@ export class DeliveryWatch implements OnModuleInit {
     this.metrics.fencedWrites.inc({ kind });
   }
 
-  /** What a try means for its configuration, to be committed with its outcome. */
+  /** The events of a configuration after an attempt, to be committed with its result. */
   tellingOf(claimed: Claimed, verdict: Verdict): Told {
     const events = eventsOf(claimed.state === 'failing' ? 'failing' : 'active', verdict);
     if (events.length === 0) return { events, rows: [] };
@@ -71,7 +71,7 @@ export class DeliveryWatch implements OnModuleInit {
     if (verdict.kind === 'delivered') return this.metrics.deliveryAge.observe(age + posted.durationMs / 1_000);
     const { status, error } = posted;
     const facts = { taskId, delivery, attempt: attempts, status, error, ...verdict };
-    if (verdict.kind === 'retry') this.log.info(facts, 'a webhook was not taken; it is tried again');
+    if (verdict.kind === 'retry') this.log.info(facts, 'a receiver did not accept a webhook; it will be retried');
     else this.log.warn(facts, 'a webhook was given up');
   }
 }

@@ -1,12 +1,15 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
 /**
- * `dead`: given up, the receiver never took it. `skipped`: never to be posted, because the format leaves the event out or the
- * configuration is deleted or disabled.
+ * `dead`: given up, the receiver never accepted it. `skipped`: will never be posted, because the format leaves the
+ * event out or the configuration is deleted or disabled.
  */
 export type DeliveryStatus = 'pending' | 'delivered' | 'dead' | 'skipped';
 
-/** One event of a task on its way to one configuration. The pending ones of a configuration go out by `seq`, one at a time. */
+/**
+ * The delivery of one event of a task to one configuration. The pending deliveries of a configuration are posted by
+ * `seq`, one at a time.
+ */
 @Entity('webhook_deliveries')
 @Check('ck_webhook_deliveries_status', `status in ('pending', 'delivered', 'dead', 'skipped')`)
 @Index('uq_webhook_deliveries_event', ['taskId', 'configId', 'seq'], { unique: true })
@@ -16,7 +19,7 @@ export type DeliveryStatus = 'pending' | 'delivered' | 'dead' | 'skipped';
 @Index('ix_webhook_deliveries_org', ['orgId', 'createdAt', 'seq', 'id'])
 @Index('ix_webhook_deliveries_open', ['orgId', 'createdAt', 'seq', 'id'], { where: "status <> 'delivered'" })
 export class WebhookDeliveryEntity {
-  /** Also the `webhook-id` of each try. */
+  /** Also the `webhook-id` of each attempt. */
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pk_webhook_deliveries' })
   id: string;
 
@@ -36,15 +39,15 @@ export class WebhookDeliveryEntity {
   @Column('text', { default: 'pending' })
   status: DeliveryStatus;
 
-  /** Tries that were begun; whoever writes the end of an older one changes nothing. */
+  /** Attempts that were begun. A write about an older attempt changes nothing. */
   @Column('integer', { default: 0 })
   attempts: number;
 
-  /** Tries that were over when somebody had it delivered anew; the schedule begins behind them. */
+  /** Attempts before the last restart of the delivery; the retry schedule starts after them. */
   @Column('integer', { name: 'earlier_attempts', default: 0 })
   earlierAttempts: number;
 
-  /** When the next try is due, by the clock of the database. */
+  /** When the next attempt is due, by the clock of the database. */
   @Column('timestamptz', { name: 'next_at', default: () => 'now()' })
   nextAt: Date;
 
@@ -54,7 +57,7 @@ export class WebhookDeliveryEntity {
   @Column('timestamptz', { name: 'lease_until', nullable: true })
   leaseUntil: Date | null;
 
-  /** As it is posted, byte for byte; null until the first try. */
+  /** The posted body, byte for byte; null before the first attempt. */
   @Column('text', { nullable: true })
   body: string | null;
 
@@ -71,7 +74,7 @@ export class WebhookDeliveryEntity {
   endedAt: Date | null;
 }
 
-/** One try of a delivery, for the org that owns it. */
+/** One attempt of a delivery, for the org that owns it. */
 @Entity('webhook_attempts')
 export class WebhookAttemptEntity {
   @PrimaryColumn('uuid', { name: 'delivery_id', primaryKeyConstraintName: 'pk_webhook_attempts' })
@@ -80,7 +83,7 @@ export class WebhookAttemptEntity {
   @PrimaryColumn('integer', { primaryKeyConstraintName: 'pk_webhook_attempts' })
   number: number;
 
-  /** When it was over. */
+  /** When it ended. */
   @Column('timestamptz', { default: () => 'now()' })
   at: Date;
 
@@ -94,7 +97,7 @@ export class WebhookAttemptEntity {
   @Column('text', { nullable: true })
   error: string | null;
 
-  /** The beginning of the reply, without our secrets. */
+  /** The beginning of the reply, without the secrets that were sent. */
   @Column('text', { nullable: true })
   reply: string | null;
 }

@@ -2,9 +2,10 @@ import { Injectable } from '@nestjs/common';
 import type { EventSink } from '../../tasks/event-sink.port.js';
 
 /**
- * What of an event is owed to whom, written by the statement that writes the event: all or nothing. A task without
- * configurations costs one probe of an index. Behind a failing delivery later ones wait for its next try, so that no sweep
- * looks at them before; an inexact time is harmless, for only the first of a configuration is ever taken.
+ * Adds the deliveries of an event to the statement that writes the event, so that both are stored or neither. A task
+ * without configurations costs one index probe.
+ * Deliveries behind a failing one get its due time, so that sweeps skip them until then. An inexact time is harmless,
+ * because only the first delivery of a configuration is ever claimed.
  */
 @Injectable()
 export class DeliverySink implements EventSink {

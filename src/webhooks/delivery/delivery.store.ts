@@ -10,7 +10,7 @@ import type { SealedConfig } from '../configs/push-config.store.js';
 import type { Verdict } from './retry-plan.js';
 import { lastingSecrets, type SealedSecret } from '../configs/webhook-secret.store.js';
 
-/** Longer than a try can take; a killed process is taken over at once (platform/database/presence.ts). */
+/** Longer than an attempt can take; a killed process is taken over at once (platform/database/presence.ts). */
 const leaseMs = 30_000;
 
 export interface ConfigKey {
@@ -18,38 +18,38 @@ export interface ConfigKey {
   readonly configId: string;
 }
 
-/** The first of the pending deliveries of a configuration, claimed by this process for one try. */
+/** The first pending delivery of a configuration, claimed by this process for one attempt. */
 export interface Claimed extends SealedConfig {
   readonly delivery: string;
   readonly config_id: string;
   readonly seq: number;
-  /** Names the owner of the task, and its org. */
+  /** Key of the owner of the task, with its org. */
   readonly sender: string;
-  /** The number of this try, from 1. */
+  /** The number of this attempt, from 1. */
   readonly attempts: number;
-  /** Of these, what was over when it was to be delivered anew. */
+  /** Attempts before the last restart of the delivery. */
   readonly earlier_attempts: number;
   readonly body: string | null;
-  /** Whoever had it before was lost. */
+  /** True when the process that had claimed it before was lost. */
   readonly taken_over: boolean;
-  /** Since its event. */
+  /** Age of its event. */
   readonly age_seconds: number;
-  /** Tells this claim from any other. */
+  /** Identifies this claim. */
   readonly lease: string;
-  /** Null, like its other columns, when the configuration is deleted. */
+  /** Null when the configuration is deleted, like its other columns. */
   readonly state: 'active' | 'failing' | 'disabled' | null;
   /** Why it is disabled. */
   readonly reason: string | null;
-  /** Since the first failure with no success since. */
+  /** Milliseconds since the first failure after the last success. */
   readonly failing_ms: number | null;
   readonly format: PushFormat;
   /** Changes when the configuration is replaced. */
   readonly stamp: string | null;
-  /** What the org signs with now, the newest first. */
+  /** The active signing secrets of the org, newest first. */
   readonly secrets: readonly SealedSecret[];
 }
 
-/** One try as it is remembered. */
+/** The stored result of one attempt. */
 export interface Tried {
   readonly durationMs: number;
   readonly status?: number;
@@ -57,18 +57,18 @@ export interface Tried {
   readonly reply?: string;
 }
 
-interface Kept {
+interface BodyToStore {
   readonly claimed: Claimed;
   readonly body: string;
 }
 
-/** A configuration whose first delivery is due. */
+/** A configuration with a due first delivery. */
 export interface DueDelivery extends ConfigKey {
-  /** Whoever had it is lost. */
+  /** True when the process that had claimed it was lost. */
   readonly isOrphan: boolean;
 }
 
-interface Wish {
+interface ClaimRequest {
   readonly key: ConfigKey;
   readonly saturated: readonly string[];
 }
@@ -76,28 +76,30 @@ interface Wish {
 interface Delivered {
   readonly claimed: Claimed;
   readonly tried: Tried;
-  readonly goesOn: boolean;
+  readonly claimNext: boolean;
 }
 
-interface PutBack {
+interface DeferredClaim {
   readonly claimed: Claimed;
   readonly inMs: number;
 }
 
 const later = (ms: string): string => `now() + ${ms} * interval '1 millisecond'`;
 const released = 'lease_owner = null, lease_until = null';
-/** Of a configuration `c`: where its webhooks go and how. Callers replace one while a try is under way. */
+/** Hash of the receiver and the format of a configuration `c`, which callers may replace during an attempt. */
 const stampOf = `hashtextextended(row(c.url, c.token, c.authentication, c.format)::text, 0)::text`;
-/** The first that is pending of each configuration that is named. @param but which it is not. */
+/** The first pending delivery of each given configuration. @param but a condition that excludes deliveries. */
 const headOf = (configs: string, but = ''): string => `select h.* from ${configs} cross join lateral (
   select id, task_id, config_id, lease_until is not null as taken_over from webhook_deliveries p
   where p.task_id = ${configs}.task_id and p.config_id = ${configs}.config_id ${but} and p.status = 'pending' order by p.seq limit 1) h`;
-/** Names the owner of a task: one look into the key of tasks for a row that is read. What has lost its task is of nobody. */
+/** Key of the owner of a task, by one primary key look-up for each row. The owner of a deleted task is empty. */
 const senderOf = `d.org_id || ' ' || coalesce((select t.owner from a2a_tasks t where t.id = d.task_id), '')`;
-/** The condition that the sender of a delivery does not have to wait. @param saturated the parameter with those who have. */
-const isOfOthers = (saturated: string): string =>
+/** SQL condition: the sender of a delivery is not in the parameter `saturated`. */
+const isNotSaturated = (saturated: string): string =>
   `(cardinality(${saturated}::text[]) = 0 or ${senderOf} <> all(${saturated}::text[]))`;
-/** Claims what `head` names, where it is due and nobody has it. @param owner the parameter with the number of this process. @param trust with what it may conclude. @param also another condition. */
+/**
+ * Claims the due and free deliveries of `head`. @param owner, trust parameters for `isFree`. @param also a condition.
+ */
 const claimHead = (
   owner: string,
   trust: string,
@@ -108,21 +110,21 @@ const claimHead = (
   returning d.id as delivery, ${senderOf} as sender, d.lease_until::text as lease, d.seq, d.attempts, d.earlier_attempts, d.body, d.task_id, d.config_id, d.org_id, head.taken_over,
     extract(epoch from now() - d.created_at)::float8 as age_seconds, c.id, c.url, c.token, c.authentication, c.format, c.state, c.reason, ${stampOf} as stamp,
     extract(epoch from now() - case when c.state = 'failing' then c.failing_since end)::float8 * 1000 as failing_ms, ${lastingSecrets('d.org_id')} as secrets`;
-/** What was taken was taken, though somebody gave it up meanwhile by switching its configuration off and on. */
+/** A success counts also for a delivery that is dead since its configuration was switched off and on meanwhile. */
 const mayEnd = (row: string): string => `${textByKey(`${row}status`)} in ('pending', 'dead')`;
 
-/** Deliveries: who is due, who works on which, and how tries ended. By the clock of the database. */
+/** Stores deliveries, their claims and their attempts, by the clock of the database. */
 @Injectable()
 export class DeliveryStore {
-  // What waits while a statement is under way goes out together; configurations share no rows.
-  private readonly claims = new GroupCommit((wishes: Wish[]) => this.claimAll(wishes), {
+  // Calls that arrive during a statement are combined into the next one; configurations share no rows.
+  private readonly claims = new GroupCommit((requests: ClaimRequest[]) => this.claimAll(requests), {
     keysOf: ({ key }) => [nameOf(key)],
   });
-  private readonly bodies = new GroupCommit((kept: Kept[]) => this.keepAll(kept));
+  private readonly bodies = new GroupCommit((bodies: BodyToStore[]) => this.storeBodies(bodies));
   private readonly ends = new GroupCommit((ended: Delivered[]) => this.endAll(ended), {
     keysOf: ({ claimed }) => [nameOf(keyOf(claimed))],
   });
-  private readonly putBacks = new GroupCommit((back: PutBack[]) => this.putBackAll(back));
+  private readonly deferrals = new GroupCommit((deferred: DeferredClaim[]) => this.deferAll(deferred));
 
   constructor(
     private readonly pg: Pg,
@@ -130,70 +132,70 @@ export class DeliveryStore {
   ) {}
 
   /**
-   * Undefined when nothing of the configuration is due, somebody else is at it, or its sender has to wait: never two at once, never out of
-   * order. @param saturated the senders that have to wait.
+   * Claims the first due delivery of a configuration: one at a time, and in order. Returns undefined when none is due,
+   * another process has it, or its sender is one of the `saturated`.
    */
   claim(key: ConfigKey, saturated: readonly string[] = []): Promise<Claimed | undefined> {
     return this.claims.commit({ key, saturated });
   }
 
-  /** Keeps the body for this try and all later ones. False when the claim is lost. */
+  /** Stores the body for this attempt and all later ones. Returns false when the claim is lost. */
   keepBody(claimed: Claimed, body: string): Promise<boolean> {
     return this.bodies.commit({ claimed, body });
   }
 
-  /** The end of a try that went well; in the same breath the next of its configuration is claimed, if that is wanted and one is due. */
-  delivered(claimed: Claimed, tried: Tried, goesOn = false): Promise<Claimed | undefined> {
-    return this.ends.commit({ claimed, tried, goesOn });
+  /** Stores a success. With `claimNext`, the statement also claims the next due delivery of the configuration. */
+  delivered(claimed: Claimed, tried: Tried, claimNext = false): Promise<Claimed | undefined> {
+    return this.ends.commit({ claimed, tried, claimNext });
   }
 
   /**
-   * Gives a claim back: its try does not count, and it is due later, with what stands behind it. Answers until when, as the database says
-   * it; undefined when the claim is lost.
+   * Releases a claim uncounted: it and later deliveries are due in `inMs`. Returns that time; undefined when it is
+   * lost.
    */
   defer(claimed: Claimed, inMs: number): Promise<string | undefined> {
-    return this.putBacks.commit({ claimed, inMs });
+    return this.deferrals.commit({ claimed, inMs });
   }
 
-  // The conditions on what is wanted, kept and done say nothing new; they keep the planner from expecting many rows and reading tables as a whole.
-  private async claimAll(wishes: readonly Wish[]): Promise<(Claimed | undefined)[]> {
-    const keys = wishes.map(({ key }) => key);
+  // Conditions such as `> 0` are always true; they keep the planner from expecting many rows and scanning whole tables.
+  private async claimAll(requests: readonly ClaimRequest[]): Promise<(Claimed | undefined)[]> {
+    const keys = requests.map(({ key }) => key);
     const rows = await this.pg.rows<Claimed>(
       'delivery-claim',
       `with wanted as (select * from unnest($1::uuid[], $2::text[]) as r(task_id, config_id) where r.config_id is not null),
        head as materialized (${headOf('wanted')})
-       ${claimHead('$3', '$4', `and ${isOfOthers('$5')}`)}`,
+       ${claimHead('$3', '$4', `and ${isNotSaturated('$5')}`)}`,
       [
         keys.map(({ taskId }) => taskId),
         keys.map(({ configId }) => configId),
         this.presence.id,
         this.presence.trust,
-        wishes.at(-1)!.saturated,
+        requests.at(-1)!.saturated,
       ],
     );
     return inOrderOf(keys, rows);
   }
 
-  private async keepAll(kept: readonly Kept[]): Promise<boolean[]> {
+  private async storeBodies(bodies: readonly BodyToStore[]): Promise<boolean[]> {
     const rows = await this.pg.rows<{ id: string }>(
       'delivery-body',
       `update webhook_deliveries d set body = r.body from unnest($1::uuid[], $2::integer[], $3::text[]) as r(id, attempts, body)
        where d.id = r.id and r.attempts > 0 and d.attempts = r.attempts and ${textByKey('d.status')} = 'pending' returning d.id`,
       [
-        kept.map(({ claimed }) => claimed.delivery),
-        kept.map(({ claimed }) => claimed.attempts),
-        kept.map(({ body }) => body),
+        bodies.map(({ claimed }) => claimed.delivery),
+        bodies.map(({ claimed }) => claimed.attempts),
+        bodies.map(({ body }) => body),
       ],
     );
     const done = new Set(rows.map(({ id }) => id));
-    return kept.map(({ claimed }) => done.has(claimed.delivery));
+    return bodies.map(({ claimed }) => done.has(claimed.delivery));
   }
 
   private async endAll(ended: readonly Delivered[]): Promise<(Claimed | undefined)[]> {
     const tries = ended.map(({ claimed, tried }) => tryValues(claimed, tried));
     const rows = await this.pg.rows<Claimed>(
       'delivery-done',
-      // What is ended here is pending still for whoever looks from within the statement.
+      // Other parts of the statement still see an ended delivery as pending, so it is excluded by its id.
       `with r as (select * from unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::boolean[])
            as r(id, number, duration_ms, status, error, reply, goes_on) where r.number > 0),
        tried as (insert into webhook_attempts (delivery_id, number, duration_ms, status, error, reply)
@@ -204,7 +206,7 @@ export class DeliveryStore {
        ${claimHead('$8', '$9')}`,
       [
         ...tries[0]!.map((_, column) => tries.map((values) => values[column])),
-        ended.map(({ goesOn }) => goesOn),
+        ended.map(({ claimNext }) => claimNext),
         this.presence.id,
         this.presence.trust,
       ],
@@ -215,7 +217,7 @@ export class DeliveryStore {
     );
   }
 
-  private async putBackAll(back: readonly PutBack[]): Promise<(string | undefined)[]> {
+  private async deferAll(deferred: readonly DeferredClaim[]): Promise<(string | undefined)[]> {
     const rows = await this.pg.rows<{ id: string; until: string }>(
       'delivery-put-off',
       `with r as (select * from unnest($1::uuid[], $2::text[], $3::bigint[]) as r(id, lease, ms) where r.ms > 0),
@@ -226,17 +228,20 @@ export class DeliveryStore {
          where d.task_id = done.task_id and d.config_id = done.config_id and d.status = 'pending' and d.seq > done.seq)
        select id, next_at::text as until from done`,
       [
-        back.map(({ claimed }) => claimed.delivery),
-        back.map(({ claimed }) => claimed.lease),
-        back.map(({ inMs }) => Math.max(1, inMs)),
+        deferred.map(({ claimed }) => claimed.delivery),
+        deferred.map(({ claimed }) => claimed.lease),
+        deferred.map(({ inMs }) => Math.max(1, inMs)),
       ],
     );
     const until = new Map(rows.map((row) => [row.id, row.until]));
-    return back.map(({ claimed }) => until.get(claimed.delivery));
+    return deferred.map(({ claimed }) => until.get(claimed.delivery));
   }
 
-  /** The first that was delivered since the configuration failed; what waits behind it is due, though it was hurried. @param told what is remembered with it. */
-  async recovered(claimed: Claimed, tried: Tried, told: readonly RowChange[]): Promise<void> {
+  /**
+   * Stores the first success after failures. Deliveries behind it become due, also when only this one was made due
+   * early.
+   */
+  async recovered(claimed: Claimed, tried: Tried, auditRows: readonly RowChange[]): Promise<void> {
     await this.ended(
       'delivery-recovered',
       `done as (update webhook_deliveries set status = 'delivered', ${released}, last_status = $4, last_error = null, ended_at = now()
@@ -246,25 +251,26 @@ export class DeliveryStore {
        config as (update push_configs c set state = 'active', reason = null, failing_since = null from done
          where c.task_id = done.task_id and c.id = done.config_id and c.state = 'failing' and ${stampOf} is not distinct from $7)`,
       [...tryValues(claimed, tried), claimed.stamp],
-      told,
+      auditRows,
     );
   }
 
   /**
-   * What waits behind a failing delivery waits as long, behind a dead one it is due, of a closed configuration it is given up too. False
-   * when the configuration was replaced meanwhile: nothing is held against the new one, and it is posted to at once.
+   * Stores a failure. Deliveries behind a failing one wait as long as it, behind a dead one they are due, and those of
+   * a closed configuration become dead. Returns false when the configuration was replaced meanwhile: the failure does
+   * not count for the new one, which is posted to at once.
    */
   failed(
     claimed: Claimed,
     tried: Tried,
     verdict: Exclude<Verdict, { kind: 'delivered' }>,
-    told: readonly RowChange[],
+    auditRows: readonly RowChange[],
   ): Promise<boolean> {
     const closed = verdict.kind === 'closed' ? verdict.reason : null;
     const delay = verdict.kind === 'retry' ? verdict.inMs : 0;
     return this.ended(
       'delivery-failed',
-      // Locked first, as whoever replaces it does.
+      // Locked first, in the same order as a replacement locks it.
       `replaced as materialized (select ${stampOf} is distinct from $10 as is from push_configs c
          where c.task_id = $11 and c.id = $12 for update),
        again as (update webhook_deliveries d set ${released}, last_status = $4, last_error = $5, body = null, next_at = now() from replaced
@@ -288,21 +294,24 @@ export class DeliveryStore {
         claimed.task_id,
         claimed.config_id,
       ],
-      told,
+      auditRows,
       'not exists (select from again)',
     );
   }
 
-  /** Answers what is asked. One statement: the try, what `done` and what follows it do, and what is told of it when the claim was not lost. */
+  /**
+   * Runs one statement: the attempt, `sql`, and the audit rows unless the claim was lost. Returns the value of
+   * `answer`.
+   */
   private async ended(
     name: string,
     sql: string,
     values: unknown[],
-    told: readonly RowChange[],
+    auditRows: readonly RowChange[],
     answer = 'true',
   ): Promise<boolean> {
     const select = (rows: string): string => `(case when exists (select from done) then ${rows} else '[]' end)`;
-    const more = rowExpressions(told, values.length + 1, { label: 'told', select });
+    const more = rowExpressions(auditRows, values.length + 1, { label: 'told', select });
     const [row] = await this.pg.rows<{ answer: boolean }>(
       preparedName([name, ...more.names].join('+')),
       `with tried as (${recordTry}), ${[sql, ...more.expressions].join(', ')} select ${answer} as answer`,
@@ -311,12 +320,12 @@ export class DeliveryStore {
     return row?.answer ?? true;
   }
 
-  /** Events up to and with a number that are not posted, the claimed one first. */
+  /** Skips events without a body, from the claimed one up to the number `until`. */
   skip(claimed: Claimed, until: number): Promise<void> {
     return this.drop(claimed, until, 'skipped', null);
   }
 
-  /** Everything that is pending of a configuration that takes nothing, the claimed one first. */
+  /** Ends all pending deliveries of a configuration that is deleted or disabled, starting with the claimed one. */
   close(claimed: Claimed, status: 'dead' | 'skipped', reason: string): Promise<void> {
     return this.drop(claimed, 2_147_483_647, status, reason);
   }
@@ -337,7 +346,7 @@ export class DeliveryStore {
     );
   }
 
-  /** What is due and held by nobody, for how long; of a configuration that fails what stands behind is due as well. */
+  /** Number of due deliveries without a holder, also behind a failing one, and the age of the oldest. */
   async waiting(): Promise<Waiting> {
     const [row] = await this.pg.rows<Waiting>(
       'delivery-waits',
@@ -350,7 +359,7 @@ export class DeliveryStore {
     return row!;
   }
 
-  /** What waits for its next try is due now. @param until only what waits until this moment. */
+  /** Makes waiting deliveries of a configuration due now. @param until only those with exactly this due time. */
   async makeDueNow({ taskId, configId }: ConfigKey, until?: string): Promise<void> {
     await this.pg.rows(
       'delivery-hurry',
@@ -360,13 +369,13 @@ export class DeliveryStore {
     );
   }
 
-  /** Configurations with something due that nobody works on, the longest waiting first. @param saturated senders that have to wait. */
+  /** Configurations with a due and free first delivery, longest waiting first, without those of `saturated` senders. */
   async findDue(limit: number, saturated: readonly string[] = []): Promise<DueDelivery[]> {
     return this.pg.rows<DueDelivery>(
       'delivery-due',
       `select d.task_id as "taskId", d.config_id as "configId", d.lease_until is not null as "isOrphan" from webhook_deliveries d
        where d.status = 'pending' and d.next_at <= now() and ${isFree('d', { self: '$2', trust: '$3' })} and not exists (
-         select from webhook_deliveries h where h.task_id = d.task_id and h.config_id = d.config_id and h.status = 'pending' and h.seq < d.seq) and ${isOfOthers('$4')}
+         select from webhook_deliveries h where h.task_id = d.task_id and h.config_id = d.config_id and h.status = 'pending' and h.seq < d.seq) and ${isNotSaturated('$4')}
        order by d.next_at limit $1`,
       [limit, this.presence.id, this.presence.trust, saturated],
     );
@@ -384,7 +393,6 @@ function keyOf({ task_id: taskId, config_id: configId }: Claimed): ConfigKey {
   return { taskId, configId };
 }
 
-/** What was claimed of each configuration. */
 function inOrderOf(keys: readonly ConfigKey[], rows: readonly Claimed[]): (Claimed | undefined)[] {
   const found = new Map(rows.map((row) => [nameOf(keyOf(row)), row]));
   return keys.map((key) => found.get(nameOf(key)));

@@ -3,18 +3,18 @@ import { keptReply } from './reply.js';
 const url = 'https://hooks.example/in?key=Q%20SECRET&plain=QPLAIN&NAMELESS&x=1';
 const token = 'TOK"EN\\SE/CRET <&>+';
 const credentials = 'CRED"SE\\CRET';
-const kept = (reply: string, isCut = false, secrets: (string | undefined)[] = [token, credentials, undefined, '']) =>
+const stored = (reply: string, isCut = false, secrets: (string | undefined)[] = [token, credentials, undefined, '']) =>
   keptReply(reply, { url, secrets }, isCut);
 
-describe('what is kept of a reply', () => {
+describe('the stored part of a reply', () => {
   const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
   it.each<[string, (text: string) => string]>([
     ['plain', (text) => text],
     ['JSON', inJson],
     ['JSON in JSON', (text) => inJson(inJson(text))],
-    ['JSON whose slashes are escaped', (text) => inJson(text).replaceAll('/', '\\/')],
+    ['JSON with escaped slashes', (text) => inJson(text).replaceAll('/', '\\/')],
     [
-      'JSON that may stand in HTML',
+      'JSON that is escaped for HTML',
       (text) => inJson(text).replace(/[<>&+]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`),
     ],
     ['a URL', encodeURIComponent],
@@ -25,32 +25,32 @@ describe('what is kept of a reply', () => {
     ],
     ['Base64', (text) => Buffer.from(text).toString('base64').replace(/=+$/, '')],
     ['Base64 for URLs', (text) => Buffer.from(text).toString('base64url')],
-  ])('holds nothing of what was sent, said back as %s', (_name, written) => {
+  ])('contains no secret that was sent, when the reply repeats it as %s', (_name, encode) => {
     for (const secret of [token, credentials, 'Q SECRET', 'Q%20SECRET', 'QPLAIN', 'NAMELESS'])
-      expect(kept(`you said ${written(secret)}, thanks`)).toBe('you said [redacted], thanks');
+      expect(stored(`you sent ${encode(secret)}, thanks`)).toBe('you sent [redacted], thanks');
   });
 
-  it('is cut after what was sent is taken out of it, wherever it stood', () => {
+  it('is cut after the secrets are removed, at any position', () => {
     for (const at of [0, 4_080, 4_090, 4_096, 5_000]) {
-      const text = kept(`${'-'.repeat(at)}${credentials}`, true);
+      const text = stored(`${'-'.repeat(at)}${credentials}`, true);
       expect(text).not.toContain('CRED');
       expect(text.length).toBeLessThanOrEqual(4_096);
     }
-    expect(kept(`${credentials.repeat(20)}${credentials.slice(0, 5)}`, true)).toBe('[redacted]'.repeat(20));
-    expect(kept('short CRE')).toBe('short CRE');
+    expect(stored(`${credentials.repeat(20)}${credentials.slice(0, 5)}`, true)).toBe('[redacted]'.repeat(20));
+    expect(stored('short CRE')).toBe('short CRE');
   });
 
-  it('holds a word of any length that was the secret, but no letters of short parameters are taken for secrets', () => {
-    expect(kept('a1b1', false, ['a'])).toBe('[redacted]1b1');
+  it('has secrets of any length removed, but not the values of short parameters', () => {
+    expect(stored('a1b1', false, ['a'])).toBe('[redacted]1b1');
   });
 
-  it('holds nothing that looks like a credential of others', () => {
-    expect(kept('Authorization: Bearer abcdefghijk')).toBe('Authorization: [redacted]');
-    expect(kept('eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.x and more')).toBe('[redacted] and more');
+  it('contains nothing that looks like a credential', () => {
+    expect(stored('Authorization: Bearer abcdefghijk')).toBe('Authorization: [redacted]');
+    expect(stored('eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.x and more')).toBe('[redacted] and more');
   });
 
-  it('is text as it came where nothing was said back', () => {
-    expect(kept('ünïcode {"ok":true} 100% + 1')).toBe('ünïcode {"ok":true} 100% + 1');
+  it('is unchanged when it repeats no secret', () => {
+    expect(stored('ünïcode {"ok":true} 100% + 1')).toBe('ünïcode {"ok":true} 100% + 1');
     expect(keptReply('fine', { url: 'https://x.example/%zz?%zz', secrets: [] }, false)).toBe('fine');
   });
 });

@@ -3,10 +3,10 @@ import { trimEnd } from '../../kernel/text.js';
 import { redact } from '../../platform/secrets/redact.js';
 import { formsOf, leastLength, withoutForms } from '../../platform/secrets/secret-forms.js';
 
-/** What is kept of a reply. */
+/** Most characters of a stored reply. */
 const maxReplyLength = 4_096;
 
-/** What was sent with a post and is not to be kept when it is said back. */
+/** Values that were sent with a post, and must not be stored when the receiver repeats them. */
 export interface Sent {
   readonly url: string;
   /** Tokens and credentials. */
@@ -14,9 +14,10 @@ export interface Sent {
 }
 
 /**
- * The beginning of a reply as it is kept: without what was sent, plain or as JSON, forms, URLs and Base64 write it, and without what looks
- * like a credential. Hand over more than is kept: what is taken out is taken out before the rest is cut.
- * @param isCut the reply went on, so that its last characters may be the beginning of a secret.
+ * The part of a reply that is stored: its beginning, without the secrets that were sent, in plain text or as JSON,
+ * forms, URLs and Base64 write them, and without text that looks like a credential. Pass more text than is stored,
+ * because secrets are removed before the text is cut.
+ * @param isCut the reply was longer, so that its last characters may be the beginning of a secret.
  */
 export function keptReply(reply: string, { url, secrets }: Sent, isCut: boolean): string {
   if (reply === '') return '';
@@ -24,11 +25,11 @@ export function keptReply(reply: string, { url, secrets }: Sent, isCut: boolean)
   const longer = [...plain, ...queryValues(url)].flatMap(formsOf).filter((form) => form.length >= leastLength);
   const forms = [...new Set([...plain, ...longer])];
   const clean = withoutForms(reply, forms);
-  const safe = String(redact(isCut ? withoutBegun(clean, forms) : clean));
+  const safe = String(redact(isCut ? withoutPartialSecret(clean, forms) : clean));
   return storableText(safe.slice(0, maxReplyLength), maxReplyLength);
 }
 
-/** As they stand in the address and as they are meant; a part without a name is all value. */
+/** Values of the query, as written and decoded; a part without a name is a value. */
 function queryValues(url: string): string[] {
   if (!url.includes('?')) return [];
   const parts = new URL(url).search.slice(1).split('&');
@@ -38,13 +39,13 @@ function queryValues(url: string): string[] {
   });
 }
 
-/** Without a last part that some form begins with. */
-function withoutBegun(text: string, forms: readonly string[]): string {
+/** Removes the end of the text when a secret may begin there. */
+function withoutPartialSecret(text: string, forms: readonly string[]): string {
   const whole = trimEnd(text, '\uFFFD');
-  const begun = (form: string): number => {
+  const overlapWith = (form: string): number => {
     for (let length = Math.min(form.length, whole.length); length > 0; length--)
       if (whole.endsWith(form.slice(0, length))) return length;
     return 0;
   };
-  return whole.slice(0, whole.length - Math.max(0, ...forms.map(begun)));
+  return whole.slice(0, whole.length - Math.max(0, ...forms.map(overlapWith)));
 }

@@ -4,26 +4,29 @@ const now = Date.parse('2026-01-31T12:00:00Z');
 const middle = { now, chance: 0.5 };
 const after = (attempt: number, end: TryEnd, chance = 0.5) => verdictOf('v1', attempt, end, { now, chance });
 
-describe('what follows from a try', () => {
-  it.each([200, 201, 204, 299])('%i is taken', (status) => {
+describe('the verdict on an attempt', () => {
+  it.each([200, 201, 204, 299])('%i counts as delivered', (status) => {
     expect(after(1, { status })).toEqual({ kind: 'delivered' });
   });
 
-  it.each([[undefined], [302], [308], [400], [404], [429], [500], [503]])('%s is tried ten times in all', (status) => {
-    const attempts = Array.from({ length: maxAttempts('v1') }, (_, index) => index + 1);
-    const verdicts = attempts.map((attempt) => after(attempt, { status }));
-    expect(verdicts.slice(0, 9).map((verdict) => verdict.kind === 'retry' && verdict.inMs / 1_000)).toEqual([
-      5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400,
-    ]);
-    expect(verdicts.slice(9)).toEqual([{ kind: 'dead' }]);
-  });
+  it.each([[undefined], [302], [308], [400], [404], [429], [500], [503]])(
+    '%s is tried ten times in total',
+    (status) => {
+      const attempts = Array.from({ length: maxAttempts('v1') }, (_, index) => index + 1);
+      const verdicts = attempts.map((attempt) => after(attempt, { status }));
+      expect(verdicts.slice(0, 9).map((verdict) => verdict.kind === 'retry' && verdict.inMs / 1_000)).toEqual([
+        5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400,
+      ]);
+      expect(verdicts.slice(9)).toEqual([{ kind: 'dead' }]);
+    },
+  );
 
-  it('410 is for good', () => {
+  it('410 closes the configuration', () => {
     for (const format of ['v1', 'v0.3', 'task', 'reyn'] as const)
       expect(verdictOf(format, 1, { status: 410 }, middle)).toEqual({ kind: 'closed', reason: 'gone' });
   });
 
-  it('five days of nothing but failure are the end, whatever the format; one that is taken is taken', () => {
+  it('five days with failures only close the configuration in any format, and a success still counts', () => {
     const day = 86_400_000;
     const after5 = { ...middle, failingMs: 5 * day };
     for (const format of ['v1', 'v0.3', 'task', 'reyn'] as const)
@@ -32,7 +35,7 @@ describe('what follows from a try', () => {
     expect(verdictOf('v1', 1, { status: 200 }, after5)).toEqual({ kind: 'delivered' });
   });
 
-  it('spreads the tries by a fifth to both sides', () => {
+  it('spreads the delays by a fifth in both directions', () => {
     expect(after(1, { status: 500 }, 0)).toEqual({ kind: 'retry', inMs: 4_000 });
     expect(after(1, { status: 500 }, 0.999_999)).toEqual({ kind: 'retry', inMs: 6_000 });
   });
@@ -51,7 +54,7 @@ describe('what follows from a try', () => {
     expect(after(1, { status: 503, retryAfter })).toEqual({ kind: 'retry', inMs });
   });
 
-  it('RY-35: three tries after 0.5 and 2 s; what is refused is not tried again', () => {
+  it('RY-35: three attempts with delays of 0.5 and 2 s; a refused delivery is not retried', () => {
     const ends: TryEnd[] = [{ status: 500 }, { status: 503 }, {}];
     for (const end of ends)
       expect([1, 2, 3].map((attempt) => verdictOf('reyn', attempt, end, middle))).toEqual([

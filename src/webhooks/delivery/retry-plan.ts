@@ -1,32 +1,32 @@
 import { retryAfterMs } from '../../kernel/retry-after.js';
 import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 
-/** How a try ended: with a status, or without any. */
+/** The end of an attempt: with a status, or without one. */
 export interface TryEnd {
   readonly status?: number;
   /** The header `Retry-After`. */
   readonly retryAfter?: string;
 }
 
-/** What follows from a try. `closed`: given up, and nothing more is posted to this configuration. */
+/** The consequence of an attempt. `closed`: given up, and nothing more is posted to this configuration. */
 export type Verdict =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'retry'; readonly inMs: number }
   | { readonly kind: 'dead' }
   | { readonly kind: 'closed'; readonly reason: 'gone' | 'dead' | 'failing' };
 
-/** What a verdict depends on beside the try. */
+/** Inputs of a verdict beside the attempt. */
 export interface Circumstances {
   /** Milliseconds since the epoch. */
   readonly now: number;
   /** At least 0, less than 1. */
   readonly chance: number;
-  /** For how long every try to this configuration has failed. */
+  /** Milliseconds in which every attempt to this configuration has failed. */
   readonly failingMs?: number;
 }
 
 const [second, minute, hour] = [1_000, 60_000, 3_600_000];
-/** Ten tries over 75.6 hours. */
+/** Ten attempts over 75.6 hours. */
 const usualDelays = [
   5 * second,
   5 * minute,
@@ -38,20 +38,21 @@ const usualDelays = [
   20 * hour,
   24 * hour,
 ];
-/** Three tries (RY-35). */
+/** Three attempts (RY-35). */
 const reynDelays = [500, 2_000];
 const jitter = 0.2;
-/** Whoever took nothing for so long is not there any more. */
-const mostFailingMs = 120 * hour;
+/** A receiver that has accepted nothing for this time counts as gone. */
+const maxFailingMs = 120 * hour;
 
-/** How many tries a delivery has. */
+/** Number of attempts of a delivery. */
 export function maxAttempts(format: PushFormat): number {
   return (format === 'reyn' ? reynDelays : usualDelays).length + 1;
 }
 
 /**
- * @param attempt the number of the try that ended, from 1. A redirect is a failure, 410 is for good. A receiver may ask for a pause of up to
- * twice the planned one.
+ * The verdict on an attempt. A redirect is a failure, and 410 closes the configuration. A receiver may ask for a delay
+ * of up to twice the planned one.
+ * @param attempt the number of the attempt that ended, from 1.
  */
 export function verdictOf(
   format: PushFormat,
@@ -62,11 +63,11 @@ export function verdictOf(
   const { status = 0, retryAfter } = end;
   if (status >= 200 && status < 300) return { kind: 'delivered' };
   if (status === 410) return { kind: 'closed', reason: 'gone' };
-  if (failingMs >= mostFailingMs) return { kind: 'closed', reason: 'failing' };
+  if (failingMs >= maxFailingMs) return { kind: 'closed', reason: 'failing' };
   const isReyn = format === 'reyn';
   const delay = (isReyn ? reynDelays : usualDelays)[attempt - 1];
   const isRefused = isReyn && status >= 400 && status < 500;
-  // A dead channel is left alone for the rest of its run (RY-36).
+  // A dead channel gets nothing more for the rest of its run (RY-36).
   if (delay === undefined || isRefused) return isReyn ? { kind: 'closed', reason: 'dead' } : { kind: 'dead' };
   const spread = delay * (1 - jitter + 2 * jitter * chance);
   return { kind: 'retry', inMs: Math.round(Math.max(spread, Math.min(retryAfterMs(retryAfter, now) ?? 0, 2 * delay))) };

@@ -5,13 +5,13 @@ import { AttemptFailed, type JobFacts, type JobRun } from '../../platform/jobs/j
 import { DeliveryTrigger } from './delivery-trigger.js';
 import { WebhookDeliverer } from './webhook-deliverer.js';
 
-const later = {
-  full: '; the rest waits for room',
+const deferredTexts = {
+  full: '; the rest waits for a free place',
   down: '; the rest waits until the host is up',
   database: '; the rest waits for the database',
 } as const;
 
-/** Delivers what is due of a configuration that the queue rang for; the rows say whether there is anything. */
+/** Delivers the due deliveries of an enqueued configuration; the rows decide whether there are any. */
 @Injectable()
 @HandlesJob('webhook.deliver')
 export class WebhookDeliverProcessor implements JobHandler<'webhook.deliver'> {
@@ -22,10 +22,10 @@ export class WebhookDeliverProcessor implements JobHandler<'webhook.deliver'> {
 
   async handle(key: JobPayload<'webhook.deliver'>, job: JobRun): Promise<JobFacts> {
     if (job.byHand) await this.deliverer.makeDueNow(key);
-    const { delivered, againMs, flaw, deferred: putOff } = await this.deliverer.run(key);
+    const { delivered, againMs, flaw, deferred } = await this.deliverer.run(key);
     if (againMs !== undefined) this.trigger.enqueueIn(againMs, key);
     job.log(
-      `task ${key.taskId}: ${delivered} delivered${putOff ? later[putOff] : delivered || flaw ? '' : '; nothing is due'}`,
+      `task ${key.taskId}: ${delivered} delivered${deferred ? deferredTexts[deferred] : delivered || flaw ? '' : '; nothing is due'}`,
     );
     if (flaw === undefined) return { delivered };
     job.log(flaw);

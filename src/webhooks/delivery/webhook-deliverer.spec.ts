@@ -22,19 +22,19 @@ const due = (seq: number, more: Partial<Claimed> = {}): Claimed =>
     ...more,
   }) as Claimed;
 
-/** @param claims what each claim answers, in turn. @param nexts the same of each end. */
+/** @param claims the results of the claims, in turn. @param nexts the same for the ends of deliveries. */
 function start(claims: (Claimed | undefined)[], nexts: (Claimed | undefined)[] = []) {
   const steps: string[] = [];
-  const said = <Answer>(step: string, answer: Answer) => (steps.push(step), Promise.resolve(answer));
+  const record = <Answer>(step: string, answer: Answer) => (steps.push(step), Promise.resolve(answer));
   const deliveries = {
-    claim: () => said('claim', claims.shift()),
-    delivered: ({ seq }: Claimed, _tried: unknown, goesOn: boolean) =>
-      said(goesOn ? `end ${seq}` : `end ${seq} alone`, goesOn ? nexts.shift() : undefined),
-    recovered: ({ seq }: Claimed) => said(`recovered ${seq}`, true),
-    putOff: ({ seq }: Claimed, inMs: number) => said(`put off ${seq} for ${inMs}`, 'later'),
+    claim: () => record('claim', claims.shift()),
+    delivered: ({ seq }: Claimed, _tried: unknown, claimNext: boolean) =>
+      record(claimNext ? `end ${seq}` : `end ${seq} alone`, claimNext ? nexts.shift() : undefined),
+    recovered: ({ seq }: Claimed) => record(`recovered ${seq}`, true),
+    defer: ({ seq }: Claimed, inMs: number) => record(`defer ${seq} for ${inMs}`, 'later'),
   } as unknown as DeliveryStore;
   const post = {
-    send: ({ seq }: Claimed) => said(`post ${seq}`, { status: 200, durationMs: 1 }),
+    send: ({ seq }: Claimed) => record(`post ${seq}`, { status: 200, durationMs: 1 }),
   } as unknown as AdmittedPost;
   const watch = { tellingOf: () => ({ events: [], rows: [] }), told: () => undefined, ended: () => undefined };
   const deliverer = new WebhookDeliverer(
@@ -49,25 +49,25 @@ function start(claims: (Claimed | undefined)[], nexts: (Claimed | undefined)[] =
 }
 
 describe('WebhookDeliverer', () => {
-  it('goes on with what came with the end of the one before', async () => {
+  it('continues with the delivery that was claimed with the end of the previous one', async () => {
     const { deliverer, steps } = start([due(1)], [due(2), due(3)]);
     expect(await deliverer.run(key)).toEqual({ delivered: 3 });
     expect(steps).toEqual(['claim', 'post 1', 'end 1', 'post 2', 'end 2', 'post 3', 'end 3', 'claim']);
   });
 
-  it('asks once more when an end brought nothing: what came meanwhile rang in vain', async () => {
+  it('claims once more when an end brought no delivery: the job of a new one may have been lost', async () => {
     const { deliverer, steps } = start([due(1), due(2)]);
     expect(await deliverer.run(key)).toEqual({ delivered: 2 });
     expect(steps).toEqual(['claim', 'post 1', 'end 1', 'claim', 'post 2', 'end 2', 'claim']);
   });
 
-  it('goes on behind the first that was taken again', async () => {
+  it('continues behind the first delivery that succeeds again', async () => {
     const { deliverer, steps } = start([due(1, { state: 'failing' }), due(2)]);
     expect(await deliverer.run(key)).toEqual({ delivered: 2 });
     expect(steps).toEqual(['claim', 'post 1', 'recovered 1', 'claim', 'post 2', 'end 2', 'claim']);
   });
 
-  it('leaves off after many in a row, and claims none that it does not post', async () => {
+  it('stops after 200 in a row, and claims no delivery that it does not post', async () => {
     const all = Array.from({ length: 300 }, (_, index) => due(index + 1));
     const { deliverer, steps } = start([all[0]], all.slice(1));
     expect(await deliverer.run(key)).toEqual({ delivered: 200, againMs: 0 });
@@ -82,11 +82,11 @@ describe('WebhookDeliverer', () => {
     expect(steps).toEqual(['claim', 'post 1', 'end 1 alone']);
   });
 
-  it('counts no attempt when our own database kept it from posting (R1)', async () => {
+  it('counts no attempt when the database of the gateway prevented it (R1)', async () => {
     const { deliverer, steps, post } = start([due(1)]);
     const cause = Object.assign(new Error('terminating connection'), { code: '57P01' });
     post.send = () => Promise.reject(RialtoError.from(statementError(cause)));
-    expect(await deliverer.run(key)).toEqual({ delivered: 0, putOff: 'database', againMs: 1_000 });
-    expect(steps).toEqual(['claim', 'put off 1 for 1000']);
+    expect(await deliverer.run(key)).toEqual({ delivered: 0, deferred: 'database', againMs: 1_000 });
+    expect(steps).toEqual(['claim', 'defer 1 for 1000']);
   });
 });

@@ -16,33 +16,33 @@ import { TaskLogService } from '../../tasks/task-log.service.js';
 import { WebhookSecretStore } from '../configs/webhook-secret.store.js';
 import type { Posted } from './webhook-post.js';
 
-/** What a look at a configuration came to. */
+/** The result of a run over one configuration. */
 export interface Round {
   readonly delivered: number;
-  /** In how many milliseconds there is something to do again; absent when nobody knows. */
+  /** Milliseconds until the next run; absent when it is unknown. */
   readonly againMs?: number;
-  /** The try that failed and ended the round: its delivery, number, status or error. Nothing that was said. */
+  /** The failed attempt that ended the run: its delivery, number, status or error, without text of the receiver. */
   readonly flaw?: string;
-  /** Why what is due could not be tried. */
+  /** Why a due delivery could not be tried. */
   readonly deferred?: Later['why'];
 }
 
-/** Was not tried: the host may not be posted to now, or our own database was away. */
+/** The delivery was not tried: its host may not be posted to now, or the database of the gateway was not available. */
 interface Later {
   readonly why: Deferral['why'] | 'database';
   readonly inMs: number;
 }
 
-/** Until a delivery is looked at again that our own database kept from being tried. */
+/** Milliseconds until a delivery is due again after the database was not available. */
 const databaseAwayMs = 1_000;
 
-/** Deliveries of one configuration in a row; then others have their turn. */
+/** Most deliveries of one configuration in a row, so that others get their turn. */
 const maxInARow = 200;
 
-/** Before the outcome of a post is recorded again: all together less than the claim lasts. */
+/** Pauses between attempts to store the result of a post; in total less than the lease. */
 const recordPausesMs = [100, 500, 1_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000];
 
-/** Posts what is due of a configuration, in order, each try recorded. What a receiver does harms no task. */
+/** Posts the due deliveries of a configuration in order, and stores each attempt. A receiver cannot affect a task. */
 @Injectable()
 export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutdown {
   private readonly running = new Set<Promise<unknown>>();
@@ -57,29 +57,29 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     private readonly watch: DeliveryWatch,
   ) {}
 
-  /** May run twice at once. */
+  /** Delivers what is due. Two runs of one configuration at the same time are safe. */
   run(key: ConfigKey): Promise<Round> {
     const run = this.deliverAll(key).finally(() => this.running.delete(run));
     this.running.add(run);
     return run;
   }
 
-  /** Nothing more is begun. */
+  /** Begins no further deliveries. */
   onModuleDestroy(): void {
     this.stopping = true;
   }
 
-  /** What is on its way is over, and recorded, before the database goes. */
+  /** Waits until deliveries in progress are over and stored, before the database closes. */
   async beforeApplicationShutdown(): Promise<void> {
     await Promise.allSettled(this.running);
   }
 
-  /** What is due of senders that need not wait here. @see DeliveryStore.findDue */
+  /** Due deliveries of senders that are not saturated here. @see DeliveryStore.findDue */
   findDue(limit: number): Promise<DueDelivery[]> {
     return this.deliveries.findDue(limit, this.post.saturated);
   }
 
-  /** By hand: what waits for its next try is tried now. */
+  /** Makes the waiting retries of a configuration due now, for an operator. */
   makeDueNow(key: ConfigKey): Promise<void> {
     return this.deliveries.makeDueNow(key);
   }
@@ -98,51 +98,58 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
         if (ended.verdict.kind !== 'delivered') return { delivered, ...setbackOf(claimed, ended) };
         delivered++;
       }
-      // What came while the end was committed rang for somebody who found this one still under way, so it is asked once more.
+      // The job of an event that was appended during the end's commit may have found this delivery still in progress,
+      // so claim once more.
       claimed = ended?.next ?? (left > 0 ? await this.claim(key) : undefined);
     }
     return { delivered, againMs: 0 };
   }
 
-  /** The next that is due; none once nothing more is begun. */
+  /** Claims the next due delivery; none after the shutdown began. */
   private async claim(key: ConfigKey): Promise<Claimed | undefined> {
     return this.stopping ? undefined : this.deliveries.claim(key, this.post.saturated);
   }
 
-  /** @param goesOn the next of its configuration is wanted. */
-  private async deliver(claimed: Claimed, rendering: Rendering, goesOn: boolean): Promise<Ended | Later | undefined> {
+  /** @param claimNext the next delivery of the configuration is wanted. */
+  private async deliver(
+    claimed: Claimed,
+    rendering: Rendering,
+    claimNext: boolean,
+  ): Promise<Ended | Later | undefined> {
     if (claimed.state === null) return void (await this.deliveries.close(claimed, 'skipped', 'deleted'));
     if (claimed.state === 'disabled')
       return void (await this.deliveries.close(claimed, 'dead', claimed.reason ?? 'disabled'));
     const posted = await this.tryOnce(claimed, rendering).catch(async (err: unknown): Promise<Posted | Later> => {
-      // Trouble of our own is no attempt: nothing has left for the receiver (R1).
+      // An unavailable database is not an attempt: nothing was sent to the receiver (R1).
       if (isDatabaseAway(err)) {
         await this.recorded(() => this.deliveries.defer(claimed, databaseAwayMs));
         return { why: 'database', inMs: databaseAwayMs };
       }
-      // What cannot be put into words or opened is a failed try, so that it holds back later events no longer than one.
+      // A body that cannot be created or a secret that cannot be opened is a failed attempt, so that it delays later
+      // events no longer than one.
       const { task_id: taskId, delivery } = claimed;
-      this.watch.log.warn({ err, taskId, delivery }, 'a webhook could not be prepared');
+      this.watch.log.warn({ err, taskId, delivery }, 'could not prepare a webhook');
       return { durationMs: 0, error: RialtoError.from(err).code };
     });
-    return posted && ('why' in posted ? posted : this.settle(claimed, posted, goesOn));
+    return posted && ('why' in posted ? posted : this.settle(claimed, posted, claimNext));
   }
 
-  /** Undefined when nothing is to be posted, or somebody else took over. */
+  /** Makes one attempt; undefined when there is nothing to post, or another process took over. */
   private async tryOnce(claimed: Claimed, rendering: Rendering): Promise<Posted | Deferral | undefined> {
     const { delivery: id, format, seq } = claimed;
     const config = this.configs.open(claimed);
     const secrets = claimed.secrets.map((sealed) => this.secrets.open(claimed.org_id, sealed));
-    // Its configuration may have been replaced while somebody had it who is lost: the kept words may be of another format.
-    const kept = claimed.taken_over ? null : claimed.body;
-    const body = kept ?? (await rendering.bodyOf(format, seq));
+    // The configuration may have been replaced while a lost process had the claim, and then the stored body may have
+    // another format.
+    const storedBody = claimed.taken_over ? null : claimed.body;
+    const body = storedBody ?? (await rendering.bodyOf(format, seq));
     if (body === undefined) await this.deliveries.skip(claimed, seq);
     else if (body !== claimed.body && !(await this.deliveries.keepBody(claimed, body))) this.watch.fenced();
     else return this.post.send(claimed, { id, config, secrets, mediaType: mediaTypeOf(format), body });
     return undefined;
   }
 
-  private async settle(claimed: Claimed, posted: Posted, goesOn: boolean): Promise<Ended> {
+  private async settle(claimed: Claimed, posted: Posted, claimNext: boolean): Promise<Ended> {
     const verdict = verdictOf(claimed.format, claimed.attempts - claimed.earlier_attempts, posted, {
       now: systemClock.now(),
       chance: Math.random(),
@@ -151,7 +158,7 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     const told = this.watch.tellingOf(claimed, verdict);
     let next: Claimed | undefined;
     if (verdict.kind === 'delivered')
-      next = await this.recorded(() => this.delivered(claimed, posted, told.rows, goesOn && !this.stopping));
+      next = await this.recorded(() => this.delivered(claimed, posted, told.rows, claimNext && !this.stopping));
     else if (!(await this.recorded(() => this.deliveries.failed(claimed, posted, verdict, told.rows))))
       return { posted, verdict: { kind: 'retry', inMs: 0 } };
     this.watch.told(told);
@@ -159,26 +166,26 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
     return { posted, verdict, next };
   }
 
-  /** Answers the next that is due, where it came with the end. */
+  /** Stores a success; returns the next due delivery when it was claimed with it. */
   private async delivered(
     claimed: Claimed,
     posted: Posted,
-    told: readonly RowChange[],
-    goesOn: boolean,
+    auditRows: readonly RowChange[],
+    claimNext: boolean,
   ): Promise<Claimed | undefined> {
-    if (claimed.state !== 'failing') return this.deliveries.delivered(claimed, posted, goesOn);
-    await this.deliveries.recovered(claimed, posted, told);
+    if (claimed.state !== 'failing') return this.deliveries.delivered(claimed, posted, claimNext);
+    await this.deliveries.recovered(claimed, posted, auditRows);
     return undefined;
   }
 
-  /** What is not recorded is posted once more when the lease is over; so a database that hiccups is asked again. */
+  /** Retries the write of a result: without it, the delivery would be posted again after its lease. */
   private async recorded<Result>(record: () => Promise<Result>): Promise<Result> {
     for (const pauseMs of recordPausesMs) {
       try {
         return await record();
       } catch (err) {
         if (this.stopping) throw err;
-        this.watch.log.warn({ err, pauseMs }, 'the outcome of a webhook could not be recorded; it is tried again');
+        this.watch.log.warn({ err, pauseMs }, 'could not store the result of a webhook; retrying');
         await sleep(pauseMs);
       }
     }
@@ -186,11 +193,11 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
   }
 }
 
-/** How a try ended, and what follows. */
+/** The end of an attempt, and its consequence. */
 interface Ended {
   readonly posted: Posted;
   readonly verdict: Verdict;
-  /** Claimed already, where this one was delivered and another of its configuration is due. */
+  /** Set when this delivery succeeded and the next one of its configuration was claimed with it. */
   readonly next?: Claimed;
 }
 
@@ -198,7 +205,7 @@ function setbackOf({ delivery, attempts }: Claimed, { posted, verdict }: Ended):
   const how = posted.error ?? `status_${posted.status}`;
   const next = verdict.kind === 'retry' ? `tried again in ${Math.ceil(verdict.inMs / 1_000)} s` : 'given up';
   const flaw = `${how}: delivery ${delivery}, attempt ${attempts}, ${Math.round(posted.durationMs)} ms; ${next}`;
-  // A dead delivery makes way for the one behind it.
+  // A dead delivery makes the one behind it due.
   const againMs = verdict.kind === 'retry' ? verdict.inMs : verdict.kind === 'dead' ? 0 : undefined;
   return { flaw, ...(againMs !== undefined && { againMs }) };
 }

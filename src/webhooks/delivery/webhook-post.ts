@@ -10,13 +10,13 @@ import { keptReply } from './reply.js';
 import { WebhookTokens } from '../configs/webhook-tokens.js';
 
 const timeoutMs = 10_000;
-/** More than is kept of a reply, so that what it says back of ours is found whole. */
+/** Larger than a stored reply, so that a repeated secret is found as a whole. */
 const maxReplyBytes = 16_384;
 
 export interface Post {
   readonly id: string;
   readonly config: StoredConfig;
-  /** What it is signed with, one signature each. */
+  /** Secrets that sign the post, one signature each. */
   readonly secrets: readonly string[];
   readonly mediaType: string;
   readonly body: string;
@@ -24,7 +24,7 @@ export interface Post {
 
 export type Posted = Tried & { readonly retryAfter?: string };
 
-/** One try: a POST that follows no redirect, over within ten seconds. */
+/** Makes one attempt: a POST without redirects, with a limit of ten seconds. */
 @Injectable()
 export class WebhookPost {
   constructor(
@@ -32,7 +32,10 @@ export class WebhookPost {
     private readonly tokens: WebhookTokens,
   ) {}
 
-  /** A failure is an answer without a status, or one that broke off. Rejects when our own database is away, before anything has left. */
+  /**
+   * Sends a post. A failure is a result without a status, or with an incomplete reply. Rejects when the database of the
+   * gateway is not available, before anything was sent.
+   */
   async send(post: Post): Promise<Posted> {
     const begun = systemClock.elapsed();
     const tried = await this.exchange(post).catch((error: unknown) => {
@@ -63,7 +66,10 @@ export class WebhookPost {
     };
   }
 
-  /** That of the configuration; a bearer without credentials gets a token of ours, which our JWKS verifies. */
+  /**
+   * The credentials of the configuration. A bearer without credentials gets a token of the gateway, which its JWKS
+   * verifies.
+   */
   private async authorizationOf(post: Post): Promise<Authorization | undefined> {
     const { scheme, credentials } = post.config.authentication ?? {};
     if (scheme === undefined || signsAsRine(post.config)) return undefined;
@@ -92,7 +98,7 @@ function headersOf(
   };
 }
 
-/** What such a configuration names as credentials signs, and is never sent. */
+/** True for a configuration of the Rine scheme. Its credentials are a signing key, and are never sent. */
 function signsAsRine({ authentication }: StoredConfig): boolean {
   return authentication?.scheme.toLowerCase() === rineScheme.toLowerCase();
 }

@@ -5,7 +5,7 @@ import { terminalStates, wordOf } from '../../protocol/a2a/states.js';
 const batch = 5_000;
 const ends = [...terminalStates].map((state) => `'${wordOf(state)}'`).join(', ');
 
-/** What of webhooks nobody needs any more, in batches. */
+/** Deletes webhook data past its retention, in batches. */
 @Injectable()
 export class WebhookRetentionStore {
   constructor(private readonly pg: Pg) {}

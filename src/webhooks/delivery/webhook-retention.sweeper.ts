@@ -3,7 +3,10 @@ import { SETTINGS, type Settings } from '../../platform/config/settings.js';
 import { Sweeps, type Sweeper } from '../../platform/jobs/handles-job.decorator.js';
 import { WebhookRetentionStore } from './webhook-retention.store.js';
 
-/** Drops what is older than ended tasks are kept: deliveries with their tries, and configurations whose task is gone or ended. */
+/**
+ * Deletes data past the retention of tasks: deliveries with their attempts, and configurations of tasks that are gone
+ * or ended.
+ */
 @Injectable()
 @Sweeps('webhook.retention')
 export class WebhookRetentionSweeper implements Sweeper {

@@ -10,7 +10,7 @@ import { keyOf, DeliveryTrigger } from './delivery-trigger.js';
 import { WebhookDeliverProcessor } from './webhook-deliver.processor.js';
 import { WebhookDeliverer } from './webhook-deliverer.js';
 
-/** Finds configurations with due deliveries: a retry, a lost ring, a killed process. */
+/** Finds configurations with due deliveries: after a retry delay, a lost job, or a killed process. */
 @Injectable()
 @Sweeps('webhook.due')
 export class WebhookSweeper implements Sweeper {

@@ -29,14 +29,14 @@ describe('the body of a webhook', () => {
     expect(mediaTypeOf('v0.3')).toBe('application/json');
   });
 
-  it('(N14) RI-40 is the whole task where that was asked for, once per state and not for each artifact', () => {
+  it('(N14) RI-40 is the whole task when the format asks for it, once for each state and not for each artifact', () => {
     const expected = { kind: 'task', id: 't', contextId: 'c', status: { state: 'working', timestamp: at } };
     expect(read(taskBody('task', { ...happened, stateBefore: 'TASK_STATE_SUBMITTED' }))).toMatchObject(expected);
     for (const event of [working, chunk])
       expect(taskBody('task', { ...happened, event, stateBefore: 'TASK_STATE_WORKING' })).toBeUndefined();
   });
 
-  it('is the change of the run for Reyn, once per state', () => {
+  it('is the change of the run for Reyn, once for each state', () => {
     const view = { run_id: 't', status: 'running', agent_name: 'echo', progress: 2 };
     expect(read(taskBody('reyn', { ...happened, stateBefore: 'TASK_STATE_SUBMITTED' }))).toMatchObject(view);
     expect(read(taskBody('reyn', { ...happened, stateBefore: 'TASK_STATE_INPUT_REQUIRED' }))).toMatchObject(view);

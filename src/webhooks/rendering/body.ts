@@ -4,7 +4,7 @@ import type { PushFormat } from '../../protocol/a2a/request/operations.js';
 import { runEvent } from '../../protocol/a2a/run/run-event.js';
 import type { TaskState } from '../../protocol/a2a/states.js';
 
-/** An event with the task as it was right after it. */
+/** An event with its task as it was right after the event. */
 export interface Happened {
   readonly event: StreamResponse;
   readonly seq: number;
@@ -13,7 +13,7 @@ export interface Happened {
   readonly agentName: string;
 }
 
-/** True when bodies of this format are made of the event alone. */
+/** True when bodies of this format need only the event, not the task. */
 export function needsOnlyEvent(format: PushFormat): format is 'v1' | 'v0.3' {
   return format === 'v1' || format === 'v0.3';
 }
@@ -23,14 +23,14 @@ export function mediaTypeOf(format: PushFormat): string {
   return format === 'v1' ? 'application/a2a+json' : 'application/json';
 }
 
-/** A StreamResponse of v1.0, or the bare event of v0.3. */
+/** The body for an event: a StreamResponse of v1.0, or the bare event of v0.3. */
 export function eventBody(format: 'v1' | 'v0.3', event: StreamResponse): string {
   return JSON.stringify(dialects[format === 'v1' ? '1.0' : '0.3'].encodeEvent(event));
 }
 
 /**
- * The Task of v0.3 (RI-40), or the change of the run as its stream tells it (RY-25, RY-33), at each change of its state; undefined for
- * other events.
+ * The body for a change of state: the Task of v0.3 (RI-40), or the run event as in the run's stream (RY-25, RY-33).
+ * Undefined for other events.
  */
 export function taskBody(
   format: 'task' | 'reyn',

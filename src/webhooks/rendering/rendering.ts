@@ -4,10 +4,10 @@ import { eventBody, needsOnlyEvent, taskBody } from './body.js';
 import { beginning, replay, taskAt, type Past } from './replay.js';
 import type { TaskLogService } from '../../tasks/task-log.service.js';
 
-/** Events that one read brings beyond the one that is wanted. */
+/** How many events after the requested one a read of the log brings. */
 const readAhead = 50;
 
-/** Makes the bodies of one configuration, in the order of their events; the log is read once for all of them. */
+/** Creates the bodies for one configuration in the order of their events, and reads the log once for all of them. */
 export class Rendering {
   private past: Past = beginning;
   private at = 0;
@@ -18,14 +18,14 @@ export class Rendering {
     private readonly taskId: string,
   ) {}
 
-  /** Undefined when nothing is posted for this event: the format leaves it out, or the task is gone. */
+  /** The body for an event; undefined when nothing is posted for it: the format leaves it out, or the task is gone. */
   async bodyOf(format: PushFormat, seq: number): Promise<string | undefined> {
     if (!needsOnlyEvent(format)) return this.taskBodyOf(format, seq);
     const event = this.ahead.get(seq) ?? (await this.readOn(seq));
     return event && eventBody(format, event);
   }
 
-  /** What comes behind is wanted next; logs have no gaps. */
+  /** Reads ahead, because the next events are usually needed next. Logs have no gaps. */
   private async readOn(seq: number): Promise<StreamResponse | undefined> {
     const events = await this.log.events(this.taskId, seq - 1, seq + readAhead);
     this.ahead = new Map(events.map((event, index) => [seq + index, event]));
