@@ -149,10 +149,7 @@ export class DeliveryStore {
     return this.ends.commit({ claimed, tried, claimNext });
   }
 
-  /**
-   * Releases a claim uncounted: it and later deliveries are due in `inMs`. Returns that time; undefined when it is
-   * lost.
-   */
+  /** Releases a claim uncounted; it and later ones are due in `inMs`. Returns that time; undefined when it is lost. */
   defer(claimed: Claimed, inMs: number): Promise<string | undefined> {
     return this.deferrals.commit({ claimed, inMs });
   }
