@@ -42,13 +42,13 @@ export interface Deferral {
   readonly inMs: number;
 }
 
-/** How long a post waits for a place before it is deferred. A host with posts longer than this is slow. */
+/** Milliseconds that a post waits for a place before it is deferred. A host with posts longer than this is slow. */
 const briefWaitMs = 100;
-/** When the row of a post that waits for a place is due, unless it is called before. */
+/** Milliseconds until the row of a post that waits for a place is due, unless it is called before. */
 const fullMs = 10_000;
-/** How long a called post, or one with a due row, keeps its turn before others may pass it. */
+/** Milliseconds that a called post, or one with a due row, keeps its turn before others may pass it. */
 const turnMs = 2_000;
-/** Distance between the due times of an org's rows for one host. It bounds the attempts at a dead host. */
+/** Milliseconds between the due times of an org's rows for one host. Bounds the attempts at a dead host. */
 const slotMs = 20;
 const maxQueued = 5_000;
 /** A sender with this many queued posts can fill its places until a sweep brings more. */

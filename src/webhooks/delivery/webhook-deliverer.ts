@@ -155,13 +155,13 @@ export class WebhookDeliverer implements OnModuleDestroy, BeforeApplicationShutd
       chance: Math.random(),
       failingMs: claimed.failing_ms ?? 0,
     });
-    const told = this.watch.tellingOf(claimed, verdict);
+    const report = this.watch.tellingOf(claimed, verdict);
     let next: Claimed | undefined;
     if (verdict.kind === 'delivered')
-      next = await this.recorded(() => this.delivered(claimed, posted, told.rows, claimNext && !this.stopping));
-    else if (!(await this.recorded(() => this.deliveries.failed(claimed, posted, verdict, told.rows))))
+      next = await this.recorded(() => this.delivered(claimed, posted, report.rows, claimNext && !this.stopping));
+    else if (!(await this.recorded(() => this.deliveries.failed(claimed, posted, verdict, report.rows))))
       return { posted, verdict: { kind: 'retry', inMs: 0 } };
-    this.watch.told(told);
+    this.watch.told(report);
     this.watch.ended(claimed, posted, verdict);
     return { posted, verdict, next };
   }
