@@ -75,5 +75,5 @@ function shown(value: Settings[Exclude<EnvironmentName, 'RIALTO_ENCRYPTION_KEY'>
       : String(value ?? '');
   return text
     .replace(/(:\/\/[^/@\s:]*):[^/@\s]*@/g, '$1:***@')
-    .replace(/([?&](?:\w*password|token|key)=)[^&\s]*/gi, '$1***');
+    .replace(/([?&]\w*(?:password|token|key|secret|code|sig)=)[^&\s]*/gi, '$1***');
 }

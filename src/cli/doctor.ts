@@ -181,7 +181,7 @@ async function examineGateway(env: Env, settings: Settings, { url }: DoctorOptio
     ];
     const mcp = await withToken('mcp', () => probe.initialize(token!));
     // The checks below would fail for the same reason, with misleading hints (P18).
-    if (/\b401\b/.test(mcp.detail)) {
+    if (mcp.status === 'failed' && /\b401\b/.test(mcp.detail)) {
       const refused = 'the gateway does not take this token';
       return [gateway, card, mcp, ...['policy', 'task', 'webhook'].map((check) => skipped(check, refused))];
     }

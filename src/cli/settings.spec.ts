@@ -51,7 +51,7 @@ describe('secrets init', () => {
 describe('config', () => {
   const env = {
     NODE_ENV: 'production',
-    DATABASE_URL: 'postgres://rialto:hunter2@db/rialto?sslpassword=hunter3',
+    DATABASE_URL: 'postgres://rialto:hunter2@db/rialto?sslpassword=hunter3&access_token=hunter7',
     A2A_SECRET: 'hunter4-hunter4-hunter4-hunter4-hunter4',
     RIALTO_ENCRYPTION_KEY: Buffer.from('0123456789abcdef0123456789abcdef').toString('base64'),
     RIALTO_ADMIN_PASSWORD: 'hunter5-hunter5',
