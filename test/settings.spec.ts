@@ -349,7 +349,7 @@ describe('the configuration file', () => {
     expect(problems.join()).not.toContain('canary');
     const other = configFile({ tools: {} });
     expect(problemsOf(development({ RIALTO_MCP_CONFIG_FILE: other }))).toEqual([
-      `${other}: mcpServers: an object is required that has each server by its name`,
+      `${other}: mcpServers: must be an object with each server under its name`,
     ]);
   });
 

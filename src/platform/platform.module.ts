@@ -51,11 +51,11 @@ import { HttpWatch } from './telemetry/http-watch.js';
 import { Metrics } from './telemetry/metrics.js';
 import { Tracing } from './telemetry/tracing.js';
 
-/** What exists before the application: opened by the start, closed after it. */
+/** Objects that are created before the application starts and closed after it has stopped. */
 export interface Infrastructure {
   readonly settings: Settings;
   readonly dataSource: DataSource;
-  /** Session-level connections (LISTEN, locks) go here, past any pooler. */
+  /** Used for session-level connections (LISTEN, locks), which must bypass any pooler. */
   readonly directUrl: string;
   readonly queues: QueueBackend;
   readonly log: Logger;
@@ -90,7 +90,7 @@ const exported = [
   Tracing,
 ];
 
-/** Room 3: the machinery that would be the same in any product. The only global module. */
+/** Layer 3: infrastructure that does not depend on the product. This is the only global module. */
 @Global()
 @Module({})
 export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
@@ -132,7 +132,7 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
         AnswerBudget,
         ReadShares,
         { provide: PublicUrl, useFactory: () => new PublicUrl(settings) },
-        ...ways(settings, log),
+        ...trafficProviders(settings, log),
         {
           provide: VerbBus,
           useFactory: (ledger: Ledger, watchers: EventEmitter2) => createBus(ledger, watchers, log),
@@ -160,7 +160,7 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
 
   async onApplicationBootstrap(): Promise<void> {
     if (!this.verbs.hasDecider)
-      throw new Error('the verb bus has no decider: the policy room must be part of the application');
+      throw new Error('the verb bus has no decider: import the policy module into the application');
     for (const wrapper of this.discovery.getProviders()) {
       for (const { methodName, meta } of this.listenersOf(wrapper.instance as object | undefined)) {
         const instance = wrapper.instance as Record<string, (payload: unknown) => void>;
@@ -184,7 +184,10 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
     });
   }
 
-  /** The first of the hooks: the process is no longer ready while others still wait for their work to end. */
+  /**
+   * Runs before the other shutdown hooks, so that the process reports "not ready" while the others still finish their
+   * work.
+   */
   onModuleDestroy(): void {
     this.health.drain();
   }
@@ -196,8 +199,8 @@ export class PlatformModule implements OnApplicationBootstrap, OnModuleDestroy, 
   }
 }
 
-/** The ways in and out, and who watches them. */
-function ways(settings: Settings, log: Logger): Provider[] {
+/** Providers for incoming and outgoing traffic, and for the watches that measure it. */
+function trafficProviders(settings: Settings, log: Logger): Provider[] {
   return [
     {
       provide: SafeFetch,
@@ -301,7 +304,9 @@ function createHealth(pg: Pg, vault: Vault, { settings, dataSource, queues }: In
   return health;
 }
 
-/** Gateways that share a secret read each other's; without one each reads its own. */
+/**
+ * Gateways that share `A2A_SECRET` can read each other's lineage; without the secret each gateway reads only its own.
+ */
 function lineageSeal(vault: Vault, { A2A_SECRET: secret }: Settings): LineageSeal {
   return new LineageSeal(
     secret === undefined

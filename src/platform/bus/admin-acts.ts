@@ -5,7 +5,10 @@ import { VerbBus, type VerbCall } from '../../kernel/verb-bus.js';
 import { TxRunner, type Tx } from '../database/tx.js';
 import { Ledger } from './ledger.js';
 
-/** Administration as acts: decided on the org, done and audited in one transaction. */
+/**
+ * Runs administrative operations as acts: each is authorized on the org, then executed and audited in one
+ * transaction.
+ */
 @Injectable()
 export class AdminActs {
   constructor(
@@ -14,12 +17,18 @@ export class AdminActs {
     private readonly ledger: Ledger,
   ) {}
 
-  /** @param verb what is done, e.g. `agent.register`; @param args facts for policies and the audit, never a secret. */
+  /**
+   * @param verb names the operation, e.g. `agent.register`.
+   * @param args facts for policies and the audit log; they never contain a secret.
+   */
   write<Result>(ctx: CallContext, verb: string, args: JsonObject, work: (tx: Tx) => Promise<Result>): Promise<Result> {
     return this.prepareAndWrite(ctx, verb, args, () => Promise.resolve(), work);
   }
 
-  /** The same with a first part outside the transaction, for what takes long: a card to fetch, a policy to compile. */
+  /**
+   * Like `write`, with a first step outside the transaction for slow work, such as fetching a card or compiling a
+   * policy.
+   */
   prepareAndWrite<Prepared, Result>(
     ctx: CallContext,
     verb: string,
@@ -31,7 +40,10 @@ export class AdminActs {
     return this.perform({ ctx, verb, action: 'admin_write', resource, args }, prepare, work);
   }
 
-  /** The same for what callers administer of their own: decided on something else than the org. */
+  /**
+   * Like `prepareAndWrite`, for objects that callers administer themselves: the resource in `call` is authorized
+   * instead of the org.
+   */
   perform<Prepared, Result>(
     call: VerbCall,
     prepare: () => Promise<Prepared>,

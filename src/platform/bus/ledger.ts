@@ -5,13 +5,16 @@ import { writeRowsIn, type RowChange, type RowWriter } from '../database/row-wri
 import type { Tx } from '../database/tx.js';
 import type { Metrics } from '../telemetry/metrics.js';
 
-/** What a room remembers of an act. Pure: rows out, nothing done. */
+/** Computes the rows that one module stores about an act. A recorder only returns rows; it has no side effects. */
 export interface ActRecorder {
   begin?(act: Act): RowChange[];
   end?(act: Act, end: ActEnd): RowChange[];
 }
 
-/** Writes what all rooms remember of one act as one change, so an act is audited, counted and charged together or not at all. */
+/**
+ * Writes the rows of all recorders for one act as one change, so an act is audited, counted and charged together or
+ * not at all.
+ */
 export class Ledger implements VerbLedger {
   private readonly recorders: ActRecorder[] = [];
 
@@ -33,7 +36,7 @@ export class Ledger implements VerbLedger {
     this.count(act, end);
   }
 
-  /** Records the success of an act inside the transaction of its own work: both are committed or neither. */
+  /** Records the success of an act inside the transaction of its work: both are committed or neither is. */
   async completeIn(tx: Tx, act: Act): Promise<void> {
     const { rows, done } = this.completion(act);
     await writeRowsIn(tx, rows);
@@ -42,8 +45,8 @@ export class Ledger implements VerbLedger {
   }
 
   /**
-   * The success of an act as rows that its work commits itself, together with what it did. `done` is called after that
-   * commit; an act whose work does not call it is recorded by the bus as usual.
+   * Returns the success of an act as rows that its work commits together with its own rows. The caller calls `done`
+   * after that commit. If it does not, the bus records the act as usual.
    */
   completion(act: Act): { rows: RowChange[]; done: () => void } {
     const end: ActEnd = { outcome: 'completed', durationMs: Math.max(0.001, systemClock.now() - act.startedAt) };

@@ -8,23 +8,24 @@ import type { Tx } from '../database/tx.js';
 import type { Logger } from '../telemetry/logger.js';
 
 const channel = 'rialto_notices';
-/** PostgreSQL refuses a payload of 8,000 bytes. */
+/** Bytes. PostgreSQL refuses a `pg_notify` payload of 8,000 bytes or more. */
 const maxPayload = 7_500;
 const coalesceMs = 3;
 const reconnectMs = 500;
 
 const envelope = z.object({ from: z.string(), told: z.array(z.tuple([z.string(), z.unknown()])) });
 
-type Told = { name: NoticeName; payload: Notice<NoticeName> };
+type Outgoing = { name: NoticeName; payload: Notice<NoticeName> };
 
 /**
- * Facts for whoever waits: listeners of this process at once, other processes by one coalesced pg_notify. Hints only: what
- * they name is read from rows, and whoever depends on one has a slow poll behind it (decisions: notices).
+ * Publishes facts to waiting code: to listeners of this process at once, to other processes with one coalesced
+ * `pg_notify`. A notice is only a hint: a receiver reads the facts from rows, and polls slowly in case a notice is
+ * lost (decisions: notices).
  */
 export class Notices {
   private readonly emitter = new EventEmitter().setMaxListeners(0);
   private readonly origin = Math.random().toString(36).slice(2);
-  private outbox: Told[] = [];
+  private outbox: Outgoing[] = [];
   private timer?: NodeJS.Timeout;
   private listener?: pg.Client;
   private closed = false;
@@ -40,7 +41,7 @@ export class Notices {
     return () => void this.emitter.off(name, listen);
   }
 
-  /** Tells after the commit of `tx`; without one at once. */
+  /** Publishes a notice after the commit of `tx`, or at once when there is no transaction. */
   tell<Name extends NoticeName>(tx: Tx | undefined, name: Name, payload: Notice<Name>): void {
     if (tx) tx.afterCommit(() => this.send(name, payload));
     else this.send(name, payload);
@@ -52,7 +53,7 @@ export class Notices {
     this.timer ??= setTimeout(() => void this.flush(), coalesceMs).unref();
   }
 
-  private emit({ name, payload }: Told): void {
+  private emit({ name, payload }: Outgoing): void {
     for (const listen of this.emitter.listeners(name)) {
       try {
         (listen as (payload: unknown) => void)(payload);
@@ -70,12 +71,14 @@ export class Notices {
       try {
         await this.pool.query({ name: 'notices', text: 'select pg_notify($1, $2)', values: [channel, text] });
       } catch (err) {
-        this.log.warn({ err }, 'notices for other processes were lost; their polls will find the rows');
+        this.log.warn({ err }, 'notices for other processes were lost; those processes find the rows when they poll');
       }
     }
   }
 
-  /** Listens to other processes and reconnects for as long as the process lives. Rejects when the first connection fails. */
+  /**
+   * Listens for notices of other processes, and reconnects until `close`. Rejects when the first connection fails.
+   */
   async listen(): Promise<void> {
     const client = await this.connect();
     this.listener = client;
@@ -108,14 +111,14 @@ export class Notices {
     setTimeout(() => {
       if (this.closed) return;
       this.listen().then(
-        () => (this.closed ? this.listener?.end() : this.missed()),
+        () => (this.closed ? this.listener?.end() : this.announceGap()),
         () => this.reconnect(),
       );
     }, reconnectMs).unref();
   }
 
-  /** Notices may have been lost while nobody listened: caches are told to forget everything. */
-  private missed(): void {
+  /** Notices may have been lost while the connection was down, so caches must drop all their entries. */
+  private announceGap(): void {
     this.emitter.emit('missed');
   }
 
@@ -127,7 +130,7 @@ export class Notices {
     const message = envelope.safeParse(parsed(text));
     if (!message.success || message.data.from === this.origin) return;
     for (const [name, payload] of message.data.told) {
-      if (!Object.hasOwn(notices, name)) continue; // of a newer version
+      if (!Object.hasOwn(notices, name)) continue; // sent by a newer version
       const known = notices[name as NoticeName].safeParse(payload);
       if (known.success) this.emit({ name: name as NoticeName, payload: known.data });
     }
@@ -145,16 +148,16 @@ function parsed(text: string): unknown {
   try {
     return parseExact(text);
   } catch {
-    return undefined; // whoever may use the database may notify
+    return undefined; // any user of the database can send a notification
   }
 }
 
-/** Payloads that tell everything once, each as long as PostgreSQL takes it. */
-function split(from: string, told: Told[]): string[] {
+/** Splits notices into payloads that PostgreSQL accepts. Equal notices are sent once. */
+function split(from: string, items: Outgoing[]): string[] {
   const head = `{"from":${JSON.stringify(from)},"told":[`;
   const texts: string[] = [];
   let [part, bytes] = ['', 0];
-  for (const one of new Set(told.map(({ name, payload }) => JSON.stringify([name, payload])))) {
+  for (const one of new Set(items.map(({ name, payload }) => JSON.stringify([name, payload])))) {
     const more = Buffer.byteLength(one) + 1;
     if (part !== '' && head.length + bytes + more > maxPayload) {
       texts.push(`${head}${part}]}`);

@@ -1,7 +1,7 @@
 import { DiscoveryService } from '@nestjs/core';
 import type { Notice, NoticeName } from '../../kernel/notices.js';
 
-/** Marks a provider's method as listener of a notice; a wrong name or payload does not compile. */
+/** Marks a provider's method as a listener of a notice. A wrong name or payload does not compile. */
 export const NoticeListener = DiscoveryService.createDecorator<NoticeName>();
 
 export function OnNotice<Name extends NoticeName>(name: Name) {

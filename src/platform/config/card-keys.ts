@@ -11,17 +11,21 @@ const key = z.discriminatedUnion('kty', [
 ]);
 const keySet = z.looseObject({ keys: z.array(key.refine((one) => !('d' in one), { message: 'is a private key' })) });
 
-/** A public key that the operator trusts for signatures of agent cards: a JWK (RFC 7517), for `hosts` alone where it names them. */
+/**
+ * A public key that the operator trusts for signatures of agent cards: a JWK (RFC 7517). With `hosts` it is trusted
+ * only for those.
+ */
 export type OperatorKey = z.output<typeof key>;
 
-/** Reads RIALTO_CARD_KEYS: a JWKS, or the name of a file that holds one. Problems repeat nothing of it. */
+/** Reads RIALTO_CARD_KEYS: a JWKS, or the name of a file that contains one. Problems never repeat the value. */
 export function readCardKeys(value: string | undefined, problems: string[]): readonly OperatorKey[] {
   if (value === undefined) return [];
   const read = keySet.safeParse(contentOf(value));
   if (read.success) return read.data.keys;
   const { path, message } = read.error.issues[0]!;
-  const where = path.length > 0 ? `${path.join('.')}: ${message}` : 'it is no JSON, or names no file that can be read';
-  problems.push(`RIALTO_CARD_KEYS has to be a JWKS of public keys, or the name of a file with one; ${where}`);
+  const where =
+    path.length > 0 ? `${path.join('.')}: ${message}` : 'it is neither JSON nor the name of a readable file';
+  problems.push(`RIALTO_CARD_KEYS must be a JWKS of public keys, or the name of a file with one: ${where}`);
   return [];
 }
 

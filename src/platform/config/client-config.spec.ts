@@ -11,8 +11,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 function read(content: string | object, env: Record<string, string> = {}) {
   writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
   const problems: string[] = [];
-  const usual = readMcpConfig(file, problems);
-  const servers = declaredServers({}, usual, env, problems);
+  const clientServers = readMcpConfig(file, problems);
+  const servers = declaredServers({}, clientServers, env, problems);
   return { problems, servers: JSON.parse(JSON.stringify(servers)) as object[] };
 }
 
@@ -22,7 +22,7 @@ const program = { id: 'a', name: 'a', isAgent: true, ...node };
 const remote = { id: 'a', name: 'a', isAgent: true, ...web };
 const filled = { ...remote, headers: { k: 'v' } };
 
-describe('C36 the configuration of a client', () => {
+describe('C36 the MCP configuration file of a client', () => {
   it.each<[string, string | object, object]>([
     [
       'VS Code, mcp.json',
@@ -41,7 +41,7 @@ describe('C36 the configuration of a client', () => {
     ],
     ['a byte order mark', '\uFEFF{"mcpServers":{"a":{"command":"node"}}}', program],
     [
-      'marks of comments in texts',
+      'comment marks inside strings',
       '{"mcpServers":{"a":{"url":"https://a.example/mcp","headers":{"k":"\\"//,]/*"}}}}',
       { ...remote, headers: { k: '"//,]/*' } },
     ],
@@ -91,15 +91,15 @@ describe('C36 the configuration of a client', () => {
     [
       'envFile',
       { servers: { a: { ...node, envFile: '.env' } } },
-      /servers\.a\.envFile: is not read: name its variables in env/,
+      /servers\.a\.envFile: is not supported: list its variables in env/,
     ],
     ['a wrong member', { mcp: { servers: { a: { command: ['node'] } } } }, /mcp\.servers\.a\.command: /],
     [
-      'a torn file',
+      'an incomplete file',
       '{ // one\n "mcpServers": {"a" canary }',
       /cannot be read as JSON: (?!.*canary).*(?:line 2|at position 2\d)|it is not JSON/,
     ],
-  ])('(P16) is a problem with its place: %s', (_, content, expected) => {
+  ])('(P16) reports a problem with its place: %s', (_, content, expected) => {
     const { problems } = read(content);
     expect(problems).toEqual([expect.stringMatching(expected)]);
   });
@@ -110,7 +110,7 @@ describe('C36 the configuration of a client', () => {
     expect(read('{"mcpServers":{}' + ','.repeat(500_000) + '}').problems).toHaveLength(1);
   });
 
-  it('leaves out what is turned off', () => {
+  it('leaves out disabled servers', () => {
     const off = { a: { ...node, enabled: false }, b: { ...node, disabled: true } };
     expect(read({ mcpServers: off })).toEqual({ problems: [], servers: [] });
   });

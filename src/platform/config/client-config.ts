@@ -5,38 +5,48 @@ import { readDeclaredFile } from './json-file.js';
 type Servers = z.output<typeof mcpServers>;
 type Entry = z.output<typeof clientEntry>;
 
-/** Numbers and flags are texts for a program; null is how some take a variable out. */
-const word = z.union([z.string(), z.number(), z.boolean()]).transform(String);
-const words = z
-  .record(z.string(), word.nullable())
+/** Programs get numbers and booleans as strings. Some clients write null to remove a variable. */
+const scalar = z.union([z.string(), z.number(), z.boolean()]).transform(String);
+const scalarRecord = z
+  .record(z.string(), scalar.nullable())
   .transform((given) =>
     Object.fromEntries(Object.entries(given).flatMap(([name, value]) => (value === null ? [] : [[name, value]]))),
   );
 
-/** One server as MCP clients write it: what they keep there for themselves is theirs. */
+/** One server entry as MCP clients write it. Members that only the client uses are ignored. */
 const clientEntry = z.object({
   ...serverMembers,
-  args: z.array(word).optional(),
-  env: words.optional(),
-  headers: words.optional(),
+  args: z.array(scalar).optional(),
+  env: scalarRecord.optional(),
+  headers: scalarRecord.optional(),
   enabled: z.boolean().optional(),
   timeout: z.number().optional(),
   httpUrl: z.string().optional(),
   serverUrl: z.string().optional(),
-  envFile: z.never({ error: 'is not read: name its variables in env' }).optional(),
+  envFile: z.never({ error: 'is not supported: list its variables in env' }).optional(),
 });
 const clientFile = z.record(z.string(), clientEntry, {
-  error: 'an object is required that has each server by its name',
+  error: 'must be an object with each server under its name',
 });
 
-/** Under which names clients keep their servers, the usual one first: VS Code `servers` (in its settings `mcp.servers`), Zed `context_servers`. */
+/**
+ * Member names under which clients keep their servers, the most common first: VS Code uses `servers` (in its settings
+ * `mcp.servers`), Zed `context_servers`.
+ */
 const places = [['mcpServers'], ['servers'], ['mcp', 'servers'], ['context_servers']] as const;
-/** Below this a `timeout` is in seconds, as Cline and Roo have it; Claude Code and Gemini have milliseconds. */
+/** A `timeout` below this value is in seconds, as in Cline and Roo; Claude Code and Gemini use milliseconds. */
 const leastMilliseconds = 1_000;
 
-/** Reads the servers of `mcp.config.json`; a default name may be absent, a named one may not. Problems are added to the list. */
+/**
+ * Reads the servers of `mcp.config.json`. The default file may be absent, a named one must exist. Problems are added
+ * to the list.
+ */
 export function readMcpConfig(named: string | undefined, problems: string[]): Servers {
-  const read = readDeclaredFile(named, { usual: 'mcp.config.json', variable: 'RIALTO_MCP_CONFIG_FILE' }, problems);
+  const read = readDeclaredFile(
+    named,
+    { defaultName: 'mcp.config.json', variable: 'RIALTO_MCP_CONFIG_FILE' },
+    problems,
+  );
   if (!read) return {};
   const place = places.find((path) => at(read.content, path) !== undefined) ?? places[0];
   const parsed = clientFile.safeParse(at(read.content, place));
@@ -48,7 +58,10 @@ export function readMcpConfig(named: string | undefined, problems: string[]): Se
   return Object.fromEntries(Object.entries(parsed.data).map(([name, entry]) => [name, serverOf(entry)]));
 }
 
-/** In our words. Empty `env`, `args` and `headers`, which forms leave behind, say nothing. */
+/**
+ * Converts an entry to the gateway's members. Empty `env`, `args` and `headers`, which forms of clients leave behind,
+ * are dropped.
+ */
 function serverOf({ timeout, httpUrl, serverUrl, enabled, envFile: _, ...entry }: Entry): Servers[string] {
   const { type, args, env, headers, disabled } = entry;
   const timeoutMs = timeout !== undefined && timeout < leastMilliseconds ? timeout * 1_000 : timeout;

@@ -3,7 +3,10 @@ import { declaredServers, mcpServers, type DeclaredServer } from './declared-ser
 import { readDeclaredFile } from './json-file.js';
 import { secretVariable } from './variable.js';
 
-/** The name of an environment variable; a secret written here by mistake is refused without being repeated. */
+/**
+ * The name of an environment variable. A secret written here by mistake is refused, and the message does not repeat
+ * it.
+ */
 const variable = z.string().regex(/^[A-Za-z_]\w*$/, { message: 'must be the name of an environment variable' });
 const credential = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('bearer'), tokenEnv: variable }),
@@ -17,7 +20,7 @@ const credential = z.discriminatedUnion('type', [
   }),
 ]);
 
-/** An outside agent: registered by its URL. */
+/** A registered agent: an outside agent, by its URL. */
 const registered = z.strictObject({
   url: z.url(),
   slug: z.string().optional(),
@@ -71,7 +74,7 @@ const extension = z.strictObject({
   params: z.unknown().optional(),
 });
 
-/** An agent of our own: published under its name. Its shape alone; its values are held to what the API takes (AN-96). */
+/** A published agent, by its name. Only the shape is checked here; the values are checked as in the API (AN-96). */
 const published = z.strictObject({
   name: z.string(),
   handle: z.string().optional(),
@@ -97,7 +100,7 @@ const published = z.strictObject({
 
 const policies = z.array(z.strictObject({ name: z.string(), text: z.string() }));
 
-/** An org beside the default one, or that one's members. Its shape alone, as above. */
+/** An additional org, or the members of the default org. Only the shape is checked here, as for agents. */
 const org = z.strictObject({
   slug: z.string(),
   name: z.string().optional(),
@@ -116,18 +119,21 @@ const org = z.strictObject({
   policies: policies.optional(),
 });
 
-const most = z.number().int().positive().optional();
+const optionalLimit = z.number().int().positive().optional();
 const limits = z.strictObject({
-  memoryMb: most,
-  processes: most,
-  files: most,
-  cpuSeconds: most,
-  fileMb: most,
+  memoryMb: optionalLimit,
+  processes: optionalLimit,
+  files: optionalLimit,
+  cpuSeconds: optionalLimit,
+  fileMb: optionalLimit,
 });
 export type StdioLimits = z.output<typeof limits>;
 const absolute = z.string().regex(/^\//, { message: 'must be an absolute path' });
 
-/** A program that an MCP server may be: who registers one names it, and sets the variables it has names for, and no others. */
+/**
+ * A program that may be registered as an MCP server. Users register it by its name, and may set the variables listed
+ * in `env` only.
+ */
 const stdioCommand = z.strictObject({
   name: z.string(),
   command: absolute,
@@ -137,11 +143,14 @@ const stdioCommand = z.strictObject({
   limits: limits.optional(),
 });
 
-/** `rialto.config.json`: what exists by declaration, in the default org where it names no other. Secrets are named by variable, never written here. */
+/**
+ * The schema of `rialto.config.json`: objects that the operator declares, in the default org unless they name
+ * another. Secrets are given by the names of variables, never as values.
+ */
 export const configFileSchema = z.strictObject({
   $schema: z.string().optional(),
   apiKeyEnv: variable.optional(),
-  /** Answers at `/a2a` and the card of the service while the default org names no agent itself. */
+  /** The agent that serves `/a2a` and the card of the service while the default org has not chosen one. */
   defaultAgent: z.string().optional(),
   agents: z.array(z.union([registered, published])).default([]),
   policies: policies.default([]),
@@ -162,9 +171,9 @@ export type ResolvedCredential =
   | { type: 'oauth2'; tokenUrl: string; clientId: string; clientSecret: string; scope?: string };
 
 export interface ConfigFile extends Omit<Declared, 'agents' | 'mcpServers'> {
-  /** Outside agents, by URL. */
+  /** Registered agents, by URL. */
   agents: (Omit<z.output<typeof registered>, 'credential'> & { credential?: ResolvedCredential })[];
-  /** Agents of our own, by name; `apiKey` is what `apiKeyEnv` names. */
+  /** Published agents, by name. `apiKey` is the value of the variable that `apiKeyEnv` names. */
   published: (Omit<z.output<typeof published>, 'apiKeyEnv' | 'executor'> & {
     apiKey?: string;
     executor?: DeclaredExecutor | (Omit<DeclaredModel, 'apiKeyEnv'> & { apiKey?: string });
@@ -173,7 +182,10 @@ export interface ConfigFile extends Omit<Declared, 'agents' | 'mcpServers'> {
   mcpServers: DeclaredServer[];
 }
 
-/** The value of a static bearer, from the variable that is named for it; none when that is unset or too short to be a key. */
+/**
+ * Reads a static bearer from the named variable; undefined when it is not set. A value shorter than 16 bytes is a
+ * problem too.
+ */
 export function staticBearer(
   name: string,
   env: Record<string, string | undefined>,
@@ -185,10 +197,13 @@ export function staticBearer(
   return value;
 }
 
-/** Puts the secrets in the places of their names; a variable that is not set is a problem. @param usual what `mcp.config.json` has. */
+/**
+ * Replaces the names of variables by their secrets. A variable that is not set is a problem.
+ * @param clientServers the servers of `mcp.config.json`.
+ */
 export function resolveSecrets(
   file: Declared,
-  usual: Declared['mcpServers'],
+  clientServers: Declared['mcpServers'],
   env: Record<string, string | undefined>,
   problems: string[],
 ): ConfigFile {
@@ -221,7 +236,7 @@ export function resolveSecrets(
       const { credential: declared, ...rest } = agent;
       return [{ ...rest, ...(declared && { credential: resolve(declared) }) }];
     }),
-    mcpServers: declaredServers(file.mcpServers, usual, env, problems),
+    mcpServers: declaredServers(file.mcpServers, clientServers, env, problems),
     published: file.agents.flatMap((agent) => {
       if ('url' in agent) return [];
       const { apiKeyEnv, executor: declared, ...rest } = agent;
@@ -236,15 +251,18 @@ export function resolveSecrets(
   };
 }
 
-/** Reads the declared file; a default name may be absent, a named one may not. Problems are added to the list. */
+/**
+ * Reads the configuration file. The default file may be absent, a named one must exist. Problems are added to the
+ * list.
+ */
 export function readConfigFile(named: string | undefined, problems: string[]): Declared {
-  const read = readDeclaredFile(named, { usual: 'rialto.config.json', variable: 'RIALTO_CONFIG_FILE' }, problems);
+  const read = readDeclaredFile(named, { defaultName: 'rialto.config.json', variable: 'RIALTO_CONFIG_FILE' }, problems);
   if (!read) return configFileSchema.parse({});
   const parsed = configFileSchema.safeParse(read.content);
   if (parsed.success) return parsed.data;
   problems.push(
     ...parsed.error.issues
-      .flatMap((issue) => plainly(issue, read.content))
+      .flatMap((issue) => readableIssues(issue, read.content))
       .map(({ path, message }) => `${read.file}: ${path.join('.') || 'the file'}: ${message}`),
   );
   return configFileSchema.parse({});
@@ -252,11 +270,14 @@ export function readConfigFile(named: string | undefined, problems: string[]): D
 
 type Issue = z.core.$ZodIssue;
 
-/** An entry of `agents` is told by what it has: with a `name` alone it is one of ours, else an outside one. */
-function plainly(issue: Issue, content: unknown): Pick<Issue, 'path' | 'message'>[] {
+/**
+ * Reports the issues of one kind of agent: an entry of `agents` with a `name` and no `url` is a published agent, else
+ * a registered one.
+ */
+function readableIssues(issue: Issue, content: unknown): Pick<Issue, 'path' | 'message'>[] {
   if (issue.code !== 'invalid_union' || issue.path[0] !== 'agents') return [issue];
   const entry = (content as { agents: unknown[] }).agents[Number(issue.path[1])];
-  const isOurs = typeof entry === 'object' && entry !== null && 'name' in entry && !('url' in entry);
-  const inner = issue.errors[isOurs ? 1 : 0] ?? [];
+  const isPublished = typeof entry === 'object' && entry !== null && 'name' in entry && !('url' in entry);
+  const inner = issue.errors[isPublished ? 1 : 0] ?? [];
   return inner.map(({ path, message }) => ({ path: [...issue.path, ...path], message }));
 }

@@ -1,19 +1,22 @@
 import { z } from 'zod';
 
 const schemes = ['postgres:', 'postgresql:'];
-/** What a gateway can promise of its server, which has to take writes; a line to one that only reads is made anew. */
+/**
+ * Values of `target_session_attrs` that a writable server satisfies. The gateway replaces connections to a read-only
+ * server itself.
+ */
 const attributes: ReadonlySet<string | null> = new Set([null, 'any', 'read-write', 'primary']);
 
-/** The address of a PostgreSQL server as its driver takes it: of one host, which libpq's list of several is not (R5). */
+/** The URL of a PostgreSQL server with one host; a list of hosts, which libpq allows, is refused (R5). */
 export const databaseUrl = z.string().superRefine((text, issues) => {
   const refuse = (message: string): void => issues.addIssue({ code: 'custom', message });
   const authority = text.split('/', 3)[2] ?? '';
   if (authority.slice(authority.lastIndexOf('@') + 1).includes(','))
     return refuse(
-      'names several hosts: name one address that leads to the server which takes writes, e.g. a service, a virtual IP or a pooler',
+      'names several hosts: use one address that leads to the writable server, e.g. a service, a virtual IP or a pooler',
     );
   if (!URL.canParse(text) || !schemes.includes(new URL(text).protocol))
     return refuse('must be a URL that starts with postgres:// or postgresql://');
   if (!attributes.has(new URL(text).searchParams.get('target_session_attrs')))
-    refuse('asks for a server that need not take writes: leave target_session_attrs out, or name read-write');
+    refuse('allows a read-only server: remove target_session_attrs, or set it to read-write');
 });

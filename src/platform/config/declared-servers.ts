@@ -6,7 +6,10 @@ const text = z.string();
 const texts = z.array(text);
 const words = z.record(text, text);
 
-/** An MCP server as it is written down: the members that MCP clients share, and ours. `${NAME}` stands for a variable. */
+/**
+ * Members of a declared MCP server: those that MCP clients share, and the gateway's own. `${NAME}` stands for a
+ * variable.
+ */
 export const serverMembers = {
   command: text.optional(),
   args: texts.optional(),
@@ -31,57 +34,59 @@ export const serverMembers = {
 };
 type Written = z.output<z.ZodObject<typeof serverMembers>>;
 
-/** `mcpServers` of `rialto.config.json`, by their names. */
+/** `mcpServers` of `rialto.config.json`, by name. */
 export const mcpServers = z.record(text, z.strictObject(serverMembers));
 
-/** An MCP server that the operator has written down. Its shape alone: its values are held to what the API takes. */
+/** An MCP server that the operator declared. Only its shape is checked here; its values are checked as in the API. */
 export interface DeclaredServer extends Omit<Written, 'type' | 'disabled'> {
   readonly id: string;
   readonly name: string;
-  /** It is in `mcp.config.json`, whose tools are skills as well (AN-97). */
+  /** True when it is declared in `mcp.config.json`. The tools of such a server are skills as well (AN-97). */
   readonly isAgent: boolean;
 }
 
 /**
- * The servers of both files, by ids made of their names. A variable that is not set is a problem, so are two names of one id, and in
- * `rialto.config.json` a secret that stands there itself.
+ * Merges the servers of both files; their ids are made from their names. These are problems: a variable that is not
+ * set, two names with the same id, and a secret written directly into `rialto.config.json`.
  */
 export function declaredServers(
-  ours: z.output<typeof mcpServers>,
-  usual: z.output<typeof mcpServers>,
+  gatewayServers: z.output<typeof mcpServers>,
+  clientServers: z.output<typeof mcpServers>,
   env: Variables,
   problems: string[],
 ): DeclaredServer[] {
-  for (const [name, server] of Object.entries(ours))
-    for (const [word] of openSecrets(server))
+  for (const [name, server] of Object.entries(gatewayServers))
+    for (const [word] of plainSecrets(server))
       problems.push(
-        `mcpServers.${name}: ${word} holds a secret: name a variable in its place, such as \${${variableFor(word)}}`,
+        `mcpServers.${name}: ${word} holds a secret: use a variable instead, such as \${${variableFor(word)}}`,
       );
   const servers = new Map<string, DeclaredServer>();
-  const all = [ours, usual].flatMap((file) =>
-    Object.entries(file).map(([name, server]) => ({ name, server, isAgent: file === usual })),
+  const all = [gatewayServers, clientServers].flatMap((file) =>
+    Object.entries(file).map(([name, server]) => ({ name, server, isAgent: file === clientServers })),
   );
   for (const { name, server: written, isAgent } of all) {
     const { type, disabled, ...server } = written;
     if (disabled) continue;
     const id = idOf(name);
-    if (servers.has(id)) problems.push(`two MCP servers are declared as "${id}"`);
+    if (servers.has(id)) problems.push(`two MCP servers have the id "${id}": rename one of them`);
     const filled = filledIn(server, (variable, otherwise) => {
       const value = secretVariable(env, variable, problems) ?? otherwise;
       if (value === undefined) problems.push(`${variable} is named by the MCP server "${name}" and is not set`);
       return value ?? '';
     });
     if (isAgent)
-      for (const placeholder of askedOfPersons(server))
+      for (const placeholder of editorPlaceholders(server))
         problems.push(
-          `${placeholder} of the MCP server "${name}" is filled in by its editor alone: name a variable in its place, such as \${${variableFor(placeholder)}}`,
+          `${placeholder} of the MCP server "${name}" can only be filled in by an editor: use a variable instead, such as \${${variableFor(placeholder)}}`,
         );
     servers.set(id, { name, isAgent, ...filled, ...(type !== undefined && { transport: type }), id });
   }
   return [...servers.values()];
 }
 
-/** Lower case, whatever else may not stand in an id as one dash. */
+/**
+ * Converts a name to an id: lower case, with one dash for every sequence of characters that an id may not contain.
+ */
 function idOf(name: string): string {
   const dashed = name
     .toLowerCase()
@@ -90,7 +95,7 @@ function idOf(name: string): string {
   return trimEnd(dashed.slice(0, 32), '-_');
 }
 
-/** `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}` in each of its texts. */
+/** Replaces `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}` in all strings of a value. */
 function filledIn<Value>(value: Value, valueOf: (variable: string, otherwise?: string) => string): Value {
   if (typeof value === 'string')
     return value.replace(
@@ -102,13 +107,13 @@ function filledIn<Value>(value: Value, valueOf: (variable: string, otherwise?: s
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, filledIn(item, valueOf)])) as Value;
 }
 
-/** Placeholders that an editor fills in, by asking or from its workspace: a gateway has neither. */
-function askedOfPersons(value: unknown): string[] {
+/** Placeholders that an editor fills in, by asking the user or from its workspace. A gateway can do neither. */
+function editorPlaceholders(value: unknown): string[] {
   if (typeof value === 'string') return value.match(/\$\{(?:input|config|command|workspaceFolder):[^{}]*\}/g) ?? [];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(askedOfPersons) : [];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(editorPlaceholders) : [];
 }
 
-function openSecrets({ env = {}, headers = {} }: Written): [string, string][] {
+function plainSecrets({ env = {}, headers = {} }: Written): [string, string][] {
   return Object.entries({ ...env, ...headers }).filter(
     ([name, value]) => /authorization|cookie|token|secret|passw|api.?key/i.test(name) && !value.includes('${'),
   );

@@ -22,7 +22,7 @@ const readableBy = (parse: (text: string) => unknown) => (text: string) => {
 };
 const identityProvider = /^[a-z0-9_-]+=[^|]+\|https?:\/\/\S+$/;
 
-/** Every setting of the process, once. `fallback` is the text of the table; defaults that depend on others are set in settings.ts. */
+/** Every setting of the process. `fallback` is the default in the README table; settings.ts sets derived defaults. */
 export const environment = {
   NODE_ENV: setting(
     z.enum(['production', 'development', 'test']).optional(),
@@ -65,12 +65,12 @@ export const environment = {
   A2A_SECRET: setting(
     secret.optional(),
     'none',
-    'the deployment’s secret for HS256 tokens, at least 32 bytes; without it, and without `apiKeyEnv`, a production gateway starts and answers 503 at every agent door',
+    'the deployment’s secret for HS256 tokens, at least 32 bytes; without it, and without `apiKeyEnv`, a production gateway starts, but answers 503 at every agent door',
   ),
   RIALTO_A2A_SECRET_ADMINS: setting(
     flag.optional(),
     '`false`; outside production `true`',
-    'whether tokens under `A2A_SECRET` act as admins; those under the secret of an org always may',
+    'whether tokens signed with `A2A_SECRET` may act as admins; tokens signed with the secret of an org always may',
   ),
   RIALTO_API_KEY_ENV: setting(
     z
@@ -88,7 +88,7 @@ export const environment = {
   RIALTO_ENCRYPTION_KEY_OTHER: setting(
     key32.optional(),
     'none',
-    'opens too, and seals nothing: the next key before a rotation, the one before during it',
+    'a second key that only opens stored secrets: the next key before a rotation, the previous one during it',
   ),
   RIALTO_DATA_DIR: setting(
     z.string().min(1).default('.rialto'),
@@ -108,7 +108,7 @@ export const environment = {
   RIALTO_AGENTS_DIR: setting(
     z.string().min(1).default('agents'),
     '`agents` if present',
-    'folder whose sub-directories are published agents of the org `default`; watched',
+    'folder with one sub-directory for each published agent of the org `default`; changes are picked up',
   ),
   RIALTO_OUTBOUND_ALLOW: setting(
     z
@@ -124,19 +124,19 @@ export const environment = {
       .refine(readableBy(parseTrustProxy), { message: 'is `true`, a number of hops, or addresses and CIDRs' })
       .optional(),
     'off',
-    '`true`, a number of hops, or CIDRs of proxies whose `X-Forwarded-*` headers are believed',
+    '`true`, a number of hops, or CIDRs of the proxies that may set the `X-Forwarded-*` headers',
   ),
   RIALTO_MAX_BODY_BYTES: setting(whole(1_024, 64 * 1_048_576).default(1_048_576), '`1048576`', 'largest request body'),
   RIALTO_RATE_LIMIT_PRINCIPAL: setting(
     whole(1, 1_000_000).default(1_200),
     '`1200`',
-    'requests per minute and principal, in each process; at once half of them may come, at least 10 where the limit allows it',
+    'requests per minute and principal, in each process; bursts of half the limit are allowed, at least 10 if the limit is that high',
   ),
-  RIALTO_RATE_LIMIT_ORG: setting(whole(1, 10_000_000).default(6_000), '`6000`', 'the same per org'),
+  RIALTO_RATE_LIMIT_ORG: setting(whole(1, 10_000_000).default(6_000), '`6000`', 'the same limit for each org'),
   RIALTO_MAX_NESTED_CALLS: setting(
     whole(1, 100_000).default(50),
     '`50`',
-    'calls of one caller, begun one after the other, that may wait for one agent whose work is done elsewhere; 20 times as many tasks that it does not wait for',
+    'nested calls of one caller that may wait at once for one agent that works elsewhere; the limit for tasks that it does not wait for is 20 times higher',
   ),
   RIALTO_RATE_LIMIT_TOOL: setting(
     whole(0, 1_000_000).default(0),
@@ -146,7 +146,7 @@ export const environment = {
   RIALTO_WEBHOOK_MAX_PER_HOST: setting(
     whole(1, 1_000).default(8),
     '`8`',
-    'webhooks that a process posts to one host at the same moment, whatever the org',
+    'webhooks that a process posts to one host at the same moment, for all orgs together',
   ),
   RIALTO_WEBHOOK_MAX_PER_ORG: setting(
     whole(1, 1_000).default(32),
@@ -156,12 +156,12 @@ export const environment = {
   RIALTO_TOOL_TIMEOUT_MS: setting(
     whole(100, 3_600_000).default(30_000),
     '`30000`',
-    'how long a bridged call may take when neither agent nor org says',
+    'how long a bridged call may take when neither the agent nor the org sets a time',
   ),
   RIALTO_MCP_TOOL_NAMES: setting(
     z.enum(['portable', 'canonical', 'both']).default('portable'),
     '`portable`',
-    'which tool names `tools/list` shows; `tools/call` takes both',
+    'which tool names `tools/list` shows; `tools/call` accepts both',
   ),
   RIALTO_A2A_PROFILE: setting(
     z.enum(['1.0.0', '1.0.1']).default('1.0.1'),
@@ -171,9 +171,9 @@ export const environment = {
   RIALTO_A2A_ACCEPT_CLEARTEXT: setting(
     flag.default(true),
     '`true`',
-    'whether published agents accept unencrypted messages unless they say',
+    'whether published agents accept unencrypted messages when they do not set it themselves',
   ),
-  RIALTO_JWT_ISSUERS: setting(list.default(['rialto']), '`rialto`', 'accepted `iss` of tokens under our secrets'),
+  RIALTO_JWT_ISSUERS: setting(list.default(['rialto']), '`rialto`', 'accepted `iss` of tokens with our signature'),
   RIALTO_JWT_AUDIENCE: setting(list.default(['rialto']), '`rialto`', 'accepted `aud`'),
   RIALTO_JWKS: setting(
     list
@@ -187,33 +187,33 @@ export const environment = {
   RIALTO_LEGACY_TOKENS: setting(
     flag.default(false),
     '`false`',
-    'accept tokens without `iss`, `aud` and `org_domain` (then of the default org) on the `_agent-native` and `/a2a` doors',
+    'accept tokens without `iss`, `aud` and `org_domain` (they count for the default org) on the `_agent-native` and `/a2a` doors',
   ),
   RIALTO_DEV_ANONYMOUS: setting(flag.default(false), '`false`', 'development only: loopback callers need no token'),
   RIALTO_ADMIN_PASSWORD: setting(
     z.string().min(12).optional(),
     'none',
-    'password of the user `admin` at `/admin/queues`; the key of an admin works there too',
+    'password of the user `admin` at `/admin/queues`; the API key of an admin works there too',
   ),
   RIALTO_STDIO_COMMANDS: setting(
     z.enum(['catalogue', 'any']).default('catalogue'),
     '`catalogue`',
-    'which programs may be registered as MCP servers: those of `stdioCommands` in the configuration file, or `any`; outside production any may',
+    'which programs may be registered as MCP servers: those of `stdioCommands` in the configuration file, or `any`; outside production every program may be registered',
   ),
   RIALTO_STDIO_ISOLATION: setting(
     z.enum(['required', 'preferred']).optional(),
     '`required`; outside production `preferred`',
-    '`required`: no MCP server is started as a program that could read the memory of the gateway',
+    '`required`: a program is not started when it could read the memory of the gateway',
   ),
   RIALTO_STDIO_USER: setting(
     account.optional(),
     'the user of the gateway',
-    'user and group, as numbers (`65533:65533`), that programs of MCP servers run as; the gateway has to be root for it',
+    'user and group, as numbers (`65533:65533`), that programs of MCP servers run as; requires that the gateway runs as root',
   ),
   RIALTO_STDIO_PROGRAMS: setting(
     whole(1, 1_000).default(5),
     '`5`',
-    'programs that the MCP servers of one org may run at once in one process for all callers, and as many for single clients; calls wait for one',
+    'programs that the MCP servers of one org may run at once in one process for all callers, and the same number for single clients; further calls wait',
   ),
   RIALTO_CONFORMANCE_AGENT: setting(
     z.enum(['v1', 'v03', 'nocaps', 'reqext']).optional(),
@@ -223,48 +223,48 @@ export const environment = {
   A2A_QUEUED_LIFETIME_MAX_MS: setting(
     whole(100, 86_400_000).default(180_000),
     '`180000`',
-    'how long an accepted task may wait for a worker; then it fails and says so',
+    'how long an accepted task may wait for a worker; then it fails with this reason',
   ),
   A2A_PROCESSING_LIFETIME_MAX_MS: setting(
     whole(100, 604_800_000).default(1_800_000),
     '`1800000`',
-    'how long a task may be worked on without a change of its status; then it fails and says so',
+    'how long a task may be worked on without a change of its status; then it fails with this reason',
   ),
   A2A_CONTINUATION_MAX_REMOTE_WORK_MS: setting(
     whole(100, 604_800_000).default(600_000),
     '`600000`',
-    'how long a remote agent may work on a task that it did not end at once; then the task fails and says so',
+    'how long a remote agent may work on a task that it did not end at once; then the task fails with this reason',
   ),
   A2A_CONTINUATION_MAX_ATTEMPTS: setting(
     whole(1, 1_000).default(6),
     '`6`',
-    'how often a worker takes such a task up; each time it looks several times',
+    'how often a worker takes up such a task; each time it polls several times',
   ),
   A2A_CONTINUATION_PRECLAIM_WAIT_MS: setting(
     whole(0, 3_600_000).default(25_000),
     '`25000`',
-    'how long the process that sent the message follows the remote task itself, before workers take turns',
+    'how long the process that sent the message follows the remote task itself, before workers take over',
   ),
   A2A_CONTINUATION_RUN_WAIT_MS: setting(
     whole(0, 3_600_000).default(10_000),
     '`10000`',
-    'how long a worker that took it up follows it',
+    'how long a worker follows a remote task before it releases it',
   ),
   A2A_CONTINUATION_POLL_MS: setting(
     whole(10, 3_600_000).default(2_000),
     '`2000`',
-    'the pace of its looks at the remote task',
+    'time between two polls of the remote task',
   ),
-  A2A_CONTINUATION_POLL_TIMEOUT_MS: setting(whole(10, 600_000).default(8_000), '`8000`', 'how long one look may take'),
+  A2A_CONTINUATION_POLL_TIMEOUT_MS: setting(whole(10, 600_000).default(8_000), '`8000`', 'how long one poll may take'),
   A2A_CONTINUATION_RESCHEDULE_MS: setting(
     whole(10, 3_600_000).default(20_000),
     '`20000`',
-    'until the next worker takes it up; twice as long each time, up to 4 minutes',
+    'time until the next worker takes up the task; doubled each time, up to 4 minutes',
   ),
   A2A_CONTINUATION_SEND_TIMEOUT_MS: setting(
     whole(10, 20_000).default(12_000),
     '`12000`',
-    'how long the receiver of a conversation thread may take for one message',
+    'how long the receiver of a conversation thread may take to accept one message',
   ),
   A2A_CONTINUATION_RECEIPT_RETRIES: setting(
     whole(0, 5).default(3),
@@ -274,57 +274,57 @@ export const environment = {
   RIALTO_TASK_RETENTION_DAYS: setting(
     whole(1, 36_500).default(30),
     '`30`',
-    'age at which ended calls, tasks and deliveries are dropped',
+    'age at which ended calls, tasks and deliveries are deleted',
   ),
   RIALTO_AUDIT_RETENTION_DAYS: setting(
     whole(1, 36_500).optional(),
     'kept',
-    'age at which a sealed prefix of the audit may be dropped',
+    'age at which a sealed prefix of the audit may be deleted',
   ),
   RIALTO_AUDIT_ANCHOR_FILE: setting(
     z.string().optional(),
     'off',
-    'file outside the database that every checkpoint of the audit is appended to, one JSON line each',
+    'file outside the database; every audit checkpoint is appended to it as one JSON line',
   ),
   RIALTO_AUDIT_ANCHOR_URL: setting(
     url('http:', 'https:').optional(),
     'off',
-    'address outside that every checkpoint of the audit is posted to, as JSON',
+    'external URL; every audit checkpoint is posted to it as JSON',
   ),
   RIALTO_MAX_OPEN_TASKS_PER_ORG: setting(
     whole(1, 10_000_000).default(10_000),
     '`10000`',
-    'tasks of one org that may be queued, worked on or put off at once; more are refused with 429',
+    'tasks of one org that may be queued, running or deferred at once; more are refused with 429',
   ),
   RIALTO_MAX_OPEN_TASKS: setting(
     whole(1, 100_000_000).default(100_000),
     '`100000`',
-    'tasks of all orgs that may be; more are refused with 503',
+    'the same limit for all orgs together; more are refused with 503',
   ),
   RIALTO_CARD_CHANGES: setting(
     z.enum(['accept', 'approve']).optional(),
     '`approve`; outside production `accept`',
-    '`approve`: an agent whose card changed is neither listed nor called until an admin approves the change',
+    '`approve`: an agent with a changed card is neither listed nor called until an admin approves the change',
   ),
   RIALTO_CARD_SIGNATURES: setting(
     z.enum(['off', 'prefer', 'require']).default('prefer'),
     '`prefer`',
-    'signatures of the cards of outside agents; `prefer`: a wrong one is refused, and a key once seen is pinned; `require`: only verified cards are used; `off`: not looked at',
+    'signatures of the cards of registered agents; `prefer`: an invalid one is refused, and the first key is pinned; `require`: only verified cards are used; `off`: not checked',
   ),
   RIALTO_CARD_KEYS: setting(
     z.string().min(1).optional(),
     'none',
-    'public keys that sign cards: a JWKS, or the name of a file with one; `hosts` of a key names the agents it is for. Where one applies, no other key is trusted',
+    'public keys that sign cards: a JWKS, or the name of a file with one; `hosts` of a key limits it to the agents on these hosts. Where a key applies, no other key is trusted',
   ),
   RIALTO_CARD_KEY_ORIGINS: setting(
     list.refine(...origins).default([]),
     'none',
-    'origins besides that of a card from which its `jku` may name keys',
+    'more origins that the `jku` of a card may point to; the origin of the card is always allowed',
   ),
   RIALTO_MAX_AGENTS_PER_ORG: setting(
     whole(1, 100_000).default(1_000),
     '`1000`',
-    'agents that one org may register, and as many that it may publish',
+    'agents that one org may register, and the same number that it may publish',
   ),
   RIALTO_CARD_REFRESH_SECONDS: setting(
     whole(1, 86_400).default(300),
@@ -334,7 +334,7 @@ export const environment = {
   RIALTO_LOG_LEVEL: setting(
     z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
     '`info`',
-    'least level that is logged',
+    'lowest level that is logged',
   ),
   OTEL_EXPORTER_OTLP_ENDPOINT: setting(
     url('http:', 'https:').optional(),
@@ -346,7 +346,7 @@ export const environment = {
 export type EnvironmentName = keyof typeof environment;
 export type Environment = { [Name in EnvironmentName]: z.output<(typeof environment)[Name]['schema']> };
 
-/** Settings whose values nobody may see. Each can be given as a file: `A2A_SECRET_FILE`, and so on. */
+/** Settings with secret values. Each can be given as a file: `A2A_SECRET_FILE`, and so on. */
 export const secretSettings = [
   'A2A_SECRET',
   'RIALTO_ENCRYPTION_KEY',
@@ -360,11 +360,11 @@ export const secretSettings = [
 
 const fileNames: ReadonlySet<string> = new Set(secretSettings.map((name) => `${name}_FILE`));
 
-/** `RIALTO_` names that are not ours to judge: the operator's token, and what Kubernetes injects for a service of this name. */
+/** `RIALTO_` names that are not settings: the operator's token, and variables that Kubernetes injects. */
 const foreignNames = /^RIALTO_(?:(?:TOKEN|PORT)$|PORT_|.*SERVICE_)/;
 
-/** What is wrong with a value, for a person who never heard of the schema library. */
-function plainly(issue: z.core.$ZodIssue): string {
+/** Describes the problem of a value for readers who do not know the schema library. */
+function readableProblem(issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
   if (issue.code === 'too_small') return `must be at least ${issue.minimum}`;
   if (issue.code === 'too_big') return `must be at most ${issue.maximum}`;
@@ -372,7 +372,7 @@ function plainly(issue: z.core.$ZodIssue): string {
   return wholeNumber ? 'must be a whole number' : issue.message;
 }
 
-/** Reads the environment: all problems at once, one line each, never a value. Aliases of other systems are read here. */
+/** Reads the environment, with the aliases of other systems. Collects all problems, one line each, without values. */
 export function readEnvironment(env: Record<string, string | undefined>): { values: Environment; problems: string[] } {
   const problems: string[] = [];
   const given: Record<string, string | undefined> = {
@@ -385,7 +385,7 @@ export function readEnvironment(env: Record<string, string | undefined>): { valu
     const raw = given[name];
     const parsed = schema.safeParse(raw === '' ? undefined : raw);
     if (parsed.success) values[name] = parsed.data;
-    else problems.push(`${name} ${parsed.error.issues.map(plainly).join('; ')}`);
+    else problems.push(`${name} ${parsed.error.issues.map(readableProblem).join('; ')}`);
   }
   if (given.A2A_SECRET === '') problems.push('A2A_SECRET is empty; unset it or give at least 32 bytes');
   for (const name of Object.keys(env)) {

@@ -1,24 +1,27 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { plainJson } from './plain-json.js';
 
-/** Where the operator may write something down: under a usual name, or one that a variable names. */
+/** A file that the operator may write: under a default name, or one that a variable names. */
 export interface DeclaredFile {
-  readonly usual: string;
+  readonly defaultName: string;
   readonly variable: string;
 }
 
-/** The file that is read: the named one, else the one of the usual name when it exists. */
-export function declaredFileInUse(named: string | undefined, usual: string): string | undefined {
-  return named ?? (existsSync(usual) ? usual : undefined);
+/** Returns the file to read: the named one, else the default one when it exists. */
+export function declaredFileInUse(named: string | undefined, defaultName: string): string | undefined {
+  return named ?? (existsSync(defaultName) ? defaultName : undefined);
 }
 
-/** What is in it. Undefined without one of the usual name; and, with a problem more, where it is named and missing, or no JSON. */
+/**
+ * Reads the file. Undefined when the default file is absent; also, with a problem added, when a named file is missing
+ * or the file is not JSON.
+ */
 export function readDeclaredFile(
   named: string | undefined,
-  { usual, variable }: DeclaredFile,
+  { defaultName, variable }: DeclaredFile,
   problems: string[],
 ): { readonly file: string; readonly content: unknown } | undefined {
-  const file = declaredFileInUse(named, usual);
+  const file = declaredFileInUse(named, defaultName);
   if (file === undefined) return undefined;
   if (!existsSync(file)) {
     problems.push(`${variable} names ${file}, which does not exist`);
@@ -32,7 +35,7 @@ export function readDeclaredFile(
   }
 }
 
-/** A parser quotes the text around an error, and that may be a secret: only the place is told. */
+/** Returns only the place of a JSON error: a parser quotes the text around it, which may be a secret. */
 function reasonOf({ name, message }: Error): string {
   if (name !== 'SyntaxError') return message;
   return /at position \d+(?: \(line \d+ column \d+\))?/.exec(message)?.[0] ?? 'it is not JSON';

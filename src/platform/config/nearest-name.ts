@@ -1,7 +1,7 @@
-/** The name that was probably meant: the one that takes the fewest changes of letters (Levenshtein). */
+/** Returns the most similar name: the one with the fewest changes of letters (Levenshtein). */
 export function nearestOf(names: readonly string[], name: string): string {
-  const meant = name.toUpperCase();
-  return names.reduce((best, known) => (distance(meant, known) < distance(meant, best) ? known : best));
+  const typed = name.toUpperCase();
+  return names.reduce((best, known) => (distance(typed, known) < distance(typed, best) ? known : best));
 }
 
 function distance(a: string, b: string): number {

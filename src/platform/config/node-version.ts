@@ -1,4 +1,6 @@
-/** The first supported minor version of each supported major version of Node; `engines` in package.json says the same. */
+/**
+ * The first supported minor version of each supported major version of Node. `engines` in package.json must match.
+ */
 const supported: ReadonlyMap<number, number> = new Map([
   [20, 19],
   [22, 12],
@@ -6,12 +8,15 @@ const supported: ReadonlyMap<number, number> = new Map([
   [26, 0],
 ]);
 
-/** One line about a version of Node that is not supported, and whether Rialto cannot run on it; undefined for a supported one. */
+/**
+ * Describes a version of Node that is not supported in one line, and says whether Rialto can run on it; undefined for
+ * a supported one.
+ */
 export function nodeProblem(version: string): { readonly line: string; readonly isFatal: boolean } | undefined {
   const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number);
   const firstMinor = supported.get(major);
   if (firstMinor !== undefined && minor >= firstMinor) return undefined;
-  // Older ones cannot load ES modules by `require`, which dependencies do.
+  // Older versions cannot load ES modules with `require`, which dependencies do.
   const isFatal = firstMinor !== undefined || major < 23;
   const end = isFatal ? 'Install one of these.' : 'It may work, but is not tested.';
   return { isFatal, line: `Rialto supports Node 20.19+, 22.12+, 24 and 26; this is ${version}. ${end}` };

@@ -1,6 +1,7 @@
 /**
- * JSON as editors keep it (a byte order mark, `//` and block comments, a comma before a closing bracket) as plain JSON: each of these
- * becomes blanks, so that a parser names the right line for any other fault. One pass.
+ * Converts JSON as editors accept it (a byte order mark, `//` and block comments, a comma before a closing bracket)
+ * to plain JSON. The extra characters become spaces, so that a parser reports the right line for any other error.
+ * Runs in one pass.
  */
 export function plainJson(text: string): string {
   const blanks: { start: number; end: number }[] = [];
@@ -18,16 +19,19 @@ export function plainJson(text: string): string {
     }
     at = end;
   }
-  let kept = 0;
+  let copied = 0;
   const pieces = blanks.flatMap(({ start, end }) => {
-    const before = text.slice(kept, start);
-    kept = end;
+    const before = text.slice(copied, start);
+    copied = end;
     return [before, text.slice(start, end).replace(/[^\r\n]/g, ' ')];
   });
-  return pieces.join('') + text.slice(kept);
+  return pieces.join('') + text.slice(copied);
 }
 
-/** Where a string, a comment or any other single character ends; a string or comment that is not closed reaches to the end. */
+/**
+ * Returns the end of a string, a comment or any other single character. A string or comment that is not closed
+ * reaches to the end.
+ */
 function endOfToken(text: string, start: number): number {
   if (text[start] === '"') return endOfString(text, start);
   if (text.startsWith('//', start)) {

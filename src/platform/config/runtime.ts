@@ -1,5 +1,5 @@
 /**
- * Whether this is a hosted production runtime (AN-44…AN-46): a platform's own mark wins over NODE_ENV; explicit
+ * True in a hosted production runtime (AN-44…AN-46). A variable set by the platform wins over NODE_ENV; an explicit
  * development or test wins over Kubernetes alone; an unknown host without NODE_ENV counts as production.
  */
 export function isProductionRuntime(env: Record<string, string | undefined>, globals: object = globalThis): boolean {

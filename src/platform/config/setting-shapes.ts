@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
-/** A user and a group, by their numbers. */
+/** A user and a group, as numbers. */
 export const account = z
   .string()
-  .regex(/^[1-9]\d{0,9}:\d{1,10}$/, { message: 'must be a user and a group by their numbers, such as 65533:65533' })
+  .regex(/^[1-9]\d{0,9}:\d{1,10}$/, { message: 'must be a user and a group as numbers, such as 65533:65533' })
   .transform((text) => {
     const [uid, gid] = text.split(':').map(Number) as [number, number];
     return { uid, gid };
@@ -11,7 +11,7 @@ export const account = z
 
 const exampleSecrets =
   /^(changeme|change-me|secret|password|example|your-|replace|insert|test-secret|a2a-secret|x{8})/i;
-/** A secret of an operator, at least 32 bytes, and none of the examples in manuals. */
+/** A secret of the operator: at least 32 bytes, and not an example from a manual. */
 export const secret = z
   .string()
   .refine((text) => Buffer.byteLength(text) >= 32, {
@@ -20,12 +20,12 @@ export const secret = z
   .refine((text) => !exampleSecrets.test(text), {
     message: 'is an example value; make one with `openssl rand -base64 48`',
   });
-/** A key for sealing. */
+/** A key that seals stored secrets. */
 export const key32 = z.string().refine((text) => Buffer.from(text, 'base64').length === 32, {
   message: 'must be 32 bytes in base64; make one with `openssl rand -base64 32`',
 });
 
-/** Texts that commas separate. */
+/** Strings separated by commas. */
 export const list = z.string().transform((text) =>
   text
     .split(',')
@@ -33,7 +33,7 @@ export const list = z.string().transform((text) =>
     .filter((entry) => entry !== ''),
 );
 
-/** Each text is an origin as URLs spell it; arguments of `refine`. */
+/** Arguments of `refine`: each text must be an origin, spelled as URLs spell it. */
 export const origins: [(texts: readonly string[]) => boolean, { message: string }] = [
   (texts) => texts.every((text) => URL.canParse(text) && new URL(text).origin === text),
   { message: 'is a list of origins such as https://keys.example.com, separated by commas' },
@@ -41,7 +41,7 @@ export const origins: [(texts: readonly string[]) => boolean, { message: string 
 
 export const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
 
-/** One setting: how it is read, what it is when it is absent, what it is for. The README's table is made from this. */
+/** One setting: its schema, its default and its purpose. The README's table is made from these. */
 export interface Setting<Schema extends z.ZodType> {
   schema: Schema;
   fallback: string;

@@ -7,8 +7,8 @@ import { readMcpConfig } from './client-config.js';
 import { readEnvironment, type Environment } from './env.schema.js';
 import { isProductionRuntime } from './runtime.js';
 
-/** Settings whose defaults depend on other settings. */
-type Decided =
+/** Settings with defaults that depend on other settings. */
+type DerivedSettings =
   | 'HOST'
   | 'RIALTO_OUTBOUND_ALLOW'
   | 'RIALTO_ENCRYPTION_KEY'
@@ -17,7 +17,7 @@ type Decided =
   | 'RIALTO_A2A_SECRET_ADMINS';
 
 /** The validated settings of this process; read once, passed by injection. */
-export interface Settings extends Omit<Environment, Decided> {
+export interface Settings extends Omit<Environment, DerivedSettings> {
   readonly production: boolean;
   readonly HOST: string;
   readonly RIALTO_OUTBOUND_ALLOW: string;
@@ -26,18 +26,18 @@ export interface Settings extends Omit<Environment, Decided> {
   readonly RIALTO_STDIO_ISOLATION: NonNullable<Environment['RIALTO_STDIO_ISOLATION']>;
   /** 32 bytes. */
   readonly encryptionKey: Buffer;
-  /** 32 bytes: opens what another key than `encryptionKey` sealed. */
+  /** 32 bytes. Opens secrets that were sealed with another key than `encryptionKey`. */
   readonly otherEncryptionKey?: Buffer;
-  /** The static bearer that `apiKeyEnv` names, when it is set. */
+  /** The static bearer from the variable that `apiKeyEnv` names, when it is set. */
   readonly legacyBearer?: string;
   readonly configFile: ConfigFile;
-  /** Of RIALTO_CARD_KEYS. */
+  /** The keys of RIALTO_CARD_KEYS. */
   readonly cardKeys: readonly OperatorKey[];
 }
 
 export const SETTINGS = Symbol('Settings');
 
-/** The start cannot go on; each problem is one line that names the setting. */
+/** Thrown when the process cannot start. Each problem is one line that names the setting. */
 export class SettingsError extends Error {
   constructor(readonly problems: string[]) {
     super(problems.join('\n'));
@@ -88,7 +88,10 @@ export function loadSettings(env: Record<string, string | undefined>): Settings 
   };
 }
 
-/** Whether any caller can be let in: false in production without a secret and without a static bearer, of all or of one agent (AN-43, AN-95). */
+/**
+ * True when callers can authenticate. False in production when there is neither a secret nor a static bearer, for all
+ * agents or for one (AN-43, AN-95).
+ */
 export function isAuthConfigured(
   settings: Pick<Settings, 'production' | 'A2A_SECRET' | 'legacyBearer' | 'configFile'>,
 ) {
@@ -97,12 +100,14 @@ export function isAuthConfigured(
   return !production || A2A_SECRET !== undefined || legacyBearer !== undefined || hasAgentKey;
 }
 
-/** Whether a program that is not in the catalogue may be registered as an MCP server. */
+/** True when a program that is not in the catalogue may be registered as an MCP server. */
 export function allowsAnyProgram(settings: Pick<Settings, 'production' | 'RIALTO_STDIO_COMMANDS'>): boolean {
   return !settings.production || settings.RIALTO_STDIO_COMMANDS === 'any';
 }
 
-/** What a secret holds of different characters, or bytes, when nobody made it up: fewer are a habit, a pattern or a mistake. */
+/**
+ * Least number of different characters, or bytes, of a random secret. A secret with fewer is a pattern or a mistake.
+ */
 const leastVariety = {
   A2A_SECRET: 8,
   RIALTO_ENCRYPTION_KEY: 8,
@@ -123,7 +128,7 @@ function weakSecrets(values: Environment): string[] {
   const { A2A_SECRET: secret, RIALTO_ENCRYPTION_KEY: key, RIALTO_ADMIN_PASSWORD: password } = values;
   const given = [secret, key, password].filter((one) => one !== undefined);
   if (new Set(given).size < given.length)
-    problems.push('A2A_SECRET, RIALTO_ENCRYPTION_KEY and RIALTO_ADMIN_PASSWORD have to differ from each other');
+    problems.push('A2A_SECRET, RIALTO_ENCRYPTION_KEY and RIALTO_ADMIN_PASSWORD must differ from each other');
   return problems;
 }
 
@@ -139,7 +144,7 @@ function developmentKey(dataDir: string): Buffer {
   throw new SettingsError([`RIALTO_DATA_DIR holds an encryption-key that is not 32 bytes in base64; restore it`]);
 }
 
-/** Writes a file that only its owner may read, with the folders above it. */
+/** Writes a file that only its owner may read, and creates the folders above it. */
 export function writePrivateFile(file: string, text: string): void {
   mkdirSync(join(file, '..'), { recursive: true });
   writeFileSync(file, text, { mode: 0o600 });

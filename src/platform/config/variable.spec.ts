@@ -11,7 +11,7 @@ const file = (name: string, text: string): string => {
 };
 
 describe('a variable that holds a secret', () => {
-  it('may be a file, of which a last line end is no part', () => {
+  it('may be a file; its final line end is not part of the value', () => {
     const problems: string[] = [];
     expect(secretVariable({ KEY: 'a' }, 'KEY', problems)).toBe('a');
     expect(secretVariable({ KEY_FILE: file('one', 'b c \n') }, 'KEY', problems)).toBe('b c ');
@@ -20,7 +20,7 @@ describe('a variable that holds a secret', () => {
     expect(problems).toEqual([]);
   });
 
-  it('is a problem in both ways at once, and when the file cannot be read; none tells the value', () => {
+  it('is a problem when it is given in both ways, or when the file cannot be read; no problem shows the value', () => {
     const problems: string[] = [];
     secretVariable({ KEY: 'canary', KEY_FILE: file('three', 'canary') }, 'KEY', problems);
     secretVariable({ KEY_FILE: join(folder, 'absent') }, 'KEY', problems);
@@ -30,7 +30,7 @@ describe('a variable that holds a secret', () => {
     ]);
   });
 
-  it('is taken by every secret setting', () => {
+  it('can be a file for every secret setting', () => {
     const values: Record<string, string> = {
       A2A_SECRET: 'z'.repeat(40),
       RIALTO_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * The value of a variable that holds a secret: its own, or what is in the file that `<name>_FILE` names, without the line end at its end. A
- * file that cannot be read, and a variable given in both ways, is a problem; none of them says the value.
+ * Reads a variable that holds a secret: its own value, or the content of the file that `<name>_FILE` names, without
+ * the final line end. A file that cannot be read, and a variable given in both ways, are problems; they never show
+ * the value.
  */
 export function secretVariable(env: Variables, name: string, problems: string[]): string | undefined {
   const file = env[`${name}_FILE`];

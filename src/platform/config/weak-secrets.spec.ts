@@ -13,7 +13,7 @@ function problemsOf(env: Record<string, string>): readonly string[] {
   }
 }
 
-it('S3 refuses in production secrets that can be guessed, and one for two things', () => {
+it('S3 refuses in production secrets that can be guessed, and one secret for two purposes', () => {
   const production = (env: Record<string, string>) => problemsOf({ NODE_ENV: 'production', ...env });
   expect(production({})).toEqual([]);
   expect(production({ A2A_SECRET: ' '.repeat(32) })).toEqual([
@@ -25,7 +25,7 @@ it('S3 refuses in production secrets that can be guessed, and one for two things
     expect.stringMatching(/^RIALTO_ENCRYPTION_KEY_OTHER can be guessed/),
   ]);
   expect(production({ RIALTO_ADMIN_PASSWORD: 'aaaaaaaaaaaa' })).toHaveLength(1);
-  expect(production({ A2A_SECRET: goodKey })).toEqual([expect.stringContaining('have to differ')]);
+  expect(production({ A2A_SECRET: goodKey })).toEqual([expect.stringContaining('must differ')]);
   const weak = { A2A_SECRET: 'ab'.repeat(20), RIALTO_ADMIN_PASSWORD: 'aaaaaaaaaaaa' };
   expect(problemsOf({ NODE_ENV: 'development', ...weak })).toEqual([]);
 });

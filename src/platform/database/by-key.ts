@@ -1,14 +1,13 @@
-/*
- * Conditions on rows that are found by their key, in words that no partial index answers. Of open rows there are few most of the time, so an
- * index of them looks like the shorter way; a plan from then reads a whole backlog for each row, once there is one.
- */
+// Conditions for queries that find rows by their key. They are written so that no partial index matches. A partial
+// index of open rows is small most of the time, so the planner prefers it; that plan then reads the whole backlog for
+// each row as soon as there is a backlog.
 
-/** Of a text. */
+/** Compares a text column. */
 export const textByKey = (column: string): string => `${column} || ''`;
 
-/** Of a time. @param without what stands for none. */
+/** Compares a time column. @param without the value that stands for null. */
 export const timeByKey = (column: string, without: 'infinity' | '-infinity' = 'infinity'): string =>
   `coalesce(${column}, '${without}')`;
 
-/** Whether there is no such time. */
+/** True when the time column is null. */
 export const noTimeByKey = (column: string): string => `${timeByKey(column)} = 'infinity'`;

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { embeddedUnavailable } from './embedded-binaries.js';
 
-/** A program with its arguments, and the account to spawn it with when it is not our own. */
+/** A program with its arguments, and the account that runs it when it is not the account of this process. */
 export interface Launch {
   readonly command: string;
   readonly args: readonly string[];
@@ -15,23 +15,26 @@ interface Owner {
   readonly gid: number;
 }
 
-/** How PostgreSQL programs are run here. */
+/** Runs PostgreSQL programs under a suitable account. */
 export interface EmbeddedAccount {
-  /** Who must own the files of the database; absent when that is us anyway. */
+  /** The account that must own the database files; absent when it is the account of this process. */
   readonly owner?: Owner;
   wrap(command: string, args: readonly string[]): Launch;
 }
 
 /**
- * PostgreSQL refuses to run as root, so root hands it to another account: `postgres` or `nobody`; when that account cannot
- * reach the folders (a checkout in root's home), a user namespace, or that account allowed past folder permissions.
- * Throws `unavailable` when none of these can reach `postgres` and `folder`.
+ * Chooses the account that runs PostgreSQL, which refuses to run as root. When this process is root, it tries in this
+ * order: the account `postgres`, or without it the unprivileged account of the system; a user namespace, when that
+ * account cannot reach the folders (a checkout in root's home); that account with the capability to ignore folder
+ * permissions. Throws `unavailable` when none of these can reach `postgres` and `folder`.
  */
 export function chooseAccount(postgres: string, folder: string): EmbeddedAccount {
   if (process.getuid?.() !== 0) return { wrap: (command, args) => ({ command, args }) };
   const found = candidates().find((account) => canRun(account, postgres, folder));
   if (found) return found;
-  throw embeddedUnavailable('does not run as root, and no other account can reach this folder (try an ordinary user)');
+  throw embeddedUnavailable(
+    'does not run as root, and no other account can reach this folder (run the gateway as an ordinary user)',
+  );
 }
 
 function candidates(): EmbeddedAccount[] {
@@ -60,7 +63,7 @@ function pastPermissions(owner: Owner): EmbeddedAccount {
   };
 }
 
-// initdb looks its own uid up, so the account must exist.
+// initdb looks up its own uid, so the account must exist in /etc/passwd.
 function systemAccount(name: string): Owner | undefined {
   const line = readFileSync('/etc/passwd', 'utf8')
     .split('\n')

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { RialtoError } from '../../kernel/errors.js';
 
-/** Absolute paths of the programs of the platform package. */
+/** Absolute paths of the programs in the platform package. */
 export interface EmbeddedBinaries {
   readonly initdb: string;
   readonly postgres: string;
@@ -12,7 +12,9 @@ export interface EmbeddedBinaries {
 
 const advice = 'set DATABASE_URL to a PostgreSQL server';
 
-/** An `unavailable` of one line that says why the embedded database cannot be used, and what to do instead. */
+/**
+ * Makes an `unavailable` with a one-line message: why the embedded database cannot be used, and what to do instead.
+ */
 export function embeddedUnavailable(reason: string, cause?: unknown): RialtoError {
   return new RialtoError('unavailable', {
     message: `the embedded PostgreSQL ${reason}; ${advice}`,
@@ -21,7 +23,10 @@ export function embeddedUnavailable(reason: string, cause?: unknown): RialtoErro
   });
 }
 
-/** Finds the PostgreSQL programs installed for this machine. Throws `unavailable` when there are none for it. */
+/**
+ * Finds the PostgreSQL programs installed for this machine. Throws `unavailable` when no package for this platform is
+ * installed.
+ */
 export function findEmbeddedBinaries(
   platform: string = process.platform,
   arch: string = process.arch,
@@ -42,7 +47,7 @@ function resolvePackage(name: string): string {
   }
 }
 
-// The package's own install script makes these links, and installs may run with scripts switched off.
+// The package's install script makes these links, but an installation may run with scripts disabled.
 function linkLibraries(packageFolder: string): void {
   const list = join(packageFolder, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -56,7 +61,7 @@ function linkLibrary(source: string, link: string): void {
   try {
     symlinkSync(source, link);
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'EEXIST') return; // another process was faster
-    throw embeddedUnavailable(`lacks a library link that cannot be made (${link})`, cause);
+    if ((cause as NodeJS.ErrnoException).code === 'EEXIST') return; // another process made it first
+    throw embeddedUnavailable(`needs a library link that cannot be created (${link})`, cause);
   }
 }

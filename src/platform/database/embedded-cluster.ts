@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import type { EmbeddedAccount } from './embedded-account.js';
 import { embeddedUnavailable, type EmbeddedBinaries } from './embedded-binaries.js';
 
-/** Where an embedded database keeps its things, below the data folder of the product. */
+/** Paths of the files of an embedded database, below the data folder of the product. */
 export interface ClusterFiles {
   readonly folder: string;
   readonly data: string;
@@ -19,19 +19,19 @@ export function clusterFiles(dataDir: string): ClusterFiles {
   return { folder, data: join(folder, 'data'), password: join(folder, 'password'), log: join(folder, 'server.log') };
 }
 
-/** What a socket's path may take: macOS allows 104 bytes with the last one for the end, Linux 108. */
+/** Most bytes of a socket path: macOS allows 104 bytes including the final NUL, Linux 108. */
 const maxSocketPath = 103;
 
 /**
- * Where the server offers its Unix socket: in its data folder, which its account alone may open. Undefined where there can be none;
- * TCP is always there, at half the speed (docs/decisions/0004).
+ * Folder of the server's Unix socket: its data folder, which only its account may open. Undefined when no socket is
+ * possible there. TCP always works, at half the speed (docs/decisions/0004).
  */
 export function socketFolder({ data }: ClusterFiles): string | undefined {
   const fits = Buffer.byteLength(join(data, '.s.PGSQL.65535')) <= maxSocketPath && !/[",]/.test(data);
   return fits && process.platform !== 'win32' ? data : undefined;
 }
 
-/** Makes the folder; open for passing through, since the server may run under another account. */
+/** Makes the folder. Other accounts may pass through it, because the server may run under another account. */
 export function makeFolder({ folder }: ClusterFiles): void {
   if (existsSync(folder)) return;
   mkdirSync(folder, { recursive: true });
@@ -39,8 +39,8 @@ export function makeFolder({ folder }: ClusterFiles): void {
 }
 
 /**
- * Makes the database files unless they are complete. They are built aside and renamed into place, so a process killed in the
- * middle leaves nothing that looks finished; what has no PG_VERSION is thrown away.
+ * Creates the database files unless they are complete. They are built in a draft folder and then renamed, so a
+ * process that is killed halfway leaves nothing that looks complete. A folder without PG_VERSION is deleted.
  */
 export async function prepareCluster(
   files: ClusterFiles,
@@ -60,10 +60,10 @@ export async function prepareCluster(
 
 export function readPassword(files: ClusterFiles): string {
   if (existsSync(files.password)) return readFileSync(files.password, 'utf8');
-  throw embeddedUnavailable(`has lost its password file ${files.password}`);
+  throw embeddedUnavailable(`has no password file at ${files.password}`);
 }
 
-/** What a spawned program may see of our environment: nothing of ours, only what it needs to find its way. */
+/** The environment of a spawned program. It contains none of our variables, only what the program needs to run. */
 export function bareEnvironment(): NodeJS.ProcessEnv | undefined {
   return process.platform === 'win32' ? undefined : { LC_ALL: 'C', PATH: '/usr/local/bin:/usr/bin:/bin' };
 }
@@ -78,18 +78,19 @@ function initdb(program: string, account: EmbeddedAccount, password: string, fol
     env: bareEnvironment(),
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let complaint = '';
-  child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
+  let errorOutput = '';
+  child.stderr.on('data', (chunk: Buffer) => (errorOutput += chunk.toString()));
   return new Promise((done, fail) => {
     child.once('error', (cause) => fail(embeddedUnavailable(`cannot be run (${cause.message})`, cause)));
     child.once('close', (code) => {
       if (code === 0) done();
-      else fail(embeddedUnavailable(`could not be made (${complaint.trim().split('\n').at(-1) ?? ''})`));
+      else fail(embeddedUnavailable(`could not be initialized (${errorOutput.trim().split('\n').at(-1) ?? ''})`));
     });
   });
 }
 
-// The account changes when a checkout moves to where the earlier one cannot follow; a plain copy loses the modes.
+// The account changes when a checkout moves to a folder that the earlier account cannot reach; a plain copy loses the
+// modes.
 function adopt({ data }: ClusterFiles, { owner }: EmbeddedAccount): void {
   if (statSync(data).mode & 0o077) chmodSync(data, 0o700);
   if (!owner || statSync(data).uid === owner.uid) return;

@@ -5,16 +5,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../kernel/clock.js';
 import { isAlive } from './embedded-owner.js';
 
-/** What `postmaster.pid` says of a server: https://www.postgresql.org/docs/current/storage-file-layout.html */
+/** The content of a server's `postmaster.pid`: https://www.postgresql.org/docs/current/storage-file-layout.html */
 export interface Postmaster {
   readonly pid: number;
   readonly port: number;
-  /** Where its Unix socket is; empty when it has none. */
+  /** Folder of its Unix socket; empty when it has none. */
   readonly socketFolder: string;
   readonly ready: boolean;
 }
 
-/** Reads `postmaster.pid`; undefined when the folder has none. */
+/** Reads `postmaster.pid`; undefined when the folder does not have one. */
 export function readPostmaster(data: string): Postmaster | undefined {
   const file = join(data, 'postmaster.pid');
   if (!existsSync(file)) return undefined;
@@ -24,8 +24,8 @@ export function readPostmaster(data: string): Postmaster | undefined {
 }
 
 /**
- * Stops the server that outlived a killed owner, and waits until its last process is gone. The caller owns the folder.
- * A recorded pid that now belongs to someone else is left alone.
+ * Stops a server that outlived its killed owner, and waits until its last process has ended. The caller owns the
+ * folder. When the recorded pid now belongs to an unrelated process, that process is left alone.
  */
 export async function stopOrphan(
   data: string,
@@ -38,13 +38,14 @@ export async function stopOrphan(
     if (running().includes(postmaster.pid)) signal(postmaster.pid, name);
     if (await eventually(() => running().length === 0, 10_000)) break;
   }
-  // Without a process of its own in the folder the file can only name a stranger, and would stop the next start.
+  // No process works in the folder, so the pid in the file can only belong to an unrelated process. The file would
+  // prevent the next start.
   if (process.platform !== 'linux' || running().length > 0) return;
   const socket = `.s.PGSQL.${postmaster.port}`;
   for (const file of ['postmaster.pid', socket, `${socket}.lock`]) rmSync(join(data, file), { force: true });
 }
 
-// Every process of a server works in its data folder, also the ones a killed postmaster left.
+// Every process of a server works in its data folder, also the processes that a killed postmaster left behind.
 function serverProcesses(data: string, postmaster: number): number[] {
   if (process.platform === 'linux') {
     const folder = realpathSync(data);
@@ -68,7 +69,7 @@ function namesFolder(pid: number, data: string): boolean {
   return spawnSync('ps', ['-p', String(pid), '-o', 'command='], { encoding: 'utf8' }).stdout.includes(data);
 }
 
-/** Polls until the condition holds; false when it did not within the milliseconds. */
+/** Polls until the condition holds; false when it does not hold within `ms` milliseconds. */
 async function eventually(condition: () => boolean, ms: number): Promise<boolean> {
   for (const deadline = systemClock.now() + ms; !condition(); await sleep(10)) {
     if (systemClock.now() > deadline) return false;

@@ -5,7 +5,7 @@ import { RialtoError } from '../../kernel/errors.js';
 
 interface Claim {
   readonly pid: number;
-  /** Tells a process from a later one with the same number; empty where the system does not say. */
+  /** Distinguishes a process from a later one with the same pid; empty where the system does not provide it. */
   readonly birth: string;
   readonly settled: boolean;
 }
@@ -13,9 +13,9 @@ interface Claim {
 const prefix = 'owner-';
 
 /**
- * Makes this process the only owner of the folder until the returned function is called. Each process writes its own file
- * first and looks at the others' second, so of two that start together one wins, and what a killed owner left counts for
- * nothing. Throws `conflict` when a live process owns it.
+ * Makes this process the only owner of the folder until the returned function is called. Each process first writes
+ * its own file and then reads the others', so one of two that start together wins. The file of a killed owner is
+ * ignored. Throws `conflict` when a live process owns the folder.
  */
 export async function claimFolder(folder: string): Promise<() => void> {
   const own: Claim = { pid: process.pid, birth: birthOf(process.pid) ?? '', settled: false };
@@ -32,12 +32,12 @@ export async function claimFolder(folder: string): Promise<() => void> {
   }
 }
 
-/** The live process that owns the folder, if there is one. */
+/** Returns the live process that owns the folder, if there is one. */
 export function liveOwner(folder: string): { readonly pid: number } | undefined {
   return liveClaims(folder).find((claim) => claim.settled);
 }
 
-/** False for a process that ended, also while nobody has collected it. */
+/** False for a process that has ended, also while its parent has not collected it (a zombie). */
 export function isAlive(pid: number): boolean {
   return birthOf(pid) !== undefined;
 }
@@ -54,7 +54,7 @@ async function outwait(folder: string, own: Claim): Promise<void> {
 
 function taken(pid: number): RialtoError {
   return new RialtoError('conflict', {
-    message: `process ${pid} runs on this data folder; give this one its own with RIALTO_DATA_DIR`,
+    message: `process ${pid} already uses this data folder; set RIALTO_DATA_DIR to another folder`,
     data: { pid },
   });
 }
@@ -63,7 +63,7 @@ function fileOf(folder: string, pid: number): string {
   return join(folder, `${prefix}${pid}`);
 }
 
-// Renamed into place, so that nobody reads half of it.
+// Renamed into place, so that no process reads a half-written file.
 function write(folder: string, claim: Claim): void {
   const draft = join(folder, `claim-${claim.pid}`);
   writeFileSync(draft, JSON.stringify(claim));
@@ -89,12 +89,12 @@ function read(file: string): Claim | undefined {
   }
 }
 
-/** When the process began, in the words of the system; undefined when it does not run. */
+/** Start time of the process as the system reports it; undefined when the process does not run. */
 function birthOf(pid: number): string | undefined {
   if (process.platform !== 'linux') return canSignal(pid) ? '' : undefined;
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // from field 3, the state, on: proc(5)
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // starts at field 3, the state: proc(5)
     const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return fields[0] === 'Z' || fields[0] === 'X' ? undefined : `${bootId}/${fields[19]}`;
   } catch {

@@ -22,26 +22,31 @@ import { claimFolder, liveOwner } from './embedded-owner.js';
 export interface EmbeddedPostgresOptions {
   /** The data folder of the product; the database lives in `pg` below it. */
   readonly dataDir: string;
-  /** Told what a person may want to know, one line each. */
+  /** Receives messages for the operator, one line each. */
   readonly log?: (line: string) => void;
-  /** Server settings beyond the defaults, e.g. `{ fsync: 'off' }` for a database that need not outlive the machine. */
+  /**
+   * Server settings beyond the defaults, e.g. `{ fsync: 'off' }` for a database that may be lost with the machine.
+   */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
 type Signal = 'SIGINT' | 'SIGQUIT' | 'SIGKILL';
 
-// Segments of the log are made as they fill up: filling each with zeros first stops all writers for some 60 ms.
+// WAL segments are created when they are needed. Filling each with zeros first would stop all writers for some 60 ms.
 const defaults = { max_connections: '300', wal_init_zero: 'off' };
 const startTimeoutMs = 120_000;
 const stopTimeoutMs = 10_000;
 const attempts = 20;
-/** Early ends that pass by themselves: a port taken meanwhile, processes of a killed server still leaving. */
+/**
+ * Start failures that pass without help: the port was taken meanwhile, or processes of a killed server are still
+ * ending.
+ */
 const passing = /Address already in use|could not create any TCP\/IP sockets|pre-existing shared memory|lock file "/;
 
 /**
- * Starts the PostgreSQL server that belongs to the data folder, making the folder at the first start and stopping what an
- * earlier, killed process left running. Throws `conflict` when a live process owns the folder, `unavailable` when the server
- * cannot run on this machine.
+ * Starts the PostgreSQL server of the data folder. Creates the folder at the first start, and stops a server that an
+ * earlier, killed process left running. Throws `conflict` when a live process owns the folder, `unavailable` when the
+ * server cannot run on this machine.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const files = clusterFiles(options.dataDir);
@@ -60,7 +65,10 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
-/** The URL of the embedded server another live process runs on this data folder; undefined when there is none. */
+/**
+ * Returns the URL of the embedded server that another live process runs in this data folder; undefined when there is
+ * none.
+ */
 export function findEmbeddedPostgres(dataDir: string): string | undefined {
   const files = clusterFiles(dataDir);
   if (!existsSync(files.folder) || !liveOwner(files.folder)) return undefined;
@@ -76,7 +84,7 @@ interface Parts {
   readonly options: EmbeddedPostgresOptions;
 }
 
-/** A running server. One that dies is started again on its port, so that connection pools find it. */
+/** A running server. When it dies it is started again on the same port, so that connection pools find it. */
 export class EmbeddedPostgres {
   private child?: ChildProcess;
   private stopped?: Promise<void>;
@@ -111,12 +119,12 @@ export class EmbeddedPostgres {
     return urlOf(this.password, port, socketFolder(this.parts.files), database);
   }
 
-  /** Ends every connection and stops the server; the data folder is free afterwards. Safe to call twice. */
+  /** Ends every connection, stops the server and releases the data folder. May be called twice. */
   stop(): Promise<void> {
     return (this.stopped ??= this.shutDown());
   }
 
-  /** Starts the server and waits until it answers; the port is chosen once. */
+  /** Starts the server and waits until it answers. The port is chosen at the first start and stays the same. */
   async launch(): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const port = this.chosenPort || (await freePort());
@@ -164,7 +172,7 @@ export class EmbeddedPostgres {
     return child;
   }
 
-  /** Undefined once the server takes connections; what its log says when it ended instead. */
+  /** Undefined once the server accepts connections; the server's log when it ended before that. */
   private async failureOf(child: ChildProcess): Promise<string | undefined> {
     let spawnError: Error | undefined;
     child.once('error', (error) => (spawnError = error));
@@ -175,7 +183,7 @@ export class EmbeddedPostgres {
       if (postmaster?.ready && postmaster.pid === child.pid) return undefined;
     }
     await this.end(child);
-    return `it was not ready within ${startTimeoutMs / 1000} s`;
+    return `the server was not ready within ${startTimeoutMs / 1000} s`;
   }
 
   private async settle(child: ChildProcess, port: number): Promise<void> {
@@ -183,7 +191,7 @@ export class EmbeddedPostgres {
       this.serverVersion = await greet(this.urlAt(port, 'postgres'));
     } catch (cause) {
       await this.end(child);
-      throw embeddedUnavailable(`refuses its own data folder (${(cause as Error).message})`, cause);
+      throw embeddedUnavailable(`refuses a connection to its data folder (${(cause as Error).message})`, cause);
     }
     this.child = child;
     this.chosenPort = port;
@@ -196,7 +204,7 @@ export class EmbeddedPostgres {
 
   private async revive(): Promise<void> {
     const { files, options } = this.parts;
-    options.log?.(`the embedded PostgreSQL ended by itself and is started again (its log: ${files.log}.1)`);
+    options.log?.(`the embedded PostgreSQL stopped unexpectedly and is started again (see its log: ${files.log}.1)`);
     try {
       await this.launch();
     } catch (error) {
@@ -215,9 +223,9 @@ export class EmbeddedPostgres {
       if (hasEnded(child) || child.pid === undefined) return;
       const ended = new Promise((done) => child.once('exit', done));
       sendSignal(this.parts.binaries, child.pid, signal);
-      const patience = new AbortController();
-      await Promise.race([ended, sleep(stopTimeoutMs, undefined, { signal: patience.signal }).catch(() => undefined)]);
-      patience.abort();
+      const timeout = new AbortController();
+      await Promise.race([ended, sleep(stopTimeoutMs, undefined, { signal: timeout.signal }).catch(() => undefined)]);
+      timeout.abort();
     }
   }
 }
@@ -232,16 +240,22 @@ async function takeFolder(files: ClusterFiles): Promise<() => void> {
   }
 }
 
-/** With a folder by its Unix socket: the parameter wins over the host before it, which is what people see. */
+/**
+ * URL of a database. With a socket folder the `host` parameter wins over the host in the URL, which is there for
+ * readers.
+ */
 function urlOf(password: string, port: number, socketFolder = '', database = 'rialto'): string {
   const socket = socketFolder && `?host=${encodeURIComponent(socketFolder)}`;
   return `postgres://rialto:${password}@127.0.0.1:${port}/${database}${socket}`;
 }
 
-/** The version of the server; makes the product's database if it is missing. @param url of the database `postgres`. */
+/**
+ * Returns the version of the server, and creates the product's database if it is missing. @param url of the database
+ * `postgres`.
+ */
 async function greet(url: string): Promise<string> {
   const client = new Client({ connectionString: url });
-  client.on('error', () => undefined); // the end of the server is noticed on its process
+  client.on('error', () => undefined); // the exit of the server process is watched instead
   await client.connect();
   try {
     const found = await client.query("SELECT FROM pg_database WHERE datname = 'rialto'");
@@ -271,10 +285,13 @@ function hasEnded(child: ChildProcess): boolean {
 
 function brief(log: string): string {
   const lines = log.trim().split('\n');
-  return (lines.find((line) => line.includes('FATAL')) ?? lines.at(-1) ?? 'it said nothing').trim();
+  return (lines.find((line) => line.includes('FATAL')) ?? lines.at(-1) ?? 'its log is empty').trim();
 }
 
-/** A port of the loopback interface that is free now; taken meanwhile, the server says so and another one is tried. */
+/**
+ * Finds a free port on the loopback interface. If it is taken meanwhile, the server reports that and the caller tries
+ * another.
+ */
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((done, fail) => server.once('error', fail).listen(0, '127.0.0.1', done));

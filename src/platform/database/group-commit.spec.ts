@@ -1,10 +1,10 @@
 import { GroupCommit } from './group-commit.js';
 
-/** Whatever was left to the next turn of the event loop is begun. */
+/** Waits until the work that was scheduled for the next turn of the event loop has begun. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
 describe('the lanes of a group commit', () => {
-  /** Sizes of the batches that began while none had ended. */
+  /** Sizes of the batches that begin while no batch has ended. */
   const begun = async (changes: number, laneOpensAt?: number): Promise<number[]> => {
     const sizes: number[] = [];
     const flush = (batch: number[]): Promise<number[]> => {
@@ -19,12 +19,12 @@ describe('the lanes of a group commit', () => {
     return sizes;
   };
 
-  it('open for a full batch, or for as many as they are told', async () => {
+  it('open when a full batch waits, or when `laneOpensAt` changes wait', async () => {
     expect([await begun(64), await begun(65)]).toEqual([[1], [1, 64]]);
     expect([await begun(20, 20), await begun(21, 20), await begun(60, 20)]).toEqual([[1], [1, 20], [1, 59]]);
   });
 
-  it('take what comes in one turn of the event loop together', async () => {
+  it('commit the changes of one turn of the event loop together', async () => {
     const batches: number[][] = [];
     const group = new GroupCommit<number, number>((batch) =>
       Promise.resolve(void batches.push(batch)).then(() => batch),
@@ -36,7 +36,7 @@ describe('the lanes of a group commit', () => {
     expect(batches).toEqual([[1, 2, 3], [4]]);
   });
 
-  it('take nothing whose key another lane has', async () => {
+  it('take no change that shares a key with a batch in another lane', async () => {
     const under: { batch: string[]; end: () => void }[] = [];
     const flush = (batch: string[]): Promise<string[]> =>
       new Promise((resolve) => under.push({ batch, end: () => resolve(batch) }));
@@ -61,10 +61,13 @@ describe('the lanes of a group commit', () => {
   });
 });
 
-describe('a batch of a group commit that fails', () => {
+describe('a failed batch of a group commit', () => {
   const refused = Object.assign(new Error('duplicate key'), { code: '23505', severity: 'ERROR' });
   const broken = new Error('Connection terminated unexpectedly');
-  /** Commits the letters at once; `fail` says what a batch, told apart by its letters and the tries before it, ends with. */
+  /**
+   * Commits the letters at once. `fail` returns the error of a batch, given its letters and the number of earlier
+   * tries.
+   */
   const commit = async (
     letters: string,
     fail: (batch: string, tries: number) => Error | undefined,
@@ -84,22 +87,22 @@ describe('a batch of a group commit that fails', () => {
     };
   };
 
-  it('is halved by a refusal, in order, until it is the bad one alone', async () => {
+  it('is split in halves after a refusal, in order, until the bad change is alone', async () => {
     const { batches, outcomes } = await commit('abXcd', (batch) => (batch.includes('X') ? refused : undefined));
     expect(outcomes).toEqual(['a', 'b', refused, 'c', 'd']);
     expect(batches).toEqual(['abXcd', 'ab', 'Xcd', 'X', 'cd']);
   });
 
-  it('is sent once more when its line broke, and says why when that fails as well', async () => {
+  it('is sent once more when its connection broke, and rejects with the first error when that fails as well', async () => {
     const once = await commit('ab', (_, tries) => (tries === 0 ? broken : undefined));
     expect(once).toEqual({ batches: ['ab', 'ab'], outcomes: ['a', 'b'] });
     const twice = await commit('ab', () => broken);
     expect(twice).toEqual({ batches: ['ab', 'ab'], outcomes: [broken, broken] });
-    const there = await commit('ab', (_, tries) => (tries === 0 ? broken : refused));
-    expect(there).toEqual({ batches: ['ab', 'ab', 'a', 'b'], outcomes: [broken, broken] });
+    const refusedOnRetry = await commit('ab', (_, tries) => (tries === 0 ? broken : refused));
+    expect(refusedOnRetry).toEqual({ batches: ['ab', 'ab', 'a', 'b'], outcomes: [broken, broken] });
   });
 
-  it('is not sent again when its callers look up what became of it', async () => {
+  it('is not sent again when its callers check the outcome themselves', async () => {
     expect(await commit('ab', () => broken, false)).toEqual({ batches: ['ab'], outcomes: [broken, broken] });
   });
 });

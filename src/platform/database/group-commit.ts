@@ -7,27 +7,31 @@ interface Waiting<Change, Outcome> {
 }
 
 export interface GroupCommitOptions<Change> {
-  /** Batches that may be under way at once. */
+  /** How many batches may run at once. */
   readonly lanes?: number;
-  /** How many changes open one more lane; a full batch unless said otherwise. */
+  /** How many waiting changes open one more lane. Default: a full batch. */
   readonly laneOpensAt?: number;
   readonly maxBatch?: number;
-  /** Changes that have a key in common are never under way together: one statement touches a row at most once, and waits for none of ours. */
+  /**
+   * Changes with a common key never run at the same time: one statement touches a row at most once, and never waits
+   * for a row that another of our statements has locked.
+   */
   readonly keysOf?: (change: Change) => readonly string[];
-  /** False: what nobody heard of is not sent again, for the callers look it up first. */
+  /** False: a batch with an unknown outcome is not sent again, because the callers check the outcome first. */
   readonly mayRepeat?: boolean;
 }
 
 /**
- * Group commit: what comes in one turn of the event loop, or waits while a statement is under way, goes out as one statement, and each
- * caller learns its own outcome. A batch that the server refuses is sent again in halves, in order, so one bad change harms none; one
- * whose line breaks is sent once more, so one bad line harms none (performance.md, section 15).
+ * Group commit: changes that arrive in one turn of the event loop, or while a statement runs, are sent as one
+ * statement, and each caller gets its own outcome. A batch that the server refuses is sent again in halves, in order,
+ * so one bad change does not harm the others. A batch with a broken connection is sent once more, so one broken
+ * connection does not fail its changes (performance.md, section 15).
  */
 export class GroupCommit<Change, Outcome> {
   private waiting: Waiting<Change, Outcome>[] = [];
   private running = 0;
   private isGathering = false;
-  /** Keys of what is under way: whoever waited for a row in one lane while another lane waits for its own would wait for ever. */
+  /** Keys of the running batches. Two lanes that wait for each other's rows would deadlock. */
   private readonly held = new Set<string>();
   private readonly lanes: number;
   private readonly maxBatch: number;
@@ -36,8 +40,8 @@ export class GroupCommit<Change, Outcome> {
   private readonly mayRepeat: boolean;
 
   /**
-   * @param flush commits a batch and answers an outcome for each change, in order; rejects when nothing was committed, or nobody heard
-   * whether it was.
+   * @param flush commits a batch and returns an outcome for each change, in order. It rejects when nothing was
+   * committed, or when the outcome is unknown.
    */
   constructor(
     private readonly flush: (batch: Change[]) => Promise<Outcome[]>,
@@ -56,7 +60,7 @@ export class GroupCommit<Change, Outcome> {
     this.mayRepeat = mayRepeat;
   }
 
-  /** Resolves when the change is committed, rejects when it is not. */
+  /** Resolves when the change is committed; rejects when it is not. */
   commit(change: Change): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ change, resolve, reject });
@@ -64,13 +68,16 @@ export class GroupCommit<Change, Outcome> {
     });
   }
 
-  /** One more lane opens only when it is worth it: two half-empty ones commit twice, and may wait for each other's rows. */
+  /**
+   * Opens one more lane only for enough changes: two half-empty lanes commit twice, and may wait for each other's
+   * rows.
+   */
   private get mayFlush(): boolean {
     const enough = this.running === 0 ? 1 : this.laneOpensAt;
     return this.running < this.lanes && this.waiting.length >= enough;
   }
 
-  /** What is said in one turn of the event loop leaves together: a statement costs more than what one change adds to it. */
+  /** Collects the changes of one turn of the event loop: a statement costs more than one more change in it. */
   private gather(): void {
     if (this.isGathering || !this.mayFlush) return;
     this.isGathering = true;
@@ -100,27 +107,27 @@ export class GroupCommit<Change, Outcome> {
     for (const entry of this.waiting) {
       const keys = this.keysOf(entry.change);
       const fits = batch.length < this.maxBatch && !keys.some((key) => taken.has(key));
-      for (const key of keys) taken.add(key); // also of what is left, so that the order of one key stays
+      for (const key of keys) taken.add(key); // also for entries left behind: changes with one key keep their order
       (fits ? batch : left).push(entry);
     }
     this.waiting = left;
     return batch;
   }
 
-  /** @param unheard why nobody heard what became of the batch before. */
-  private async settle(batch: Waiting<Change, Outcome>[], unheard?: unknown): Promise<void> {
+  /** @param firstError the error that left the outcome of the first try unknown. */
+  private async settle(batch: Waiting<Change, Outcome>[], firstError?: unknown): Promise<void> {
     try {
       const outcomes = await this.flush(batch.map(({ change }) => change));
       for (const [index, { resolve }] of batch.entries()) resolve(outcomes[index]!);
     } catch (error) {
       if (isRefusal(error) && batch.length > 1) {
         const half = batch.length >> 1;
-        await this.settle(batch.slice(0, half), unheard);
-        await this.settle(batch.slice(half), unheard);
-      } else if (this.mayRepeat && !unheard && isLineBroken(error)) {
+        await this.settle(batch.slice(0, half), firstError);
+        await this.settle(batch.slice(half), firstError);
+      } else if (this.mayRepeat && !firstError && isLineBroken(error)) {
         await this.settle(batch, error);
       } else {
-        for (const { reject } of batch) reject(unheard ?? error);
+        for (const { reject } of batch) reject(firstError ?? error);
       }
     }
   }

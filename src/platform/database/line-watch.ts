@@ -1,41 +1,42 @@
 import type pg from 'pg';
 
-/** How often a line is asked whether it is alive, and how long it may stay silent. */
+/** How often a connection is checked, and how long it may stay silent. */
 const everyMs = 5_000;
 const watched = new Set<() => Promise<void>>();
 
 /**
- * Ends a connection that says nothing any more, so that its owner makes a new one: a line that was dropped without a word would
- * be waited on for hours, while the server has long let go of what its session held (F24). The same for one whose server only reads by
- * now: its address may lead to another one, which knows nothing of what the session holds (R5). It watches until the connection ends.
+ * Ends a dead connection, so that its owner opens a new one. Without it, the owner would wait for hours for a
+ * connection that was dropped silently, while the server has long released the locks of the session (F24). It also
+ * ends a connection to a server that became read-only: its address may now lead to another server, which does not
+ * know the session (R5). The watch runs until the connection ends.
  */
 export function watchLine(client: pg.Client): void {
-  const ask = (): Promise<void> => requireWritable(client).catch(() => breakLine(client));
+  const check = (): Promise<void> => requireWritable(client).catch(() => breakLine(client));
   let isSilent = false;
   const timer = setInterval(() => {
     if (isSilent) return breakLine(client);
     isSilent = true;
-    void ask().then(() => (isSilent = false));
+    void check().then(() => (isSilent = false));
   }, everyMs).unref();
-  watched.add(ask);
+  watched.add(check);
   client.once('end', () => {
     clearInterval(timer);
-    watched.delete(ask);
+    watched.delete(check);
   });
 }
 
-/** Asks every line at once: somebody was told that the server only reads. */
+/** Checks every connection at once, after one of them reported a read-only server. */
 export function askLines(): void {
-  for (const ask of watched) void ask();
+  for (const check of watched) void check();
 }
 
-/** Throws for a server that only reads, such as a standby that was the primary. */
+/** Throws when the server is read-only, such as a standby that was the primary. */
 export async function requireWritable(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ mode: string }>(`select current_setting('transaction_read_only') as mode`);
-  if (rows[0]?.mode === 'on') throw new Error('the database server only reads');
+  if (rows[0]?.mode === 'on') throw new Error('the database server is read-only');
 }
 
-/** Ends a line at once: a polite end would wait for the answer that does not come. */
+/** Closes a connection at once: `end()` would wait for an answer that does not come. */
 export function breakLine(client: pg.Client): void {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }

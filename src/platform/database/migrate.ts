@@ -34,7 +34,7 @@ import { SealCardQueries1763858400000 } from '../../../migrations/1763858400000-
 import { SealExecutorQueries1763858500000 } from '../../../migrations/1763858500000-SealExecutorQueries.js';
 import { RialtoError } from '../../kernel/errors.js';
 
-/** Every migration, in order. A new one is a file in `migrations/` and a line here. */
+/** Every migration, in order. A new migration is a file in `migrations/` and an entry here. */
 export const migrations = [
   CreateGateway1763769600000,
   CreatePublishedAgents1763856000000,
@@ -67,19 +67,19 @@ export const migrations = [
   SealExecutorQueries1763858500000,
 ];
 
-/** Serialises migrations of processes that start at the same time. */
+/** Advisory lock that serializes the migrations of processes that start at the same time. */
 const migrationLock = 7_262_911;
-/** Connections of TypeORM and the hot statements; with queues, notices and locks a process stays under 25. */
+/** Connections for TypeORM and the hot statements. With queues, notices and locks a process stays under 25. */
 const poolSize = 10;
 
 const jsonTypes = new Set<number>([pg.types.builtins.JSON, pg.types.builtins.JSONB]);
 
-/** JSON is read with all the digits of its integers. */
+/** Parses JSON columns so that large integers keep all their digits. */
 function getTypeParser(type: number, format?: 'text' | 'binary'): unknown {
   return jsonTypes.has(type) && format !== 'binary' ? parseExact : pg.types.getTypeParser(type, format);
 }
 
-/** The data source of the app and of the migration command. */
+/** Makes the data source of the application and of the migration command. */
 export function createDataSource(
   url: string,
   entities: EntityTarget<ObjectLiteral>[],
@@ -94,13 +94,16 @@ export function createDataSource(
     poolSize,
     connectTimeoutMS: 5_000,
     applicationName: 'rialto',
-    logger: 'debug', // the default one prints a failed migration on standard output, whatever is enabled
-    // The server gives up first; what it does not say by then, it will not say: the line went silent (F24).
+    logger: 'debug', // the default logger always prints a failed migration on standard output
+    // The server's timeout ends first. If the client gets no answer by its own timeout, the connection is dead (F24).
     extra: { keepAlive: true, query_timeout: 17_000, statement_timeout: 15_000, types: { getTypeParser }, Client },
   });
 }
 
-/** Brings a database to this version: our tables and those of the queue. Safe to run from several processes at once. */
+/**
+ * Migrates a database to this version: the tables of the gateway and of the queue. Several processes may call it at
+ * once.
+ */
 export async function migrateDatabase(url: string): Promise<void> {
   await withClient(url, async (client) => {
     await client.query('select pg_advisory_lock($1)', [migrationLock]);
@@ -117,10 +120,10 @@ export async function migrateDatabase(url: string): Promise<void> {
 }
 
 export interface SchemaState {
-  /** Number of migrations the database has, and that this version needs. */
+  /** Number of migrations that the database has, and that this version needs. */
   readonly applied: number;
   readonly needed: number;
-  /** Whether the queue's own tables are current; only queues in PostgreSQL use them. */
+  /** True when the queue's own tables are current. Only queues in PostgreSQL use them. */
   readonly queue: boolean;
 }
 
@@ -139,8 +142,8 @@ export async function schemaState(url: string): Promise<SchemaState> {
 }
 
 /**
- * Checks a database before anything else uses it. Throws `unavailable` with one line that names the setting. A server that
- * may forget what it acknowledged (fsync off) is taken only where that is said to be harmless.
+ * Checks a database before anything else uses it. Throws `unavailable` with one line that names the setting. @param
+ * mayForget accepts a server that can lose acknowledged writes (fsync off).
  */
 export async function checkDatabase(url: string, mayForget = false): Promise<void> {
   await withClient(url, async (client) => {
@@ -159,7 +162,7 @@ export async function checkDatabase(url: string, mayForget = false): Promise<voi
       throw refused(`PostgreSQL 15 or later is needed, this is ${Math.floor(server.version / 10_000)}`);
     if (server.encoding !== 'UTF8')
       throw refused(
-        `the database has the encoding ${server.encoding}; make one with create database … encoding 'UTF8' template template0`,
+        `the database has the encoding ${server.encoding}; create one with create database … encoding 'UTF8' template template0`,
       );
     if (server.max < 30)
       throw refused(`the server offers ${server.max} connections (max_connections), at least 30 are needed`);
@@ -177,7 +180,7 @@ export async function checkDatabase(url: string, mayForget = false): Promise<voi
 
 async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, application_name: 'rialto' });
-  client.on('error', () => undefined); // reported by the query that was under way
+  client.on('error', () => undefined); // the running query reports it
   try {
     await client.connect();
   } catch (cause) {

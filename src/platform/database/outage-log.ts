@@ -2,19 +2,19 @@ import { systemClock, type Clock } from '../../kernel/clock.js';
 import type { Logger } from '../telemetry/logger.js';
 import { isDatabaseAway } from './outage.js';
 
-/** After so long without a failure the outage is over. */
+/** The outage is over after this many milliseconds without a failure. */
 const quietMs = 10_000;
 
 /**
- * A logger that tells an outage of the database in two lines, its beginning and its end with what failed meanwhile, whoever meets it: sweeps, leases
- * and jobs would otherwise say the same many times a second (R4).
+ * Wraps a logger so that an outage of the database is logged in two lines: its beginning, and its end with the number
+ * of failures. Otherwise sweeps, leases and jobs would log the same failure many times a second (R4).
  */
 export function tellingOutagesOnce(log: Logger, clock: Pick<Clock, 'elapsed'> = systemClock): Logger {
   let outage: { readonly since: number; last: number; failures: number } | undefined;
-  const look = (): void => {
+  const checkEnd = (): void => {
     if (!outage) return;
     const { since, last, failures } = outage;
-    if (clock.elapsed() - last < quietMs) return void setTimeout(look, quietMs).unref();
+    if (clock.elapsed() - last < quietMs) return void setTimeout(checkEnd, quietMs).unref();
     outage = undefined;
     log.info({ seconds: Math.round((last - since) / 1_000), failures }, 'the database answers again');
   };
@@ -25,8 +25,11 @@ export function tellingOutagesOnce(log: Logger, clock: Pick<Clock, 'elapsed'> = 
       const now = clock.elapsed();
       if (!outage) {
         outage = { since: now, last: now, failures: 0 };
-        log.warn(facts, `${message ?? 'a statement failed'}; the database is away, and further failures are counted`);
-        setTimeout(look, quietMs).unref();
+        log.warn(
+          facts,
+          `${message ?? 'a statement failed'}; the database is not available; further failures are only counted`,
+        );
+        setTimeout(checkEnd, quietMs).unref();
       }
       outage.last = now;
       outage.failures++;

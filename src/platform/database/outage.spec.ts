@@ -3,7 +3,7 @@ import { isLineBroken, statementError } from './outage.js';
 
 const fault = (message: string, code?: string): Error => Object.assign(new Error(message), code && { code });
 
-describe('what a statement throws', () => {
+describe('the error of a statement', () => {
   it.each([
     fault('the database system is starting up', '57P03'),
     fault('terminating connection due to administrator command', '57P01'),
@@ -15,8 +15,8 @@ describe('what a statement throws', () => {
     fault('could not extend file "base/1": No space left on device', '53100'),
     fault('connect ECONNREFUSED 127.0.0.1:5432', 'ECONNREFUSED'),
     fault('Connection terminated unexpectedly'),
-    Object.assign(new Error('of TypeORM'), { driverError: fault('read ECONNRESET', 'ECONNRESET') }),
-  ])('is unavailable when the server is away or busy: %s', (error) => {
+    Object.assign(new Error('wrapped by TypeORM'), { driverError: fault('read ECONNRESET', 'ECONNRESET') }),
+  ])('is unavailable when the server cannot be reached or is busy: %s', (error) => {
     expect(statementError(error)).toMatchObject({ code: 'unavailable', cause: error });
   });
 
@@ -26,18 +26,18 @@ describe('what a statement throws', () => {
     fault('invalid input syntax for type uuid', '22P02'),
     new RialtoError('not_found'),
     undefined,
-  ])('stays what it is otherwise: %s', (error) => {
+  ])('is otherwise unchanged: %s', (error) => {
     expect(statementError(error)).toBe(error);
   });
 });
 
-describe('a line that broke', () => {
+describe('a broken connection', () => {
   it.each([
     fault('Connection terminated unexpectedly'),
     fault('read ECONNRESET', 'ECONNRESET'),
     fault('terminating connection due to administrator command', '57P01'),
     statementError(fault('write EPIPE', 'EPIPE')),
-  ])('leaves open what became of the statement, and another line may work: %s', (error) => {
+  ])('leaves the outcome of the statement unknown, and another connection may work: %s', (error) => {
     expect(isLineBroken(error)).toBe(true);
   });
 
@@ -48,7 +48,7 @@ describe('a line that broke', () => {
     statementError(fault('could not extend file', '53100')),
     fault('duplicate key value violates unique constraint', '23505'),
     undefined,
-  ])('is neither silence nor refusal: %s', (error) => {
+  ])('does not include a timeout or a refusal: %s', (error) => {
     expect(isLineBroken(error)).toBe(false);
   });
 });

@@ -2,7 +2,10 @@ import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import type { DataSource } from 'typeorm';
 import { statementError } from './outage.js';
 
-/** The pool of node-postgres under TypeORM: hot statements go straight to it, named, so that the server prepares them once. */
+/**
+ * The node-postgres pool of TypeORM. Hot statements use it directly, with a name, so that the server prepares them
+ * once.
+ */
 export class Pg {
   constructor(readonly pool: Pool) {}
 
@@ -11,8 +14,8 @@ export class Pg {
   }
 
   /**
-   * Runs a statement under a name: the same name must always carry the same text. Throws `unavailable` when the server is away, else
-   * what it says.
+   * Runs a statement under a name. One name must always have the same text. Throws `unavailable` when the server
+   * cannot be reached or is busy, else the server's error.
    */
   async rows<Row extends QueryResultRow>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
     try {
@@ -22,26 +25,29 @@ export class Pg {
     }
   }
 
-  /** A connection of one's own until it is released. It may break meanwhile. Throws `unavailable`. */
+  /** Reserves a connection until the caller releases it. The connection may break meanwhile. Throws `unavailable`. */
   async connect(): Promise<PoolClient> {
     const client = await this.pool.connect().catch((error: unknown) => {
       throw statementError(error);
     });
-    if (!client.listeners('error').includes(toldAnyway)) client.on('error', toldAnyway);
+    if (!client.listeners('error').includes(ignoreError)) client.on('error', ignoreError);
     return client;
   }
 }
 
-/** Whoever has the connection hears of it at the next statement; unheard, the event would end the process. */
-const toldAnyway = (): void => undefined;
+/**
+ * Ignores the error event: the next statement on the connection rejects anyway, and an unhandled event would end the
+ * process.
+ */
+const ignoreError = (): void => undefined;
 
-/** SQLSTATE classes 22 and 54: a value that the database cannot hold, today or later. */
+/** SQLSTATE classes 22 and 54: a value that the database can never store. */
 export function isUnstorable(error: unknown): boolean {
   const fault = (error as { driverError?: unknown } | undefined)?.driverError ?? error;
   return /^(22|54)...$/.test((fault as { code?: string } | undefined)?.code ?? '');
 }
 
-/** SQLSTATE 23505: a unique index refused the row. `constraint` narrows it to one index. */
+/** SQLSTATE 23505: a unique index refused the row. `constraint` limits the check to one index. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
   const fault = (error as { driverError?: unknown }).driverError ?? error;
   const { code, constraint: name } = fault as { code?: string; constraint?: string };

@@ -1,11 +1,11 @@
 import pg from 'pg';
 import { askLines } from './line-watch.js';
 
-/** SQLSTATE 25006: a write on a server that only reads, such as a standby that was the primary. */
+/** SQLSTATE 25006: a write on a read-only server, such as a standby that was the primary. */
 const readOnly = '25006';
 
-/** What node-postgres does not declare of a client. */
-interface Inside {
+/** Members of a client that node-postgres does not declare. */
+interface ClientInternals {
   readonly connection: {
     on(event: 'errorMessage', listen: (message: { code?: string }) => void): void;
     once(event: 'readyForQuery', listen: () => void): void;
@@ -14,15 +14,16 @@ interface Inside {
 }
 
 /**
- * A client of our pools. It ends when its server refuses a write because it only reads: the address may lead to another one by
- * now, and a pool would keep the line for as long as it lives (R5). That its line broke is told to its next query: a pool takes its
- * listener away from a client that is in use, and an error nobody listens to would end the process (R1).
+ * A client of the gateway's pools. It ends when its server refuses a write because it is read-only: the address may
+ * now lead to another server, and a pool would keep the connection as long as it lives (R5). A broken connection is
+ * reported to the next query. The error event must have a listener: a pool removes its own from a client in use, and
+ * an unhandled event would end the process (R1).
  */
 export class PoolClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config);
     this.on('error', () => undefined);
-    const { connection } = this as unknown as Inside;
+    const { connection } = this as unknown as ClientInternals;
     connection.on('errorMessage', ({ code }) => {
       if (code !== readOnly) return;
       askLines();
@@ -33,7 +34,10 @@ export class PoolClient extends pg.Client {
 
 type Query = (first: unknown, ...rest: unknown[]) => unknown;
 
-/** One whose statements have no names: behind a pooler each transaction may run on another server process, which knows none of them (R7). */
+/**
+ * A client that sends statements without names: behind a pooler each transaction may run in another server process,
+ * which does not have the prepared statements (R7).
+ */
 export class NamelessClient extends PoolClient {
   constructor(config?: pg.ClientConfig) {
     super(config);
@@ -52,8 +56,8 @@ function isNamed(query: unknown): query is { name: string } {
 const probe = { name: 'rialto_probe', text: 'select pg_backend_pid() as pid' };
 
 /**
- * Whether a statement that was prepared can be executed in a later transaction of the same client: asked while others hold server
- * processes, for a pooler gives the same one again as long as it is free.
+ * Checks whether a prepared statement can be executed in a later transaction of the same client. Meanwhile other
+ * clients hold server processes, because a pooler assigns the same process again as long as it is free.
  */
 export async function keepsStatements(url: string): Promise<boolean> {
   const open = async (): Promise<pg.Client> => {
@@ -76,7 +80,7 @@ export async function keepsStatements(url: string): Promise<boolean> {
     return await pidOf(one, probe).then(
       () => true,
       (error: unknown) => {
-        // 26000: no such statement; 42P05: somebody else's has its name.
+        // 26000: no such statement; 42P05: the name belongs to a statement of another client.
         if (['26000', '42P05'].includes((error as { code?: string }).code ?? '')) return false;
         throw error;
       },

@@ -7,25 +7,31 @@ import { breakLine, requireWritable, watchLine } from './line-watch.js';
 
 const lockClass = 7_262_920;
 const reconnectMs = 500;
-/** After a line broke; others may believe that this process is gone while it has none. */
+/**
+ * Delay after a connection broke. It is short, because other processes may think that this one is gone while it holds
+ * no lock.
+ */
 const promptMs = 20;
-/** Two, so that one that breaks alone is not missed. */
-const lines = 2;
-/** After our own lines broke, until others have theirs again: it may have been the server that ended them all. */
+/** Two connections, so that the presence stays when only one of them breaks. */
+const connectionCount = 2;
+/**
+ * Wait after our connections broke, until other processes have theirs again: the server may have ended the
+ * connections of all.
+ */
 const settleMs = 1_000;
-/** Until others have renewed their leases, which they do every three seconds, after a time in which nobody could. */
+/** Wait after an outage, until other processes have renewed their leases. They renew them every three seconds. */
 const renewedMs = 5_000;
 
-/** What this process may conclude about others: see `trust`. */
+/** Levels of what this process may conclude about others: see `trust`. */
 const trusts = { nothing: 0, presence: 1, leases: 2 } as const;
 
 /**
- * Says to every other process that this one is alive: a session-level advisory lock on its own number, shared by two connections of
- * its own. PostgreSQL frees it within milliseconds when the process is killed, so its work is taken over at once; a frozen
- * process keeps it, and its leases run out instead (reliability 4.3).
+ * Shows other processes that this one is alive, with a session-level advisory lock on its own number. Two dedicated
+ * connections share the lock. PostgreSQL frees it within milliseconds when the process is killed, so others take over
+ * its work at once. A frozen process keeps the lock, but its leases expire (reliability 4.3).
  */
 export class Presence implements OnModuleInit, OnApplicationShutdown {
-  /** The number that leases of this process carry. */
+  /** The owner number in the leases of this process. */
   readonly id = randomInt(1, 2_147_483_647);
   private readonly held = new Set<pg.Client>();
   private brokeAt = -Infinity;
@@ -38,8 +44,9 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   /**
-   * Which signs of loss this process may act on. After an outage of the database everybody seems to be lost: no lock is held and no lease
-   * is renewed, though all go on with their work (R1). Whoever lost its own lines has seen it, and waits until others had time to come back.
+   * Which signs of a lost process this process may act on. After an outage of the database every process seems lost:
+   * no lock is held and no lease is renewed, though all continue their work (R1). A process that lost its own
+   * connections knows about the outage, and waits until the others had time to reconnect.
    */
   get trust(): number {
     const sinceMs = this.clock.elapsed() - this.brokeAt;
@@ -47,12 +54,15 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
     return sinceMs < settleMs + renewedMs ? trusts.presence : trusts.leases;
   }
 
-  /** Resolves when the lock is held. Rejects when the first connections fail; later ones are made again. */
+  /**
+   * Resolves when the lock is held. Rejects when the first connections fail; connections that break later are opened
+   * again.
+   */
   async open(): Promise<void> {
-    await Promise.all(Array.from({ length: lines }, () => this.line()));
+    await Promise.all(Array.from({ length: connectionCount }, () => this.connect()));
   }
 
-  private async line(): Promise<void> {
+  private async connect(): Promise<void> {
     const client = new pg.Client({
       connectionString: this.directUrl,
       connectionTimeoutMillis: 5_000,
@@ -69,7 +79,7 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
       breakLine(client);
       throw error;
     }
-    // Until now there was none: others may have been without theirs as long.
+    // This process had no connection until now; other processes may have had none for the same time.
     if (this.held.size === 0 && this.brokeAt > -Infinity) this.brokeAt = this.clock.elapsed();
     this.held.add(client);
     client.once('end', () => {
@@ -80,7 +90,7 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
     if (this.closed) await client.end();
   }
 
-  /** Before any worker starts: whoever claims has to be known as alive. */
+  /** Runs before any worker starts: a process that claims work must be known as alive. */
   onModuleInit(): Promise<void> {
     return this.open();
   }
@@ -89,7 +99,7 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
     return this.close();
   }
 
-  /** Gives the lock back: what this process still holds may be taken over. */
+  /** Releases the lock: others may take over the work of this process. */
   async close(): Promise<void> {
     this.closed = true;
     await Promise.all([...this.held].map((client) => client.end().catch(() => undefined)));
@@ -99,25 +109,25 @@ export class Presence implements OnModuleInit, OnApplicationShutdown {
     if (this.closed) return;
     setTimeout(() => {
       if (this.closed) return;
-      this.line().catch((err: unknown) => {
+      this.connect().catch((err: unknown) => {
         this.brokeAt = this.clock.elapsed();
         if (this.held.size === 0)
-          this.log.warn({ err }, 'the presence lock is lost; others may take over what this process works on');
+          this.log.warn({ err }, 'the presence lock is lost; other processes may take over its work');
         this.reopen();
       });
     }, inMs).unref();
   }
 }
 
-/** SQL: true when the process with the number in this expression holds no presence lock. */
+/** SQL: true when the process with the number in the expression `owner` holds no presence lock. */
 export function isGone(owner: string): string {
   return `not exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = ${lockClass} and l.objid = ${owner}::bigint::oid
     and l.objsubid = 2 and l.database = (select oid from pg_database where datname = current_database()))`;
 }
 
 /**
- * SQL: true when nobody holds the row `alias`, or its holder is lost, as far as `trust` (a parameter with that of the presence) lets this
- * process conclude so. A process itself knows that it lost a lease which ran out.
+ * SQL: true when the row `alias` has no holder, or its holder is lost as far as `trust` (a parameter with the `trust`
+ * of the presence) allows that conclusion. A process itself may always take over its own lease that expired.
  */
 export function isFree(alias: string, { self, trust }: { self: string; trust: string }): string {
   const [until, owner] = [`${alias}.lease_until`, `${alias}.lease_owner`];

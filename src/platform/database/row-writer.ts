@@ -3,14 +3,17 @@ import type { Pool, PoolClient } from 'pg';
 import { GroupCommit } from './group-commit.js';
 import type { Tx } from './tx.js';
 
-/** How rows of one kind are written: `sql` turns the placeholder of a jsonb array into a data-modifying statement. */
+/**
+ * How rows of one kind are written. `sql` makes a data-modifying statement; its argument is the placeholder of a
+ * jsonb array.
+ */
 export interface RowStatement {
   readonly name: string;
-  /** For example (rows) => `insert into t select * from jsonb_to_recordset(${rows}) as r(id uuid)`. */
+  /** Builds the statement, e.g. (rows) => `insert into t select * from jsonb_to_recordset(${rows}) as r(id uuid)`. */
   readonly sql: (rows: string) => string;
 }
 
-/** One row for one statement. Everything given to one `write` call is committed together. */
+/** One row for one statement. All rows given to one `write` call are committed together. */
 export interface RowChange {
   readonly statement: RowStatement;
   readonly row: object;
@@ -18,7 +21,7 @@ export interface RowChange {
 
 type Queryable = Pick<Pool | PoolClient, 'query'>;
 
-/** Rows of many callers, committed in groups; what one caller gives is committed together. */
+/** Writes rows of many callers in group commits. The rows of one caller are committed together. */
 export class RowWriter {
   private readonly group: GroupCommit<readonly RowChange[], undefined>;
 
@@ -30,13 +33,13 @@ export class RowWriter {
     this.group = new GroupCommit(flush, { lanes, maxBatch });
   }
 
-  /** Resolves when the rows are committed, rejects when they are not. */
+  /** Resolves when the rows are committed; rejects when they are not. */
   write(changes: readonly RowChange[]): Promise<void> {
     return changes.length === 0 ? Promise.resolve() : this.group.commit(changes);
   }
 }
 
-/** Writes changes as one statement: rows of one kind together, kinds as common table expressions in order of their names. */
+/** Writes changes as one statement: one common table expression for each kind of row, in order of their names. */
 export async function writeRows(client: Queryable, changes: readonly RowChange[]): Promise<void> {
   const { names, expressions, values } = rowExpressions(changes, 1);
   await client.query({
@@ -46,7 +49,7 @@ export async function writeRows(client: Queryable, changes: readonly RowChange[]
   });
 }
 
-/** The same in a transaction of a cold path: committed with the rest of it. */
+/** Like `writeRows`, inside the transaction of a cold path. */
 export async function writeRowsIn({ manager }: Tx, changes: readonly RowChange[]): Promise<void> {
   if (changes.length === 0) return;
   const client = { query: ({ text, values }: { text: string; values: unknown[] }) => manager.query(text, values) };
@@ -54,8 +57,8 @@ export async function writeRowsIn({ manager }: Tx, changes: readonly RowChange[]
 }
 
 /**
- * Changes as common table expressions, `<label>0`, `<label>1`, …, whose parameters begin at `$<first>`; always in order of their
- * names. `select` narrows the rows of each.
+ * Makes common table expressions from changes, named `<label>0`, `<label>1`, … in order of their statement names.
+ * Their parameters start at `$<first>`. `select` filters the rows of each.
  */
 export function rowExpressions(
   changes: readonly RowChange[],
@@ -78,7 +81,10 @@ export function rowExpressions(
   };
 }
 
-/** PostgreSQL cuts the names of prepared statements at 63 bytes, so that two long ones could become one. */
+/**
+ * PostgreSQL cuts the names of prepared statements at 63 bytes, so two long names could become equal; long names are
+ * hashed.
+ */
 export function preparedName(name: string): string {
   return name.length <= 63 ? name : `rows:${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
 }

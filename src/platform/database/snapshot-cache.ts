@@ -1,10 +1,10 @@
 import { systemClock } from '../../kernel/clock.js';
 
 export interface SnapshotSource<Value> {
-  /** A cheap text that differs when the rows behind a snapshot differ. */
+  /** Returns a cheap text that changes when the rows behind a snapshot change. */
   probe(key: string): Promise<string>;
   load(key: string, version: string): Promise<Value>;
-  /** Lets go of a value that is no longer used. */
+  /** Releases a value that is no longer used. */
   release?(value: Value): void;
 }
 
@@ -15,8 +15,8 @@ interface Entry<Value> {
 }
 
 /**
- * What is read on every request and changes rarely, kept per key. A notice makes it look again at once; a lost notice
- * costs at most `maxAgeMs`, for then the version is probed.
+ * Caches values that every request reads and that change rarely, by key. A notice expires a value at once. A lost
+ * notice costs at most `maxAgeMs`, because the version is then probed.
  */
 export class SnapshotCache<Value> {
   private readonly entries = new Map<string, Entry<Value>>();
@@ -28,7 +28,7 @@ export class SnapshotCache<Value> {
     private readonly maxEntries = 500,
   ) {}
 
-  /** The value when it is fresh, without a promise: for hot paths. */
+  /** Returns the value when it is fresh, without a promise: for hot paths. */
   peek(key: string): Value | undefined {
     const entry = this.entries.get(key);
     return entry && systemClock.elapsed() - entry.checkedAt < this.maxAgeMs ? entry.value : undefined;
@@ -48,7 +48,10 @@ export class SnapshotCache<Value> {
     return loading;
   }
 
-  /** The rows of a key changed: the next reader looks again. A load under way may have read the old rows. */
+  /**
+   * Called when the rows of a key changed: the next reader probes again. A load that is running may have read the old
+   * rows.
+   */
   expire(key: string): void {
     const entry = this.entries.get(key);
     if (entry) entry.checkedAt = -Infinity;
@@ -59,17 +62,20 @@ export class SnapshotCache<Value> {
     for (const key of this.entries.keys()) this.expire(key);
   }
 
-  /** `counts` turns false when the key expired meanwhile: what was read is the answer of those who waited, and is not kept. */
-  private async refresh(key: string, counts: () => boolean): Promise<Value> {
+  /**
+   * `isCurrent` returns false when the key expired meanwhile: the loaded value answers those who waited, but is not
+   * cached.
+   */
+  private async refresh(key: string, isCurrent: () => boolean): Promise<Value> {
     const checkedAt = systemClock.elapsed();
     const version = await this.source.probe(key);
     const entry = this.entries.get(key);
     if (entry?.version === version) {
-      if (counts()) entry.checkedAt = checkedAt;
+      if (isCurrent()) entry.checkedAt = checkedAt;
       return entry.value;
     }
     const value = await this.source.load(key, version);
-    if (!counts()) return value;
+    if (!isCurrent()) return value;
     const old = this.entries.get(key);
     this.entries.delete(key);
     this.entries.set(key, { version, value, checkedAt });

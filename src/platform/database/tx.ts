@@ -2,13 +2,16 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { statementError } from './outage.js';
 
-/** One transaction of a cold path; what must not happen before the commit is given to `afterCommit`. */
+/** One transaction of a cold path. `afterCommit` takes an effect that must not happen before the commit. */
 export interface Tx {
   readonly manager: EntityManager;
   afterCommit(effect: () => void): void;
 }
 
-/** Runs work in one transaction (READ COMMITTED); effects leave after the commit, in order, and never on a rollback. Throws as Pg.rows does. */
+/**
+ * Runs work in one transaction (READ COMMITTED). Effects run after the commit, in order, and never after a rollback.
+ * Throws like Pg.rows.
+ */
 @Injectable()
 export class TxRunner {
   constructor(private readonly dataSource: DataSource) {}

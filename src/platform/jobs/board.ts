@@ -12,9 +12,9 @@ import { sendProblem } from '../http/problem.js';
 const boardPath = '/admin/queues';
 
 /**
- * Bull Board behind its own authentication: Nest's guards do not see Express middleware. Loaded at the first look. Its
- * bodies are read by `bodies`, and nothing below its path goes on to other routes, which would wait for a body that is
- * already read.
+ * Mounts Bull Board behind its own authentication, because Nest's guards do not see Express middleware. It is loaded
+ * at the first request. `bodies` reads its request bodies. No request below its path continues to other routes, which
+ * would wait for a body that was already read.
  */
 export function mountBoard(app: NestExpressApplication, gate: Gate, bodies: RequestHandler): void {
   let board: Promise<RequestHandler> | undefined;
@@ -22,7 +22,7 @@ export function mountBoard(app: NestExpressApplication, gate: Gate, bodies: Requ
     board ??= loadBoard(app);
     board.then((handle) => void handle(request, response, next), next);
   };
-  app.use(boardPath, gate.admin, bodies, contentPolicy, lazy, nothingHere);
+  app.use(boardPath, gate.admin, bodies, contentPolicy, lazy, notFound);
 }
 
 async function loadBoard(app: NestExpressApplication): Promise<RequestHandler> {
@@ -33,14 +33,14 @@ async function loadBoard(app: NestExpressApplication): Promise<RequestHandler> {
   ]);
   const adapter = new ExpressAdapter();
   const { base } = app.get(PublicUrl);
-  // Where browsers find it: a path before ours is taken off on the way here (P6).
+  // The path as browsers see it: a proxy removed the path prefix of the base URL from the request (P6).
   adapter.setBasePath(new URL(base).pathname.replace(/\/$/, '') + boardPath);
-  const ofTask = { externalJobUrl: ({ data }: { data: unknown }) => taskLink(base, data) };
+  const taskAdapter = { externalJobUrl: ({ data }: { data: unknown }) => taskLink(base, data) };
   const queues = Object.values(jobs).map(
     ({ queue, payload }) =>
       new BullMQAdapter(
         app.get<Queue>(getQueueToken(queue), { strict: false }),
-        'taskId' in payload.shape ? ofTask : {},
+        'taskId' in payload.shape ? taskAdapter : {},
       ),
   );
   createBullBoard({ queues, serverAdapter: adapter, options: { uiConfig: { boardTitle: 'Rialto queues' } } });
@@ -48,18 +48,18 @@ async function loadBoard(app: NestExpressApplication): Promise<RequestHandler> {
   return (adapter.getRouter() as Express).disable('x-powered-by');
 }
 
-/** From a job to the task that it is about. */
+/** Links a job to its task. */
 function taskLink(base: string, data: unknown): { displayText: string; href: string } {
   const { taskId } = (data ?? {}) as { taskId?: unknown };
   return { displayText: 'Task', href: `${base}/api/a2a/tasks/${encodeURIComponent(String(taskId))}` };
 }
 
-/** An error in the board's own form, without the stack that it would tell in development. */
+/** An error in the board's format, without the stack that the board would show in development. */
 function boardError(error: Error & { statusCode?: number }) {
   const key = 'ERRORS.INTERNAL_SERVER_ERROR';
   return { status: (error.statusCode ?? 500) as 500, body: { error: { key }, message: error.message } };
 }
 
-function nothingHere(request: Request, response: Response): void {
+function notFound(request: Request, response: Response): void {
   sendProblem(request as unknown as DoorRequest, response, 'not_found');
 }

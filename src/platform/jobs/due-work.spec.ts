@@ -17,7 +17,7 @@ describe('a sweep of due work', () => {
 
   const sweepOf = (due: () => string[], behaviour: Behaviour = {}) => {
     const { isHeld = () => false, isOrphan = () => false, ring = () => true, run } = behaviour;
-    const [rung, ran]: [string[], string[]] = [[], []];
+    const [enqueued, ran]: [string[], string[]] = [[], []];
     const metrics = new Metrics();
     const work = {
       kind,
@@ -25,7 +25,7 @@ describe('a sweep of due work', () => {
       keyOf: (item: string) => item,
       isHeld: () => Promise.resolve(isHeld()),
       isOrphan,
-      ring: (item: string) => (rung.push(item), Promise.resolve(ring(item))),
+      ring: (item: string) => (enqueued.push(item), Promise.resolve(ring(item))),
       run: (item: string) => (ran.push(item), run?.(item) ?? never),
     } as const;
     const counts = async () => {
@@ -34,44 +34,44 @@ describe('a sweep of due work', () => {
       const known = values.filter(({ labels, value }) => labels.kind === kind && value > 0);
       return Object.fromEntries(known.map(({ labels, value }) => [labels.outcome, value]));
     };
-    return { sweep: new DueSweep<string>(work, metrics, silent), rung, ran, counts };
+    return { sweep: new DueSweep<string>(work, metrics, silent), enqueued, ran, counts };
   };
 
-  it('rings for what is due, and does itself what still is at the next look', async () => {
-    const { sweep, rung, ran } = sweepOf(() => ['a']);
+  it('enqueues due work, and runs itself what is still due at the next sweep', async () => {
+    const { sweep, enqueued, ran } = sweepOf(() => ['a']);
     await sweep.sweep();
-    expect([rung, ran]).toEqual([['a'], []]);
+    expect([enqueued, ran]).toEqual([['a'], []]);
     await sweep.sweep();
     await sweep.sweep();
-    expect([rung, ran]).toEqual([['a'], ['a']]);
+    expect([enqueued, ran]).toEqual([['a'], ['a']]);
   });
 
-  it('does nothing while the queue is held, and lets the queue go first afterwards', async () => {
+  it('only enqueues while the queue is paused, and gives the queue one more interval afterwards', async () => {
     let held = true;
-    const { sweep, rung, ran } = sweepOf(() => ['a'], { isHeld: () => held });
+    const { sweep, enqueued, ran } = sweepOf(() => ['a'], { isHeld: () => held });
     await sweep.sweep();
     await sweep.sweep();
     held = false;
     await sweep.sweep();
-    expect([rung.length, ran]).toEqual([3, []]);
+    expect([enqueued.length, ran]).toEqual([3, []]);
     await sweep.sweep();
     expect(ran).toEqual(['a']);
   });
 
-  it('does at once what was orphaned: the key of its ring may be held by a job that died with its process', async () => {
-    const { sweep, rung, ran } = sweepOf(() => ['a', 'lost'], { isOrphan: (item) => item === 'lost' });
+  it('runs orphaned work at once: a job that died with its process may still hold the key in the queue', async () => {
+    const { sweep, enqueued, ran } = sweepOf(() => ['a', 'lost'], { isOrphan: (item) => item === 'lost' });
     await sweep.sweep();
-    expect([rung, ran]).toEqual([['a'], ['lost']]);
+    expect([enqueued, ran]).toEqual([['a'], ['lost']]);
   });
 
-  it('rings for orphans that have no room here', async () => {
+  it('enqueues orphans that exceed the local limit', async () => {
     const items = Array.from({ length: 132 }, (_, index) => `item ${index}`);
-    const { sweep, rung, ran } = sweepOf(() => items, { isOrphan: () => true });
+    const { sweep, enqueued, ran } = sweepOf(() => items, { isOrphan: () => true });
     await sweep.sweep();
-    expect([rung.length, ran.length]).toEqual([4, 128]);
+    expect([enqueued.length, ran.length]).toEqual([4, 128]);
   });
 
-  it('AN-79 counts what it came upon, and what became of each', async () => {
+  it('AN-79 counts the due work it found, and the outcome of each item', async () => {
     const ends: Record<string, () => Promise<SweepOutcome | void>> = {
       begun: () => Promise.resolve(),
       failing: () => Promise.reject(new AttemptFailed('recorded')),
@@ -80,9 +80,9 @@ describe('a sweep of due work', () => {
       broken: () => Promise.reject(new Error('no database')),
       long: () => never,
     };
-    const { sweep, counts } = sweepOf(() => ['rung', 'unheard', ...Object.keys(ends)], {
+    const { sweep, counts } = sweepOf(() => ['enqueued', 'unheard', ...Object.keys(ends)], {
       isOrphan: (item) => item in ends,
-      ring: (item) => item === 'rung',
+      ring: (item) => item === 'enqueued',
       run: (item) => ends[item]!(),
     });
     await sweep.sweep();

@@ -2,33 +2,42 @@ import type { Logger } from '../telemetry/logger.js';
 import type { DueKind, Metrics, SweepOutcome } from '../telemetry/metrics.js';
 import { AttemptFailed } from './job-run.js';
 
-/** How due work of one kind is found and done. */
+/** Finds and runs due work of one kind. */
 export interface DueWork<Item> {
   readonly kind: DueKind;
-  /** The oldest first, at most so many. */
+  /** Returns at most `limit` items, the oldest first. */
   readonly find: (limit: number) => Promise<Item[]>;
   readonly keyOf: (item: Item) => string;
-  /** Whoever did it is gone. The job of theirs may still hold the key of the queue, and a ring would wait behind it. */
+  /**
+   * True when the process that worked on the item is gone. Its job may still hold the key in the queue, so a new job
+   * would wait behind it.
+   */
   readonly isOrphan?: (item: Item) => boolean;
-  /** Makes a worker look at it; false when the queue did not take the ring. */
+  /** Enqueues a job for the item; false when the queue did not accept it. */
   readonly ring: (item: Item) => Promise<boolean>;
-  /** Does it here; claims first, for others may have it by now. Says when it was not begun. */
+  /**
+   * Runs the item in this process. It claims the item first, because another process may have it by now. Returns an
+   * outcome when the item was not started.
+   */
   readonly run: (item: Item) => Promise<SweepOutcome | void>;
-  /** True while an operator holds the queue: then nothing is done past it. */
+  /** True while an operator has paused the queue: then no work may bypass it. */
   readonly isHeld: () => Promise<boolean>;
 }
 
 const perSweep = 200;
 const runsHere = 16;
-/** Of those who were lost more: all that a process held are orphans at once, and nobody else is told. */
+/**
+ * Limit for orphans. It is higher, because all work of a lost process becomes orphaned at once, and no other process
+ * is notified.
+ */
 const orphansHere = 128;
 
 /**
- * The sweep behind every queue: what is due is rung for; an orphan, and what is still due at the next look, is done here, so that
- * neither a lost queue nor a stuck ring holds it (reliability 4.2).
+ * The sweep behind every queue. It enqueues due work. Orphans, and items that are still due at the next sweep, run in
+ * this process, so neither a lost queue nor a stuck job delays them (reliability 4.2).
  */
 export class DueSweep<Item> {
-  private rung = new Set<string>();
+  private enqueued = new Set<string>();
   private readonly here = new Set<string>();
 
   constructor(
@@ -39,17 +48,17 @@ export class DueSweep<Item> {
 
   async sweep(): Promise<void> {
     const due = await this.work.find(perSweep);
-    if (due.length === 0) return void (this.rung = new Set());
+    if (due.length === 0) return void (this.enqueued = new Set());
     const isHeld = await this.work.isHeld();
-    const before = this.rung;
-    // What was rung for while the queue is held had no chance yet: it has it once the queue goes on.
-    this.rung = new Set(isHeld ? [] : due.map((item) => this.work.keyOf(item)));
+    const before = this.enqueued;
+    // Items that were enqueued while the queue is paused had no chance yet; they get one when the queue is resumed.
+    this.enqueued = new Set(isHeld ? [] : due.map((item) => this.work.keyOf(item)));
     this.count('selected', due.length);
     for (const item of due) {
       const isOrphan = this.work.isOrphan?.(item) ?? false;
       const isStuck = !isHeld && (isOrphan || before.has(this.work.keyOf(item)));
       if (isStuck && this.here.size < (isOrphan ? orphansHere : runsHere)) this.runHere(item);
-      else this.ring(item);
+      else this.enqueue(item);
     }
   }
 
@@ -57,8 +66,8 @@ export class DueSweep<Item> {
     this.metrics.swept.inc({ kind: this.work.kind, outcome }, items);
   }
 
-  /** The queue has its time to take it; the next look does not wait for that. */
-  private ring(item: Item): void {
+  /** Enqueues the item without waiting for the queue, so a slow queue does not delay the sweep. */
+  private enqueue(item: Item): void {
     void this.work.ring(item).then((isTaken) => this.count(isTaken ? 'dispatched' : 'dispatchFailed'));
   }
 

@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { gathered, GatheringConnector } from './gathering-connector.js';
 
-describe('a stream whose writes are gathered', () => {
+describe('a stream that gathers its writes', () => {
   const sent: string[][] = [];
   const stream = (): Writable => {
     sent.length = 0;
@@ -18,7 +18,7 @@ describe('a stream whose writes are gathered', () => {
     );
   };
 
-  it('sends what is written in one turn at once, in its order, and the next turn by itself', async () => {
+  it('sends the writes of one turn together and in order, and those of the next turn separately', async () => {
     const one = stream();
     one.write('a');
     one.write('b');
@@ -30,7 +30,7 @@ describe('a stream whose writes are gathered', () => {
     expect(sent.flat()).toEqual(['a', 'b', 'c']);
   });
 
-  it('gathers what is written by whoever waited for the same', async () => {
+  it('gathers the writes of all that waited for the same event', async () => {
     const one = stream();
     const event = turn();
     await Promise.all(['a', 'b', 'c'].map((word) => event.then(() => one.write(word))));
@@ -38,26 +38,26 @@ describe('a stream whose writes are gathered', () => {
     expect(sent).toEqual([['a', 'b', 'c']]);
   });
 
-  it('sends what was written before its end, and tells each writer', async () => {
+  it('sends the writes before its end, and calls each callback', async () => {
     const one = stream();
-    const told: string[] = [];
-    one.write('a', () => told.push('a'));
-    one.write('b', () => told.push('b'));
+    const called: string[] = [];
+    one.write('a', () => called.push('a'));
+    one.write('b', () => called.push('b'));
     await new Promise<void>((done) => one.end('c', done));
-    expect([sent.flat(), told]).toEqual([
+    expect([sent.flat(), called]).toEqual([
       ['a', 'b', 'c'],
       ['a', 'b'],
     ]);
   });
 
-  it('is the way of a client to Redis: one write for the commands of a turn', async () => {
-    const heard: string[] = [];
+  it('serves as the connection of a Redis client: one write for the commands of a turn', async () => {
+    const received: string[] = [];
     const server = createServer((socket: Socket) =>
       socket.on('data', (bytes) => {
-        const said = bytes.toString();
-        if (/hello/i.test(said)) return socket.write('%0\r\n');
-        heard.push(said);
-        return socket.write('+PONG\r\n'.repeat(said.match(/ping/gi)!.length));
+        const text = bytes.toString();
+        if (/hello/i.test(text)) return socket.write('%0\r\n');
+        received.push(text);
+        return socket.write('+PONG\r\n'.repeat(text.match(/ping/gi)!.length));
       }),
     ).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -68,7 +68,7 @@ describe('a stream whose writes are gathered', () => {
       await client.connect();
       for (let round = 1; round <= 3; round++) {
         const answers = await Promise.all(Array.from({ length: 50 }, () => client.ping()));
-        expect([answers.length, heard.length]).toEqual([50, round]);
+        expect([answers.length, received.length]).toEqual([50, round]);
       }
     } finally {
       client.disconnect();

@@ -4,23 +4,29 @@ import type { Tx } from '../database/tx.js';
 import type { Logger } from '../telemetry/logger.js';
 
 const enqueueBudgetMs = 50;
-/** What the board still shows of ended jobs: by number, and the failed ones for a week at most. */
-const kept = { removeOnComplete: { count: 200 }, removeOnFail: { count: 1_000, age: 7 * 86_400 } };
+/** How many ended jobs the board still shows: a fixed number, and failed ones for a week at most. */
+const retention = { removeOnComplete: { count: 200 }, removeOnFail: { count: 1_000, age: 7 * 86_400 } };
 
-/** Rings for a worker: "look again at this row". Best effort; a lost ring costs time, the sweeper finds the row. */
+/**
+ * Enqueues jobs that make a worker check a row again. It is best effort: when a job is lost, the sweeper finds the
+ * row later.
+ */
 export class JobProducer {
   constructor(
     private readonly queues: ReadonlyMap<JobName, Queue>,
     private readonly log: Logger,
   ) {}
 
-  /** Rings after the commit of `tx`, without one at once. At most one job per key waits and one runs. */
+  /** Enqueues after the commit of `tx`, or at once without one. For each key at most one job waits and one runs. */
   enqueue<Name extends JobName>(tx: Tx | undefined, name: Name, payload: JobPayload<Name>, key: string): void {
     if (tx) tx.afterCommit(() => void this.tryEnqueue(name, payload, key));
     else void this.tryEnqueue(name, payload, key);
   }
 
-  /** Rings in so many milliseconds; until then the board shows a delayed job, which an operator may promote. One per key. */
+  /**
+   * Enqueues a job that starts in `delay` milliseconds. Until then the board shows it as delayed, and an operator may
+   * promote it. One job for each key.
+   */
   enqueueLater<Name extends JobName>(name: Name, payload: JobPayload<Name>, key: string, delay: number): void {
     void this.add(name, payload, {
       delay,
@@ -29,8 +35,8 @@ export class JobProducer {
   }
 
   /**
-   * True when the queue took the ring within its budget.
-   * @param line a ring of a higher one is taken when none waits in those before.
+   * Returns true when the queue accepted the job within 50 ms.
+   * @param line the priority class; a job of a higher class is taken when no job of a lower class waits.
    */
   async tryEnqueue<Name extends JobName>(
     name: Name,
@@ -47,11 +53,11 @@ export class JobProducer {
   private async add<Name extends JobName>(name: Name, payload: JobPayload<Name>, how: JobsOptions): Promise<boolean> {
     const queue = this.queues.get(name);
     if (!queue) return false;
-    // The queue numbers its jobs itself: an id of ours that is still kept would be ignored without a word.
-    const added = queue.add(name, payload, { attempts: 1, keepLogs: 100, ...kept, ...how }).then(
+    // The queue numbers its jobs itself. BullMQ silently ignores a job with an id that still exists.
+    const added = queue.add(name, payload, { attempts: 1, keepLogs: 100, ...retention, ...how }).then(
       () => true,
       (err: unknown) => {
-        this.log.warn({ err, job: name }, 'the queue did not take a ring; the sweeper will find the row');
+        this.log.warn({ err, job: name }, 'a job could not be enqueued; the sweeper will find the row');
         return false;
       },
     );

@@ -29,7 +29,7 @@ function byName(queues: readonly Queue[]): Map<JobName, Queue> {
   return new Map(names.map((name, index) => [name, queues[index]!]));
 }
 
-/** Queues of the catalogue, the bell, and in the roles `all` and `worker` the workers and sweepers. */
+/** Queues of the catalogue, the job producer, and in the roles `all` and `worker` the workers and sweepers. */
 @Global()
 @Module({})
 export class JobsModule implements OnApplicationBootstrap, OnModuleDestroy, BeforeApplicationShutdown {
@@ -93,13 +93,15 @@ export class JobsModule implements OnApplicationBootstrap, OnModuleDestroy, Befo
     this.sweeping.start(new Map(sweepers));
   }
 
-  /** The first of the hooks: from now on nothing is taken (F12). */
+  /** Runs before the other shutdown hooks: no more jobs are taken (F12). */
   onModuleDestroy(): void {
     this.trouble.expect();
     this.closed ??= Promise.all([this.sweeping.close(), this.host?.close()]);
   }
 
-  /** Before the shutdown hooks, in one of which the database connections end under whoever still works. */
+  /**
+   * Runs before the shutdown hooks, because one of them closes the database connections that running jobs still need.
+   */
   async beforeApplicationShutdown(): Promise<void> {
     await this.closed;
   }

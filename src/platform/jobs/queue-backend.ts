@@ -7,23 +7,26 @@ import { PoolClient } from '../database/pool-client.js';
 import type { Logger } from '../telemetry/logger.js';
 import { GatheringConnector } from './gathering-connector.js';
 
-/** Queue objects share this pool: each listener keeps one connection of it, so there is room for those and a few queries. */
+/**
+ * All queue objects share this pool. Each listener keeps one connection of it, so the pool has room for those and a
+ * few queries.
+ */
 const queuePoolSize = 8;
 
-/** A server that takes commands and never answers keeps nobody longer. */
+/** Longest wait for a server that accepts commands but does not answer. */
 const commandMs = 5_000;
-/** A connection that brings no answer is a dead one; a worker may wait for a job for 10 s. */
+/** A connection without any answer for so long is dead. A worker may wait 10 s for a job. */
 const silenceMs = { queue: 10_000, worker: 30_000 };
 const longestPauseMs = 2_000;
-/** What no waiting mends; a server that is loading or full is waited for. */
-const shutOut = /^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH)/;
+/** Errors that do not pass by waiting. A server that is loading or full is waited for. */
+const accessErrors = /^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH)/;
 
-/** How queues and workers of this process reach their backend. */
+/** Connects queues and workers of this process to their backend. */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
-  /** Of queues: what cannot be said at once is not said (F15). */
+  /** Options of queues: a command that cannot be sent at once fails (F15). */
   readonly options: QueueOptions;
-  /** Of workers, which wait for as long as it takes. */
+  /** Options of workers, which wait without a limit. */
   readonly workerOptions: QueueOptions;
   /** Resolves when the backend answers, rejects when it does not. */
   ping(): Promise<void>;
@@ -31,9 +34,10 @@ export interface QueueBackend {
 }
 
 /**
- * Chooses the backend for the whole process; must run before any queue is made. A Redis that does not answer yet is waited for while the
- * process works: due work is found in the database (P3). Throws `unavailable` naming REDIS_URL when it answers and refuses.
- * @param directUrl of the database, past a pooler: the queue needs sessions of its own.
+ * Chooses the backend for the whole process; it must run before any queue is created. While Redis does not answer,
+ * the process starts anyway and finds due work in the database (P3). Throws `unavailable` with the setting's name
+ * when Redis answers and refuses access.
+ * @param directUrl URL of the database that bypasses a pooler, because the queue needs its own sessions.
  */
 export async function prepareQueues(
   settings: Pick<Settings, 'REDIS_URL' | 'RIALTO_QUEUE_PREFIX'>,
@@ -54,17 +58,17 @@ async function redisBackend(url: string, prefix: string, log: Logger): Promise<Q
     enableReadyCheck: false,
     retryStrategy: () => null,
   });
-  // What the command throws says less: that the connection is closed.
-  let said: Error | undefined;
-  probe.on('error', (error: Error) => (said = error));
+  // The error of the command only says that the connection is closed; the event has the reason.
+  let connectionError: Error | undefined;
+  probe.on('error', (error: Error) => (connectionError = error));
   try {
     await probe.connect();
     await probe.ping();
   } catch (cause) {
-    const reason = (said ?? (cause as Error)).message.slice(0, 100);
-    if (shutOut.test(reason))
+    const reason = (connectionError ?? (cause as Error)).message.slice(0, 100);
+    if (accessErrors.test(reason))
       throw new RialtoError('unavailable', { message: `REDIS_URL: the server refuses (${reason})`, cause });
-    log.warn({ reason }, 'REDIS_URL: the server does not answer; work goes on from the database until it does');
+    log.warn({ reason }, 'REDIS_URL: the server does not answer; until it does, work is found in the database');
   } finally {
     probe.disconnect();
   }
@@ -78,14 +82,14 @@ async function redisBackend(url: string, prefix: string, log: Logger): Promise<Q
   });
   health.on('error', () => undefined);
   let isClosed = false;
-  // A queue that is closed while Redis is unreachable would reconnect for ever.
+  // Otherwise a queue that is closed while Redis is unreachable would reconnect without end.
   const retryStrategy = (times: number): number | null => (isClosed ? null : Math.min(times * 100, longestPauseMs));
-  const way = { url, retryStrategy, Connector: GatheringConnector };
+  const baseConnection = { url, retryStrategy, Connector: GatheringConnector };
   return {
     kind: 'redis',
     options: {
       connection: {
-        ...way,
+        ...baseConnection,
         socketTimeout: silenceMs.queue,
         enableOfflineQueue: false,
         commandTimeout: commandMs,
@@ -93,7 +97,7 @@ async function redisBackend(url: string, prefix: string, log: Logger): Promise<Q
       prefix,
     },
     workerOptions: {
-      connection: { ...way, socketTimeout: silenceMs.worker, maxRetriesPerRequest: null },
+      connection: { ...baseConnection, socketTimeout: silenceMs.worker, maxRetriesPerRequest: null },
       prefix,
     },
     ping: async () => void (await health.ping()),
@@ -111,7 +115,7 @@ function postgresBackend(databaseUrl: string): Promise<QueueBackend> {
     max: queuePoolSize,
     keepAlive: true,
     connectionTimeoutMillis: 5_000,
-    query_timeout: 20_000, // a line that went silent is given up
+    query_timeout: 20_000, // gives up a connection that does not answer
     options: '-c search_path=bullmq',
     application_name: 'rialto:queue',
   });

@@ -2,34 +2,35 @@ import type { Queue } from 'bullmq';
 import { systemClock } from '../../kernel/clock.js';
 import type { JobName } from '../../kernel/jobs.js';
 
-const answerMs = 250;
-const believedMs = 10_000;
+const answerTimeoutMs = 250;
+const trustedMs = 10_000;
 
-/** What the queues say of themselves, as far as they answer. */
+/** Reads the state of the queues, as far as they answer. */
 export class QueueState {
-  private readonly heard = new Map<JobName, { isHeld: boolean; at: number }>();
+  private readonly lastAnswers = new Map<JobName, { isHeld: boolean; at: number }>();
 
   constructor(private readonly queues: ReadonlyMap<JobName, Queue>) {}
 
   /**
-   * Whether an operator holds a queue. Whoever does its work past the queue asks first, or a pause would be a lie. A queue that
-   * does not answer is believed for a while, then counts as lost and not as held: its work goes on.
+   * True while an operator has paused a queue. A caller that does work without the queue must check this first, or a
+   * pause would have no effect. The last answer of a queue that does not answer is trusted for 10 s; after that the
+   * queue counts as lost and not as paused, so its work continues.
    */
   async isHeld(name: JobName): Promise<boolean> {
-    const isHeld = await this.ask(name, (queue) => queue.isPaused());
-    if (isHeld !== undefined) this.heard.set(name, { isHeld, at: systemClock.elapsed() });
-    const heard = this.heard.get(name);
-    return heard !== undefined && heard.isHeld && systemClock.elapsed() - heard.at < believedMs;
+    const isHeld = await this.query(name, (queue) => queue.isPaused());
+    if (isHeld !== undefined) this.lastAnswers.set(name, { isHeld, at: systemClock.elapsed() });
+    const last = this.lastAnswers.get(name);
+    return last !== undefined && last.isHeld && systemClock.elapsed() - last.at < trustedMs;
   }
 
-  /** Whether jobs wait that somebody should take. */
+  /** True when jobs wait that a worker should take. */
   async hasWaiting(name: JobName): Promise<boolean> {
-    const waiting = await this.ask(name, (queue) => queue.getWaitingCount());
+    const waiting = await this.query(name, (queue) => queue.getWaitingCount());
     return waiting !== undefined && waiting > 0 && !(await this.isHeld(name));
   }
 
-  private ask<Value>(name: JobName, question: (queue: Queue) => Promise<Value>): Promise<Value | undefined> {
-    const late = new Promise<undefined>((resolve) => setTimeout(resolve, answerMs, undefined).unref());
+  private query<Value>(name: JobName, question: (queue: Queue) => Promise<Value>): Promise<Value | undefined> {
+    const late = new Promise<undefined>((resolve) => setTimeout(resolve, answerTimeoutMs, undefined).unref());
     return Promise.race([question(this.queues.get(name)!).catch(() => undefined), late]);
   }
 }

@@ -2,7 +2,7 @@ import { systemClock } from '../../kernel/clock.js';
 import type { Logger } from '../telemetry/logger.js';
 import { QueueTrouble } from './queue-trouble.js';
 
-it('a queue that cannot be reached is told once in five seconds, with how often it was tried, and each kind by itself', () => {
+it('logs a queue that cannot be reached once in five seconds for each error code, with the number of tries', () => {
   const warn = jest.fn();
   const trouble = new QueueTrouble({ warn } as unknown as Logger);
   const elapsed = jest.spyOn(systemClock, 'elapsed');

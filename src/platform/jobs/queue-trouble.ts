@@ -1,29 +1,32 @@
 import { systemClock } from '../../kernel/clock.js';
 import type { Logger } from '../telemetry/logger.js';
 
-/** One trouble is told so often: a queue that cannot be reached reports each of its tries, many a second. */
+/**
+ * Each kind of error is logged once in this interval: a queue that cannot be reached reports each of its tries, many
+ * a second.
+ */
 const everyMs = 5_000;
 
-/** Reports lost connections of queues and workers, except those that a stop of this process ends. */
+/** Logs lost connections of queues and workers, except those that a stop of this process ends. */
 export class QueueTrouble {
   private stopping = false;
-  private readonly told = new Map<string, { at: number; untold: number }>();
+  private readonly logged = new Map<string, { at: number; unlogged: number }>();
 
   constructor(private readonly log: Logger) {}
 
   report(queue: string, err: unknown): void {
     const { message, code } = err as { message?: string; code?: string };
     const now = systemClock.elapsed();
-    const known = this.told.get(`${queue} ${code}`) ?? { at: -Infinity, untold: 0 };
-    this.told.set(`${queue} ${code}`, known);
-    known.untold++;
+    const known = this.logged.get(`${queue} ${code}`) ?? { at: -Infinity, unlogged: 0 };
+    this.logged.set(`${queue} ${code}`, known);
+    known.unlogged++;
     if (now - known.at < everyMs) return;
-    const times = known.untold > 1 ? { times: known.untold } : {};
-    Object.assign(known, { at: now, untold: 0 });
-    this.log[this.stopping ? 'debug' : 'warn']({ queue, code, reason: message, ...times }, 'queue connection trouble');
+    const times = known.unlogged > 1 ? { times: known.unlogged } : {};
+    Object.assign(known, { at: now, unlogged: 0 });
+    this.log[this.stopping ? 'debug' : 'warn']({ queue, code, reason: message, ...times }, 'a queue connection failed');
   }
 
-  /** From now on lost connections are expected. */
+  /** From now on lost connections are expected, because the process stops. */
   expect(): void {
     this.stopping = true;
   }

@@ -7,18 +7,19 @@ import { LOGGER, type Logger } from '../telemetry/logger.js';
 import { HandlesJob, type JobHandler, type Sweeper } from './handles-job.decorator.js';
 import { QueueState } from './queue-state.js';
 
-/** Below this interval the queue is no help: each process sweeps by its own timer. */
+/** Below this interval the queue is not used: each process sweeps by its own timer. */
 const leastScheduledMs = 1_000;
 
 /**
- * Repeats the sweepers of this process. One job scheduler per sweeper makes one worker of all replicas sweep; behind it each
- * process has a timer that sweeps when nothing was heard for two intervals, so a lost queue stops nothing.
+ * Repeats the sweepers of this process. With one job scheduler for each sweeper, one worker of all replicas sweeps.
+ * In addition each process has a timer that sweeps when the queue has started no sweep for two intervals, so a lost
+ * queue stops nothing.
  */
 @Injectable()
 @HandlesJob('sweep.run')
 export class Sweeping implements JobHandler<'sweep.run'> {
   private readonly sweepers = new Map<string, Sweeper>();
-  private readonly heard = new Map<string, number>();
+  private readonly lastStart = new Map<string, number>();
   private readonly running = new Map<string, Promise<void>>();
   private readonly timers: NodeJS.Timeout[] = [];
 
@@ -32,25 +33,27 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     for (const [name, sweeper] of sweepers) {
       this.sweepers.set(name, sweeper);
       const scheduled = sweeper.everyMs >= leastScheduledMs;
-      const look = (): void => void (scheduled ? this.past(name, sweeper.everyMs) : this.quietly(name));
+      const sweepIfDue = (): void => void (scheduled ? this.runIfLate(name, sweeper.everyMs) : this.runLogged(name));
       if (scheduled) this.schedule(name, sweeper.everyMs);
-      this.heard.set(name, Number.NEGATIVE_INFINITY);
-      look();
-      this.timers.push(setInterval(look, sweeper.everyMs));
+      this.lastStart.set(name, Number.NEGATIVE_INFINITY);
+      sweepIfDue();
+      this.timers.push(setInterval(sweepIfDue, sweeper.everyMs));
     }
   }
 
-  /** What the queue does not bring in time is done without it, unless an operator holds it. */
-  private async past(name: string, everyMs: number): Promise<void> {
-    const silentMs = systemClock.elapsed() - this.heard.get(name)!;
+  /** Runs a sweep that the queue has not started in time, unless an operator has paused the queue. */
+  private async runIfLate(name: string, everyMs: number): Promise<void> {
+    const silentMs = systemClock.elapsed() - this.lastStart.get(name)!;
     if (silentMs < 2 * everyMs || (await this.state.isHeld('sweep.run')) || !this.sweepers.has(name)) return;
-    // A queue that lost everything has lost the schedule too.
+    // A queue that lost all its data has lost the schedule too.
     if (Number.isFinite(silentMs)) this.schedule(name, everyMs);
-    await this.quietly(name);
+    await this.runLogged(name);
   }
 
-  /** One that still runs tells how it ended once, however often its time comes meanwhile. */
-  private async quietly(name: string): Promise<void> {
+  /**
+   * Runs a sweep and logs its failure. While a sweep still runs it does nothing, so that each failure is logged once.
+   */
+  private async runLogged(name: string): Promise<void> {
     if (this.running.has(name)) return;
     await this.run(name).catch((err: unknown) => this.log.warn({ err, sweeper: name }, 'a sweep failed'));
   }
@@ -59,7 +62,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     if (this.sweepers.has(sweeper)) await this.run(sweeper);
   }
 
-  /** Stops repeating and waits for what runs. */
+  /** Stops repeating and waits for running sweeps. */
   async close(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer);
     this.sweepers.clear();
@@ -71,14 +74,16 @@ export class Sweeping implements JobHandler<'sweep.run'> {
     const opts = { attempts: 1, removeOnComplete: { count: 20 }, removeOnFail: { count: 100 } };
     this.queue
       .upsertJobScheduler(name, { every }, { name, data, opts })
-      .catch((err: unknown) => this.log.warn({ err, sweeper: name }, 'a sweep was not scheduled; the timer sweeps'));
+      .catch((err: unknown) =>
+        this.log.warn({ err, sweeper: name }, 'a sweep could not be scheduled; the timer of the process runs it'),
+      );
   }
 
-  /** One sweep of a kind at a time in this process; whoever comes meanwhile waits for it. */
+  /** Runs one sweep of a kind at a time in this process; a concurrent call waits for the running one. */
   private run(name: string): Promise<void> {
     const known = this.running.get(name);
     if (known) return known;
-    this.heard.set(name, systemClock.elapsed());
+    this.lastStart.set(name, systemClock.elapsed());
     const run = this.sweepers
       .get(name)!
       .sweep()

@@ -1,7 +1,10 @@
 import type { JobName } from '../../kernel/jobs.js';
 import type { JobHandler } from './handles-job.decorator.js';
 
-/** Compares the job catalogue with the handlers that were found. Throws, naming the job, when one is missing or double. */
+/**
+ * Compares the job catalogue with the handlers that were found. Throws an error that names the job when a handler is
+ * missing or there are two.
+ */
 export function checkWiring(
   names: readonly JobName[],
   found: readonly { job: JobName; handler: JobHandler<JobName> }[],

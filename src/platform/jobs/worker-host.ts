@@ -10,21 +10,22 @@ import { AttemptFailed, QueuedRun, type JobFacts } from './job-run.js';
 import type { QueueState } from './queue-state.js';
 import type { QueueTrouble } from './queue-trouble.js';
 
-/** What a killed process held is offered again after two looks; its rows are taken over long before. */
+/** Jobs of a killed process are offered again after two such checks; their rows are taken over long before. */
 const stalledInterval = 10_000;
-/** Rows say when work is given up, never the queue (F9). */
+/** The rows decide when work is given up, never the queue (F9). */
 const maxStalledCount = 1_000_000;
 
-/** Between two tries at a queue that refuses to give jobs, at most. */
+/** Longest pause between two tries at a queue that fails to give jobs. */
 const longestPauseMs = 1_000;
 
 /**
- * In milliseconds: how long a worker may ask for nothing while jobs wait, and how often that is looked at; how long running jobs may take
- * while the process stops, and how long the worker may take to leave its queue once none runs.
+ * In milliseconds: how long a worker may request no job while jobs wait, and how often that is checked; how long
+ * running jobs may take while the process stops, and how long the worker may take to leave its queue once no job
+ * runs.
  */
-const usualPatience = { wedgedMs: 30_000, lookMs: 5_000, jobsMs: 20_000, leaveMs: 2_000 };
+const defaultTimeouts = { wedgedMs: 30_000, checkMs: 5_000, jobsMs: 20_000, leaveMs: 2_000 };
 
-/** The queue workers of this process; made only in the roles `all` and `worker`. */
+/** The queue workers of this process; created only in the roles `all` and `worker`. */
 export class WorkerHost {
   private readonly workers = new Map<JobName, WatchedWorker>();
   private watch?: NodeJS.Timeout;
@@ -34,13 +35,13 @@ export class WorkerHost {
     private readonly state: QueueState,
     private readonly log: Logger,
     private readonly trouble: QueueTrouble,
-    private readonly patience = usualPatience,
+    private readonly timeouts = defaultTimeouts,
   ) {}
 
   start(handlers: ReadonlyMap<JobName, JobHandler<JobName>>): void {
     for (const [name, handler] of handlers) this.startWorker(name, handler);
-    const look = (): void => handlers.forEach((handler, name) => void this.replaceWedged(name, handler));
-    this.watch = setInterval(look, this.patience.lookMs);
+    const check = (): void => handlers.forEach((handler, name) => void this.replaceWedged(name, handler));
+    this.watch = setInterval(check, this.timeouts.checkMs);
   }
 
   private startWorker(name: JobName, handler: JobHandler<JobName>): void {
@@ -55,23 +56,27 @@ export class WorkerHost {
     this.workers.set(name, worker);
   }
 
-  /** A worker that lost its queue without a word asks for nothing, for ever (F16). */
+  /** Replaces a worker that lost its queue silently: it would never request a job again (F16). */
   private async replaceWedged(name: JobName, handler: JobHandler<JobName>): Promise<void> {
     const worker = this.workers.get(name)!;
-    if (worker.silentMs < this.patience.wedgedMs || !(await this.state.hasWaiting(name))) return;
+    if (worker.silentMs < this.timeouts.wedgedMs || !(await this.state.hasWaiting(name))) return;
     if (this.workers.get(name) !== worker || !this.watch) return;
-    this.log.warn({ queue: worker.name, silentMs: worker.silentMs }, 'a worker asks for no jobs; it is made anew');
+    this.log.warn({ queue: worker.name, silentMs: worker.silentMs }, 'a worker requests no jobs; it is replaced');
     worker.close(true).catch(() => undefined);
     this.startWorker(name, handler);
   }
 
-  /** Payloads are parsed again when taken: what lies in the queue may be yesterday's, or anybody's (F19). */
+  /**
+   * Runs a job. Payloads are parsed again here: a payload in the queue may come from an older version, or from
+   * another program (F19).
+   */
   private async work(name: JobName, handler: JobHandler<JobName>, job: Job): Promise<JobFacts | void> {
     const { queue, payload } = jobs[name];
     const parsed = payload.safeParse(job.data);
     const run = new QueuedRun(job);
     try {
-      if (!parsed.success) throw new RialtoError('invalid_params', { message: 'not a payload of this queue; dropped' });
+      if (!parsed.success)
+        throw new RialtoError('invalid_params', { message: 'the payload does not fit this queue; the job is dropped' });
       return await handler.handle(parsed.data, run);
     } catch (err) {
       if (err instanceof AttemptFailed) throw err;
@@ -82,29 +87,38 @@ export class WorkerHost {
     }
   }
 
-  /** Stops taking work, gives running jobs a bounded time, then lets go: rows with expired leases are taken over. */
+  /**
+   * Stops taking work, gives running jobs a bounded time, then stops waiting for them: other processes take over rows
+   * with expired leases.
+   */
   async close(): Promise<void> {
     clearInterval(this.watch);
     this.watch = undefined;
-    const { jobsMs, leaveMs } = this.patience;
+    const { jobsMs, leaveMs } = this.timeouts;
     await Promise.all([...this.workers.values()].map((worker) => worker.leave(jobsMs, leaveMs)));
   }
 }
 
-/** A worker that knows how long ago it last asked for work, and what it works on. */
+/** A worker that knows when it last requested a job, and how many jobs it runs. */
 class WatchedWorker extends Worker {
-  private asked = systemClock.elapsed();
+  private requestedAt = systemClock.elapsed();
   private busy = 0;
   private readonly idle = new EventEmitter();
   private readonly leaving = new AbortController();
   private failures = 0;
 
-  /** 0 while it has as much as it may have, and so has no reason to ask. */
+  /**
+   * Milliseconds since the last request for a job; 0 while all its slots are busy, because it then has no reason to
+   * request one.
+   */
   get silentMs(): number {
-    return this.busy < this.concurrency ? systemClock.elapsed() - this.asked : 0;
+    return this.busy < this.concurrency ? systemClock.elapsed() - this.requestedAt : 0;
   }
 
-  /** Closes it; a queue that cannot be reached, whose connection never says that it ended, is left nevertheless. */
+  /**
+   * Closes the worker. When its queue cannot be reached, its connection never ends; then the worker disconnects
+   * without waiting for it.
+   */
   async leave(jobsMs: number, leaveMs: number): Promise<void> {
     this.leaving.abort();
     const closed = this.close().then(() => true);
@@ -117,7 +131,9 @@ class WatchedWorker extends Worker {
     if (this.busy > 0) await once(this.idle, 'idle');
   }
 
-  /** What fails otherwise than by a refused connection would be tried again at once, thousands of times a second. */
+  /**
+   * Waits before a retry: BullMQ retries errors other than a refused connection at once, thousands of times a second.
+   */
   protected override async moveToActive(token: string, name?: string): Promise<Job> {
     try {
       const job = await super.moveToActive(token, name);
@@ -131,7 +147,7 @@ class WatchedWorker extends Worker {
   }
 
   protected override nextJobFromJobData(data?: JobJson, id?: string, token?: string) {
-    this.asked = systemClock.elapsed();
+    this.requestedAt = systemClock.elapsed();
     return super.nextJobFromJobData(data, id, token);
   }
 
@@ -140,13 +156,13 @@ class WatchedWorker extends Worker {
     try {
       return (await super.callProcessJob(job, token, signal)) as unknown;
     } finally {
-      this.asked = systemClock.elapsed();
+      this.requestedAt = systemClock.elapsed();
       if (--this.busy === 0) this.idle.emit('idle');
     }
   }
 }
 
-/** An error nobody foresaw may say anything; the log has it, the board its title. */
+/** An unexpected error may contain anything, so the board shows its title only; the log has the full error. */
 function reasonOf(error: unknown): string {
   const { code, message } = RialtoError.from(error);
   const { title, public: isPublic } = errorCodes[code];

@@ -1,7 +1,7 @@
 import { Allowance } from './allowance.js';
 
 describe('Allowance', () => {
-  it('is a burst, then so much a second, for each of many', () => {
+  it('allows each account a burst, then an amount per second', () => {
     const spent = new Allowance({ most: 100, perSecond: 10 });
     expect(spent.has('a', 0)).toBe(true);
     spent.spend('a', 150);
@@ -14,11 +14,11 @@ describe('Allowance', () => {
     expect(spent.has('a', 1_000_000)).toBe(true);
   });
 
-  it('forgets who asked longest ago', () => {
+  it('forgets the account that was used longest ago', () => {
     const spent = new Allowance({ most: 1, perSecond: 0 }, 2);
-    for (const who of ['a', 'b', 'c']) {
-      spent.has(who, 0);
-      spent.spend(who, 1);
+    for (const account of ['a', 'b', 'c']) {
+      spent.has(account, 0);
+      spent.spend(account, 1);
     }
     expect([spent.has('c', 0), spent.has('b', 0), spent.has('a', 0)]).toEqual([false, false, true]);
   });

@@ -1,4 +1,7 @@
-/** What each of many may spend: so much at once, and so much a second. Pure; whoever has not spent for long is forgotten. */
+/**
+ * A token bucket for each account: a burst, and then an amount per second. It has no clock of its own; the account
+ * that was used longest ago is forgotten first.
+ */
 export class Allowance {
   private readonly accounts = new Map<string, { left: number; at: number }>();
 
@@ -7,20 +10,20 @@ export class Allowance {
     private readonly mostAccounts = 10_000,
   ) {}
 
-  /** Whether anything is left. @param at milliseconds that never step back. */
-  has(who: string, at: number): boolean {
+  /** True when the account has something left. @param at milliseconds of a clock that never goes back. */
+  has(account: string, at: number): boolean {
     const { most, perSecond } = this.bounds;
-    const { left, at: before } = this.accounts.get(who) ?? { left: most, at };
+    const { left, at: before } = this.accounts.get(account) ?? { left: most, at };
     const now = Math.min(most, left + ((at - before) / 1_000) * perSecond);
-    this.accounts.delete(who);
-    this.accounts.set(who, { left: now, at });
+    this.accounts.delete(account);
+    this.accounts.set(account, { left: now, at });
     if (this.accounts.size > this.mostAccounts) this.accounts.delete(this.accounts.keys().next().value!);
     return now > 0;
   }
 
-  /** Whoever has anything left may spend more than that, and waits the longer. */
-  spend(who: string, amount: number): void {
-    const account = this.accounts.get(who);
-    if (account) account.left -= amount;
+  /** Takes an amount. An account with anything left may overdraw, and then waits longer. */
+  spend(account: string, amount: number): void {
+    const entry = this.accounts.get(account);
+    if (entry) entry.left -= amount;
   }
 }

@@ -13,32 +13,44 @@ interface Job extends Required<Omit<SchemaQuestion, 'schema'>> {
   readonly done: (violations: readonly Violation[]) => void;
 }
 
-/** The process keeps its own limits of time. One that says nothing for so long is stuck, or nobody needs it: it is ended. */
+/**
+ * The process enforces its file time limits. When it sends nothing for so long, it is stuck or unused, and is killed.
+ */
 const silentMs = 30_000;
 const mostWaiting = 2_000;
 const late: readonly Violation[] = [{ field: '', description: 'could not be checked in time' }];
 
-/** MiB: what schemas and their patterns may take there. A thread would not do: out of memory, it takes this process with it. */
+/**
+ * MiB for schemas and their patterns in that process. A thread is not enough: when it runs out of memory, it ends
+ * this process too.
+ */
 const mostMemory = 144;
 
-/** A process that checks arguments by schemas that are costly to compile, one after the other, each org in turn. */
+/**
+ * Checks arguments against schemas that are expensive to compile, in a separate process, one check at a time, each
+ * org in turn.
+ */
 export class OutsideChecks {
   private child?: ChildProcess;
   private silence?: NodeJS.Timeout;
   private current?: Job;
-  /** Jobs by org; the org whose turn is next comes first. */
+  /** Jobs by org; the org with the next turn comes first. */
   private readonly waiting = new Map<string, Job[]>();
   private readonly sent = new Set<number>();
 
-  /** @param patienceMs how long a check may wait for its turn. */
-  constructor(private readonly patienceMs = 5_000) {}
+  /** @param timeoutMs how long a check may wait for its turn. */
+  constructor(private readonly timeoutMs = 5_000) {}
 
-  /** @param key of the schema, the same for the same one. What has to wait too long breaks the schema: nobody knows that it does not. */
+  /**
+   * Returns the violations of the schema. A check that waits too long counts as a violation, because the arguments
+   * may be invalid.
+   * @param question `key` identifies the schema; equal schemas have equal keys.
+   */
   violations(org: string, question: { key: number; schema: JsonObject; args: unknown }): Promise<readonly Violation[]> {
     const jobs = this.waiting.get(org) ?? [];
     if (jobs.length >= mostWaiting) return Promise.resolve(late);
     return new Promise((done) => {
-      jobs.push({ ...question, until: systemClock.elapsed() + this.patienceMs, done });
+      jobs.push({ ...question, until: systemClock.elapsed() + this.timeoutMs, done });
       this.waiting.set(org, jobs);
       this.next();
     });
@@ -46,7 +58,7 @@ export class OutsideChecks {
 
   close(): void {
     const { child } = this;
-    this.lost();
+    this.handleExit();
     child?.kill('SIGKILL');
   }
 
@@ -59,7 +71,7 @@ export class OutsideChecks {
     this.ask(job, !this.sent.has(job.key));
   }
 
-  /** The next that is in time; who is not is told so. */
+  /** Takes the next job that is still in time; jobs that are too late are answered with `late`. */
   private take(): Job | undefined {
     for (const [org, jobs] of this.waiting) {
       const job = jobs.shift();
@@ -75,7 +87,7 @@ export class OutsideChecks {
   private ask({ key, schema, args }: Job, isNew: boolean): void {
     this.sent.add(key);
     this.silence?.refresh();
-    // What cannot be sent is answered by the end of the process.
+    // When the send fails, the exit of the process answers the job.
     this.child!.send({ key, args, ...(isNew && { schema }) } satisfies SchemaQuestion, () => undefined);
   }
 
@@ -95,13 +107,16 @@ export class OutsideChecks {
     });
     child.on('error', () => undefined);
     child.once('exit', () => {
-      if (this.child === child) this.lost();
+      if (this.child === child) this.handleExit();
     });
     return child;
   }
 
-  /** Out of memory, most likely: what was asked stays unanswered, and the next one begins with a new process. */
-  private lost(): void {
+  /**
+   * Handles the exit of the process, most likely out of memory: the current job is answered with `late`, and the next
+   * one starts a new process.
+   */
+  private handleExit(): void {
     clearTimeout(this.silence);
     this.child = undefined;
     this.sent.clear();
@@ -116,10 +131,10 @@ export class OutsideChecks {
   }
 }
 
-/** The program of the process. Tests run the sources; it needs what is built of them. */
+/** Path of the child's program. Tests run the sources, but the child needs the built file. */
 function entry(): string {
-  const own = fileURLToPath(import.meta.url);
-  const program = own.replace(/outside-checks(\.[jt]s)$/, 'schema-child$1');
+  const file = fileURLToPath(import.meta.url);
+  const program = file.replace(/outside-checks(\.[jt]s)$/, 'schema-child$1');
   const built = program.replace(`${sep}src${sep}`, `${sep}dist${sep}src${sep}`).replace(/\.ts$/, '.js');
-  return own.endsWith('.ts') && existsSync(built) ? built : program;
+  return file.endsWith('.ts') && existsSync(built) ? built : program;
 }

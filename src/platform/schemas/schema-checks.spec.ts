@@ -12,7 +12,7 @@ describe('SchemaChecks', () => {
   beforeEach(() => void (checks = new SchemaChecks()));
   afterEach(() => checks.onApplicationShutdown());
 
-  it('answers for a small schema, for none and for what is none', async () => {
+  it('checks with a small schema, without a schema and with an invalid one', async () => {
     const schema = small('one');
     expect(await checks.violations('org', schema, { p1: 'x' })).toEqual([]);
     expect(await checks.violations('org', schema, { p1: 7 })).toEqual([
@@ -24,10 +24,11 @@ describe('SchemaChecks', () => {
     ]);
   });
 
-  it('X2.4 asks a process of its own for one that is large, or that may take long, and says the same', async () => {
+  it('X2.4 checks a large or slow schema in a separate process, with the same result', async () => {
     let large = properties(900, () => ({ type: 'string' }));
     expect(checks.violations('org', large, { p1: 'x' })).toBeInstanceOf(Promise);
-    // Beside other work the process may not have its share of the processor in time, which is said: then a schema like it is asked about.
+    // On a busy machine the process may not get enough processor time, and the check reports that; then it is
+    // repeated with a copy of the schema.
     const found = await eventually(
       async () => checks.violations('org', (large = structuredClone(large)), { p1: 7 }),
       ([violation]) => violation?.description !== 'could not be checked in time',
@@ -44,7 +45,7 @@ describe('SchemaChecks', () => {
     ]);
   });
 
-  it('X2.4 asks the other process, too, when an org has spent its time on the loop', async () => {
+  it('X2.4 also uses the other process when an org has used up its time on the event loop', async () => {
     let asked = 0;
     for (let index = 0; index < 3_000 && asked === 0; index++)
       if (checks.violations('spender', small(`many ${index}`), {}) instanceof Promise) asked++;

@@ -11,30 +11,41 @@ import { OutsideChecks } from './outside-checks.js';
 interface Known {
   readonly key: number;
   compiled?: CompiledSchema;
-  /** How often it may still be compiled on the event loop: one that took too long may have had a bad moment. */
+  /**
+   * How often it may still be compiled on the event loop. A compilation that took too long may have met a busy
+   * moment.
+   */
   triesHere: number;
 }
 
-/** At once where it can be. */
+/** The violations: at once when possible, otherwise a promise. */
 export type Violations = readonly Violation[] | Promise<readonly Violation[]>;
 
-/** Values of a schema that compiles in a few milliseconds; most schemas of tools have fewer. */
+/** Most values of a schema that compiles in a few milliseconds; most schemas of tools have fewer. */
 const smallSchema = 150;
 const quick = { compileMs: 20, validateMs: 20 };
 
 /**
- * Checks arguments by the input schemas that agents publish (RE-12). Small ones are compiled here, within what each org may spend of the
- * event loop; all others in a process of its own, so that no schema within its limits holds up anybody else (abuse 32).
+ * Checks arguments against the input schemas that agents publish (RE-12). Small schemas are compiled in this process,
+ * within each org's share of the event loop; all others in a separate process, so that no schema within its limits
+ * delays other callers (abuse 32).
  */
 @Injectable()
 export class SchemaChecks implements OnApplicationShutdown {
   private readonly known = new WeakMap<JsonObject, Known>();
   private readonly outside = new OutsideChecks();
-  /** Milliseconds of processor time for compiling, at most this and the last compilation in one turn of the loop; then 5 % of the time. */
+  /**
+   * Milliseconds of processor time for compiling: at most this plus the last compilation in one turn of the event
+   * loop, then 5 % of the time.
+   */
   private readonly spent = new Allowance({ most: 25, perSecond: 50 });
   private keys = 0;
 
-  /** How the arguments break the schema; a schema that is none, or that cannot be checked in time, is broken by all. @param org who pays. */
+  /**
+   * Returns how the arguments violate the schema. For an invalid schema, or one that cannot be checked in time, it
+   * returns one violation.
+   * @param org the org that the compilation time is charged to.
+   */
   violations(org: string, schema: Json | undefined, args: JsonObject): Violations {
     if (!isJsonObject(schema)) return answerOf(compileToolSchema(schema), args);
     const known = this.known.get(schema) ?? this.remember(schema);

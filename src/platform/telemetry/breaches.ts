@@ -3,7 +3,7 @@ import type { Invariant, Metrics } from './metrics.js';
 
 const mostRemembered = 10_000;
 
-/** Counts each broken promise once, however often it is seen. */
+/** Counts each violated invariant once, however often it is found. */
 export class Breaches {
   private readonly known = new Set<string>();
 
@@ -18,6 +18,6 @@ export class Breaches {
     if (this.known.size >= mostRemembered) this.known.clear();
     this.known.add(key);
     this.metrics.invariantViolations.inc({ inv });
-    this.log.error({ inv, id }, 'a promise is broken');
+    this.log.error({ inv, id }, 'an invariant is violated');
   }
 }

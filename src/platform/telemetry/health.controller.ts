@@ -9,7 +9,7 @@ import { VERSION } from './version.js';
 const Check = z.object({ status: z.enum(['ok', 'degraded', 'down']), detail: z.string().optional() });
 const Readiness = z.object({ status: z.enum(['ok', 'degraded', 'down']), checks: z.record(z.string(), Check) });
 
-/** Probes and the version; open to anyone. */
+/** Probes and the version; public. */
 @Public()
 @ApiTags('operations')
 @Controller()
@@ -23,7 +23,7 @@ export class HealthController {
   }
 
   @Get('readyz')
-  @ApiOperation({ summary: 'Whether requests may be sent here: 503 when not' })
+  @ApiOperation({ summary: 'Whether this process accepts requests; 503 when not' })
   @ApiResponse({ status: 200, standardSchema: Readiness })
   async ready(@Res({ passthrough: true }) response: Response) {
     const readiness = await this.health.check();
@@ -32,7 +32,7 @@ export class HealthController {
   }
 
   @Get('version')
-  @ApiOperation({ summary: 'What runs here' })
+  @ApiOperation({ summary: 'The running version' })
   version() {
     return VERSION;
   }

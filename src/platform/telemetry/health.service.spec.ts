@@ -3,7 +3,7 @@ import { HealthService, type HealthCheck } from './health.service.js';
 const named = (name: string, run: HealthCheck['run']): HealthCheck => ({ name, run });
 
 describe('HealthService', () => {
-  it('answers as the worst of its checks does', async () => {
+  it('has the status of its worst check', async () => {
     const health = new HealthService();
     health.add(named('fine', () => Promise.resolve({ status: 'ok' })));
     expect((await health.check()).status).toBe('ok');
@@ -29,7 +29,7 @@ describe('HealthService', () => {
     });
   });
 
-  it('does not wait for a check that never ends, and stays in service without what it can do without', async () => {
+  it('does not wait for a check that never ends, and stays in service without an optional dependency', async () => {
     const health = new HealthService();
     health.add({ ...named('queue', () => new Promise(() => undefined)), unanswered: 'degraded' });
     expect((await health.check()).status).toBe('degraded');

@@ -1,9 +1,12 @@
 export type HealthStatus = 'ok' | 'degraded' | 'down';
 
-/** One thing this process needs. `degraded` keeps it in service. */
+/** One dependency of this process. `degraded` keeps the process in service. */
 export interface HealthCheck {
   readonly name: string;
-  /** The status when the check fails or gives no answer in time: `down` by default, `degraded` for what this process can work without. */
+  /**
+   * Status when the check fails or does not answer in time: `down` by default, `degraded` for a dependency that the
+   * process can work without.
+   */
   readonly unanswered?: HealthStatus;
   run(): Promise<{ status: HealthStatus; detail?: string }>;
 }
@@ -15,7 +18,7 @@ export interface Readiness {
 
 const budgetMs = 1_500;
 
-/** Asks every check at once, each within a budget; the worst answer is the answer. */
+/** Runs all checks at once, each within a time budget. The worst status is the status of the process. */
 export class HealthService {
   private readonly checks: HealthCheck[] = [];
   private draining = false;
@@ -24,7 +27,7 @@ export class HealthService {
     this.checks.push(check);
   }
 
-  /** From now on not ready: the process is about to stop. */
+  /** Makes the process "not ready" because it is about to stop. */
   drain(): void {
     this.draining = true;
   }

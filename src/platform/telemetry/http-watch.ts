@@ -6,13 +6,13 @@ import type { Metrics } from './metrics.js';
 
 const quiet = new Set(['/livez', '/readyz']);
 
-/** The part of an answer that is watched. */
+/** The part of a response that is watched. */
 interface Watched {
   readonly statusCode: number;
-  once(event: 'close', told: () => void): unknown;
+  once(event: 'close', listen: () => void): unknown;
 }
 
-/** Watches each request to its end: one measurement and one line, with the route and never the query. */
+/** Watches each request to its end. Records one measurement and one log line, with the route and never the query. */
 export class HttpWatch {
   private last?: { readonly request: DoorRequest; readonly route: () => string };
 
@@ -22,12 +22,12 @@ export class HttpWatch {
     private readonly trust: TrustProxy,
   ) {}
 
-  /** What begun last: its route, and its org if that is known yet. */
+  /** Returns the request that began last: its route, and its org once that is known. */
   latest(): { readonly route: string; readonly org?: string } | undefined {
     return this.last && { route: this.last.route(), org: this.last.request.ctx?.org.slug };
   }
 
-  /** `route` is asked when the response has ended, for only then it is known. */
+  /** `route` is called when the response has ended, because the route is known only then. */
   observe(request: DoorRequest, response: Watched, route: () => string): void {
     this.last = { request, route };
     const start = systemClock.elapsed();

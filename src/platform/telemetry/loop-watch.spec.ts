@@ -4,14 +4,15 @@ import type { Logger } from './logger.js';
 import { LoopWatch } from './loop-watch.js';
 import { Metrics } from './metrics.js';
 
-it('X2 reports a loop that stood still, with the route and the org of what had begun last', async () => {
+it('X2 reports a blocked event loop, with the route and the org of the request that began last', async () => {
   const info = jest.fn();
   const metrics = new Metrics();
   const watch = new LoopWatch({ latest: () => ({ route: '/mcp', org: 'acme' }) }, metrics, {
     info,
     warn: info,
   } as unknown as Logger);
-  // Measured in processor time: a busy machine gives this process too little of it to count as a blocked loop.
+  // Measured in processor time, so that a busy machine, which gives this process little time, does not count as a
+  // blocked loop.
   const elapsed = jest.spyOn(systemClock, 'elapsed').mockImplementation(workedMs);
   watch.onApplicationBootstrap();
   while (info.mock.calls.length === 0) {

@@ -5,28 +5,28 @@ import { systemClock } from '../../kernel/clock.js';
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 const ages = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 43_200, 259_200];
-const askedMs = 2_000;
+const answerTimeoutMs = 2_000;
 const sameScrapeMs = 500;
-/** More due rows than this are not counted. */
+/** Due rows are counted up to this number. */
 export const mostCounted = 10_000;
 
-/** Work that sweeps look for, and what becomes of what they find (AN-79). */
+/** Kinds of work that sweeps look for, and the outcomes of the items they find (AN-79). */
 const dueKinds = ['tasks', 'deliveries', 'cards'] as const;
 const sweepOutcomes = ['selected', 'dispatched', 'markedFailed', 'skipped', 'dispatchFailed'] as const;
 export type DueKind = (typeof dueKinds)[number];
 export type SweepOutcome = (typeof sweepOutcomes)[number];
 
-/** Promises that are looked at while the gateway runs (reliability 3.0). */
+/** Invariants that are checked while the gateway runs (reliability 3.0). */
 export const invariants = ['I1', 'I2', 'I3', 'I6'] as const;
 export type Invariant = (typeof invariants)[number];
 
-/** What waits of a kind of work. */
+/** Waiting work of one kind. */
 export interface Waiting {
   readonly count: number;
   readonly lagSeconds: number;
 }
 
-/** What Prometheus may ask: served on a port of its own, never through the public doors. */
+/** Metrics for Prometheus, served on a separate port and never through the public doors. */
 export class Metrics {
   readonly registry = new Registry();
   private readonly waiting = new Map<string, () => Promise<Waiting>>();
@@ -70,67 +70,67 @@ export class Metrics {
   });
   readonly fencedWrites = new Counter({
     name: 'rialto_fenced_writes_total',
-    help: 'Writes that changed nothing, because somebody else had moved the row on',
+    help: 'Writes that changed nothing, because another holder had changed the row',
     labelNames: ['kind'],
     registers: [this.registry],
   });
   readonly ambiguousSends = new Counter({
     name: 'rialto_ambiguous_sends_total',
-    help: 'Requests that went out and brought no answer: nobody knows whether they were taken',
+    help: 'Requests that were sent and got no answer: it is unknown whether they were received',
     labelNames: ['to'],
     registers: [this.registry],
   });
   readonly swept = new Counter({
     name: 'rialto_swept_total',
-    help: 'Due work that sweeps came upon: selected, and then dispatched, markedFailed, skipped (somebody has it) or dispatchFailed',
+    help: 'Due work that sweeps found: selected, and then dispatched, markedFailed, skipped (already in progress) or dispatchFailed',
     labelNames: ['kind', 'outcome'],
     registers: [this.registry],
   });
   readonly deliveryAttempts = new Counter({
     name: 'rialto_webhook_attempts_total',
-    help: 'Tries to deliver a webhook by what followed: delivered, retry, dead, closed',
+    help: 'Attempts to deliver a webhook by outcome: delivered, retry, dead, closed',
     labelNames: ['outcome'],
     registers: [this.registry],
   });
   readonly deliveryAge = new Histogram({
     name: 'rialto_webhook_age_seconds',
-    help: 'Age of an event when its webhook was taken',
+    help: 'Age of an event when its webhook was delivered',
     buckets: ages,
     registers: [this.registry],
   });
   readonly webhookConfigs = new Counter({
     name: 'rialto_webhook_configs_total',
-    help: 'What became of push configurations: failing, exhausted, disabled, recovered',
+    help: 'Changes of state of push configurations: failing, exhausted, disabled, recovered',
     labelNames: ['event'],
     registers: [this.registry],
   });
   readonly webhooksPutOff = new Counter({
     name: 'rialto_webhook_put_off_total',
-    help: 'Webhooks that were due and not tried: full, too many posts were under way; down, the breaker of the host was open',
+    help: 'Webhooks that were due and deferred: full, too many posts were running; down, the breaker of the host was open',
     labelNames: ['why'],
     registers: [this.registry],
   });
-  readonly webhooksWaiting = this.read(
+  readonly webhooksWaiting = this.readGauge(
     'rialto_webhooks_waiting',
-    'Webhooks of this process that wait until their host is up, or has room as their org',
+    'Webhooks of this process that wait until their host is up, or until host and org have capacity',
   );
-  readonly webhookBreakersOpen = this.read(
+  readonly webhookBreakersOpen = this.readGauge(
     'rialto_webhook_breakers_open',
-    'Hosts that this process posts no webhooks to, or none of an org, because they are down',
+    'Hosts that are down, so that this process posts no webhooks to them, or none of one org',
   );
-  readonly dueLag = this.asked(
+  readonly dueLag = this.waitingGauge(
     'rialto_due_lag_seconds',
-    'How long the oldest work that is due waits for somebody, or an audit event for its seal; 0 when none does',
+    'How long the oldest due work waits for a worker, or an audit event for its seal; 0 when none waits',
     ({ lagSeconds }) => lagSeconds,
   );
-  readonly due = this.asked(
+  readonly due = this.waitingGauge(
     'rialto_due',
-    `Work that is due and that nobody has taken, counted up to ${mostCounted}`,
+    `Work that is due and not taken, counted up to ${mostCounted}`,
     ({ count }) => count,
   );
   readonly invariantViolations = new Counter({
     name: 'rialto_invariant_violation_total',
-    help: 'Must read 0: I1 work nobody will ever do or past its deadline, I2 an event after the end or a second end, I3 a gap in a log, I6 webhooks out of order',
+    help: 'Must be 0: I1 work that will never run or is past its deadline, I2 an event after the end or a second end, I3 a gap in a log, I6 webhooks out of order',
     labelNames: ['inv'],
     registers: [this.registry],
   });
@@ -143,7 +143,7 @@ export class Metrics {
   });
   readonly loopDelay = new Histogram({
     name: 'rialto_loop_delay_seconds',
-    help: 'Times of more than 0.1 s in which the process did nothing else, by the route of the request that had begun last',
+    help: 'Times over 0.1 s in which the event loop was blocked, by the route of the request that began last',
     labelNames: ['route'],
     buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers: [this.registry],
@@ -156,10 +156,10 @@ export class Metrics {
     for (const kind of dueKinds) for (const outcome of sweepOutcomes) this.swept.inc({ kind, outcome }, 0);
   }
 
-  /** Tells how to learn what waits of a kind; asked whenever somebody scrapes. */
+  /** Registers how to read the waiting work of a kind; it is called at each scrape. */
   waits(kind: string, ask: () => Promise<Waiting>): void {
     let known: { at: number; answer: Promise<Waiting> } | undefined;
-    // One look for all gauges of a scrape.
+    // All gauges of one scrape share one answer.
     this.waiting.set(kind, () => {
       const at = systemClock.elapsed();
       if (!known || at - known.at > sameScrapeMs) known = { at, answer: ask() };
@@ -167,12 +167,12 @@ export class Metrics {
     });
   }
 
-  /** Tells how to read a gauge; read whenever somebody scrapes. */
+  /** Registers how to read a gauge; it is called at each scrape. */
   reads(gauge: Gauge, read: () => number): void {
     this.readings.set(gauge, read);
   }
 
-  private read(name: string, help: string): Gauge {
+  private readGauge(name: string, help: string): Gauge {
     const { readings } = this;
     const collect = function (this: Gauge): void {
       this.set(readings.get(this)?.() ?? 0);
@@ -180,12 +180,15 @@ export class Metrics {
     return new Gauge({ name, help, registers: [this.registry], collect });
   }
 
-  /** A gauge over everything that waits. What does not answer in time is not shown, rather than shown as it was. */
-  private asked(name: string, help: string, value: (waiting: Waiting) => number): Gauge {
+  /**
+   * Makes a gauge of all waiting work. A kind without an answer in time is absent, instead of shown with an old
+   * value.
+   */
+  private waitingGauge(name: string, help: string, value: (waiting: Waiting) => number): Gauge {
     const { waiting } = this;
     const collect = async function (this: Gauge): Promise<void> {
       this.reset();
-      const late = new Promise<undefined>((resolve) => setTimeout(resolve, askedMs, undefined).unref());
+      const late = new Promise<undefined>((resolve) => setTimeout(resolve, answerTimeoutMs, undefined).unref());
       for (const [kind, ask] of waiting) {
         const answer = await Promise.race([ask().catch(() => undefined), late]);
         if (answer) this.set({ kind }, value(answer));

@@ -4,7 +4,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { SpanExporter } from './span.js';
 
-/** Spans to a collector in batches (OTLP over HTTP); the endpoint is the operator's own. */
+/** Sends spans to a collector in batches (OTLP over HTTP). The operator configures the endpoint. */
 export function openSpanExporter(endpoint: string): SpanExporter {
   const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` });
   const provider = new BasicTracerProvider({

@@ -4,7 +4,9 @@ import { randomHex } from '../../kernel/ids.js';
 const traceparentShape = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 const zeros = /^0+$/;
 
-/** Reads `traceparent` and `tracestate` (W3C Trace Context); a damaged one is as good as none, and a new trace starts. */
+/**
+ * Reads `traceparent` and `tracestate` (W3C Trace Context). When they are malformed or absent, a new trace starts.
+ */
 export function parseTraceparent(headers: Record<string, string | string[] | undefined>): TraceContext {
   const { traceparent, tracestate } = headers;
   const match = typeof traceparent === 'string' ? traceparentShape.exec(traceparent) : null;
@@ -17,7 +19,7 @@ export function newTrace(): TraceContext {
   return { traceId: randomHex(16), spanId: randomHex(8), sampled: false };
 }
 
-/** The headers that carry a trace to the next hop, under a span of ours. */
+/** Makes the headers that pass a trace to the next hop, with our span as the parent. */
 export function traceHeaders(trace: TraceContext, spanId: string): Record<string, string> {
   const traceparent = `00-${trace.traceId}-${spanId}-${trace.sampled ? '01' : '00'}`;
   return trace.state ? { traceparent, tracestate: trace.state } : { traceparent };

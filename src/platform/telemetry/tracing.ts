@@ -3,11 +3,11 @@ import type { TraceContext } from '../../kernel/call-context.js';
 import { randomHex } from '../../kernel/ids.js';
 import type { Span, SpanExporter } from './span.js';
 
-/** Spans by hand at the few places that matter; exported over OTLP when an endpoint is set. */
+/** Creates spans explicitly at a few important places; they are exported over OTLP when an endpoint is set. */
 export class Tracing {
   private exporter?: SpanExporter;
 
-  /** Loads the exporter only when spans are wanted: it costs memory that a process without it keeps. */
+  /** Loads the exporter only when an endpoint is set, because it costs memory. */
   static async open(endpoint: string | undefined): Promise<Tracing> {
     const tracing = new Tracing();
     if (endpoint) tracing.exporter = (await import('./span-exporter.js')).openSpanExporter(endpoint);

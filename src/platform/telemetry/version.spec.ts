@@ -7,17 +7,17 @@ describe('P20: the commit of a build', () => {
   const output = mkdtempSync(join(tmpdir(), 'rialto-version-'));
   afterAll(() => rmSync(output, { recursive: true }));
 
-  it('is nothing when the build did not know it', () => {
+  it('is absent when the build did not know it', () => {
     expect(commitOf(output)).toEqual({});
     expect(versionText({ version: '0.1.0' })).toBe('0.1.0');
   });
 
-  it.each(['', 'unknown', '<html>'])('is nothing when the file says %j', (text) => {
+  it.each(['', 'unknown', '<html>'])('is absent when the file contains %j', (text) => {
     writeFileSync(join(output, 'commit'), text);
     expect(commitOf(output)).toEqual({});
   });
 
-  it.each(['', '-dirty'])('is what the build wrote, with %j', (state) => {
+  it.each(['', '-dirty'])('is the commit that the build wrote, with the suffix %j', (state) => {
     const commit = `0123456789abcdef0123456789abcdef01234567${state}`;
     writeFileSync(join(output, 'commit'), `${commit}\n`);
     expect(commitOf(output)).toEqual({ commit });

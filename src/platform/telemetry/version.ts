@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The root of the package: the nearest folder above that holds its package.json. */
+/** The root of the package: the nearest parent folder with a package.json. */
 const packageRoot = findRoot(dirname(fileURLToPath(import.meta.url)));
 
-/** What `/version` and the ready line say. */
+/** The content of `/version` and of the log line at start. */
 export const VERSION = {
   name: 'rialto',
   version: (JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string }).version,
@@ -14,7 +14,7 @@ export const VERSION = {
   protocols: { a2a: ['1.0', '0.3'], mcp: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] },
 } as const;
 
-/** The commit that the build wrote beside its output; nothing when it did not know. */
+/** Reads the commit that the build wrote beside its output; empty when the build did not know it. */
 export function commitOf(output: string): { readonly commit?: string } {
   const file = join(output, 'commit');
   const commit = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';

@@ -289,7 +289,7 @@ describe('a process on the embedded database', () => {
     expect(processesBelow(dataDir).length).toBeGreaterThan(0);
 
     expectRefusal(await start(env).ended, [
-      `process ${first.child.pid} runs on this data folder; give this one its own with RIALTO_DATA_DIR`,
+      `process ${first.child.pid} already uses this data folder; set RIALTO_DATA_DIR to another folder`,
     ]);
 
     first.child.kill('SIGINT');

@@ -171,10 +171,10 @@ describe('a worker that asks for no jobs any more', () => {
     try {
       await publish(gateway);
       const host = gateway.gateway.get(WorkerHost) as unknown as {
-        patience: { wedgedMs: number };
+        timeouts: { wedgedMs: number };
         workers: Map<string, Worker>;
       };
-      host.patience = { ...host.patience, wedgedMs: 2_000 };
+      host.timeouts = { ...host.timeouts, wedgedMs: 2_000 };
       const wedged = host.workers.get('task.execute')!;
       const idle = host.workers.get('webhook.deliver')!;
       const backend = wedged.getBackend() as unknown as Record<string, unknown>;

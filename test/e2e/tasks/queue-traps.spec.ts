@@ -218,7 +218,7 @@ onRedis('a Redis that is not to be relied on', () => {
       ({ length }) => length === 5,
     );
     expect(new Set(failed.map(({ failedReason }) => failedReason))).toEqual(
-      new Set(['invalid_params: not a payload of this queue; dropped']),
+      new Set(['invalid_params: the payload does not fit this queue; the job is dropped']),
     );
     await goesThroughTheQueue();
     await queue.close();
