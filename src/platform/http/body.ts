@@ -6,7 +6,7 @@ import { sendProblem } from './problem.js';
 
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
-/** How long the rest of a body that is too large may take to arrive. */
+/** How long the gateway reads the rest of a body that is too large. */
 const restMs = 10_000;
 
 /** Throws `unsupported_media_type` unless the body is declared as JSON in UTF-8. */
@@ -21,7 +21,10 @@ export function requireJson(request: DoorRequest): void {
   }
 }
 
-/** The whole body as text. Throws `too_large` as soon as it is, `canceled` when the client went away. */
+/**
+ * Reads the whole body as text. Throws `too_large` as soon as the limit is exceeded, `canceled` when the client
+ * disconnects.
+ */
 export function readText(request: DoorRequest, maxBytes: number): Promise<string> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge(request, maxBytes));
   if (request.destroyed) return Promise.reject(new RialtoError('canceled'));
@@ -40,14 +43,14 @@ export function readText(request: DoorRequest, maxBytes: number): Promise<string
       resolve(chunks.length === 1 ? chunks[0]!.toString('utf8') : Buffer.concat(chunks).toString('utf8')),
     );
     request.once('error', (cause) => reject(new RialtoError('canceled', { cause })));
-    // Every request closes. An error captures a stack, so it is made only for a body that did not end.
+    // Every request emits `close`. An error captures a stack, so it is created only for a body that did not end.
     request.once('close', () => request.readableEnded || reject(new RialtoError('canceled')));
   });
 }
 
 /**
- * Reads and drops the rest of the body, so that a client that sends all of it before it reads gets its answer, and the connection serves
- * the next request. A body that does not end in time ends the connection.
+ * Reads and drops the rest of the body, so that a client that sends its whole body before it reads still gets the
+ * answer, and the connection can serve the next request. A body that does not end in time ends the connection.
  */
 function tooLarge(request: DoorRequest, maxBytes: number): RialtoError {
   request.resume();
@@ -57,8 +60,9 @@ function tooLarge(request: DoorRequest, maxBytes: number): RialtoError {
 }
 
 /**
- * Express middleware: parses the JSON body of the management API, or ends the request with a problem document. The body of
- * somebody unknown is left where it is: the guard refuses them, and nobody makes us parse megabytes without a credential.
+ * Express middleware: parses the JSON body of the management API, or ends the request with a problem document. The
+ * body of an unauthenticated caller is not read: the guard refuses the request, and a caller without a credential
+ * must not make the gateway parse megabytes.
  */
 export function jsonBodies(maxBytes: number, isKnown: (request: DoorRequest) => Promise<boolean>) {
   const read = async (request: DoorRequest): Promise<void> => {

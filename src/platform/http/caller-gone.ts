@@ -1,8 +1,9 @@
 import type { DoorResponse } from './http.types.js';
 
 /**
- * What aborts when the caller goes away before its answer was written; an answer that was sent cancels nothing. It is made when
- * somebody first asks for it: most requests never wait, and a signal costs more than all they do with it.
+ * Returns a signal that aborts when the caller disconnects before its answer was written; after a complete answer it
+ * never aborts. The signal is created at the first use: most requests never wait, and a signal costs more than
+ * everything else they would do with it.
  */
 export function whenGone(response: DoorResponse): () => AbortSignal {
   let signal: AbortSignal | undefined;
@@ -19,7 +20,7 @@ function signalOf(response: DoorResponse): AbortSignal {
   return gone.signal;
 }
 
-/** Resolves when the answer has left in full: true; or when its connection broke before: false. */
+/** Resolves to true when the whole answer was sent, to false when its connection broke before that. */
 export function whenAnswered(response: DoorResponse): Promise<boolean> {
   if (response.destroyed) return Promise.resolve(response.writableFinished);
   return new Promise((resolve) => {

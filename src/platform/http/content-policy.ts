@@ -1,6 +1,9 @@
 import type { RequestHandler } from 'express';
 
-/** For pages of other projects that are served here: what they load and run comes from here alone, and no page frames them. */
+/**
+ * Content policy for third-party pages that the gateway serves: they load and run only resources of the gateway, and
+ * no page may frame them.
+ */
 export const contentPolicy: RequestHandler = (_request, response, next) => {
   response.setHeader(
     'Content-Security-Policy',

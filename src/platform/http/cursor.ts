@@ -2,9 +2,9 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { RialtoError } from '../../kernel/errors.js';
 import type { Vault } from '../secrets/vault.js';
 
-/** Opaque page cursors: a position, signed, bound to the list and the org it was made for. */
+/** Opaque page cursors: a signed position, valid only for one list and one org. */
 export class Cursors {
-  /** The one that signs first. */
+  /** The first key signs; all keys verify. */
   private readonly keys: readonly [Buffer, ...Buffer[]];
 
   constructor(vault: Vault) {
@@ -16,15 +16,17 @@ export class Cursors {
     return `${text}.${this.mac(scope, text)}`;
   }
 
-  /** Throws `invalid_params` for a cursor of another list, another org, or nobody's. */
+  /**
+   * Throws `invalid_params` for a cursor of another list or another org, and for one that the gateway did not sign.
+   */
   decode(scope: string, cursor: string, length: number): string[] {
     const [text = '', mac = ''] = cursor.split('.');
     const given = Buffer.from(mac);
-    const isOurs = this.keys.some((key) => {
+    const isValid = this.keys.some((key) => {
       const expected = Buffer.from(this.mac(scope, text, key));
       return given.length === expected.length && timingSafeEqual(given, expected);
     });
-    if (isOurs) {
+    if (isValid) {
       const position: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
       if (Array.isArray(position) && position.length === length) return position as string[];
     }
@@ -44,7 +46,7 @@ export interface Page<Item> {
   nextCursor: string | null;
 }
 
-/** Cuts one row more than was asked for into a page. */
+/** Makes a page from rows that were read with one row more than `limit`. */
 export function pageOf<Row, Item>(
   rows: Row[],
   limit: number,

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CallContext } from '../../kernel/call-context.js';
 
-/** A request as it passes the front door: the id is set before any door sees it. */
+/** A request behind the front door, which sets the id before any door sees the request. */
 export interface DoorRequest extends IncomingMessage {
   requestId: string;
   /** Set by the guard of the door. */
@@ -17,16 +17,16 @@ export interface Target {
   readonly query: URLSearchParams;
 }
 
-/** A hot route, served in front of Express. Documented, limited and measured like a controller. */
+/** A hot route, served before Express. It is documented, limited and measured like a controller. */
 export interface HotRoute {
-  /** For metrics, OpenAPI and the route matrix, e.g. `/mcp/servers/{id}`. */
+  /** The path in metrics, OpenAPI and the route matrix, e.g. `/mcp/servers/{id}`. */
   readonly template: string;
   readonly methods: readonly string[];
-  /** A door of a protocol, whose answers pages of the gateway's own origins may read. */
+  /** Marks a protocol door; pages of the gateway's own origins may read its answers. */
   readonly cors?: true;
   /** One line for the API description. */
   readonly summary: string;
-  /** The parameters of the path, or undefined when it is not this route. */
+  /** Returns the parameters of the path, or undefined when the path belongs to another route. */
   match(path: string): Record<string, string> | undefined;
   handle(request: DoorRequest, response: DoorResponse, target: Target, params: Record<string, string>): Promise<void>;
 }

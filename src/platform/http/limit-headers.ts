@@ -1,7 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import type { CallLimit } from '../../kernel/call-context.js';
 
-/** Says in the headers of an answer what is left of a limit (IETF draft "RateLimit header fields for HTTP"); too late once it has begun. */
+/**
+ * Writes the rest of a limit into the headers of a response (IETF draft "RateLimit header fields for HTTP"). Does
+ * nothing when the headers are already sent.
+ */
 export function tellLeft(response: ServerResponse, { limit, remaining, secondsLeft }: CallLimit): void {
   if (response.headersSent) return;
   response.setHeader('RateLimit-Limit', limit);
@@ -9,7 +12,9 @@ export function tellLeft(response: ServerResponse, { limit, remaining, secondsLe
   response.setHeader('RateLimit-Reset', secondsLeft);
 }
 
-/** The same of a limit that gives nothing until all of it is there again. */
+/**
+ * Like `tellLeft`, for a limit that allows nothing until it is full again: adds `Retry-After` when nothing remains.
+ */
 export function limitHeaders(response: ServerResponse): (limit: CallLimit) => void {
   return (limit) => {
     tellLeft(response, limit);
@@ -17,7 +22,7 @@ export function limitHeaders(response: ServerResponse): (limit: CallLimit) => vo
   };
 }
 
-/** The headers of a refusal that names the seconds to wait, and of a limit how many requests it lets through. */
+/** The headers of a refusal: the seconds to wait, and for a rate limit the number of allowed requests. */
 export function refusalHeaders({ retryAfterSeconds, limit }: Readonly<Record<string, unknown>> = {}): Record<
   string,
   string

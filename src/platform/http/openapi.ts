@@ -7,15 +7,17 @@ import { contentPolicy } from './content-policy.js';
 import { FrontDoor } from './server/front-door.js';
 import type { HotRoute } from './http.types.js';
 
-/** Who may read operators' pages; Nest's guards do not cover what is mounted beside its routes. */
+/** Authentication for operators' pages: Nest's guards do not cover handlers that are mounted beside its routes. */
 export interface Gate {
-  /** Lets anyone in during development; an operator in production. */
+  /** Allows everyone in development, only operators in production. */
   readonly docs: RequestHandler;
-  /** Lets admins in, always. */
+  /** Always requires an admin. */
   readonly admin: RequestHandler;
 }
 
-/** OpenAPI at `/docs` and `/docs-json`, made from the schemas that validate; built at the first look. */
+/**
+ * Serves OpenAPI at `/docs` and `/docs-json`, made from the schemas that validate. It is built at the first request.
+ */
 export function mountOpenApi(app: NestExpressApplication, gate: Gate): void {
   app.use(['/docs', '/docs-json', '/docs-yaml'], gate.docs, contentPolicy);
   let document: OpenAPIObject | undefined;
@@ -52,12 +54,12 @@ function describeHot(document: OpenAPIObject, { template, methods, summary }: Ho
     summary,
     parameters,
     security: [{ bearer: [] }],
-    responses: { 200: { description: 'As the protocol says' } },
+    responses: { 200: { description: 'Defined by the protocol' } },
   };
   document.paths[template] = Object.fromEntries(methods.map((method) => [method.toLowerCase(), operation]));
 }
 
-/** Every operation may also end in one of these. */
+/** Adds the problem responses that every operation may return. */
 function withProblems(document: OpenAPIObject): OpenAPIObject {
   const statuses = [400, 401, 403, 404, 413, 415, 429, 503];
   const schema = {

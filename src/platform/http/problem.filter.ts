@@ -15,7 +15,10 @@ const codesByStatus: Partial<Record<number, ErrorCode>> = {
   415: 'unsupported_media_type',
 };
 
-/** Turns whatever a controller threw into a problem document; what is not ours is logged and stays inside. */
+/**
+ * Turns everything a controller throws into a problem document. Unexpected errors are logged, and their text stays
+ * private.
+ */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
   constructor(@Inject(LOGGER) private readonly log: Logger) {}
@@ -33,5 +36,7 @@ export class ProblemFilter implements ExceptionFilter {
 
 function fromNest(exception: HttpException): RialtoError {
   const code = codesByStatus[exception.getStatus()] ?? (exception.getStatus() < 500 ? 'invalid_params' : 'internal');
-  return new RialtoError(code, { message: code === 'not_found' ? 'there is nothing at this path' : exception.message });
+  return new RialtoError(code, {
+    message: code === 'not_found' ? 'no resource exists at this path' : exception.message,
+  });
 }

@@ -2,7 +2,7 @@ import { errorCodes, type ErrorCode, type RialtoError } from '../../kernel/error
 import type { DoorRequest, DoorResponse } from './http.types.js';
 import { refusalHeaders } from './limit-headers.js';
 
-/** HTTP status of each meaning on the management API (decisions: errors and statuses). */
+/** HTTP status of each error code on the management API (decisions: errors and statuses). */
 export const problemStatus: Record<ErrorCode, number> = {
   invalid_params: 400,
   unauthenticated: 401,
@@ -61,7 +61,7 @@ export interface Problem {
   [fact: string]: unknown;
 }
 
-/** The problem document of an error: its message only when that is public. */
+/** Makes the problem document of an error. It contains the error's message only when the code is public. */
 function problemOf(code: ErrorCode, requestId: string, error?: RialtoError): Problem {
   const { title, public: open } = errorCodes[code];
   return {
@@ -77,7 +77,7 @@ function problemOf(code: ErrorCode, requestId: string, error?: RialtoError): Pro
   };
 }
 
-/** Status, headers and body of the answer that says an error. */
+/** Makes the status, headers and body of an error response. */
 export function problemAnswer(
   request: DoorRequest,
   code: ErrorCode,
@@ -96,7 +96,7 @@ export function problemAnswer(
   return { status, headers, body: JSON.stringify(problem) };
 }
 
-/** Ends a response with a problem document; sets what the status demands of headers. */
+/** Ends a response with a problem document and the headers that belong to its status. */
 export function sendProblem(
   request: DoorRequest,
   response: DoorResponse,

@@ -3,7 +3,7 @@ import { PublicUrl } from './public-url.js';
 const settings = { RIALTO_PUBLIC_URL: undefined, HOST: '127.0.0.1', PORT: 0, GRPC_PORT: undefined };
 
 describe('the public URL', () => {
-  it('is RIALTO_PUBLIC_URL without a trailing slash, wherever the process listens', () => {
+  it('is RIALTO_PUBLIC_URL without a trailing slash, independent of the listening address', () => {
     const url = new PublicUrl({
       ...settings,
       RIALTO_PUBLIC_URL: 'https://gate.example:8443/agents/',
@@ -27,7 +27,7 @@ describe('the public URL', () => {
     expect(url.base).toBe(base);
   });
 
-  it('has no gRPC without a port, and the port that was taken', () => {
+  it('has no gRPC address without a port, and otherwise the port that gRPC listens on', () => {
     const url = new PublicUrl({ ...settings, GRPC_PORT: 0 });
     url.listensForGrpcOn(50_123);
     expect([new PublicUrl(settings).grpc, url.grpc]).toEqual([undefined, '127.0.0.1:50123']);

@@ -6,7 +6,10 @@ const anyAddress = new Map([
   ['::', '[::1]'],
 ]);
 
-/** Where others reach this gateway: RIALTO_PUBLIC_URL, else the address it listens on, known once it does. */
+/**
+ * The public address of this gateway: RIALTO_PUBLIC_URL, else the listening address, which is known once the process
+ * listens.
+ */
 export class PublicUrl {
   private address: string;
   private grpcPort?: number;
@@ -16,23 +19,23 @@ export class PublicUrl {
     this.grpcPort = settings.GRPC_PORT;
   }
 
-  /** Tells the port that was taken; the setting may be 0. */
+  /** Sets the port that the process listens on; the setting may be 0. */
   listensOn(port: number): void {
     this.address = this.addressOf(port);
   }
 
-  /** The same of gRPC. */
+  /** Sets the port that gRPC listens on. */
   listensForGrpcOn(port: number): void {
     this.grpcPort = port;
   }
 
-  /** Without a trailing slash. */
+  /** The base URL without a trailing slash. */
   get base(): string {
     const { RIALTO_PUBLIC_URL: given } = this.settings;
     return given === undefined ? this.address : trimEnd(given, '/');
   }
 
-  /** `host` and `host:port` of the base: what may stand behind the `@` of a handle. */
+  /** `host` and `host:port` of the base URL: the allowed texts behind the `@` of a handle. */
   get hosts(): readonly string[] {
     const { host, hostname } = new URL(this.base);
     return [hostname, host];

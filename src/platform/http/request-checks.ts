@@ -3,7 +3,7 @@ import { RialtoError } from '../../kernel/errors.js';
 import type { DoorRequest, DoorResponse } from './http.types.js';
 import { sendProblem } from './problem.js';
 
-/** Headers that every answer of the management API carries. */
+/** Sets the security headers of every management API response. */
 export function securityHeaders(_request: DoorRequest, response: DoorResponse, next: NextFunction): void {
   response.setHeader('X-Content-Type-Options', 'nosniff');
   response.setHeader('Referrer-Policy', 'no-referrer');
@@ -12,7 +12,10 @@ export function securityHeaders(_request: DoorRequest, response: DoorResponse, n
   next();
 }
 
-/** A path that does not decode, or decodes to a control character, is nobody's: the router would answer it with a fault of ours. */
+/**
+ * Refuses a path that cannot be decoded, or that contains a control character. The router would answer it with an
+ * internal error.
+ */
 export function rejectUnsafePaths(request: DoorRequest, response: DoorResponse, next: NextFunction): void {
   const url = request.url ?? '/';
   if (url.length > 8_192)
@@ -24,7 +27,8 @@ export function rejectUnsafePaths(request: DoorRequest, response: DoorResponse, 
     );
   try {
     const text = decodeURIComponent(url.replaceAll('+', ' '));
-    if (/\p{Cc}/u.test(text)) throw new RialtoError('invalid_params', { message: 'the URL holds a control character' });
+    if (/\p{Cc}/u.test(text))
+      throw new RialtoError('invalid_params', { message: 'the URL contains a control character' });
     next();
   } catch (error) {
     const known =
@@ -42,7 +46,7 @@ interface Issue {
 
 const maxViolations = 50;
 
-/** What the validation pipe throws: each issue with its field. */
+/** The error of the validation pipe: each issue with its field. */
 export function invalidBody(issues: readonly Issue[]): RialtoError {
   const violations = issues.slice(0, maxViolations).map(({ message, path }) => ({
     field: (path ?? []).map((segment) => String(typeof segment === 'object' ? segment.key : segment)).join('.'),

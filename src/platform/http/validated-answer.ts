@@ -8,12 +8,14 @@ export interface ValidatedBody {
   readonly lastModified?: Date;
 }
 
-/** A strong entity tag: of the bytes themselves (RFC 9110 section 8.8.3). */
+/** Makes a strong entity tag of the bytes (RFC 9110 section 8.8.3). */
 export function etagOf(body: Buffer): string {
   return `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
 }
 
-/** Answers bytes, or 304 when the caller has them already (RFC 9110 section 13); a HEAD gets the headers alone. */
+/**
+ * Sends bytes, or 304 when the caller already has them (RFC 9110 section 13). A HEAD request gets only the headers.
+ */
 export function sendValidated(
   request: DoorRequest,
   response: DoorResponse,
@@ -28,8 +30,8 @@ export function sendValidated(
 }
 
 /**
- * An entity tag wins over a date. A date has to be the very one that was sent: what stands behind a path may be replaced by
- * something older.
+ * True when the caller already has this body. An entity tag wins over a date. A date must equal the one that was
+ * sent, because an older version may replace the body later.
  */
 function isKnown({ headers }: DoorRequest, etag: string, modified: string | undefined): boolean {
   const tags = headers['if-none-match'];

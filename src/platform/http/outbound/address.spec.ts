@@ -145,11 +145,11 @@ describe('checkUrl', () => {
     'https://[2606:4700::1111]/',
     'https://bücher.example/',
     'http://a_b.example:8080/x?y#z',
-  ])('lets %j through', (url) => {
+  ])('allows %j', (url) => {
     expect(checkUrl(url, strict)).toBeUndefined();
   });
 
-  it('AN-39: wants https and a listed port, except for what is allow-listed', () => {
+  it('AN-39: requires https and a listed port, except for allow-listed targets', () => {
     const production = rules('agent.internal,http://other.internal:8080,10.0.0.0/8', { httpsOnly: true, ports: [443] });
     expect(checkUrl('http://example.com/', production)).toBe('https_required');
     expect(checkUrl('https://example.com:8443/', production)).toBe('port');
@@ -187,7 +187,7 @@ describe('isPublicAddress', () => {
     'fe80::1%eth0',
     '64:ff9b::808:808',
     '::808:808',
-  ])('abuse 20: %j is not', (address) => {
+  ])('abuse 20: %j is not public', (address) => {
     expect(isPublicAddress(address)).toBe(false);
   });
 });

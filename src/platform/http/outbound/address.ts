@@ -5,37 +5,42 @@ import { RialtoError } from '../../../kernel/errors.js';
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Range = readonly [base: Address, bits: number];
 
-/** What the operator trusts although it may be private: names, address ranges and whole origins. */
+/** Targets that the operator trusts although they may be private: names, address ranges and whole origins. */
 export interface AllowList {
   readonly hosts: ReadonlySet<string>;
-  /** `.svc.cluster.local` for an entry `*.svc.cluster.local`. */
+  /** `.svc.cluster.local` for the entry `*.svc.cluster.local`. */
   readonly suffixes: readonly string[];
   readonly origins: ReadonlySet<string>;
   readonly ranges: readonly Range[];
 }
 
-/** The rules a URL is held to before anything is resolved. */
+/** Rules that a URL must satisfy before its name is resolved. */
 export interface UrlRules {
   readonly allow: AllowList;
   readonly httpsOnly: boolean;
-  /** Ports that may be reached; absent: any. Allow-listed targets may use every port. */
+  /** Ports that may be used; absent: any. Allow-listed targets may use every port. */
   readonly ports?: readonly number[];
 }
 
-/** The end of a connection as a URL names it: `host` without brackets, case or trailing dot. */
+/**
+ * The remote end of a connection as a URL names it: `host` has no brackets and no trailing dot, and is in lower case.
+ */
 export interface Target {
   readonly scheme: string;
   readonly host: string;
   readonly port: number;
 }
 
-/** Why a URL may not be called. For logs and tests: callers outside are told `url_not_allowed` and nothing more. */
+/** Why a URL may not be called. It is for logs and tests: callers only get `url_not_allowed`. */
 export type UrlRefusal =
   'malformed' | 'scheme' | 'userinfo' | 'https_required' | 'port' | 'local_name' | 'private_address';
 
-/** Addresses that are unicast on paper and a cloud's own machinery in fact (Azure's wire server; RFC 9780 dummy prefix). */
+/**
+ * Addresses that are formally unicast, but belong to cloud infrastructure (Azure's wire server; RFC 9780 dummy
+ * prefix).
+ */
 const reservedRanges: readonly Range[] = [ipaddr.parseCIDR('168.63.129.16/32'), ipaddr.parseCIDR('100:0:0:1::/64')];
-/** The only IPv6 space that is handed out for global unicast (RFC 4291 section 2.4, IANA registry). */
+/** The only IPv6 space that is assigned for global unicast (RFC 4291 section 2.4, IANA registry). */
 const globalUnicast: Range = ipaddr.parseCIDR('2000::/3');
 
 const localNames = new Set(['localhost', 'localhost.localdomain', 'localhost6', 'ip6-localhost', 'ip6-loopback']);
@@ -45,14 +50,15 @@ function within(address: Address, [base, bits]: Range): boolean {
   return address.kind() === base.kind() && address.match(base, bits);
 }
 
-/** An address in its one form (IPv4-mapped becomes IPv4); undefined for what is not an address. */
+/** Parses an address to a single form (an IPv4-mapped one becomes IPv4); undefined for other text. */
 function addressOf(text: string): Address | undefined {
   return isIP(text) === 0 ? undefined : ipaddr.process(text);
 }
 
 /**
- * True for an address of the public internet: unicast and, for IPv6, inside 2000::/3. Prefixes that carry an IPv4
- * address (NAT64, 6to4, Teredo, translated) are never public, for they reach whatever they embed (RE-28, abuse 20).
+ * True for an address of the public internet: unicast and, for IPv6, inside 2000::/3. Prefixes that embed an IPv4
+ * address (NAT64, 6to4, Teredo, translated) are never public, because they reach the embedded address (RE-28, abuse
+ * 20).
  */
 export function isPublicAddress(text: string): boolean {
   const address = addressOf(text);
@@ -61,7 +67,7 @@ export function isPublicAddress(text: string): boolean {
   return !reservedRanges.some((range) => within(address, range));
 }
 
-/** The parsed URL, undefined for text that is none. */
+/** Parses a URL; undefined for invalid text. */
 export function parseUrl(text: string, base?: URL): URL | undefined {
   try {
     return new URL(text, base);
@@ -70,7 +76,7 @@ export function parseUrl(text: string, base?: URL): URL | undefined {
   }
 }
 
-/** The target of a parsed URL, or of anything with its three fields. */
+/** The target of a parsed URL, or of any object with these three fields. */
 export function targetOf(url: { protocol: string; hostname: string; port: string }): Target {
   const scheme = url.protocol.slice(0, -1);
   const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
@@ -108,8 +114,8 @@ function parseOrigin(entry: string): string {
 }
 
 /**
- * Reads RIALTO_OUTBOUND_ALLOW: a comma list of hosts (`agent.internal`, `*.svc.cluster.local`), addresses or CIDRs,
- * and origins (`http://127.0.0.1:8080`). Throws `invalid_params` with the entry that is none of them.
+ * Reads RIALTO_OUTBOUND_ALLOW: a comma-separated list of hosts (`agent.internal`, `*.svc.cluster.local`), addresses
+ * or CIDRs, and origins (`http://127.0.0.1:8080`). Throws `invalid_params` with the invalid entry.
  */
 export function parseAllowList(text: string): AllowList {
   const list = {
@@ -144,7 +150,10 @@ function isListedAddress(text: string, allow: AllowList): boolean {
   return address !== undefined && allow.ranges.some((range) => within(address, range));
 }
 
-/** True when a connection for this target may end at this address: the target or the address is allow-listed, or it is public. */
+/**
+ * True when a connection to this target may use this address: the target or the address is allow-listed, or the
+ * address is public.
+ */
 export function mayConnect(target: Target, address: string, allow: AllowList): boolean {
   return isListedByName(target, allow) || isListedAddress(address, allow) || isPublicAddress(address);
 }
@@ -159,8 +168,9 @@ function ruleRefusal(target: Target, rules: UrlRules): UrlRefusal | undefined {
 }
 
 /**
- * Says why a URL may not be called, undefined when it may. Only what the text tells: a name that resolves to a private
- * address is refused by the connection (AN-39, abuse 20). WHATWG parsing has already made one form of 0x7f.1, 127.1 and １.
+ * Returns why a URL may not be called; undefined when it may. It only looks at the text: a name that resolves to a
+ * private address is refused when the connection is made (AN-39, abuse 20). The WHATWG parser has already normalized
+ * 0x7f.1, 127.1 and １.
  */
 export function checkUrl(input: string | URL, rules: UrlRules): UrlRefusal | undefined {
   const url = typeof input === 'string' ? parseUrl(input) : input;

@@ -10,19 +10,22 @@ export interface ResolvedAddress {
   readonly family: 4 | 6;
 }
 
-/** All addresses of a name. */
+/** Returns all addresses of a name. */
 export type Resolve = (host: string) => Promise<ResolvedAddress[]>;
 
-/** Where bytes may go: the URL rules, and how names become addresses (the system's resolver unless a test says otherwise). */
+/** Where bytes may be sent: the URL rules, and how names are resolved (by default with the system's resolver). */
 export interface OutboundPolicy extends UrlRules {
   readonly resolve?: Resolve;
-  /** Told of each request with a purpose that went out and brought no answer: nobody knows whether it was taken (I5). */
+  /**
+   * Called for each request with a purpose that was sent and got no answer: it is unknown whether it was received
+   * (I5).
+   */
   readonly unanswered?: (purpose: string) => void;
 }
 
 const resolveLimitMs = 3_000;
 const connectLimitMs = 10_000;
-/** How long one address of several may take before the next is tried. */
+/** How long the attempt with one of several addresses may take before the next is tried. */
 const addressLimitMs = 1_000;
 
 const systemResolve: Resolve = async (host) =>
@@ -32,16 +35,19 @@ const systemResolve: Resolve = async (host) =>
   }));
 
 const hint =
-  'only public addresses may be called; whoever runs this opens others (RIALTO_OUTBOUND_ALLOW, or `allow` of the client)';
+  'only public addresses may be called; the operator can allow others (RIALTO_OUTBOUND_ALLOW, or `allow` of the client)';
 
-/** What the text of a URL alone tells, and its sender may be told. */
+/** Hints for mistakes that are visible in the URL itself, so the caller may see them. */
 const mistakes: Partial<Record<string, string>> = {
-  malformed: 'write the whole URL, such as https://agent.example.com/path',
+  malformed: 'write the complete URL, such as https://agent.example.com/path',
   scheme: 'only http and https URLs may be called',
-  userinfo: 'a URL with a user name or password is not called',
+  userinfo: 'remove the user name and password from the URL',
 } satisfies Partial<Record<UrlRefusal, string>>;
 
-/** The one public refusal; why stays in `cause`, so no answer tells an address or the state of a port (abuse 23). */
+/**
+ * The only public refusal. The reason stays in `cause`, so no answer reveals an address or the state of a port (abuse
+ * 23).
+ */
 export function urlNotAllowed(reason: string): RialtoError {
   return new RialtoError('url_not_allowed', { hint: mistakes[reason] ?? hint, cause: new Error(reason) });
 }
@@ -54,7 +60,9 @@ async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
   return Promise.race([work, limit]).finally(() => clearTimeout(timer));
 }
 
-/** Resolves once and refuses when ANY address is not allowed: a mixed answer is an attack or a mistake (abuse 21). */
+/**
+ * Resolves once, and refuses when ANY address is not allowed: a mixed answer is an attack or a mistake (abuse 21).
+ */
 async function vettedAddresses(target: Target, policy: OutboundPolicy): Promise<ResolvedAddress[]> {
   const resolve = policy.resolve ?? systemResolve;
   const addresses = await within(resolveLimitMs, resolve(target.host));
@@ -64,7 +72,10 @@ async function vettedAddresses(target: Target, policy: OutboundPolicy): Promise<
   return addresses;
 }
 
-/** A resolver for `net.connect` that hands out vetted addresses alone, so what was checked is what is connected. */
+/**
+ * A resolver for `net.connect` that returns only checked addresses, so that the connection uses the address that was
+ * checked.
+ */
 function pinned(target: Target, policy: OutboundPolicy): LookupFunction {
   return (_host, options, done) => {
     vettedAddresses(target, policy).then(
@@ -77,13 +88,13 @@ function pinned(target: Target, policy: OutboundPolicy): LookupFunction {
   };
 }
 
-/** Starts a connection; the socket, still connecting, is returned so that it can be given up. */
+/** Starts a connection. Returns the connecting socket, so that the caller can cancel it. */
 type Connector = (...args: Parameters<buildConnector.connector>) => Socket | undefined;
 
 /**
- * Opens the sockets of one target for undici: literals are judged here (undici resolves nothing for them), names by the
- * pinned lookup, and the far end of every socket once more before it is used. Host and SNI stay those of the name.
- * Fails closed. Section 4.6 of the threat model: AN-39, RE-28, abuse 20 and 21.
+ * Opens the sockets of one target for undici. Literal addresses are checked here (undici does not resolve them),
+ * names by the pinned lookup, and the remote address of every socket once more before it is used. Host and SNI keep
+ * the name. Fails closed. Section 4.6 of the threat model: AN-39, RE-28, abuse 20 and 21.
  */
 export function safeConnector(target: Target, policy: OutboundPolicy): Connector {
   const open = buildConnector({
@@ -118,15 +129,16 @@ const maxSockets = 512;
 const clientOptions: Client.Options = {
   pipelining: 1,
   maxHeaderSize: 16_384,
-  // The total deadline replaces both: neither bounds a body that drips (abuse 25).
+  // The total deadline replaces both: neither limits a body that arrives slowly, byte by byte (abuse 25).
   headersTimeout: 0,
   bodyTimeout: 0,
   keepAliveMaxTimeout: 60_000,
 };
 
 /**
- * The keep-alive connections of one origin, one exchange on each at a time, the last used first. A connection whose
- * exchange failed is thrown away. (undici's own Pool opens a second socket for a caller that sends again at once.)
+ * The keep-alive connections of one origin: one exchange at a time on each, the last used connection first. A
+ * connection with a failed exchange is closed. (undici's Pool opens a second socket for a caller that sends again at
+ * once.)
  */
 export class OriginConnections {
   private readonly clients = new Map<Client, Socket | undefined>();
@@ -145,7 +157,7 @@ export class OriginConnections {
     return this.clients.size === this.free.length;
   }
 
-  /** Sends on a free connection, a new one, or the next that gets free. */
+  /** Sends on a free connection, on a new one, or on the next one that becomes free. */
   dispatch(options: Dispatcher.DispatchOptions, exchange: Exchange): void {
     const client = this.free.pop() ?? this.open();
     if (client === undefined) this.waiting.push([options, exchange]);
@@ -183,7 +195,7 @@ export class OriginConnections {
     }
   }
 
-  /** Ends a connection, also one that is still being made: undici would let that go on. */
+  /** Ends a connection, also one that is still connecting, which undici would not stop. */
   private async discard(client: Client): Promise<void> {
     const socket = this.clients.get(client);
     this.clients.delete(client);

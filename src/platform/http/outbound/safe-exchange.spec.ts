@@ -1,7 +1,7 @@
 import { getEventListeners, getMaxListeners } from 'node:events';
 import { Deadline } from './safe-exchange.js';
 
-it('as many exchanges as there are hang on the signal of their line, and each lets go of it', () => {
+it('any number of exchanges listen to one signal, and each removes its listener', () => {
   const { signal } = new AbortController();
   const all = Array.from({ length: 50 }, () => new Deadline(60_000, [signal]));
   expect([getEventListeners(signal, 'abort').length, getMaxListeners(signal)]).toEqual([50, Infinity]);

@@ -4,7 +4,7 @@ import { RialtoError, type ErrorCode } from '../../../kernel/errors.js';
 import { markDeparted } from './departed.js';
 import { responseHeaders } from './safe-headers.js';
 
-/** What undici hands to a running request. */
+/** The controller that undici passes to a running request. */
 interface Controller {
   rawHeaders?: unknown;
   abort(reason: Error): void;
@@ -16,7 +16,7 @@ type RawHeaders = Record<string, string | string[] | undefined>;
 const maxHeaders = 256;
 const maxInformational = 16;
 const streamBufferBytes = 65_536;
-/** A longer timer fires at once in Node. */
+/** The longest delay of a Node timer; a longer one fires at once. */
 const longestTimerMs = 2_147_483_647;
 
 const meanings: Readonly<Record<string, ErrorCode>> = {
@@ -24,7 +24,10 @@ const meanings: Readonly<Record<string, ErrorCode>> = {
   UND_ERR_INVALID_ARG: 'invalid_params',
 };
 
-/** The meaning of a failure below HTTP; the cause tells the rest, to us alone (RE-28, abuse 23). */
+/**
+ * Maps a failure below HTTP to an error code. Details stay in the cause, which only the gateway sees (RE-28, abuse
+ * 23).
+ */
 function meaningOf(error: unknown): RialtoError {
   if (error instanceof RialtoError) return error;
   const { code = '' } = (error ?? {}) as { code?: string };
@@ -36,13 +39,13 @@ function tooLarge(what: string): RialtoError {
 }
 
 /**
- * One request on one socket, as undici's dispatch handler: counts headers and raw bytes, and ends the socket the moment
- * something is over. `released` gives the connection back, or up.
+ * One request on one socket, as undici's dispatch handler. It counts headers and raw bytes, and ends the socket as
+ * soon as a limit is exceeded. `released` returns the connection, or discards it.
  */
 export abstract class Exchange {
   status = 0;
   headers: Record<string, string> = {};
-  /** Settles when there is an answer to look at: all of it, or its head for a stream. */
+  /** Settles when the answer can be used: when it is complete, or for a stream when its head has arrived. */
   readonly ready: Promise<void>;
   /** Called once, when nothing more can happen on the connection; false when it may not be used again. */
   released?: (reusable: boolean) => void;
@@ -63,22 +66,22 @@ export abstract class Exchange {
     });
   }
 
-  /** True once it ended or failed. */
+  /** True once the exchange has succeeded or an error stopped it. */
   get over(): boolean {
     return this.finished;
   }
 
-  /** True when it went out on a socket and not even a status came back. */
+  /** True when the request was sent on a socket and no status was received. */
   get isUnanswered(): boolean {
     return this.controller !== undefined && this.status === 0;
   }
 
-  protected abstract took(chunk: Buffer): void;
-  protected abstract ended(): void;
-  protected begun(): void {}
-  protected failed(_error: RialtoError): void {}
+  protected abstract onChunk(chunk: Buffer): void;
+  protected abstract onEnd(): void;
+  protected onHead(): void {}
+  protected onFail(_error: RialtoError): void {}
 
-  /** Ends the exchange and its socket; later calls and calls after the end do nothing. */
+  /** Ends the exchange and its socket. Calls after the end do nothing. */
   fail(error: unknown): void {
     if (this.finished) return;
     this.finished = true;
@@ -87,7 +90,7 @@ export abstract class Exchange {
     this.controller?.abort(meaning);
     this.released?.(false);
     this.refuse(meaning);
-    this.failed(meaning);
+    this.onFail(meaning);
   }
 
   onRequestStart(controller: Controller): void {
@@ -105,20 +108,20 @@ export abstract class Exchange {
     if (!this.headOnly && Number(received['content-length']) > this.maxBytes) return this.fail(tooLarge('body'));
     this.status = status;
     this.headers = responseHeaders(received);
-    this.begun();
+    this.onHead();
   }
 
   onResponseData(_controller: Controller, chunk: Buffer): void {
     this.received += chunk.length;
     if (this.received > this.maxBytes) this.fail(tooLarge('body'));
-    else if (!this.finished) this.took(chunk);
+    else if (!this.finished) this.onChunk(chunk);
   }
 
   onResponseEnd(): void {
     if (this.finished) return;
     this.finished = true;
     this.released?.(true);
-    this.ended();
+    this.onEnd();
   }
 
   onResponseError(_controller: Controller, error: Error): void {
@@ -126,23 +129,23 @@ export abstract class Exchange {
   }
 }
 
-/** An exchange that keeps the whole body. */
+/** An exchange that buffers the whole body. */
 export class BufferedExchange extends Exchange {
   readonly chunks: Buffer[] = [];
 
-  protected took(chunk: Buffer): void {
+  protected onChunk(chunk: Buffer): void {
     this.chunks.push(chunk);
   }
 
-  protected ended(): void {
+  protected onEnd(): void {
     this.accept();
   }
 }
 
-/** An exchange that keeps the first bytes of the body and ends the socket behind them. */
+/** An exchange that buffers the first bytes of the body and then ends the socket. */
 export class BeginningExchange extends Exchange {
   readonly chunks: Buffer[] = [];
-  /** The body went on, or may have. */
+  /** True when the body continued, or may have continued. */
   isCut = false;
 
   constructor(
@@ -152,7 +155,7 @@ export class BeginningExchange extends Exchange {
     super(Infinity, headOnly);
   }
 
-  protected took(chunk: Buffer): void {
+  protected onChunk(chunk: Buffer): void {
     this.chunks.push(chunk.subarray(0, this.left));
     this.left -= chunk.length;
     if (this.left > 0) return;
@@ -161,14 +164,14 @@ export class BeginningExchange extends Exchange {
     this.fail(new RialtoError('canceled'));
   }
 
-  protected ended(): void {
+  protected onEnd(): void {
     this.accept();
   }
 }
 
 /**
- * An exchange whose body is read while it arrives, with the reader's pace as back-pressure. No byte for `idleMs` while
- * the reader waits is `remote_timeout` (abuse 25, 26). Destroying the body ends the socket.
+ * An exchange with a body that is read while it arrives; the reader's speed is applied as back-pressure. No byte for
+ * `idleMs` while the reader waits is `remote_timeout` (abuse 25, 26). Destroying the body ends the socket.
  */
 export class StreamedExchange extends Exchange {
   readonly body: Readable;
@@ -194,24 +197,24 @@ export class StreamedExchange extends Exchange {
     this.body.on('error', () => undefined);
   }
 
-  protected override begun(): void {
+  protected override onHead(): void {
     if (this.idleMs !== undefined) this.idle = setTimeout(() => this.onIdle(), this.idleMs);
     this.accept();
   }
 
-  protected took(chunk: Buffer): void {
+  protected onChunk(chunk: Buffer): void {
     this.idle?.refresh();
     if (this.body.push(chunk)) return;
     this.paused = true;
     this.controller?.pause();
   }
 
-  protected ended(): void {
+  protected onEnd(): void {
     this.body.push(null);
     this.settle();
   }
 
-  protected override failed(error: RialtoError): void {
+  protected override onFail(error: RialtoError): void {
     this.body.destroy(error);
     this.settle();
   }
@@ -234,7 +237,7 @@ export class StreamedExchange extends Exchange {
   }
 }
 
-/** The total deadline and the caller's signals over an operation, whichever exchange it is at. */
+/** Applies the total deadline and the caller's signals to an operation, for its current exchange. */
 export class Deadline {
   failure?: RialtoError;
   private exchange?: Exchange;
@@ -247,14 +250,14 @@ export class Deadline {
   ) {
     this.timer = setTimeout(() => this.cut(new RialtoError('remote_timeout')), Math.min(deadlineMs, longestTimerMs));
     for (const signal of signals) {
-      // One line carries many exchanges at once, and each lets go of it in `release`.
+      // One signal serves many exchanges at once; each removes its listener in `release`.
       setMaxListeners(Infinity, signal);
       if (signal.aborted) this.cut(new RialtoError('canceled'));
       else signal.addEventListener('abort', this.onAbort, { once: true });
     }
   }
 
-  /** Ties the exchange that runs now to the deadline and the signals. */
+  /** Applies the deadline and the signals to the exchange that runs now. */
   guard(exchange: Exchange): void {
     this.exchange = exchange;
     if (this.failure !== undefined) exchange.fail(this.failure);

@@ -6,7 +6,7 @@ afterEach(closeAll);
 const maxBytes = 10;
 
 describe('SafeFetch.beginning', () => {
-  it('has all of a short answer, and uses its connection again', async () => {
+  it('returns a short answer completely, and reuses its connection', async () => {
     const { url, connections } = await http((_req, res) => res.writeHead(201, { 'x-a': 'b' }).end('short'));
     const fetch = client();
     for (let count = 0; count < 3; count++) {
@@ -32,19 +32,19 @@ describe('SafeFetch.beginning', () => {
     await closed(connections[0]!);
   });
 
-  it('an endless answer is over with its first bytes', async () => {
+  it('ends an endless answer after its first bytes', async () => {
     const { url, connections } = await http((_req, res) => void res.writeHead(200).write('0123456789ABC'));
     const answer = await client().beginning(get(url, { maxBytes }));
     expect(answer.body.toString()).toBe('0123456789');
     await closed(connections[0]!);
   });
 
-  it('an answer without a body is empty', async () => {
+  it('returns an empty body for an answer without one', async () => {
     const { url } = await http((_req, res) => res.writeHead(204).end());
     expect(await client().beginning(get(url, { maxBytes }))).toMatchObject({ status: 204, isCut: false });
   });
 
-  it('throws when the answer breaks off before, or takes too long', async () => {
+  it('throws when the answer breaks off too early, or takes too long', async () => {
     const { url } = await raw((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc'));
     expect((await failure(client().beginning(get(url, { maxBytes })))).code).toBe('remote_transport');
     const slow = await http((_req, res) => void res.writeHead(200).write('abc'));
@@ -54,7 +54,7 @@ describe('SafeFetch.beginning', () => {
     await closed(slow.connections[0]!);
   });
 
-  it('inflates what a server compressed unasked, as far as it was read', async () => {
+  it('inflates a body that a server compressed without being asked, as far as it was read', async () => {
     const text = Array.from({ length: 5_000 }, (_, index) => `line ${index}`).join('\n');
     const pages: Record<string, Buffer> = { '/short': gzipSync('hi'), '/long': gzipSync(text) };
     const { url } = await http((req, res) => res.writeHead(200, { 'content-encoding': 'gzip' }).end(pages[req.url!]));

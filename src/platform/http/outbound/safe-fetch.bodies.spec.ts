@@ -33,7 +33,7 @@ describe.each(readers)('SafeFetch.%s: hostile bodies', (name, readBody) => {
     expect((await failure(readBody(client(), get(url)))).code).toBe('remote_invalid_response');
   });
 
-  it('inflates what a server compressed unasked', async () => {
+  it('inflates a body that a server compressed without being asked', async () => {
     const { url } = await http((req, res) => {
       const coding = req.url!.slice(1);
       const pack =
@@ -46,7 +46,7 @@ describe.each(readers)('SafeFetch.%s: hostile bodies', (name, readBody) => {
     }
   });
 
-  it('leaves an empty body alone, whatever coding it claims', async () => {
+  it('does not inflate an empty body, also when it declares a coding', async () => {
     const { url } = await http((req, res) =>
       res.writeHead(req.method === 'HEAD' ? 200 : 204, { 'content-encoding': 'gzip' }).end(),
     );
@@ -141,7 +141,7 @@ describe.each(readers)('SafeFetch.%s: hostile bodies', (name, readBody) => {
         void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n'),
     ],
     [
-      'an upgrade nobody asked for',
+      'an upgrade that was not requested',
       (socket: Socket) => void socket.write('HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
     ],
   ])('RE-28: %s is remote_transport', async (_title, answer) => {

@@ -18,7 +18,7 @@ import {
 afterEach(closeAll);
 
 describe('SafeFetch: plain use', () => {
-  it('sends method, headers and body, and asks for no coding', async () => {
+  it('sends method, headers and body, and requests no content coding', async () => {
     let seen: IncomingMessage | undefined;
     const { url, port } = await http((req, res) => {
       seen = req;
@@ -54,7 +54,7 @@ describe('SafeFetch: plain use', () => {
     expect((await failure(fetch.request(get(credentials)))).code).toBe('url_not_allowed');
   });
 
-  it('bounds its pools, and goes on serving an origin that was put away', async () => {
+  it('limits its pools, and still serves an origin that was evicted', async () => {
     const { port, connections } = await http((_req, res) => res.end('ok'));
     const fetch = client({ resolve: async () => [{ address: '127.0.0.1', family: 4 }] });
     for (let n = 0; n < 520; n++) await fetch.request(get(`http://h${n}.test:${port}/`));
@@ -63,7 +63,7 @@ describe('SafeFetch: plain use', () => {
     expect(connections.length).toBe(521);
   });
 
-  it('ends its sockets when closed, and what still runs on them', async () => {
+  it('ends its sockets and running requests when closed', async () => {
     const { url, server, connections } = await http(() => undefined);
     const fetch = client();
     const running = failure(fetch.request(get(url)));
@@ -136,7 +136,7 @@ describe('SafeFetch: where bytes may go', () => {
     expect([resolutions, good.connections.length, canary.connections.length]).toEqual([400, 200, 0]);
   });
 
-  it('AN-39: connects to the resolved address with the Host of the name, trying the next address when one is deaf', async () => {
+  it('AN-39: connects to the resolved address with the Host of the name, trying the next address when one does not answer', async () => {
     const { port } = await http((req, res) => res.end(req.headers.host));
     const resolve: OutboundPolicy['resolve'] = async () => [
       { address: '127.0.0.9', family: 4 },
@@ -146,7 +146,7 @@ describe('SafeFetch: where bytes may go', () => {
     expect(answer.body.toString()).toBe(`agent.test:${port}`);
   });
 
-  it('RE-28: a TLS handshake carries the name, and a certificate nobody vouches for is a transport failure', async () => {
+  it('RE-28: a TLS handshake carries the name, and an untrusted certificate is a transport failure', async () => {
     let sni: string | undefined;
     const tls = await listen(
       createTlsServer({
@@ -162,7 +162,7 @@ describe('SafeFetch: where bytes may go', () => {
     expect(sni).toBe('agent.test');
   });
 
-  it('AN-39: allow-list forms open a private host, an origin or a range, and nothing beside it', async () => {
+  it('AN-39: allow-list forms open a private host, an origin or a range, and nothing else', async () => {
     const { port } = await http((_req, res) => res.end('ok'));
     const resolve: OutboundPolicy['resolve'] = async () => [{ address: '127.0.0.1', family: 4 }];
     const cases: [string, string, boolean][] = [
@@ -186,7 +186,7 @@ describe('SafeFetch: where bytes may go', () => {
     }
   });
 
-  it('RE-28 abuse 23: closed port, unknown name and dead resolver sound alike', async () => {
+  it('RE-28 abuse 23: closed port, unknown name and failing resolver give the same error', async () => {
     const { port, server } = await http(() => undefined);
     await new Promise((resolve) => server.close(resolve));
     const failing: OutboundPolicy['resolve'] = (host) =>
@@ -222,7 +222,7 @@ describe('SafeFetch: redirects', () => {
     'javascript:1',
   ];
 
-  it.each(statuses)('AN-39 abuse 22: a %i to a forbidden place is refused on its hop', async (status) => {
+  it.each(statuses)('AN-39 abuse 22: a %i to a forbidden target is refused at its hop', async (status) => {
     const canary = await http((_req, res) => res.end('canary'));
     const { url, port } = await http((req, res) =>
       res.writeHead(status, { location: decodeURIComponent(req.url!.slice(1)) }).end(),
@@ -248,7 +248,7 @@ describe('SafeFetch: redirects', () => {
     expect(hits).toBe(3);
   });
 
-  it('AN-39: follows at most as many hops as asked, then returns the redirect', async () => {
+  it('AN-39: follows at most the given number of hops, then returns the redirect', async () => {
     const { url } = await http((req, res) =>
       res.writeHead(302, { location: `/${Number(req.url!.slice(1)) + 1}` }).end(),
     );
@@ -284,7 +284,7 @@ describe('SafeFetch: redirects', () => {
 });
 
 describe('nextHop', () => {
-  it('AN-39 abuse 22: never goes down from https, nor to another origin with credentials', () => {
+  it('AN-39 abuse 22: never goes from https to http, and never sends credentials to another origin', () => {
     const from = { url: new URL('https://a.test/x'), headers: { authorization: 's', accept: '*/*' } };
     const to = (location: string) => nextHop({ status: 302, headers: { location } }, from);
     expect(() => to('http://a.test/')).toThrow('URL not allowed');

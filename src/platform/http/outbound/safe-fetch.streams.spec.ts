@@ -5,7 +5,7 @@ import { client, closeAll, closed, failure, get, http, read } from '../../../../
 afterEach(closeAll);
 
 describe('SafeFetch: streams', () => {
-  it('hands chunks over as they come, holds a fast server back and frees the socket at the end', async () => {
+  it('delivers chunks as they arrive, slows down a fast server and releases the socket at the end', async () => {
     const { url, connections } = await http((_req, res) => res.end(Buffer.alloc(4_000_000, 'x')));
     const fetch = client();
     const { body } = await fetch.stream(get(url, { maxBytes: 5_000_000 }));
@@ -22,7 +22,7 @@ describe('SafeFetch: streams', () => {
     expect(connections.length).toBe(1);
   });
 
-  it('ends the socket when the reader leaves, reads nothing or destroys the body', async () => {
+  it('ends the socket when the reader stops, reads nothing or destroys the body', async () => {
     const { url, connections } = await http((_req, res) => void res.write('a'));
     const fetch = client();
     for await (const chunk of (await fetch.stream(get(url))).body) {
@@ -42,7 +42,7 @@ describe('SafeFetch: streams', () => {
     await closed(connections[0]!);
   });
 
-  it('abuse 26: a reader slower than idleMs is not the remote being silent', async () => {
+  it('abuse 26: a reader slower than idleMs does not count as a silent remote', async () => {
     const { url } = await http((_req, res) => res.end(Buffer.alloc(4_000_000)));
     const { body } = await client().stream({ ...get(url, { maxBytes: 5_000_000 }), idleMs: 50 });
     let size = 0;
@@ -53,7 +53,7 @@ describe('SafeFetch: streams', () => {
     expect(size).toBe(4_000_000);
   });
 
-  it('a request given up while it waited for its socket is never sent, and later ones are', async () => {
+  it('a request that is abandoned while it waits for its socket is never sent, and later ones are', async () => {
     let release: (() => void) | undefined;
     const paths: (string | undefined)[] = [];
     const { port, connections } = await http((req, res) => {
@@ -73,7 +73,7 @@ describe('SafeFetch: streams', () => {
     expect([paths, connections.length]).toEqual([['/next'], 1]);
   });
 
-  it('more requests than sockets wait their turn, and those given up meanwhile are not sent', async () => {
+  it('requests beyond the number of sockets wait their turn, and abandoned ones are not sent', async () => {
     const held: (() => void)[] = [];
     let full: (() => void) | undefined;
     const { url, connections } = await http((req, res) => {
@@ -101,7 +101,7 @@ describe('SafeFetch: streams', () => {
 describe('SafeFetch.asFetch', () => {
   const limits = { deadlineMs: 60_000, maxBytes: 100_000 };
 
-  it('is a fetch: bodies of every kind, headers added at the last moment and told the URL', async () => {
+  it('works as a fetch: bodies of every kind, and headers added at the last moment for the URL', async () => {
     const { url } = await http((req, res) => {
       void read(req).then((body) =>
         res.end(
@@ -149,7 +149,7 @@ describe('SafeFetch.asFetch', () => {
     expect([response.status, response.url, await response.text()]).toEqual([302, `${url}/`, '']);
   });
 
-  it('streams server-sent events while they come, and null-body statuses without a body', async () => {
+  it('streams server-sent events as they arrive, and null-body statuses without a body', async () => {
     let answer: (() => void) | undefined;
     const { url } = await http((req, res) => {
       if (req.url === '/none') return void res.writeHead(204).end();
@@ -166,7 +166,7 @@ describe('SafeFetch.asFetch', () => {
     expect((await fetch(`${url}/none`)).body).toBeNull();
   });
 
-  it('abuse 24 abuse 25: holds the caps while the body streams', async () => {
+  it('abuse 24 abuse 25: enforces the limits while the body streams', async () => {
     const { url, connections } = await http((req, res) => {
       if (req.url === '/bomb')
         return void res.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(1_000_000)));
@@ -181,7 +181,7 @@ describe('SafeFetch.asFetch', () => {
     await Promise.all(connections.slice(1).map(closed));
   });
 
-  it("gives the caller's own abort reason back, ours as canceled, and a cancelled body ends the socket", async () => {
+  it("rejects with the caller's own abort reason, or `canceled` for the client's signal, and a cancelled body ends the socket", async () => {
     const { url, connections, server } = await http((_req, res) => void res.write('a'));
     const own = new AbortController();
     const ours = new AbortController();

@@ -30,7 +30,7 @@ function deadlineOf({ deadlineMs, signal }: SafeRequest): Deadline {
   return new Deadline(deadlineMs, signal === undefined ? [] : 'aborted' in signal ? [signal] : signal);
 }
 
-/** The codings to take off the body; a body that cannot be there has none. */
+/** The content codings to remove from the body; none for a response that cannot have a body. */
 function layersOf({ status, headers }: Exchange, method: string): string[] {
   return method === 'HEAD' || status === 204 || status === 304 ? [] : codingsOf(headers['content-encoding']);
 }
@@ -51,7 +51,7 @@ function joined(chunks: readonly Buffer[]): Buffer {
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
 }
 
-/** @param mayBreakOff the end of what is inflated is not there. */
+/** @param mayBreakOff the compressed data may be incomplete. */
 async function beginningOf(
   inflating: AsyncIterable<Buffer>,
   maxBytes: number,
@@ -72,9 +72,10 @@ async function beginningOf(
 }
 
 /**
- * The only way a byte leaves Rialto (section 4.6 of the threat model; AN-39, RE-28, abuse 20 to 27): URL and every
- * address checked, one deadline, capped bytes, keep-alive pools per origin. Errors are `url_not_allowed`,
- * `remote_timeout`, `remote_transport`, `remote_invalid_response`, `canceled`, and `invalid_params` for a bad request.
+ * The only way by which bytes leave Rialto (section 4.6 of the threat model; AN-39, RE-28, abuse 20 to 27): it checks
+ * the URL and every address, applies one deadline, limits the bytes, and pools keep-alive connections per origin.
+ * Errors are `url_not_allowed`, `remote_timeout`, `remote_transport`, `remote_invalid_response`, `canceled`, and
+ * `invalid_params` for a bad request.
  */
 export class SafeFetch {
   private readonly origins = new Map<string, OriginConnections>();
@@ -82,19 +83,19 @@ export class SafeFetch {
 
   constructor(private readonly policy: OutboundPolicy) {}
 
-  /** Throws `url_not_allowed` when the URL alone tells that no request may go there. */
+  /** Throws `url_not_allowed` when the URL itself shows that it may not be called. */
   check(url: string): void {
     const refusal = checkUrl(httpOf(url), this.policy);
     if (refusal !== undefined) throw urlNotAllowed(refusal);
   }
 
-  /** Sends and reads the whole answer, whatever its status. */
+  /** Sends a request and reads the whole answer, with any status. */
   async request(request: SafeRequest): Promise<SafeResponse> {
     const method = methodOf(request);
-    const lifeline = deadlineOf(request);
+    const deadline = deadlineOf(request);
     try {
       const make = (): BufferedExchange => new BufferedExchange(request.maxBytes, method === 'HEAD');
-      const { exchange, url } = await this.follow(request, method, lifeline, make);
+      const { exchange, url } = await this.follow(request, method, deadline, make);
       const { status, chunks } = exchange;
       const codings = layersOf(exchange, method);
       if (codings.length === 0 || chunks.length === 0) {
@@ -106,23 +107,23 @@ export class SafeFetch {
         };
       }
       const body = await collect(inflated(Readable.from(chunks), codings, request.maxBytes));
-      if (lifeline.failure !== undefined) throw lifeline.failure;
+      if (deadline.failure !== undefined) throw deadline.failure;
       return { status, headers: withoutCoding(exchange), body, url };
     } finally {
-      lifeline.release();
+      deadline.release();
     }
   }
 
   /**
-   * Sends and reads the first `maxBytes` of the answer; one that goes on is given up with its socket, and is no error. Throws when it
-   * breaks off before: nobody knows then whether what was sent was taken.
+   * Sends a request and reads the first `maxBytes` of the answer. A longer answer is not an error; its socket is
+   * closed. Throws when the answer breaks off before that: it is then unknown whether the request was received.
    */
   async beginning(request: SafeRequest): Promise<SafeBeginning> {
     const method = methodOf(request);
-    const lifeline = deadlineOf(request);
+    const deadline = deadlineOf(request);
     try {
       const make = (): BeginningExchange => new BeginningExchange(request.maxBytes, method === 'HEAD');
-      const { exchange, url } = await this.follow(request, method, lifeline, make);
+      const { exchange, url } = await this.follow(request, method, deadline, make);
       const { status, chunks, isCut } = exchange;
       const codings = layersOf(exchange, method);
       if (codings.length === 0 || chunks.length === 0)
@@ -130,40 +131,43 @@ export class SafeFetch {
       const kept = await beginningOf(inflated(Readable.from(chunks), codings, Infinity), request.maxBytes, isCut);
       return { status, headers: withoutCoding(exchange), ...kept, url };
     } finally {
-      lifeline.release();
+      deadline.release();
     }
   }
 
-  /** Sends and returns at the head of the answer; the deadline goes on over the body. `idleMs` bounds silence in it. */
+  /**
+   * Sends a request and returns at the head of the answer. The deadline also covers the body; `idleMs` limits silence
+   * in it.
+   */
   async stream(request: SafeRequest & { idleMs?: number }): Promise<SafeStream> {
     const method = methodOf(request);
-    const lifeline = deadlineOf(request);
+    const deadline = deadlineOf(request);
     try {
       const make = (): StreamedExchange => new StreamedExchange(request.maxBytes, method === 'HEAD', request.idleMs);
-      const { exchange, url } = await this.follow(request, method, lifeline, make);
-      exchange.settled = () => lifeline.release();
-      if (exchange.over) lifeline.release();
+      const { exchange, url } = await this.follow(request, method, deadline, make);
+      exchange.settled = () => deadline.release();
+      if (exchange.over) deadline.release();
       const codings = layersOf(exchange, method);
       if (codings.length === 0) return { status: exchange.status, headers: exchange.headers, body: exchange.body, url };
       const body = inflated(exchange.body, codings, request.maxBytes);
       return { status: exchange.status, headers: withoutCoding(exchange), body, url };
     } catch (error) {
-      lifeline.release();
+      deadline.release();
       throw error;
     }
   }
 
-  /** This client as a `fetch` for the official SDKs, with fixed limits; redirects are never followed. */
+  /** Returns this client as a `fetch` for the official SDKs, with fixed limits. Redirects are never followed. */
   asFetch(limits: FetchLimits): typeof globalThis.fetch {
     return webFetch(this, limits);
   }
 
-  /** An open WebSocket, which its caller ends. Throws `url_not_allowed` and `remote_transport`. */
+  /** Opens a WebSocket, which the caller must close. Throws `url_not_allowed` and `remote_transport`. */
   socket(url: string, options: SafeSocketOptions): Promise<WebSocket> {
     return openSafeSocket(url, this.policy, options);
   }
 
-  /** Ends every connection at once, with what still runs on it. */
+  /** Ends every connection at once, with the requests that still run. */
   async close(): Promise<void> {
     this.closed = true;
     const origins = [...this.origins.values()];
@@ -174,7 +178,7 @@ export class SafeFetch {
   private async follow<E extends Exchange>(
     request: SafeRequest,
     method: Method,
-    lifeline: Deadline,
+    deadline: Deadline,
     make: () => E,
   ): Promise<{ exchange: E; url: string }> {
     const url = parseUrl(request.url);
@@ -183,8 +187,8 @@ export class SafeFetch {
     for (let left = method === 'GET' || method === 'HEAD' ? (request.redirects ?? 0) : 0; ; left--) {
       const connections = this.connectionsTo(hop.url);
       const exchange = make();
-      lifeline.guard(exchange);
-      if (lifeline.failure === undefined) {
+      deadline.guard(exchange);
+      if (deadline.failure === undefined) {
         const path = hop.url.pathname + hop.url.search;
         connections.dispatch({ path, method, headers: hop.headers, body: request.body }, exchange);
       }
@@ -199,7 +203,10 @@ export class SafeFetch {
     }
   }
 
-  /** The connections of the URL's origin: they exist only if the origin has passed the check, so a warm call pays a look-up. */
+  /**
+   * The connections of the URL's origin. They exist only for an origin that passed the check, so a repeated call
+   * costs one map lookup.
+   */
   private connectionsTo(url: URL): OriginConnections {
     if (this.closed) throw new RialtoError('unavailable');
     if (url.username !== '' || url.password !== '') throw urlNotAllowed('userinfo');
@@ -217,7 +224,7 @@ export class SafeFetch {
     return connections;
   }
 
-  /** Makes room by the origin that was used longest ago and has nothing running. */
+  /** Makes room: closes the connections of the idle origin that was used longest ago. */
   private forgetOldest(): void {
     for (const [origin, connections] of this.origins) {
       if (!connections.idle) continue;

@@ -1,10 +1,10 @@
 import { RialtoError } from '../../../kernel/errors.js';
 
 const tokenShape = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Printable ASCII: CR, LF and NUL split a message, and bytes above 127 mean different things to different servers (abuse 27). */
+/** Printable ASCII: CR, LF and NUL split a message, and servers read bytes above 127 in different ways (abuse 27). */
 const valueShape = /^[\t\x20-\x7e]*$/;
 
-/** Framing and routing belong to the client alone (RFC 9110 section 7.6.1, RFC 9112 section 6). */
+/** Framing and routing headers that only the client itself sets (RFC 9110 section 7.6.1, RFC 9112 section 6). */
 const ownHeaders = new Set([
   'host',
   'connection',
@@ -19,7 +19,7 @@ const ownHeaders = new Set([
   'expect',
 ]);
 
-/** What a redirect to another origin may still carry; a credential can hide under any other name. */
+/** Headers that a redirect to another origin may still carry; any other name could hold a credential. */
 const portableHeaders = new Set([
   'accept',
   'accept-language',
@@ -29,7 +29,10 @@ const portableHeaders = new Set([
   'mcp-protocol-version',
 ]);
 
-/** The headers of a request, checked: lower-case names, `accept-encoding: identity`. Throws `invalid_params`, echoing no value. */
+/**
+ * Checks the headers of a request: names become lower case, `accept-encoding` is `identity`. Throws `invalid_params`
+ * without any value.
+ */
 export function requestHeaders(given: Readonly<Record<string, string>> = {}): Record<string, string> {
   const headers: Record<string, string> = { 'user-agent': 'rialto' };
   for (const name of Object.keys(given)) {
@@ -44,14 +47,14 @@ export function requestHeaders(given: Readonly<Record<string, string>> = {}): Re
   return headers;
 }
 
-/** The headers that survive a redirect to another origin (AN-39: credentials are dropped). */
+/** The headers that remain after a redirect to another origin (AN-39: credentials are dropped). */
 export function portableOnly(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).filter(([name]) => portableHeaders.has(name) || name === 'accept-encoding'),
   );
 }
 
-/** Response headers as one string each, in an object without a prototype: the names are the remote's. */
+/** Response headers as one string each, in an object without a prototype, because the remote chooses the names. */
 export function responseHeaders(
   received: Readonly<Record<string, string | string[] | undefined>>,
 ): Record<string, string> {

@@ -2,7 +2,7 @@ import { pipeline, Transform, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { RialtoError } from '../../../kernel/errors.js';
 
-/** More layers than a proxy in front of a server adds are a bomb (abuse 24). */
+/** A proxy in front of a server adds at most one layer; a body with more layers is a bomb (abuse 24). */
 const maxLayers = 2;
 
 function inflater(coding: string): Transform {
@@ -12,14 +12,14 @@ function inflater(coding: string): Transform {
   throw new RialtoError('remote_invalid_response', { cause: new Error(`content coding ${coding}`) });
 }
 
-/** The layers to take off, outermost first; none for a server that kept to `identity` (RFC 9110 section 8.4). */
+/** The codings to remove, outermost first; none for a server that used `identity` (RFC 9110 section 8.4). */
 export function codingsOf(contentEncoding: string | undefined): string[] {
   if (contentEncoding === undefined) return [];
   const codings = contentEncoding.split(',').map((coding) => coding.trim().toLowerCase());
   return codings.filter((coding) => coding !== '' && coding !== 'identity').reverse();
 }
 
-/** Passes at most `maxBytes` on and gives every failure before it a meaning. */
+/** Passes at most `maxBytes`, and maps every failure before it to an error code. */
 function cap(maxBytes: number): Transform {
   let total = 0;
   return new Transform({
@@ -40,8 +40,8 @@ function cap(maxBytes: number): Transform {
 }
 
 /**
- * The body without its content codings, bounded by its inflated size while it streams; errors are RialtoErrors
- * (`remote_invalid_response` for a bad or too large one) and end the source too. Throws for a coding that is not known.
+ * Removes the content codings of a body, with a limit on its inflated size while it streams. Errors are RialtoErrors
+ * (`remote_invalid_response` for an invalid or too large body) and also end the source. Throws for an unknown coding.
  */
 export function inflated(source: Readable, codings: readonly string[], maxBytes: number): Readable {
   if (codings.length > maxLayers)

@@ -2,7 +2,7 @@ import { parseUrl } from './address.js';
 import { urlNotAllowed } from './safe-connect.js';
 import { portableOnly } from './safe-headers.js';
 
-/** One request of a chain: where to, and with which headers. */
+/** One request of a redirect chain: its URL and headers. */
 export interface Hop {
   readonly url: URL;
   readonly headers: Record<string, string>;
@@ -11,8 +11,9 @@ export interface Hop {
 const redirects = new Set([301, 302, 303, 307, 308]);
 
 /**
- * The next hop of a GET or HEAD; undefined when the answer is no redirect. Credentials stay at their origin and a way
- * down from https is refused (AN-39, abuse 22); the URL itself is checked when it is requested.
+ * Returns the next hop of a GET or HEAD; undefined when the answer is not a redirect. Credentials are never sent to
+ * another origin, and a redirect from https to http is refused (AN-39, abuse 22). The URL itself is checked when it
+ * is requested.
  */
 export function nextHop(
   answer: { status: number; headers: Readonly<Record<string, string>> },
@@ -21,7 +22,7 @@ export function nextHop(
   const location = answer.headers['location'];
   if (location === undefined || !redirects.has(answer.status)) return undefined;
   const next = parseUrl(location, url);
-  if (next === undefined) throw urlNotAllowed('redirect to no URL');
+  if (next === undefined) throw urlNotAllowed('redirect to an invalid URL');
   if (url.protocol === 'https:' && next.protocol !== 'https:') throw urlNotAllowed('redirect from https');
   return { url: next, headers: next.origin === url.origin ? headers : portableOnly(headers) };
 }

@@ -1,16 +1,22 @@
-/** One outbound request. `deadlineMs` bounds all of it: waiting, connecting, every redirect and the body's last byte. */
+/**
+ * One outbound request. `deadlineMs` covers all of it: waiting, connecting, every redirect and the last byte of the
+ * body.
+ */
 export interface SafeRequest {
   method: string;
   url: string;
   headers?: Record<string, string>;
   body?: string | Uint8Array;
   deadlineMs: number;
-  /** Cap on the body, on the wire and inflated. */
+  /** Limit of the body in bytes, both compressed and inflated. */
   maxBytes: number;
   signal?: AbortSignal | readonly AbortSignal[];
-  /** Of what must not be done twice: who takes it, for counting. */
+  /** Set for a request that must not be repeated: the kind of receiver, for the metrics. */
   purpose?: 'agent' | 'service' | 'webhook';
-  /** GET and HEAD only; 0 by default: a 3xx is returned as it is, as is the last one when hops run out. */
+  /**
+   * Redirects to follow, for GET and HEAD only; 0 by default. Otherwise, and after the last allowed hop, a 3xx is
+   * returned as it is.
+   */
   redirects?: number;
 }
 
@@ -26,13 +32,13 @@ export interface SafeResponse {
 export interface SafeStream {
   status: number;
   headers: Record<string, string>;
-  /** Throws a RialtoError when it breaks off; `destroy()` ends a body that nobody will read. */
+  /** Throws a RialtoError when it breaks off. `destroy()` ends a body that is not read to its end. */
   body: AsyncIterable<Buffer> & { destroy(): void };
   url: string;
 }
 
 /** The first bytes of an answer. */
 export interface SafeBeginning extends SafeResponse {
-  /** The body went on, or may have. */
+  /** True when the body continued, or may have continued. */
   isCut: boolean;
 }

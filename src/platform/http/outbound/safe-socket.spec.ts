@@ -5,8 +5,8 @@ import { WebSocketServer } from 'ws';
 import { parseAllowList } from './address.js';
 import { openSafeSocket } from './safe-socket.js';
 
-describe('a WebSocket to somebody outside', () => {
-  it('hands on one message a turn of the event loop, so that a peer that sends many leaves others their turns', async () => {
+describe('an outbound WebSocket', () => {
+  it('emits one message in each turn of the event loop, so that a peer with many messages does not block others', async () => {
     const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
     await once(server, 'listening');
     server.on('connection', (peer) => {
@@ -20,13 +20,13 @@ describe('a WebSocket to somebody outside', () => {
       { allow: parseAllowList('127.0.0.1'), httpsOnly: false },
       { headers: {}, subprotocol: 'mcp', maxBytes: 1_000 },
     );
-    let heard = 0;
-    socket.on('message', () => heard++);
+    let received = 0;
+    socket.on('message', () => received++);
     socket.send('{}');
     const inOneTurn: number[] = [];
-    for (let before = 0; heard < 1_000; before = heard) {
+    for (let before = 0; received < 1_000; before = received) {
       await nextTurn();
-      inOneTurn.push(heard - before);
+      inOneTurn.push(received - before);
     }
     expect(Math.max(...inOneTurn)).toBeLessThanOrEqual(2);
     socket.terminate();

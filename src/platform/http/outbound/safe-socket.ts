@@ -11,15 +11,15 @@ const mostOfRefusal = 4_096;
 
 export interface SafeSocketOptions {
   readonly headers: Readonly<Record<string, string>>;
-  /** Asked for; a server that knows none is spoken to without. */
+  /** The requested subprotocol. When the server supports none, the connection is made without one. */
   readonly subprotocol: string;
-  /** Of one message; a longer one ends the connection. */
+  /** Limit of one message; a longer one ends the connection. */
   readonly maxBytes: number;
 }
 
-/** An answer of HTTP in place of a WebSocket. */
+/** An HTTP answer instead of a WebSocket. */
 export class RefusedUpgrade extends Error {
-  /** @param body the beginning of what was said. */
+  /** @param body the beginning of the answer. */
   constructor(
     readonly status: number,
     readonly body: string,
@@ -28,14 +28,15 @@ export class RefusedUpgrade extends Error {
   }
 }
 
-/** The address that the rules for URLs know: a WebSocket begins as a request of HTTP (RFC 6455 section 1.7). */
+/** The http form of a URL, for the URL rules: a WebSocket starts as an HTTP request (RFC 6455 section 1.7). */
 export function httpOf(url: string): string {
   return url.replace(/^ws(?=s?:\/\/)/i, 'http');
 }
 
 /**
- * An open WebSocket, by the rules of every byte that leaves Rialto: URL and every address checked, no redirects, no compression. Throws
- * `url_not_allowed`, and `remote_transport` when it does not open within 10 s; with the HTTP status of a refusal as `data.upstreamStatus`.
+ * Opens a WebSocket by the same rules as every outbound request: the URL and every address are checked, no redirects,
+ * no compression. Throws `url_not_allowed`, and `remote_transport` when it does not open within 10 s;
+ * `data.upstreamStatus` is the HTTP status of a refusal.
  */
 export async function openSafeSocket(
   url: string,
@@ -69,7 +70,7 @@ function opened(
     handshakeTimeout: handshakeMs,
     maxPayload: maxBytes,
     perMessageDeflate: false,
-    // One message a turn of the event loop: a peer that says something without end would keep others waiting.
+    // One message in each turn of the event loop: otherwise a peer that sends without pause would block others.
     allowSynchronousEvents: false,
     followRedirects: false,
     createConnection: createConnection as unknown as ClientOptions['createConnection'],
@@ -89,7 +90,7 @@ function opened(
   });
 }
 
-/** What a refusal says, as far as it came. */
+/** Reads the body of a refusal, as far as it arrived. */
 async function beginningOf(response: IncomingMessage): Promise<string> {
   const timer = setTimeout(() => response.destroy(), handshakeMs);
   let body = '';
@@ -99,7 +100,7 @@ async function beginningOf(response: IncomingMessage): Promise<string> {
       if (body.length >= mostOfRefusal) break;
     }
   } catch {
-    // It ended within its words.
+    // The body broke off; the part that arrived is used.
   } finally {
     clearTimeout(timer);
   }

@@ -1,17 +1,20 @@
 import { RialtoError } from '../../../kernel/errors.js';
 import type { SafeRequest, SafeStream } from './safe-request.js';
 
-/** What an SDK's requests are held to. `headers` runs per request, just before it leaves, and wins over the SDK's own. */
+/**
+ * Limits of an SDK's requests. `headers` runs for each request, just before it is sent, and overrides the SDK's own
+ * headers.
+ */
 export interface FetchLimits {
   deadlineMs: number;
   maxBytes: number;
   signal?: AbortSignal;
   purpose?: SafeRequest['purpose'];
-  /** Is told the URL, so a credential can be kept to the origin it was given for (abuse 18). */
+  /** Gets the URL, so that a credential is sent only to the origin it belongs to (abuse 18). */
   headers?: (url: URL) => Promise<Record<string, string>> | Record<string, string>;
 }
 
-/** What the safe client can that `fetch` needs. */
+/** The part of the safe client that `fetch` needs. */
 interface Client {
   /** Throws `url_not_allowed`. */
   check(url: string): unknown;
@@ -30,7 +33,7 @@ interface Outgoing {
 }
 
 const methodsInCapitals = /^(?:get|head|post|put|patch|delete|options)$/i;
-/** Statuses whose Response may have no body (Fetch standard, "null body status"). */
+/** Statuses that may have no body in a Response (Fetch standard, "null body status"). */
 const bodyless = [204, 205, 304];
 
 function plainHeaders(given: Init['headers']): Record<string, string> {
@@ -46,7 +49,7 @@ function plainHeaders(given: Init['headers']): Record<string, string> {
   return headers;
 }
 
-/** Any other body or a Request object: the platform's own Request turns it into bytes and their content type. */
+/** Handles any other body or a Request object: the platform's own Request turns it into bytes and a content type. */
 async function throughRequest(input: Input, init: Init | undefined): Promise<Outgoing> {
   const request = new Request(input, init);
   const bytes = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer());
@@ -75,7 +78,7 @@ async function outgoing(input: Input, init: Init | undefined): Promise<Outgoing>
   };
 }
 
-/** A caller of `fetch` expects its own abort reason back; everything else stays a RialtoError. */
+/** A caller of `fetch` expects its own abort reason; every other error stays a RialtoError. */
 function asFetchError(error: unknown, signal: AbortSignal | undefined): unknown {
   return signal?.aborted === true ? signal.reason : error;
 }
@@ -114,7 +117,10 @@ function webResponse(answer: SafeStream, signal: AbortSignal | undefined): Respo
   }
 }
 
-/** The safe client in the shape of `fetch`: streaming body, byte cap and total deadline, a 3xx returned as it is. */
+/**
+ * The safe client in the shape of `fetch`: a streaming body, a byte limit and a total deadline. A 3xx is returned as
+ * it is.
+ */
 export function webFetch(client: Client, limits: FetchLimits): Fetch {
   return async (input, init) => {
     const { url, method, headers, body, signal } = await outgoing(input, init);

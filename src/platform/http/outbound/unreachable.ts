@@ -1,4 +1,4 @@
-/** Why a place could not be reached, in one word for programs. */
+/** The reason why a target could not be reached, as one word for programs. */
 export type UnreachableReason =
   | 'refused'
   | 'unknown_host'
@@ -17,8 +17,8 @@ const words: Record<UnreachableReason, string> = {
   connect_timeout: 'no connection in time',
   broken: 'the connection broke off',
   tls: 'TLS failed',
-  not_tls: 'it does not speak TLS there; is its address http instead of https?',
-  not_http: 'it does not speak HTTP there',
+  not_tls: 'it does not speak TLS on this port; should its URL start with http instead of https?',
+  not_http: 'it does not speak HTTP on this port',
   certificate: 'its TLS certificate is not valid',
 };
 
@@ -42,10 +42,13 @@ const byCode: Readonly<Record<string, UnreachableReason>> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'certificate',
 };
 
-/** How far causes are followed. */
+/** How many causes of an error are examined. */
 const maxCauses = 6;
 
-/** Why nothing could be reached, as far as the causes of an error tell. The text names no address (abuse 23). */
+/**
+ * Returns why a target could not be reached, as far as the causes of an error show it. The text contains no address
+ * (abuse 23).
+ */
 export function unreachableReason(error: unknown): { reason: UnreachableReason; text: string } | undefined {
   for (const code of codesOf(error)) {
     const reason = reasonOf(code);
@@ -61,14 +64,14 @@ function reasonOf(code: string): UnreachableReason | undefined {
   return code === 'EPROTO' || code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_') ? 'tls' : undefined;
 }
 
-/** The codes of an error and its causes; of several addresses tried, the codes of each attempt. */
+/** The codes of an error and its causes; when several addresses were tried, the codes of each attempt. */
 function codesOf(error: unknown): string[] {
   const codes: string[] = [];
   let next = error;
   for (let depth = 0; depth < maxCauses && typeof next === 'object' && next !== null; depth++) {
     const { name, code, errors, cause, message } = next as Record<string, unknown>;
     if (typeof code === 'string') codes.push(code);
-    // undici's parser says no code; grpc-js has that of the socket in its text alone.
+    // undici's parser sets no code; grpc-js has the code of the socket only in its message.
     if (name === 'HTTPParserError') codes.push('HPE_INVALID');
     if (typeof code === 'number' && isText(message))
       codes.push(...(message.match(/\b(?:E[A-Z]{4,}(?:_[A-Z]+)*|ERR_[A-Z_]+|CERT_[A-Z_]+)\b/g) ?? []));

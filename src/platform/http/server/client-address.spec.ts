@@ -19,7 +19,7 @@ describe('the address of a client', () => {
     expect(clientAddress(request(peer, forwarded), parseTrustProxy(trust))).toBe(address);
   });
 
-  it('refuses what is no range, and names it', () => {
+  it('refuses an invalid range, and names it', () => {
     expect(() => parseTrustProxy('10.0.0.0/8,proxy')).toThrow('proxy');
   });
 });

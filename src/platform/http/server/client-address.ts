@@ -1,11 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
 
-/** Says whether a peer is a proxy of ours; made of RIALTO_TRUST_PROXY. `hops` is how many proxies stand before us. */
+/**
+ * Which peers are trusted proxies, from RIALTO_TRUST_PROXY. `hops` is the number of proxies in front of the gateway.
+ */
 export type TrustProxy =
   { readonly hops: number } | { readonly ranges: readonly [ipaddr.IPv4 | ipaddr.IPv6, number][] };
 
-/** `true` trusts every hop, a number so many, else a list of CIDRs. Throws on anything else, naming the entry. */
+/**
+ * Parses the setting: `true` trusts every hop, a number that many hops, else a list of CIDRs. Throws for other text
+ * and names the entry.
+ */
 export function parseTrustProxy(text: string | undefined): TrustProxy {
   if (text === undefined || text === 'false' || text === '0') return { hops: 0 };
   if (text === 'true') return { hops: Infinity };
@@ -13,13 +18,16 @@ export function parseTrustProxy(text: string | undefined): TrustProxy {
   const ranges = text.split(',').map((entry) => {
     const range = entry.trim();
     if (ipaddr.isValid(range)) return [ipaddr.parse(range), range.includes(':') ? 128 : 32] as [ipaddr.IPv4, number];
-    if (!ipaddr.isValidCIDR(range)) throw new Error(`${range} is no address and no CIDR`);
+    if (!ipaddr.isValidCIDR(range)) throw new Error(`${range} is neither an address nor a CIDR`);
     return ipaddr.parseCIDR(range);
   });
   return { ranges };
 }
 
-/** Who sent a request: the socket's peer, or behind trusted proxies the nearest address that is none of them. For the log, and for counting guesses. */
+/**
+ * Returns the sender of a request: the peer of the socket, or behind trusted proxies the nearest address that is not
+ * such a proxy. It is used for the log and to count failed logins.
+ */
 export function clientAddress(request: Pick<IncomingMessage, 'headers' | 'socket'>, trust: TrustProxy): string {
   const forwarded = request.headers['x-forwarded-for'];
   const hops = typeof forwarded === 'string' ? forwarded.split(',').map((hop) => hop.trim()) : [];

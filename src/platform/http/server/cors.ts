@@ -1,7 +1,7 @@
 import type { DoorRequest, DoorResponse } from '../http.types.js';
 import { isAllowedOrigin, type Reachable } from './origin-check.js';
 
-/** What a page may read of an answer beside its body. */
+/** Response headers that a page may read. */
 const exposed = [
   'Mcp-Session-Id',
   'WWW-Authenticate',
@@ -18,8 +18,9 @@ const maxAgeSeconds = 600;
 const headerNames = /^[\w!#$%&'*+.^`|~-]{1,64}(?: *, *[\w!#$%&'*+.^`|~-]{1,64}){0,49}$/;
 
 /**
- * Lets pages of the origins that the origin check lets in read the answers of a door (Fetch standard, CORS protocol). Cookies are not let
- * in: pages show a credential of their own. True when the request was a preflight and is answered.
+ * Allows pages of the permitted origins to read the answers of a door (Fetch standard, CORS protocol). Cookies are
+ * not allowed: pages send their own credential. Returns true when the request was a preflight, which is then
+ * answered.
  */
 export function answerCors(
   request: DoorRequest,

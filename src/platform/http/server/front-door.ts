@@ -10,8 +10,8 @@ const none = new URLSearchParams();
 const requestIdShape = /^[\w.:-]{1,128}$/;
 
 /**
- * The one listener of the server: gives every request its id, serves the hot routes itself and hands the rest to
- * Express, which costs five times a bare request (decisions: fast path).
+ * The only request listener of the server. It gives every request its id, serves the hot routes itself and passes the
+ * rest to Express, which costs five times as much as a bare request (decisions: fast path).
  */
 export class FrontDoor {
   private readonly routes: HotRoute[] = [];
@@ -30,7 +30,10 @@ export class FrontDoor {
     return this.routes;
   }
 
-  /** @param express the listener that Nest made; `open` says whether this process serves doors at all. */
+  /**
+   * @param express the listener that Nest made.
+   * @param open tells whether this process serves the door at a path.
+   */
   front(express: RequestListener, open: (path: string) => boolean): RequestListener {
     return (incoming, response) => {
       const request = incoming as DoorRequest;
@@ -67,7 +70,7 @@ export class FrontDoor {
   }
 }
 
-/** The id that a caller gave its request, when it is fit for logs and headers; else a new one. */
+/** Returns the id that a caller gave its request when it is valid for logs and headers, else a new one. */
 export function requestIdOf(given: unknown): string {
   return typeof given === 'string' && requestIdShape.test(given) ? given : newId();
 }

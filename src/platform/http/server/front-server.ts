@@ -4,24 +4,27 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { ResponseOrder } from './response-order.js';
 import { ServerDrain } from './server-drain.js';
 
-/** Options of Node that its types of version 20 do not have. */
+/** Options of Node that are missing in the types of version 20. */
 interface NewerOptions extends ServerOptions {
-  /** Tells whether a request with an `Upgrade` header comes as event `upgrade`; since 22.21 and 24.9. In older versions each one does. */
+  /**
+   * Decides whether a request with an `Upgrade` header is emitted as `upgrade`; since 22.21 and 24.9. Older versions
+   * emit all of them.
+   */
   readonly shouldUpgradeCallback: (request: IncomingMessage) => boolean;
 }
 
-/** The server of Express, made with the limits of the gateway. */
+/** The server of Express, with the limits of the gateway. */
 export class FrontServer extends ExpressAdapter {
-  /** Decides which requests with an `Upgrade` header come as event `upgrade`; none until it is set. */
+  /** Decides which requests with an `Upgrade` header are emitted as `upgrade`; none until it is set. */
   takesUpgrade: (request: IncomingMessage) => boolean = () => false;
 
-  /** Order of the responses; set once the server is made. */
+  /** Order of the responses; set when the server is made. */
   order!: ResponseOrder;
   private drain!: ServerDrain;
 
   override initHttpServer(): void {
     const options: NewerOptions = {
-      // Node looks for slow requests this often only, by default each half minute (abuse case 34).
+      // Interval in which Node looks for slow requests; the default is half a minute (abuse case 34).
       connectionsCheckingInterval: 3_000,
       headersTimeout: 10_000,
       requestTimeout: 30_000,
@@ -36,7 +39,10 @@ export class FrontServer extends ExpressAdapter {
     this.drain = new ServerDrain(server, this.order);
   }
 
-  /** From now on each connection ends behind its last response, and idle ones at once. New ones are still accepted. */
+  /**
+   * Starts to close: each connection ends after its last response, idle ones at once. New connections are still
+   * accepted.
+   */
   beginToClose(): void {
     this.drain.begin();
   }
@@ -44,7 +50,7 @@ export class FrontServer extends ExpressAdapter {
   /** Stops listening and resolves when every connection has ended. */
   override close(): Promise<void> {
     const closed = new Promise<void>((resolve) => {
-      // The method of the base class: that of `http.Server` ends connections that are still written to.
+      // Uses the method of the base class: the one of `http.Server` ends connections that still have data to write.
       NetServer.prototype.close.call(this.getHttpServer(), () => resolve());
     });
     this.drain.begin();

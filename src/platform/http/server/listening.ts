@@ -1,6 +1,6 @@
 import { RialtoError } from '../../../kernel/errors.js';
 
-/** Awaits a server that begins to listen. Throws `unavailable` with one line that names the setting of its port. */
+/** Awaits a server that starts to listen. Throws `unavailable` with one line that names the setting of its port. */
 export async function listening<Result>(setting: string, port: number, listen: Promise<Result>): Promise<Result> {
   try {
     return await listen;

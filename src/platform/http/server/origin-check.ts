@@ -3,17 +3,17 @@ import type { Settings } from '../../config/settings.js';
 
 const loopbackNames = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Where this process is reached: decides which browsers' pages may talk to it. */
+/** The addresses under which this process is reached. They decide which pages may call it. */
 export interface Reachable {
-  /** True when it listens on loopback only. */
+  /** True when it listens only on loopback. */
   readonly loopback: boolean;
   /** Host name of the public URL, when one is set. */
   readonly publicHost?: string;
 }
 
 /**
- * Guards against DNS rebinding (MCP transports, security): a page's Origin must be the gateway's own, `null` never is, and
- * on loopback the Host must be a loopback name. Clients that are no browsers send no Origin and pass.
+ * Guards against DNS rebinding (MCP transports, security): the Origin of a page must be the gateway's own and never
+ * `null`, and on loopback the Host must be a loopback name. Clients other than browsers send no Origin and pass.
  */
 export function isAllowedOrigin(headers: IncomingHttpHeaders, { loopback, publicHost }: Reachable): boolean {
   const known = (name: string): boolean => (loopback && loopbackNames.has(name)) || name === publicHost;
@@ -27,7 +27,7 @@ export function isAllowedOrigin(headers: IncomingHttpHeaders, { loopback, public
 
 const plainName = /^https?:\/\/([a-z][a-z0-9.-]*|(?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2}))(?::\d{1,5})?$/;
 
-/** The usual names are read without parsing a URL, for this is asked of every request. */
+/** Reads common names without parsing a URL, because this runs for every request. */
 function hostNameOf(url: string): string | undefined {
   const plain = plainName.exec(url)?.[1];
   if (plain !== undefined) return plain;
@@ -36,7 +36,7 @@ function hostNameOf(url: string): string | undefined {
   return hostname === '' ? undefined : hostname;
 }
 
-/** From where pages of browsers may talk to this process. */
+/** Derives the reachable addresses from the settings. */
 export function reachableAt({ HOST, RIALTO_PUBLIC_URL }: Pick<Settings, 'HOST' | 'RIALTO_PUBLIC_URL'>): Reachable {
   const publicHost = RIALTO_PUBLIC_URL ? new URL(RIALTO_PUBLIC_URL).hostname : undefined;
   return { loopback: isLoopback(HOST) || HOST === 'localhost', publicHost };

@@ -2,10 +2,10 @@ import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-/** How long a client may take to read the last response of a connection that HTTP no longer reads. */
+/** How long a client may take to read the last response of a connection from which HTTP no longer reads. */
 const lingerMs = 2_000;
 
-/** Statuses of malformed requests that are not 400, by the code of Node's error. */
+/** Statuses of malformed requests other than 400, by Node's error code. */
 const statuses: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
@@ -18,7 +18,9 @@ interface Lasts {
   before?: ServerResponse;
 }
 
-/** Keeps the responses of each connection in the order of its requests (RFC 9112 section 9.3.2) where Node does not. */
+/**
+ * Keeps the responses of each connection in the order of its requests (RFC 9112 section 9.3.2) where Node does not.
+ */
 export class ResponseOrder {
   private readonly lasts = new WeakMap<Duplex, Lasts>();
   private readonly broken = new WeakSet<Duplex>();
@@ -38,15 +40,18 @@ export class ResponseOrder {
   }
 
   /**
-   * Waits until the earlier requests of a connection are answered. Resolves to false when nothing can be written to the connection any
-   * more.
+   * Waits until the earlier requests of a connection are answered. Resolves to false when the connection can no
+   * longer be written to.
    */
   async answered(socket: Socket): Promise<boolean> {
     await closed(socket, this.lastOf(socket));
     return socket.writable;
   }
 
-  /** Answers a malformed request behind the responses before it. Bytes behind a request with `Connection: close` are ignored. */
+  /**
+   * Answers a malformed request after the earlier responses. Bytes after a request with `Connection: close` are
+   * ignored.
+   */
   private async refuse({ code = '' }: NodeJS.ErrnoException, socket: Socket): Promise<void> {
     if (this.broken.has(socket)) return;
     const { last, before } = this.lasts.get(socket) ?? {};
@@ -62,7 +67,7 @@ export class ResponseOrder {
   }
 }
 
-/** Waits for the end of a response, or of its connection. */
+/** Waits until a response, or its connection, is closed. */
 async function closed(socket: Socket, response: ServerResponse | undefined): Promise<void> {
   if (!response || response.writableFinished || socket.destroyed) return;
   await new Promise((resolve) => {
@@ -73,8 +78,8 @@ async function closed(socket: Socket, response: ServerResponse | undefined): Pro
 }
 
 /**
- * Writes the last bytes of a connection. Bytes that its client still sends are dropped for a while: a connection that is closed with
- * unread bytes is reset, and the client may lose the response.
+ * Writes the last bytes of a connection, and for a while drops the bytes that its client still sends. A connection
+ * that is closed with unread bytes is reset, and the client may lose the response.
  */
 export function endWith(stream: Duplex, bytes: string): void {
   stream.on('error', () => stream.destroy());

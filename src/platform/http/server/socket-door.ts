@@ -9,18 +9,21 @@ import type { DoorRequest, Target } from '../http.types.js';
 import { problemAnswer } from '../problem.js';
 import { endWith, type ResponseOrder } from './response-order.js';
 
-/** A door that is a WebSocket. */
+/** A route that is served as a WebSocket. */
 export interface SocketRoute {
-  /** For metrics and the log. */
+  /** The path in metrics and the log. */
   readonly template: string;
   readonly match: (path: string) => boolean;
-  /** Names the caller and returns the function that takes the open socket. Throws RialtoError, which is answered over HTTP. */
+  /**
+   * Authenticates the caller and returns the function that takes the open socket. Throws RialtoError, which is
+   * answered over HTTP.
+   */
   accept(request: DoorRequest, target: Target): Promise<(socket: WebSocket) => void>;
 }
 
 const headersOfUpgrades = new Set(['upgrade', 'http2-settings']);
 
-/** A request that left HTTP, with the bytes behind it. */
+/** An upgrade request, which HTTP no longer reads, with the bytes after it. */
 interface Upgrade {
   readonly request: DoorRequest;
   readonly stream: Duplex;
@@ -28,15 +31,18 @@ interface Upgrade {
 }
 
 /**
- * The WebSockets of the server (RFC 6455). Any other request with an `Upgrade` header is served as if it had none, as RFC 9110 section
- * 7.8 allows: clients that prefer HTTP/2 send such requests to any door.
+ * The WebSockets of the server (RFC 6455). Any other request with an `Upgrade` header is served as if it had none,
+ * which RFC 9110 section 7.8 allows: clients that prefer HTTP/2 send such requests to any door.
  */
 export class SocketDoor {
   private readonly routes: SocketRoute[] = [];
   private readonly handshakes: WebSocketServer;
   private isOpen: (path: string) => boolean = () => false;
 
-  /** @param maxBytes of one message; a longer one ends its socket with 1009. Longer bodies of requests are left to HTTP. */
+  /**
+   * @param maxBytes limit of one message; a longer one closes its socket with 1009. Requests with longer bodies are
+   * left to HTTP.
+   */
   constructor(
     private readonly watch: HttpWatch,
     private readonly maxBytes: number,
@@ -55,8 +61,9 @@ export class SocketDoor {
   }
 
   /**
-   * Tells whether a request with an `Upgrade` header comes as event `upgrade`, for `shouldUpgradeCallback` of Node. What it denies is
-   * an ordinary request at once, but Node loses the bytes behind it: its connection is closed after the response.
+   * Decides whether a request with an `Upgrade` header is emitted as `upgrade`, for Node's `shouldUpgradeCallback`.
+   * Other requests are ordinary at once, but Node loses the bytes after them, so their connection is closed after the
+   * response.
    */
   takes({ headers }: IncomingMessage): boolean {
     return (
@@ -66,7 +73,7 @@ export class SocketDoor {
     );
   }
 
-  /** @param open says whether this process serves doors at all. */
+  /** @param open tells whether this process serves the door at a path. */
   guard(server: Server, order: ResponseOrder, open: (path: string) => boolean): void {
     this.isOpen = open;
     server.prependListener('request', (request, response) => {
@@ -77,18 +84,18 @@ export class SocketDoor {
     });
   }
 
-  private async upgrade(server: Server, order: ResponseOrder, asked: Upgrade): Promise<void> {
-    const { request, stream } = asked;
+  private async upgrade(server: Server, order: ResponseOrder, upgrade: Upgrade): Promise<void> {
+    const { request, stream } = upgrade;
     const gone = (): unknown => stream.destroy();
     stream.on('error', gone);
     try {
       if (!(await order.answered(request.socket))) return void stream.destroy();
       const target = targetOf(request.url ?? '/');
       const route = this.isOpen(target.path) ? this.routes.find(({ match }) => match(target.path)) : undefined;
-      if (route && asksForWebSocket(request)) await this.serve(route, target, asked);
-      else await serveWithoutUpgrade(server, asked);
+      if (route && asksForWebSocket(request)) await this.serve(route, target, upgrade);
+      else await serveWithoutUpgrade(server, upgrade);
     } catch {
-      stream.destroy(); // its client left within the body
+      stream.destroy(); // its client disconnected while it sent the body
     } finally {
       stream.off('error', gone);
     }
@@ -109,7 +116,7 @@ export class SocketDoor {
   /** Answers with a problem document and ends the connection, which HTTP no longer reads. */
   private refuse({ template }: SocketRoute, request: DoorRequest, stream: Duplex, error: RialtoError): void {
     const { status: statusCode, headers, body } = problemAnswer(request, error.code, error);
-    this.watch.observe(request, { statusCode, once: (event, told) => stream.once(event, told) }, () => template);
+    this.watch.observe(request, { statusCode, once: (event, listen) => stream.once(event, listen) }, () => template);
     const all = {
       ...headers,
       'X-Request-Id': request.requestId,
@@ -133,8 +140,9 @@ function asksForUpgrade({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Gives a connection back to HTTP with the request as its first bytes, without the headers of the upgrade. The body is in `head` before
- * Node 26. Since then the request has it, and `stream` is not the socket when the body arrives after the headers.
+ * Returns a connection to HTTP with the request as its first bytes, without the upgrade headers. Before Node 26 the
+ * body is in `head`; since then it is in the request, and `stream` is not the socket when the body arrives after the
+ * headers.
  */
 async function serveWithoutUpgrade(server: Server, { request, stream, head }: Upgrade): Promise<void> {
   const body: Buffer[] = [];
@@ -143,7 +151,7 @@ async function serveWithoutUpgrade(server: Server, { request, stream, head }: Up
   const first = `${request.method} ${request.url} HTTP/${request.httpVersion}`;
   const lines = [first, ...headersWithoutUpgrade(request.rawHeaders), ...(isNested ? ['Connection: close'] : [])];
   stream.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), ...body, head]));
-  // The idle timeout of the response before it; a slow answer must not end by it.
+  // Removes the idle timeout of the previous response, which must not end a slow answer.
   request.socket.setTimeout(0);
   if (stream !== request.socket) Object.assign(stream, { remoteAddress: request.socket.remoteAddress });
   server.emit('connection', stream);

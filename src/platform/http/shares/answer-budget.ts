@@ -7,31 +7,35 @@ import type { Payer, ShareScope } from './shares.js';
 import { payerOf, ShareQueue } from './share-queue.js';
 
 const mebibyte = 1_048_576;
-/** An answer takes about three times its length until it has left: its text, and what of it waits at the socket. */
+/** An answer takes about three times its length until it is sent: its text, and the part that waits at the socket. */
 const limits = { principal: 16 * mebibyte, org: 48 * mebibyte, process: 96 * mebibyte };
-/** Smaller answers are not counted: what they hold is bounded by the number of connections. */
-const counted = 65_536;
-const patienceMs = 5_000;
+/** Smaller answers are not leastCounted: the number of connections bounds their memory. */
+const leastCounted = 65_536;
+const timeoutMs = 5_000;
 
-/** Bounds what answers that are being written hold of this process (X2.5). */
+/** Limits the memory of the answers that are being written (X2.5). */
 @Injectable()
 export class AnswerBudget {
-  private readonly turnstile = new ShareQueue(limits, tooMuch);
+  private readonly queue = new ShareQueue(limits, tooMuch);
 
   /**
-   * Waits for room for an answer of so many bytes. Held until the response is over. Throws `rate_limited` when the answers of its
-   * principal or its org, `unavailable` when those of all leave none for 5 s.
+   * Waits until an answer of this size may be written; its share is held until the response is closed. Throws after 5
+   * s: `rate_limited` when the answers of the principal or its org use up their share, `unavailable` when the answers
+   * of all do.
    */
   async admit(response: ServerResponse, bytes: number): Promise<void> {
-    if (bytes < counted) return;
-    const release = await this.turnstile.enter(payerAt(response), bytes, response, patienceMs);
+    if (bytes < leastCounted) return;
+    const release = await this.queue.enter(payerAt(response), bytes, response, timeoutMs);
     if (response.destroyed) release();
     else response.once('close', release);
   }
 
-  /** The same for a part of a stream, which waits for as long as its reader stays; the result gives the share back. */
+  /**
+   * The same for a part of a stream, which waits as long as its reader stays. The returned function releases the
+   * share.
+   */
   async part(response: ServerResponse, bytes: number, ctx: CallContext): Promise<() => void> {
-    return bytes < counted ? () => undefined : this.turnstile.enter(payerOf(ctx), bytes, response);
+    return bytes < leastCounted ? () => undefined : this.queue.enter(payerOf(ctx), bytes, response);
   }
 }
 
@@ -39,7 +43,7 @@ function tooMuch(scope: ShareScope): RialtoError {
   const data = { retryAfterSeconds: 5 };
   if (scope === 'process')
     return new RialtoError('unavailable', { message: 'too many large answers are being written', data });
-  const hint = 'read the answers that are open, or ask for less: shorter history, smaller pages';
+  const hint = 'read the open answers first, or request less: a shorter history, smaller pages';
   return new RialtoError('rate_limited', { message: `the ${scope} has too many large answers open`, hint, data });
 }
 

@@ -4,7 +4,7 @@ import { weightOf } from '../../../kernel/weight.js';
 import type { AnswerBudget } from './answer-budget.js';
 import type { DoorResponse } from '../http.types.js';
 
-/** Holds the answers of controllers to the budget of answers. Files stream what they hold. */
+/** Applies the answer budget to controllers. Files are excluded, because they are streamed. */
 export class LargeAnswers implements NestInterceptor {
   constructor(private readonly budget: AnswerBudget) {}
 

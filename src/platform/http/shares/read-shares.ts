@@ -6,27 +6,29 @@ import type { DoorRequest, DoorResponse } from '../http.types.js';
 import type { ShareScope } from './shares.js';
 import { payerOf, ShareQueue } from './share-queue.js';
 
-/** Connections that reads hold at once: fewer than the pool has, so that others find some (X3.10). */
+/** Connections that reads may hold at once. It is less than the pool has, so that other work gets some (X3.10). */
 const limits = { principal: 6, org: 12, process: Infinity };
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 
-/** Bounds how many connections of the pool the lists and looks of one caller, and of one org, take at once; others of theirs wait. */
+/** Limits the pool connections that the reads of one caller, and of one org, take at once; further reads wait. */
 @Injectable()
 export class ReadShares implements NestInterceptor {
-  private readonly turnstile = new ShareQueue(limits, tooMany);
+  private readonly queue = new ShareQueue(limits, tooMany);
 
-  /** GET requests of controllers. */
+  /** Limits GET requests of controllers. */
   intercept(context: ExecutionContext, next: CallHandler<unknown>): Observable<unknown> {
     const http = context.switchToHttp();
     const { method, ctx } = http.getRequest<DoorRequest>();
     if (method !== 'GET' || !ctx) return next.handle();
-    const entered = this.turnstile.enter(payerOf(ctx), 1, http.getResponse<DoorResponse>(), patienceMs);
+    const entered = this.queue.enter(payerOf(ctx), 1, http.getResponse<DoorResponse>(), timeoutMs);
     return from(entered).pipe(mergeMap((release) => next.handle().pipe(finalize(release))));
   }
 
-  /** A read of another door, which takes so many connections. Throws `rate_limited` after 10 s without a turn. */
+  /**
+   * Limits a read of another door that takes this many connections. Throws `rate_limited` after 10 s without a turn.
+   */
   async around<T>(ctx: CallContext, connections: number, read: () => Promise<T>): Promise<T> {
-    const release = await this.turnstile.enter(payerOf(ctx), connections, undefined, patienceMs);
+    const release = await this.queue.enter(payerOf(ctx), connections, undefined, timeoutMs);
     try {
       return await read();
     } finally {
@@ -37,7 +39,7 @@ export class ReadShares implements NestInterceptor {
 
 function tooMany(scope: ShareScope): RialtoError {
   return new RialtoError('rate_limited', {
-    message: `the ${scope} has too many reads under way`,
+    message: `the ${scope} has too many reads running`,
     data: { retryAfterSeconds: 5 },
   });
 }

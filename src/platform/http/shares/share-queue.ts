@@ -3,11 +3,11 @@ import { callerOf, type CallContext } from '../../../kernel/call-context.js';
 import type { RialtoError } from '../../../kernel/errors.js';
 import { Shares, type Payer, type ShareLimits, type ShareScope } from './shares.js';
 
-/** Lets in as many at once as there are shares for; others wait their turn. */
+/** Admits work while shares are free; further work waits for its turn. */
 export class ShareQueue {
   private readonly shares: Shares;
 
-  /** @param refusal what they are told who waited in vain. */
+  /** @param refusal makes the error of a caller that waited too long. */
   constructor(
     limits: ShareLimits,
     private readonly refusal: (scope: ShareScope) => RialtoError,
@@ -16,8 +16,8 @@ export class ShareQueue {
   }
 
   /**
-   * Resolves with what gives the share back. Throws the refusal after so many milliseconds.
-   * @param leaving its `close` ends the waiting: nobody is there any more, and nothing is taken.
+   * Resolves with a function that releases the share. Throws the refusal after `mostMs` milliseconds.
+   * @param leaving its `close` event ends the wait: the caller is gone, and no share is taken.
    */
   enter(payer: Payer, amount: number, leaving?: EventEmitter, mostMs?: number): Promise<() => void> {
     const release = this.shares.take(payer, amount);
@@ -46,7 +46,7 @@ export class ShareQueue {
   }
 }
 
-/** A caller pays for what it asks for. */
+/** The account that a caller's share is charged to. */
 export function payerOf({ org, principal }: CallContext): Payer {
   return { org: org.id, principal: callerOf(principal) };
 }

@@ -4,7 +4,7 @@ const limits = { principal: 10, org: 20, process: 30 };
 const of = (principal: string, org = 'o') => ({ principal, org });
 
 describe('Shares', () => {
-  it('are of a principal, of its org and of the process, and come back', () => {
+  it('count for a principal, its org and the process, and are released', () => {
     const shares = new Shares(limits);
     const first = shares.take(of('a'), 10)!;
     expect(shares.full(of('a'), 1)).toBe('principal');
@@ -19,7 +19,7 @@ describe('Shares', () => {
     expect(shares.full(of('a'), 11)).toBe('org');
   });
 
-  it('are given to one alone, however large', () => {
+  it('are given to a single payer, also when the amount exceeds the limit', () => {
     const shares = new Shares(limits);
     const one = shares.take(of('a'), 1_000)!;
     expect(shares.take(of('b', 'p'), 1)).toBeUndefined();
@@ -27,7 +27,7 @@ describe('Shares', () => {
     expect(shares.take(of('b', 'p'), 1)).toBeDefined();
   });
 
-  it('are waited for in the order of coming, and a full principal holds up nobody else', () => {
+  it('are given in the order of waiting, and a full principal does not delay others', () => {
     const shares = new Shares(limits);
     const release = shares.take(of('a'), 10)!;
     const order: string[] = [];

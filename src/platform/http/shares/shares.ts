@@ -1,10 +1,10 @@
-/** Whose a share is. */
+/** The principal and org that a share is charged to. */
 export interface Payer {
   readonly principal: string;
   readonly org: string;
 }
 
-/** What may be taken at once, in bytes or in pieces. */
+/** Limits of what may be taken at once, in bytes or in pieces. */
 export interface ShareLimits {
   readonly principal: number;
   readonly org: number;
@@ -20,8 +20,9 @@ interface Waiting {
 }
 
 /**
- * Shares of something scarce: of a principal, of its org, and of the process. Whoever has none gets one however large it is. Who finds no room
- * waits in the order of coming, and holds up nobody who does. Pure.
+ * Divides a scarce resource between principals, orgs and the process. A payer without a share gets one of any size. A
+ * payer that must wait keeps its place in the order, and does not delay payers with free shares. It has no clock and
+ * no I/O.
  */
 export class Shares {
   private readonly used = new Map<string, number>();
@@ -29,7 +30,10 @@ export class Shares {
 
   constructor(private readonly limits: ShareLimits) {}
 
-  /** Takes a share at once; undefined when there is no room. The result gives it back, once. */
+  /**
+   * Takes a share at once; undefined when there is no room. The returned function releases it; later calls do
+   * nothing.
+   */
   take(payer: Payer, amount: number): (() => void) | undefined {
     if (this.full(payer, amount)) return undefined;
     const keys = keysOf(payer);
@@ -43,18 +47,18 @@ export class Shares {
         if (left > 0) this.used.set(key, left);
         else this.used.delete(key);
       }
-      this.letIn();
+      this.admitWaiting();
     };
   }
 
-  /** Takes a share as soon as there is room. `leave` gives up waiting. */
+  /** Takes a share as soon as there is room. `leave` ends the wait. */
   wait(payer: Payer, amount: number, taken: (release: () => void) => void): { readonly leave: () => void } {
     const waiting = { payer, amount, taken };
     this.waiting.add(waiting);
     return { leave: () => void this.waiting.delete(waiting) };
   }
 
-  /** Whose share has no room for so much more; undefined when all have. */
+  /** Returns the scope that has no room for the amount; undefined when all have. */
   full({ principal, org }: Payer, amount: number): ShareScope | undefined {
     const { limits } = this;
     if (isFull(this.usedBy(`principal ${org} ${principal}`), amount, limits.principal)) return 'principal';
@@ -66,7 +70,7 @@ export class Shares {
     return this.used.get(key) ?? 0;
   }
 
-  private letIn(): void {
+  private admitWaiting(): void {
     for (const one of this.waiting) {
       const release = this.take(one.payer, one.amount);
       if (!release) continue;
@@ -76,7 +80,7 @@ export class Shares {
   }
 }
 
-/** What counts the shares of a payer: of the principal, the org, and all. */
+/** Keys of the counters of a payer: for the principal, the org and the process. */
 export function keysOf({ principal, org }: Payer): readonly string[] {
   return [`principal ${org} ${principal}`, `org ${org}`, 'process'];
 }

@@ -34,7 +34,7 @@ describe('the body of an event stream', () => {
     return connection.exchange({ path: '/stream' });
   };
 
-  it('holds what was written in the turn of its end, once, before the last chunk; the next answer follows it (T1)', async () => {
+  it('contains the frames of the turn of its end once, before the last chunk; the next answer follows it (T1)', async () => {
     const { body, chunks } = await answer(async (stream) => {
       stream.write('data: 1\n\n');
       stream.write('data: 2\n\n');
@@ -48,7 +48,7 @@ describe('the body of an event stream', () => {
     await connection.finish();
   });
 
-  it('is empty where nothing was written, and takes nothing after its end', async () => {
+  it('is empty when nothing was written, and accepts nothing after its end', async () => {
     const { body, headers } = await answer((stream) => {
       stream.end();
       stream.write('data: late\n\n');
@@ -59,7 +59,7 @@ describe('the body of an event stream', () => {
     expect((await connection.exchange({ path: '/other' })).body).toBe('next');
   });
 
-  it('is complete for a client of HTTP/1.0, which knows no chunks', async () => {
+  it('is complete for an HTTP/1.0 client, which does not support chunks', async () => {
     play = (stream) => {
       stream.write('data: 1\n\n');
       stream.end('data: 2\n\n');
@@ -69,7 +69,7 @@ describe('the body of an event stream', () => {
     expect([body, chunks]).toEqual(['data: 1\n\ndata: 2\n\n', undefined]);
   });
 
-  it('is held back while its reader is behind, and whole when the reader goes on', async () => {
+  it('waits while its reader is behind, and is complete when the reader continues', async () => {
     const frame = `data: ${'x'.repeat(65_536)}\n\n`;
     let sent = 0;
     let isDone = false;
@@ -90,7 +90,7 @@ describe('the body of an event stream', () => {
     expect(body.endsWith('x\n\n')).toBe(true);
   });
 
-  it('tells its writer that the reader left', async () => {
+  it('reports to its writer that the reader has disconnected', async () => {
     const gone = new Promise<boolean>((resolve) => {
       play = async (stream) => {
         stream.write('data: 1\n\n');
@@ -104,7 +104,7 @@ describe('the body of an event stream', () => {
     expect(await gone).toBe(false);
   });
 
-  it('disconnects a reader that is a mebibyte behind, where nothing waits for it', async () => {
+  it('disconnects a reader that is a mebibyte behind when the writer does not wait', async () => {
     const closed = new Promise<void>((resolve) => {
       play = async (stream) => {
         const timer = setInterval(() => stream.write(`data: ${'x'.repeat(262_144)}\n\n`), 1);

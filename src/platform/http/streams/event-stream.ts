@@ -2,11 +2,11 @@ import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { HeldResponse } from './sse-streams.js';
 
-/** How long a reader may take nothing before its connection is closed, in milliseconds. */
+/** How long a reader may read nothing before its connection is closed, in milliseconds. */
 export const patienceMs = 30_000;
-/** Frames of one turn up to this length (in characters) leave as one chunk; a longer text is written at once. */
+/** Frames of one turn up to this length (in characters) are sent as one chunk; a longer text is written at once. */
 const gatherLength = 16_384;
-/** How much may wait for a reader that nothing waits for, in bytes. */
+/** How much may be buffered for a reader when the writer does not wait, in bytes. */
 const maxBuffered = 1_048_576;
 
 const sseHeaders = {
@@ -16,9 +16,9 @@ const sseHeaders = {
 } as const;
 
 /**
- * The body of a `text/event-stream` answer. Frames that are written in one turn of the event loop leave as one chunk, the last ones
- * together with the end. They are gathered here and not by `response.cork()`: `end()` on a corked response sends the last chunk of the
- * chunked coding (RFC 9112 section 7.1) before the corked data on Node 22 and 24.
+ * The body of a `text/event-stream` answer. Frames written in one turn of the event loop are sent as one chunk, the
+ * last ones together with the end. They are gathered here and not by `response.cork()`: on Node 22 and 24, `end()` on
+ * a corked response sends the last chunk of the chunked coding (RFC 9112 section 7.1) before the corked data.
  */
 export class EventStream extends EventEmitter implements HeldResponse {
   private gathered = '';
@@ -28,7 +28,7 @@ export class EventStream extends EventEmitter implements HeldResponse {
   constructor(private readonly response: ServerResponse) {
     super();
     response.once('close', () => this.emit('close'));
-    // A connection that breaks says so to its writer; `close` follows.
+    // A broken connection emits an error, then `close`.
     response.on('error', () => undefined);
   }
 
@@ -48,7 +48,7 @@ export class EventStream extends EventEmitter implements HeldResponse {
     return this.response.destroyed;
   }
 
-  /** Prepares status 200 and the headers; they leave with the first frame, or with `flush`. */
+  /** Prepares status 200 and the headers; they are sent with the first frame, or with `flushHeaders`. */
   open(headers: Readonly<Record<string, string>> = sseHeaders): void {
     this.response.writeHead(200, headers);
   }
@@ -58,7 +58,10 @@ export class EventStream extends EventEmitter implements HeldResponse {
     this.response.flushHeaders();
   }
 
-  /** Writes without waiting. A frame for a stream that has ended is dropped; a reader that is too far behind is disconnected. */
+  /**
+   * Writes without waiting. A frame for a stream that has ended is dropped; a reader that is too far behind is
+   * disconnected.
+   */
   write(frame: string): void {
     if (this.isOver) return;
     if (this.writableLength > maxBuffered) this.destroy();
@@ -66,8 +69,8 @@ export class EventStream extends EventEmitter implements HeldResponse {
   }
 
   /**
-   * Writes, and waits while the reader is behind; a reader that takes nothing for 30 seconds is disconnected. Resolves to false when
-   * the stream has ended or its reader is gone.
+   * Writes, and waits while the reader is behind; a reader that reads nothing for 30 seconds is disconnected.
+   * Resolves to false when the stream has ended or its reader has disconnected.
    */
   async send(frame: string): Promise<boolean> {
     if (this.isOver) return false;
@@ -75,7 +78,7 @@ export class EventStream extends EventEmitter implements HeldResponse {
     return this.isBehind ? this.drained() : true;
   }
 
-  /** Ends the body with what was written and a last frame; an answer that was not opened is an empty stream. */
+  /** Ends the body with the buffered frames and a last one. A stream that was not opened yet is opened first. */
   end(frame = ''): void {
     const last = this.gathered + frame;
     this.gathered = '';

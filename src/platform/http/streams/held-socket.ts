@@ -3,14 +3,17 @@ import type { WebSocket } from 'ws';
 import type { HeldResponse } from './sse-streams.js';
 
 const beatMs = 30_000;
-/** What may wait to be sent: one answer may be long, but a peer that does not read is let go. */
+/** How much may wait to be sent, in bytes: one answer may be long, but a peer that does not read is disconnected. */
 const maxUnsent = 16_777_216;
-const politeMs = 2_000;
+const closeTimeoutMs = 2_000;
 
-/** Codes with which a socket is closed (RFC 6455 section 7.4.1). */
+/** Codes for closing a socket (RFC 6455 section 7.4.1). */
 export const closeCodes = { goingAway: 1_001, policy: 1_008 } as const;
 
-/** A WebSocket that somebody opened to us, counted and ended as a standing stream is; a peer that answers no ping is gone. */
+/**
+ * A WebSocket that a client opened, counted and ended like a standing stream. A peer that does not answer a ping is
+ * disconnected.
+ */
 export class HeldSocket extends EventEmitter implements HeldResponse {
   readonly headersSent = true;
 
@@ -23,7 +26,7 @@ export class HeldSocket extends EventEmitter implements HeldResponse {
       socket.ping();
     }, beatMs).unref();
     socket.on('pong', () => (isAnswered = true));
-    // It closes next, and says so then.
+    // The error is followed by `close`.
     socket.on('error', () => undefined);
     socket.once('close', () => {
       clearInterval(beats);
@@ -43,14 +46,17 @@ export class HeldSocket extends EventEmitter implements HeldResponse {
     return this.socket.readyState === this.socket.CLOSED;
   }
 
-  /** Lost when the socket is closed. */
+  /** Drops the text when the socket is closed. */
   write(text: string): void {
     if (this.writableEnded) return;
     if (this.socket.bufferedAmount > maxUnsent) this.socket.terminate();
     else this.socket.send(text);
   }
 
-  /** Its credential ended, or may have: its peer comes back and is asked again. */
+  /**
+   * Closes the socket because its credential ended or may have ended. The peer connects again and is authenticated
+   * again.
+   */
   end(): void {
     void this.close(closeCodes.policy, 'the credential ended');
   }
@@ -59,12 +65,12 @@ export class HeldSocket extends EventEmitter implements HeldResponse {
     this.socket.terminate();
   }
 
-  /** Resolves when it is closed: politely, or after a while at once. */
+  /** Resolves when the socket is closed: after the closing handshake, or by force after 2 seconds. */
   close(code: number, reason: string): Promise<void> {
     const { socket } = this;
     if (socket.readyState === socket.CLOSED) return Promise.resolve();
     return new Promise((resolve) => {
-      const late = setTimeout(() => socket.terminate(), politeMs);
+      const late = setTimeout(() => socket.terminate(), closeTimeoutMs);
       socket.once('close', () => {
         clearTimeout(late);
         resolve();

@@ -13,16 +13,16 @@ const perOrg = 200;
 const perProcess = 5_000;
 const heartbeatMs = 15_000;
 /** How long a reader that is behind when its stream ends may take to read the rest. */
-const farewellMs = 5_000;
-/** The longest that a timer waits; a stream that old may as well be opened anew. */
+const lastReadMs = 5_000;
+/** The longest delay of a Node timer; a stream of that age may be ended and opened again. */
 const maxTimerMs = 2_147_483_647;
 
-/** What a stream is written to, as far as counting and ending it goes: an answer of HTTP, or a call of gRPC. */
+/** What counting and ending a stream needs of its connection: an HTTP response, a gRPC call or a WebSocket. */
 export interface HeldResponse extends EventEmitter {
   readonly headersSent: boolean;
   readonly writableEnded: boolean;
   readonly writableLength: number;
-  /** It is closed already, and will not say so again. */
+  /** True when it is already closed and will not emit `close` again. */
   readonly destroyed?: boolean;
   write(text: string): unknown;
   end(): unknown;
@@ -34,15 +34,15 @@ export interface SseStream {
   readonly principal: string;
   readonly ctx: CallContext;
   readonly response: HeldResponse;
-  /** The reconnection hint it leaves with when this process stops. */
+  /** Sends a reconnection hint when this process stops. */
   readonly hint: boolean;
-  /** Undefined where somebody else writes heartbeats. */
+  /** False where other code sends heartbeats. */
   readonly beats: boolean;
 }
 
 /**
- * The standing streams of this process, whatever protocol they speak: counted against caps per principal, org and process,
- * kept alive, ended with the credential they were opened by, and let go when their reader does not read (abuse 35, F37).
+ * The standing streams of this process, for all protocols. They are counted against limits per principal, org and
+ * process, kept alive, ended with their credential, and disconnected when their reader does not read (abuse 35, F37).
  */
 @Injectable()
 export class SseStreams implements BeforeApplicationShutdown {
@@ -58,15 +58,18 @@ export class SseStreams implements BeforeApplicationShutdown {
     notices.onMissed(() => this.endAll());
   }
 
-  /** Counts a stream until it closes, and ends it when its credential does. Throws `rate_limited` beyond a cap. */
+  /**
+   * Counts a stream until it closes, and ends it when its credential expires. Throws `rate_limited` when a limit is
+   * exceeded.
+   */
   hold(ctx: CallContext, response: HeldResponse, { beats = true, hint = false } = {}): SseStream {
     const principal = `${ctx.org.id}/${ctx.principal.kind}:${ctx.principal.id}`;
     this.requireRoom(ctx.org.id, principal);
     const stream: SseStream = { principal, ctx, response, beats, hint };
-    if (response.destroyed) return stream; // its reader left while it was being opened
+    if (response.destroyed) return stream; // its reader disconnected while the stream was opened
     this.count(stream, 1);
     const expiry = ctx.expiresAt === undefined ? undefined : expiryTimer(ctx.expiresAt, response);
-    response.on('error', () => undefined); // whoever writes to a stream that was just ended
+    response.on('error', () => undefined); // a writer may use a stream that was just ended
     response.once('close', () => {
       clearTimeout(expiry);
       this.count(stream, -1);
@@ -74,18 +77,25 @@ export class SseStreams implements BeforeApplicationShutdown {
     return stream;
   }
 
-  /** Whose streams these are may have changed: their clients come back and are asked again (abuse case 6). */
+  /**
+   * Ends the streams that a changed credential may affect: their clients connect again and are authenticated again
+   * (abuse case 6).
+   */
   @OnNotice('credentials.changed')
-  endThoseOf({ orgId, ...whose }: Notice<'credentials.changed'>): void {
-    for (const { ctx, response } of this.streams) if (ctx.org.id === orgId && isMeant(ctx, whose)) endStream(response);
+  endThoseOf({ orgId, ...affected }: Notice<'credentials.changed'>): void {
+    for (const { ctx, response } of this.streams)
+      if (ctx.org.id === orgId && isAffected(ctx, affected)) endStream(response);
   }
 
-  /** Notices were missed, a revocation may be among them. */
+  /** Notices were missed; one of them may have been a revocation. */
   private endAll(): void {
     for (const { response } of this.streams) endStream(response);
   }
 
-  /** Before the server closes, which waits for every open answer; readers come back to another process, not all at once. */
+  /**
+   * Runs before the server closes, which waits for every open answer. Readers reconnect to another process, after
+   * random delays.
+   */
   beforeApplicationShutdown(): void {
     clearInterval(this.timer);
     for (const { response, beats, hint } of this.streams) {
@@ -116,16 +126,19 @@ export class SseStreams implements BeforeApplicationShutdown {
   }
 }
 
-function isMeant(ctx: CallContext, { caller, kind, tokenId }: Omit<Notice<'credentials.changed'>, 'orgId'>): boolean {
+function isAffected(
+  ctx: CallContext,
+  { caller, kind, tokenId }: Omit<Notice<'credentials.changed'>, 'orgId'>,
+): boolean {
   if (tokenId !== undefined) return ctx.tokenId === tokenId;
   return isOf(ctx, caller) && (kind === undefined || ctx.principal.kind === kind);
 }
 
-/** Ends a stream after what was written to it; a reader that does not take the rest within 5 seconds is disconnected. */
+/** Ends a stream after its buffered data. A reader that does not read the rest within 5 seconds is disconnected. */
 export function endStream(response: HeldResponse): void {
   response.end();
   if (response.destroyed || response.writableLength === 0) return;
-  const late = setTimeout(() => response.destroy(), farewellMs).unref();
+  const late = setTimeout(() => response.destroy(), lastReadMs).unref();
   response.once('close', () => clearTimeout(late));
 }
 
