@@ -6,25 +6,25 @@ const now = 1_760_000_000_000;
 const vector = '1760000000000.eefa8b72490c899980cdd599ea96dcb4d44ec06442895ca6c68e469bf2a9f3e2';
 
 describe('AN-17: the token of an internal call', () => {
-  it('is the time and the HMAC of id and time', () => {
+  it('consists of the time and the HMAC of id and time', () => {
     expect(signInternalToken(secret, 'task-1', now)).toBe(vector);
     expect(isInternalToken(secret, 'task-1', vector, now)).toBe(true);
   });
 
   it.each([
-    ['of another id', 'task-2', vector, now],
-    ['of five minutes and a moment ago', 'task-1', vector, now + 300_001],
-    ['of more than a minute ahead', 'task-1', vector, now - 60_001],
+    ['with another id', 'task-2', vector, now],
+    ['older than five minutes', 'task-1', vector, now + 300_001],
+    ['more than a minute in the future', 'task-1', vector, now - 60_001],
     ['in upper case', 'task-1', vector.toUpperCase(), now],
     ['cut short', 'task-1', vector.slice(0, -1), now],
     ['with another time', 'task-1', vector.replace('1760000000000', '1760000000001'), now],
     ['without a time', 'task-1', vector.slice(14), now],
-    ['of nothing', 'task-1', '', now],
-  ])('is refused %s', (_what, id, token, at) => {
+    ['when it is empty', 'task-1', '', now],
+  ])('is refused: %s', (_what, id, token, at) => {
     expect(isInternalToken(secret, id, token, at)).toBe(false);
   });
 
-  it('is refused under another secret, and taken at the edges of its life', () => {
+  it('is refused with another secret, and accepted at the limits of its lifetime', () => {
     expect(isInternalToken('another-secret-of-thirty-two-bytes!', 'task-1', vector, now)).toBe(false);
     for (const at of [now + 300_000, now - 60_000]) expect(isInternalToken(secret, 'task-1', vector, at)).toBe(true);
   });

@@ -4,8 +4,8 @@ import { redact } from './redact.js';
 const maxLength = 4_096;
 
 /**
- * A value as JSON text that a row may keep: secrets are replaced as in logs, and of what is longer than 4,096 characters the beginning is
- * kept, `{ truncated: true, characters, beginning }`.
+ * Serializes a value for storage in a row: secrets are replaced as in logs. Of a text longer than 4,096 characters
+ * only the beginning is stored, as `{ truncated: true, characters, beginning }`.
  */
 export function keptJson(value: Json): string {
   const text = JSON.stringify(redact(value));

@@ -4,12 +4,12 @@ const seal = new LineageSeal(Buffer.alloc(32, 1));
 const lineage = { depth: 2, path: ['published:acme/desk', 'https://agent.example/a2a'], deadlineAt: 1_763_856_000_000 };
 
 describe('the lineage of a call', () => {
-  it('AN-61 reads as it was written, by whoever has the secret', () => {
+  it('AN-61 can be read by every holder of the secret, unchanged', () => {
     expect(new LineageSeal(Buffer.alloc(32, 1)).open(seal.seal(lineage))).toEqual(lineage);
     expect(seal.open(seal.seal({ depth: 1, path: [] }))).toEqual({ depth: 1, path: [] });
   });
 
-  it('AN-61 is damaged by any change, at any place', () => {
+  it('AN-61 becomes unreadable by any change, at any place', () => {
     const header = seal.seal(lineage);
     for (let at = 0; at < header.length; at++) {
       const other = header[at] === 'A' ? 'B' : 'A';
@@ -29,7 +29,7 @@ describe('the lineage of a call', () => {
       expect(seal.open(text)).toBeUndefined();
   });
 
-  it('AN-61 of another deployment is not believed, and told from damage at any place', () => {
+  it('AN-61 of another deployment is not trusted, and is distinguished from damage at any place', () => {
     const header = new LineageSeal(Buffer.alloc(32, 2)).seal(lineage);
     expect(seal.open(header)).toBe(foreign);
     for (let at = 0; at < header.length; at++) {
@@ -38,7 +38,7 @@ describe('the lineage of a call', () => {
     }
   });
 
-  it('AN-61 holds ids of at most 200 characters', () => {
+  it('AN-61 contains ids of at most 200 characters', () => {
     const long = `https://agent.example/${'x'.repeat(500)}`;
     expect(lineageId(long)).toHaveLength(200);
     expect(seal.open(seal.seal({ depth: 1, path: [long] }))).toMatchObject({ path: [lineageId(long)] });

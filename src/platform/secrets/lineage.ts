@@ -2,7 +2,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { Lineage } from '../../kernel/call-context.js';
 import { isJsonObject } from '../../kernel/json.js';
 
-/** Header that carries the lineage of a call; ours to every agent, believed when it is whole. */
+/** Header with the lineage of a call. The gateway sends it to every agent, and trusts it when it is intact. */
 export const lineageHeader = 'x-rialto-lineage';
 
 const version = 'v1';
@@ -11,22 +11,23 @@ const shortLength = 8;
 const longestId = 200;
 const longestHeader = 4_096;
 
-/** What travels: how deep, through whom, until when. */
+/** The transported data: depth, path and deadline of a call. */
 export interface SealedLineage extends Lineage {
   readonly depth: number;
 }
 
-/** A lineage that another deployment signed: whole, and nothing that we can believe. */
+/** Result for a lineage that another deployment signed: it is intact, but not trusted. */
 export const foreign = 'foreign';
 
 /**
- * Signs and reads the lineage of delegated calls: `v1.<key id>.<base64url of JSON>.<base64url hmac-sha256>.<check>`. Whoever has the same
- * secret, as the gateways of one workspace do, reads it; what was changed on its way reads as damaged, whoever signed it (AN-61).
+ * Signs and reads the lineage of delegated calls: `v1.<key id>.<base64url of JSON>.<base64url hmac-sha256>.<check>`.
+ * Gateways with the same secret, such as those of one workspace, can read it. A header that was changed on its way
+ * counts as damaged, no matter which key signed it (AN-61).
  */
 export class LineageSeal {
   private readonly kid: string;
 
-  /** @param key of the deployment, or of the workspace that shares `A2A_SECRET`. */
+  /** @param key the key of the deployment, or of the workspace that shares `A2A_SECRET`. */
   constructor(private readonly key: Buffer) {
     this.kid = createHmac('sha256', key).update('lineage key').digest('base64url').slice(0, shortLength);
   }
@@ -34,16 +35,16 @@ export class LineageSeal {
   seal({ depth, path, deadlineAt }: SealedLineage): string {
     const text = Buffer.from(JSON.stringify({ depth, path: path.map(lineageId), deadlineAt })).toString('base64url');
     const signed = `${version}.${this.kid}.${text}`;
-    const whole = `${signed}.${this.macOf(signed)}`;
-    return `${whole}.${checkOf(whole)}`;
+    const body = `${signed}.${this.macOf(signed)}`;
+    return `${body}.${checkOf(body)}`;
   }
 
-  /** Undefined when it is not whole. */
+  /** Undefined when the header is damaged. */
   open(header: string): SealedLineage | typeof foreign | undefined {
     if (header.length > longestHeader) return undefined;
-    const [, whole = '', signed = '', kid, text = '', mac = '', check] = shape.exec(header) ?? [];
-    // Anybody can make the check: it tells damage from another's key, which the mac alone cannot.
-    if (check === undefined || check !== checkOf(whole)) return undefined;
+    const [, body = '', signed = '', kid, text = '', mac = '', check] = shape.exec(header) ?? [];
+    // The check needs no key: it distinguishes damage from a foreign key, which the mac alone cannot.
+    if (check === undefined || check !== checkOf(body)) return undefined;
     if (kid !== this.kid) return foreign;
     const [given, expected] = [Buffer.from(mac), Buffer.from(this.macOf(signed))];
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
@@ -56,11 +57,11 @@ export class LineageSeal {
   }
 }
 
-function checkOf(whole: string): string {
-  return createHash('sha256').update(whole).digest('base64url').slice(0, shortLength);
+function checkOf(body: string): string {
+  return createHash('sha256').update(body).digest('base64url').slice(0, shortLength);
 }
 
-/** The name of an agent in a lineage. */
+/** Shortens the id of an agent for a lineage. */
 export function lineageId(id: string): string {
   return id.length > longestId ? `${id.slice(0, longestId - 1)}…` : id;
 }

@@ -1,6 +1,6 @@
 import { redact } from './redact.js';
 
-describe('text that is logged', () => {
+describe('redact', () => {
   it.each([
     ['got Bearer abc.def-ghi', 'got [redacted]'],
     ['got eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.x back', 'got [redacted] back'],
@@ -25,8 +25,8 @@ describe('text that is logged', () => {
     expect(redact({ text })).toEqual({ text: clean });
   });
 
-  // Minutes, when the rest was looked through again from each place where a secret may begin.
-  it('X2.1 takes a megabyte that hints at secrets everywhere', () => {
+  // This took minutes when the rest of the text was searched again from each place where a secret may begin.
+  it('X2.1 handles a megabyte of text that looks like secrets everywhere', () => {
     const hints = ['-eyJ', 'eyJhbGciOiJub25lIn0.', 'Bearer ', '//a:b', 'password="x ', 'rlt_-'];
     for (const hint of hints) {
       const text = hint.repeat(1_000_000 / hint.length);

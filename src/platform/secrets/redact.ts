@@ -1,19 +1,22 @@
 const secretNames =
   /^(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key)$|password|passwd|secret|token|credential|api[-_]?key|private[-_]?key|bearer/i;
-/** With a group before and one behind what is secret, which may be empty. Each takes time in proportion to the text (test/regexes.spec.ts). */
+/**
+ * Patterns of secrets. The first group is the text before the secret, the second the text after it; both may be
+ * empty. Each pattern takes linear time (test/regexes.spec.ts).
+ */
 const secretText = [
   /()\b(?:Bearer|Basic)\s+[\w.~+/=-]{6,}()/gi,
   /()\brlt_[\w-]{8,}()/g,
   /(\/\/[^/\s:@]*:)[^@\s/]+(@)/g,
   /((?:password|passwd|secret|api[-_]?key|\b(?:access_|refresh_|id_)?token)=)(?:\\*"[^"\n]*"|\\*'[^'\n]*'|\\*["']?[^\s&;,"'<>]+)()/gi,
 ];
-/** A word in which a JWT may stand, and where the first of its three parts begins. */
+/** A word that may contain a JWT, and the start of the first of its three parts. */
 const dotted = /[\w.-]+/g;
 const jwtBegin = /\beyJ[\w-]{8}/;
 /** The minimum length of the second part of a JWT, in characters. */
 const leastPart = 8;
 const maxDepth = 8;
-/** Names that contain a secret word and hold none. */
+/** Names that contain a secret word, but have harmless values. */
 const harmless = new Set([
   'progressToken',
   'pageToken',
@@ -26,25 +29,34 @@ const harmless = new Set([
   'hasCredential',
 ]);
 
-/** Text without what looks like a credential: bearer values, JWTs, keys of ours, passwords in URLs, values whose names say what they are. */
+/**
+ * Replaces text that looks like a credential: bearer values, JWTs, keys of the gateway, passwords in URLs, and values
+ * with a secret name.
+ */
 function redactText(text: string): string {
   const clean = secretText.reduce((before, pattern) => before.replace(pattern, '$1[redacted]$2'), text);
   return clean.includes('eyJ') ? clean.replace(dotted, withoutJwts) : clean;
 }
 
-/** A pattern for the three parts of a JWT would look through the rest of a long word again from every place where one may begin. */
+/**
+ * Replaces JWTs without a pattern for their three parts, which would search the rest of a long word again from every
+ * possible start.
+ */
 function withoutJwts(word: string): string {
   const parts = word.split('.');
-  const kept: string[] = [];
+  const cleanParts: string[] = [];
   for (let at = 0; at < parts.length; at++) {
     const begin = parts.length - at > 2 && parts[at + 1]!.length >= leastPart ? parts[at]!.search(jwtBegin) : -1;
-    kept.push(begin < 0 ? parts[at]! : `${parts[at]!.slice(0, begin)}[redacted]`);
+    cleanParts.push(begin < 0 ? parts[at]! : `${parts[at]!.slice(0, begin)}[redacted]`);
     if (begin >= 0) at += 2;
   }
-  return kept.join('.');
+  return cleanParts.join('.');
 }
 
-/** A copy of a value that may be logged: secrets by name and by look are replaced, errors keep message and stack. */
+/**
+ * Returns a copy of a value for the log: secrets are replaced, recognised by name or by form. Errors keep their
+ * message and stack.
+ */
 export function redact(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return redactText(value);
   if (typeof value !== 'object' || value === null) return value;
@@ -52,7 +64,8 @@ export function redact(value: unknown, depth = 0): unknown {
   if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1));
   if (value instanceof Date) return value;
   if (value instanceof Error) {
-    // Of what libraries hang on their errors only the code is of use; the rest is clients, sockets and bodies.
+    // Of the fields that libraries add to their errors only the code is useful; the rest is clients, sockets and
+    // bodies.
     return {
       type: value.name,
       ...('code' in value && { code: redact(value.code, depth + 1) }),

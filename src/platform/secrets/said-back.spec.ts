@@ -1,6 +1,6 @@
 import { credentialsIn, credentialsOf, SaidBack } from './said-back.js';
 
-describe('what is a credential', () => {
+describe('the credentials', () => {
   it.each([
     [{ Authorization: 'Bearer abc-123456' }, ['Bearer abc-123456', 'abc-123456']],
     [{ 'X-User-Key': 'hunter-two' }, ['hunter-two', 'hunter-two']],
@@ -12,7 +12,7 @@ describe('what is a credential', () => {
     expect(credentialsIn(words as Record<string, string>)).toEqual(credentials);
   });
 
-  it('of an address', () => {
+  it('of a URL', () => {
     const both = ['p%40ssword', 'p@ssword', 'abcdefg', 'abcdefg'];
     expect(credentialsOf('https://me:p%40ssword@h/x?api_key=abcdefg&page=2')).toEqual(both);
     expect(credentialsOf('https://me:100%zz@h/')).toEqual(['100%zz', '100%zz']);
@@ -22,31 +22,35 @@ describe('what is a credential', () => {
   });
 });
 
-describe('who says a credential back', () => {
+describe('the removal of echoed credentials', () => {
   const saidBack = new SaidBack(['s3cret/value']);
 
-  it('is told without it, in values and names, however deep; what has none of it is the same object', () => {
+  it('cleans values and names at every depth; an object without credentials is returned itself', () => {
     const [clean, other] = [{ a: [1, null, 'fine'] }, { b: true }];
-    const said = { clean, other, 's3cret/value': ['x s3cret/value y', { z: encodeURIComponent('s3cret/value') }] };
-    const told = saidBack.clean(said) as any;
-    expect(told).toEqual({ clean, other, '[redacted]': ['x [redacted] y', { z: '[redacted]' }] });
-    expect(told.clean).toBe(clean);
+    const echoed = { clean, other, 's3cret/value': ['x s3cret/value y', { z: encodeURIComponent('s3cret/value') }] };
+    const cleaned = saidBack.clean(echoed) as any;
+    expect(cleaned).toEqual({ clean, other, '[redacted]': ['x [redacted] y', { z: '[redacted]' }] });
+    expect(cleaned.clean).toBe(clean);
     expect(saidBack.clean(clean)).toBe(clean);
   });
 
-  it('is read to a depth that needs no more stack than there is', () => {
+  it('stops at a depth that the stack allows', () => {
     const deep = JSON.parse(`${'['.repeat(100_000)}"s3cret/value"${']'.repeat(100_000)}`) as unknown;
     expect(JSON.stringify(saidBack.clean(deep))).toContain('[deep]');
   });
 
-  it('in an error of a library, whose class stays', () => {
+  it('cleans an error of a library, and keeps its class', () => {
     const error = Object.assign(new TypeError('no: s3cret/value'), { data: { got: 's3cret/value' } });
-    const told = saidBack.thrown(error) as typeof error;
-    expect([told.constructor, told.message, told.data]).toEqual([TypeError, 'no: [redacted]', { got: '[redacted]' }]);
-    expect(told.stack).not.toContain('s3cret');
+    const cleaned = saidBack.thrown(error) as typeof error;
+    expect([cleaned.constructor, cleaned.message, cleaned.data]).toEqual([
+      TypeError,
+      'no: [redacted]',
+      { got: '[redacted]' },
+    ]);
+    expect(cleaned.stack).not.toContain('s3cret');
   });
 
-  it('changes nothing where nothing was sent', () => {
+  it('changes nothing when no credential was sent', () => {
     const nothing = new SaidBack(['abc']);
     expect([nothing.isEmpty, nothing.clean('abc')]).toEqual([true, 'abc']);
   });
@@ -56,7 +60,7 @@ describe('who says a credential back', () => {
     return [...texts.map((text) => pieces.push(text)), pieces.end()];
   };
 
-  it('in a text that comes in pieces: what may begin a credential waits', () => {
+  it('cleans a text in pieces: the possible beginning of a credential waits for the next piece', () => {
     expect(inPieces('my key is s3c', 'ret/va', 'lue, no')).toEqual(['my key is ', '', '[redacted], no', '']);
     expect(inPieces(...'a s3cret/value b').join('')).toBe('a [redacted] b');
     expect(inPieces('word', ' and s', 'ome').join('|')).toBe('word| and |some|');

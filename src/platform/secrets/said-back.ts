@@ -1,31 +1,34 @@
 import { RialtoError } from '../../kernel/errors.js';
 import { formsOf, instead, leastLength, withoutForms } from './secret-forms.js';
 
-/** What is nested deeper is hostile: to look through all of it would take more stack than there is. */
+/** Deeper nesting is hostile: searching it would need more stack than is available. */
 const maxDepth = 500;
-/** A text that ends with so much of a credential ends without it. */
+/** When a text ends with this many characters of a credential, they are removed too. */
 const longestRest = 8;
 
 /** Removes the credentials that were sent to a peer from its answers, errors and notifications. */
 export class SaidBack {
   private readonly forms: readonly string[];
 
-  /** @param credentials those of fewer than four characters are none. */
+  /** @param credentials values shorter than four characters are ignored. */
   constructor(credentials: Iterable<string>) {
-    const isOne = ({ length }: string): boolean => length >= leastLength;
-    this.forms = [...new Set([...credentials].filter(isOne).flatMap(formsOf).filter(isOne))];
+    const isCredential = ({ length }: string): boolean => length >= leastLength;
+    this.forms = [...new Set([...credentials].filter(isCredential).flatMap(formsOf).filter(isCredential))];
   }
 
   get isEmpty(): boolean {
     return this.forms.length === 0;
   }
 
-  /** A value of strings, lists and plain objects, their names too. The value itself when nothing in it is said back. */
+  /**
+   * Cleans a value of strings, lists and plain objects, including member names. Returns the value itself when it
+   * contains no credential.
+   */
   clean<T>(value: T): T {
-    return this.isEmpty ? value : (this.inside(value) as T);
+    return this.isEmpty ? value : (this.cleanValue(value) as T);
   }
 
-  /** The same for one text that comes in pieces. */
+  /** Returns a cleaner for one text that arrives in pieces. */
   pieces(): CleanPieces {
     return new CleanPieces(this.forms);
   }
@@ -43,7 +46,7 @@ export class SaidBack {
     });
   }
 
-  /** An error of a library, changed in place, with what it carries: its class says what it means. */
+  /** Cleans an error of a library in place, with its fields: a copy would lose its class, which has a meaning. */
   thrown(error: unknown): unknown {
     if (!(error instanceof Error) || this.isEmpty) return error;
     for (const name of ['message', 'stack', ...Object.keys(error)] as (keyof Error)[]) {
@@ -53,36 +56,36 @@ export class SaidBack {
     return error;
   }
 
-  private inside(value: unknown, depth = 0): unknown {
-    if (typeof value === 'string') return this.inText(value);
+  private cleanValue(value: unknown, depth = 0): unknown {
+    if (typeof value === 'string') return this.cleanText(value);
     if (typeof value !== 'object' || value === null) return value;
     if (depth >= maxDepth) return '[deep]';
     if (Array.isArray(value)) {
-      const items = value.map((item: unknown) => this.inside(item, depth + 1));
+      const items = value.map((item: unknown) => this.cleanValue(item, depth + 1));
       return items.every((item, index) => item === value[index]) ? value : items;
     }
     if (!isPlain(value)) return value;
     let isChanged = false;
     const entries = Object.entries(value).map(([name, item]) => {
-      const clean = [this.inText(name), this.inside(item, depth + 1)] as const;
+      const clean = [this.cleanText(name), this.cleanValue(item, depth + 1)] as const;
       isChanged ||= clean[0] !== name || clean[1] !== item;
       return clean;
     });
     return isChanged ? Object.fromEntries(entries) : value;
   }
 
-  private inText(text: string): string {
+  private cleanText(text: string): string {
     return this.forms.some((form) => text.includes(form)) ? withoutForms(text, this.forms) : text;
   }
 }
 
-/** A text in pieces, without what is said back: what may be the beginning of a credential waits for the piece after it. */
+/** Cleans a text that arrives in pieces: the possible beginning of a credential is held back until the next piece. */
 export class CleanPieces {
   private held = '';
 
   constructor(private readonly forms: readonly string[]) {}
 
-  /** What can be said now. */
+  /** Returns the text that is safe to pass on now. */
   push(piece: string): string {
     const clean = withoutForms(this.held + piece, this.forms);
     const begins = this.beginning(clean);
@@ -90,14 +93,14 @@ export class CleanPieces {
     return clean.slice(0, begins);
   }
 
-  /** The rest: the text is over. Most of a credential is as good as all of it. */
+  /** Returns the rest at the end of the text. A long part of a credential counts as the credential. */
   end(): string {
     const { held } = this;
     this.held = '';
     return held.length < longestRest ? held : instead;
   }
 
-  /** Where the last characters begin that a credential may begin with. */
+  /** Index of the last characters that may be the beginning of a credential. */
   private beginning(text: string): number {
     const lengths = this.forms.map((form) => {
       let length = Math.min(form.length - 1, text.length);
@@ -115,33 +118,33 @@ function isPlain(value: object): boolean {
 
 /** `code` and `sig` are query parameters of Azure (function keys, shared access signatures). */
 const credentialNames = /auth|cookie|pass|pwd|secret|token|credential|key|bearer|session|signature|^(?:code|sig)$/i;
-/** Long, of letters and digits, and without the signs that text, addresses and types of media have. */
+/** Long, with letters and digits, and without the characters that text, URLs and media types contain. */
 const tokenLike = /^(?=[^\d]*\d)(?=[^a-z]*[a-z])[\w.~+=-]{16,}$/i;
-/** A shorter value may be a word of any answer. */
+/** A shorter value may be an ordinary word of an answer. */
 const leastCredential = 6;
 
 /**
- * The credentials among named values (headers, environment variables, query parameters), recognised by the name or the form of the value;
- * each whole, and without an authentication scheme before it.
+ * Finds the credentials among named values (headers, environment variables, query parameters), by the name or the
+ * form of the value. Returns each whole, and without the authentication scheme before it.
  */
-export function credentialsIn(words: Readonly<Record<string, string>>): string[] {
-  return credentialsAmong(Object.entries(words));
+export function credentialsIn(values: Readonly<Record<string, string>>): string[] {
+  return credentialsAmong(Object.entries(values));
 }
 
-function credentialsAmong(words: readonly (readonly [name: string, value: string])[]): string[] {
-  return words.flatMap(([name, value]) => {
-    const isOne = credentialNames.test(name) || tokenLike.test(value);
-    return isOne ? [value, value.split(' ').at(-1)!].filter(({ length }) => length >= leastCredential) : [];
+function credentialsAmong(values: readonly (readonly [name: string, value: string])[]): string[] {
+  return values.flatMap(([name, value]) => {
+    const isCredential = credentialNames.test(name) || tokenLike.test(value);
+    return isCredential ? [value, value.split(' ').at(-1)!].filter(({ length }) => length >= leastCredential) : [];
   });
 }
 
-/** The credentials in a URL: its password, encoded and decoded, and those among its query parameters. */
+/** Finds the credentials in a URL: its password, encoded and decoded, and those among its query parameters. */
 export function credentialsOf(url: string): string[] {
   const { password, searchParams } = new URL(url);
   return [password, decoded(password), ...credentialsAmong([...searchParams])].filter((one) => one !== '');
 }
 
-/** A URL may hold a percent sign that begins no escape. */
+/** A URL may contain a percent sign that does not start an escape. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -2,11 +2,14 @@ import type { ClientBase } from 'pg';
 import { RialtoError } from '../../kernel/errors.js';
 import type { SealedAt, Vault } from './vault.js';
 
-/** A column of sealed values. `row` and `org` are the SQL of what each value is bound to (`SealedAt`). */
+/**
+ * A column of sealed values. `row` and `org` are SQL expressions for the row and org that each value is bound to
+ * (`SealedAt`).
+ */
 interface SealedColumn {
   readonly table: string;
   readonly column: string;
-  /** The table as the value was bound to it. */
+  /** The name of the table in `SealedAt`. */
   readonly place: string;
   readonly row: string;
   readonly org: string;
@@ -16,10 +19,10 @@ function columnOf(table: string, column: string, more: Partial<SealedColumn> = {
   return { table, column, place: table, row: 'id::text', org: 'org_id::text', ...more };
 }
 
-const ofConfig = (column: string): SealedColumn =>
+const pushConfigColumn = (column: string): SealedColumn =>
   columnOf('push_configs', column, { place: `push_configs.${column}`, row: `task_id || '/' || id` });
 
-/** Every column that holds sealed values; a test compares it with what the vault was asked to seal. */
+/** Every column with sealed values. A test compares the list with the columns that the vault sealed values for. */
 export const sealedColumns: readonly SealedColumn[] = [
   columnOf('signing_keys', 'sealed', { row: 'kid', org: `'rialto'` }),
   columnOf('org_secrets', 'sealed'),
@@ -27,8 +30,8 @@ export const sealedColumns: readonly SealedColumn[] = [
   columnOf('agent_cards', 'card_query', { place: 'agent_cards.card_query' }),
   columnOf('published_agents', 'executor_secret'),
   columnOf('published_agents', 'executor_query', { place: 'published_agents.executor_query' }),
-  ofConfig('token'),
-  ofConfig('authentication'),
+  pushConfigColumn('token'),
+  pushConfigColumn('authentication'),
   columnOf('thread_answers', 'token'),
   columnOf('webhook_secrets', 'sealed'),
   columnOf('mcp_servers', 'secrets'),
@@ -41,18 +44,21 @@ interface SealedRow {
   readonly value: string;
 }
 
-/** Which tables have sealed values that this process can open, and why it cannot open those of others. */
+/** The tables with sealed values that this process can open, and the error of those that it cannot open. */
 export interface KeyCheck {
   readonly opened: readonly string[];
   readonly refused?: Error;
 }
 
-/** Opens the newest value of each column. Never throws for what cannot be opened: some values may be older than the key. */
+/**
+ * Opens the newest value of each column. It does not throw for a value that cannot be opened, because some may be
+ * older than the key.
+ */
 export async function checkKey(client: Pick<ClientBase, 'query'>, vault: Vault): Promise<KeyCheck> {
   const opened: string[] = [];
   let refused: Error | undefined;
   for (const sealed of sealedColumns) {
-    // A column may not exist yet: that the schema is behind is another check.
+    // The column may not exist yet; another check reports an outdated schema.
     if (!(await exists(client, sealed))) continue;
     const { table, column, row, org } = sealed;
     const { rows } = await client.query<SealedRow>(
@@ -70,7 +76,9 @@ export async function checkKey(client: Pick<ClientBase, 'query'>, vault: Vault):
   return { opened, refused };
 }
 
-/** What a rotation did: values sealed anew, and those that no key here opens, by table. */
+/**
+ * The result of a rotation: the number of values sealed again, and by table the number of values that no key opens.
+ */
 export interface Resealed {
   readonly resealed: number;
   readonly unopened: Readonly<Record<string, number>>;
@@ -79,8 +87,9 @@ export interface Resealed {
 const batch = 100;
 
 /**
- * Seals with the key of today whatever another key sealed. Each value is replaced only while it is what was read, so that gateways go on
- * meanwhile, and a rotation that was stopped is begun anew. What no key opens stays as it is.
+ * Seals all values of another key with the current key. Each value is replaced only if it has not changed since it
+ * was read, so gateways can keep running, and an interrupted rotation can be started again. Values that no key opens
+ * stay unchanged.
  */
 export async function resealAll(client: Pick<ClientBase, 'query'>, vault: Vault): Promise<Resealed> {
   let resealed = 0;
@@ -99,7 +108,7 @@ export async function resealAll(client: Pick<ClientBase, 'query'>, vault: Vault)
   return { resealed, unopened };
 }
 
-/** False when no key here opens it. One that changed meanwhile was sealed anew by whoever changed it. */
+/** False when no key opens the value. A value that changed meanwhile was already sealed with the current key. */
 async function reseal(
   client: Pick<ClientBase, 'query'>,
   vault: Vault,

@@ -1,15 +1,18 @@
 import { trimEnd } from '../../kernel/text.js';
 
-/** Shorter values are found in any text, and are no secrets. */
+/** Shorter values occur in any text, and are not treated as secrets. */
 export const leastLength = 4;
 export const instead = '[redacted]';
 
-/** A secret as somebody may say it back: plain, and as JSON, URLs, forms, HTML and Base64 write it. Pure. */
+/**
+ * Returns the spellings of a secret that an echo may contain: plain, and encoded for JSON, URLs, forms, HTML and
+ * Base64.
+ */
 export function formsOf(secret: string): string[] {
   const json = jsonOf(secret);
   const bytes = Buffer.from(secret);
   const inUrl = encodeURIComponent(secret.toWellFormed());
-  const written = [
+  const encoded = [
     json,
     jsonOf(json),
     json.replaceAll('/', '\\/'),
@@ -22,7 +25,7 @@ export function formsOf(secret: string): string[] {
     trimEnd(bytes.toString('base64'), '='),
     bytes.toString('base64url'),
   ];
-  return [secret, ...written];
+  return [secret, ...encoded];
 }
 
 const jsonOf = (text: string): string => JSON.stringify(text).slice(1, -1);
@@ -30,7 +33,7 @@ const jsonOf = (text: string): string => JSON.stringify(text).slice(1, -1);
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 const htmlOf = (text: string): string => text.replace(/[&<>"]/g, (char) => entities[char]!);
 
-/** A text without any of these. The longest goes first: a secret may be a part of another. */
+/** Replaces these forms in a text. The longest comes first, because one secret may be part of another. */
 export function withoutForms(text: string, forms: readonly string[]): string {
   const longestFirst = [...forms].sort((a, b) => b.length - a.length);
   return longestFirst.reduce((clean, form) => clean.replaceAll(form, instead), text);

@@ -7,18 +7,24 @@ import { Vault } from './vault.js';
 
 const place = (kid: string) => ({ table: 'signing_keys', row: kid, org: 'rialto' });
 const keyLock = 7_262_912;
-/** How long a process may go on with a key that another one retired; far less than any grace. */
-const believedMs = 5_000;
+/**
+ * How long a process may continue to use a key that another process retired; it is much shorter than any grace
+ * period.
+ */
+const maxAgeMs = 5_000;
 const only = 'deployment';
 
-/** The key that signs now. */
+/** The key that signs at present. */
 export interface Signer {
   readonly kid: string;
   /** Ed25519, base64url (RFC 8037 section 3.1). */
   readonly sign: (data: Uint8Array) => string;
 }
 
-/** Says whether a signature is that of a key. `unknown`: the key is not there or cannot be opened, so nothing is known of the signature. */
+/**
+ * Checks a signature of a key. `unknown`: the key does not exist or cannot be opened, so nothing can be said about
+ * the signature.
+ */
 export type SignatureCheck = (
   data: Uint8Array,
   kid: string,
@@ -29,17 +35,17 @@ export type SignatureCheck = (
 export type PublicJwk = Readonly<Record<string, unknown>> & { readonly kid: string };
 
 /**
- * Ed25519 keys of this deployment: made once, sealed at rest, public halves in the JWKS. One signs; one that was rotated out
- * stays in the JWKS until it retires, and verifies what it sealed for ever.
+ * Ed25519 keys of this deployment: created once, sealed at rest, with the public halves in the JWKS. One key signs. A
+ * key that was rotated out stays in the JWKS until it retires, and verifies its signatures without a time limit.
  */
 export class SigningKeys {
   private readonly signers = new SnapshotCache<Signer>(
     { probe: () => this.activeKid(), load: (_, kid) => this.open(kid) },
-    believedMs,
+    maxAgeMs,
   );
   private readonly published = new SnapshotCache<readonly PublicJwk[]>(
     { probe: () => this.publicText(), load: (_, text) => Promise.resolve(JSON.parse(text) as PublicJwk[]) },
-    believedMs,
+    maxAgeMs,
   );
 
   constructor(
@@ -47,23 +53,26 @@ export class SigningKeys {
     private readonly vault: Vault,
   ) {}
 
-  /** The key that signs now; made when there is none yet. */
+  /** Returns the key that signs at present; creates it when there is none. */
   current(): Promise<Signer> {
     return this.signers.get(only);
   }
 
-  /** The same without a promise while it is fresh. */
+  /** Returns the same without a promise while it is cached. */
   peek(): Signer | undefined {
     return this.signers.peek(only);
   }
 
-  /** What verifiers may believe at present: the key that signs, and those before it until they retire. */
+  /** Public keys that verifiers may trust at present: the signing key, and earlier keys until they retire. */
   async publicKeys(): Promise<readonly PublicJwk[]> {
     await this.current();
     return this.published.get(only);
   }
 
-  /** Makes a new key that signs from now on; the one before stays in the JWKS for `graceSeconds`. Answers the new key's id. */
+  /**
+   * Creates a new key that signs from now on. The previous one stays in the JWKS for `graceSeconds`. Returns the id
+   * of the new key.
+   */
   async rotate(graceSeconds: number): Promise<string> {
     const kid = await this.locked(async (client) => {
       await client.query(
@@ -77,7 +86,10 @@ export class SigningKeys {
     return kid;
   }
 
-  /** Checks many signatures: each key is read and opened once. Keys that are trusted beforehand are not looked for. */
+  /**
+   * Returns a check for many signatures that reads and opens each key once. Keys in `trusted` are not read from the
+   * database.
+   */
   verifier(trusted: readonly PublicJwk[] = []): SignatureCheck {
     const opened = new Map<string, Promise<KeyObject | undefined>>(
       trusted.map((key) => [key.kid, Promise.resolve(createPublicKey({ key, format: 'jwk' }))]),
@@ -91,8 +103,9 @@ export class SigningKeys {
   }
 
   /**
-   * The public half of a key that the vault sealed, so that a key which somebody wrote into the table verifies nothing. Undefined when there is
-   * none. Throws `unavailable` when this process can open no signing key at all, for then its encryption key is the wrong one.
+   * Returns the public half of a key that the vault sealed, so that a key which an attacker writes into the table
+   * verifies nothing. Undefined when the key does not exist. Throws `unavailable` when this process can open no
+   * signing key at all, because its encryption key is then wrong.
    */
   private async publicKey(kid: string): Promise<KeyObject | undefined> {
     const sealed = await this.sealed(kid);

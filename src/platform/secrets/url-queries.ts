@@ -1,22 +1,22 @@
 import { createHmac } from 'node:crypto';
 import type { Vault } from './vault.js';
 
-/** What takes the place of a query in a row: the same for the same query, so that addresses can be compared. */
+/** Replaces a query in a row. Equal queries get equal marks, so that URLs can be compared. */
 const placeholder = '?#query-';
 
-/** A URL as its row shows it, and what a sealed column has to hold of it. */
+/** A URL as stored in its row, and the query that belongs in a sealed column. */
 export interface HiddenUrl {
   readonly url: string;
   readonly query?: string;
 }
 
-/** An address as it is shown: many have their credential in the query. */
+/** Removes the query from a URL for display, because many URLs have a credential in it. */
 export function withoutQuery(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
 }
 
-/** Keeps the queries of URLs, which many have their credential in, out of plain columns. */
+/** Keeps the queries of URLs out of plain columns, because they may contain credentials. */
 export class UrlQueries {
   private readonly key: Buffer;
 
@@ -32,12 +32,12 @@ export class UrlQueries {
     return { url: `${url.slice(0, at)}${placeholder}${mark}`, query };
   }
 
-  /** Whether a row shows a URL without its query. */
+  /** True when a row contains a URL with a hidden query. */
   static isHidden(url: string): boolean {
     return url.includes(placeholder);
   }
 
-  /** The whole URL again; one that nothing was hidden of is what it is. */
+  /** Restores the whole URL. A URL without a hidden query is returned unchanged. */
   static whole({ url, query }: HiddenUrl): string {
     return query === undefined ? url : `${url.slice(0, url.indexOf(placeholder))}?${query}`;
   }

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { RialtoError } from '../../kernel/errors.js';
 
-/** A secret in memory: prints as `[redacted]` wherever it is turned into text by accident. */
+/** A secret in memory. It prints as `[redacted]` when it is converted to text by accident. */
 export class Secret {
   readonly #value: string;
 
@@ -9,7 +9,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The plain value; called at the last moment before use. */
+  /** Returns the plain value; called immediately before use. */
   reveal(): string {
     return this.#value;
   }
@@ -27,7 +27,7 @@ export class Secret {
   }
 }
 
-/** The place a sealed value belongs to; a value moved to another row or org does not open there. */
+/** The place that a sealed value belongs to. A value that is moved to another row or org cannot be opened there. */
 export interface SealedAt {
   readonly table: string;
   readonly row: string;
@@ -40,7 +40,7 @@ const maxOrgKeys = 10_000;
 /** A key of the deployment, and the keys derived from it. */
 class MasterKey {
   readonly kid: string;
-  /** Deriving one costs more than what it opens. */
+  /** A cache, because deriving a key costs more than opening a value. */
   private readonly orgKeys = new Map<string, Buffer>();
 
   constructor(private readonly key: Buffer) {
@@ -62,34 +62,37 @@ class MasterKey {
 }
 
 /**
- * Seals secrets at rest: AES-256-GCM under a key per org derived from the deployment's key (HKDF-SHA-256), a random
- * 96-bit nonce, and the place as associated data.
+ * Seals secrets at rest: AES-256-GCM with a key per org that is derived from the deployment's key (HKDF-SHA-256), a
+ * random 96-bit nonce, and the place as associated data.
  */
 export class Vault {
-  private readonly today: MasterKey;
+  private readonly current: MasterKey;
   private readonly keys: ReadonlyMap<string, MasterKey>;
 
-  /** @param key 32 bytes, seals and opens. @param other 32 bytes, opens what is sealed by the key before or after this one. */
+  /**
+   * @param key 32 bytes, seals and opens.
+   * @param other 32 bytes, opens values that the previous or the next key sealed.
+   */
   constructor(key: Buffer, other?: Buffer) {
-    this.today = new MasterKey(key);
-    const all = [this.today, ...(other ? [new MasterKey(other)] : [])];
+    this.current = new MasterKey(key);
+    const all = [this.current, ...(other ? [new MasterKey(other)] : [])];
     this.keys = new Map(all.map((one) => [one.kid, one]));
   }
 
-  /** What everything begins with that the key of today seals. */
+  /** The prefix of all values that the current key sealed. */
   get mark(): string {
-    return `${version}.${this.today.kid}.`;
+    return `${version}.${this.current.kid}.`;
   }
 
-  /** A text of the form `v1.<kid>.<base64url of nonce, ciphertext and tag>`. */
+  /** Returns a text of the form `v1.<kid>.<base64url of nonce, ciphertext and tag>`. */
   seal(plain: string, at: SealedAt): string {
     const nonce = randomBytes(12);
-    const cipher = createCipheriv('aes-256-gcm', this.today.ofOrg(at.org), nonce).setAAD(aad(at));
+    const cipher = createCipheriv('aes-256-gcm', this.current.ofOrg(at.org), nonce).setAAD(aad(at));
     const body = Buffer.concat([nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
     return `${this.mark}${body.toString('base64url')}`;
   }
 
-  /** Throws `unavailable` when no key here is the one that sealed, `internal` when the value was changed or moved. */
+  /** Throws `unavailable` when neither key sealed the value, `internal` when the value was changed or moved. */
   open(sealed: string, at: SealedAt): Secret {
     const [form, kid, text] = sealed.split('.');
     if (form !== version || text === undefined) throw new RialtoError('internal', { message: 'not a sealed value' });
@@ -106,12 +109,15 @@ export class Vault {
     }
   }
 
-  /** A key for one purpose, derived from the deployment's key of today. */
+  /** Derives a key for one purpose from the current key of the deployment. */
   derive(purpose: string, length = 32): Buffer {
-    return this.today.derive(purpose, length);
+    return this.current.derive(purpose, length);
   }
 
-  /** The keys for one purpose, the one of today first: for what was signed before the deployment's key was replaced, or after. */
+  /**
+   * Derives the keys for one purpose, the current one first. The others verify signatures from before or after a
+   * change of the deployment's key.
+   */
   deriveAll(purpose: string, length = 32): readonly [Buffer, ...Buffer[]] {
     const [first, ...others] = [...this.keys.values()].map((key) => key.derive(purpose, length));
     return [first!, ...others];

@@ -9,7 +9,7 @@ import { payerOf, ShareQueue } from './share-queue.js';
 const mebibyte = 1_048_576;
 /** An answer takes about three times its length until it is sent: its text, and the part that waits at the socket. */
 const limits = { principal: 16 * mebibyte, org: 48 * mebibyte, process: 96 * mebibyte };
-/** Smaller answers are not leastCounted: the number of connections bounds their memory. */
+/** Smaller answers are not counted: the number of connections bounds their memory. */
 const leastCounted = 65_536;
 const timeoutMs = 5_000;
 

@@ -17,7 +17,10 @@ const lastReadMs = 5_000;
 /** The longest delay of a Node timer; a stream of that age may be ended and opened again. */
 const maxTimerMs = 2_147_483_647;
 
-/** What counting and ending a stream needs of its connection: an HTTP response, a gRPC call or a WebSocket. */
+/**
+ * The operations that counting and ending a stream needs of its connection: an HTTP response, a gRPC call or a
+ * WebSocket.
+ */
 export interface HeldResponse extends EventEmitter {
   readonly headersSent: boolean;
   readonly writableEnded: boolean;
