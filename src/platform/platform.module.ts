@@ -281,7 +281,7 @@ function createHealth(pg: Pg, vault: Vault, { settings, dataSource, queues }: In
         () => ({ status: 'ok' as const }),
         () => ({
           status: 'degraded' as const,
-          detail: `${queues.kind} does not answer; work goes on from the database`,
+          detail: `${queues.kind} does not answer; work is found in the database`,
         }),
       ),
   });

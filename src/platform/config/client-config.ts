@@ -35,7 +35,7 @@ const clientFile = z.record(z.string(), clientEntry, {
  */
 const places = [['mcpServers'], ['servers'], ['mcp', 'servers'], ['context_servers']] as const;
 /** A `timeout` below this value is in seconds, as in Cline and Roo; Claude Code and Gemini use milliseconds. */
-const leastMilliseconds = 1_000;
+const minMilliseconds = 1_000;
 
 /**
  * Reads the servers of `mcp.config.json`. The default file may be absent, a named one must exist. Problems are added
@@ -64,7 +64,7 @@ export function readMcpConfig(named: string | undefined, problems: string[]): Se
  */
 function serverOf({ timeout, httpUrl, serverUrl, enabled, envFile: _, ...entry }: Entry): Servers[string] {
   const { type, args, env, headers, disabled } = entry;
-  const timeoutMs = timeout !== undefined && timeout < leastMilliseconds ? timeout * 1_000 : timeout;
+  const timeoutMs = timeout !== undefined && timeout < minMilliseconds ? timeout * 1_000 : timeout;
   return {
     timeoutMs,
     ...entry,

@@ -4,7 +4,7 @@ import { secretVariable, type Variables } from './variable.js';
 
 const text = z.string();
 const texts = z.array(text);
-const words = z.record(text, text);
+const textRecord = z.record(text, text);
 
 /**
  * Members of a declared MCP server: those that MCP clients share, and the gateway's own. `${NAME}` stands for a
@@ -13,10 +13,10 @@ const words = z.record(text, text);
 export const serverMembers = {
   command: text.optional(),
   args: texts.optional(),
-  env: words.optional(),
+  env: textRecord.optional(),
   cwd: text.optional(),
   url: text.optional(),
-  headers: words.optional(),
+  headers: textRecord.optional(),
   type: text.optional(),
   transport: text.optional(),
   name: text.optional(),
@@ -56,9 +56,9 @@ export function declaredServers(
   problems: string[],
 ): DeclaredServer[] {
   for (const [name, server] of Object.entries(gatewayServers))
-    for (const [word] of plainSecrets(server))
+    for (const [label] of plainSecrets(server))
       problems.push(
-        `mcpServers.${name}: ${word} holds a secret: use a variable instead, such as \${${variableFor(word)}}`,
+        `mcpServers.${name}: ${label} holds a secret: use a variable instead, such as \${${variableFor(label)}}`,
       );
   const servers = new Map<string, DeclaredServer>();
   const all = [gatewayServers, clientServers].flatMap((file) =>
@@ -119,10 +119,10 @@ function plainSecrets({ env = {}, headers = {} }: Written): [string, string][] {
   );
 }
 
-function variableFor(word: string): string {
+function variableFor(label: string): string {
   return trimEnd(
-    word
-      .slice(word.indexOf(':') + 1)
+    label
+      .slice(label.indexOf(':') + 1)
       .toUpperCase()
       .replace(/\W+/g, '_'),
     '_',

@@ -113,7 +113,9 @@ export const environment = {
   RIALTO_OUTBOUND_ALLOW: setting(
     z
       .string()
-      .refine(readableBy(parseAllowList), { message: 'is a list of hosts, CIDRs and origins, separated by commas' })
+      .refine(readableBy(parseAllowList), {
+        message: 'must be a list of hosts, CIDRs and origins, separated by commas',
+      })
       .optional(),
     '`127.0.0.0/8,::1`, production empty',
     'private hosts, CIDRs or origins that may be called',
@@ -121,7 +123,7 @@ export const environment = {
   RIALTO_TRUST_PROXY: setting(
     z
       .string()
-      .refine(readableBy(parseTrustProxy), { message: 'is `true`, a number of hops, or addresses and CIDRs' })
+      .refine(readableBy(parseTrustProxy), { message: 'must be `true`, a number of hops, or addresses and CIDRs' })
       .optional(),
     'off',
     '`true`, a number of hops, or CIDRs of the proxies that may set the `X-Forwarded-*` headers',
@@ -178,7 +180,7 @@ export const environment = {
   RIALTO_JWKS: setting(
     list
       .refine((entries) => entries.every((entry) => identityProvider.test(entry)), {
-        message: 'is a list of `org=issuer|jwks-url`, separated by commas',
+        message: 'must be a list of `org=issuer|jwks-url`, separated by commas',
       })
       .default([]),
     'none',

@@ -36,7 +36,7 @@ export const list = z.string().transform((text) =>
 /** Arguments of `refine`: each text must be an origin, spelled as URLs spell it. */
 export const origins: [(texts: readonly string[]) => boolean, { message: string }] = [
   (texts) => texts.every((text) => URL.canParse(text) && new URL(text).origin === text),
-  { message: 'is a list of origins such as https://keys.example.com, separated by commas' },
+  { message: 'must be a list of origins such as https://keys.example.com, separated by commas' },
 ];
 
 export const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);

@@ -108,7 +108,7 @@ export function allowsAnyProgram(settings: Pick<Settings, 'production' | 'RIALTO
 /**
  * Least number of different characters, or bytes, of a random secret. A secret with fewer is a pattern or a mistake.
  */
-const leastVariety = {
+const minVariety = {
   A2A_SECRET: 8,
   RIALTO_ENCRYPTION_KEY: 8,
   RIALTO_ENCRYPTION_KEY_OTHER: 8,
@@ -117,12 +117,12 @@ const leastVariety = {
 
 function weakSecrets(values: Environment): string[] {
   const problems: string[] = [];
-  for (const [name, least] of Object.entries(leastVariety) as [keyof typeof leastVariety, number][]) {
+  for (const [name, min] of Object.entries(minVariety) as [keyof typeof minVariety, number][]) {
     const value = values[name];
     if (value === undefined) continue;
     const bytes = name.startsWith('RIALTO_ENCRYPTION_KEY') ? Buffer.from(value, 'base64') : Buffer.from(value);
     const length = name.startsWith('RIALTO_ENCRYPTION_KEY') ? 32 : 48;
-    if (new Set(bytes).size < least)
+    if (new Set(bytes).size < min)
       problems.push(`${name} can be guessed; make one with \`openssl rand -base64 ${length}\``);
   }
   const { A2A_SECRET: secret, RIALTO_ENCRYPTION_KEY: key, RIALTO_ADMIN_PASSWORD: password } = values;

@@ -18,13 +18,13 @@ const prefix = 'owner-';
  * ignored. Throws `conflict` when a live process owns the folder.
  */
 export async function claimFolder(folder: string): Promise<() => void> {
-  const own: Claim = { pid: process.pid, birth: birthOf(process.pid) ?? '', settled: false };
-  const withdraw = (): void => rmSync(fileOf(folder, own.pid), { force: true });
-  if (liveOwner(folder)?.pid === own.pid) throw taken(own.pid);
-  write(folder, own);
+  const ownClaim: Claim = { pid: process.pid, birth: birthOf(process.pid) ?? '', settled: false };
+  const withdraw = (): void => rmSync(fileOf(folder, ownClaim.pid), { force: true });
+  if (liveOwner(folder)?.pid === ownClaim.pid) throw taken(ownClaim.pid);
+  write(folder, ownClaim);
   try {
-    await outwait(folder, own);
-    write(folder, { ...own, settled: true });
+    await waitForRivals(folder, ownClaim);
+    write(folder, { ...ownClaim, settled: true });
     return withdraw;
   } catch (error) {
     withdraw();
@@ -42,10 +42,10 @@ export function isAlive(pid: number): boolean {
   return birthOf(pid) !== undefined;
 }
 
-async function outwait(folder: string, own: Claim): Promise<void> {
+async function waitForRivals(folder: string, ownClaim: Claim): Promise<void> {
   for (;;) {
-    const rivals = liveClaims(folder).filter(({ pid }) => pid !== own.pid);
-    const stronger = rivals.find(({ settled, pid }) => settled || pid < own.pid);
+    const rivals = liveClaims(folder).filter(({ pid }) => pid !== ownClaim.pid);
+    const stronger = rivals.find(({ settled, pid }) => settled || pid < ownClaim.pid);
     if (stronger) throw taken(stronger.pid);
     if (rivals.length === 0) return;
     await sleep(10);

@@ -1,11 +1,11 @@
 import { GroupCommit } from './group-commit.js';
 
-/** Waits until the work that was scheduled for the next turn of the event loop has begun. */
+/** Waits until the work that was scheduled for the next turn of the event loop has started. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
 describe('the lanes of a group commit', () => {
   /** Sizes of the batches that begin while no batch has ended. */
-  const begun = async (changes: number, laneOpensAt?: number): Promise<number[]> => {
+  const batchSizes = async (changes: number, laneOpensAt?: number): Promise<number[]> => {
     const sizes: number[] = [];
     const flush = (batch: number[]): Promise<number[]> => {
       sizes.push(batch.length);
@@ -20,8 +20,12 @@ describe('the lanes of a group commit', () => {
   };
 
   it('open when a full batch waits, or when `laneOpensAt` changes wait', async () => {
-    expect([await begun(64), await begun(65)]).toEqual([[1], [1, 64]]);
-    expect([await begun(20, 20), await begun(21, 20), await begun(60, 20)]).toEqual([[1], [1, 20], [1, 59]]);
+    expect([await batchSizes(64), await batchSizes(65)]).toEqual([[1], [1, 64]]);
+    expect([await batchSizes(20, 20), await batchSizes(21, 20), await batchSizes(60, 20)]).toEqual([
+      [1],
+      [1, 20],
+      [1, 59],
+    ]);
   });
 
   it('commit the changes of one turn of the event loop together', async () => {

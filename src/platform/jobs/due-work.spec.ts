@@ -80,7 +80,7 @@ describe('a sweep of due work', () => {
       broken: () => Promise.reject(new Error('no database')),
       long: () => never,
     };
-    const { sweep, counts } = sweepOf(() => ['enqueued', 'unheard', ...Object.keys(ends)], {
+    const { sweep, counts } = sweepOf(() => ['enqueued', 'refused', ...Object.keys(ends)], {
       isOrphan: (item) => item in ends,
       ring: (item) => item === 'enqueued',
       run: (item) => ends[item]!(),

@@ -25,12 +25,12 @@ export interface DueWork<Item> {
 }
 
 const perSweep = 200;
-const runsHere = 16;
+const maxLocalRuns = 16;
 /**
  * Limit for orphans. It is higher, because all work of a lost process becomes orphaned at once, and no other process
  * is notified.
  */
-const orphansHere = 128;
+const maxLocalOrphans = 128;
 
 /**
  * The sweep behind every queue. It enqueues due work. Orphans, and items that are still due at the next sweep, run in
@@ -38,7 +38,7 @@ const orphansHere = 128;
  */
 export class DueSweep<Item> {
   private enqueued = new Set<string>();
-  private readonly here = new Set<string>();
+  private readonly running = new Set<string>();
 
   constructor(
     private readonly work: DueWork<Item>,
@@ -57,7 +57,7 @@ export class DueSweep<Item> {
     for (const item of due) {
       const isOrphan = this.work.isOrphan?.(item) ?? false;
       const isStuck = !isHeld && (isOrphan || before.has(this.work.keyOf(item)));
-      if (isStuck && this.here.size < (isOrphan ? orphansHere : runsHere)) this.runHere(item);
+      if (isStuck && this.running.size < (isOrphan ? maxLocalOrphans : maxLocalRuns)) this.runLocally(item);
       else this.enqueue(item);
     }
   }
@@ -71,10 +71,10 @@ export class DueSweep<Item> {
     void this.work.ring(item).then((isTaken) => this.count(isTaken ? 'dispatched' : 'dispatchFailed'));
   }
 
-  private runHere(item: Item): void {
+  private runLocally(item: Item): void {
     const key = this.work.keyOf(item);
-    if (this.here.has(key)) return this.count('skipped');
-    this.here.add(key);
+    if (this.running.has(key)) return this.count('skipped');
+    this.running.add(key);
     void this.work
       .run(item)
       .catch((err: unknown): SweepOutcome | void => {
@@ -83,6 +83,6 @@ export class DueSweep<Item> {
         return 'dispatchFailed';
       })
       .then((outcome) => this.count(outcome ?? 'dispatched'))
-      .finally(() => this.here.delete(key));
+      .finally(() => this.running.delete(key));
   }
 }

@@ -10,7 +10,7 @@ const busy = (ms: number) => {
  * Runs work in the callback of a socket's answer, and returns what happened, in order: the pieces of work, and the
  * turns of others.
  */
-async function asSocketsAreAnswered(work: (note: (what: string) => void) => Promise<unknown>): Promise<string[]> {
+async function runInSocketCallback(work: (note: (what: string) => void) => Promise<unknown>): Promise<string[]> {
   const events: string[] = [];
   const server = createServer((socket) => socket.on('error', () => undefined).end('x')).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -39,7 +39,7 @@ describe('inTurns', () => {
         yield;
       }
     }
-    const events = await asSocketsAreAnswered((note) => inTurns(pieces(note)));
+    const events = await runInSocketCallback((note) => inTurns(pieces(note)));
     expect(summary(events)).toMatch(/^one others two others three( others)?$/);
   });
 });
@@ -47,7 +47,7 @@ describe('inTurns', () => {
 describe('TurnBudget', () => {
   it('limits many concurrent callers to a few milliseconds of work in each turn', async () => {
     const budget = new TurnBudget();
-    const events = await asSocketsAreAnswered((note) => {
+    const events = await runInSocketCallback((note) => {
       const ask = async (what: string): Promise<void> => {
         while (budget.wait) await budget.wait;
         budget.spend(() => (note(what), busy(6)));

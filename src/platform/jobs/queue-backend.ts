@@ -67,7 +67,7 @@ async function redisBackend(url: string, prefix: string, log: Logger): Promise<Q
   } catch (cause) {
     const reason = (connectionError ?? (cause as Error)).message.slice(0, 100);
     if (accessErrors.test(reason))
-      throw new RialtoError('unavailable', { message: `REDIS_URL: the server refuses (${reason})`, cause });
+      throw new RialtoError('unavailable', { message: `REDIS_URL: the server refuses access (${reason})`, cause });
     log.warn({ reason }, 'REDIS_URL: the server does not answer; until it does, work is found in the database');
   } finally {
     probe.disconnect();

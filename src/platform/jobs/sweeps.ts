@@ -8,7 +8,7 @@ import { HandlesJob, type JobHandler, type Sweeper } from './handles-job.decorat
 import { QueueState } from './queue-state.js';
 
 /** Below this interval the queue is not used: each process sweeps by its own timer. */
-const leastScheduledMs = 1_000;
+const minScheduledMs = 1_000;
 
 /**
  * Repeats the sweepers of this process. With one job scheduler for each sweeper, one worker of all replicas sweeps.
@@ -32,7 +32,7 @@ export class Sweeping implements JobHandler<'sweep.run'> {
   start(sweepers: ReadonlyMap<string, Sweeper>): void {
     for (const [name, sweeper] of sweepers) {
       this.sweepers.set(name, sweeper);
-      const scheduled = sweeper.everyMs >= leastScheduledMs;
+      const scheduled = sweeper.everyMs >= minScheduledMs;
       const sweepIfDue = (): void => void (scheduled ? this.runIfLate(name, sweeper.everyMs) : this.runLogged(name));
       if (scheduled) this.schedule(name, sweeper.everyMs);
       this.lastStart.set(name, Number.NEGATIVE_INFINITY);

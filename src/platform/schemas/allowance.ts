@@ -7,7 +7,7 @@ export class Allowance {
 
   constructor(
     private readonly bounds: { readonly most: number; readonly perSecond: number },
-    private readonly mostAccounts = 10_000,
+    private readonly maxAccounts = 10_000,
   ) {}
 
   /** True when the account has something left. @param at milliseconds of a clock that never goes back. */
@@ -17,7 +17,7 @@ export class Allowance {
     const now = Math.min(most, left + ((at - before) / 1_000) * perSecond);
     this.accounts.delete(account);
     this.accounts.set(account, { left: now, at });
-    if (this.accounts.size > this.mostAccounts) this.accounts.delete(this.accounts.keys().next().value!);
+    if (this.accounts.size > this.maxAccounts) this.accounts.delete(this.accounts.keys().next().value!);
     return now > 0;
   }
 

@@ -17,14 +17,14 @@ interface Job extends Required<Omit<SchemaQuestion, 'schema'>> {
  * The process enforces its file time limits. When it sends nothing for so long, it is stuck or unused, and is killed.
  */
 const silentMs = 30_000;
-const mostWaiting = 2_000;
+const maxWaiting = 2_000;
 const late: readonly Violation[] = [{ field: '', description: 'could not be checked in time' }];
 
 /**
  * MiB for schemas and their patterns in that process. A thread is not enough: when it runs out of memory, it ends
  * this process too.
  */
-const mostMemory = 144;
+const maxMemory = 144;
 
 /**
  * Checks arguments against schemas that are expensive to compile, in a separate process, one check at a time, each
@@ -48,7 +48,7 @@ export class OutsideChecks {
    */
   violations(org: string, question: { key: number; schema: JsonObject; args: unknown }): Promise<readonly Violation[]> {
     const jobs = this.waiting.get(org) ?? [];
-    if (jobs.length >= mostWaiting) return Promise.resolve(late);
+    if (jobs.length >= maxWaiting) return Promise.resolve(late);
     return new Promise((done) => {
       jobs.push({ ...question, until: systemClock.elapsed() + this.timeoutMs, done });
       this.waiting.set(org, jobs);
@@ -94,7 +94,7 @@ export class OutsideChecks {
   private started(): ChildProcess {
     const child = fork(entry(), {
       env: {},
-      execArgv: [`--max-old-space-size=${mostMemory}`],
+      execArgv: [`--max-old-space-size=${maxMemory}`],
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });

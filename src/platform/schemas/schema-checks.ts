@@ -15,7 +15,7 @@ interface Known {
    * How often it may still be compiled on the event loop. A compilation that took too long may have met a busy
    * moment.
    */
-  triesHere: number;
+  localTries: number;
 }
 
 /** The violations: at once when possible, otherwise a promise. */
@@ -49,7 +49,7 @@ export class SchemaChecks implements OnApplicationShutdown {
   violations(org: string, schema: Json | undefined, args: JsonObject): Violations {
     if (!isJsonObject(schema)) return answerOf(compileToolSchema(schema), args);
     const known = this.known.get(schema) ?? this.remember(schema);
-    known.compiled ??= this.compiledHere(org, schema, known);
+    known.compiled ??= this.compileLocally(org, schema, known);
     if (known.compiled) return answerOf(known.compiled, args);
     return this.outside.violations(org, { key: known.key, schema, args });
   }
@@ -60,14 +60,14 @@ export class SchemaChecks implements OnApplicationShutdown {
 
   private remember(schema: JsonObject): Known {
     const isSmall = !isLargerThan(schema, smallSchema) && !mayExplode(schema);
-    const known = { key: ++this.keys, triesHere: isSmall ? 3 : 0 };
+    const known = { key: ++this.keys, localTries: isSmall ? 3 : 0 };
     this.known.set(schema, known);
     return known;
   }
 
-  private compiledHere(org: string, schema: JsonObject, known: Known): CompiledSchema | undefined {
-    if (known.triesHere === 0 || !this.spent.has(org, systemClock.elapsed())) return undefined;
-    known.triesHere--;
+  private compileLocally(org: string, schema: JsonObject, known: Known): CompiledSchema | undefined {
+    if (known.localTries === 0 || !this.spent.has(org, systemClock.elapsed())) return undefined;
+    known.localTries--;
     const before = workedMs();
     const compiled = compileToolSchema(schema, undefined, quick);
     this.spent.spend(org, workedMs() - before);

@@ -18,7 +18,7 @@ export type SchemaAnswer = { readonly violations: readonly Violation[] } | { rea
 /** The limits are high, because no other work waits for this event loop. */
 const limits: SchemaLimits = { compileMs: 1_000, validateMs: 100 };
 /** Compiled, a schema of 64 KiB takes 4 MB. */
-const mostCompiled = 25;
+const maxCompiled = 25;
 const compiledSchemas = new Map<number, CompiledSchema>();
 
 /** The violation that is reported for arguments of an invalid schema. */
@@ -31,7 +31,7 @@ function answerTo({ key, schema, args }: SchemaQuestion): SchemaAnswer {
   if (!compiled) return { unknown: true };
   compiledSchemas.delete(key);
   compiledSchemas.set(key, compiled);
-  if (compiledSchemas.size > mostCompiled) compiledSchemas.delete(compiledSchemas.keys().next().value!);
+  if (compiledSchemas.size > maxCompiled) compiledSchemas.delete(compiledSchemas.keys().next().value!);
   return { violations: compiled.ok ? compiled.validate(args) : [refusal(compiled.reason)] };
 }
 

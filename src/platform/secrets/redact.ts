@@ -14,7 +14,7 @@ const secretText = [
 const dotted = /[\w.-]+/g;
 const jwtBegin = /\beyJ[\w-]{8}/;
 /** The minimum length of the second part of a JWT, in characters. */
-const leastPart = 8;
+const minPartLength = 8;
 const maxDepth = 8;
 /** Names that contain a secret word, but have harmless values. */
 const harmless = new Set([
@@ -46,7 +46,7 @@ function withoutJwts(word: string): string {
   const parts = word.split('.');
   const cleanParts: string[] = [];
   for (let at = 0; at < parts.length; at++) {
-    const begin = parts.length - at > 2 && parts[at + 1]!.length >= leastPart ? parts[at]!.search(jwtBegin) : -1;
+    const begin = parts.length - at > 2 && parts[at + 1]!.length >= minPartLength ? parts[at]!.search(jwtBegin) : -1;
     cleanParts.push(begin < 0 ? parts[at]! : `${parts[at]!.slice(0, begin)}[redacted]`);
     if (begin >= 0) at += 2;
   }

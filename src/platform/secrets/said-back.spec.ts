@@ -8,8 +8,8 @@ describe('the credentials', () => {
     [{ DB_PASSWORD: 'a b c d e f' }, ['a b c d e f']],
     [{ Accept: 'application/vnd.example+json; version=20260728', 'X-Region': 'eu-west-1', LANG: 'en' }, []],
     [{ BASE_URL: 'https://api.example.com/v1/of/2026', NODE_ENV: 'production', TOKEN: 'short' }, []],
-  ])('of %j', (words, credentials) => {
-    expect(credentialsIn(words as Record<string, string>)).toEqual(credentials);
+  ])('of %j', (values, credentials) => {
+    expect(credentialsIn(values as Record<string, string>)).toEqual(credentials);
   });
 
   it('of a URL', () => {

@@ -121,7 +121,7 @@ const credentialNames = /auth|cookie|pass|pwd|secret|token|credential|key|bearer
 /** Long, with letters and digits, and without the characters that text, URLs and media types contain. */
 const tokenLike = /^(?=[^\d]*\d)(?=[^a-z]*[a-z])[\w.~+=-]{16,}$/i;
 /** A shorter value may be an ordinary word of an answer. */
-const leastCredential = 6;
+const minCredentialLength = 6;
 
 /**
  * Finds the credentials among named values (headers, environment variables, query parameters), by the name or the
@@ -134,7 +134,7 @@ export function credentialsIn(values: Readonly<Record<string, string>>): string[
 function credentialsAmong(values: readonly (readonly [name: string, value: string])[]): string[] {
   return values.flatMap(([name, value]) => {
     const isCredential = credentialNames.test(name) || tokenLike.test(value);
-    return isCredential ? [value, value.split(' ').at(-1)!].filter(({ length }) => length >= leastCredential) : [];
+    return isCredential ? [value, value.split(' ').at(-1)!].filter(({ length }) => length >= minCredentialLength) : [];
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Logger } from './logger.js';
 import type { Invariant, Metrics } from './metrics.js';
 
-const mostRemembered = 10_000;
+const maxRemembered = 10_000;
 
 /** Counts each violated invariant once, however often it is found. */
 export class Breaches {
@@ -15,7 +15,7 @@ export class Breaches {
   count(inv: Invariant, id: string): void {
     const key = `${inv} ${id}`;
     if (this.known.has(key)) return;
-    if (this.known.size >= mostRemembered) this.known.clear();
+    if (this.known.size >= maxRemembered) this.known.clear();
     this.known.add(key);
     this.metrics.invariantViolations.inc({ inv });
     this.log.error({ inv, id }, 'an invariant is violated');

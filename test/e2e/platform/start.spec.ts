@@ -139,7 +139,7 @@ describe('a start that cannot go on says so in one line, names the setting and e
     ],
     'Redis refuses': [
       async () => ({ REDIS_URL: `redis://127.0.0.1:${await refusingRedis()}` }),
-      ['REDIS_URL: the server refuses (NOAUTH Authentication required.)'],
+      ['REDIS_URL: the server refuses access (NOAUTH Authentication required.)'],
     ],
     'the secret is short': [
       () => ({ A2A_SECRET: 'short' }),

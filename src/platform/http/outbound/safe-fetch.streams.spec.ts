@@ -183,19 +183,19 @@ describe('SafeFetch.asFetch', () => {
 
   it("rejects with the caller's own abort reason, or `canceled` for the client's signal, and a cancelled body ends the socket", async () => {
     const { url, connections, server } = await http((_req, res) => void res.write('a'));
-    const own = new AbortController();
-    const ours = new AbortController();
-    const fetch = client().asFetch({ ...limits, signal: ours.signal });
-    const first = await fetch(url, { signal: own.signal });
+    const callerAbort = new AbortController();
+    const clientAbort = new AbortController();
+    const fetch = client().asFetch({ ...limits, signal: clientAbort.signal });
+    const first = await fetch(url, { signal: callerAbort.signal });
     const broken = first.text();
     const reason = new Error('mine');
-    own.abort(reason);
+    callerAbort.abort(reason);
     await expect(broken).rejects.toBe(reason);
-    await expect(fetch(url, { signal: own.signal })).rejects.toBe(reason);
+    await expect(fetch(url, { signal: callerAbort.signal })).rejects.toBe(reason);
     await (await fetch(url)).body!.cancel();
     await Promise.all(connections.map(closed));
     const last = (await fetch(url)).text();
-    ours.abort();
+    clientAbort.abort();
     await expect(last).rejects.toMatchObject({ code: 'canceled' });
     await Promise.all(connections.map(closed));
     expect(server.listening).toBe(true);

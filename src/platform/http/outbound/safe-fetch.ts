@@ -128,8 +128,8 @@ export class SafeFetch {
       const codings = layersOf(exchange, method);
       if (codings.length === 0 || chunks.length === 0)
         return { status, headers: exchange.headers, body: joined(chunks), isCut, url };
-      const kept = await beginningOf(inflated(Readable.from(chunks), codings, Infinity), request.maxBytes, isCut);
-      return { status, headers: withoutCoding(exchange), ...kept, url };
+      const beginning = await beginningOf(inflated(Readable.from(chunks), codings, Infinity), request.maxBytes, isCut);
+      return { status, headers: withoutCoding(exchange), ...beginning, url };
     } finally {
       deadline.release();
     }

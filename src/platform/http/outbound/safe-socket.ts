@@ -7,7 +7,7 @@ import { safeConnector, urlNotAllowed, type OutboundPolicy } from './safe-connec
 
 const handshakeMs = 10_000;
 const noSubprotocol = 'Server sent no subprotocol';
-const mostOfRefusal = 4_096;
+const maxRefusalLength = 4_096;
 
 export interface SafeSocketOptions {
   readonly headers: Readonly<Record<string, string>>;
@@ -97,7 +97,7 @@ async function beginningOf(response: IncomingMessage): Promise<string> {
   try {
     for await (const chunk of response.setEncoding('utf8')) {
       body += chunk as string;
-      if (body.length >= mostOfRefusal) break;
+      if (body.length >= maxRefusalLength) break;
     }
   } catch {
     // The body broke off; the part that arrived is used.

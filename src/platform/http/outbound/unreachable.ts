@@ -10,7 +10,7 @@ export type UnreachableReason =
   | 'not_http'
   | 'certificate';
 
-const words: Record<UnreachableReason, string> = {
+const texts: Record<UnreachableReason, string> = {
   refused: 'the connection was refused',
   unknown_host: 'its host name is unknown',
   no_route: 'there is no route to it',
@@ -52,7 +52,7 @@ const maxCauses = 6;
 export function unreachableReason(error: unknown): { reason: UnreachableReason; text: string } | undefined {
   for (const code of codesOf(error)) {
     const reason = reasonOf(code);
-    if (reason !== undefined) return { reason, text: words[reason] };
+    if (reason !== undefined) return { reason, text: texts[reason] };
   }
   return undefined;
 }

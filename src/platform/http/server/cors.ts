@@ -35,11 +35,12 @@ export function answerCors(
   response.setHeader('Access-Control-Allow-Origin', origin);
   response.setHeader('Access-Control-Expose-Headers', exposed);
   if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return false;
-  const asked = request.headers['access-control-request-headers'];
+  const requestedHeaders = request.headers['access-control-request-headers'];
   response
     .writeHead(204, {
       'Access-Control-Allow-Methods': methods.join(', '),
-      ...(asked !== undefined && headerNames.test(asked) && { 'Access-Control-Allow-Headers': asked }),
+      ...(requestedHeaders !== undefined &&
+        headerNames.test(requestedHeaders) && { 'Access-Control-Allow-Headers': requestedHeaders }),
       'Access-Control-Max-Age': String(maxAgeSeconds),
     })
     .end();

@@ -162,8 +162,8 @@ function headersWithoutUpgrade(raw: readonly string[]): string[] {
   for (let index = 0; index < raw.length; index += 2) {
     const [name, value] = [raw[index]!, raw[index + 1]!];
     if (headersOfUpgrades.has(name.toLowerCase())) continue;
-    const kept = name.toLowerCase() === 'connection' ? withoutUpgrade(value) : value;
-    if (kept !== '') lines.push(`${name}: ${kept}`);
+    const cleaned = name.toLowerCase() === 'connection' ? withoutUpgrade(value) : value;
+    if (cleaned !== '') lines.push(`${name}: ${cleaned}`);
   }
   return lines;
 }

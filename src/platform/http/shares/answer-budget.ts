@@ -10,7 +10,7 @@ const mebibyte = 1_048_576;
 /** An answer takes about three times its length until it is sent: its text, and the part that waits at the socket. */
 const limits = { principal: 16 * mebibyte, org: 48 * mebibyte, process: 96 * mebibyte };
 /** Smaller answers are not counted: the number of connections bounds their memory. */
-const leastCounted = 65_536;
+const minCountedBytes = 65_536;
 const timeoutMs = 5_000;
 
 /** Limits the memory of the answers that are being written (X2.5). */
@@ -24,7 +24,7 @@ export class AnswerBudget {
    * of all do.
    */
   async admit(response: ServerResponse, bytes: number): Promise<void> {
-    if (bytes < leastCounted) return;
+    if (bytes < minCountedBytes) return;
     const release = await this.queue.enter(payerAt(response), bytes, response, timeoutMs);
     if (response.destroyed) release();
     else response.once('close', release);
@@ -35,7 +35,7 @@ export class AnswerBudget {
    * share.
    */
   async part(response: ServerResponse, bytes: number, ctx: CallContext): Promise<() => void> {
-    return bytes < leastCounted ? () => undefined : this.queue.enter(payerOf(ctx), bytes, response);
+    return bytes < minCountedBytes ? () => undefined : this.queue.enter(payerOf(ctx), bytes, response);
   }
 }
 

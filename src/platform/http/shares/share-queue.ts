@@ -16,10 +16,10 @@ export class ShareQueue {
   }
 
   /**
-   * Resolves with a function that releases the share. Throws the refusal after `mostMs` milliseconds.
+   * Resolves with a function that releases the share. Throws the refusal after `timeoutMs` milliseconds.
    * @param leaving its `close` event ends the wait: the caller is gone, and no share is taken.
    */
-  enter(payer: Payer, amount: number, leaving?: EventEmitter, mostMs?: number): Promise<() => void> {
+  enter(payer: Payer, amount: number, leaving?: EventEmitter, timeoutMs?: number): Promise<() => void> {
     const release = this.shares.take(payer, amount);
     if (release) return Promise.resolve(release);
     return new Promise((resolve, reject) => {
@@ -40,7 +40,7 @@ export class ShareQueue {
         settle();
         reject(this.refusal(this.shares.full(payer, amount) ?? 'process'));
       };
-      const late = mostMs === undefined ? undefined : setTimeout(refuse, mostMs);
+      const late = timeoutMs === undefined ? undefined : setTimeout(refuse, timeoutMs);
       leaving?.once('close', gone);
     });
   }
