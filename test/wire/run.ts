@@ -35,7 +35,7 @@ let broken = 0;
 try {
   const url = await gateway.ready;
   const authorization = `Bearer ${readFileSync(join(folder, 'token'), 'utf8').trim()}`;
-  const published = { name: 'echo', description: 'Says what it was told.', a2a_enabled: true };
+  const published = { name: 'echo', description: 'Repeats the message.', a2a_enabled: true };
   await fetch(`${url}/api/a2a/published`, {
     method: 'POST',
     headers: { authorization, 'content-type': 'application/json' },

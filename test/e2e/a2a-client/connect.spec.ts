@@ -8,7 +8,7 @@ describe('a client that is connected by its snippet', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startTestGateway();
-    const agent = { name: 'echo', description: 'Says what it was told.', a2a_enabled: true };
+    const agent = { name: 'echo', description: 'Repeats the message.', a2a_enabled: true };
     await gateway.call('POST', '/api/a2a/published', { ...agent, executor: { kind: 'echo' } });
     await gateway.call('PATCH', '/api/orgs/default', { defaultAgent: 'echo' });
   });

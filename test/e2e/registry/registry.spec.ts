@@ -52,7 +52,7 @@ describe('the registry of outside agents', () => {
           reachable: true,
           trustLevel: 'standard',
           credential: null,
-          card: { name: 'Vercel Ops', version: '1.0.0', description: 'An agent that does as it is told.' },
+          card: { name: 'Vercel Ops', version: '1.0.0', description: 'A scriptable test agent.' },
           skills: [
             { id: 'deploy', toolName: 'vercel_ops.deploy', alias: 'a2a_vercel_ops_deploy' },
             { id: 'create-issue', toolName: 'vercel_ops.create-issue', alias: 'a2a_vercel_ops_create_issue' },

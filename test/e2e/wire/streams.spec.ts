@@ -322,5 +322,5 @@ describe('every stream is whole on the wire, and the next answer follows it (T1)
 });
 
 function named(name: string): object {
-  return { name, description: 'Says what it was told.', a2a_enabled: true };
+  return { name, description: 'Repeats the message.', a2a_enabled: true };
 }

@@ -3,7 +3,10 @@ import ts from 'typescript';
 const citation = /\b(RE|AN|AE|RY|RI)-(\d{2,3})(?:\s*(?:…|\.\.\.)\s*(?:\1-)?(\d{2,3}))?/g;
 const skipping = new Set(['xit', 'xtest', 'xdescribe']);
 
-/** The requirement ids that a spec file cites in its titles, the rows of its tables among them; not in comments or skipped tests. */
+/**
+ * Returns the requirement ids in the titles of a spec file, table rows included. Comments and skipped tests do not
+ * count.
+ */
 export function citationsOf(text: string): string[] {
   const found = new Set<string>();
   const visit = (node: ts.Node): void => {
@@ -15,7 +18,7 @@ export function citationsOf(text: string): string[] {
   return [...found];
 }
 
-/** The ids in a text; `RE-15…RE-20` and `RE-15…20` are six. */
+/** Returns the ids in a text. A range counts all its ids: `RE-15…RE-20` and `RE-15…20` are six ids. */
 export function idsIn(text: string): string[] {
   return [...text.matchAll(citation)].flatMap(([, system, first = '', last = first]) =>
     Array.from({ length: Math.max(1, Number(last) - Number(first) + 1) }, (_, index) => {
@@ -32,7 +35,7 @@ function isText(node: ts.Node): node is Text {
   );
 }
 
-/** `it.skip(…)`, and `it.skip.each(…)(…)`. */
+/** Recognizes `it.skip(…)` and `it.skip.each(…)(…)`. */
 function isSkipped(callee: ts.Node): boolean {
   if (ts.isCallExpression(callee)) return isSkipped(callee.expression);
   if (ts.isPropertyAccessExpression(callee) && callee.name.text === 'each') return isSkipped(callee.expression);

@@ -1,13 +1,11 @@
 import { z } from 'zod';
 
-/*
- * The objects of v1.0 with their own members and no others, as a kit's schema has them (specification section 4).
- */
+/* Schemas of the v1.0 objects, with all their members and no others (specification section 4). */
 
 const text = z.string().min(1);
 const free = z.record(z.string(), z.unknown()).optional();
 const uris = z.array(z.string()).optional();
-/** ISO 8601, UTC, milliseconds (section 5.6.1). */
+/** A timestamp in ISO 8601, UTC, with milliseconds (section 5.6.1). */
 const timestamp = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 const contents = ['text', 'raw', 'url', 'data'] as const;
@@ -21,7 +19,7 @@ const Part = z
     filename: z.string().optional(),
     mediaType: z.string().optional(),
   })
-  .refine((part) => contents.filter((name) => name in part).length === 1, { message: 'is not exactly one content' });
+  .refine((part) => contents.filter((name) => name in part).length === 1, { message: 'has not exactly one content' });
 
 const Message = z.strictObject({
   messageId: text,

@@ -4,15 +4,15 @@ import { A2AService } from '@a2a-js/sdk/server/grpc';
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import { startTestGateway, type TestGateway } from '../gateway/gateway.js';
 
-/** The operations of v1.0, as its JSON-RPC calls them. */
+/** The operations of v1.0, under their JSON-RPC names. */
 export type Operation = keyof typeof rests;
 
-/** A refusal, on any binding. */
+/** A failed call, on any binding. */
 export interface Failure {
-  /** Of ErrorInfo. */
+  /** The `reason` of google.rpc.ErrorInfo. */
   readonly reason?: string;
   readonly domain?: string;
-  /** The code of the binding: JSON-RPC's, the HTTP status, or gRPC's. */
+  /** The error code of the binding: of JSON-RPC, of HTTP (the status) or of gRPC. */
   readonly code: number;
   readonly message: string;
 }
@@ -23,14 +23,14 @@ export interface Reply {
   readonly contentType?: string;
 }
 
-/** A stream of StreamResponses in JSON; `failure` when it was refused at once. */
+/** A stream of StreamResponses in JSON. `failure` is set when the server refused the call at once. */
 export interface Events extends Reply {
   next(): Promise<any>;
   rest(): Promise<any[]>;
   close(): void;
 }
 
-/** How one binding of v1.0 is spoken by somebody who knows the specification and the card, and nothing else. */
+/** A client of one binding of v1.0. It knows only the specification and the agent card. */
 export interface Wire {
   readonly binding: string;
   call(operation: Operation, params: object): Promise<Reply>;
@@ -38,7 +38,7 @@ export interface Wire {
   close(): void;
 }
 
-/** A gateway with a conformance agent, found and called by nobody in particular, as kits do. */
+/** A gateway with a conformance agent, and clients that call it anonymously, as test kits do. */
 export interface Given {
   readonly gateway: TestGateway;
   readonly card: any;
@@ -63,7 +63,7 @@ export async function startConformance(profile: 'v1' | 'v03' | 'nocaps' | 'reqex
   return { gateway, card, wires, close };
 }
 
-/** v1.0.0 section 5.4: the codes of JSON-RPC, HTTP and gRPC, in the order of `bindings`. */
+/** v1.0.0 section 5.4: the error codes of JSON-RPC, HTTP and gRPC, in the order of `bindings`. */
 export const errors = {
   TASK_NOT_FOUND: [-32001, 404, 5],
   TASK_NOT_CANCELABLE: [-32002, 409, 9],
@@ -75,7 +75,10 @@ export const errors = {
 } as const;
 export const bindings = ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const;
 
-/** A send as kits write it: what it wants is said by the id of the message, and one kind has one id for a whole run. */
+/**
+ * Builds a send as test kits write it: the message id names the expected behaviour, and a kind has one id for a whole
+ * run.
+ */
 export function tck(kind: string, more: object = {}, parts: object[] = [{ text: 'TCK' }]) {
   return { message: { messageId: `tck-${kind}-1`, role: 'ROLE_USER', parts, ...more } };
 }
@@ -100,10 +103,10 @@ const rests = {
   GetExtendedAgentCard: { method: 'GET', path: '/extendedAgentCard' },
 } as const satisfies Record<string, Rest>;
 
-/** Of every request: the version, and the media type that kits send. */
+/** Headers of every request: the version, and the media type that test kits send. */
 const usual = { 'A2A-Version': '1.0', 'Content-Type': 'application/json' };
 
-/** The wires of a card. */
+/** Returns one client for each interface of a card. */
 function wiresOf(card: any): Wire[] {
   const faces = card.supportedInterfaces as { url: string; protocolBinding: string }[];
   return faces.map(({ url, protocolBinding }) =>
@@ -111,7 +114,7 @@ function wiresOf(card: any): Wire[] {
   );
 }
 
-/** Kits post to the url with a slash behind it. */
+/** Creates a JSON-RPC client. Test kits post to the url with a slash at its end. */
 function rpcWire(url: string): Wire {
   const post = (method: Operation, params: object) =>
     fetch(`${url}/`, {
@@ -122,10 +125,10 @@ function rpcWire(url: string): Wire {
   const resultOf = (answer: any, method: Operation): Pick<Reply, 'value' | 'failure'> => {
     const { jsonrpc, id, result, error, ...others } = answer;
     if (jsonrpc !== '2.0' || id !== `tck-${method}` || Object.keys(others as object).length > 0)
-      throw new Error(`no JSON-RPC response: ${JSON.stringify(answer)}`);
+      throw new Error(`not a JSON-RPC response: ${JSON.stringify(answer)}`);
     if (!error) return { value: result };
     if (Object.keys(error as object).some((name) => !['code', 'message', 'data'].includes(name)))
-      throw new Error('an error with more than code, message and data');
+      throw new Error('the error has members other than code, message and data');
     return { failure: failureOf(error.code as number, error.message as string, error.data) };
   };
   const replyTo = (method: Operation) => async (response: Response) => ({
@@ -165,7 +168,7 @@ function restWire(url: string): Wire {
     const body = text === '' ? {} : JSON.parse(text);
     if (response.ok) return { value: body, contentType };
     const { code, status, message, details } = body.error;
-    if (code !== response.status || typeof status !== 'string') throw new Error(`no google.rpc.Status: ${text}`);
+    if (code !== response.status || typeof status !== 'string') throw new Error(`not a google.rpc.Status: ${text}`);
     return { failure: failureOf(code as number, message as string, details), contentType };
   };
   return {
@@ -225,8 +228,15 @@ const grpcs: Record<Operation, Messages> = {
   GetTask: { ask: sdk.GetTaskRequest, answer: sdk.Task },
   ListTasks: {
     ask: sdk.ListTasksRequest,
-    // Protocol buffers do not tell what is empty from what is absent.
-    answer: { toJSON: (list) => ({ tasks: [], nextPageToken: '', totalSize: 0, ...(sdk.ListTasksResponse.toJSON(list as sdk.ListTasksResponse) as object) }) }, // prettier-ignore
+    // Protocol buffers do not distinguish an empty value from an absent one.
+    answer: {
+      toJSON: (list) => ({
+        tasks: [],
+        nextPageToken: '',
+        totalSize: 0,
+        ...(sdk.ListTasksResponse.toJSON(list as sdk.ListTasksResponse) as object),
+      }),
+    },
   },
   CancelTask: { ask: sdk.CancelTaskRequest, answer: sdk.Task },
   SubscribeToTask: { ask: sdk.SubscribeToTaskRequest, answer: sdk.StreamResponse },

@@ -1,8 +1,11 @@
-/** A marked block of a page of the documentation: what is run, or saved, and what it is said to print. */
+/** A marked block of a documentation page: the text to run or to save, and the output that the page shows for it. */
 export interface DocBlock {
-  /** `run`: a shell runs it; `background`: and does not wait; `file`: saved; `printed`: what a program in the background said. */
+  /**
+   * `run`: a shell runs the block and waits; `background`: a shell runs it and does not wait; `file`: the block is
+   * saved; `printed`: the block shows the output of a background program.
+   */
   readonly kind: 'run' | 'background' | 'file' | 'printed';
-  /** Of `file` and `printed`. */
+  /** The file or program name of `file` and `printed` blocks. */
   readonly file: string;
   readonly text: string;
   readonly output?: { readonly language: string; readonly text: string };
@@ -21,7 +24,10 @@ export function blocksOf(page: string): DocBlock[] {
   });
 }
 
-/** What of the shown output was not printed: JSON may leave members out, and `…` stands for anything. */
+/**
+ * Compares the shown output with the printed one and returns the differences. JSON may omit members; `…` matches any
+ * text.
+ */
 export function shows(shown: string, language: string, printed: string): { wrong: string[] } {
   if (language === 'json') return { wrong: differences(JSON.parse(shown), JSON.parse(printed) as unknown, '') };
   const isSame = wildcard(shown.trim()).test(printed.trim());

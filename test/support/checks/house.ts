@@ -1,22 +1,22 @@
 import { posix } from 'node:path';
 import ts from 'typescript';
 
-/** The sources of a checkout: path from the root, with `/`, to text. */
+/** The sources of a checkout. The key is the path from the root, with `/`; the value is the text. */
 export type Sources = ReadonlyMap<string, string>;
 
-/** One place where a file breaks a rule of the house. */
+/** One place where a file breaks an architecture rule. */
 export interface Offence {
   readonly rule: Rule;
   readonly file: string;
-  /** The import, word or figure that breaks it. */
+  /** The import, word or figure that breaks the rule. */
   readonly what: string;
 }
 
-/** What a file imports: a specifier as written, and the file of ours that it names, if it does. */
+/** An import of a file: the specifier as written, and the project file that it names, if any. */
 export interface Import {
   readonly specifier: string;
   readonly target?: string;
-  /** Gone at run time, so it closes no cycle. */
+  /** True when the import does not exist at run time, so it closes no cycle. */
   readonly typeOnly: boolean;
 }
 
@@ -25,12 +25,15 @@ interface Source {
   readonly text: string;
   readonly tree: ts.SourceFile;
   readonly imports: readonly Import[];
-  /** Index in `rooms`; -1 for the entry files above them. */
+  /** Index in `rooms`; -1 for the entry files outside all rooms. */
   readonly room: number;
   readonly isSpec: boolean;
 }
 
-/** Rooms in their order: imports go to lower numbers (architecture, section 1). */
+/**
+ * The modules ("rooms") in their order. A module imports only modules with a lower or equal index (architecture,
+ * section 1).
+ */
 export const rooms = [
   'kernel',
   'protocol',
@@ -61,7 +64,7 @@ const bounded = /^(src|test\/(e2e|support))\//;
 const maxLines = 400;
 const maxMedianLines = 90;
 
-/** Every rule with its check; `test/architecture.spec.ts` plants an offence against each. */
+/** All rules with their checks. `test/architecture.spec.ts` tests each rule with a violation. */
 const rules = {
   'known room': (source) =>
     source.room >= 0 || entries.test(source.path) || !source.path.startsWith('src/') ? [] : [source.path],
@@ -104,7 +107,7 @@ const wholeRules = {
 export type Rule = keyof typeof rules | keyof typeof wholeRules;
 export const allRules: readonly Rule[] = [...keysOf(rules), ...keysOf(wholeRules)];
 
-/** Every place where the sources break a rule. */
+/** Returns every place where the sources break a rule. */
 export function offences(all: Sources): Offence[] {
   const sources = [...all].map(([path, text]) => read(path, text, all));
   return [
@@ -115,7 +118,7 @@ export function offences(all: Sources): Offence[] {
   ];
 }
 
-/** What TypeScript sees a file import, in every way there is: import, export from, import(), import type, require. */
+/** Returns the imports of a file, in every form: import, export from, import(), import type, require. */
 export function importsOf(tree: ts.SourceFile): { specifier: string; typeOnly: boolean }[] {
   const found: { specifier: string; typeOnly: boolean }[] = [];
   const visit = (node: ts.Node): void => {
@@ -177,7 +180,9 @@ function roomOf(path: string): number {
   return top === 'src' ? rooms.indexOf(name as (typeof rooms)[number]) : -1;
 }
 
-/** A spec may use the support of the tests; nothing else leaves src, and no import names a file that is not there. */
+/**
+ * Tells whether the import is allowed: no import leaves src, except from a spec to test/support, and the target exists.
+ */
 function mayReach(source: Source, target: string, all: Sources): boolean {
   if (!source.path.startsWith('src/')) return true;
   if (!target.startsWith('src/')) return source.isSpec && target.startsWith('test/support/');
@@ -185,14 +190,17 @@ function mayReach(source: Source, target: string, all: Sources): boolean {
   return source.room < 0 || (roomOf(target) >= 0 && roomOf(target) <= source.room);
 }
 
-/** The files at the root of a room are its public face; `entities.ts` lists the tables of all rooms. */
+/**
+ * Tells whether the target is public. The files at the root of a module are public; `entities.ts` may import all
+ * tables.
+ */
 function isPublic(source: Source, target: string): boolean {
   const room = roomOf(target);
   if (!source.path.startsWith('src/') || room === source.room || room < libraries) return true;
   return target.split('/').length === 3 || (source.path === 'src/entities.ts' && entity.test(target));
 }
 
-/** The module that a file belongs to: a room, or a folder of a library. */
+/** Returns the module of a file: a room, or a folder of a library. */
 function moduleOf(path: string): string {
   return path
     .split('/')
@@ -205,7 +213,10 @@ function isLibrary(path: string): boolean {
   return room >= 0 && room < libraries;
 }
 
-/** Which private folders of a module import which others, types included. Its root may be imported by all of them. */
+/**
+ * Maps each private folder of a module to the private folders that it imports, types included. All of them may import
+ * the root of the module.
+ */
 function folderArrows(sources: readonly Source[]): Map<string, string[]> {
   const arrows = new Map<string, string[]>();
   for (const source of sources.filter(isCode)) {
@@ -249,7 +260,9 @@ function outbound(source: Source): string[] {
   return unique([...packages.map(({ specifier }) => specifier), ...global, ...globalsOf(source, new Set(['fetch']))]);
 }
 
-/** Names used as values that the file does not get from a member, a declaration or a property of its own. */
+/**
+ * Returns the given names that the file uses as global values. Members, declarations and property names do not count.
+ */
 function globalsOf({ tree }: Source, names: ReadonlySet<string>): string[] {
   const found: string[] = [];
   const visit = (node: ts.Node): void => {
@@ -301,7 +314,7 @@ function hasDefaultExport(tree: ts.SourceFile): boolean {
   );
 }
 
-/** Each cycle of imports that exist at run time, once, as the files on the way round. */
+/** Returns each cycle of run-time imports once, as the list of its files. */
 function cyclesOf(sources: readonly Source[]): string[][] {
   return cyclesIn(
     new Map(
@@ -313,7 +326,7 @@ function cyclesOf(sources: readonly Source[]): string[][] {
   );
 }
 
-/** Each cycle of a graph once, as the names on the way round. */
+/** Returns each cycle of a graph once, as the list of its names. */
 function cyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const done = new Set<string>();
   const way: string[] = [];

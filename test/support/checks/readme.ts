@@ -4,7 +4,7 @@ import { bareEnv } from '../gateway/cli.js';
 import { testSecret, type TestGateway } from '../gateway/gateway.js';
 
 const root = process.cwd();
-/** What parts the output of one block from the next. */
+/** Separates the output of one block from the output of the next. */
 export const mark = '@@ next block @@';
 
 /** The pages with commands that continue each other, in their order. */
@@ -17,7 +17,10 @@ export function readmeBlocks(): { expected: string; script: string }[] {
   return [...blocks].map(([, expected = '', script]) => ({ expected, script: script! }));
 }
 
-/** All of them as one program of a shell, for a gateway and an agent that are not where the page has them. */
+/**
+ * Joins all commands into one shell program, with the addresses of the page replaced by those of the gateway and the
+ * agent.
+ */
 export function readmeScript(gateway: TestGateway, agentUrl: string): string {
   const rialto = `"${process.execPath}" --import "${root}/scripts/register-typescript.mjs" "${root}/src/cli.ts"`;
   return readmeBlocks()

@@ -1,6 +1,6 @@
 import { callerOf, type Caller } from '../gateway/caller.js';
 
-/** The gateway that scripts/shipped.mjs has started: api and worker, as separate processes of the tree that the image holds. */
+/** The gateway that scripts/shipped.mjs started: API and worker as separate processes, from the files of the image. */
 export interface Shipped extends Caller {
   readonly workerUrl: string;
   readonly metricsUrls: readonly [api: string, worker: string];
@@ -10,7 +10,7 @@ export interface Shipped extends Caller {
   readonly api: { readonly pid: number; readonly graceSeconds: number };
 }
 
-/** Reads where it runs from the environment. Throws when the specs were not started by the script. */
+/** Reads the addresses of the gateway from the environment. Throws when scripts/shipped.mjs did not start the specs. */
 export function shipped(): Shipped {
   return {
     ...callerOf(given('URL'), given('TOKEN'), given('SECRET')),

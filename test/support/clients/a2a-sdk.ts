@@ -11,7 +11,7 @@ import {
 import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
 import type { Caller } from '../gateway/caller.js';
 
-/** One version over one binding, as an official client is made for it. */
+/** One protocol version over one binding, for which the official client is created. */
 export interface SdkWire {
   readonly version: '1.0' | '0.3';
   readonly binding: 'JSONRPC' | 'HTTP+JSON' | 'GRPC';
@@ -24,24 +24,27 @@ export const sdkWires: SdkWire[] = (['1.0', '0.3'] as const).flatMap((version) =
 export interface SdkClientOptions {
   readonly agent?: string;
   readonly token?: string | null;
-  /** Headers, in gRPC metadata, of every call. */
+  /** Headers of every call; in gRPC, metadata. */
   readonly headers?: Record<string, string>;
-  /** Takes the HTTP status of each answer to a call. */
+  /** Collects the HTTP status of each answer. */
   readonly statuses?: number[];
-  /** Where the card is, below the url of the gateway; absent: of the agent of that name. */
+  /** Path of the card below the url of the gateway. When absent, the card of the agent `agent` is used. */
   readonly cardPath?: string;
 }
 
-/** gRPC of v0.3 can name no agent, so it stands on the card of the default agent alone (K2): `setUpSdk` makes it this one. */
+/**
+ * The default agent. gRPC of v0.3 cannot name an agent, so only the card of the default agent lists it (K2). `setUpSdk`
+ * makes this agent the default.
+ */
 const defaultAgent = 'echo03';
 
-/** Lets `sdkClient` speak v0.3 over gRPC; the agents are published before. */
+/** Prepares the org for `sdkClient` with v0.3 over gRPC. The agents must already be published. */
 export async function setUpSdk(gateway: Caller): Promise<void> {
   const { status } = await gateway.call('PATCH', '/api/orgs/default', { defaultAgent });
-  if (status !== 200) throw new Error(`the default agent cannot be set: ${status}`);
+  if (status !== 200) throw new Error(`setting the default agent failed with status ${status}`);
 }
 
-/** The official client, found by the card of a published agent, that speaks one version over one binding and nothing else. */
+/** Creates the official client from the card of a published agent. It uses one version and one binding only. */
 export function sdkClient(gateway: Caller, { binding, version }: SdkWire, options: SdkClientOptions = {}) {
   const { agent = version === '1.0' ? 'echo' : 'echo03', token = gateway.token, headers = {}, cardPath } = options;
   const sent: Record<string, string> = { ...(token !== null && { authorization: `Bearer ${token}` }), ...headers };
@@ -79,7 +82,7 @@ async function opened(making: Promise<Client>): Promise<Client> {
   return client;
 }
 
-/** The SDK has no way to close a client of gRPC; an open channel would keep the test running. */
+/** Closes the gRPC channels. The SDK cannot close a gRPC client, and an open channel would keep the test running. */
 export function closeSdkClients(): void {
   for (const channel of channels.splice(0)) channel.close?.();
 }
@@ -96,7 +99,10 @@ function withMetadata(metadata: Record<string, string>): CallInterceptor {
 
 let messages = 0;
 
-/** A send in the words of the SDK; `parts` in ProtoJSON. */
+/**
+ * Builds a SendMessageRequest of the SDK.
+ * @param parts in ProtoJSON, or one text.
+ */
 export function sdkSend(parts: object[] | string, message: object = {}, configuration?: object): SendMessageRequest {
   return SendMessageRequest.fromJSON({
     message: {

@@ -1,16 +1,16 @@
 import type { Caller } from '../gateway/caller.js';
 
-/** Publishes an agent; an echo unless said otherwise. */
+/** Publishes an agent; by default an echo agent. */
 export async function publish(gateway: Caller, more: Record<string, unknown> = {}, token?: string): Promise<any> {
   const body = {
     name: 'echo',
-    description: 'Says what it was told.',
+    description: 'Repeats the message.',
     executor: { kind: 'echo' },
     a2a_enabled: true,
     ...more,
   };
   const answer = await gateway.call('POST', '/api/a2a/published', body, token);
-  if (answer.status !== 201) throw new Error(`not published: ${JSON.stringify(answer.body)}`);
+  if (answer.status !== 201) throw new Error(`publishing the agent failed: ${JSON.stringify(answer.body)}`);
   return answer.body;
 }
 
@@ -23,20 +23,20 @@ export interface RpcOptions {
 
 const pathOf = (agent: string): string => (agent.startsWith('/') ? agent : `/a2a/agents/${agent}`);
 
-/** One JSON-RPC request; the whole answer. */
+/** Sends one JSON-RPC request and returns the whole answer. */
 export function rpcCall(gateway: Caller, method: string, params: unknown, options: RpcOptions = {}) {
   const { agent = 'echo', token, headers = {} } = options;
   return gateway.call('POST', pathOf(agent), { jsonrpc: '2.0', id: 1, method, params }, token, headers);
 }
 
-/** The `result` of a request that has to succeed. */
+/** Sends a request and returns its `result`. Throws when the request fails. */
 export async function rpc(gateway: Caller, method: string, params: unknown, options: RpcOptions = {}): Promise<any> {
   const { body, status } = await rpcCall(gateway, method, params, options);
   if (status !== 200 || body.error) throw new Error(`${method}: ${status} ${JSON.stringify(body)}`);
   return body.result;
 }
 
-/** The `error` of a request that has to fail. */
+/** Sends a request and returns its `error`. Throws when the request succeeds. */
 export async function rpcError(
   gateway: Caller,
   method: string,
@@ -50,7 +50,7 @@ export async function rpcError(
 
 let messages = 0;
 
-/** A v1.0 message of one text. */
+/** Builds a v1.0 message with one text part. */
 export function userMessage(text: string, more: Record<string, unknown> = {}) {
   return {
     messageId: `m-${++messages}-${Math.random().toString(36).slice(2)}`,
@@ -69,9 +69,9 @@ export interface Frame {
 export interface OpenStream {
   readonly status: number;
   readonly headers: Headers;
-  /** The next frame; undefined at the end. Comments are skipped. */
+  /** Reads the next frame; undefined at the end. Comments are skipped. */
   next(): Promise<Frame | undefined>;
-  /** Every frame up to the end. */
+  /** Reads all frames until the end. */
   rest(): Promise<Frame[]>;
   close(): void;
 }
@@ -113,7 +113,7 @@ export async function openStream(
   };
 }
 
-/** Streams one JSON-RPC request. */
+/** Sends one JSON-RPC request and opens the stream of its answer. */
 export function rpcStream(
   gateway: Caller,
   method: string,

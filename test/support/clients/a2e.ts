@@ -4,18 +4,18 @@ import type { TestGateway } from '../gateway/gateway.js';
 
 let messages = 0;
 
-/** A message with an id of its own. */
+/** Builds a message with a unique id. */
 export function message(type: string, payload: object = {}): { type: string; id: string; version: string } {
   return { type, id: `m${++messages}`, version: '1.0', ...payload };
 }
 
-/** Messages by POST, and what is answered. */
+/** Sends messages by POST and returns the answers. */
 export function poster(gateway: () => TestGateway) {
   const post = async (body: unknown, token?: string | null) => (await gateway().call('POST', '/a2e', body, token)).body;
   return { post, say: (type: string, payload: object = {}, token?: string) => post(message(type, payload), token) };
 }
 
-/** Takes every MCP server of the default org away. */
+/** Unregisters every MCP server of the default org. */
 export async function unregisterAll(gateway: TestGateway): Promise<void> {
   const { body } = await gateway.call('GET', '/api/mcp/servers');
   for (const { id } of body.items) await gateway.call('DELETE', `/api/mcp/servers/${id}`);
@@ -23,21 +23,24 @@ export async function unregisterAll(gateway: TestGateway): Promise<void> {
 
 type Message = Record<string, any>;
 
-/** An agent on a WebSocket: what it says is answered, what it is told and asked is kept. */
+/** An agent on a WebSocket. `say` resolves with the answer; pushes and questions of the gateway are collected. */
 export interface SocketAgent {
   readonly socket: WebSocket;
   readonly pushes: Message[];
   readonly asked: Message[];
-  /** Every message that came. */
+  /** All messages received. */
   readonly heard: Message[];
   say(type: string, payload?: object): Promise<Message>;
   send(value: unknown): void;
-  /** The code that it was closed with. */
+  /** The close code of the connection. */
   readonly closed: Promise<number>;
   close(): Promise<void>;
 }
 
-/** @param answer gives the answer to a question, or nothing when there is none. */
+/**
+ * Connects an agent.
+ * @param answer returns the answer to a question, or undefined to leave it unanswered.
+ */
 export async function connectAgent(
   { url, token }: Pick<TestGateway, 'url' | 'token'>,
   { answer, query = '' }: { answer?: (question: Message) => Message | undefined; query?: string } = {},
@@ -50,13 +53,13 @@ export async function connectAgent(
   const [pushes, asked, heard]: [Message[], Message[], Message[]] = [[], [], []];
   const send = (value: unknown): void => socket.send(typeof value === 'string' ? value : JSON.stringify(value));
   socket.on('message', (data: Buffer) => {
-    const came = JSON.parse(data.toString()) as Message;
-    heard.push(came);
-    if (came.req_id !== undefined) return waiting.get(came.req_id)?.(came);
-    if (came.type === 'mcp/server/push') return void pushes.push(came);
-    asked.push(came);
-    const said = answer?.(came);
-    if (said) send({ ...message(came.type.replace(/req$/, 'resp')), req_id: came.id, ...said });
+    const received = JSON.parse(data.toString()) as Message;
+    heard.push(received);
+    if (received.req_id !== undefined) return waiting.get(received.req_id)?.(received);
+    if (received.type === 'mcp/server/push') return void pushes.push(received);
+    asked.push(received);
+    const reply = answer?.(received);
+    if (reply) send({ ...message(received.type.replace(/req$/, 'resp')), req_id: received.id, ...reply });
   });
   await once(socket, 'open');
   return {

@@ -12,7 +12,7 @@ import { startStubAgent, type StubAgent, type StubAgentOptions } from '../stubs/
 
 const open: { close(): unknown }[] = [];
 
-/** Ends it with the test; `closeOpened` is for `afterEach`. */
+/** Registers `one` to be closed by `closeOpened`, which a spec calls in `afterEach`. */
 export function closing<T extends { close(): unknown }>(one: T): T {
   open.push(one);
   return one;
@@ -48,7 +48,7 @@ function endpointOf(agent: Callee): Endpoint {
   return bridgeEndpoint(read.card, agent.url);
 }
 
-/** Calls a skill of the agent in the bridge's wire form. */
+/** Calls a skill of the agent in the wire format of the bridge. */
 export async function call(agent: Callee, options: BridgeCallOptions = {}) {
   const { args = { a: 1 }, skillId = 'work', timeoutMs = 60_000, signal, headers = plain } = options;
   const transport = options.transport ?? new BridgeTransport(client());

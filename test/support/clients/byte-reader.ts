@@ -1,10 +1,13 @@
 import type { Socket } from 'node:net';
 
-/** How long a reader waits for the next byte before it fails. */
+/** Milliseconds without a byte after which a reader fails. */
 const silenceMs = 60_000;
 const maxLine = 65_536;
 
-/** Reads a socket by lines and counts. Every method throws when the connection ends, breaks or is silent before it has what it waits for. */
+/**
+ * Reads a socket by lines and by byte counts. Every method throws when the connection ends, breaks or is silent too
+ * long before the data is complete.
+ */
 export class ByteReader {
   private readonly pieces: Buffer[] = [];
   private length = 0;
@@ -32,23 +35,23 @@ export class ByteReader {
     });
   }
 
-  /** A line without its CRLF, as latin1. A bare CR or LF is an error. */
+  /** Reads a line without its CRLF, as latin1. Throws for a bare CR or LF. */
   async line(): Promise<string> {
     for (;;) {
       const bytes = this.joined();
       const end = bytes.indexOf('\n');
-      if (end < 0 && bytes.length > maxLine) throw new Error('a line without an end');
+      if (end < 0 && bytes.length > maxLine) throw new Error('a line has no end');
       if (end >= 0) {
         const line = (await this.take(end + 1)).toString('latin1');
         if (!line.endsWith('\r\n') || line.indexOf('\r') < line.length - 2)
-          throw new Error(`a bare CR or LF: ${JSON.stringify(line)}`);
+          throw new Error(`a line has a bare CR or LF: ${JSON.stringify(line)}`);
         return line.slice(0, -2);
       }
       await this.more();
     }
   }
 
-  /** Exactly so many bytes. */
+  /** Reads exactly `count` bytes. */
   async take(count: number): Promise<Buffer> {
     while (this.length < count) await this.more();
     const bytes = this.joined();
@@ -58,7 +61,7 @@ export class ByteReader {
     return bytes.subarray(0, count);
   }
 
-  /** Everything up to the end of the connection. */
+  /** Reads everything until the connection ends. */
   async rest(): Promise<Buffer> {
     while (!this.isEnded) await this.more();
     if (this.failure) throw this.failure;
@@ -75,7 +78,7 @@ export class ByteReader {
     if (this.isEnded)
       throw new Error(`the connection ended; unread: ${JSON.stringify(this.joined().toString('latin1').slice(-200))}`);
     return new Promise((resolve, reject) => {
-      const late = setTimeout(() => reject(new Error(`silence for ${silenceMs} ms`)), silenceMs);
+      const late = setTimeout(() => reject(new Error(`no byte arrived for ${silenceMs} ms`)), silenceMs);
       this.wake = () => {
         clearTimeout(late);
         this.wake = () => undefined;

@@ -9,7 +9,7 @@ import { canonicalJson } from '../../../src/kernel/canonical-json.js';
 import type { StubAgent } from '../stubs/stub-agent.js';
 import type { Wire } from '../stubs/stub-wire.js';
 
-/** A key that signs cards, as their publisher has it. */
+/** A key that signs cards, as the publisher of a card holds it. */
 export interface CardSigningKey {
   readonly kid: string;
   readonly alg: string;
@@ -32,7 +32,7 @@ export async function cardSigningKey(kid: string, alg: keyof typeof pairs = 'ES2
   return { kid, alg, privateKey, jwk, thumbprint: await calculateJwkThumbprint(jwk) };
 }
 
-/** One signature over `text`, the canonical form of the card without its signatures when absent. */
+/** Signs `text`, or the canonical form of the card without its signatures when `text` is absent. */
 export async function signatureOf(
   card: Wire,
   { kid, alg, privateKey }: CardSigningKey,
@@ -44,7 +44,7 @@ export async function signatureOf(
   return { protected: jws.protected!, signature: jws.signature };
 }
 
-/** Has an agent serve `keys` at `/jwks.json`, and sign its card with them; returns the card. */
+/** Makes an agent serve `keys` at `/jwks.json` and sign its card with them. Returns the card. */
 export async function signCardOf(agent: StubAgent, ...keys: CardSigningKey[]): Promise<Wire> {
   serveKeys(agent, ...keys);
   const { signatures: _old, ...card } = agent.card;
@@ -57,19 +57,19 @@ export function serveKeys(agent: StubAgent, ...keys: CardSigningKey[]): void {
   agent.set((call) => call.send(200, JSON.stringify({ keys: keys.map(({ jwk }) => jwk) }), json), 'unknown');
 }
 
-/** Has the key server of an agent fail, while the agent itself is well. */
+/** Makes the key server of an agent fail while the agent itself still works. */
 export function loseKeys(agent: StubAgent): void {
   agent.set((call) => call.send(503, '{}', json), 'unknown');
 }
 
-/** A protected header as an attacker writes it. */
+/** Encodes any protected header, as an attacker could write it. */
 export function headerText(header: Wire): string {
   return Buffer.from(JSON.stringify(header)).toString('base64url');
 }
 
 const json = { 'content-type': 'application/json' };
 
-/** What the handler of the SDK makes of a card: with the members of both versions when it `isBoth`. */
+/** Returns a card as the SDK serves it; with `isBoth`, it has the members of both versions. */
 export async function servedBySdk(card: AgentCard, isBoth: boolean): Promise<Wire> {
   const handler = agentCardHandler({
     agentCardProvider: () => Promise.resolve(card),

@@ -12,13 +12,13 @@ import {
 } from '@grpc/grpc-js';
 import type { TestGateway } from '../gateway/gateway.js';
 
-/** How a call ended that was refused. */
+/** The status of a refused call. */
 export interface Refused {
   readonly code: number;
   readonly message: string;
-  /** google.rpc.ErrorInfo, when there is one. */
+  /** google.rpc.ErrorInfo, when the status has one. */
   readonly info?: { reason: string; domain: string; metadata: Record<string, string> };
-  /** Types of all details. */
+  /** The type names of all details. */
   readonly types: string[];
   readonly raw: Buffer;
   readonly requestId?: string;
@@ -36,7 +36,7 @@ class RefusedCall extends Error {
   }
 }
 
-/** A plain caller of the v1.0 service, that says what it is told and no more. */
+/** A plain client of the v1.0 service. It sends exactly what a test gives it. */
 export class GrpcCaller {
   private readonly client: Client;
 
@@ -47,10 +47,15 @@ export class GrpcCaller {
     this.client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
   }
 
-  /** The answer with its initial metadata; throws RefusedCall. */
+  /** Returns the answer with its initial metadata. Throws `RefusedCall` when the gateway refuses the call. */
   async call(rpc: 'sendMessage' | 'getTask' | 'cancelTask' | 'listTasks', request: object, more: CallMore = {}) {
     const { path, requestSerialize, responseDeserialize } = A2AService[rpc];
-    const message = { sendMessage: sdk.SendMessageRequest, getTask: sdk.GetTaskRequest, cancelTask: sdk.CancelTaskRequest, listTasks: sdk.ListTasksRequest }[rpc].fromJSON(request); // prettier-ignore
+    const message = {
+      sendMessage: sdk.SendMessageRequest,
+      getTask: sdk.GetTaskRequest,
+      cancelTask: sdk.CancelTaskRequest,
+      listTasks: sdk.ListTasksRequest,
+    }[rpc].fromJSON(request);
     let initial = new Metadata();
     const answer = await new Promise<never>((resolve, reject) => {
       const call = this.client.makeUnaryRequest(
@@ -69,12 +74,12 @@ export class GrpcCaller {
 
   refused(...args: Parameters<GrpcCaller['call']>): Promise<Refused> {
     return this.call(...args).then(
-      () => Promise.reject(new Error('it was not refused')),
+      () => Promise.reject(new Error('the call was not refused')),
       (error: RefusedCall) => error.refused,
     );
   }
 
-  /** One call with bytes for a message. */
+  /** Makes one call with raw bytes as message. */
   raw(path: string, bytes: Buffer, more: CallMore = {}): Promise<Refused | Buffer> {
     const asIs = (value: Buffer) => value;
     return new Promise((resolve) => {
@@ -113,20 +118,20 @@ export class GrpcCaller {
   }
 }
 
-/** A stream that is read when it is asked for. */
+/** A stream that reads an event only when `next` is called. */
 export class OpenGrpcStream {
   readonly ended: Promise<Refused | 'ok'>;
   private readonly events: AsyncIterator<sdk.StreamResponse>;
 
   constructor(readonly call: ClientReadableStream<sdk.StreamResponse>) {
     this.ended = new Promise((resolve) => {
-      call.on('error', () => undefined); // the status says the same, and comes for good ends too
+      call.on('error', () => undefined); // the status event reports the same, and also a good end
       call.on('status', (status) => resolve(status.code === Status.OK ? 'ok' : refusalOf(status)));
     });
     this.events = call[Symbol.asyncIterator]() as AsyncIterator<sdk.StreamResponse>;
   }
 
-  /** The next event in JSON; undefined at the end, whatever it is. */
+  /** Reads the next event in JSON; undefined at the end, also after an error. */
   async next(): Promise<any> {
     const next = await this.events.next().catch(() => ({ done: true, value: undefined }));
     return next.done ? undefined : sdk.StreamResponse.toJSON(next.value as sdk.StreamResponse);

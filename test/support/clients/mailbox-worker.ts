@@ -1,13 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Gate, messagesOf, reportUntilHeard, stepsAfter, type Wire } from './outside-work.js';
 
-/** An agent nobody can call: asks for tasks, again and again, and does the work of outside-work.ts. */
+/** An agent without an address: it leases tasks from its mailbox in a loop, and does the work of outside-work.ts. */
 export class MailboxWorker {
   readonly leases: Wire[] = [];
-  /** What the gateway said to its reports. */
+  /** The answers of the gateway to its reports. */
   readonly heard: { status: number; body: any }[] = [];
   readonly gate = new Gate();
-  /** Asks for nothing while it is. */
+  /** While true, the worker leases no tasks. */
   isAsleep = false;
   private readonly leaving = new AbortController();
   private readonly looping: Promise<void>;

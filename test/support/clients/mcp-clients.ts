@@ -5,7 +5,7 @@ import { Client, StreamableHTTPClientTransport, type ClientOptions } from '@mode
 export const modernRevision = '2026-07-28';
 const identity = { name: 'rialto-test-client', version: '1.0.0' };
 
-/** What the tests need of a client, whichever SDK it comes from. */
+/** The methods that the tests need, the same for the clients of both SDKs. */
 export interface McpClient {
   listTools(): Promise<{ tools: { name: string; description?: string; inputSchema: unknown; _meta?: unknown }[] }>;
   callTool(params: { name: string; arguments?: Record<string, unknown> }, options?: CallOptions): Promise<ToolReply>;
@@ -23,7 +23,10 @@ export interface ToolReply {
   isError?: boolean;
 }
 
-/** A client of the earlier SDK generation; `standing` resolves once the stream it opens after its handshake is there. */
+/**
+ * Connects a client of the earlier SDK generation. `standing` resolves when the stream that it opens after its
+ * handshake is open.
+ */
 export async function connectLegacySdk(url: string, token: string) {
   const client = new LegacyClient(identity);
   let opened: () => void;
@@ -47,7 +50,7 @@ export async function connectLegacySdk(url: string, token: string) {
   };
 }
 
-/** A client of the current SDK in one of its modes: negotiating, legacy, or pinned to the newest revision. */
+/** Connects a client of the current SDK in one of its modes: negotiating, legacy, or pinned to the newest revision. */
 export async function connectSdk(
   url: string,
   token: string,
@@ -63,24 +66,25 @@ export async function connectSdk(
   return { client, transport, listTools: () => client.listTools(), callTool: call, close: () => client.close() };
 }
 
-/** Every way in which the official clients reach the door. */
+/** All kinds of official clients that connect to the door. */
 export const clientKinds = ['sdk v1', 'auto', 'legacy', 'pinned'] as const;
 
 export function connectMcp(kind: (typeof clientKinds)[number], url: string, token: string): Promise<McpClient> {
   return kind === 'sdk v1' ? connectLegacySdk(url, token) : connectSdk(url, token, kind);
 }
 
-/** The JSON-RPC error that a call was answered with; fails when there was none. */
+/** Returns the JSON-RPC error of a call. Throws when the call succeeds. */
 export async function errorOf(call: Promise<unknown>): Promise<{ code: number; message: string; data?: any }> {
   const outcome = await call.then(
     (value) => ({ value }),
     (error: unknown) => ({ error }),
   );
-  if (!('error' in outcome)) throw new Error(`no error, but ${JSON.stringify(outcome.value)}`);
+  if (!('error' in outcome))
+    throw new Error(`expected an error, but the call returned ${JSON.stringify(outcome.value)}`);
   return outcome.error as { code: number; message: string };
 }
 
-/** What a request of the 2026-07-28 revision carries besides its method and params. */
+/** Builds the headers and the body of a request of the 2026-07-28 revision. */
 export function modernRequest(
   method: string,
   params: Record<string, unknown> = {},

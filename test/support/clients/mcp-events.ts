@@ -1,12 +1,12 @@
-/** A stream of server-sent events, message by message; comments are passed over. */
+/** A reader of server-sent events, message by message. Comments are skipped. */
 export interface EventReader {
   readonly status: number;
   readonly headers: Headers;
-  /** The next message; undefined at the end of the stream. */
+  /** Reads the next message; undefined at the end of the stream. */
   next(): Promise<any>;
-  /** Everything up to the end. */
+  /** Reads all messages until the end. */
   rest(): Promise<any[]>;
-  /** Leaves, as a client that goes away does. */
+  /** Disconnects, as a client that goes away does. */
   close(): void;
 }
 
@@ -17,7 +17,7 @@ export interface EventRequest {
   readonly body?: unknown;
 }
 
-/** Sends a request and reads what is streamed back; resolves with the answer's headers. */
+/** Sends a request and reads the streamed answer. Resolves when the headers of the answer arrive. */
 export async function openEvents(
   url: string,
   { method = 'GET', token, headers, body }: EventRequest,
@@ -33,7 +33,7 @@ export async function openEvents(
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: leaving.signal,
   });
-  // Locked from now on: fetch cancels what nobody reads once its response is collected as garbage.
+  // The iterator locks the body at once: fetch cancels an unread body when its response is collected as garbage.
   const messages = messagesOf(response.body!.values() as AsyncIterable<Uint8Array>);
   const next = async () => (await messages.next()).value;
   return {

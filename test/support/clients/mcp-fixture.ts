@@ -4,7 +4,10 @@ import { join } from 'node:path';
 
 const script = join(import.meta.dirname, '../../mcp-conformance/fixture.mjs');
 
-/** The server of the conformance suites, as a process of its own; `eras` it speaks. */
+/**
+ * Starts the server of the conformance suites in a separate process.
+ * @param eras that the server supports.
+ */
 export async function startFixture(eras: 'auto' | 'legacy' | 'modern' = 'auto') {
   const child = spawn(process.execPath, [script, '0', eras], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = (await once(child.stdout, 'data')) as [Buffer];

@@ -7,12 +7,12 @@ import { SafeFetch, type OutboundPolicy, type SafeRequest } from '../../../src/p
 
 const closers: (() => Promise<unknown>)[] = [];
 
-/** Ends every server and client of a test; for `afterEach`. */
+/** Closes every server and client of a test; for `afterEach`. */
 export async function closeAll(): Promise<void> {
   for (const close of closers.splice(0).reverse()) await close();
 }
 
-/** A server on loopback with every connection it has accepted. */
+/** A server on loopback with all connections that it has accepted. */
 export interface Running<S> {
   server: S;
   port: number;
@@ -20,7 +20,7 @@ export interface Running<S> {
   connections: Socket[];
 }
 
-/** Starts a server; `closeAll` ends it. */
+/** Starts a server; `closeAll` closes it. */
 export async function listen<S extends TcpServer>(server: S, host = '127.0.0.1', port = 0): Promise<Running<S>> {
   const connections: Socket[] = [];
   server.on('connection', (socket: Socket) => connections.push(socket.on('error', () => undefined)));
@@ -34,14 +34,14 @@ export async function listen<S extends TcpServer>(server: S, host = '127.0.0.1',
   return { server, port: bound, url: `http://${host}:${bound}`, connections };
 }
 
-/** An HTTP server on a free port. */
+/** Starts an HTTP server on a free port. */
 export const http = (handler: RequestListener, host?: string, port?: number): Promise<Running<Server>> =>
   listen(createServer(handler), host, port);
-/** A server below HTTP: `answer` gets the socket once a whole request head has arrived. */
+/** Starts a TCP server. `answer` gets the socket when the first data of a request has arrived. */
 export const raw = (answer: (socket: Socket) => void): Promise<Running<TcpServer>> =>
   listen(createTcpServer((socket) => socket.once('data', () => answer(socket))));
 
-/** A client that may reach loopback unless `list` says otherwise; `closeAll` ends it. */
+/** Creates a client that may connect to loopback unless `list` forbids it; `closeAll` closes it. */
 export function client(policy: Partial<OutboundPolicy> & { list?: string } = {}): SafeFetch {
   const { list = '127.0.0.0/8,::1', ...rest } = policy;
   const fetch = new SafeFetch({ allow: parseAllowList(list), httpsOnly: false, ...rest });
@@ -49,7 +49,7 @@ export function client(policy: Partial<OutboundPolicy> & { list?: string } = {})
   return fetch;
 }
 
-/** A GET with roomy limits. */
+/** Builds a GET request with generous limits. */
 export const get = (url: string, more: Partial<SafeRequest> = {}): SafeRequest => ({
   method: 'GET',
   url,
@@ -58,29 +58,29 @@ export const get = (url: string, more: Partial<SafeRequest> = {}): SafeRequest =
   ...more,
 });
 
-/** The RialtoError that the work fails with. */
+/** Returns the `RialtoError` that the work fails with. Rethrows any other error. */
 export async function failure(work: Promise<unknown>): Promise<RialtoError> {
   const error: unknown = await work.then(
-    () => new Error('did not fail'),
+    () => new Error('the work did not fail'),
     (reason: unknown) => reason,
   );
   if (!(error instanceof RialtoError)) throw error;
   return error;
 }
 
-/** All bytes of a body. */
+/** Reads all bytes of a body. */
 export async function read(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-/** Both ways to read an answer: everything at once, and as a stream. */
+/** Both ways to read an answer: as a whole, and as a stream. */
 export const readers: [string, (fetch: SafeFetch, request: SafeRequest) => Promise<Buffer>][] = [
   ['request', async (fetch, request) => (await fetch.request(request)).body],
   ['stream', async (fetch, request) => read((await fetch.stream(request)).body)],
 ];
 
-/** Resolves when the socket is closed, however it ended. */
+/** Resolves when the socket is closed, with or without an error. */
 export const closed = (socket: Socket): Promise<void> =>
   new Promise((resolve) => (socket.closed ? resolve() : socket.once('close', () => resolve())));

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 
 export type Wire = Record<string, any>;
 
-/** What a worker outside does next: an event, or nothing until the test lets it go on. */
+/** The next step of an external worker: an event to report, or `wait` until the test opens the gate. */
 export type Step = Wire | 'wait';
 
 const chunk = (text: string, append: boolean, lastChunk: boolean): Wire => {
@@ -10,8 +10,8 @@ const chunk = (text: string, append: boolean, lastChunk: boolean): Wire => {
 };
 
 /**
- * A worker's whole mind: what it does when a task has these messages of its caller, the first of which names the scenario. The
- * same for a service, for whoever leases from a mailbox, and for an agent of the SDK.
+ * Returns the steps of a worker for the messages of a task. The first message names the scenario. A service, a mailbox
+ * worker and an SDK agent all use these steps.
  */
 export function stepsAfter(messages: readonly Wire[]): Step[] {
   const [first = '', ...answers] = messages.map(({ parts }) => textOf(parts));
@@ -51,12 +51,12 @@ function textOf(parts: readonly Wire[]): string {
   return parts.find(({ text }) => text !== undefined)?.text ?? '';
 }
 
-/** The messages of its caller in a task of v1.0. */
+/** Returns the messages of the caller in a v1.0 task. */
 export function messagesOf(task: Wire): Wire[] {
   return (task.history as Wire[]).filter(({ role }) => role === 'ROLE_USER');
 }
 
-/** Holds workers at their `wait` until the test opens it. */
+/** Holds workers at their `wait` step until the test opens the gate. */
 export class Gate {
   private opened!: () => void;
   readonly passed = new Promise<void>((resolve) => (this.opened = resolve));
@@ -72,7 +72,10 @@ export interface Report {
   readonly event: Wire;
 }
 
-/** Reports until the gateway has heard it, for it may be down just now; what it says to that. */
+/**
+ * Posts a report until the gateway accepts or refuses it, because the gateway may be down for a moment. Returns the
+ * answer.
+ */
 export async function reportUntilHeard({ url, token, event }: Report): Promise<{ status: number; body: any }> {
   for (;;) {
     try {
@@ -83,7 +86,7 @@ export async function reportUntilHeard({ url, token, event }: Report): Promise<{
       });
       if (response.status < 500) return { status: response.status, body: await response.json() };
     } catch {
-      // nobody there
+      // the gateway is down; try again
     }
     await wait(100);
   }

@@ -1,6 +1,6 @@
 import { request, type IncomingHttpHeaders } from 'node:http';
 
-/** What came back over a bare socket: as much of the answer as arrived, and the error that ended it, if any. */
+/** The part of an answer that arrived over a bare socket, and the error that ended it, if any. */
 export interface RawAnswer {
   status?: number;
   headers: IncomingHttpHeaders;
@@ -13,14 +13,14 @@ export interface RawOptions {
   method?: string;
   headers?: Record<string, string>;
   body?: unknown;
-  /** Leave as soon as this many bytes of the body were read. */
+  /** Disconnects when this many bytes of the body were read. */
   leaveAfterBytes?: number;
-  /** Leave as soon as the request is sent and this resolves. */
+  /** Disconnects when the request is sent and this promise resolves. */
   leaveWhen?: Promise<unknown>;
   maxHeaderSize?: number;
 }
 
-/** One request by bare node:http: nothing is followed, inflated, retried or parsed. Never rejects. */
+/** Sends one request with plain node:http: without redirects, decompression, retries or parsing. Never rejects. */
 export function rawRequest(url: string, options: RawOptions = {}): Promise<RawAnswer> {
   const { body, headers = {}, maxHeaderSize } = options;
   const method = options.method ?? (body === undefined ? 'GET' : 'POST');

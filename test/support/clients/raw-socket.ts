@@ -1,29 +1,32 @@
 import { connect } from 'node:net';
 
-/** An answer read from bare bytes; absent when the server closed the connection without one. */
+/** An answer parsed from raw bytes; absent when the server closed the connection without an answer. */
 export interface SocketAnswer {
   readonly status: number;
-  /** Lower-case names; the last of equal ones. */
+  /** Lower-case names; of equal names, the last one. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
 export interface SocketResult {
   readonly answer?: SocketAnswer;
-  /** The server neither answered nor closed within the time. */
+  /** True when the server neither answered nor closed the connection in time. */
   readonly hung: boolean;
 }
 
 export interface SendOptions {
-  /** How long the server may take before it counts as hung. */
+  /** Milliseconds after which a server counts as hung. */
   readonly hangMs: number;
-  /** Go away this long after the bytes are written: the request is a lie, and waiting for it is right. */
+  /**
+   * Milliseconds after which the client disconnects. Used for requests that claim more bytes than they send, for which
+   * the server rightly waits.
+   */
   readonly leaveAfterMs?: number;
-  /** Read a stream of events to its end, or as far as it came; otherwise its head is the answer. */
+  /** Reads an event stream to its end; otherwise the answer has only the head of the stream. */
   readonly streams?: boolean;
 }
 
-/** Writes bytes as they are to a port of loopback and reads one answer. Never rejects. */
+/** Writes bytes unchanged to a port of loopback and reads one answer. Never rejects. */
 export function sendBytes(port: number, bytes: Buffer, options: SendOptions): Promise<SocketResult> {
   const { hangMs, leaveAfterMs, streams = false } = options;
   return new Promise((resolve) => {
@@ -45,7 +48,7 @@ export function sendBytes(port: number, bytes: Buffer, options: SendOptions): Pr
   });
 }
 
-/** The first final answer in the bytes, once it is complete; `ended` says that no more will come. */
+/** Parses the first final answer when it is complete. `ended` means that no more bytes will come. */
 function parseAnswer(bytes: Buffer, ended: boolean, streams: boolean): SocketAnswer | undefined {
   const text = bytes.toString('latin1');
   const end = text.indexOf('\r\n\r\n');

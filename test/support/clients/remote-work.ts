@@ -2,7 +2,7 @@ import type { TestGateway } from '../gateway/gateway.js';
 import { startStubAgent, type StubAgent, type StubAgentOptions } from '../stubs/stub-agent.js';
 import type { Behaviour } from '../stubs/stub-call.js';
 
-/** Remote work at a pace that a test can wait for. */
+/** Settings that make the polls for remote work fast enough for a test. */
 export const quick = {
   RIALTO_ROLE: 'all',
   RIALTO_LOG_LEVEL: 'warn',
@@ -14,12 +14,12 @@ export const quick = {
   A2A_CONTINUATION_MAX_ATTEMPTS: '20',
 };
 
-/** A registered agent whose skill is called as a tool. */
+/** A registered agent with a skill that is called as a tool. */
 export interface Remote {
   readonly agent: StubAgent;
   readonly slug: string;
   call(): Promise<any>;
-  /** The same for a call that goes on as a task. */
+  /** Calls the skill and returns the structured content, for a call that continues as a task. */
   handed(): Promise<{ taskId: string; state: string; message: string }>;
 }
 
@@ -44,12 +44,12 @@ export async function closeRemotes(): Promise<void> {
   await Promise.all(open.splice(0).map((agent) => agent.close()));
 }
 
-/** What `task_status` answers. */
+/** Calls `task_status` and returns its answer. */
 export function askAgain(gateway: TestGateway, taskId: string, token?: string, waitMs = 30_000): Promise<any> {
   return gateway.rpc('tools/call', { name: 'task_status', arguments: { taskId, waitMs } }, token);
 }
 
-/** The row of a continuation. */
+/** Returns the row of a continuation. */
 export async function continuationOf(gateway: TestGateway, taskId: string): Promise<any> {
   return (await gateway.sql('select * from a2a_continuations where task_id = $1', [taskId]))[0];
 }

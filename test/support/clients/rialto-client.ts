@@ -7,7 +7,7 @@ import {
 import { closing } from './bridge.js';
 
 const allow = '127.0.0.0/8';
-/** Options of a client that may reach loopback and polls at once. */
+/** Options of a client that may connect to loopback and polls every 10 ms. */
 export const fast = { allow, pollMs: 10 };
 export const dialects = ['v1-jsonrpc', 'v1-rest', 'v03-jsonrpc', 'v03-rest'] as const;
 
@@ -15,10 +15,10 @@ export function clientOf({ url }: { url: string }, options: A2AClientOptions = {
   return closing(new A2AClient(url, { allow, ...options }));
 }
 
-/** The A2AClientError that the work fails with. */
+/** Returns the `A2AClientError` that the work fails with. Rethrows any other error. */
 export async function failure(work: Promise<unknown>): Promise<A2AClientError> {
   const error: unknown = await work.then(
-    () => new Error('did not fail'),
+    () => new Error('the work did not fail'),
     (reason: unknown) => reason,
   );
   if (!(error instanceof A2AClientError)) throw error;

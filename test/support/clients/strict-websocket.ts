@@ -11,8 +11,9 @@ const opcodes = { text: 1, close: 8, ping: 9 };
 const acceptKey = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 /**
- * A client of WebSocket on a bare socket that accepts nothing but what RFC 6455 allows a server without extensions: unmasked whole frames
- * of the shortest length, one close frame, and the end of the connection after it. Every method throws WireError for anything else.
+ * A WebSocket client on a bare socket that accepts only what RFC 6455 allows a server without extensions: unmasked
+ * whole frames with the shortest length field, one close frame, and then the end of the connection. Every method throws
+ * `WireError` for anything else.
  */
 export class StrictWebSocket {
   private constructor(
@@ -20,7 +21,10 @@ export class StrictWebSocket {
     private readonly reader: ByteReader,
   ) {}
 
-  /** @param url of the endpoint, with the scheme http. */
+  /**
+   * Opens a connection.
+   * @param url of the endpoint, with the scheme http.
+   */
   static async open(url: string, token: string): Promise<StrictWebSocket> {
     const { host, hostname, port, pathname } = new URL(url);
     const socket = connect({ host: hostname, port: Number(port) });
@@ -43,7 +47,7 @@ export class StrictWebSocket {
       .update(key + acceptKey)
       .digest('base64');
     if (!answer[0]!.startsWith('HTTP/1.1 101 ') || !answer.includes(`Sec-WebSocket-Accept: ${accept}`))
-      throw new WireError(`no handshake: ${answer.join(' | ')}`);
+      throw new WireError(`the handshake failed: ${answer.join(' | ')}`);
     return new StrictWebSocket(socket, reader);
   }
 
@@ -55,7 +59,7 @@ export class StrictWebSocket {
     this.write(opcodes.close, Buffer.from([code >> 8, code & 255]));
   }
 
-  /** The next frame. */
+  /** Reads the next frame. */
   async next(): Promise<WebSocketFrame> {
     const [first, second] = (await this.reader.take(2)) as unknown as [number, number];
     if ((first & 0xf0) !== 0x80 || second > 127)
@@ -64,11 +68,11 @@ export class StrictWebSocket {
     const kind = first & 15;
     if (kind === opcodes.text) return { text: new TextDecoder('utf-8', { fatal: true }).decode(data) };
     if (kind === opcodes.ping) return { ping: data };
-    if (kind !== opcodes.close) throw new WireError(`a frame of kind ${kind}`);
+    if (kind !== opcodes.close) throw new WireError(`unexpected frame opcode ${kind}`);
     return { close: data.readUInt16BE(0), reason: data.subarray(2).toString() };
   }
 
-  /** The end of the connection, and no byte before it. */
+  /** Waits for the end of the connection. Throws for any byte before it. */
   async ended(): Promise<void> {
     const rest = await this.reader.rest();
     if (rest.length > 0) throw new WireError(`bytes after the close frame: ${rest.toString('hex')}`);
@@ -79,7 +83,8 @@ export class StrictWebSocket {
     if (second < 126) return second;
     const bytes = await this.reader.take(second === 126 ? 2 : 8);
     const length = bytes.length === 2 ? bytes.readUInt16BE() : Number(bytes.readBigUInt64BE());
-    if (length < (second === 126 ? 126 : 65_536)) throw new WireError(`${length} as a length of ${bytes.length} bytes`);
+    if (length < (second === 126 ? 126 : 65_536))
+      throw new WireError(`the length ${length} is encoded in ${bytes.length} bytes, which is not the shortest form`);
     return length;
   }
 

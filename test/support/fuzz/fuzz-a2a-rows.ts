@@ -28,7 +28,10 @@ interface EventRow {
 
 const ended = new Set([...terminalStates].map(wordOf) as string[]);
 
-/** What is wrong with what all tasks left behind; `open` are agents whose tasks may wait for somebody outside. */
+/**
+ * Checks the rows of all tasks after a run and returns the faults.
+ * @param open agents with tasks that may still wait for an external worker or caller.
+ */
 export async function rowComplaints(gateway: TestGateway, open: readonly string[]): Promise<string[]> {
   const tasks = await gateway.sql<TaskRow>(
     `select id, agent_name, context_id, status_state, seq, folded_seq, history, status_message, artifacts,
@@ -43,7 +46,7 @@ export async function rowComplaints(gateway: TestGateway, open: readonly string[
   for (const event of events) {
     const task = byId.get(event.task_id);
     if (task) logs.get(task.id)!.push({ ...event, body: bodyFromStore(storedOf(task), event.body) });
-    else complaints.push(`event ${event.seq} of no task ${event.task_id}`);
+    else complaints.push(`event ${event.seq} belongs to no task ${event.task_id}`);
   }
   for (const task of tasks)
     for (const wrong of taskComplaints(task, logs.get(task.id)!, open))
@@ -62,19 +65,21 @@ function taskComplaints(task: TaskRow, log: readonly EventRow[], open: readonly 
   );
   const rests = isEnded || ['input-required', 'auth-required'].includes(task.status_state);
   return [
-    ...(numbers.every((seq, index) => seq === index + 1) ? [] : [`its log is ${numbers.join()}`]),
-    ...(numbers.length === task.seq ? [] : [`${task.seq} events are counted, ${numbers.length} are there`]),
+    ...(numbers.every((seq, index) => seq === index + 1) ? [] : [`its log has the numbers ${numbers.join()}`]),
+    ...(numbers.length === task.seq ? [] : [`the task counts ${task.seq} events, the log has ${numbers.length}`]),
     ...(terminal.length === (isEnded ? 1 : 0) ? [] : [`${terminal.length} terminal events`]),
-    ...(terminal.length === 0 || terminal[0] === log.at(-1) ? [] : ['something after its end']),
-    ...(statuses.at(-1) === task.status_state ? [] : [`its log ends ${statuses.at(-1)}`]),
-    ...(JSON.stringify(folded) === JSON.stringify(task.artifacts) ? [] : ['its artifacts are not those of its log']),
+    ...(terminal.length === 0 || terminal[0] === log.at(-1) ? [] : ['an event after its terminal event']),
+    ...(statuses.at(-1) === task.status_state ? [] : [`the last status in its log is ${statuses.at(-1)}`]),
+    ...(JSON.stringify(folded) === JSON.stringify(task.artifacts)
+      ? []
+      : ['its artifacts differ from those of its log']),
     ...(rests || open.includes(task.agent_name) ? [] : ['left behind']),
-    ...(rests && (task.held || task.due) ? ['at rest, but held or due'] : []),
+    ...(rests && (task.held || task.due) ? ['at rest, but leased or due'] : []),
     ...(rests && task.folded_seq !== task.seq ? ['at rest, but not folded'] : []),
   ];
 }
 
-/** As much of the task as its events lean on. */
+/** Returns the members of the task that its events refer to. */
 function storedOf({ id, context_id: contextId, history, status_message: message, artifacts }: TaskRow): StoredTask {
   return { id, contextId, history, statusMessage: message ?? undefined, artifacts } as unknown as StoredTask;
 }
@@ -84,7 +89,7 @@ function statusIn(body: StreamResponse): string | undefined {
   return 'task' in body ? wordOf(body.task.status.state) : undefined;
 }
 
-/** Rows that stand for a task that is not there. */
+/** Finds rows that refer to a missing task. */
 async function strayRows(gateway: TestGateway): Promise<string[]> {
   const missing = 'where not exists (select from a2a_tasks t where t.id = x.task_id)';
   const rows = await gateway.sql<{ what: string; rows: number }>(
@@ -92,5 +97,5 @@ async function strayRows(gateway: TestGateway): Promise<string[]> {
      union all select 'deliveries', count(*)::int from webhook_deliveries x ${missing}
      union all select 'keys', count(*)::int from a2a_idempotency_keys x ${missing} and x.answer is null`,
   );
-  return rows.filter(({ rows }) => rows > 0).map(({ what, rows }) => `${rows} ${what} of no task`);
+  return rows.filter(({ rows }) => rows > 0).map(({ what, rows }) => `${rows} ${what} without a task`);
 }

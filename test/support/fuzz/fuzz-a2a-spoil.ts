@@ -2,8 +2,8 @@ import { hostileTexts, hostileValues } from './fuzz-json.js';
 import type { Random } from './random.js';
 
 /*
- * What is done to a valid request: any place in it is given another value or type, dropped, doubled, renamed or buried, and
- * some of it only exists as text (numbers that no double holds, members that stand twice, `__proto__`).
+ * Corrupts valid requests: a value at any place is replaced by another value or type, dropped, doubled, renamed or
+ * nested. Some replacements exist only as text: numbers that no double can hold, duplicate members, `__proto__`.
  */
 
 type Container = Record<string, unknown> | unknown[];
@@ -13,7 +13,7 @@ interface Place {
   readonly key: string | number;
 }
 
-/** Stands for text that no value serialises to; a mark that nothing else holds. */
+/** Marks the place of a raw text that no value serializes to. No other text contains this character. */
 const mark = '\u{10fffd}';
 const rawTexts = [
   '1e400',
@@ -42,7 +42,10 @@ const rawTexts = [
   '',
 ] as const;
 
-/** Values that a request's place may get instead; large ones are rare and their sizes are those that doors allow. */
+/**
+ * Returns a replacement for a value. Large replacements are rare, and their sizes are below the body limit of the
+ * doors.
+ */
 function otherValue(old: unknown, random: Random): unknown {
   return random.pick<() => unknown>([
     () => random.pick(hostileValues),
@@ -60,7 +63,7 @@ function otherValue(old: unknown, random: Random): unknown {
   ])();
 }
 
-/** Many members or items, within what a body may weigh. */
+/** Returns a value with many members or items that still fits in the body limit. */
 function wide(random: Random): unknown {
   const length = random.pick([101, 1_000, 20_000, 90_000]);
   return random.pick<() => unknown>([
@@ -85,7 +88,7 @@ function placesIn(value: unknown): Place[] {
   return places;
 }
 
-/** One thing in a value put wrong, in place. */
+/** Corrupts one place of a value, in place. */
 function spoilOnce(value: unknown, random: Random): void {
   const places = placesIn(value);
   if (places.length === 0) return;
@@ -113,7 +116,7 @@ function spoilOnce(value: unknown, random: Random): void {
   ])();
 }
 
-/** The text of a value with so many things put wrong. Raw texts and doubled members stand where their marks were. */
+/** Returns the JSON text of a value with `times` corruptions. Raw texts and duplicate members replace their marks. */
 export function spoiled(value: unknown, times: number, random: Random): string {
   const copy = structuredClone(value);
   for (let left = times; left > 0; left--) spoilOnce(copy, random);
@@ -122,7 +125,7 @@ export function spoiled(value: unknown, times: number, random: Random): string {
     .replaceAll(mark, '');
 }
 
-/** How often a request is spoiled: many are left as they are, so that much is accepted and there is something to break. */
+/** Returns how often a request is corrupted. Many requests stay valid, so that the gateway has tasks to work on. */
 export function damage(random: Random): number {
   const chance = random.next();
   return chance < 0.45 ? 0 : chance < 0.85 ? 1 : 1 + random.whole(4);

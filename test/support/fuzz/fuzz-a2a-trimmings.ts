@@ -1,7 +1,7 @@
 import { hostileTexts } from './fuzz-json.js';
 import type { Random } from './random.js';
 
-/* What stands around a request to the A2A doors, put wrong: addresses, segments of paths, queries, headers. */
+/* Hostile values for the surroundings of a request to the A2A doors: URLs, path segments, queries and headers. */
 
 export const hostileUrls = [
   'http://169.254.169.254/latest/meta-data',

@@ -2,22 +2,22 @@ import { hostileTexts, hostileValues } from './fuzz-json.js';
 import type { Random } from './random.js';
 
 /*
- * Valid requests of A2A, in every version and older spelling that a client in the field speaks. What is done to them afterwards
- * is the matter of fuzz-a2a-spoil.ts.
+ * Generates valid A2A requests in every version and older spelling that clients use. fuzz-a2a-spoil.ts corrupts them
+ * afterwards.
  */
 
-/** A task that exists, or did. */
+/** A task that exists or has existed. */
 export interface KnownTask {
   readonly id: string;
   readonly contextId: string;
   readonly agent: string;
 }
 
-/** What requests may name. */
+/** The names that a request may use. */
 export interface Names {
   readonly task: KnownTask;
   readonly others: readonly KnownTask[];
-  /** The context of a new task, which no other request names. */
+  /** The context of a new task. No other request uses it. */
   readonly context: string;
   readonly urls: readonly string[];
 }
@@ -40,7 +40,7 @@ export function someText(random: Random): string {
   return usual.replaceAll('\u0000', '') || 'x';
 }
 
-/** Free JSON as a data part or metadata holds it. */
+/** Returns arbitrary JSON for a data part or for metadata. */
 function someData(random: Random): unknown {
   return random.pick<() => unknown>([
     () => ({ branch: 'main', count: 42, deep: { list: [1, 2, { three: null }] } }),
@@ -77,7 +77,7 @@ function partOfNow(random: Random): Value {
 const partsOf = (random: Random, part: (random: Random) => Value): Value[] =>
   Array.from({ length: random.chance(0.97) ? 1 + random.whole(3) : 100 }, () => part(random));
 
-/** Where a message goes: on with a task, into a context, or nowhere in particular. */
+/** Returns the target of a message: a task, a context, or none. */
 function place(random: Random, { task, context }: Names): Value {
   return random.pick<() => Value>([
     () => ({ contextId: context }),
@@ -158,7 +158,7 @@ const byTaskNow = (more: (random: Random, names: Names) => Value = () => ({})) =
 };
 const configOf = (random: Random, { task }: Names): Value => ({ taskId: task.id, id: `c-${random.whole(6)}` });
 
-/** The operations of v1.0, as REST and JSON-RPC name and spell them. */
+/** Generators of the params of the v1.0 operations, for REST and JSON-RPC. */
 const paramsOfNow: Readonly<Record<string, (random: Random, names: Names) => Value>> = {
   SendMessage: sendOfNow,
   SendStreamingMessage: sendOfNow,
@@ -181,7 +181,7 @@ const now: Make = (random, names) => {
   return { method, params: paramsOfNow[method]!(random, names) };
 };
 
-// v0.3 and before
+// v0.3 and older
 
 function partOfThen(random: Random): Value {
   const kind = random.pick(['kind', 'kind', 'type']);
@@ -256,7 +256,7 @@ const pushNamed = (random: Random, { task }: Names): Value => ({
   ...maybe(random, 0.7, () => ({ pushNotificationConfigId: `c-${random.whole(6)}` })),
 });
 
-/** The methods of v0.3 and of callers before and beside it. */
+/** Generators of the params of the v0.3 methods, and of the methods of older or non-standard clients. */
 const paramsOfThen: Readonly<Record<string, (random: Random, names: Names) => Value>> = {
   'message/send': sendOfThen,
   'message/stream': sendOfThen,
@@ -285,14 +285,14 @@ const then: Make = (random, names) => {
 
 export const methodNames: readonly string[] = [...Object.keys(paramsOfNow), ...Object.keys(paramsOfThen)];
 
-/** One request of JSON-RPC, valid as it stands for an agent that does all of it. */
+/** Generates one JSON-RPC request that is valid for an agent with all features. */
 export function rpcCallOf(random: Random, names: Names): RpcCall {
   return random.pick([now, then])(random, names);
 }
 
 export interface RestCall {
   readonly method: string;
-  /** Below the url of the agent. */
+  /** Path below the url of the agent. */
   readonly path: string;
   readonly body?: unknown;
   readonly query?: Value;
@@ -326,7 +326,7 @@ const verbs: Readonly<Record<string, (params: Value) => RestCall>> = {
   GetExtendedAgentCard: () => ({ method: 'GET', path: '/extendedAgentCard' }),
 };
 
-/** One request of HTTP+JSON, valid as it stands; `/v1` is v0.3. */
+/** Generates one valid HTTP+JSON request; a path that begins with `/v1` is v0.3. */
 export function restCallOf(random: Random, names: Names): RestCall {
   const name = random.chance(0.4) ? 'SendMessage' : random.pick(Object.keys(verbs));
   const isThen = random.chance(0.35);

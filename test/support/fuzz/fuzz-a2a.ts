@@ -5,17 +5,17 @@ import { headerValues, hostileUrls, queryOf, segment, spoiledPath } from './fuzz
 import { hostileTexts, poisons, scramble } from './fuzz-json.js';
 import { Random } from './random.js';
 
-/** What a run may know of the gateway that it attacks. The tasks change while it goes on. */
+/** The facts about the attacked gateway that requests use. The tasks change during the run. */
 export interface A2aGround {
-  /** Names of published agents; of `mail` nobody fetches the tasks, so whoever waits for one waits long. */
+  /** Names of published agents. No worker leases the tasks of `mail`, so a caller that waits for one waits long. */
   readonly agents: readonly string[];
   readonly tokens: { readonly admin: string; readonly member: string; readonly stranger: string };
   readonly tasks: readonly KnownTask[];
-  /** Where notifications may be posted. */
+  /** URLs for push notifications. */
   readonly urls: readonly string[];
 }
 
-/** The kinds of door, by the shape of their answers. */
+/** The kinds of door, by the format of their answers. */
 export type Door = 'rpc' | 'rest' | 'rest-0.3' | 'api' | 'card';
 
 /** One request, as bytes. */
@@ -24,24 +24,27 @@ export interface A2aShot {
   readonly method: string;
   readonly path: string;
   readonly bytes: Buffer;
-  /** The bytes lie about the request, so no answer is owed. */
+  /** True when the bytes are not a correct HTTP request, so the server need not answer. */
   readonly lies: boolean;
-  /** The path is one of the door as it stands, so the answer has the door's shape. */
+  /** True when the path is a valid path of the door, so the answer has the format of the door. */
   readonly plain: boolean;
-  /** Go away after so long, whatever has come. */
+  /** Milliseconds after which the client disconnects, even without an answer. */
   readonly leaveAfterMs?: number;
-  /** A context that only the task of this message has, if it makes one. */
+  /** A context that only the task of this message has, if it creates a task. */
   readonly context: string;
 }
 
 interface Wish extends Draft {
   readonly door: Door;
   plain: boolean;
-  /** The answer may take as long as it likes: a stream, a task that nobody fetches. */
+  /** True when the answer may take any time: a stream, or a task that no worker leases. */
   waits: boolean;
 }
 
-/** The shots of this number: one, or some that are sent at once. The same seed and ground give the same bytes. */
+/**
+ * Returns the shots with this number: one, or several that are sent at the same time. The same seed and ground give the
+ * same bytes.
+ */
 export function volleyOf(seed: number, ground: A2aGround): A2aShot[] {
   const random = new Random(Math.imul(seed + 1, 0x9e3779b1));
   const task = random.pick(ground.tasks);
@@ -52,7 +55,7 @@ export function volleyOf(seed: number, ground: A2aGround): A2aShot[] {
   return [finish(make(random, ground, names(0)), random, ground, names(0).context)];
 }
 
-/** Several at once for one task: whatever each of them gets, the task has one history. */
+/** Builds several concurrent requests for one task. The task must still have one consistent history. */
 function rivals(random: Random, ground: A2aGround, names: (index: number) => Names): A2aShot[] {
   const { task } = names(0);
   const path = `/a2a/agents/${task.agent}`;
@@ -153,7 +156,7 @@ function rest(random: Random, ground: A2aGround, names: Names): Wish {
   };
 }
 
-/** The run view and what administrators see of tasks. */
+/** Builds a request to the run view, or to the views of tasks for administrators. */
 function run(random: Random, _ground: A2aGround, { task }: Names): Wish {
   const id = random.chance(0.85) ? task.id : segment(random);
   const path = random.pick([
@@ -175,7 +178,7 @@ function run(random: Random, _ground: A2aGround, { task }: Names): Wish {
   return { ...apiAt(method, path), plain: isReal, waits: path.endsWith('/events') };
 }
 
-/** Those who work on tasks outside: they fetch and report. */
+/** Builds a request of an external worker: a lease or a report. */
 function work(random: Random, ground: A2aGround, names: Names): Wish {
   if (random.chance(0.25)) {
     const agent = random.chance(0.8) ? 'mail' : random.pick([...ground.agents, segment(random)]);
@@ -221,7 +224,7 @@ function card(random: Random, { agents }: A2aGround): Wish {
   return { door: 'card', method, path, headers, plain: false, waits: false };
 }
 
-/** Bodies that are no requests at all, on doors that exist. */
+/** Builds a request with an invalid body to an existing door. */
 function odd(random: Random, { agents }: A2aGround, { task }: Names): Wish {
   const agent = random.pick(agents);
   const path = random.pick([
@@ -237,7 +240,7 @@ function odd(random: Random, { agents }: A2aGround, { task }: Names): Wish {
     `/a2a/agents/${segment(random)}`,
   ]);
   const body = random.pick(poisons)();
-  // What is no body cancels, and that is no mistake.
+  // A cancel request with an invalid body still cancels, which is correct.
   return {
     ...apiAt('POST', path),
     body,
@@ -269,7 +272,7 @@ function finish(wish: Wish, random: Random, { tokens }: A2aGround, context: stri
   };
 }
 
-/** Chooses what is usual. */
+/** Always returns 0, so that `frame` chooses the normal format. */
 const calm = new (class extends Random {
   override next(): number {
     return 0;

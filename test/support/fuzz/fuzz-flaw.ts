@@ -2,26 +2,28 @@ import { inspect } from 'node:util';
 import { A2AClientError } from '../../../src/a2a-client/client.js';
 import { RialtoError } from '../../../src/kernel/errors.js';
 
-/** `RIALTO_FUZZ_CASES=20000` for a long run; the same seed makes the same cases. */
+/** Number of cases. `RIALTO_FUZZ_CASES=20000` makes a long run; the same seed gives the same cases. */
 export const cases = Number(process.env.RIALTO_FUZZ_CASES ?? 200);
 export const seed = Number(process.env.RIALTO_FUZZ_SEED ?? 20_261_126);
-/** Of one call; what an answer that never ends may take. */
+/** Timeout of one call in milliseconds, also for an answer that never ends. */
 export const timeoutMs = 250;
-/** Of one that is answered as it should be, beside other work; and when one that has not ended is taken for one that never does. */
+/** Milliseconds for a correct answer on a busy machine. A call that takes longer counts as one that never ends. */
 export const amplyMs = 30_000;
 export const patience = 60_000 + cases * 60;
 
-/** How a call of a peer may end that answers whatever it likes. */
+/** Error codes allowed for a call to a peer with arbitrary answers. */
 const codes =
   /^(remote_\w+|a2a_\w+|empty_agent_response|unauthenticated|url_not_allowed|unavailable|invalid_params|auth_expired)$/;
 
-/** Undefined for a result or a fault of the peer that is named; else what is wrong. */
+/** Returns undefined when the work succeeds or fails with a known fault of the peer; else it returns the flaw. */
 export async function flawOf(work: () => Promise<unknown>): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined;
-  const hung = new Promise((resolve) => (timer = setTimeout(() => resolve(new Error('it does not end')), amplyMs)));
+  const hung = new Promise(
+    (resolve) => (timer = setTimeout(() => resolve(new Error('the call does not end')), amplyMs)),
+  );
   const ended = work().then(
     () => undefined,
-    (error: unknown) => error ?? new Error('nothing was thrown'),
+    (error: unknown) => error ?? new Error('the call failed without an error value'),
   );
   const thrown = await Promise.race([ended, hung]).finally(() => clearTimeout(timer));
   if (thrown === undefined) return undefined;
@@ -30,7 +32,7 @@ export async function flawOf(work: () => Promise<unknown>): Promise<string | und
   return thrown.message.trim() === '' ? `${thrown.code} without a reason` : undefined;
 }
 
-/** Fails the test whose calls leave a rejection that nobody handles. */
+/** Fails a test after which a rejection is unhandled. */
 export function noUnhandledRejections(): void {
   const unhandled: unknown[] = [];
   const note = (reason: unknown): void => void unhandled.push(reason);

@@ -1,6 +1,6 @@
 import type { Random } from './random.js';
 
-/** A request before it is written down. */
+/** A request before it is encoded. */
 export interface Draft {
   method: string;
   path: string;
@@ -8,7 +8,10 @@ export interface Draft {
   body?: Buffer;
 }
 
-/** The bytes of a request, most of the time honest; `lies` when they are not, so that no answer is owed. */
+/**
+ * Encodes a request, most of the time correctly. `lies` means that the bytes are not a correct HTTP request, so the
+ * server need not answer.
+ */
 export function frame({ method, path, headers, body }: Draft, random: Random): { bytes: Buffer; lies: boolean } {
   const kind = random.chance(0.85) ? 'plain' : random.pick(framings);
   const content = body ?? Buffer.alloc(0);

@@ -5,39 +5,39 @@ import { pathToFileURL } from 'node:url';
 import { eventually } from '../gateway/eventually.js';
 import type { TestGateway } from '../gateway/gateway.js';
 
-/** A turn of the event loop that took long. Milliseconds; `at` is when it was over, since the epoch. */
+/** A slow turn of the event loop, in milliseconds. `at` is its end, in milliseconds since the epoch. */
 export interface Stall {
   readonly at: number;
-  /** How late the loop was. */
+  /** Delay of the event loop. */
   readonly lagMs: number;
-  /** Processor time of its thread: the rest it waited for its turn. */
+  /** CPU time of its thread. During the rest of the delay the thread waited for a CPU. */
   readonly usedMs: number;
-  /** Of that, what the garbage collector took. */
+  /** The part of the CPU time that garbage collection took. */
   readonly gcMs: number;
 }
 
-/** What the loop was like since the last summary, in milliseconds. */
+/** Delays of the event loop since the last summary, in milliseconds. */
 export interface LoopSummary {
   readonly summary: { readonly p50: number; readonly p99: number; readonly p999: number; readonly max: number };
-  /** Bytes of memory. */
+  /** Resident memory in bytes. */
   readonly rss: number;
-  /** Somebody put a member on every object. */
+  /** True when `Object.prototype` has the member `polluted`. */
   readonly polluted: boolean;
 }
 
-/** A gateway in a process of its own, which watches its event loop. */
+/** A gateway in a separate process that measures its event loop. */
 export interface WatchedGateway {
   readonly url: string;
   readonly port: number;
-  /** Every stall since the start. */
+  /** Returns all stalls since the start. */
   stalls(): Stall[];
-  /** Since the last summary, or the start. */
+  /** Returns the delays since the last summary or the start. */
   summary(): Promise<LoopSummary>;
-  /** Stops it as an operator would; what it said in all. */
+  /** Stops the gateway with SIGTERM, as an operator does, and returns all its output. */
   stop(): Promise<{ code: number | null; lines: string[] }>;
 }
 
-/** Starts one on the database, the keys and the queues of another. */
+/** Starts a gateway on the database, the keys and the queues of another one. */
 export async function startWatchedGateway(home: TestGateway): Promise<WatchedGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'rialto-fuzz-'));
   const file = join(folder, 'loop');
@@ -64,7 +64,7 @@ export async function startWatchedGateway(home: TestGateway): Promise<WatchedGat
     stalls: () => lines().filter((line) => 'lagMs' in line),
     summary: async () => {
       const known = summaries().length;
-      if (child.exitCode !== null) throw new Error(`it died: ${JSON.stringify(await ended)}`);
+      if (child.exitCode !== null) throw new Error(`the gateway ended: ${JSON.stringify(await ended)}`);
       child.kill('SIGWINCH');
       const all = await eventually(summaries, ({ length }) => length > known);
       return all.at(-1)!;

@@ -3,24 +3,24 @@ import type { AddressInfo } from 'node:net';
 import { hostileTexts, scramble } from './fuzz-json.js';
 import type { Random } from './random.js';
 
-/** One answer of a call, which is as it should be where nothing is said. */
+/** One answer to a call. An absent member means the correct value. */
 export interface GrpcAnswer {
   readonly head?: Record<string, string | number>;
   readonly body?: Buffer;
   readonly trailers?: Record<string, string>;
-  /** What ends it before its end. */
+  /** Ends the stream before its regular end. */
   readonly cut?: (stream: ServerHttp2Stream) => void;
 }
 
 const statuses = ['0', '1', '2', '3', '5', '7', '8', '12', '13', '14', '16', '17', '-1', 'x', ''];
 const types = ['application/grpc', 'application/grpc+json', 'application/json', 'text/html'];
 
-/** A gRPC server below the library that answers with something like the messages it should, spoilt by chance. */
+/** A gRPC server on plain HTTP/2. It answers with the expected messages, corrupted at random. */
 export class FuzzGrpcPeer {
   private readonly sessions = new Set<ServerHttp2Session>();
-  /** How often in a hundred an answer is as it should be. */
+  /** Percentage of correct answers. */
   goodShare = 10;
-  /** What each call is answered, in place of anything by chance. */
+  /** Answer to every call, instead of a random one. */
   fixed?: GrpcAnswer;
 
   private constructor(
@@ -29,7 +29,10 @@ export class FuzzGrpcPeer {
     private readonly good: (path: string) => readonly Buffer[],
   ) {}
 
-  /** @param good the messages that answer a call of a path. */
+  /**
+   * Starts a peer.
+   * @param good returns the correct messages for a call of a path.
+   */
   static async start(random: Random, good: (path: string) => readonly Buffer[]): Promise<FuzzGrpcPeer> {
     const server = createServer();
     const peer = new FuzzGrpcPeer(server, random, good);
@@ -99,7 +102,10 @@ export class FuzzGrpcPeer {
   }
 }
 
-/** @param lie bytes by which the declared length is wrong. */
+/**
+ * Encodes a gRPC message.
+ * @param lie number of bytes by which the declared length is wrong.
+ */
 export function frame(message: Buffer, flag = 0, lie = 0): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt8(flag);

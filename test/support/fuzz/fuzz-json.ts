@@ -1,6 +1,6 @@
 import type { Random } from './random.js';
 
-/** As much of a JSON Schema as the API's description uses. */
+/** The parts of JSON Schema that the API description uses. */
 export interface Schema {
   type?: string;
   properties?: Record<string, Schema>;
@@ -13,7 +13,7 @@ export interface Schema {
   format?: string;
 }
 
-/** Strings that break programs: injections, spellings, sizes. */
+/** Strings that often break programs: injections, unusual spellings, long texts. */
 export const hostileTexts = [
   '',
   ' ',
@@ -53,7 +53,7 @@ export const hostileTexts = [
   'http://169.254.169.254/latest/meta-data',
 ] as const;
 
-/** Values of every type, none of which a field expects twice. */
+/** Values of every type that fields rarely expect. */
 export const hostileValues: readonly unknown[] = [
   null,
   true,
@@ -70,7 +70,7 @@ export const hostileValues: readonly unknown[] = [
   ...hostileTexts,
 ];
 
-/** A value that fits the schema. */
+/** Generates a value that fits the schema. */
 export function sample(schema: Schema, random: Random): unknown {
   const choices = schema.oneOf ?? schema.anyOf;
   if (choices) return sample(random.pick(choices), random);
@@ -95,7 +95,7 @@ export function sample(schema: Schema, random: Random): unknown {
   }
 }
 
-/** Something in a value put wrong: a member replaced, dropped, doubled or buried. */
+/** Corrupts one place in a value: a member is replaced, dropped, doubled or nested. */
 export function disturb(value: unknown, random: Random): unknown {
   if (Array.isArray(value)) return random.pick([[], [...value, ...value], [random.pick(hostileValues)], value[0]]);
   if (typeof value !== 'object' || value === null) return random.pick(hostileValues);
@@ -121,7 +121,7 @@ export function disturb(value: unknown, random: Random): unknown {
 
 const deep = (open: string, close: string, depth: number): string => open.repeat(depth) + close.repeat(depth);
 
-/** Bodies that no reader may trust, whatever the door; none of them is a valid request of any. */
+/** Invalid bodies for every door. None of them is a valid request of any door. */
 export const poisons: readonly (() => Buffer)[] = [
   ...[
     '',
@@ -169,7 +169,7 @@ export const poisons: readonly (() => Buffer)[] = [
   () => Buffer.alloc(2_000, 0),
 ];
 
-/** Ten megabytes: kept apart, so that a run holds few of them. */
+/** Bodies of ten megabytes. They are in a separate list so that a run has few of them. */
 export const hugePoisons: readonly (() => Buffer)[] = [
   () => Buffer.concat([Buffer.from('{"fuzz":"'), Buffer.alloc(10 * 1_048_576, 'a'), Buffer.from('"}')]),
   () => Buffer.alloc(10 * 1_048_576, '['),
@@ -181,7 +181,7 @@ export const hugePoisons: readonly (() => Buffer)[] = [
     ]),
 ];
 
-/** A few bytes of a text changed, dropped or put in. */
+/** Changes, drops or inserts a few bytes. */
 export function scramble(bytes: Buffer, random: Random): Buffer {
   const scrambled = [...bytes];
   for (let left = 1 + random.whole(4); left > 0 && scrambled.length > 0; left--) {

@@ -5,22 +5,25 @@ import { WebSocketServer, type WebSocket } from 'ws';
 import { disturb, poisons, scramble } from './fuzz-json.js';
 import type { Random } from './random.js';
 
-/** The line of one client. */
-interface Line {
-  say(text: string | Buffer): void;
-  /** Bytes below the protocol of the line. */
+/** The connection of one client. */
+interface Connection {
+  send(text: string | Buffer): void;
+  /** Writes bytes below the message protocol. */
   write(bytes: Buffer): void;
-  /** Ends it properly. */
+  /** Closes the connection in the regular way. */
   end(): void;
   cut(): void;
 }
 
 const nothing = { url: '', close: (): Promise<void> => Promise.resolve() };
 
-/** An MCP server on one line, a WebSocket or the stream of the SSE transport, that answers with what it should, spoilt by chance. */
+/**
+ * An MCP server on one connection, a WebSocket or the stream of the SSE transport. It sends the expected answers,
+ * corrupted at random.
+ */
 export class FuzzLinePeer {
   private running = nothing;
-  /** How often in a hundred an answer is as it should be. */
+  /** Percentage of correct answers. */
   goodShare = 10;
 
   private constructor(
@@ -28,7 +31,10 @@ export class FuzzLinePeer {
     private readonly good: (asked: any) => object | undefined,
   ) {}
 
-  /** @param good what a well-behaved server would answer; undefined for what is not answered. */
+  /**
+   * Starts a peer.
+   * @param good returns the correct answer; undefined for a message without an answer.
+   */
   static async start(
     kind: 'websocket' | 'sse',
     random: Random,
@@ -53,13 +59,13 @@ export class FuzzLinePeer {
     server.on('connection', (socket) => {
       socket.on('error', () => undefined);
       const below = (socket as WebSocket & { _socket: Duplex })._socket;
-      const line: Line = {
-        say: (text) => socket.send(text),
+      const connection: Connection = {
+        send: (text) => socket.send(text),
         write: (bytes) => below.write(bytes),
         end: () => socket.close(this.random.pick([1000, 1001, 1011, 4000])),
         cut: () => socket.terminate(),
       };
-      socket.on('message', (data: Buffer) => this.answer(line, JSON.parse(data.toString())));
+      socket.on('message', (data: Buffer) => this.answer(connection, JSON.parse(data.toString())));
     });
     return {
       url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/`,
@@ -84,13 +90,13 @@ export class FuzzLinePeer {
       request.on('end', () => {
         response.writeHead(202).end();
         const stream = streams.get(new URL(request.url!, 'http://x').searchParams.get('id')!)!;
-        const line: Line = {
-          say: (text) => stream.write(`event: message\ndata: ${String(text)}\n\n`),
+        const connection: Connection = {
+          send: (text) => stream.write(`event: message\ndata: ${String(text)}\n\n`),
           write: (bytes) => stream.write(bytes),
           end: () => stream.end(),
           cut: () => stream.destroy(),
         };
-        this.answer(line, JSON.parse(Buffer.concat(pieces).toString()));
+        this.answer(connection, JSON.parse(Buffer.concat(pieces).toString()));
       });
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -103,25 +109,25 @@ export class FuzzLinePeer {
     };
   }
 
-  private answer(line: Line, asked: any): void {
+  private answer(connection: Connection, asked: any): void {
     const { random } = this;
     const good = this.good(asked);
     if (!good) return;
     const text = JSON.stringify(good);
-    if (random.chance(this.goodShare / 100)) return line.say(text);
+    if (random.chance(this.goodShare / 100)) return connection.send(text);
     random.pick<() => void>([
-      () => line.say(JSON.stringify(disturb(good, random))),
-      () => line.say(JSON.stringify(disturb(disturb(good, random), random))),
-      () => line.say(JSON.stringify([good, disturb(good, random)])),
-      () => line.say(JSON.stringify({ ...good, id: random.pick([null, 'x', -1, 1.5, 1e21, {}]) })),
-      () => [disturb(good, random), good, good].forEach((each) => line.say(JSON.stringify(each))),
-      () => line.say(scramble(Buffer.from(text), random).toString()),
-      () => line.say(scramble(Buffer.from(text), random)),
-      () => line.say(random.pick(poisons)().toString()),
-      () => line.write(scramble(Buffer.from(text), random)),
-      () => line.write(Buffer.from(Array.from({ length: 1 + random.whole(20) }, () => random.whole(256)))),
-      () => line.end(),
-      () => line.cut(),
+      () => connection.send(JSON.stringify(disturb(good, random))),
+      () => connection.send(JSON.stringify(disturb(disturb(good, random), random))),
+      () => connection.send(JSON.stringify([good, disturb(good, random)])),
+      () => connection.send(JSON.stringify({ ...good, id: random.pick([null, 'x', -1, 1.5, 1e21, {}]) })),
+      () => [disturb(good, random), good, good].forEach((each) => connection.send(JSON.stringify(each))),
+      () => connection.send(scramble(Buffer.from(text), random).toString()),
+      () => connection.send(scramble(Buffer.from(text), random)),
+      () => connection.send(random.pick(poisons)().toString()),
+      () => connection.write(scramble(Buffer.from(text), random)),
+      () => connection.write(Buffer.from(Array.from({ length: 1 + random.whole(20) }, () => random.whole(256)))),
+      () => connection.end(),
+      () => connection.cut(),
       () => undefined,
     ])();
   }

@@ -1,7 +1,7 @@
 /*
- * Loaded before a gateway in a process of its own (`--import`): watches the event loop and writes what it saw to the file
- * named by FUZZ_LOOP_FILE, a line of JSON each. A turn of the loop counts by the processor time it used, for on a busy
- * machine a process waits for its turn without being to blame.
+ * Loaded before a gateway in a separate process (`--import`). Measures the event loop and writes the results to the
+ * file FUZZ_LOOP_FILE, one line of JSON each. A turn of the loop counts by its CPU time, because on a busy machine a
+ * process may wait for a CPU without any fault of its own.
  */
 import { appendFileSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
@@ -12,7 +12,7 @@ const noticedMs = 50;
 const delays = monitorEventLoopDelay({ resolution: everyMs });
 const collections = [];
 
-/** Milliseconds that this thread has run so far; where Linux does not say, all that went by. */
+/** Returns the CPU time of this thread in milliseconds, or the elapsed time where /proc does not provide it. */
 function ranMs() {
   try {
     return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[0]) / 1e6;
@@ -21,7 +21,7 @@ function ranMs() {
   }
 }
 
-function tell(line) {
+function writeLine(line) {
   appendFileSync(file, `${JSON.stringify(line)}\n`);
 }
 
@@ -32,12 +32,12 @@ function watch() {
     const lagMs = now - last - everyMs;
     if (lagMs > noticedMs) {
       const [from, usedMs, at] = [last, runs - ran, Date.now()];
-      // The collector's own account arrives a moment later.
+      // The entry of the garbage collector arrives a moment later.
       setTimeout(() => {
         const gcMs = collections
           .filter(({ start, length }) => start + length > from && start < now)
           .reduce((sum, { length }) => sum + length, 0);
-        tell({ at, lagMs: Math.round(lagMs), usedMs: Math.round(usedMs), gcMs: Math.round(gcMs) });
+        writeLine({ at, lagMs: Math.round(lagMs), usedMs: Math.round(usedMs), gcMs: Math.round(gcMs) });
       }, 20);
     }
     [last, ran] = [now, runs];
@@ -55,7 +55,7 @@ if (file) {
     const ms = (nanoseconds) => Math.round(nanoseconds / 1e5) / 10;
     const polluted = {}.polluted !== undefined;
     const p = (percent) => ms(delays.percentile(percent));
-    tell({
+    writeLine({
       summary: { p50: p(50), p99: p(99), p999: p(99.9), max: ms(delays.max) },
       rss: process.memoryUsage.rss(),
       polluted,

@@ -24,7 +24,7 @@ const methods = [
   'm'.repeat(10_000),
 ] as const;
 
-/** An MCP body that calls no tool: methods, ids, params and batches as nobody sends them. */
+/** Generates an MCP body that calls no tool, with unusual methods, ids, params and batches. */
 export function mcpBody(random: Random, tool: string): Buffer {
   const one = (): string => message(random, tool);
   if (random.chance(0.8)) return Buffer.from(one());
@@ -100,7 +100,7 @@ function modern(text: string): string {
   return `{"name":${text},"arguments":{},${meta}}`;
 }
 
-/** Headers of both eras, right and wrong. */
+/** Generates headers of both eras, correct and incorrect. */
 export function mcpHeaders(random: Random, session: string): [string, string][] {
   const headers: [string, string][] = [
     [

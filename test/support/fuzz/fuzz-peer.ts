@@ -2,7 +2,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { disturb, hostileTexts, poisons, scramble } from './fuzz-json.js';
 import type { Random } from './random.js';
 
-/** One request as the peer read it. */
+/** One request as the peer parsed it. */
 export interface Asked {
   readonly method: string;
   readonly path: string;
@@ -10,11 +10,11 @@ export interface Asked {
   readonly body: any;
 }
 
-/** What a well-behaved peer would answer. */
+/** The correct answer to a request. */
 export interface GoodAnswer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** One value, or the events of a stream. */
+  /** One value; `events` has the events of a stream instead. */
   readonly value?: unknown;
   readonly events?: readonly unknown[];
 }
@@ -37,10 +37,10 @@ const framings = [
   'datum: ',
 ];
 
-/** A server below HTTP that answers every request with something like what it should, spoilt by chance. */
+/** An HTTP server on plain TCP that answers every request with the expected answer, corrupted at random. */
 export class FuzzPeer {
   private readonly sockets = new Set<Socket>();
-  /** How often in a hundred an answer is as it should be. */
+  /** Percentage of correct answers. */
   goodShare = 10;
 
   private constructor(
@@ -49,7 +49,10 @@ export class FuzzPeer {
     private readonly good: (asked: Asked) => GoodAnswer | undefined,
   ) {}
 
-  /** @param good undefined for a request whose answer is not to be spoilt: then 202 without a body. */
+  /**
+   * Starts a peer.
+   * @param good returns the correct answer; undefined for a request with an uncorrupted answer: 202 without a body.
+   */
   static async start(random: Random, good: (asked: Asked) => GoodAnswer | undefined): Promise<FuzzPeer> {
     const server = createServer();
     const peer = new FuzzPeer(server, random, good);
@@ -139,7 +142,7 @@ function wire({ status = 200, headers, value, events }: GoodAnswer, framing = 'd
 interface Framing {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Bytes by which the declared length is wrong. */
+  /** Number of bytes by which the declared length is wrong. */
   readonly lie?: number;
 }
 

@@ -12,7 +12,7 @@ import { frame, type Draft } from './fuzz-frame.js';
 import { mcpBody, mcpHeaders } from './fuzz-mcp.js';
 import { Random } from './random.js';
 
-/** One operation of the API's description. */
+/** One operation of the API description. */
 export interface Operation {
   readonly path: string;
   readonly method: string;
@@ -20,29 +20,29 @@ export interface Operation {
   readonly body?: Schema;
 }
 
-/** What a run may know of the gateway it attacks. */
+/** The facts about the attacked gateway that requests use. */
 export interface Ground {
   readonly operations: readonly Operation[];
   readonly tokens: readonly string[];
   /** Values of path parameters that exist. */
   readonly known: readonly string[];
-  /** Open MCP sessions; a shot may end one. */
+  /** Open MCP sessions. A shot may end one. */
   readonly sessions: readonly string[];
   readonly tool: string;
 }
 
-/** One request, as bytes, never valid where it would change something. */
+/** One request, as bytes. It is never valid when it would change something. */
 export interface Shot {
   readonly method: string;
   readonly path: string;
   readonly bytes: Buffer;
-  /** The bytes lie about the request, so no answer is owed. */
+  /** True when the bytes are not a correct HTTP request, so the server need not answer. */
   readonly lies: boolean;
 }
 
 const reads = new Set(['GET', 'HEAD', 'OPTIONS']);
 const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND', 'SEARCH'] as const;
-/** Operations that change nothing, whatever they are told. */
+/** Operations that change nothing, with any body. */
 const harmless = new Set(['/api/policies/test']);
 const contentTypes = [
   'text/plain',
@@ -88,7 +88,7 @@ const otherPaths = [
   '/nowhere',
 ] as const;
 
-/** The operations of an OpenAPI document. */
+/** Returns the operations of an OpenAPI document. */
 export function operationsOf(document: { paths: Record<string, Record<string, any>> }): Operation[] {
   return Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, { parameters = [], requestBody }]) => ({
@@ -100,7 +100,7 @@ export function operationsOf(document: { paths: Record<string, Record<string, an
   );
 }
 
-/** The shot of this number: the same seed gives the same bytes, so that a finding can be looked at alone. */
+/** Returns the shot with this number. The same seed gives the same bytes, so that a finding can be repeated alone. */
 export function shotOf(seed: number, ground: Ground): Shot {
   const random = new Random(Math.imul(seed + 1, 0x9e3779b1));
   const draft = random.pick([api, api, api, mcp, mcp, other])(random, ground);
@@ -164,7 +164,10 @@ function bodyFor({ path }: Operation, schema: Schema, random: Random): Buffer {
   return (random.chance(0.2) ? unstorable(schema, random) : undefined) ?? invalidBody(schema, random);
 }
 
-/** Right for the schema, but for one text that no database stores; undefined when the schema has no place for one. */
+/**
+ * Returns a body that fits the schema except for one text that the database cannot store; undefined when the schema has
+ * no text.
+ */
 function unstorable(schema: Schema, random: Random): Buffer | undefined {
   const places = Object.entries(schema.properties ?? {}).filter(
     ([, { type, enum: words }]) => type === 'string' && !words,
@@ -175,7 +178,10 @@ function unstorable(schema: Schema, random: Random): Buffer | undefined {
   return Buffer.from(JSON.stringify(value));
 }
 
-/** Wrong for the schema, by an unknown member at least: every schema of the API is closed. */
+/**
+ * Returns a body that does not fit the schema. It has at least one unknown member, and every schema of the API is
+ * closed.
+ */
 function invalidBody(schema: Schema, random: Random): Buffer {
   if (random.chance(0.3)) return poison(random);
   const valid = sample(schema, random);
@@ -200,7 +206,7 @@ function encoded(random: Random): string {
   return encodeURIComponent(random.pick(hostileTexts).toWellFormed());
 }
 
-/** A path segment that names nothing: escapes, traversals, ids of nobody. */
+/** Returns a path segment that names nothing: escapes, traversals, unknown ids. */
 function segment(random: Random): string {
   return random.pick([
     () => encoded(random) || '%20',
@@ -277,7 +283,7 @@ function authenticate(draft: Draft, random: Random, { tokens }: Ground): void {
   if (random.chance(0.2)) draft.headers.push(['Authorization', `Bearer ${token}`]);
 }
 
-/** Headers that nobody asked for. */
+/** Adds unexpected headers. */
 function dirty({ headers }: Draft, random: Random): void {
   if (random.chance(0.75)) return;
   headers.push(

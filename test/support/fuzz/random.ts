@@ -1,4 +1,4 @@
-/** Chance that repeats itself: the same seed makes the same choices (mulberry32, a public-domain generator). */
+/** A deterministic random generator: the same seed gives the same choices (mulberry32, a public-domain generator). */
 export class Random {
   private state: number;
 
@@ -6,7 +6,7 @@ export class Random {
     this.state = seed >>> 0;
   }
 
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   next(): number {
     this.state = (this.state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(this.state ^ (this.state >>> 15), this.state | 1);
@@ -14,7 +14,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   }
 
-  /** In [0, below). */
+  /** Returns an integer in [0, below). */
   whole(below: number): number {
     return Math.floor(this.next() * below);
   }
@@ -27,7 +27,7 @@ export class Random {
     return items[this.whole(items.length)]!;
   }
 
-  /** The same items in another order. */
+  /** Returns the same items in a random order. */
   shuffled<Item>(items: readonly Item[]): Item[] {
     const all = [...items];
     for (let index = all.length - 1; index > 0; index--) {

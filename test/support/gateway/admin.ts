@@ -1,9 +1,10 @@
 import { Client } from 'pg';
 
-/** Runs statements on the server of this run as its administrator. */
+/** Runs statements as administrator on the database server of this run. */
 export async function asAdmin<Result>(work: (client: Client) => Promise<Result>): Promise<Result> {
   const connectionString = process.env.RIALTO_TEST_ADMIN_URL;
-  if (!connectionString) throw new Error('no test server: run this under the projects medium or e2e');
+  if (!connectionString)
+    throw new Error('RIALTO_TEST_ADMIN_URL is not set: run this spec in the Jest project medium or e2e');
   const client = new Client({ connectionString });
   await client.connect();
   try {
@@ -13,12 +14,12 @@ export async function asAdmin<Result>(work: (client: Client) => Promise<Result>)
   }
 }
 
-/** Every database of this run begins with it. */
+/** Returns the prefix of the names of all databases of this run. */
 export function runPrefix(): string {
   return `rialto_test_${process.env.RIALTO_TEST_RUN ?? 'solo'}_`;
 }
 
-/** Drops what the tests of this run left on a server that outlives them. */
+/** Drops the databases of this run from a server that continues after the run. */
 export async function dropRunDatabases(): Promise<void> {
   await asAdmin(async (client) => {
     const found = 'SELECT datname FROM pg_database WHERE starts_with(datname, $1)';

@@ -2,14 +2,14 @@ import type { TestGateway } from './gateway.js';
 
 const tables = ['audit_events', 'audit_chain', 'audit_checkpoints', 'audit_pending', 'audit_anchors', 'signing_keys'];
 
-/** Changes tables as someone does who owns them: no trigger refuses it. */
+/** Changes tables with the rights of their owner: the triggers are disabled, so none refuses the change. */
 export async function tamper(gateway: TestGateway, statements: readonly string[]): Promise<void> {
   for (const table of tables) await gateway.sql(`alter table ${table} disable trigger all`);
   for (const statement of statements) await gateway.sql(statement);
   for (const table of tables) await gateway.sql(`alter table ${table} enable trigger all`);
 }
 
-/** Runs work on tables that were tampered with, and then has them as they were. Nothing else may write meanwhile. */
+/** Runs work on tables that were tampered with, then restores the tables. Nothing else may write at the same time. */
 export async function tampered(
   gateway: TestGateway,
   statements: readonly string[],

@@ -1,8 +1,8 @@
 import { Script } from 'node:vm';
 
 /**
- * Work that never lets go of the thread while it runs; throws when that takes as long as only a hang does. The limit of a test
- * cannot end it: its timer would have to wait as well.
+ * Runs synchronous work and throws when it takes more than 25 seconds, which means that it hangs. The timeout of a test
+ * cannot stop such work, because its timer needs the same thread.
  */
 export function endsByItself(work: () => void): void {
   new Script('work()').runInNewContext({ work }, { timeout: 25_000 });

@@ -5,14 +5,14 @@ export const testSecret = 'kq3-Vt9fB2mZ7xR5wN8pL4sD6gH1jC0yQe';
 export interface Answer {
   status: number;
   headers: Headers;
-  /** Parsed JSON, or the text when it is none. */
+  /** Parsed JSON, or the text when it is not JSON. */
   body: any;
 }
 
-/** Calls a running gateway by its address, as an admin unless a token is given. */
+/** A client of a running gateway. It calls as admin unless a token is given. */
 export interface Caller {
   readonly url: string;
-  /** Admin of the default org. */
+  /** Token of an admin of the default org. */
   readonly token: string;
   call(
     method: string,
@@ -21,13 +21,16 @@ export interface Caller {
     token?: string | null,
     headers?: Record<string, string>,
   ): Promise<Answer>;
-  /** One JSON-RPC request to `/mcp`; answers the whole response. */
+  /** Sends one JSON-RPC request to `/mcp` and returns the whole response. */
   rpc(method: string, params?: unknown, token?: string | null, path?: string): Promise<any>;
-  /** A token of a member, made as the operator would: org and member exist afterwards. */
+  /** Creates the org and the member as an operator would, and returns a token of the member. */
   tokenOf(org: string, sub: string, role?: 'viewer' | 'member' | 'admin'): Promise<string>;
 }
 
-/** @param secret of the deployment, for the tokens of members. */
+/**
+ * Creates a client of the gateway at `url`.
+ * @param secret of the deployment, which signs the tokens of members.
+ */
 export function callerOf(url: string, token: string, secret = testSecret): Caller {
   const call: Caller['call'] = async (method, path, body, as = token, headers = {}) => {
     const response = await fetch(`${url}${path}`, {
@@ -63,7 +66,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A token under the test secret; claims given win, `undefined` leaves one out. */
+/** Signs a token with the test secret. The given claims override the defaults; `undefined` removes a claim. */
 export async function signToken(claims: Record<string, unknown> = {}, secret = testSecret): Promise<string> {
   const now = Math.floor(Date.now() / 1_000);
   const all: Record<string, unknown> = {

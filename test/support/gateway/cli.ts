@@ -8,13 +8,13 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** Only what a program needs to run, so that no setting of the machine reaches a test. */
+/** Returns only the variables that a program needs to run, so that no setting of the machine affects a test. */
 export function bareEnv(env: Record<string, string> = {}): Record<string, string | undefined> {
   const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE } = process.env;
   return { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE, ...env };
 }
 
-/** Starts one of our entries in a child process; `file` is relative to src, such as `cli.ts`. */
+/** Starts an entry file of the project in a child process. `file` is relative to src, such as `cli.ts`. */
 export function startEntry(
   file: string,
   args: readonly string[],
@@ -28,7 +28,7 @@ export function startEntry(
   });
 }
 
-/** Everything a child process says until it ends. */
+/** Waits for the end of a child process and returns its complete output. */
 export async function ended(child: ChildProcess): Promise<Ended> {
   let stdout = '';
   let stderr = '';
@@ -38,7 +38,7 @@ export async function ended(child: ChildProcess): Promise<Ended> {
   return { code, stdout, stderr };
 }
 
-/** Runs the `rialto` command to its end. */
+/** Runs the `rialto` command until it ends. */
 export function rialto(args: readonly string[], env: Record<string, string> = {}, cwd?: string): Promise<Ended> {
   return ended(startEntry('cli.ts', args, { NODE_ENV: 'test', ...env }, cwd));
 }

@@ -11,7 +11,10 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** An empty, migrated database of its own, copied from a template that is migrated once per run (about 20 ms). */
+/**
+ * Creates an empty, migrated database for one test. It is a copy (about 20 ms) of a template that is migrated once per
+ * run.
+ */
 export async function createTestDatabase(name = 'db'): Promise<TestDatabase> {
   const database = `${runPrefix()}${name.replace(/\W/g, '_').slice(0, 24)}_${randomBytes(5).toString('hex')}`;
   await asAdmin(async (client) => {
@@ -26,7 +29,10 @@ export async function createTestDatabase(name = 'db'): Promise<TestDatabase> {
   return { url: urlOf(database), drop };
 }
 
-/** A pool that has ended may still be closing its sockets, and would take a forced end for an error. */
+/**
+ * Waits up to one second for the connections to end. A pool that has ended may still be closing its sockets, and would
+ * report a forced end as an error.
+ */
 async function connectionsToEnd(client: Client, database: string): Promise<void> {
   for (const until = Date.now() + 1_000; Date.now() < until; await wait(10)) {
     const { rowCount } = await client.query('SELECT FROM pg_stat_activity WHERE datname = $1', [database]);
@@ -42,7 +48,8 @@ function urlOf(database: string): string {
 
 const migrateModule = join(process.cwd(), 'src/platform/database/migrate.ts');
 
-// One worker migrates, the others wait for its lock. The name appears with the finished template only.
+// One worker migrates the template; the others wait for its lock. The template gets its name only when it is finished,
+// so an existing name means a complete template.
 async function migratedTemplate(client: Client): Promise<string | undefined> {
   if (!existsSync(migrateModule)) return undefined;
   const template = `${runPrefix()}template`;

@@ -1,6 +1,6 @@
 import type { TestGateway } from './gateway.js';
 
-/** Every row of every table, as text. */
+/** Returns every row of every table, as text. */
 export async function rowsOf({ sql }: Pick<TestGateway, 'sql'>): Promise<string> {
   const tables = await sql<{ name: string }>(
     `select format('%I.%I', table_schema, table_name) as name from information_schema.tables

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 const register = join(process.cwd(), 'scripts', 'register-typescript.mjs');
 
 /**
- * What Node is given to run one of our entries; `file` is relative to src, such as `cli.ts`. What `scripts/test.mjs` has just
- * built is run as it is, in half the time; without it, the source.
+ * Returns the arguments of Node that run an entry file of the project. `file` is relative to src, such as `cli.ts`.
+ * When `scripts/test.mjs` has built the project, Node runs the build, which takes half the time; else it runs the
+ * source.
  */
 export function entryArgs(file: string): string[] {
   return process.env.RIALTO_TEST_BUILT === 'yes'

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Asks again until the answer satisfies; throws with the last answer when it does not in time. */
+/** Calls `ask` until the answer satisfies the condition. Throws with the last answer after `timeoutMs`. */
 export async function eventually<Answer>(
   ask: () => Promise<Answer> | Answer,
   satisfies: (answer: Answer) => boolean,
@@ -9,7 +9,10 @@ export async function eventually<Answer>(
   for (const until = Date.now() + timeoutMs; ;) {
     const answer = await ask();
     if (satisfies(answer)) return answer;
-    if (Date.now() > until) throw new Error(`waited in vain; the last answer was ${JSON.stringify(answer)}`);
+    if (Date.now() > until)
+      throw new Error(
+        `the condition did not hold within ${timeoutMs} ms; the last answer was ${JSON.stringify(answer)}`,
+      );
     await wait(20);
   }
 }

@@ -12,20 +12,23 @@ import { startProcess, type GatewayProcess, type ProcessOptions } from './proces
 
 export { signToken, testSecret, type Answer } from './caller.js';
 
-/** A gateway on a database of its own, with an admin's token. Everything goes with `close()`. */
+/** A gateway with its own database and the token of an admin. `close()` removes everything. */
 export interface TestGateway extends Caller {
   readonly gateway: Gateway;
   readonly database: TestDatabase;
   readonly dataDir: string;
-  /** Every line it logged. */
+  /** All lines that the gateway logged. */
   readonly log: string[];
   sql<Row extends object = any>(text: string, values?: unknown[]): Promise<Row[]>;
-  /** Starts a process of its own on the same database, keys and queue; it is killed at the latest with `close()`. */
+  /** Starts another gateway process on the same database, keys and queue. `close()` kills it if it still runs. */
   beside(env?: Record<string, string>, options?: ProcessOptions): GatewayProcess;
   close(): Promise<void>;
 }
 
-/** `same`: start a second process on the database and the data folder, so the keys, of a first one. */
+/**
+ * Starts a gateway.
+ * @param same starts a second gateway on the database and the data folder of this one, so with the same keys.
+ */
 export async function startTestGateway(env: Record<string, string> = {}, same?: TestGateway): Promise<TestGateway> {
   const database = same?.database ?? (await createTestDatabase('gateway'));
   const dataDir = same?.dataDir ?? mkdtempSync(join(tmpdir(), 'rialto-test-'));
@@ -71,13 +74,16 @@ export async function startTestGateway(env: Record<string, string> = {}, same?: 
   };
 }
 
-/** A queue of its own: in Redis where the suite has one, else in the database. */
+/**
+ * Returns the settings of a queue for this gateway alone: in Redis when the suite has a Redis server, else in the
+ * database.
+ */
 function ownQueue(): Record<string, string> {
   const { RIALTO_TEST_REDIS_URL: redis, RIALTO_TEST_KEY_PREFIX: prefix = 'rialto' } = process.env;
   return redis ? { REDIS_URL: redis, RIALTO_QUEUE_PREFIX: `${prefix}-${randomBytes(4).toString('hex')}` } : {};
 }
 
-/** Waits until the readiness probe answers 200: on a busy machine a check may have had no answer in time once. */
+/** Waits until the readiness probe answers 200. On a busy machine, a single check may have timed out. */
 export async function becomesReady(gateway: Pick<TestGateway, 'call'>): Promise<void> {
   await eventually(
     async () => (await gateway.call('GET', '/readyz', undefined, null)).status,

@@ -4,17 +4,21 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-// Jest compiles this file but resolves its imports as Node does, to which a `.js` of ours is missing.
+// Jest compiles this file but resolves its imports as Node does, and Node finds no `.js` file for a source of the
+// project.
 const load = createRequire(import.meta.url);
 const { keepPostgres } = load('./keeper.ts') as typeof import('./keeper.js');
 const { dropRunDatabases } = load('./admin.ts') as typeof import('./admin.js');
 
 declare global {
-  /** How to end what one run of the tests shares, whatever the number of its projects. */
+  /** Ends the shared services of one test run. It is set once, for any number of projects. */
   var rialtoTestRun: Promise<() => Promise<void>> | undefined;
 }
 
-/** Offers one PostgreSQL server to all projects of a run: the one RIALTO_TEST_DATABASE_URL names, else an embedded one. */
+/**
+ * Provides one PostgreSQL server for all projects of a run: the server in RIALTO_TEST_DATABASE_URL, else an embedded
+ * one.
+ */
 async function globalSetup(): Promise<void> {
   await (globalThis.rialtoTestRun ??= begin());
 }
@@ -27,7 +31,7 @@ async function begin(): Promise<() => Promise<void>> {
     return () => dropRunDatabases();
   }
   const folder = mkdtempSync(join(tmpdir(), 'rialto-test-'));
-  chmodSync(folder, 0o755); // the server may run under an account that could not enter it
+  chmodSync(folder, 0o755); // the server may run under an account that has no access to the folder
   const server = await keepPostgres(folder, { fsync: 'off' });
   process.env.RIALTO_TEST_ADMIN_URL = server.url;
   return async () => {

@@ -1,4 +1,4 @@
-/** Ends what global-setup.ts began; called once per project, after all of them. */
+/** Ends the services that global-setup.ts started. Jest calls it once per project, after all projects have run. */
 async function globalTeardown(): Promise<void> {
   const run = globalThis.rialtoTestRun;
   globalThis.rialtoTestRun = undefined;

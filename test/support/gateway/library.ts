@@ -1,6 +1,6 @@
 import { Refusal, TestUpstream, type UpstreamKind } from '../stubs/upstream.js';
 
-/** A server with what `files` names, a template, and a prompt. */
+/** Starts an upstream MCP server with one resource for each of `files`, a resource template and a prompt. */
 export async function library(kind: UpstreamKind, root: string, files: string[]): Promise<TestUpstream> {
   const one = await TestUpstream.start(kind);
   const resources = files.map((name) => ({ uri: `${root}/${name}`, name, mimeType: 'text/plain', annotations: {} }));

@@ -1,34 +1,34 @@
-// The types are those of the oldest Node that is supported.
+// The type declarations are those of the oldest supported Node, which has no `threadCpuUsage`.
 const { threadCpuUsage: usageOfThread } = process as { threadCpuUsage?: () => NodeJS.CpuUsage };
 
-/** Finds the longest piece of work on the event loop of this process, in milliseconds of its own processor time. Node 24 and later. */
+/** Measures the longest task on the event loop of this process, in milliseconds of CPU time. Needs Node 24 or later. */
 export class LoopBlocks {
   private readonly timer: NodeJS.Timeout;
   private worked = LoopBlocks.worked();
   private most = 0;
 
   constructor() {
-    this.timer = setInterval(() => this.look(), 1);
+    this.timer = setInterval(() => this.measure(), 1);
   }
 
   static get isPossible(): boolean {
     return usageOfThread !== undefined;
   }
 
-  /** Milliseconds of processor time of this thread alone: garbage collection beside it and a busy machine count for nothing. */
+  /** Milliseconds of CPU time of this thread alone. Parallel garbage collection and other processes do not count. */
   static worked(): number {
     const { user, system } = usageOfThread!();
     return (user + system) / 1_000;
   }
 
-  /** The longest until now; stops looking. */
+  /** Stops measuring and returns the longest task until now, in milliseconds. */
   end(): number {
     clearInterval(this.timer);
-    this.look();
+    this.measure();
     return this.most;
   }
 
-  private look(): void {
+  private measure(): void {
     const now = LoopBlocks.worked();
     this.most = Math.max(this.most, now - this.worked);
     this.worked = now;
@@ -36,8 +36,8 @@ export class LoopBlocks {
 }
 
 /**
- * The least of up to five measurements, of which one below the limit is the last: beside other work the same piece takes longer, also
- * by the clock of the processor. Each must do the work anew: what is remembered costs nothing.
+ * Returns the smallest of up to five measurements, and stops at the first one below `limit`. On a busy machine the same
+ * work takes longer, also in CPU time. Each measurement must repeat the work without cached results.
  */
 export async function leastOf(limit: number, measure: (attempt: number) => number | Promise<number>): Promise<number> {
   let least = Infinity;

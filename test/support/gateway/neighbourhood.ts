@@ -6,9 +6,9 @@ import { startStubAgent } from '../stubs/stub-agent.js';
 import { TestUpstream } from '../stubs/upstream.js';
 import { startWebhookSink, type WebhookSink } from '../stubs/webhook-sink.js';
 
-/** What a bad neighbour does until it is ended. */
+/** An activity of a misbehaving neighbour that runs until it is ended. */
 export interface Misdeed {
-  /** How much of it is under way now: calls that wait, connections that are open, rows that are worked on. */
+  /** Number of operations in progress: waiting calls, open connections or rows that are being processed. */
   pending(): number | Promise<number>;
   end?(): unknown;
 }
@@ -16,7 +16,9 @@ export interface Misdeed {
 const script = join(process.cwd(), 'test', 'support', 'stubs', 'stdio-upstream.mjs');
 const completed = 'TASK_STATE_COMPLETED';
 
-/** One org with an innocent member, `alice`, with everything that an org shares, and a bad one, `mallory`. */
+/**
+ * One org with a well-behaved member, `alice`, who uses all shared parts of the org, and a misbehaving one, `mallory`.
+ */
 export class Neighbourhood {
   private readonly opened: { close(): Promise<unknown> }[] = [];
   private taken = 0;
@@ -24,7 +26,7 @@ export class Neighbourhood {
   private constructor(
     readonly gateway: TestGateway,
     readonly alice: string,
-    /** May register servers and agents, and store policies. */
+    /** Token of a member who may register servers and agents, and store policies. */
     readonly mallory: string,
     private readonly sink: WebhookSink,
   ) {}
@@ -46,18 +48,18 @@ export class Neighbourhood {
     return one;
   }
 
-  /** Closed with the gateway. */
+  /** Closes `one` together with the gateway. */
   keep<Closable extends { close(): Promise<unknown> }>(one: Closable): Closable {
     this.opened.push(one);
     return one;
   }
 
-  /** A name that no other misdeed has. */
+  /** Returns a name that no other misdeed uses. */
   name(prefix = 'bad'): string {
     return `${prefix}${(this.taken += 1)}`;
   }
 
-  /** Everything that an innocent member does, at the same moment, each seen to its end. */
+  /** Runs all kinds of work of a well-behaved member at the same time, and checks that each completes. */
   async theOthers(): Promise<void> {
     await Promise.all([
       this.sends(),
@@ -72,7 +74,7 @@ export class Neighbourhood {
     ]);
   }
 
-  /** The misdeed is under way before, while and after the others do their work, and they do it again when it is over. */
+  /** Checks that the work of `alice` completes while the misdeed is in progress, and again after it has ended. */
   async proves(misdeed: Misdeed): Promise<void> {
     try {
       await eventually(
@@ -87,7 +89,7 @@ export class Neighbourhood {
     await this.theOthers();
   }
 
-  /** Registers what the bad member has to offer, under a name that is told. */
+  /** Registers a server or an agent of `mallory` and returns its name. */
   async register(kind: 'agent' | 'server', body: object): Promise<string> {
     const name = this.name();
     const [path, id] = kind === 'agent' ? ['/api/a2a/agents', 'slug'] : ['/api/mcp/servers', 'id'];
@@ -96,7 +98,7 @@ export class Neighbourhood {
     return name;
   }
 
-  /** The bad member calls its tool again and again, and leaves in the end. No call is ever answered as it should be. */
+  /** Calls a tool of `mallory` repeatedly, and aborts the calls at the end. Checks that no call ever succeeds. */
   calling(tool: string, atOnce = 4): Misdeed {
     const { url } = this.gateway;
     const leaving = new AbortController();
@@ -157,7 +159,7 @@ export class Neighbourhood {
     expect(frames.at(-1)?.data.result.statusUpdate?.status.state).toBe(completed);
   }
 
-  /** The task waits for an answer until both readers follow it. */
+  /** Sends a message, and answers the agent only when both readers follow the task. */
   private async followsTasks(): Promise<void> {
     const { gateway } = this;
     const agent = { ...this.asAlice, agent: 'asking' };
@@ -172,7 +174,7 @@ export class Neighbourhood {
     expect(JSON.stringify(await all)).toMatch(/completed/i);
   }
 
-  /** A task of the queue, whose end is posted to a webhook. */
+  /** Sends a task through the queue and waits for the webhook post with its final state. */
   async isNotified(): Promise<void> {
     const configuration = { returnImmediately: true, taskPushNotificationConfig: { url: this.sink.url } };
     const { task } = await rpc(
@@ -208,7 +210,7 @@ export class Neighbourhood {
   }
 }
 
-/** Does it again and again, so many times at once, whatever comes of it, until it is ended. */
+/** Repeats `act` in `atOnce` parallel loops until it is ended. Errors of `act` are ignored. */
 export function again(act: () => Promise<unknown>, atOnce = 4): Misdeed {
   let [pending, isOver] = [0, false];
   const one = async (): Promise<void> => {
@@ -226,7 +228,7 @@ export function again(act: () => Promise<unknown>, atOnce = 4): Misdeed {
   };
 }
 
-/** Calls that all wait for their answers. */
+/** Creates a misdeed from calls that wait for their answers. */
 export function waits(calls: readonly Promise<unknown>[]): Misdeed {
   let pending = calls.length;
   for (const call of calls) void call.catch(() => undefined).finally(() => (pending -= 1));

@@ -1,5 +1,5 @@
-// A process of its own that runs an embedded PostgreSQL for a test: it prints one line of JSON and stops the server when its
-// standard input ends, which also happens when the process that started it was killed.
+// Runs an embedded PostgreSQL for a test in a separate process. It prints one line of JSON, and stops the server when
+// its standard input ends. That also happens when the parent process is killed.
 import { startEmbeddedPostgres } from '../../../src/platform/database/embedded-postgres.js';
 
 const [dataDir = '', settings = '{}'] = process.argv.slice(2);

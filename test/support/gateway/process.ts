@@ -7,26 +7,26 @@ import { eventually } from './eventually.js';
 export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
-  /** What it wrote to standard error, line by line. */
+  /** The lines of standard error. */
   readonly stderr: readonly string[];
 }
 
-/** A gateway in a process of its own, with exactly the environment it is given. */
+/** A gateway in a separate process, with exactly the given environment. */
 export interface GatewayProcess {
   readonly child: ChildProcess;
-  /** The address of the ready line. Rejects with what it wrote when it ends instead. */
+  /** The address in the ready line. Rejects with the complete output when the process ends before it is ready. */
   readonly ready: Promise<string>;
   readonly ended: Promise<Ended>;
-  /** What it has written to standard output. */
+  /** Returns the standard output until now. */
   output(): string;
-  /** Resolves once it has written this to standard error. */
+  /** Resolves when standard error contains the text. */
   said(text: string): Promise<unknown>;
 }
 
 export interface ProcessOptions {
   readonly uid?: number;
   readonly gid?: number;
-  /** Modules that are loaded first. */
+  /** Modules that Node loads before the gateway. */
   readonly imports?: readonly string[];
 }
 
@@ -54,7 +54,7 @@ export function startProcess(
       const url = /Rialto is ready on (http:\S+)[\s\S]*\n/.exec(stdout)?.[1];
       if (url) resolve(url);
     });
-    void ended.then((end) => reject(new Error(`it ended: ${JSON.stringify(end)}`)));
+    void ended.then((end) => reject(new Error(`the gateway ended before it was ready: ${JSON.stringify(end)}`)));
   });
   ready.catch(() => undefined);
   const said = (text: string): Promise<unknown> =>
@@ -65,7 +65,10 @@ export function startProcess(
   return { child, ready, ended, output: () => stdout, said };
 }
 
-/** Processes that work in this folder or below it: what a killed or stopped gateway left running. Linux only. */
+/**
+ * Returns the processes with a working directory in this folder or below it, which are those that a killed or stopped
+ * gateway left running. Linux only.
+ */
 export function processesBelow(folder: string): number[] {
   return readdirSync('/proc')
     .map(Number)

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 
-/** A Redis server of a test's own, in memory. */
+/** A Redis server for one test, in memory. */
 export interface PrivateRedis {
   readonly url: string;
   readonly port: number;
@@ -11,7 +11,10 @@ export interface PrivateRedis {
   stop(): Promise<void>;
 }
 
-/** Starts a private redis-server on a free port, or on this one; undefined when this machine has none. It ends with this process. */
+/**
+ * Starts a redis-server on port `at` or on a free port. Returns undefined when no redis-server is installed. The server
+ * ends with this process.
+ */
 export async function startRedis(at?: number): Promise<PrivateRedis | undefined> {
   if (!isInstalled('redis-server')) return undefined;
   for (let attempt = 0; attempt < 5; attempt++) {
@@ -20,7 +23,7 @@ export async function startRedis(at?: number): Promise<PrivateRedis | undefined>
     const child = spawn('redis-server', flags, { stdio: ['ignore', 'pipe', 'ignore'] });
     if (await isReady(child)) return handleOf(child, port);
   }
-  throw new Error('redis-server does not start');
+  throw new Error('redis-server did not start after 5 attempts');
 }
 
 function handleOf(child: ChildProcess, port: number): PrivateRedis {
@@ -45,7 +48,7 @@ async function isReady(child: ChildProcess): Promise<boolean> {
   return false;
 }
 
-/** Whether a program of this name can be run. */
+/** Tells whether a program is installed. */
 export function isInstalled(program: string): boolean {
   try {
     execFileSync(program, ['--version'], { stdio: 'ignore' });
@@ -55,7 +58,7 @@ export function isInstalled(program: string): boolean {
   }
 }
 
-/** A port of the loopback interface that is free now. */
+/** Returns a free port of the loopback interface. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

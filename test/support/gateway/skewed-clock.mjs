@@ -1,4 +1,5 @@
-// `node --import`: the wall clock of this process is so many milliseconds ahead of the machine's. Durations are not touched.
+// `node --import`: moves the wall clock of this process forward by TEST_CLOCK_SKEW_MS milliseconds. Durations do not
+// change.
 const skewMs = Number(process.env.TEST_CLOCK_SKEW_MS ?? 0);
 
 globalThis.Date = new Proxy(Date, {

@@ -1,4 +1,5 @@
-// `node --import`: the database connections of this process do not end once it is told to stop, and the limit of its stop comes at once.
+// `node --import`: after SIGTERM, the database connections of this process never end, and the time limit for the stop
+// passes at once.
 import pg from 'pg';
 
 const limitMs = 29_000;

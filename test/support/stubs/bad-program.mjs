@@ -1,11 +1,11 @@
-// An MCP server on standard input and output that lists its tool as it should, and misbehaves at each call of it as its
-// first argument says.
+// An MCP server on standard input and output. It lists its tool correctly, and each call of the tool misbehaves in the
+// way that the first argument names.
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 const write = (text) => process.stdout.write(text);
-const say = (message) => write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
-/** Writes the same for ever, as fast as it is read. */
+const send = (message) => write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+/** Writes the same text endlessly, as fast as the client reads it. */
 const endless = (stream, text) => {
   while (stream.write(text));
   stream.once('drain', () => endless(stream, text));
@@ -16,7 +16,7 @@ const misdeeds = {
     for (let line = 0; line < 2_000; line++) write(`Loading… {"jsonrpc":"2.0","id": [${line}\n\u0000\u0001\n`);
   },
   'wrong ids': (id) => {
-    for (const other of [id + 1_000_000, -1, null, 'x', { id }]) say({ id: other, result: { content: [] } });
+    for (const other of [id + 1_000_000, -1, null, 'x', { id }]) send({ id: other, result: { content: [] } });
   },
   'endless line': () => endless(process.stdout, 'x'.repeat(65_536)),
   'endless lines': () => endless(process.stdout, `${'x'.repeat(200)}\n`.repeat(300)),
@@ -42,9 +42,9 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   const capabilities = { tools: { listChanged: true } };
   const serverInfo = { name: 'bad-program', version: '1' };
   if (method === 'initialize')
-    return say({ id, result: { protocolVersion: params.protocolVersion, capabilities, serverInfo } });
-  if (method === 'tools/list') return say({ id, result: { tools } });
+    return send({ id, result: { protocolVersion: params.protocolVersion, capabilities, serverInfo } });
+  if (method === 'tools/list') return send({ id, result: { tools } });
   if (method === 'tools/call') return misdeeds[process.argv[2]](id);
-  if (id !== undefined) say({ id, error: { code: -32601, message: 'Method not found' } });
+  if (id !== undefined) send({ id, error: { code: -32601, message: 'Method not found' } });
 });
 process.stdin.on('close', () => process.exit(0));

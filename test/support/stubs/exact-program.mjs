@@ -1,4 +1,5 @@
-// An MCP server on standard input that says the arguments of a call back, digit by digit: no reader of JSON touches them.
+// An MCP server on standard input and output. It returns the arguments of a call as the original text, because a JSON
+// parser could change the digits of large numbers.
 import { createInterface } from 'node:readline';
 
 for await (const line of createInterface({ input: process.stdin })) {

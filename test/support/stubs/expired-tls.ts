@@ -1,4 +1,4 @@
-/** Of `localhost`, self-signed, ended in 2026; a key that guards nothing. */
+/** A self-signed certificate of `localhost` that expired in 2026. The key protects nothing. */
 export const expiredTls = {
   key: `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgK23unX377HiA1ZWM

@@ -1,32 +1,35 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** What happens to the bytes between a client and a server. */
+/** A fault of the connections between a client and a server. */
 export type Fault =
   | 'pass'
-  /** Nobody listens, and open connections are reset. */
+  /** New connections are refused and open ones are reset. */
   | 'refuse'
-  /** Connections are taken, and nothing gets through in either direction; what was on its way waits. */
+  /** Connections are accepted, but no bytes pass in either direction. They wait until the fault ends. */
   | 'blackhole'
-  /** The answers come so many milliseconds later. */
+  /** The answers arrive this many milliseconds later. */
   | { readonly delayMs: number }
-  /** So many bytes of the answers per second. */
+  /** The answers pass at this many bytes per second. */
   | { readonly bytesPerSecond: number }
-  /** Reset after so many more bytes of the answers. */
+  /** The connection is reset after this many more bytes of the answers. */
   | { readonly resetAfter: number }
-  /** The server's side ends after what it said so far; the client's stays open. */
+  /** The server side ends after the bytes that it has sent; the client side stays open. */
   | 'close-half';
 
-/** Breaks the connections whose client says something. */
+/** Breaks a connection when the bytes of the client match a text. */
 export interface Cut {
   readonly text: RegExp;
-  /** `request`: the server never gets it. `answer`: the server gets it and answers, and nobody hears that. */
+  /**
+   * `request`: the server does not get the request. `answer`: the server gets it and answers, but the client does not
+   * get the answer.
+   */
   readonly loses: 'request' | 'answer';
-  /** How many times; once unless said otherwise. */
+  /** Number of cuts; the default is 1. */
   readonly times?: number;
 }
 
-/** A TCP proxy before a server of a test that does to its connections what networks do. */
+/** A TCP proxy in front of a test server that simulates network faults. */
 export class FaultProxy {
   private fault: Fault = 'pass';
   private readonly links = new Set<Link>();
@@ -39,7 +42,10 @@ export class FaultProxy {
     private target: { host: string; port: number },
   ) {}
 
-  /** @param targetPort of a server of this machine. */
+  /**
+   * Starts a proxy.
+   * @param targetPort port of a server on this machine.
+   */
   static async start(targetPort: number): Promise<FaultProxy> {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -49,12 +55,12 @@ export class FaultProxy {
     return proxy;
   }
 
-  /** New connections go to another port; those there are stay. */
+  /** Directs new connections to another port. Existing connections stay. */
   leadTo(port: number): void {
     this.target = { ...this.target, port };
   }
 
-  /** Of connections there are and will be. */
+  /** Sets the fault of existing and future connections. */
   async set(fault: Fault): Promise<void> {
     const wasClosed = this.fault === 'refuse';
     this.fault = fault;
@@ -65,26 +71,29 @@ export class FaultProxy {
       await closed;
     }
     if (fault !== 'refuse' && wasClosed) await this.listenAgain();
-    for (const link of this.links) link.suffer(fault);
+    for (const link of this.links) link.setFault(fault);
   }
 
-  /** The connections there are carry nothing any more and never end; new ones are not touched: a failover without a word. */
+  /**
+   * Freezes the existing connections: they pass no bytes and never end. New connections work. Simulates a failover
+   * without notice.
+   */
   freeze(): void {
     for (const link of this.links) link.freeze();
   }
 
-  /** Of whatever connection says the text from now on; instead of an earlier cut. */
+  /** Cuts a future connection that sends the text, and replaces an earlier cut. */
   cut(wanted?: Cut): void {
     this.wanted = wanted;
     this.done = 0;
   }
 
-  /** How many times the present cut was made. */
+  /** Number of times that the current cut was made. */
   get cuts(): number {
     return this.done;
   }
 
-  /** Connections that are open. */
+  /** Number of open connections. */
   get open(): number {
     return this.links.size;
   }
@@ -99,26 +108,26 @@ export class FaultProxy {
   }
 
   private take(client: Socket): void {
-    const link = new Link(client, connect(this.target), (said) => this.lossOf(said));
-    link.suffer(this.fault);
+    const link = new Link(client, connect(this.target), (sent) => this.lossOf(sent));
+    link.setFault(this.fault);
     this.links.add(link);
     void link.over.then(() => this.links.delete(link));
   }
 
-  private lossOf(said: string): Cut['loses'] | undefined {
+  private lossOf(sent: string): Cut['loses'] | undefined {
     const { wanted } = this;
-    if (!wanted || this.done >= (wanted.times ?? 1) || !wanted.text.test(said)) return undefined;
+    if (!wanted || this.done >= (wanted.times ?? 1) || !wanted.text.test(sent)) return undefined;
     this.done++;
     return wanted.loses;
   }
 }
 
-/** One connection through the proxy: bytes wait in their queue until the fault lets them go on. */
+/** One connection through the proxy. Bytes wait in a queue until the fault lets them pass. */
 class Link {
   readonly over: Promise<void>;
   private fault: Fault = 'pass';
   private isFrozen = false;
-  private isUnheard = false;
+  private isAnswerLost = false;
   private passed = 0;
   private readonly held: (() => void)[] = [];
   private last = Promise.resolve();
@@ -126,20 +135,20 @@ class Link {
   constructor(
     private readonly client: Socket,
     private readonly server: Socket,
-    private readonly lossOf: (said: string) => Cut['loses'] | undefined,
+    private readonly lossOf: (sent: string) => Cut['loses'] | undefined,
   ) {
     this.over = new Promise((resolve) => {
       for (const socket of [client, server]) socket.on('error', () => this.reset());
       client.on('close', () => (server.destroy(), resolve()));
     });
-    client.on('data', (bytes: Buffer) => this.onward(() => this.ask(bytes)));
-    client.on('end', () => this.onward(() => server.end()));
-    server.on('data', (bytes: Buffer) => this.onward(() => this.answer(bytes)));
-    server.on('end', () => this.onward(() => client.end()));
-    server.on('close', () => this.onward(() => client.end()));
+    client.on('data', (bytes: Buffer) => this.pass(() => this.ask(bytes)));
+    client.on('end', () => this.pass(() => server.end()));
+    server.on('data', (bytes: Buffer) => this.pass(() => this.answer(bytes)));
+    server.on('end', () => this.pass(() => client.end()));
+    server.on('close', () => this.pass(() => client.end()));
   }
 
-  suffer(fault: Fault): void {
+  setFault(fault: Fault): void {
     this.fault = fault;
     this.passed = 0;
     if (fault === 'close-half') this.client.end();
@@ -151,7 +160,7 @@ class Link {
   }
 
   reset(): void {
-    // Node never closes one that is reset in the middle of its end, and the process would not end for it.
+    // Node never closes a socket that is reset while it ends, and the process would then not exit.
     if (this.client.writableEnded) this.client.destroy();
     else this.client.resetAndDestroy();
     this.server.destroy();
@@ -161,7 +170,7 @@ class Link {
     return this.isFrozen || this.fault === 'blackhole';
   }
 
-  private onward(go: () => void): void {
+  private pass(go: () => void): void {
     if (this.isStuck) this.held.push(go);
     else go();
   }
@@ -169,19 +178,19 @@ class Link {
   private ask(bytes: Buffer): void {
     const loss = this.lossOf(bytes.toString('latin1'));
     if (loss === 'request') return this.reset();
-    this.isUnheard ||= loss === 'answer';
+    this.isAnswerLost ||= loss === 'answer';
     this.server.write(bytes);
   }
 
   private answer(bytes: Buffer): void {
     const { fault } = this;
-    if (this.isUnheard) return this.reset();
+    if (this.isAnswerLost) return this.reset();
     if (typeof fault === 'string') return void (fault === 'pass' && this.send(bytes));
     if ('resetAfter' in fault) {
       const rest = fault.resetAfter - this.passed;
       this.passed += bytes.length;
       this.send(bytes.subarray(0, Math.max(rest, 0)));
-      // A reset that comes with the last bytes would look like an end.
+      // A reset together with the last bytes would look like a regular end.
       if (bytes.length >= rest) setTimeout(() => this.reset(), 20);
       return;
     }

@@ -6,21 +6,31 @@ import { Postgres } from '../../chaos/servers.js';
 import { FaultProxy } from './fault-proxy.js';
 import { startTestGateway, type TestGateway } from '../gateway/gateway.js';
 
-/** A PostgreSQL server of a test's own that may be spoiled as a whole, and a fault proxy before it. */
+/** A PostgreSQL server for one test, with a fault proxy in front of it. */
 export interface FaultyDatabase {
   readonly proxy: FaultProxy;
-  /** Through the proxy. */
+  /** The database URL through the proxy. */
   readonly url: string;
-  /** Past the proxy, with writes allowed whatever the server says. */
+  /**
+   * Runs a statement directly, not through the proxy. Writes are allowed even when the server is read-only by default.
+   */
   sql<Row extends object = any>(text: string, values?: unknown[]): Promise<Row[]>;
-  /** A failover: the server only reads from now on, and the proxy leads new connections to a standby that took over. */
+  /**
+   * Simulates a failover: the server becomes read-only, and the proxy directs new connections to the promoted standby.
+   */
   failOver(): Promise<void>;
-  /** A gateway behind the proxy, or past it; all share one data folder. `close` leaves the database alone. */
+  /**
+   * Starts a gateway that connects through the proxy, or directly. All gateways share one data folder. `close` keeps
+   * the database.
+   */
   gateway(env?: Record<string, string>, direct?: boolean): Promise<TestGateway>;
   close(): Promise<void>;
 }
 
-/** @param hasStandby a second server follows it, to which `failOver` leads. */
+/**
+ * Starts the server and the proxy.
+ * @param hasStandby starts a second server that replicates the first; `failOver` promotes it.
+ */
 export async function startFaultyDatabase({ hasStandby = false } = {}): Promise<FaultyDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'rialto-faults-'));
   const server = await Postgres.start(join(folder, 'database'));

@@ -9,7 +9,7 @@ export const json = (response: ServerResponse, body: unknown): void =>
 export const eventStream = (response: ServerResponse): ServerResponse =>
   response.writeHead(200, { 'content-type': 'text/event-stream' });
 
-/** An MCP server that answers the handshake as it should, and each tool in its own way. */
+/** Starts an MCP server with a correct handshake and a scripted answer for each tool. */
 export async function startHostile(tools: unknown[] | string, calls: Record<string, Reply> = {}) {
   const http = createServer((request, response) => {
     if (request.method !== 'POST') return void response.writeHead(405).end();

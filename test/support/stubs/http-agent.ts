@@ -4,14 +4,17 @@ import { eventually } from '../gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../gateway/gateway.js';
 import { HttpService, type ServiceCall } from './http-service.js';
 
-/** A gateway with agents `svc` and `other`, whose work is done by a service that takes every call and says nothing of itself. */
+/**
+ * A gateway with the agents `svc` and `other`. Their executor is an HTTP service that accepts every call with 202 and
+ * reports nothing by itself.
+ */
 export class HttpAgent {
   static readonly agent = 'svc';
 
   private constructor(
     readonly gateway: TestGateway,
     readonly service: HttpService,
-    /** What the calls to `svc` are signed with. */
+    /** The secret that signs the calls to `svc`. */
     readonly secret: string,
   ) {}
 
@@ -24,7 +27,7 @@ export class HttpAgent {
     return new HttpAgent(gateway, service, secret);
   }
 
-  /** As at the beginning, for the next test. */
+  /** Restores the initial state for the next test. */
   reset(): void {
     this.service.calls.length = 0;
     this.service.answer = () => ({ status: 202 });
@@ -47,7 +50,7 @@ export class HttpAgent {
     );
   }
 
-  /** A task that the service has got, and not answered yet. */
+  /** Sends a message and waits until the service has received the task. The task is not answered yet. */
   async given(text = 'x', more: Record<string, unknown> = {}): Promise<{ id: string; call: ServiceCall }> {
     const configuration = { returnImmediately: true };
     const { task } = await rpc(
@@ -65,11 +68,11 @@ export class HttpAgent {
         this.gateway.sql('select from a2a_tasks where id = $1 and lease_until is null and next_at > now()', [task.id]),
       ({ length }) => length === 1,
     );
-    await this.left(task.id); // what the run still had to say is committed too
+    await this.left(task.id); // the run has committed all its events
     return { id: task.id as string, call: call! };
   }
 
-  /** The process that works on it learns that the task has moved on without it. */
+  /** Waits until the process that runs the task learns that another process continues it. */
   left(id: string): Promise<boolean> {
     const { active } = this.gateway.gateway.get(TaskRunner) as unknown as { active: Map<string, unknown> };
     return eventually(

@@ -4,25 +4,25 @@ import { Gate, messagesOf, reportUntilHeard, stepsAfter, type Wire } from '../cl
 
 export interface ServiceCall {
   readonly headers: IncomingHttpHeaders;
-  /** The bytes as they came, for signatures. */
+  /** The body as received, for signatures. */
   readonly raw: string;
   readonly body: Wire;
 }
 
-interface Told {
+interface ScriptedAnswer {
   readonly status: number;
   readonly headers?: Record<string, string>;
-  /** A text as it is, anything else as JSON. */
+  /** A text is sent as it is, anything else as JSON. */
   readonly body?: unknown;
 }
 
-/** What a service says to a call; `undefined`: 202, and the work by callbacks. */
-export type Answerer = (call: ServiceCall) => Told | undefined | Promise<Told>;
+/** Returns the answer of a service to a call. `undefined` means 202, and callbacks report the work. */
+export type Answerer = (call: ServiceCall) => ScriptedAnswer | undefined | Promise<ScriptedAnswer>;
 
-/** A service behind an `http` agent: does the work of outside-work.ts, or answers as it is told. */
+/** A service behind an `http` agent. It does the work of outside-work.ts, or answers as the test scripts it. */
 export class HttpService {
   readonly calls: ServiceCall[] = [];
-  /** What the gateway said to its reports. */
+  /** The answers of the gateway to its reports. */
   readonly heard: { status: number; body: any }[] = [];
   readonly gate = new Gate();
   answer: Answerer = () => undefined;
@@ -58,11 +58,11 @@ export class HttpService {
 
   private async take(call: ServiceCall, response: ServerResponse): Promise<void> {
     this.calls.push(call);
-    const told = await this.answer(call);
-    const { status = 202, headers = {}, body } = told ?? {};
+    const scripted = await this.answer(call);
+    const { status = 202, headers = {}, body } = scripted ?? {};
     response.writeHead(status, { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers });
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
-    if (!told && call.body.type !== 'cancel') void this.work(call);
+    if (!scripted && call.body.type !== 'cancel') void this.work(call);
   }
 
   private async work({ headers, body }: ServiceCall): Promise<void> {

@@ -1,13 +1,13 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a model says next, as a stream of chunks where it is asked for one. */
+/** The next answer of a model; a stream of chunks when the request asks for a stream. */
 export interface Speech {
-  /** Pieces of text. */
+  /** Pieces of the text. */
   readonly text?: readonly string[];
   readonly calls?: readonly { readonly name: string; readonly args: unknown }[];
   readonly finish?: string;
-  /** Tokens, as the server counts them. */
+  /** Number of tokens that the server reports. */
   readonly tokens?: number;
 }
 
@@ -17,10 +17,10 @@ export interface ModelRequest {
   readonly body: any;
 }
 
-/** One answer: a speech, or whatever the test writes. */
+/** One answer: a speech, or a function that writes the response. */
 export type Reply = Speech | ((response: ServerResponse, request: ModelRequest) => unknown);
 
-/** An OpenAI-compatible server on loopback that says what a test tells it to, in that order. */
+/** An OpenAI-compatible server on loopback that gives scripted answers in order. */
 export class ModelServer {
   readonly requests: ModelRequest[] = [];
   private replies: Reply[] = [];
@@ -30,9 +30,9 @@ export class ModelServer {
     request.on('end', () => {
       const seen = { headers: request.headers, url: request.url!, body: JSON.parse(text) as unknown };
       this.requests.push(seen);
-      const reply = this.replies.shift() ?? { text: ['nothing more to say'] };
+      const reply = this.replies.shift() ?? { text: ['nothing more to sendDelta'] };
       if (typeof reply === 'function') void reply(response, seen);
-      else speak(response, seen, reply);
+      else sendSpeech(response, seen, reply);
     });
   });
 
@@ -46,7 +46,7 @@ export class ModelServer {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}/v1`;
   }
 
-  /** From now on it has been asked nothing, and says this. */
+  /** Clears the received requests and sets the next answers. */
   script(...replies: Reply[]): void {
     this.requests.length = 0;
     this.replies = replies;
@@ -58,7 +58,7 @@ export class ModelServer {
   }
 }
 
-/** An error, in the words of such servers. */
+/** Builds an error answer in the format of such servers. */
 export const refuses =
   (status: number, message: string, headers: Record<string, string> = {}): Reply =>
   (response) =>
@@ -66,7 +66,11 @@ export const refuses =
       .writeHead(status, { 'content-type': 'application/json', ...headers })
       .end(JSON.stringify({ error: { message } }));
 
-function speak(response: ServerResponse, { body }: ModelRequest, { text = [], calls = [], ...more }: Speech): void {
+function sendSpeech(
+  response: ServerResponse,
+  { body }: ModelRequest,
+  { text = [], calls = [], ...more }: Speech,
+): void {
   const { finish = calls.length > 0 ? 'tool_calls' : 'stop', tokens } = more;
   const usage = tokens === undefined ? {} : { usage: { completion_tokens: tokens } };
   const tool_calls = calls.map(({ name, args }, index) => ({
@@ -82,15 +86,15 @@ function speak(response: ServerResponse, { body }: ModelRequest, { text = [], ca
     return;
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  const say = (delta: object, reason: string | null = null): void =>
+  const sendDelta = (delta: object, reason: string | null = null): void =>
     void response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: reason }] })}\n\n`);
-  for (const piece of text) say({ content: piece });
+  for (const piece of text) sendDelta({ content: piece });
   for (const { function: called, ...call } of tool_calls) {
     const half = called.arguments.length >> 1;
-    say({ tool_calls: [{ ...call, function: { ...called, arguments: called.arguments.slice(0, half) } }] });
-    say({ tool_calls: [{ index: call.index, function: { arguments: called.arguments.slice(half) } }] });
+    sendDelta({ tool_calls: [{ ...call, function: { ...called, arguments: called.arguments.slice(0, half) } }] });
+    sendDelta({ tool_calls: [{ index: call.index, function: { arguments: called.arguments.slice(half) } }] });
   }
-  say({}, finish);
+  sendDelta({}, finish);
   if (tokens !== undefined) response.write(`data: ${JSON.stringify({ choices: [], ...usage })}\n\n`);
   response.end('data: [DONE]\n\n');
 }

@@ -11,7 +11,7 @@ const stateOf: Record<string, string> = {
   fail: 'TASK_STATE_FAILED',
 };
 
-/** An agent of the official SDK that does the work of outside-work.ts. */
+/** Starts an agent of the official SDK that does the work of outside-work.ts. */
 export async function startScenarioAgent(): Promise<SdkAgent & { gate: Gate }> {
   const agent = await startSdkAgentV1();
   const gate = new Gate();
@@ -34,11 +34,11 @@ async function play(step: Step, { taskId, contextId }: RequestContext, bus: Exec
     return bus.publish(
       AgentEvent.artifactUpdate(TaskArtifactUpdateEvent.fromJSON({ taskId, contextId, artifact, append, lastChunk })),
     );
-  const said: unknown = text ?? error;
-  const message = said !== undefined && {
+  const reply: unknown = text ?? error;
+  const message = reply !== undefined && {
     messageId: randomUUID(),
     role: 'ROLE_AGENT',
-    parts: [{ text: said }],
+    parts: [{ text: reply }],
     taskId,
     contextId,
   };
@@ -46,7 +46,7 @@ async function play(step: Step, { taskId, contextId }: RequestContext, bus: Exec
   bus.publish(AgentEvent.statusUpdate(TaskStatusUpdateEvent.fromJSON({ taskId, contextId, status })));
 }
 
-/** The messages of the caller up to now; the newest may be in the history already. */
+/** Returns the messages of the caller so far, without duplicates: the newest may already be in the history. */
 function messagesOf({ task, userMessage }: RequestContext): Wire[] {
   const all = [...(task?.history ?? []), userMessage].map((message) => Message.toJSON(message) as Wire);
   const users = all.filter(({ role }) => role === 'ROLE_USER');

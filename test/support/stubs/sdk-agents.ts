@@ -10,11 +10,11 @@ import express, { type Express, type NextFunction, type Request, type Response }
 import { SdkExecutor } from './sdk-executor.js';
 import type { Wire } from './stub-wire.js';
 
-/** An agent run by the official SDK: what a well-behaved foreign implementation answers. */
+/** An agent that the official SDK runs. It shows the answers of a correct foreign implementation. */
 export interface SdkAgent {
   url: string;
   cardUrl: string;
-  /** The card as it is served, plain JSON of its version. */
+  /** The served card, as plain JSON of its version. */
   card: Wire;
   executor: SdkExecutor;
   close(): Promise<void>;
@@ -39,7 +39,7 @@ function v1Interface(url: string, protocolBinding: string): Wire {
   return { url, protocolBinding, protocolVersion: '1.0' };
 }
 
-/** v1.0 over JSON-RPC (`/rpc`) and REST (`/rest`). */
+/** Starts an agent of v1.0 over JSON-RPC (`/rpc`) and REST (`/rest`). */
 export function startSdkAgentV1(): Promise<SdkAgent> {
   return serve((app, url, executor) => {
     const interfaces = [v1Interface(`${url}/rpc`, 'JSONRPC'), v1Interface(`${url}/rest`, 'HTTP+JSON')];
@@ -51,7 +51,10 @@ export function startSdkAgentV1(): Promise<SdkAgent> {
   });
 }
 
-/** v0.3 over JSON-RPC at the base URL and REST under `/v1`, by the SDK's compatibility layer; v1.0 requests are refused. */
+/**
+ * Starts an agent of v0.3 with the compatibility layer of the SDK: JSON-RPC at the base URL, REST under `/v1`. It
+ * refuses v1.0 requests.
+ */
 export function startSdkAgentV03(): Promise<SdkAgent> {
   return serve((app, url, executor) => {
     const card = {
@@ -72,7 +75,7 @@ export function startSdkAgentV03(): Promise<SdkAgent> {
   });
 }
 
-/** v1.0 over gRPC alone; its card, served over HTTP, lists nothing else. */
+/** Starts an agent of v1.0 over gRPC only. HTTP serves its card, which lists only gRPC. */
 export async function startSdkGrpcAgent(): Promise<SdkAgent & { address: string }> {
   const grpc = new GrpcServer();
   const bound: { address: string } = { address: '' };
@@ -128,7 +131,10 @@ interface SkillMessage {
   metadata?: Wire;
 }
 
-/** Callers of v0.3 name the skill as `message.skill.skillId` (RE-18); the SDK drops what its schema does not know. */
+/**
+ * Copies the skill id to the metadata. Callers of v0.3 send it as `message.skill.skillId` (RE-18), and the SDK drops
+ * members that its schema does not know.
+ */
 function keepSkillId(request: Request, _response: Response, next: NextFunction): void {
   const message = (request.body as { params?: { message?: SkillMessage } } | undefined)?.params?.message;
   const skillId = message?.skill?.skillId;

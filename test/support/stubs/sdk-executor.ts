@@ -20,8 +20,9 @@ interface Asked {
 }
 
 /**
- * The executor of the SDK agents. Skill `metadata.skillId`: `echo` (default) answers data as `{ received, skillId }` and
- * text as `echo: …`; `slow` works for `data.ms` (for ever without it) or until canceled; `ask` asks back once.
+ * The executor of the SDK agents. `metadata.skillId` selects the skill: `echo` (default) answers data as `{ received,
+ * skillId }` and text as `echo: …`; `slow` works for `data.ms` milliseconds (endlessly without it) or until canceled;
+ * `ask` asks back once.
  */
 export class SdkExecutor implements AgentExecutor {
   readonly received: Message[] = [];
@@ -50,12 +51,12 @@ export class SdkExecutor implements AgentExecutor {
     return Promise.resolve();
   }
 
-  /** Ends every slow skill, so that nothing outlives its test. */
+  /** Ends every slow skill, so that none continues after its test. */
   stopAll(): void {
     this.running.forEach((controller) => controller.abort());
   }
 
-  /** Resolves true when the time is over, false when it was canceled. */
+  /** Resolves with true when the time has passed, with false when the task was canceled. */
   private async work(taskId: string, ms: unknown): Promise<boolean> {
     const controller = new AbortController();
     this.running.set(taskId, controller);

@@ -1,4 +1,4 @@
-// An MCP server on standard input and output, without an SDK: it misbehaves as its tools are told.
+// An MCP server on standard input and output, without an SDK. Its tools misbehave in different ways.
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const tools = [
   'sleep',
   'spy',
 ];
-const say = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
 const text = (value) => ({
   content: [{ type: 'text', text: typeof value === 'string' ? value : JSON.stringify(value) }],
 });
@@ -32,32 +32,32 @@ process.stderr.write('the server is up\n');
 if (process.env.STARTS) appendFileSync(process.env.STARTS, `${process.pid}\n`);
 if (process.env.IGNORES_SIGTERM) process.on('SIGTERM', () => undefined);
 
-/** Says in a folder that it was asked, and waits there until it may answer. */
+/** Writes a file that shows that the request has arrived, then waits until the test allows an answer. */
 async function answerLater(folder) {
-  writeFileSync(join(folder, 'asked'), '');
+  writeFileSync(join(folder, 'pending'), '');
   while (!existsSync(join(folder, 'answer'))) await wait(20);
 }
 
-const asked = new Map();
+const pending = new Map();
 const calls = {
-  /** Asks its client for something, and says what it was answered. */
+  /** Sends a request to its client and returns the response. */
   ask: async ({ method }) => {
-    const answer = new Promise((done) => asked.set(`q-${method}`, done));
+    const answer = new Promise((done) => pending.set(`q-${method}`, done));
     const params = { messages: [{ role: 'user', content: { type: 'text', text: 'hello' } }], maxTokens: 10 };
-    say({ id: `q-${method}`, method, params });
+    send({ id: `q-${method}`, method, params });
     return text(await answer);
   },
-  echo: ({ text: said }) => text(String(said)),
+  echo: ({ text: value }) => text(String(value)),
   environment: () => text({ env: process.env, cwd: process.cwd(), pid: process.pid, args: process.argv.slice(2) }),
-  /** Starts a child of its own that does not end by itself. */
+  /** Starts a child process that does not end by itself. */
   parent: () => {
     const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' });
     return text({ pid: process.pid, child: child.pid });
   },
-  /** Leaves somebody outside of its group who writes in its folder for some seconds. */
+  /** Leaves two processes outside its process group that write in its folder for some seconds. */
   haunt: () => {
     const ghost = `const { existsSync, mkdirSync, rmSync, writeFileSync } = require('node:fs');
-      const home = process.cwd(); // a relative path in a folder that is gone keeps mkdirSync busy for ever
+      const home = process.cwd(); // a relative path in a removed folder keeps mkdirSync busy endlessly
       for (let file = 0, end = Date.now() + 3_000; Date.now() < end && existsSync(home); file++) {
         mkdirSync(home + '/deep/' + (file % 50), { recursive: true });
         writeFileSync(home + '/deep/' + (file % 50) + '/' + file, '');
@@ -66,7 +66,7 @@ const calls = {
     for (let one = 0; one < 2; one++) spawn(process.execPath, ['-e', ghost], { stdio: 'ignore', detached: true });
     return text('haunted');
   },
-  /** Says how each file of these processes under /proc is answered, and what it may do itself. */
+  /** Returns the content or error of each of these files under /proc, and its own status and limits. */
   spy: ({ pids = [process.ppid], files = ['environ', 'mem', 'maps'] }) => {
     const outcome = (file) => {
       try {
@@ -95,15 +95,15 @@ const calls = {
     process.stdout.write('Loading model…\n{"jsonrpc":"2.0","id":999,"result":{}}\n[1,2\n\n');
     return text('after all');
   },
-  /** Answers with what is no response. */
-  malformed: (answer, id) => say({ id, ...answer }),
+  /** Answers with a message that is not a valid response. */
+  malformed: (answer, id) => send({ id, ...answer }),
   flood: () => void process.stdout.write('x'.repeat(12_000_000)),
   picture: ({ letters }) => ({ content: [{ type: 'image', mimeType: 'image/png', data: 'A'.repeat(letters) }] }),
   mutter: () => {
     for (let line = 0; line < 500; line++) process.stderr.write(`line ${line} Bearer canary-stderr-0123456789abcdef\n`);
     return text('muttered');
   },
-  /** Says in its folder that it naps, until it is woken there. */
+  /** Writes a file that shows that it naps, then waits until the test wakes it. */
   nap: async () => {
     writeFileSync('napping', '');
     while (!existsSync('woken')) await wait(20);
@@ -119,10 +119,10 @@ const calls = {
 createInterface({ input: process.stdin }).on('line', async (line) => {
   const message = JSON.parse(line);
   const { id, method, params } = message;
-  if (method === undefined) return asked.get(id)?.(message);
+  if (method === undefined) return pending.get(id)?.(message);
   switch (method) {
     case 'initialize':
-      return say({
+      return send({
         id,
         result: {
           protocolVersion: process.env.VERSION ?? params.protocolVersion,
@@ -132,19 +132,19 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
       });
     case 'tools/list':
       if (process.env.SLOW_LISTS) await answerLater(process.env.SLOW_LISTS);
-      return say({ id, result: { tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) } });
+      return send({ id, result: { tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) } });
     case 'resources/list':
-      return say({ id, result: { resources: [{ uri: process.env.RESOURCE, name: 'the one' }] } });
+      return send({ id, result: { resources: [{ uri: process.env.RESOURCE, name: 'the one' }] } });
     case 'resources/subscribe':
-      return say({ id, result: {} });
+      return send({ id, result: {} });
     case 'tools/call': {
       const result = await calls[params.name](params.arguments, id);
-      return result && say({ id, result });
+      return result && send({ id, result });
     }
     default:
-      if (id !== undefined) say({ id, error: { code: -32601, message: 'Method not found' } });
+      if (id !== undefined) send({ id, error: { code: -32601, message: 'Method not found' } });
   }
 });
-// It ends when nobody listens, as a server should.
+// A correct server ends when its input ends.
 if (process.env.OUTLIVES_INPUT) setInterval(() => undefined, 1_000);
 else process.stdin.on('close', () => process.exit(0));

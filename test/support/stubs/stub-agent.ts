@@ -9,36 +9,36 @@ import { routeRest, routeRpc, type Operation, type Route } from './stub-route.js
 import { encodeTask, isTerminal, type Wire } from './stub-wire.js';
 
 export interface StubAgentOptions extends CardOptions {
-  /** What it does with messages; data `{ ok: true }` when absent. */
+  /** The behaviour for messages; by default it answers data `{ ok: true }`. */
   behaviour?: Behaviour;
-  /** The only path JSON-RPC is answered on; others are 404 (AN-29). */
+  /** The only path with JSON-RPC; other paths answer 404 (AN-29). */
   rpcPath?: string;
   cardPath?: string;
-  /** v1.0 requests without `A2A-Version: 1.0` are refused with -32009, as section 3.6 of the specification demands. */
+  /** Refuses v1.0 requests without `A2A-Version: 1.0` with -32009, as section 3.6 of the specification demands. */
   strictVersion?: boolean;
   port?: number;
 }
 
-/** Starts a scriptable foreign agent on loopback: a real server that does exactly as it is told. */
+/** Starts a scriptable foreign agent on loopback. It is a real HTTP server. */
 export async function startStubAgent(options: StubAgentOptions = {}): Promise<StubAgent> {
   const agent = new StubAgent(options);
   await agent.up();
   return agent;
 }
 
-/** The running stub: what it received, what it does next, and whether its clients are still there. */
+/** A running stub agent: the requests that it received, its next behaviour, and its connections. */
 export class StubAgent {
-  /** Everything but card requests, in order of arrival. */
+  /** All requests except card requests, in order of arrival. */
   readonly requests: CapturedRequest[] = [];
   readonly cardRequests: CapturedRequest[] = [];
-  /** Task ids for which a cancel arrived, known or not. */
+  /** Task ids of all cancel requests, known or not. */
   readonly cancels: string[] = [];
   readonly tasks = new Map<string, StubTask>();
   activeRequests = 0;
   peakActiveRequests = 0;
   /** Connections accepted since the start. */
   connectionsOpened = 0;
-  /** The card as it is served: change it in place, or replace it. */
+  /** The served card. A test may change or replace it. */
   card: Wire = {};
 
   private port: number;
@@ -64,12 +64,14 @@ export class StubAgent {
     return `${this.url}${this.cardPath}`;
   }
 
-  /** Connections open now. */
+  /** Number of open connections. */
   get connections(): number {
     return this.sockets.size;
   }
 
-  /** Scripts messages, plain and streamed, or one other operation; nothing takes that operation back to its default. */
+  /**
+   * Scripts messages, plain and streamed, or one other operation. `undefined` restores the default of the operation.
+   */
   set(behaviour: Behaviour | undefined, operation?: Operation): void {
     const operations: Operation[] = operation ? [operation] : ['send', 'stream'];
     for (const each of operations) {
@@ -78,7 +80,7 @@ export class StubAgent {
     }
   }
 
-  /** Stops listening and drops every connection; `up` brings it back on the same port. */
+  /** Stops listening and closes every connection. `up` starts the agent again on the same port. */
   async down(): Promise<void> {
     if (!this.server.listening) return;
     this.closing.abort();
@@ -102,45 +104,45 @@ export class StubAgent {
     return this.down();
   }
 
-  /** Resolves with all requests once at least `count` arrived. */
+  /** Resolves with all requests when at least `count` have arrived. */
   async waitForRequests(count: number, timeoutMs?: number): Promise<CapturedRequest[]> {
     await this.until(() => this.requests.length >= count, `${count} requests`, timeoutMs);
     return this.requests;
   }
 
-  /** Resolves once clients have left at least `count` unanswered requests. */
+  /** Resolves when clients have aborted at least `count` requests. */
   async closed(count = 1, timeoutMs?: number): Promise<CapturedRequest[]> {
     const aborted = () => this.requests.filter((request) => request.aborted);
     await this.until(() => aborted().length >= count, `${count} aborted requests`, timeoutMs);
     return aborted();
   }
 
-  /** Resolves once this many cancels arrived. */
+  /** Resolves when at least `count` cancels have arrived. */
   async waitForCancels(count = 1, timeoutMs?: number): Promise<string[]> {
     await this.until(() => this.cancels.length >= count, `${count} cancels`, timeoutMs);
     return this.cancels;
   }
 
-  /** Resolves when no request is being answered. */
+  /** Resolves when no request is in progress. */
   idle(timeoutMs?: number): Promise<void> {
     return this.until(() => this.activeRequests === 0, 'no active request', timeoutMs);
   }
 
-  /** Resolves when `check` holds after some event of this agent; rejects, naming `what`, when it does not in time. */
+  /** Resolves when `check` returns true after an event of this agent. Throws an error with `what` after `timeoutMs`. */
   async until(check: () => boolean, what: string, timeoutMs = 60_000): Promise<void> {
     if (check()) return;
     await new Promise<void>((resolve, reject) => {
-      const look = () => check() && done(resolve);
-      const late = setTimeout(
-        () => done(() => reject(new Error(`the stub agent waited in vain for ${what}`))),
+      const recheck = () => check() && done(resolve);
+      const timer = setTimeout(
+        () => done(() => reject(new Error(`the stub agent waited ${timeoutMs} ms without success for ${what}`))),
         timeoutMs,
       );
       const done = (then: () => void) => {
-        clearTimeout(late);
-        this.events.off('changed', look);
+        clearTimeout(timer);
+        this.events.off('changed', recheck);
         then();
       };
-      this.events.on('changed', look);
+      this.events.on('changed', recheck);
     });
   }
 

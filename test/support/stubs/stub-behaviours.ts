@@ -11,7 +11,7 @@ export const text = (value: string): Behaviour => parts([{ text: value }]);
 /** Completes with one artifact of these parts, in order. */
 export const multi = (list: Part[]): Behaviour => parts(list);
 
-/** Completes with one artifact for each list of parts; none for an empty answer. */
+/** Completes with one artifact for each list of parts; without lists, with no artifacts. */
 export function artifacts(...lists: Part[][]): Behaviour {
   return (call) => call.settle({ state: 'completed', artifacts: lists });
 }
@@ -20,7 +20,7 @@ function parts(list: Part[]): Behaviour {
   return artifacts(list);
 }
 
-/** Answers a task in any state, also one no specification knows; the text becomes its status message. */
+/** Answers a task in any state, also an unknown one. The text becomes its status message. */
 export function state(name: State, statusText?: string): Behaviour {
   return (call) =>
     call.settle({ state: name, ...(statusText !== undefined && { statusParts: [{ text: statusText }] }) });
@@ -30,12 +30,12 @@ export const failed = (statusText: string): Behaviour => state('failed', statusT
 export const rejected = (statusText?: string): Behaviour => state('rejected', statusText);
 export const canceled = (statusText?: string): Behaviour => state('canceled', statusText);
 
-/** Answers a bare Message, no task. */
+/** Answers with a Message, without a task. */
 export function message(list: Part[]): Behaviour {
   return (call) => call.message(list);
 }
 
-/** Waits, then does the next thing; a client that leaves meanwhile gets nothing. */
+/** Waits, then continues with `then`. A client that disconnects during the wait gets no answer. */
 export function slow(ms: number, then: Behaviour): Behaviour {
   return async (call) => {
     await call.pause(ms);
@@ -43,7 +43,7 @@ export function slow(ms: number, then: Behaviour): Behaviour {
   };
 }
 
-/** Answers `working` at once; the `polls`-th tasks/get is answered by `then`, those before it by `working`. */
+/** Answers `working` at once. The `polls`-th tasks/get continues with `then`; earlier polls get `working`. */
 export function asyncTask(polls: number, then: Behaviour): Behaviour {
   return async (call) => {
     if (call.isStream) return then(call);
@@ -58,7 +58,7 @@ export function asyncTask(polls: number, then: Behaviour): Behaviour {
   };
 }
 
-/** Answers when it is done, after so long; at once, and with its task, where it is asked for that. */
+/** Answers after `ms` milliseconds, or at once with a working task when the request asks for that. */
 export function blocking(ms: number, then: Behaviour): Behaviour {
   return (call) => {
     const { returnImmediately, blocking: waits } = (call.route.params.configuration ?? {}) as Record<string, unknown>;
@@ -67,10 +67,10 @@ export function blocking(ms: number, then: Behaviour): Behaviour {
   };
 }
 
-/** Stays `working` at every poll, until it is canceled. */
+/** Stays `working` at every poll until it is canceled. */
 export const never: Behaviour = asyncTask(Number.POSITIVE_INFINITY, text('never'));
 
-/** Goes input-required with a question; the next message to the same task is answered by `then`. */
+/** Asks a question in the state input-required. The next message to the task continues with `then`. */
 export function ask(question: string, then: Behaviour = echoMessage): Behaviour {
   return async (call) => {
     call.task.onMessage = then;
@@ -81,7 +81,7 @@ export function ask(question: string, then: Behaviour = echoMessage): Behaviour 
 const echoMessage: Behaviour = (call) =>
   call.settle({ state: 'completed', artifacts: [[{ data: { message: call.route.params.message } }]] });
 
-/** One behaviour a request, in order; the last one stays. */
+/** Uses one behaviour per request, in order; the last one repeats. */
 export function sequence(...behaviours: [Behaviour, ...Behaviour[]]): Behaviour {
   let next = 0;
   return (call) => {
@@ -91,18 +91,18 @@ export function sequence(...behaviours: [Behaviour, ...Behaviour[]]): Behaviour 
   };
 }
 
-/** Answers what it received, as data: `{ method, path, headers, body }`. */
+/** Answers with the received request as data: `{ method, path, headers, body }`. */
 export const echo: Behaviour = (call) => {
   const { method, path, headers, json } = call.request;
   return call.settle({ state: 'completed', artifacts: [[{ data: { method, path, headers, body: json } }]] });
 };
 
-/** A well-formed error of the protocol; `data` goes out as it is (RE-89). */
+/** Answers a well-formed protocol error. `data` is sent unchanged (RE-89). */
 export function jsonrpcError(code: number, errorMessage: string, errorData?: unknown): Behaviour {
   return (call) => call.error(code, errorMessage, errorData);
 }
 
-/** Goes on with `then` only for the right bearer token; 401 otherwise. */
+/** Continues with `then` for the right bearer token; answers 401 otherwise. */
 export function bearer(token: string, then: Behaviour): Behaviour {
   return (call) => {
     if (call.request.headers.authorization === `Bearer ${token}`) return then(call);
@@ -110,12 +110,12 @@ export function bearer(token: string, then: Behaviour): Behaviour {
   };
 }
 
-/** One step of a stream: an event, a comment, or bytes written as they are, after an optional wait. */
+/** One step of a stream: an event, a comment, or raw bytes, after an optional wait. */
 export type StreamStep = { afterMs?: number; id?: string } & (StreamPayload | { comment: string } | { raw: string });
 
 /**
- * A stream, event by event. On a plain send the same steps run in the same time and the task they add up to is the
- * answer. A cancel ends it `canceled`. `end` says what happens after the last step: close, stay open, or RST.
+ * Streams the steps one by one. On a plain send the same steps run in the same time, and the answer is the resulting
+ * task. A cancel ends it as `canceled`. `end` says what follows the last step: close, stay open, or reset.
  */
 export function stream(steps: StreamStep[], end: 'close' | 'hang' | 'reset' = 'close'): Behaviour {
   return async (call) => {
@@ -141,14 +141,14 @@ async function play(call: StubCall, step: StreamStep): Promise<void> {
   await call.emit(step, step.id);
 }
 
-/** The default of `subscribe`: the snapshot, then silence until the task is canceled. */
+/** The default for `subscribe`: sends the snapshot, then nothing until the task is canceled. */
 export const follow: Behaviour = async (call) => {
   if (isSettled(call.task)) return call.error(-32004, `Task ${call.task.id} has ended`);
   const before = call.task.state;
   await stream([{ task: before }], 'hang')(call);
 };
 
-/** The default of the card path: the agent's card with an ETag, 304 when the client has it already. */
+/** The default for the card path: serves the card with an ETag, or 304 when the client already has it. */
 export const serveCard: Behaviour = (call) => {
   const body = JSON.stringify(call.card);
   const etag = `"${createHash('sha256').update(body).digest('hex').slice(0, 16)}"`;

@@ -18,29 +18,29 @@ import {
   type Wire,
 } from './stub-wire.js';
 
-/** One request as it arrived; `aborted` turns true when the client left before the answer was complete. */
+/** One received request. `aborted` becomes true when the client disconnects before the answer is complete. */
 export interface CapturedRequest {
   method: string;
   path: string;
   headers: IncomingHttpHeaders;
   rawBody: string;
-  /** The parsed body, undefined when it was empty or not JSON. */
+  /** The parsed body; undefined when it was empty or not JSON. */
   json: unknown;
   operation: Route['operation'];
   dialect: Route['dialect'];
-  /** Monotonic milliseconds at which the body was complete. */
+  /** Time when the body was complete, in monotonic milliseconds. */
   at: number;
   aborted: boolean;
 }
 
-/** A task the stub remembers, with what happens at the next poll or message. */
+/** A task that the stub remembers, with the behaviours for the next poll or message. */
 export interface StubTask extends TaskView {
   onGet?: Behaviour;
   onMessage?: Behaviour;
   readonly canceled: AbortController;
 }
 
-/** What an agent does with one request; it answers through the call, or ruins the connection. */
+/** Handles one request: it answers through the call, or breaks the connection. */
 export type Behaviour = (call: StubCall) => void | Promise<void>;
 
 export interface Outcome {
@@ -50,9 +50,9 @@ export interface Outcome {
   artifacts?: Part[][];
 }
 
-/** One request in the hands of a behaviour: the answer helpers speak the dialect the request came in. */
+/** One request that a behaviour handles. The answer methods use the dialect of the request. */
 export class StubCall {
-  /** True once the agent itself destroyed the connection: not an abort of the client. */
+  /** True when the agent itself destroyed the connection, which is not an abort by the client. */
   cut = false;
 
   constructor(
@@ -60,9 +60,9 @@ export class StubCall {
     readonly response: ServerResponse,
     readonly route: Route,
     readonly task: StubTask,
-    /** The card document the agent serves now. */
+    /** The card that the agent currently serves. */
     readonly card: Wire,
-    /** Aborts when the client leaves or the agent closes. */
+    /** Aborts when the client disconnects or the agent closes. */
     readonly gone: AbortSignal,
   ) {}
 
@@ -93,7 +93,7 @@ export class StubCall {
     this.json(status, body);
   }
 
-  /** The body a well-behaved agent would send for a task completed with this text: what hostile answers are made of. */
+  /** Returns the body of a correct answer for a completed task with this text. Hostile answers are built from it. */
   validAnswer(text = 'ok'): Wire {
     applyOutcome(this.task, { state: 'completed', artifacts: [[{ text }]] });
     return this.envelope(this.encodedTask());
@@ -105,7 +105,7 @@ export class StubCall {
     this.result(encodeSendMessage(this.route.dialect, this.task, parts));
   }
 
-  /** Brings the task to `outcome` and answers it: as a Task, or as a stream that ends with it. */
+  /** Sets the task to `outcome` and answers it: as a Task, or as a stream that ends with it. */
   async settle(outcome: Outcome): Promise<void> {
     if (!this.isStream) {
       applyOutcome(this.task, outcome);
@@ -128,7 +128,7 @@ export class StubCall {
     this.response.flushHeaders();
   }
 
-  /** Remembers and, on a streaming request, sends one event. */
+  /** Applies one event to the task and, on a streaming request, sends it. */
   async emit(payload: StreamPayload, eventId?: string): Promise<void> {
     applyPayload(this.task, payload);
     if (!this.isStream) return;
@@ -136,19 +136,19 @@ export class StubCall {
     await this.write(`${eventId === undefined ? '' : `id: ${eventId}\n`}data: ${JSON.stringify(event)}\n\n`);
   }
 
-  /** Writes and waits for the socket to drain; does nothing once the client is gone. */
+  /** Writes and waits until the socket has drained. Does nothing when the client is gone. */
   async write(chunk: string | Buffer): Promise<void> {
     if (this.gone.aborted || this.response.destroyed) return;
     if (!this.response.write(chunk)) await once(this.response, 'drain', { signal: this.gone }).catch(() => undefined);
   }
 
-  /** Waits, at most until the client leaves or the task is canceled. */
+  /** Waits `ms` milliseconds, or until the client disconnects or the task is canceled. */
   async pause(ms: number): Promise<void> {
     const signal = AbortSignal.any([this.gone, this.task.canceled.signal]);
     await wait(ms, undefined, { signal }).catch(() => undefined);
   }
 
-  /** Resolves when the client leaves or the agent closes. */
+  /** Resolves when the client disconnects or the agent closes. */
   async untilGone(): Promise<void> {
     if (!this.gone.aborted) await once(this.gone, 'abort');
   }
@@ -169,7 +169,7 @@ export class StubCall {
     return this.route.operation === 'stream' || this.route.operation === 'subscribe';
   }
 
-  /** The task in the form this operation answers it: wrapped by a send, bare everywhere else. */
+  /** Returns the task as this operation answers it: wrapped for a send, bare for all others. */
   encodedTask(): Wire {
     const wraps = this.route.operation === 'send';
     return wraps ? encodeSendTask(this.route.dialect, this.task) : encodeTask(this.route.dialect, this.task);
@@ -182,14 +182,14 @@ export class StubCall {
   }
 }
 
-/** Puts a task into a state with exactly these artifacts. */
+/** Sets a task to a state with exactly these artifacts. */
 export function applyOutcome(task: TaskView, outcome: Outcome): void {
   task.state = outcome.state;
   task.statusParts = outcome.statusParts;
   task.artifacts = (outcome.artifacts ?? []).map((parts, index) => ({ artifactId: `artifact-${index + 1}`, parts }));
 }
 
-/** True when a stream that reached this task's state has nothing more to say. */
+/** True when a stream that reached this state of the task ends. */
 export function isSettled(task: TaskView): boolean {
   return isTerminal(task.state) || task.state === 'input-required';
 }

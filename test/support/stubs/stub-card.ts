@@ -23,9 +23,9 @@ export interface CardOptions {
   security?: Wire[];
   /** RE-61: written as `metadata.costPerTask` of the card. */
   costPerTask?: number;
-  /** The dialects the agent answers and lists, in order of preference. */
+  /** The dialects that the agent supports and lists, in order of preference. */
   speaks?: Dialect[];
-  /** The URL the card declares, when it is not the agent's own (credentials must not follow it). */
+  /** A declared URL that differs from the URL of the agent. Credentials must not be sent there. */
   endpoint?: string;
 }
 
@@ -55,7 +55,7 @@ function commonFields(options: CardOptions): Wire {
   const skills = options.skills ?? [{ id: 'work' }];
   return {
     name: options.name ?? 'Stub Agent',
-    description: options.description ?? 'An agent that does as it is told.',
+    description: options.description ?? 'A scriptable test agent.',
     version: options.version ?? '1.0.0',
     capabilities: options.capabilities ?? { streaming: true, pushNotifications: false },
     defaultInputModes: ['application/json', 'text/plain'],
@@ -96,7 +96,7 @@ function v03Fields(options: CardOptions, rpcUrl: string, restUrl: string): Wire 
   };
 }
 
-/** The card an agent at `origin` publishes, as plain JSON; JSON-RPC lies at `rpcPath`, REST at the origin. */
+/** Builds the card of an agent at `origin`, as plain JSON. JSON-RPC is at `rpcPath`, REST at the origin. */
 export function buildCard(options: CardOptions, origin: string, rpcPath: string): Wire {
   const kind = options.card ?? 'v1';
   const base = options.endpoint ?? origin;

@@ -6,7 +6,7 @@ import type { Wire } from './stub-wire.js';
 
 const json = { 'content-type': 'application/json' };
 
-/** Any HTTP answer, e.g. `http(429, '', { 'retry-after': '1' })`; an object body is sent as JSON. */
+/** Sends any HTTP answer, e.g. `http(429, '', { 'retry-after': '1' })`. An object body is sent as JSON. */
 export function http(status: number, body: unknown = '', headers: Record<string, string> = {}): Behaviour {
   const content = typeof body === 'string' ? body : JSON.stringify(body);
   return (call) => call.send(status, content, { ...json, ...headers });
@@ -15,17 +15,17 @@ export function http(status: number, body: unknown = '', headers: Record<string,
 export const html = (status = 200): Behaviour =>
   http(status, '<!doctype html><title>Sign in</title><h1>Sign in</h1>', { 'content-type': 'text/html' });
 
-/** 200 with exactly this text, said to be JSON. */
+/** Sends 200 with exactly this text, declared as JSON. */
 export const raw = (body: string): Behaviour => http(200, body);
 
-/** 200 `{}`: JSON, but no envelope. */
+/** Sends 200 with `{}`: JSON, but not a JSON-RPC envelope. */
 export const emptyObject: Behaviour = raw('{}');
 
 export function redirect(status: 301 | 302 | 303 | 307 | 308, location?: string): Behaviour {
   return http(status, '', location === undefined ? {} : { location });
 }
 
-/** Sends the client over `/hop/1` … `/hop/<hops>` before it does what comes then; for the card (AN-39). */
+/** Redirects the client over `/hop/1` … `/hop/<hops>` before it continues with `then`; for the card (AN-39). */
 export function redirectChain(hops: number, then: Behaviour, status: 301 | 302 | 307 | 308 = 302): Behaviour {
   return (call) => {
     const at = Number(/^\/hop\/(\d+)$/.exec(call.pathname)?.[1] ?? 0);
@@ -33,10 +33,10 @@ export function redirectChain(hops: number, then: Behaviour, status: 301 | 302 |
   };
 }
 
-/** Takes the request and never says a word. */
+/** Accepts the request and never answers. */
 export const hang: Behaviour = (call) => call.untilGone();
 
-/** RST instead of an answer. */
+/** Resets the connection instead of an answer. */
 export const resetAtOnce: Behaviour = (call) => call.cutOff('reset');
 
 function writePart(call: StubCall): Promise<void> {
@@ -45,19 +45,19 @@ function writePart(call: StubCall): Promise<void> {
   return new Promise((resolve) => call.response.write(whole.slice(0, whole.length / 2), () => resolve()));
 }
 
-/** Half of a good answer, then RST. */
+/** Sends half of a correct answer, then RST. */
 export const resetMidBody: Behaviour = async (call) => {
   await writePart(call);
   call.cutOff('reset');
 };
 
-/** Half of a good answer, then FIN. */
+/** Sends half of a correct answer, then FIN. */
 export const halfClose: Behaviour = async (call) => {
   await writePart(call);
   call.cutOff('fin');
 };
 
-/** `bytes` of white space every `everyMs`, for ever: each read makes progress, the answer never comes. */
+/** Sends `bytes` of white space every `everyMs`, endlessly. Each read makes progress, but the answer never comes. */
 export function drip(bytes = 1, everyMs = 20): Behaviour {
   return async (call) => {
     call.response.writeHead(200, json);
@@ -68,7 +68,9 @@ export function drip(bytes = 1, everyMs = 20): Behaviour {
   };
 }
 
-/** Writes `chunk` `count` times, as fast as the client reads; endless SSE, a line without end, a million tiny events. */
+/**
+ * Writes `chunk` `count` times, as fast as the client reads: endless SSE, an endless line, or a million tiny events.
+ */
 export function flood(chunk: string, count = Number.POSITIVE_INFINITY, contentType = 'text/event-stream'): Behaviour {
   return async (call) => {
     call.response.writeHead(200, { 'content-type': contentType });
@@ -84,7 +86,10 @@ function* padded(bytes: number, tail: string): Generator<string> {
   yield tail;
 }
 
-/** A good answer behind `bytes` of white space: a client without a limit takes it, one with a limit must stop. */
+/**
+ * Sends a correct answer after `bytes` of white space. A client without a limit accepts it; a client with a limit must
+ * stop.
+ */
 export function huge(bytes: number, options: { declareLength?: boolean } = {}): Behaviour {
   return async (call) => {
     const tail = JSON.stringify(call.validAnswer());
@@ -96,7 +101,7 @@ export function huge(bytes: number, options: { declareLength?: boolean } = {}): 
 
 const compressors = { gzip: createGzip, br: createBrotliCompress, deflate: createDeflate };
 
-/** The same, compressed to about a thousandth, whatever `Accept-Encoding` said. */
+/** Sends the same, compressed to about a thousandth, for any `Accept-Encoding`. */
 export function gzipBomb(inflatedBytes: number, encoding: keyof typeof compressors = 'gzip'): Behaviour {
   return async (call) => {
     const source = Readable.from(padded(inflatedBytes, JSON.stringify(call.validAnswer())));
@@ -105,7 +110,7 @@ export function gzipBomb(inflatedBytes: number, encoding: keyof typeof compresso
   };
 }
 
-/** A good answer with `count` headers of `bytes` each. */
+/** Sends a correct answer with `count` headers of `bytes` each. */
 export function manyHeaders(count: number, bytes = 20): Behaviour {
   return (call) => {
     const extra = Array.from({ length: count }, (_, index) => [`x-filler-${index}`, 'x'.repeat(bytes)]);
@@ -120,7 +125,7 @@ function withTask(envelope: Wire, change: (task: Wire) => void): Wire {
   return copy;
 }
 
-/** Each kind spoils a good answer in one way; a string goes out as it is, anything else as JSON. */
+/** Each fault corrupts a correct answer in one way. A string is sent as it is, anything else as JSON. */
 const envelopeFaults = {
   'wrong-id': (good) => ({ ...good, id: 'of-another-request' }),
   'null-id': (good) => ({ ...good, id: null }),
@@ -161,7 +166,7 @@ const envelopeFaults = {
 export type WrongEnvelope = keyof typeof envelopeFaults;
 export const wrongEnvelopeKinds = Object.keys(envelopeFaults) as WrongEnvelope[];
 
-/** A spoilt JSON-RPC answer; kinds about the envelope mean nothing on REST. */
+/** Sends a corrupted JSON-RPC answer. Faults of the envelope have no meaning on REST. */
 export function wrongEnvelope(kind: WrongEnvelope): Behaviour {
   return (call) => {
     const spoil: (good: Wire) => unknown = envelopeFaults[kind];

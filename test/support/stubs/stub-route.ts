@@ -6,11 +6,11 @@ export type Operation =
 export interface Route {
   operation: Operation;
   dialect: Dialect;
-  /** The JSON-RPC id, as it came. */
+  /** The JSON-RPC id, as received. */
   rpcId?: unknown;
   /** JSON-RPC params, or the REST body. */
   params: Wire;
-  /** The task the request is about: of the message, of the params, or of the path. */
+  /** The task of the request: from the message, the params or the path. */
   taskId?: string;
 }
 
@@ -51,7 +51,9 @@ function asText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Reads a JSON-RPC body; an unknown method is `unknown` in the dialect its spelling suggests. */
+/**
+ * Parses a JSON-RPC body. An unknown method gets the operation `unknown` and the dialect that its spelling suggests.
+ */
 export function routeRpc(json: unknown): Route {
   const body = asWire(json);
   const method = asText(body.method) ?? '';
@@ -69,7 +71,7 @@ export function routeRpc(json: unknown): Route {
   };
 }
 
-/** Reads a REST request line and body; undefined when no route of either version matches. */
+/** Parses a REST request line and body; undefined when no route of either version matches. */
 export function routeRest(method: string, pathname: string, json: unknown): Route | undefined {
   const legacy = pathname.startsWith('/v1/');
   const path = legacy ? pathname.slice(3) : pathname;

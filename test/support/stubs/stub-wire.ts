@@ -1,4 +1,7 @@
-/** What a stub agent says, in neutral words, and how each dialect spells it (A2A v1.0 section 4, v0.3 section 6 and its proto). */
+/**
+ * The dialects of a stub agent. This file encodes neutral objects for each dialect (A2A v1.0 section 4, v0.3 section 6
+ * and its proto).
+ */
 export type Dialect = 'v1-jsonrpc' | 'v1-rest' | 'v03-jsonrpc' | 'v03-rest';
 export type Wire = Record<string, unknown>;
 
@@ -12,7 +15,7 @@ const knownStates = [
   'input-required',
   'auth-required',
 ] as const;
-/** Any other word goes out as it is: a remote may invent states. */
+/** Any other word is sent unchanged: a remote agent may invent states. */
 export type State = (typeof knownStates)[number] | (string & {});
 
 export type Part =
@@ -40,7 +43,7 @@ export type StreamPayload =
   | { status: State; parts?: Part[] }
   | { artifact: string; parts: Part[]; append?: boolean; lastChunk?: boolean };
 
-/** How objects are shaped: v0.3 REST is proto-JSON, v0.3 JSON-RPC is not. */
+/** The object format: v0.3 REST is ProtoJSON, v0.3 JSON-RPC is not. */
 type Shape = 'v1' | 'v03' | 'v03-proto';
 
 function shapeOf(dialect: Dialect): Shape {
@@ -99,7 +102,7 @@ function encodeArtifact(shape: Shape, artifact: StubArtifact): Wire {
   return { artifactId: artifact.artifactId, parts: artifact.parts.map((part) => encodePart(shape, part)) };
 }
 
-/** A Task as `dialect` writes it. */
+/** Encodes a Task in a dialect. */
 export function encodeTask(dialect: Dialect, task: TaskView): Wire {
   const shape = shapeOf(dialect);
   return {
@@ -111,18 +114,18 @@ export function encodeTask(dialect: Dialect, task: TaskView): Wire {
   };
 }
 
-/** The result of a send that made a task: bare in v0.3 JSON-RPC, wrapped elsewhere. */
+/** Encodes the result of a send that created a task: bare in v0.3 JSON-RPC, wrapped elsewhere. */
 export function encodeSendTask(dialect: Dialect, task: TaskView): Wire {
   return dialect === 'v03-jsonrpc' ? encodeTask(dialect, task) : { task: encodeTask(dialect, task) };
 }
 
-/** The result of a send that was answered by a Message alone. */
+/** Encodes the result of a send that answers with a Message only. */
 export function encodeSendMessage(dialect: Dialect, task: TaskView, parts: Part[]): Wire {
   const message = encodeMessage(shapeOf(dialect), task, parts, true);
   return dialect === 'v03-jsonrpc' ? message : { message };
 }
 
-/** Lets a task be what the stream said so far, so that polls and streams agree. */
+/** Applies a stream event to the task, so that polls and streams agree. */
 export function applyPayload(task: TaskView, payload: StreamPayload): void {
   if ('task' in payload) task.state = payload.task;
   else if ('status' in payload) {
@@ -136,7 +139,7 @@ export function applyPayload(task: TaskView, payload: StreamPayload): void {
   }
 }
 
-/** One stream event about `task`, after `applyPayload`. */
+/** Encodes one stream event of `task`, after `applyPayload`. */
 export function encodePayload(dialect: Dialect, task: TaskView, payload: StreamPayload): Wire {
   const shape = shapeOf(dialect);
   if ('task' in payload) return encodeSendTask(dialect, task);
@@ -155,7 +158,7 @@ export function encodePayload(dialect: Dialect, task: TaskView, payload: StreamP
 const httpStatuses: Record<number, number> = { [-32001]: 404, [-32601]: 404, [-32603]: 500, [-32006]: 500 };
 const grpcNames: Record<number, string> = { 400: 'INVALID_ARGUMENT', 404: 'NOT_FOUND', 500: 'INTERNAL' };
 
-/** The HTTP status and body of an error; JSON-RPC errors travel with 200. */
+/** Returns the HTTP status and body of an error. JSON-RPC errors have status 200. */
 export function encodeError(
   dialect: Dialect,
   id: unknown,

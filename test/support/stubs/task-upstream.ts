@@ -1,6 +1,6 @@
 import { Refusal, TestUpstream } from './upstream.js';
 
-/** What a task of the scripted server is at a look; a function may change it for the next one. */
+/** The state of a task of the scripted server at one poll. */
 export type Look = Record<string, unknown> & { status: string };
 
 export const extension = 'io.modelcontextprotocol/tasks';
@@ -8,7 +8,7 @@ export const takingTasks = {
   _meta: { 'io.modelcontextprotocol/clientCapabilities': { extensions: { [extension]: {} } } },
 };
 
-/** What its tool gives at last: also what no version of the protocol knows. */
+/** The final result of the tool. It includes content that no version of the protocol defines. */
 export const result = {
   content: [
     { type: 'text', text: 'printed', annotations: { audience: ['user'] } },
@@ -19,12 +19,15 @@ export const result = {
 };
 export const done: Look = { status: 'completed', result };
 
-/** An MCP server of the 2026-07-28 revision that answers each call of its tool `work` with a task, whose looks are scripted. */
+/**
+ * An MCP server of the 2026-07-28 revision that answers each call of its tool `work` with a task. The polls of the task
+ * are scripted.
+ */
 export class TaskUpstream {
-  /** What the task of a call is, by the number of the look, from 1. */
+  /** Returns the state of a task at a poll, by the number of the poll, from 1. */
   look: (number: number) => Look = () => ({ status: 'working' });
   pollIntervalMs: number | undefined = 20;
-  /** Whatever it was told, by method. */
+  /** Params of the received `tasks/update` requests; `cancels` has the task ids of `tasks/cancel`. */
   readonly updates: any[] = [];
   readonly cancels: string[] = [];
   readonly looks = new Map<string, number>();
@@ -49,13 +52,13 @@ export class TaskUpstream {
     return one;
   }
 
-  /** The task of its newest call, and how often it was looked at. */
+  /** The task of the newest call, and the number of its polls. */
   get newest(): { taskId: string; looks: number } {
     const taskId = `far-${this.count}`;
     return { taskId, looks: this.looks.get(taskId) ?? 0 };
   }
 
-  /** Calls of its tool. */
+  /** Calls of the tool `work`. */
   get calls() {
     return this.mcp.calls.filter(({ name }) => name === 'work');
   }

@@ -12,7 +12,10 @@ import { CallToolRequestSchema, ListToolsRequestSchema, McpError } from '@modelc
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, ProtocolError, Server } from '@modelcontextprotocol/server';
 
-/** How a server is spoken to: the sessions of the 2025 era, their older two endpoints, a WebSocket, or the 2026-07-28 revision alone. */
+/**
+ * The transport of a server: sessions of the 2025 era, the older two SSE endpoints, a WebSocket, or only the 2026-07-28
+ * revision.
+ */
 export type UpstreamKind = 'sessions' | 'sse' | 'websocket' | 'modern';
 
 type Tool = Record<string, unknown> & { name: string };
@@ -21,7 +24,7 @@ type Answer = (args: Record<string, unknown>, signal: AbortSignal, server?: Lega
 const anyParams = z.looseObject({});
 const declaredKey = 'io.modelcontextprotocol/clientCapabilities';
 
-/** What a tool throws to have its server answer with an error of the protocol. */
+/** Thrown by a tool to make its server answer with a protocol error. */
 export class Refusal extends Error {
   constructor(
     readonly code: number,
@@ -32,27 +35,27 @@ export class Refusal extends Error {
   }
 }
 
-/** A real MCP server, by the official SDKs, on loopback. */
+/** A real MCP server on loopback, built with the official SDKs. */
 export class TestUpstream {
   readonly tools = new Map<string, { tool: Tool; answer: Answer }>();
-  /** What else it can do, and how it answers other methods. */
+  /** Further capabilities; `methods` answers their requests. */
   readonly capabilities: Record<string, object> = {};
   readonly methods = new Map<string, (params: any) => unknown>();
-  /** What it does before it lists its tools. */
+  /** Runs before the server lists its tools. */
   listing: () => unknown = () => undefined;
   /** The headers of each request. */
   readonly seen: IncomingMessage['headers'][] = [];
   readonly httpMethods: string[] = [];
-  /** Where each request went, with its query. */
+  /** The path of each request, with its query. */
   readonly paths: string[] = [];
-  /** Whom it answers, by the headers; others get a 401. */
+  /** Decides by the headers which requests are answered; others get a 401. */
   admits: (headers: IncomingMessage['headers']) => boolean = () => true;
   readonly calls: { name: string; args: unknown; declared?: any }[] = [];
   /** The `_meta` of each call of a tool. */
   readonly metas: unknown[] = [];
-  /** A client of the 2025 era is connected. */
+  /** Called when a client of the 2025 era has connected. */
   initialized: (server: LegacyServer) => unknown = () => undefined;
-  /** Notifications that it has no use for. */
+  /** Notifications without a handler. */
   readonly told: { method: string; params?: any }[] = [];
   private readonly sessions = new Map<string, { server: LegacyServer; handle: Handle }>();
   private readonly modern = createMcpHandler(() => this.modernServer(), { legacy: 'reject' });
@@ -81,7 +84,7 @@ export class TestUpstream {
     return `${this.kind === 'websocket' ? 'ws' : 'http'}://127.0.0.1:${this.port}/mcp`;
   }
 
-  /** WebSockets that are open. */
+  /** Number of open WebSockets. */
   get connections(): number {
     return this.sockets.clients.size;
   }
@@ -91,32 +94,32 @@ export class TestUpstream {
     this.tools.set(name, { tool: { name, inputSchema, ...more }, answer });
   }
 
-  /** Tells whoever is connected that its tools changed, or another list. */
+  /** Notifies all connected clients that the tools, or another list, changed. */
   async tellChanged(list: 'tools' | 'resources' | 'prompts' = 'tools'): Promise<void> {
     this.modern.notify[`${list}Changed`]();
     const method = `notifications/${list}/list_changed` as 'notifications/tools/list_changed';
     await Promise.all([...this.sessions.values()].map(({ server }) => server.notification({ method })));
   }
 
-  /** Tells whoever is connected that a resource changed. */
+  /** Notifies all connected clients that a resource changed. */
   async tellUpdated(uri: string): Promise<void> {
     this.modern.notify.resourceUpdated(uri);
     const updated = { method: 'notifications/resources/updated' as const, params: { uri } };
     await Promise.all([...this.sessions.values()].map(({ server }) => server.notification(updated)));
   }
 
-  /** Says something of its own to whoever is connected. */
+  /** Sends any notification to all connected clients. */
   async say(method: string, params: object): Promise<void> {
     const notification = { method, params } as never;
     await Promise.all([...this.sessions.values()].map(({ server }) => server.notification(notification)));
   }
 
-  /** As after a restart: it knows none of its sessions any more. */
+  /** Forgets all sessions, as after a restart. */
   forgetSessions(): void {
     this.sessions.clear();
   }
 
-  /** Nobody listens on its port until it is there again. */
+  /** Stops listening until `listen` is called again. */
   async down(): Promise<void> {
     this.sessions.clear();
     this.http.closeAllConnections();
@@ -198,7 +201,7 @@ export class TestUpstream {
       { capabilities: { tools: { listChanged: true }, ...this.capabilities } },
     );
     server.oninitialized = () => void this.initialized(server);
-    server.fallbackNotificationHandler = (said) => Promise.resolve(void this.told.push(said as never));
+    server.fallbackNotificationHandler = (notification) => Promise.resolve(void this.told.push(notification as never));
     server.fallbackRequestHandler = async ({ method, params }) => {
       const answer = this.methods.get(method);
       if (!answer) throw new McpError(-32601, 'Method not found');

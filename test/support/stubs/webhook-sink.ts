@@ -3,17 +3,17 @@ import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TestGateway } from '../gateway/gateway.js';
 
-/** How one POST is answered. A number is a status. */
+/** The answer to one POST. A number is a status. */
 export type Reply =
   | number
   | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string }
-  /** Never answers, or says that it took the post and breaks off. */
+  /** `hang` never answers; `break off` sends a 200 and breaks the connection in the body. */
   | 'hang'
   | 'break off'
-  /** Takes it, and says back the credentials that came with it. */
+  /** Answers 200 and returns the credentials of the post in the body. */
   | 'say back';
 
-/** One POST as it arrived. */
+/** One POST as received. */
 export interface Received {
   readonly path: string;
   readonly headers: NodeJS.Dict<string | string[]>;
@@ -24,19 +24,19 @@ export interface Received {
   readonly at: number;
 }
 
-/** A receiver of webhooks: a real server that answers by a list, and then 200. */
+/** A receiver of webhooks: a real server that answers with the scripted replies, and then 200. */
 export interface WebhookSink {
   readonly url: string;
   readonly received: Received[];
-  /** The answers to the next posts, in order; the last one for all others when `forEver`. */
+  /** Sets the answers to the next posts, in order. With `forEver`, the last one answers all later posts. */
   script(replies: readonly Reply[], forEver?: boolean): void;
-  /** The most posts that were being answered at the same moment. */
+  /** Largest number of posts that were in progress at the same time. */
   mostAtOnce(): number;
-  /** Connections that are open. */
+  /** Number of open connections. */
   connections(): number;
-  /** Waits so long before each answer. */
+  /** Waits this many milliseconds before each answer. */
   delay(ms: number): void;
-  /** Answers no post that comes from now on until what is returned is called. */
+  /** Holds the answers to all later posts until the returned function is called. */
   hold(): () => void;
   close(): Promise<void>;
 }
@@ -114,7 +114,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The next try of whatever waits, of all tasks or of one, is due now. The rows are locked as the product locks them: nobody ends in a deadlock. */
+/**
+ * Makes the next attempt of all pending deliveries, or of those of one task, due now. Locks the rows in the order of
+ * the product, to avoid deadlocks.
+ */
 export async function hurry(gateway: Pick<TestGateway, 'sql'>, taskId: string | null = null): Promise<void> {
   try {
     await gateway.sql(
@@ -124,7 +127,7 @@ export async function hurry(gateway: Pick<TestGateway, 'sql'>, taskId: string | 
       [taskId],
     );
   } catch (error) {
-    // The gateway locks the same rows meanwhile, and PostgreSQL chose whom to refuse.
+    // The gateway locked the same rows, and PostgreSQL ended this transaction because of a deadlock.
     if ((error as { code?: string }).code !== '40P01') throw error;
     await hurry(gateway, taskId);
   }
