@@ -3,12 +3,14 @@ import { join } from 'node:path';
 
 const dist = join(process.cwd(), 'dist');
 
-/** Text that occurs once in a file of the build, and what stands there instead. */
+/** A text that occurs once in a built file, and its replacement. */
 export type Edit = readonly [find: string, put: string];
 
 /**
- * A copy of the build with one file changed; the program to start. Throws when an edit does not find its text exactly once, so
- * that a change that changes nothing fails loudly. @param file below `dist`, without its ending. @param preamble before its first line.
+ * Makes a copy of the build with one changed file, and returns the program to start. Throws when the text of an edit
+ * does not occur exactly once, so that an edit without effect fails.
+ * @param file path below `dist`, without extension.
+ * @param preamble text before the first line of the file.
  */
 export function changedBuild(folder: string, file: string, edits: readonly Edit[], preamble = ''): string {
   mkdirSync(folder, { recursive: true });
@@ -19,7 +21,7 @@ export function changedBuild(folder: string, file: string, edits: readonly Edit[
   let text = readFileSync(target, 'utf8');
   for (const [find, put] of edits) {
     const found = text.split(find).length - 1;
-    if (found !== 1) throw new Error(`${file} holds this ${found} times, it has to be once: ${find}`);
+    if (found !== 1) throw new Error(`${file} contains this text ${found} times, expected once: ${find}`);
     text = text.replace(find, () => put);
   }
   writeFileSync(target, `${preamble}${text}`);

@@ -12,7 +12,7 @@ export interface Answer {
   readonly status: number;
   readonly body: Wire;
   readonly ms: number;
-  /** It said that the same request may be made again. */
+  /** True when the response allows to repeat the same request. */
   readonly mayRetry: boolean;
 }
 
@@ -21,19 +21,19 @@ export interface SendOptions {
   readonly payload: string;
   readonly key?: string;
   readonly wait?: boolean;
-  /** Of a task that asked. */
+  /** The task to continue, which has asked a question. */
   readonly taskId?: string;
-  /** The path of a receiver. */
+  /** The path of a webhook receiver. */
   readonly push?: string;
   readonly echoes?: boolean;
 }
 
-const patienceMs = 90_000;
+const timeoutMs = 90_000;
 const tryTimeoutMs = 30_000;
 
-/** A caller of one org, who sends to any door that is open, tries again what broke, and writes down what it is told. */
+/** A caller of one org. It sends to any available door, retries failed requests, and records the answers. */
 export class Caller {
-  /** Stops trying again. */
+  /** Stops retries. */
   isOver = false;
 
   constructor(
@@ -44,7 +44,7 @@ export class Caller {
     private readonly random: Random,
   ) {}
 
-  /** Undefined when the connection broke. */
+  /** Sends one request. Returns undefined when the connection broke. */
   async call(slot: Slot, method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
     const begun = performance.now();
     try {
@@ -72,7 +72,7 @@ export class Caller {
     return this.call(slot, 'POST', `/a2a/agents/${agent}`, { jsonrpc: '2.0', id: 1, method, params }, headers);
   }
 
-  /** A door that is open; waits for one. */
+  /** Waits for an available door and returns it. */
   async door(): Promise<Slot> {
     for (;;) {
       const open = this.doors();
@@ -81,18 +81,21 @@ export class Caller {
     }
   }
 
-  /** Tries until it is answered; without a key only once. The id of its task, when it was told one. */
+  /**
+   * Retries until the request is answered; without a key it tries only once. Returns the id of the task, if the answer
+   * has one.
+   */
   async send(options: SendOptions): Promise<string | undefined> {
-    for (const until = Date.now() + patienceMs; Date.now() < until; await sleep(50 + this.random.whole(100))) {
-      const { taskId, mayTryAgain } = await this.tryToSend(await this.door(), options);
-      if (!mayTryAgain) return taskId;
+    for (const until = Date.now() + timeoutMs; Date.now() < until; await sleep(50 + this.random.whole(100))) {
+      const { taskId, mayRepeat } = await this.tryToSend(await this.door(), options);
+      if (!mayRepeat) return taskId;
       if (options.key === undefined || this.isOver) return undefined;
     }
     return undefined;
   }
 
-  /** One try at one door. */
-  async tryToSend(slot: Slot, options: SendOptions): Promise<{ taskId?: string; mayTryAgain: boolean }> {
+  /** Makes one attempt at one door. */
+  async tryToSend(slot: Slot, options: SendOptions): Promise<{ taskId?: string; mayRepeat: boolean }> {
     const { agent, payload, key, echoes } = options;
     const at = Date.now();
     const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
@@ -113,14 +116,14 @@ export class Caller {
       errorCode,
       echoes,
     });
-    if (task) this.sees(task.id, task.status.state);
-    return { taskId: task?.id, mayTryAgain: answer === undefined || answer.status >= 500 || isPassing(body.error) };
+    if (task) this.recordSighting(task.id, task.status.state);
+    return { taskId: task?.id, mayRepeat: answer === undefined || answer.status >= 500 || isTemporary(body.error) };
   }
 
-  async look(agent: string, taskId: string): Promise<Wire | undefined> {
+  async check(agent: string, taskId: string): Promise<Wire | undefined> {
     const answer = await this.rpc(await this.door(), agent, 'GetTask', { id: taskId });
     const task = answer?.body.result as Wire | undefined;
-    if (task) this.sees(taskId, task.status.state);
+    if (task) this.recordSighting(taskId, task.status.state);
     return task;
   }
 
@@ -130,13 +133,16 @@ export class Caller {
     const task = answer.body.result as Wire | undefined;
     const state = task && plainState(task.status.state);
     this.history.ends.push({ taskId, want: 'canceled', accepted: task !== undefined, state });
-    if (task) this.sees(taskId, task.status.state);
+    if (task) this.recordSighting(taskId, task.status.state);
   }
 
-  /** Sends and reads the events to the end, over as many connections as it takes. @param leaveAfter frames of the first one. */
+  /**
+   * Sends and reads the events until the end, with as many connections as needed.
+   * @param leaveAfter number of frames after which the first connection is closed.
+   */
   async stream(options: SendOptions, leaveAfter = Infinity): Promise<string | undefined> {
     let [taskId, last, most]: [string | undefined, number, number] = [undefined, 0, leaveAfter];
-    for (const until = Date.now() + patienceMs; Date.now() < until && !this.isOver; await sleep(50)) {
+    for (const until = Date.now() + timeoutMs; Date.now() < until && !this.isOver; await sleep(50)) {
       const known: string | undefined = taskId;
       const [method, params, headers]: [string, unknown, Record<string, string>] =
         known === undefined
@@ -175,7 +181,7 @@ export class Caller {
       }
       stream.close();
     } catch {
-      // broken: the next connection goes on
+      // the connection broke; the next one continues
     }
     if (taskId !== undefined) this.history.streams.push({ taskId, frames, ...(known !== undefined && { after }) });
     return { taskId, last: frames.at(-1)?.seq ?? 0, isOver };
@@ -185,12 +191,12 @@ export class Caller {
     const { task, statusUpdate } = (data as { result: Wire }).result;
     const state = (statusUpdate ?? task)?.status?.state as string | undefined;
     if (state === undefined) return false;
-    this.sees(taskId, state);
+    this.recordSighting(taskId, state);
     return !/SUBMITTED|WORKING/.test(state);
   }
 
-  private sees(taskId: string, state: string): void {
-    // One observer for each call: answers of different doors may overtake each other on their way back.
+  private recordSighting(taskId: string, state: string): void {
+    // Each call counts as a separate observer, because answers of different doors may arrive in another order.
     this.history.sightings.push({
       by: `${this.org} ${randomUUID()}`,
       taskId,
@@ -210,8 +216,8 @@ function paramsOf({ payload, wait, taskId, push }: SendOptions): Wire {
   };
 }
 
-/** The database or the process has its moment; the same request may succeed later. */
-function isPassing(error: Wire | undefined): boolean {
+/** Tells whether the error is temporary, so that the same request may succeed later. */
+function isTemporary(error: Wire | undefined): boolean {
   return error !== undefined && /unavailable|temporarily/i.test(JSON.stringify(error));
 }
 

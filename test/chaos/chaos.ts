@@ -8,16 +8,16 @@ import { judge } from './verdict.js';
 const ownedAgainMs = 2_000;
 
 export interface ChaosOptions extends Broken {
-  /** One after the other. */
+  /** The plans, which run one after the other. */
   readonly plans: readonly Plan[];
   readonly callers: number;
-  /** Between two faults, on average. */
+  /** Average milliseconds between two faults. */
   readonly paceMs: number;
-  /** How long a plan may go on. */
+  /** Maximum duration of a plan in seconds. */
   readonly planSeconds: number;
 }
 
-/** Load and faults at once, then rest, then the judgement. */
+/** Runs load and faults at the same time, then lets the system come to rest, then checks the history. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const { scene, postgres, redis, plans, callers, paceMs, planSeconds } = options;
   const { history, random } = scene;
@@ -44,7 +44,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   if (tasks.count > 0)
     history.measures.push({
       invariant: 'I1',
-      what: 'p99 from kill -9 to owned again in ms',
+      what: 'p99 from kill -9 to the takeover in ms',
       value: tasks.p99,
       most: ownedAgainMs,
     });

@@ -11,7 +11,7 @@ const delivery = (seq: number, id = `d${seq}`) => ({
   deliveredAt: 1_100 + seq,
 });
 
-/** A run in which everything went well: a send that was tried twice, a reader that resumed, a remote, a receiver. */
+/** A history without violations: a retried send, a reader that resumed, a remote agent, a webhook receiver. */
 function healthy(): History {
   const history = emptyHistory();
   const send = { org: 'default', agent: 'slow', key: 'k', payload: 'p', at: 900, ms: 10, echoes: true };
@@ -54,15 +54,15 @@ function move(from: string, fromSeq: number, fromEpoch: number, to: string, seq:
   };
 }
 
-/** A healthy history with the row of its task changed. */
+/** Changes the task row of a healthy history. */
 function withTask(history: History, change: object): void {
   history.rows = { ...history.rows, tasks: [{ ...history.rows.tasks[0]!, ...change }] };
 }
 
 const planted: [string, string, (history: History) => void][] = [
-  ['I1', 'is not there', (h) => void h.sends.push({ ...h.sends[1]!, key: 'other', taskId: 'lost' })],
+  ['I1', 'does not exist', (h) => void h.sends.push({ ...h.sends[1]!, key: 'other', taskId: 'lost' })],
   ['I1', 'was left working', (h) => withTask(h, { state: 'working' })],
-  ['I1', 'still held', (h) => withTask(h, { held: true })],
+  ['I1', 'still leased', (h) => withTask(h, { held: true })],
   ['I1', 'failed: the disk', (h) => withTask(h, { state: 'failed', why: 'the disk' })],
   [
     'I1',
@@ -82,15 +82,15 @@ const planted: [string, string, (history: History) => void][] = [
   ],
   ['I2', 'it ended completed', (h) => void h.sightings.push({ by: 'b', taskId: task, state: 'canceled', at: 3 })],
   ['I3', 'and has 1,3', (h) => (h.rows = { ...h.rows, events: h.rows.events.filter(({ seq }) => seq !== 2) })],
-  ['I3', "and said 'pp'", (h) => withTask(h, { said: 'pp' })],
+  ['I3', "and answered 'pp'", (h) => withTask(h, { said: 'pp' })],
   [
     'I3',
-    'resumed after 2 and was told 2',
+    'resumed after 2 and received 2',
     (h) => void h.streams.push({ ...h.streams[1]!, frames: h.streams[0]!.frames.slice(1) }),
   ],
   [
     'I3',
-    'was told 1 and then 3',
+    'received 1 and then 3',
     (h) => void h.streams.push({ taskId: task, frames: [h.streams[0]!.frames[0]!, h.streams[1]!.frames[0]!] }),
   ],
   [
@@ -100,7 +100,7 @@ const planted: [string, string, (history: History) => void][] = [
   ],
   [
     'I3',
-    'which is not there',
+    'which does not exist',
     (h) => void h.streams.push({ taskId: task, frames: [{ seq: 4, at: 2_000, isSnapshot: false }] }),
   ],
   ['I4', 'stands for', (h) => void h.sends.push({ ...h.sends[1]!, taskId: 'another' })],
@@ -110,7 +110,7 @@ const planted: [string, string, (history: History) => void][] = [
   ['I5', 'as 2 messages', (h) => void h.remoteSends.push({ messageId: 'n', payload: 'p', at: 955 })],
   ['I5', 'its remote task was known', (h) => void h.remoteSends.push({ messageId: 'm', payload: 'p', at: 5_000 })],
   ['I5', 'sent again 5 ms', (h) => void h.remoteSends.push({ messageId: 'm', payload: 'p', at: 955, answeredAt: 960 })],
-  ['I6', 'of no delivery', (h) => void h.posts.push({ webhookId: 'x', at: 1, status: 200 })],
+  ['I6', 'that no delivery has', (h) => void h.posts.push({ webhookId: 'x', at: 1, status: 200 })],
   [
     'I6',
     'was not delivered',
@@ -120,12 +120,12 @@ const planted: [string, string, (history: History) => void][] = [
         deliveries: [{ ...delivery(2), status: 'pending', deliveredAt: undefined }, delivery(3)],
       }),
   ],
-  ['I6', 'nobody took it', (h) => void h.posts.splice(0, 1)],
-  ['I6', 'after it was on record', (h) => void h.posts.push({ webhookId: 'd2', at: 5_000, status: 503 })],
-  ['I6', 'was taken and posted again', (h) => void h.posts.push({ webhookId: 'd2', at: 1_050, status: 200 })],
+  ['I6', 'but no receiver accepted it', (h) => void h.posts.splice(0, 1)],
+  ['I6', 'after it was recorded', (h) => void h.posts.push({ webhookId: 'd2', at: 5_000, status: 503 })],
+  ['I6', 'was accepted and posted again', (h) => void h.posts.push({ webhookId: 'd2', at: 1_050, status: 200 })],
   [
     'I6',
-    'twice at once',
+    'while another post was in progress',
     (h) =>
       void h.posts.splice(
         0,
@@ -135,7 +135,11 @@ const planted: [string, string, (history: History) => void][] = [
       ),
   ],
   ['I6', 'came before 2', (h) => void h.posts.splice(0, 2, { ...h.posts[0]!, at: 1_050 }, h.posts[1]!)],
-  ['I7', 'somebody was told', (h) => void h.ends.push({ taskId: task, want: 'canceled', accepted: true })],
+  [
+    'I7',
+    'a call reported that it is canceled',
+    (h) => void h.ends.push({ taskId: task, want: 'canceled', accepted: true }),
+  ],
   [
     'I7',
     'was accepted with completed',
@@ -146,11 +150,11 @@ const planted: [string, string, (history: History) => void][] = [
     'by the holder of epoch 1 after 2',
     (h) => (h.rows = { ...h.rows, moves: [move('working', 2, 2, 'working', 3, 1)] }),
   ],
-  ['I8', 'a holder that was alive', (h) => (h.rows = { ...h.rows, moves: [{ ...h.rows.moves[0]!, stolen: true }] })],
+  ['I8', 'from a live holder', (h) => (h.rows = { ...h.rows, moves: [{ ...h.rows.moves[0]!, stolen: true }] })],
   ['I8', 'a report of epoch 1', (h) => void h.reports.push({ taskId: task, epoch: 1, at: 990, accepted: true })],
   [
     'I9',
-    'told default what belongs to beta',
+    'showed default data of beta',
     (h) => void h.texts.push({ org: 'default', where: 'a list', text: 'the secret of beta!' }),
   ],
   ['I9', 'was seen (1 times)', (h) => void h.forbidden.push({ what: 'it was seen', happened: true })],
@@ -158,7 +162,7 @@ const planted: [string, string, (history: History) => void][] = [
 ];
 
 describe('the checker of recorded runs', () => {
-  it('finds nothing in a run where everything went well', () => {
+  it('finds no violation in a healthy run', () => {
     expect(check(healthy())).toEqual([]);
   });
 
@@ -168,7 +172,7 @@ describe('the checker of recorded runs', () => {
     expect(check(history)).toContainEqual({ invariant, what: expect.stringContaining(words) });
   });
 
-  it('lets pass what a fault explains: a message sent again by whoever took over', () => {
+  it('accepts a repeat that a fault explains: a message that the new holder sent again', () => {
     const history = healthy();
     history.remoteSends.push({ messageId: 'm2', payload: 'r', at: 900, answeredAt: 910 });
     history.remoteSends.push({ messageId: 'm2', payload: 'r', at: 1_400, answeredAt: 1_410 });
@@ -177,7 +181,7 @@ describe('the checker of recorded runs', () => {
     expect(check(history)).toEqual([]);
   });
 
-  it('lets pass what nobody could know: a webhook whose outcome was not recorded', () => {
+  it('accepts a repeat after an unknown outcome: a webhook with no recorded outcome', () => {
     const history = healthy();
     history.posts.push({ webhookId: 'd3', at: 1_050, endedAt: 1_051, status: 200 });
     expect(check(history)).toHaveLength(1);

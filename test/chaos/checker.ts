@@ -3,7 +3,7 @@ import { sightChecks } from './checks/sight.js';
 import { taskChecks } from './checks/tasks.js';
 import type { Check, History } from './history.js';
 
-/** A promise that was broken, and where. The invariants are those of reliability-security.md section 3.0. */
+/** A violated invariant, with the details. The invariants are those of reliability-security.md section 3.0. */
 export interface Violation {
   readonly invariant: string;
   readonly what: string;
@@ -11,7 +11,7 @@ export interface Violation {
 
 const checks: readonly (readonly [string, Check])[] = [...taskChecks, ...outwardChecks, ...sightChecks];
 
-/** Every broken promise of a recorded run. Pure: the same history has the same violations. */
+/** Returns all violations in a recorded run. It is a pure function: the same history gives the same violations. */
 export function check(history: History): Violation[] {
   const found = checks.flatMap(([invariant, of]) => [...of(history)].map((what) => ({ invariant, what })));
   const measured = history.measures

@@ -6,20 +6,20 @@ import { exercised, preambleOf } from './defects/defect.js';
 import { scenarios } from './scenarios/all.js';
 
 describe('the planted defects', () => {
-  it('are at least 25, each with a name and a scenario of its own words', () => {
+  it('are at least 25, each with a unique name and an existing scenario', () => {
     expect(defects.length).toBeGreaterThanOrEqual(25);
     expect(new Set(defects.map(({ name }) => name)).size).toBe(defects.length);
     const known = scenarios.map(({ name }) => name);
     expect(known).toEqual(expect.arrayContaining(defects.map(({ scenario }) => scenario)));
   });
 
-  it('leave no scenario without one', () => {
+  it('cover every scenario', () => {
     const used = new Set(defects.map(({ scenario }) => scenario));
     expect(scenarios.filter(({ name }) => !used.has(name))).toEqual([]);
   });
 
   it.each(defects.map((defect) => [defect.name, defect] as const))(
-    '%s: its target is in the source and in what is built of it, once, and what it makes can be read',
+    '%s: its text occurs once in the source and in the build, and the changed file parses',
     (_, defect) => {
       const source = join(process.cwd(), 'src', `${defect.file}.ts`);
       const built = join(process.cwd(), 'dist', 'src', `${defect.file}.js`);

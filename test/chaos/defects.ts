@@ -12,7 +12,7 @@ import type { Scenario } from './scenarios/scenario.js';
 import { Redis } from './servers.js';
 import { judge } from './verdict.js';
 
-/** What a run with a planted defect showed; without `found`, `why` says why it counts for nothing. */
+/** The result of a run with a planted defect. Without `found`, `why` says why the defect was missed. */
 interface Caught {
   readonly defect: Defect;
   readonly ms: number;
@@ -20,20 +20,20 @@ interface Caught {
   readonly why?: string;
 }
 
-/** Every scenario in one house without defects: what they find in a planted one is not there by itself. */
+/** Plays every scenario on one deployment without defects, which shows that the scenarios alone cause no violation. */
 export async function playAll(house: House): Promise<ChaosResult> {
   const playable = scenarios.filter(({ needsRedis }) => house.redis || !needsRedis);
   const { violations } = await play(house, 'control', playable);
   return { violations, figures: { scenarios: playable.length } };
 }
 
-/** Each defect in a house of its own; one that is not caught is a violation. */
+/** Plants each defect in a separate deployment. A missed defect is a violation. */
 export async function plantAll(house: House): Promise<ChaosResult> {
   const playable = defects.filter(({ scenario }) => house.redis || !scenarioOf(scenario).needsRedis);
   const waiting = new Random(house.form.seed).shuffled([...playable.entries()]);
   const until = Date.now() + house.form.mostSeconds.defects * 1_000;
   const missed: Violation[] = [];
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     while (waiting.length > 0 && Date.now() < until) {
       const next = waiting.shift()!;
       const { defect, ms, found, why } = await plantAndPlay(house, next[1], next[0]);
@@ -41,7 +41,7 @@ export async function plantAll(house: House): Promise<ChaosResult> {
       if (!found) missed.push({ invariant: defect.breaks, what: `${defect.name}: ${why}` });
     }
   };
-  await Promise.all(Array.from({ length: house.form.lanes }, lane));
+  await Promise.all(Array.from({ length: house.form.lanes }, worker));
   const planted = playable.length - waiting.length;
   return { violations: missed, figures: { planted, caught: planted - missed.length, left: waiting.length } };
 }

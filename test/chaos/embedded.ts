@@ -5,7 +5,10 @@ import type { ChaosResult } from './result.js';
 import { embeddedUrl, openScene } from './scene.js';
 import { judge } from './verdict.js';
 
-/** What `npm start` is: one process with its own PostgreSQL, which also carries the queue, killed and started again. */
+/**
+ * Runs one process with an embedded PostgreSQL that also carries the queue, as `npm start` does, and kills and restarts
+ * it.
+ */
 export async function runEmbedded(folder: string, seed: number, kills: number): Promise<ChaosResult> {
   const scene = await openScene({ folder, seed, roles: ['all'] });
   try {

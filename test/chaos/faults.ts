@@ -7,7 +7,7 @@ import type { Postgres, Redis } from './servers.js';
 
 export type FaultKind = keyof typeof faults;
 
-/** What a run breaks, and how often. */
+/** The faults of a run, with their counts. */
 export type Plan = Partial<Record<FaultKind, number>>;
 
 export interface Broken {
@@ -16,7 +16,7 @@ export interface Broken {
   readonly redis?: Redis;
 }
 
-/** The faults in the order that the seed gives them, spread over the run. */
+/** Returns the faults of the plan in a random order that depends on the seed. */
 export function scheduleOf(plan: Plan, random: Random): FaultKind[] {
   const all = (Object.entries(plan) as [FaultKind, number][]).flatMap(([kind, count]) =>
     Array<FaultKind>(count).fill(kind),
@@ -24,7 +24,7 @@ export function scheduleOf(plan: Plan, random: Random): FaultKind[] {
   return random.shuffled(all);
 }
 
-/** Breaks something, and mends it. Resolves when the next fault may come; what takes longer goes on behind it. */
+/** Causes a fault and repairs it. Resolves when the next fault may come; longer repairs continue in the background. */
 export async function strike(kind: FaultKind, broken: Broken): Promise<void> {
   const fault: Fault = { kind, what: '', at: Date.now() };
   broken.scene.history.faults.push(fault);
@@ -36,14 +36,17 @@ export async function strike(kind: FaultKind, broken: Broken): Promise<void> {
 }
 
 const faults = {
-  /** kill -9, and the next life at once. */
+  /** Kills with SIGKILL and restarts at once. */
   kill: async ({ scene }: Broken, fault: Fault) => {
     const slot = await readySlot(scene);
     fault.until = Date.now() + 500;
     await slot.kill();
     restart(slot);
   },
-  /** A pause longer than the lease of a task: the work goes on elsewhere, and the process wakes as if nothing had been. */
+  /**
+   * Pauses a process for longer than the lease of a task. Another process takes over its work, and the paused one
+   * continues later without notice.
+   */
   freeze: async ({ scene }: Broken, fault: Fault) => {
     const slot = await readySlot(scene);
     slot.freeze();
@@ -63,7 +66,7 @@ const faults = {
     fault.until = Date.now() + 1_500;
     await sleep(1_000);
   },
-  /** A deploy of one process. */
+  /** Deploys one process. */
   roll: async ({ scene }: Broken) => {
     const slot = await readySlot(scene);
     slot.isLeaving = true;
@@ -84,7 +87,7 @@ const faults = {
     await redis!.up();
   },
   redisFlush: async ({ redis }: Broken) => redis!.command('FLUSHALL'),
-  /** It is there and says nothing. */
+  /** Redis accepts connections but does not answer. */
   redisFreeze: async ({ redis }: Broken) => {
     redis!.freeze();
     await sleep(2_000);
@@ -99,13 +102,13 @@ function background(work: () => Promise<void>): void {
   running.add(run);
 }
 
-/** Everything that was broken is whole again: every process lives and is ready. */
+/** Waits for all repairs and starts every process that is not ready. */
 export async function allMended({ fleet }: Scene): Promise<void> {
   await Promise.all(running);
   for (const slot of fleet.slots) if (!slot.isReady) await slot.start();
 }
 
-/** A start that fails because the database is away is made again, as every supervisor does. */
+/** Repeats a start that fails because the database is down, as every supervisor does. */
 function restart(slot: Slot): void {
   background(async () => {
     for (let tries = 0; ; tries++) {
@@ -119,12 +122,14 @@ function restart(slot: Slot): void {
   });
 }
 
-/** One that is ready; mostly of a role that another one fills meanwhile, so that there is load to break. */
+/** Picks a ready process. Most of the time, another process of its role is also ready, so that the load continues. */
 async function readySlot({ fleet, random }: Scene): Promise<Slot> {
-  const isBold = random.chance(0.15);
+  const mayBeLast = random.chance(0.15);
   for (;;) {
     const ready = fleet.slots.filter(({ isReady }) => isReady);
-    const spare = ready.filter((slot) => isBold || ready.some((other) => other !== slot && other.role === slot.role));
+    const spare = ready.filter(
+      (slot) => mayBeLast || ready.some((other) => other !== slot && other.role === slot.role),
+    );
     if (spare.length > 0) return random.pick(spare);
     await sleep(20);
   }

@@ -11,15 +11,15 @@ const startTimeoutMs = 90_000;
 const readyLine = 'Rialto is ready';
 
 export interface Launch {
-  /** The program; that of this build unless said otherwise. */
+  /** The program; by default that of this build. */
   readonly main?: string;
   readonly env?: Record<string, string>;
 }
 
-/** One place in the fleet: a process with a role and a port of its own, started again and again. */
+/** One place in the fleet: a process with a fixed role and port, which is restarted many times. */
 export class Slot {
   isReady = false;
-  /** Balancers send nothing new to it. */
+  /** True while a load balancer sends it no new requests. */
   isLeaving = false;
   launch: Launch = {};
   private child?: ChildProcess;
@@ -42,7 +42,7 @@ export class Slot {
     return this.child?.pid;
   }
 
-  /** Resolves when it is ready. Throws with the end of its log when it ends instead. */
+  /** Resolves when the process is ready. Throws with the end of its log when it ends before or takes too long. */
   start(): Promise<void> {
     this.starting ??= this.run().finally(() => (this.starting = undefined));
     return this.starting;
@@ -66,20 +66,20 @@ export class Slot {
     const ready = new Promise<true>((resolve) => {
       let end = '';
       child.stdout.on('data', (chunk: Buffer) => {
-        const said = end + chunk.toString();
-        if (said.includes(readyLine)) resolve(true);
-        end = said.slice(1 - readyLine.length);
+        const output = end + chunk.toString();
+        if (output.includes(readyLine)) resolve(true);
+        end = output.slice(1 - readyLine.length);
       });
     });
-    const late = sleep(startTimeoutMs, undefined, { ref: false });
-    const isReady = await Promise.race([ready, gone, late]);
+    const timeout = sleep(startTimeoutMs, undefined, { ref: false });
+    const isReady = await Promise.race([ready, gone, timeout]);
     if (this.child === child) this.isReady = isReady === true;
     if (isReady === true || child.killed) return;
-    child.kill('SIGKILL'); // the next try wants its port
+    child.kill('SIGKILL'); // the next start needs its port
     throw new Error(`${this.name} did not start: ${readFileSync(this.logFile, 'utf8').slice(-2_000)}`);
   }
 
-  /** Resolves when the process is gone. */
+  /** Sends the signal and resolves when the process has ended. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<number | null> {
     const { child } = this;
     this.isReady = false;
@@ -101,7 +101,7 @@ export class Slot {
   }
 }
 
-/** The processes of one deployment: on one database, one queue, one data folder. */
+/** The processes of one deployment, with one database, one queue and one data folder. */
 export class Fleet {
   private constructor(readonly slots: readonly Slot[]) {}
 
@@ -119,12 +119,12 @@ export class Fleet {
     await Promise.all(this.slots.map((slot) => slot.start()));
   }
 
-  /** Where callers may send to now. */
+  /** The processes to which callers may send now. */
   get doors(): Slot[] {
     return this.slots.filter(({ role, isReady, isLeaving }) => role !== 'worker' && isReady && !isLeaving);
   }
 
-  /** What all of them wrote, in every life. */
+  /** Returns the complete log of all processes. */
   logs(): string {
     return this.slots.map(({ logFile }) => readFileSync(logFile, 'utf8')).join('\n');
   }
@@ -143,7 +143,7 @@ function baseEnv(folder: string): Record<string, string> {
     RIALTO_LOG_LEVEL: 'info',
     RIALTO_RATE_LIMIT_PRINCIPAL: '1000000',
     RIALTO_RATE_LIMIT_ORG: '10000000',
-    // One server stands for all receivers.
+    // One server acts as all receivers.
     RIALTO_WEBHOOK_MAX_PER_HOST: '64',
     RIALTO_WEBHOOK_MAX_PER_ORG: '64',
   };

@@ -1,32 +1,35 @@
 import type { Plan } from './faults.js';
 
-/** How much of everything a run does. */
+/** The size of a run. */
 export interface Form {
   readonly name: 'brief' | 'short' | 'long';
-  /** As they were given. */
+  /** The command line flags, without the seed. */
   readonly flags: string;
   readonly seed: number;
-  /** Parts to run; all when empty. */
+  /** Names of the parts to run; all when empty. */
   readonly only: readonly string[];
-  /** The program of an earlier version to deploy from and back to; absent: this build. */
+  /** The program of an earlier version, for deployments from it and back to it. When absent, this build. */
   readonly before?: string;
   readonly plans: readonly Plan[];
   readonly queuePlan: Plan;
   readonly embeddedKills: number;
-  /** Between two faults, on average. */
+  /** Average milliseconds between two faults. */
   readonly paceMs: number;
   readonly outageSeconds: number;
   readonly races: number;
   readonly rolls: number;
-  /** Defects that are tried at the same time. */
+  /** Number of defects that run at the same time. */
   readonly lanes: number;
-  /** After which a plan gets no more faults, and no more defects are planted: reached on slow machines alone, and told. */
+  /**
+   * Limits in seconds after which a plan gets no more faults, and no more defects are planted. Only slow machines reach
+   * them; the figures show the rest as `left`.
+   */
   readonly mostSeconds: { readonly plan: number; readonly defects: number };
 }
 
 const short = {
   name: 'short',
-  // Kills alone first: what a takeover takes is measured there.
+  // The first plan has kills only, so that it measures takeovers.
   plans: [
     { kill: 40 },
     { kill: 42, redisKill: 4, redisFlush: 4, redisFreeze: 2, postgres: 5, terminate: 4, roll: 6, freeze: 2 },
@@ -66,7 +69,7 @@ const long = {
   mostSeconds: { plan: Infinity, defects: Infinity },
 } as const;
 
-/** To try the harness itself, in a minute or two. */
+/** Checks the harness itself, in a minute or two. */
 const brief = {
   name: 'brief',
   plans: [
@@ -83,13 +86,16 @@ const brief = {
   mostSeconds: { plan: Infinity, defects: Infinity },
 } as const;
 
-/** `--brief`, `--long`, `--seed=7`, `--only=chaos,races`, `--before=/path/to/dist/src/main.js`. Throws for anything else. */
+/**
+ * Parses `--brief`, `--long`, `--seed=7`, `--only=chaos,races`, `--before=/path/to/dist/src/main.js`. Throws for
+ * anything else.
+ */
 export function formOf(args: readonly string[]): Form {
   const values = new Map<string, string>();
   for (const arg of args) {
     const [, name, value = ''] = /^--(brief|long|seed|only|before)(?:=(.*))?$/.exec(arg) ?? [];
     if (name === undefined)
-      throw new Error(`unknown: ${arg}; there are --brief, --long, --seed=, --only= and --before=`);
+      throw new Error(`unknown flag ${arg}; known flags are --brief, --long, --seed=, --only= and --before=`);
     values.set(name, value);
   }
   const flags = args.filter((arg) => !arg.startsWith('--seed')).join(' ');

@@ -1,4 +1,7 @@
-/** Everything a run has seen, from outside and in the rows: what the checker judges. Times are milliseconds since the epoch, of one machine. */
+/**
+ * All observations of a run, from callers, servers and rows. The checker reads it. Times are milliseconds since the
+ * epoch, on one machine.
+ */
 export interface History {
   readonly sends: Send[];
   readonly sightings: Sighting[];
@@ -10,18 +13,18 @@ export interface History {
   readonly remoteSends: RemoteSend[];
   readonly posts: Post[];
   readonly faults: Fault[];
-  /** Acts that had to be refused or to leave nothing, and what came of them. */
+  /** Acts that must be refused or have no effect, with their outcomes. */
   readonly forbidden: Forbidden[];
-  /** What an org was told, or what a log holds, that could carry a secret of somebody else. */
+  /** Texts that an org received or that a log contains. They must not contain secrets of another org. */
   readonly texts: Told[];
-  /** What only one org may be told; `org` is `nobody` for what no answer and no log may hold. */
+  /** Texts that only one org may receive. The org `none` means that no answer and no log may contain the text. */
   readonly canaries: { readonly org: string; readonly text: string }[];
-  /** Measures that have a bound: delays, leases that ran low, connections. */
+  /** Measured values with an upper limit: delays, lease ages, connections. */
   readonly measures: Measure[];
   rows: Rows;
 }
 
-/** One try of one logical send; tries of the same send share key and payload. */
+/** One attempt of one logical send. Attempts of the same send share key and payload. */
 export interface Send {
   readonly org: string;
   readonly agent: string;
@@ -31,15 +34,15 @@ export interface Send {
   readonly ms: number;
   /** HTTP status; absent when the connection broke. */
   readonly status?: number;
-  /** It was refused for now, with a `Retry-After`. */
+  /** True when the request was refused temporarily, with a `Retry-After`. */
   readonly mayRetry?: boolean;
   readonly taskId?: string;
   readonly errorCode?: string;
-  /** The caller expects the agent to say the payload back. */
+  /** True when the caller expects the agent to return the payload. */
   readonly echoes?: boolean;
 }
 
-/** A state that somebody saw; in the order of each observer. */
+/** A task state that an observer saw; in the order of each observer. */
 export interface Sighting {
   readonly by: string;
   readonly taskId: string;
@@ -50,27 +53,27 @@ export interface Sighting {
 /** One connection of a reader. */
 export interface StreamSeen {
   readonly taskId: string;
-  /** The `Last-Event-ID` it was opened with. */
+  /** The `Last-Event-ID` of the request. */
   readonly after?: number;
   readonly frames: readonly { readonly seq: number; readonly at: number; readonly isSnapshot: boolean }[];
 }
 
-/** Somebody tried to end a task: its caller by a cancel, whoever works on it by a report. */
+/** A call that tries to end a task: a cancel of its caller, or a report of its worker. */
 export interface EndCall {
   readonly taskId: string;
   readonly want: 'canceled' | 'completed' | 'failed';
   readonly accepted: boolean;
-  /** The state that an accepted call was answered with. */
+  /** The state in the answer of an accepted call. */
   readonly state?: string;
 }
 
-/** Somebody answered the question of a task. */
+/** An answer to the question of a task. */
 export interface AnswerCall {
   readonly taskId: string;
   readonly accepted: boolean;
 }
 
-/** A task handed out of a mailbox, and a report on it. */
+/** A task that a mailbox handed out; `Report` is a report on it. */
 export interface Lease {
   readonly taskId: string;
   readonly epoch: number;
@@ -84,21 +87,21 @@ export interface Report {
   readonly accepted: boolean;
 }
 
-/** A message as a foreign agent received it. */
+/** A message that a foreign agent received. */
 export interface RemoteSend {
   readonly messageId: string;
-  /** The words of the caller, which name one logical message. */
+  /** The text of the caller, which identifies one logical message. */
   readonly payload: string;
   readonly at: number;
-  /** When its answer had left in full; absent when the line broke before. */
+  /** Time when the answer was sent completely; absent when the connection broke before. */
   answeredAt?: number;
 }
 
-/** A webhook as a receiver got it. */
+/** A webhook that a receiver got. */
 export interface Post {
   readonly webhookId: string;
   readonly at: number;
-  /** When the answer left. */
+  /** Time when the answer was sent. */
   endedAt?: number;
   readonly status: number;
 }
@@ -121,7 +124,7 @@ export interface Told {
   readonly text: string;
 }
 
-/** `value` is in the unit of `most`; `invariant` says what it would break. */
+/** A measured value, in the unit of `most`. `invariant` names the invariant that a higher value violates. */
 export interface Measure {
   readonly invariant: string;
   readonly what: string;
@@ -129,7 +132,7 @@ export interface Measure {
   readonly most: number;
 }
 
-/** The rows at the end, and the moves of tasks that a trigger wrote down. */
+/** The rows at the end, and the changes of tasks that a trigger recorded. */
 export interface Rows {
   readonly tasks: readonly TaskRow[];
   readonly events: readonly EventRow[];
@@ -144,9 +147,9 @@ export interface TaskRow {
   readonly seq: number;
   readonly epoch: number;
   readonly held: boolean;
-  /** The words of its artifacts. */
+  /** The text of its artifacts. */
   readonly said: string;
-  /** What its status says, for a failed one. */
+  /** The text of its status message, for a failed task. */
   readonly why: string;
 }
 
@@ -157,15 +160,15 @@ export interface EventRow {
   readonly at: number;
 }
 
-/** One change of a task, by the clock of the database at the moment of the write. */
+/** One change of a task, with the time of the database at the write. */
 export interface Move {
   readonly taskId: string;
   readonly at: number;
   readonly from: { readonly state: string; readonly seq: number; readonly epoch: number };
   readonly to: { readonly state: string; readonly seq: number; readonly epoch: number };
-  /** Another process took it although the holder was there and its lease ran. */
+  /** True when another process took the task although its holder was alive and the lease had not ended. */
   readonly stolen: boolean;
-  /** The message that the remote was known to have from this move on. */
+  /** The id of the message that the remote agent is known to have since this change. */
   readonly remembered?: string;
 }
 
@@ -175,7 +178,7 @@ export interface DeliveryRow {
   readonly configId: string;
   readonly seq: number;
   readonly status: string;
-  /** When a try that was taken was first on record. */
+  /** Time of the first recorded attempt that the receiver accepted. */
   readonly deliveredAt?: number;
 }
 
@@ -199,10 +202,10 @@ export function emptyHistory(): History {
   };
 }
 
-/** What one part of the checker finds of one invariant, in words. */
+/** Checks one invariant and yields a text for each violation. */
 export type Check = (history: History) => Iterable<string>;
 
-/** Rows by one of their values, in their order. */
+/** Groups rows by a key, in their order. */
 export function groupBy<Row>(rows: Iterable<Row>, keyOf: (row: Row) => string | undefined): Map<string, Row[]> {
   const groups = new Map<string, Row[]>();
   for (const row of rows) {

@@ -5,7 +5,7 @@ import { canaryOfBeta, type Scene } from './scene.js';
 
 type Wire = Record<string, any>;
 
-/** One thing that callers do, and how often of a hundred. */
+/** One kind of request, with its share in percent. */
 interface Habit {
   readonly share: number;
   readonly act: (load: Load) => Promise<unknown>;
@@ -26,7 +26,7 @@ const habits: readonly Habit[] = [
   { share: 3, act: (load) => load.neighbour() },
 ];
 
-/** Callers of every kind, so many at once, until they are told to stop. */
+/** A number of concurrent callers of every kind that run until they are stopped. */
 export class Load {
   readonly alpha: Caller;
   private readonly beta: Caller;
@@ -46,7 +46,7 @@ export class Load {
     this.holders = [this.holder(), this.holder()];
   }
 
-  /** Resolves when every caller has got its last answer. */
+  /** Resolves when every caller has received its last answer. */
   async stop(): Promise<void> {
     this.stopping = true;
     const over = Promise.all(this.loops);
@@ -55,13 +55,13 @@ export class Load {
     await over;
   }
 
-  /** Nobody asks for tasks of the mailbox any more. */
+  /** Stops the workers of the mailbox. */
   async close(): Promise<void> {
     this.isOver = true;
     await Promise.all(this.holders);
   }
 
-  /** A new message under a key of its own. */
+  /** Returns a new message with a unique key. */
   keyed(words = ''): { key: string; payload: string } {
     return {
       key: randomUUID(),
@@ -84,7 +84,7 @@ export class Load {
     }
   }
 
-  /** Leaves in the middle and comes back with the number of the last event. */
+  /** Disconnects in the middle and resumes with the number of the last event. */
   readerThatLeaves(): Promise<unknown> {
     const { random } = this.scene;
     const options = { ...this.keyed(), agent: 'slow', wait: true, echoes: true };
@@ -114,17 +114,17 @@ export class Load {
     await sleep(random.whole(1_200));
     const [one, two] = [await this.alpha.door(), await this.alpha.door()];
     await Promise.all([this.alpha.cancel(one, agent, taskId), this.alpha.cancel(two, agent, taskId)]);
-    await this.alpha.look(agent, taskId);
+    await this.alpha.check(agent, taskId);
   }
 
-  /** A tool of MCP whose remote works on: the call is adopted as a task. */
+  /** Calls an MCP tool with a slow remote agent: the gateway continues the call as a task. */
   async tool(): Promise<void> {
     const call = { name: 'far_away.work', arguments: { payload: this.keyed(this.times()).payload } };
     const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: call };
     await this.alpha.call(await this.alpha.door(), 'POST', '/mcp', body);
   }
 
-  /** Another org has its secrets; what ours asks for of it is not there. */
+  /** Creates a secret in another org, and checks that the first org cannot access it. */
   async neighbour(): Promise<void> {
     const { payload, key } = this.keyed();
     const taskId = await this.beta.send({ agent: 'echo', payload: `${canaryOfBeta} ${payload}`, key, wait: true });
@@ -141,11 +141,11 @@ export class Load {
     const { forbidden } = this.scene.history;
     forbidden.push({ what: 'a task of another org was seen', happened: seen === true });
     forbidden.push({ what: 'a task of another org was canceled', happened: canceled === true });
-    forbidden.push({ what: 'what a policy forbids was done', happened: sent === true });
+    forbidden.push({ what: 'an act that a policy forbids was done', happened: sent === true });
     await this.alpha.rpc(door, 'echo', 'ListTasks', { pageSize: 20 });
   }
 
-  /** Somebody outside who leases tasks from the mailbox and reports on them. */
+  /** An external worker that leases tasks from the mailbox and reports on them. */
   private async holder(): Promise<void> {
     while (!this.isOver) {
       const door = await this.alpha.door();

@@ -6,12 +6,15 @@ import type { Redis } from './servers.js';
 import { judge } from './verdict.js';
 
 const mostMs = 500;
-/** Processes that have just started are slow by themselves. */
+/** Processes are slow just after their start. */
 const warmUpMs = 4_000;
-/** Of an answer to a question whose task was canceled meanwhile: a true answer. */
+/** Error code of an answer to a question after its task was canceled. This error is correct. */
 const tooLate = '-32004';
 
-/** Redis is gone, refusing for one half of the time and silent for the other: everything is accepted at once, and nothing is lost. */
+/**
+ * Runs without Redis: for one half of the time it refuses connections, for the other half it does not answer. All sends
+ * must be accepted at once, and no task may be lost.
+ */
 export async function runOutage(scene: Scene, redis: Redis, seconds: number): Promise<ChaosResult> {
   const { history } = scene;
   const load = new Load(scene, 8, 200);
@@ -32,18 +35,18 @@ export async function runOutage(scene: Scene, redis: Redis, seconds: number): Pr
   const answers = new Set(
     refused.map(({ agent, status, errorCode }) => `${agent} ${status ?? 'nothing'} ${errorCode ?? ''}`),
   );
-  // What waits for its task is as slow as the task; an accept and an echo are not.
+  // A send that waits for its task takes as long as the task, so only echo tasks are measured.
   const quick = sends.filter(({ agent, ms }) => ms !== undefined && agent === 'echo').map(({ ms }) => ms);
   const p99 = percentile(quick, 0.99);
   history.measures.push({
     invariant: 'I1',
-    what: `sends that were not taken while Redis was gone (${[...answers].join(', ')})`,
+    what: `sends that were not accepted while Redis was down (${[...answers].join(', ')})`,
     value: refused.length,
     most: 0,
   });
   history.measures.push({
     invariant: 'I1',
-    what: 'p99 of a send while Redis was gone, in ms',
+    what: 'p99 of a send while Redis was down, in ms',
     value: p99,
     most: mostMs,
   });

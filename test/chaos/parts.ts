@@ -11,24 +11,24 @@ import { nextBuild, runRolling } from './rolling.js';
 import { openScene, type Scene, type SceneOptions } from './scene.js';
 import type { Postgres, Redis } from './servers.js';
 
-/** What the parts of a run share. */
+/** The resources that the parts of a run share. */
 export interface House {
   readonly folder: string;
   readonly form: Form;
   readonly postgres: Postgres;
-  /** Absent on a machine without one. */
+  /** Absent when the machine has no redis-server. */
   readonly redis?: Redis;
-  /** A migrated, empty database that others are copied from. */
+  /** The name of a migrated, empty database that is copied for each part. */
   readonly template: string;
   readonly say: (line: string) => void;
 }
 
 const four = ['api', 'api', 'worker', 'worker'] as const;
 
-/** Parts by their names; those of one group run at the same time. */
+/** Parts by name. The parts of one group run at the same time. */
 export type Group = Readonly<Record<string, () => Promise<ChaosResult>>>;
 
-/** The parts of a run, in their order. */
+/** Returns the parts of a run, in order. */
 export function partsOf(house: House): readonly Group[] {
   const { folder, form, postgres, redis } = house;
   const { seed, paceMs } = form;
@@ -65,7 +65,7 @@ function deploys(house: House, redisUrl: string | undefined): Promise<ChaosResul
   return onScene(house, 'deploys', { roles: four, redisUrl, main: before }, (scene) => runRolling(scene, versions));
 }
 
-/** A part on a database and in a folder of its own. */
+/** Runs a part on a separate database and folder. */
 async function onScene(
   { folder, form, postgres, template }: Pick<House, 'folder' | 'form' | 'postgres' | 'template'>,
   name: string,

@@ -15,11 +15,14 @@ interface Lane {
   readonly alpha: Caller;
   readonly a: Slot;
   readonly b: Slot;
-  /** A mailbox of its own. */
+  /** A mailbox that only this lane uses. */
   readonly box: string;
 }
 
-/** So many races of two at the same moment, each through another process; what is judged are their outcomes. */
+/**
+ * Runs `count` races. In each race two processes get conflicting requests at the same time, and the checker examines
+ * the outcomes.
+ */
 export async function runRaces(scene: Scene, count: number): Promise<ChaosResult> {
   const [a, b] = scene.fleet.slots;
   const { alpha } = scene.callers;
@@ -41,10 +44,10 @@ export async function runRaces(scene: Scene, count: number): Promise<ChaosResult
   const ends = scene.history.ends.filter(({ accepted }) => accepted);
   const cancels = ends.filter(({ want }) => want === 'canceled').length;
   const share = Math.round((100 * cancels) / ends.length);
-  // A race that always ends the same way is none.
+  // When the same side always wins, the requests do not really race.
   scene.history.measures.push({
     invariant: 'I7',
-    what: 'one-sidedness of cancel against complete in %',
+    what: 'share of the more frequent winner, cancel or complete, in %',
     value: Math.max(share, 100 - share),
     most: 90,
   });
@@ -67,7 +70,7 @@ const races: readonly Race[] = [
     await Promise.all([answer(a), answer(b)]);
     return 1;
   },
-  /** One task, two who ask for it; then its end, from both sides. */
+  /** Two workers ask for one task; then a cancel and a report try to end it. */
   async function doubleClaimThenEnds({ scene, alpha, a, b, box }) {
     const { history } = scene;
     await alpha.tryToSend(a, { agent: box, payload: words() });
@@ -80,8 +83,8 @@ const races: readonly Race[] = [
     const { task, leaseEpoch: epoch } = held[0];
     const complete = async (): Promise<void> => {
       const event = { id: `${epoch}-end`, type: 'complete', text: 'done', leaseEpoch: epoch };
-      const told = await alpha.call(b, 'POST', `/api/executions/${task.id}/events`, event);
-      history.ends.push({ taskId: task.id, want: 'completed', accepted: told?.status === 200 });
+      const answer = await alpha.call(b, 'POST', `/api/executions/${task.id}/events`, event);
+      history.ends.push({ taskId: task.id, want: 'completed', accepted: answer?.status === 200 });
     };
     await Promise.all([alpha.cancel(a, box, task.id), complete()]);
     return 2;

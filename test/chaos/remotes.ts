@@ -14,7 +14,7 @@ interface RemoteTask {
   canceled?: boolean;
 }
 
-/** A server of the other side, on loopback; ends with the run. */
+/** A foreign server on loopback; it ends with the run. */
 export class Remote {
   private constructor(
     readonly url: string,
@@ -34,7 +34,7 @@ export class Remote {
     return new Remote(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, server);
   }
 
-  /** Sockets that are open now. */
+  /** Returns the number of open sockets. */
   connections(): Promise<number> {
     return new Promise((resolve) => this.server.getConnections((_, count) => resolve(count)));
   }
@@ -46,8 +46,8 @@ export class Remote {
 }
 
 /**
- * A foreign agent (A2A v1.0, JSON-RPC) that writes down every message and takes each `messageId` once. The words of a message
- * say how long it takes to answer and to work: `answer=200 work=1500`.
+ * Starts a foreign agent (A2A v1.0, JSON-RPC) that records every message and creates one task per `messageId`. The text
+ * of a message sets the time for the answer and for the work: `answer=200 work=1500`.
  */
 export function startForeignAgent(history: History): Promise<Remote> {
   const byMessage = new Map<string, RemoteTask>();
@@ -82,8 +82,9 @@ export function startForeignAgent(history: History): Promise<Remote> {
 }
 
 /**
- * Receivers of webhooks on one server, who write down every post. The path says how they behave: `/slow/…` takes its time,
- * `/flaky/…` refuses some, `/refuse-once/…` the first try of each, `/redirect-once/…` points elsewhere first.
+ * Starts a server that acts as all webhook receivers and records every post. The path selects the behaviour: `/slow/…`
+ * answers late, `/flaky/…` refuses some posts, `/refuse-once/…` refuses the first attempt of each, `/redirect-once/…`
+ * redirects it.
  */
 export function startReceivers(history: History, random: Random): Promise<Remote> {
   const refused = new Set<string>();
@@ -108,7 +109,7 @@ export function startReceivers(history: History, random: Random): Promise<Remote
   });
 }
 
-/** The state that a webhook tells, as one more observer. */
+/** Records the state in a webhook, as one more observer. */
 function note(history: History, text: string, by: string): void {
   const body = JSON.parse(text) as Wire;
   const state = body.statusUpdate?.status?.state as string | undefined;
@@ -116,7 +117,7 @@ function note(history: History, text: string, by: string): void {
     history.sightings.push({ by, taskId: body.statusUpdate.taskId, state: plainState(state), at: Date.now() });
 }
 
-/** `TASK_STATE_INPUT_REQUIRED` to `input-required`, as rows have it. */
+/** Converts `TASK_STATE_INPUT_REQUIRED` to `input-required`, the form in the rows. */
 export function plainState(state: string): string {
   return state.replace('TASK_STATE_', '').toLowerCase().replace('_', '-');
 }

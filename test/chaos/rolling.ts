@@ -7,10 +7,10 @@ import type { ChaosResult } from './result.js';
 import type { Scene } from './scene.js';
 import { judge } from './verdict.js';
 
-/** As long as a balancer needs to hear that a process leaves. */
+/** Milliseconds until a load balancer knows that a process is leaving. */
 const balancerMs = 150;
 
-/** The next version, as far as one database sees it: this build with one more migration, which expands the table of tasks. */
+/** Builds the next version: this build with one more migration, which adds a column to the table of tasks. */
 export function nextBuild(folder: string): string {
   const migration = `class ExpandTasks1999000000000 {
   async up(runner) { await runner.query("alter table a2a_tasks add column if not exists of_the_next text not null default 'nothing'"); }
@@ -20,7 +20,10 @@ export function nextBuild(folder: string): string {
   return changedBuild(join(folder, 'next-build'), 'src/platform/database/migrate', edits, migration);
 }
 
-/** Deploys one version after the other under load, forth and back, both on one database. @param versions their programs; absent: this build. */
+/**
+ * Deploys one version after the other under load, forth and back, on one database.
+ * @param versions programs of the versions; undefined is this build.
+ */
 export async function runRolling(scene: Scene, versions: readonly (string | undefined)[]): Promise<ChaosResult> {
   const { history, fleet } = scene;
   const load = new Load(scene, 8, 150);
@@ -37,7 +40,12 @@ export async function runRolling(scene: Scene, versions: readonly (string | unde
   const failed = history.sends.filter(({ status, mayRetry }) => status === undefined || (status >= 500 && !mayRetry));
   const refused = history.sends.filter(({ mayRetry }) => mayRetry === true).length;
   const unclean = codes.filter((code) => code !== 0).length;
-  history.measures.push({ invariant: 'I1', what: 'requests that a deploy failed', value: failed.length, most: 0 });
+  history.measures.push({
+    invariant: 'I1',
+    what: 'requests that failed because of a deploy',
+    value: failed.length,
+    most: 0,
+  });
   history.measures.push({ invariant: 'I1', what: 'processes that did not end cleanly', value: unclean, most: 0 });
   const violations = await judge(scene);
   await load.close();

@@ -3,9 +3,10 @@ import type { Artifact } from '../../src/protocol/a2a/model.js';
 import type { DeliveryRow, EventRow, Move, Rows, TaskRow } from './history.js';
 
 /**
- * Writes every change of a task down, at the moment of the write: what no row shows afterwards. A task is stolen when another
- * process takes it while its holder's lease runs and its presence lock is held. A line that was cut is there again within
- * milliseconds, after the claim has looked and before this trigger does: only one that stood well before the claim counts.
+ * A trigger that records every change of a task at the moment of the write, because later rows do not show it. A task
+ * counts as stolen when another process takes it while the lease of its holder has not ended and the presence lock of
+ * the holder exists. A broken presence connection is open again within milliseconds, after the check of the claim and
+ * before this trigger runs, so only a connection that was open well before the claim counts.
  */
 const watch = `
   create schema chaos;
@@ -24,7 +25,7 @@ const watch = `
     or old.seq is distinct from new.seq or old.lease_epoch is distinct from new.lease_epoch or old.lease_owner is distinct from new.lease_owner
     or old.memo::text is distinct from new.memo::text) execute function chaos.note()`;
 
-/** The database as the checker sees it: through connections of its own, which outlive restarts of the server. */
+/** The database connections of the checker. They continue after restarts of the server. */
 export class Rowkeeper {
   private pool: pg.Pool;
 
@@ -32,7 +33,7 @@ export class Rowkeeper {
     this.pool = poolOf(url);
   }
 
-  /** The server has come back at another address. */
+  /** Connects to a new address after a restart of the server. */
   moveTo(url: string): void {
     const old = this.pool;
     this.pool = poolOf(url);

@@ -1,4 +1,4 @@
-// `npm run test:chaos`: everything that reliability-security.md section 3 promises, tried on real processes and servers.
+// `npm run test:chaos`: checks all promises of reliability-security.md section 3 on real processes and servers.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,12 +15,12 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function main(): Promise<number> {
   const form = formOf(process.argv.slice(2));
-  say(`chaos, ${form.name} form, seed ${form.seed} (again: npm run test:chaos -- ${form.flags} --seed=${form.seed})`);
+  say(`chaos, ${form.name} form, seed ${form.seed} (repeat: npm run test:chaos -- ${form.flags} --seed=${form.seed})`);
   const folder = mkdtempSync(join(tmpdir(), 'rialto-chaos-'));
   chmodSync(folder, 0o755);
   const postgres = await Postgres.start(join(folder, 'server'));
   const redis = await Redis.start(join(folder, 'redis'));
-  say(`${postgres.origin}; ${redis ? 'redis-server' : 'no redis-server was found: its parts are left out'}`);
+  say(`${postgres.origin}; ${redis ? 'redis-server' : 'no redis-server found: its parts are skipped'}`);
   migrate(await postgres.create(template));
   let broken = 0;
   const play = async (name: string, run: () => Promise<ChaosResult>): Promise<void> => {

@@ -12,7 +12,7 @@ import { Rowkeeper } from './rows.js';
 
 const secret = 'kq3-Vt9fB2mZ7xR5wN8pL4sD6gH1jC0yQe';
 export const canaryOfBeta = 'canary-of-beta-5d1c';
-/** In the settings of receivers; it leaves the house in one header and nowhere else. */
+/** The token in the settings of receivers. Only one header of outgoing posts may contain it. */
 const receiverToken = 'canary-token-of-a-receiver';
 
 export interface SceneOptions {
@@ -22,17 +22,17 @@ export interface SceneOptions {
   readonly redisUrl?: string;
   readonly roles: readonly Slot['role'][];
   readonly env?: Record<string, string>;
-  /** The program of every process, when it is not that of the build. */
+  /** The program of every process; by default that of the build. */
   readonly main?: string;
 }
 
-/** A deployment with everybody around it, and the history of what all of them see. */
+/** A deployment with its callers and foreign servers, and the history of their observations. */
 export interface Scene {
   readonly history: History;
   readonly random: Random;
   readonly fleet: Fleet;
   readonly rows: Rowkeeper;
-  /** Of the orgs `default` and `beta`. */
+  /** Callers of the orgs `default` and `beta`. */
   readonly callers: { readonly alpha: Caller; readonly beta: Caller };
   readonly foreign: Remote;
   readonly receivers: Remote;
@@ -66,11 +66,11 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
   const admin = existsSync(tokenFile) ? readFileSync(tokenFile, 'utf8').trim() : '';
   const callerOf = (org: string, token: string): Caller => new Caller(org, token, () => fleet.doors, history, random);
   const operator = callerOf('default', admin);
-  await furnish(operator, fleet.slots[0]!, foreign, service);
+  await createAgents(operator, fleet.slots[0]!, foreign, service);
   const beta = callerOf('beta', await betaToken(operator, fleet.slots[0]!));
-  await furnishBeta(beta, fleet.slots[0]!);
-  history.texts.length = 0; // the operator is told secrets of agents, once
-  history.canaries.push({ org: 'beta', text: canaryOfBeta }, { org: 'nobody', text: receiverToken });
+  await createBetaAgent(beta, fleet.slots[0]!);
+  history.texts.length = 0; // the operator receives the secrets of agents, once
+  history.canaries.push({ org: 'beta', text: canaryOfBeta }, { org: 'none', text: receiverToken });
   const close = async (): Promise<void> => {
     await fleet.stop();
     await Promise.all([rows.close(), foreign.close(), receivers.close(), service.close()]);
@@ -89,8 +89,8 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
   };
 }
 
-async function furnish(operator: Caller, slot: Slot, foreign: Remote, service: HttpService): Promise<void> {
-  const remote = await made(operator, slot, '/api/a2a/agents', {
+async function createAgents(operator: Caller, slot: Slot, foreign: Remote, service: HttpService): Promise<void> {
+  const remote = await created(operator, slot, '/api/a2a/agents', {
     url: foreign.url,
     slug: 'far_away',
     timeoutMs: 30_000,
@@ -110,22 +110,22 @@ async function furnish(operator: Caller, slot: Slot, foreign: Remote, service: H
     erring: { kind: 'echo' },
   };
   for (const [name, executor] of Object.entries(agents))
-    await made(operator, slot, '/api/a2a/published', { name, description: name, executor, a2a_enabled: true });
+    await created(operator, slot, '/api/a2a/published', { name, description: name, executor, a2a_enabled: true });
   const submit = (agent: string): string =>
     `forbid(principal, action == Action::"task_submit", resource == PublishedAgent::"${agent}")`;
-  // The second cannot be evaluated: its sum overflows.
+  // The second policy cannot be evaluated: its sum overflows.
   const text = `${submit('forbidden')}; ${submit('erring')} when { 9223372036854775807 + context.depth + 1 > 0 };`;
-  await made(operator, slot, '/api/policies', { name: 'forbidden', text });
+  await created(operator, slot, '/api/policies', { name: 'forbidden', text });
 }
 
-async function furnishBeta(beta: Caller, slot: Slot): Promise<void> {
+async function createBetaAgent(beta: Caller, slot: Slot): Promise<void> {
   const echo = { name: 'echo', description: 'echo', executor: { kind: 'echo' }, a2a_enabled: true };
-  await made(beta, slot, '/api/a2a/published', echo);
+  await created(beta, slot, '/api/a2a/published', echo);
 }
 
 async function betaToken(operator: Caller, slot: Slot): Promise<string> {
-  await made(operator, slot, '/api/orgs', { slug: 'beta', name: 'Beta' });
-  await made(operator, slot, '/api/orgs/beta/members', { sub: 'bea', role: 'admin' });
+  await created(operator, slot, '/api/orgs', { slug: 'beta', name: 'Beta' });
+  await created(operator, slot, '/api/orgs/beta/members', { sub: 'bea', role: 'admin' });
   const token = await new SignJWT({ org_domain: 'beta' })
     .setProtectedHeader({ alg: 'HS256' })
     .setIssuer('rialto')
@@ -134,21 +134,21 @@ async function betaToken(operator: Caller, slot: Slot): Promise<string> {
     .setIssuedAt()
     .setExpirationTime('15m')
     .sign(Buffer.from(secret));
-  // A key outlives every token, and so every run.
+  // A key is valid longer than any token, so longer than any run.
   const caller = new Caller('beta', token, () => [slot], emptyHistory(), new Random(1));
-  return (await made(caller, slot, '/api/keys', { name: 'chaos', role: 'admin' })).key as string;
+  return (await created(caller, slot, '/api/keys', { name: 'chaos', role: 'admin' })).key as string;
 }
 
-async function made(caller: Caller, slot: Slot, path: string, body: unknown): Promise<Record<string, any>> {
+async function created(caller: Caller, slot: Slot, path: string, body: unknown): Promise<Record<string, any>> {
   const answer = await caller.call(slot, 'POST', path, body);
   if (answer === undefined || answer.status >= 300) throw new Error(`POST ${path}: ${JSON.stringify(answer)}`);
   return answer.body;
 }
 
-/** Where the embedded PostgreSQL of a data folder is now. */
+/** Returns the current URL of the embedded PostgreSQL of a data folder. */
 export async function embeddedUrl(dataDir: string): Promise<string> {
   const { findEmbeddedPostgres } = await import('../../src/platform/database/embedded-postgres.js');
   const url = findEmbeddedPostgres(dataDir);
-  if (url === undefined) throw new Error('the embedded PostgreSQL is not there');
+  if (url === undefined) throw new Error('the embedded PostgreSQL in ${dataDir} does not run');
   return url;
 }

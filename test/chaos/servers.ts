@@ -17,10 +17,13 @@ import {
 } from '../../src/platform/database/embedded-cluster.js';
 import { ofTheRun } from './leftovers.js';
 
-/** Below the ports that the system gives to connections: one of these could take a port while its server is down. */
+/**
+ * Ports below the range that the system uses for outgoing connections. Such a connection could take a port while its
+ * server is down.
+ */
 const ports = { from: 20_000, count: 10_000 };
 
-/** A port of the loopback interface that is free now, and stays so while its server is started anew. */
+/** Returns a free port of the loopback interface that stays free while its server restarts. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = ports.from + Math.floor(Math.random() * ports.count);
@@ -35,7 +38,10 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** A PostgreSQL server of the run's own, on one port for as long as it lives; that of the system, else the embedded programs. */
+/**
+ * A PostgreSQL server for one run, on one port for its whole life. It uses the programs of the system, else the
+ * embedded ones.
+ */
 export class Postgres {
   private child?: ChildProcess;
 
@@ -61,7 +67,10 @@ export class Postgres {
     return server;
   }
 
-  /** A hot standby that follows another server, from a copy of its files; that one is down for a moment. */
+  /**
+   * Starts a hot standby that replicates another server, from a copy of its files. The other server is down for a
+   * moment.
+   */
   static async standbyOf(primary: Postgres, folder: string): Promise<Postgres> {
     const files = clusterFiles(folder);
     makeFolder(files);
@@ -79,7 +88,7 @@ export class Postgres {
     return standby;
   }
 
-  /** Takes writes from now on, with all that the server before it was told. */
+  /** Promotes this standby when it has replayed everything that the other server has written. */
   async takeOver(before: Postgres): Promise<void> {
     await before.demote();
     const [last] = await before.rows<{ written: string }>('select pg_current_wal_lsn() as written');
@@ -91,7 +100,7 @@ export class Postgres {
     await this.rows('select pg_promote()');
   }
 
-  /** Takes no writes any more; connections stay. */
+  /** Refuses new writes; connections stay open. */
   private async demote(): Promise<void> {
     await this.rows('alter system set default_transaction_read_only = on');
     await this.rows('select pg_reload_conf()');
@@ -105,7 +114,7 @@ export class Postgres {
     return `postgres://rialto:${readPassword(this.files)}@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** A new database; a copy of `template` when given. */
+  /** Creates a database, as a copy of `template` when given. */
   async create(database: string, template?: string): Promise<string> {
     await this.asAdmin((client) =>
       client.query(`create database "${database}"${template === undefined ? '' : ` template "${template}"`}`),
@@ -128,7 +137,7 @@ export class Postgres {
     await until(() => this.asAdmin((client) => client.query('select 1')), 'PostgreSQL', this.child);
   }
 
-  /** As `pg_ctl stop -m immediate`: everything is dropped where it stands, the next start recovers from the log. */
+  /** Stops like `pg_ctl stop -m immediate`: all work is dropped, and the next start recovers from the log. */
   async crash(): Promise<void> {
     await end(this.child, 'SIGQUIT');
   }
@@ -149,7 +158,7 @@ export class Postgres {
   }
 }
 
-/** A Redis server of the run's own, in memory alone: whoever kills it destroys what it held. */
+/** A Redis server for one run, in memory only: a kill destroys its data. */
 export class Redis {
   private child?: ChildProcess;
 
@@ -158,7 +167,7 @@ export class Redis {
     private readonly folder: string,
   ) {}
 
-  /** Undefined when this machine has none. */
+  /** Starts a server; undefined when this machine has no redis-server. */
   static async start(folder: string): Promise<Redis | undefined> {
     if (!isInstalled('redis-server')) return undefined;
     mkdirSync(folder, { recursive: true });
@@ -177,7 +186,7 @@ export class Redis {
     await until(() => this.command('PING'), 'Redis', this.child);
   }
 
-  /** Everything it held is gone. */
+  /** Kills the server, which loses all data. */
   async kill(): Promise<void> {
     await end(this.child, 'SIGKILL');
   }

@@ -3,11 +3,11 @@ import { isGone } from '../../src/platform/database/presence.js';
 import { percentile } from './result.js';
 import type { Scene } from './scene.js';
 
-const lookMs = 25;
-/** What else was broken lately is not the price of a kill. */
+const pollMs = 25;
+/** A takeover within this time after another kind of fault does not count. */
 const calmMs = 3_000;
 
-/** In milliseconds. */
+/** A distribution, in milliseconds. */
 export interface Spread {
   readonly count: number;
   readonly p50: number;
@@ -15,10 +15,10 @@ export interface Spread {
   readonly max: number;
 }
 
-/** Work that is no task: printed, and not yet held to the bound of tasks. */
+/** Work other than tasks: its figures are printed but have no limit yet. */
 const beside: ReadonlySet<string> = new Set(['webhooks', 'continuations']);
 
-/** What processes hold, by the kind of work: the name of the agent, or what else it is. `key` changes with whoever holds it. */
+/** Leased work by kind: the name of the agent, or another kind. `key` changes with the holder. */
 const held = `
   select t.agent_name as kind, t.id || ' ' || t.lease_epoch as key, t.lease_owner as owner from a2a_tasks t
     where t.next_at is not null and t.status_state = 'working' and t.lease_owner is not null
@@ -26,42 +26,42 @@ const held = `
     where d.status = 'pending' and d.lease_owner is not null
   union all select 'continuations', c.id || ' ' || c.lease_epoch, c.lease_owner from thread_answers c where c.lease_owner is not null`;
 
-/** Looks all the time what belongs to a process that is gone, and how long until somebody else has it. */
+/** Polls for work of processes that are gone, and measures the time until another process holds it. */
 export class Takeovers {
-  /** Milliseconds, by the kind of work. */
-  private readonly tookMs = new Map<string, number[]>();
+  /** Takeover times in milliseconds, by the kind of work. */
+  private readonly durationsMs = new Map<string, number[]>();
   private isOver = false;
-  /** The last time at which no process of a role was ready. */
+  /** The last time when no process of a role was ready. */
   private readonly missingUntil = { api: 0, worker: 0 };
-  private readonly looking: Promise<void>;
+  private readonly polling: Promise<void>;
   private readonly orphans = new Map<string, { readonly kind: string; readonly since: number }>();
 
   constructor(private readonly scene: Scene) {
-    this.looking = this.look();
+    this.polling = this.poll();
   }
 
   async close(): Promise<void> {
     this.isOver = true;
-    await this.looking;
+    await this.polling;
   }
 
-  /** Of all tasks together, and of each kind of work. */
+  /** Returns the figures of all tasks together, and of each kind of work. */
   figures(): { readonly tasks: Spread; readonly kinds: Readonly<Record<string, Spread>> } {
-    const kinds = [...this.tookMs].sort(([one], [other]) => (one < other ? -1 : 1));
+    const kinds = [...this.durationsMs].sort(([one], [other]) => (one < other ? -1 : 1));
     return {
       tasks: spreadOf(kinds.flatMap(([kind, took]) => (beside.has(kind) ? [] : took))),
       kinds: Object.fromEntries(kinds.map(([kind, took]) => [kind, spreadOf(took)])),
     };
   }
 
-  private async look(): Promise<void> {
+  private async poll(): Promise<void> {
     while (!this.isOver) {
       const since = Date.now();
       const found = await this.scene.rows
         .sql<{ kind: string; key: string }>(`select w.kind, w.key from (${held}) w where ${isGone('w.owner')}`)
         .catch(() => undefined);
       if (found) this.compare(new Map(found.map(({ kind, key }) => [`${kind} ${key}`, kind])), since);
-      await sleep(lookMs);
+      await sleep(pollMs);
     }
   }
 
@@ -74,7 +74,7 @@ export class Takeovers {
       if (orphans.has(key)) continue;
       this.orphans.delete(key);
       if (this.missingUntil[takerOf(kind)] >= since || !this.isCalm(since, now)) continue;
-      this.tookMs.set(kind, [...(this.tookMs.get(kind) ?? []), now - since]);
+      this.durationsMs.set(kind, [...(this.durationsMs.get(kind) ?? []), now - since]);
     }
   }
 
@@ -85,12 +85,14 @@ export class Takeovers {
   }
 }
 
-/** The role that takes over work of this kind: mailbox tasks are leased at an api process, all else by workers. */
+/**
+ * Returns the role that takes over this kind of work: API processes lease mailbox tasks, workers take all other work.
+ */
 function takerOf(kind: string): 'api' | 'worker' {
   return kind === 'box' ? 'api' : 'worker';
 }
 
-function spreadOf(tookMs: readonly number[]): Spread {
-  const of = (share: number): number => percentile(tookMs, share);
-  return { count: tookMs.length, p50: of(0.5), p99: of(0.99), max: of(1) };
+function spreadOf(durationsMs: readonly number[]): Spread {
+  const of = (share: number): number => percentile(durationsMs, share);
+  return { count: durationsMs.length, p50: of(0.5), p99: of(0.99), max: of(1) };
 }

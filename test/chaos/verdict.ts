@@ -5,18 +5,21 @@ import type { Scene } from './scene.js';
 
 const mostConnections = 25;
 
-/** Waits until nothing is left to do, reads what there is, and judges. @param patienceMs how long work may go on. */
-export async function judge(scene: Scene, patienceMs = 60_000): Promise<Violation[]> {
+/**
+ * Waits until no work is left, reads the rows, and checks the history.
+ * @param timeoutMs maximum time for the remaining work.
+ */
+export async function judge(scene: Scene, timeoutMs = 60_000): Promise<Violation[]> {
   const { history, rows, fleet } = scene;
-  await settle(scene, patienceMs);
+  await settle(scene, timeoutMs);
   history.texts.push({ org: 'the log', where: 'a log line', text: fleet.logs() });
   await measureRest(scene);
   history.rows = await rows.read();
   return check(history);
 }
 
-async function settle({ rows }: Scene, patienceMs: number): Promise<void> {
-  for (const until = Date.now() + patienceMs; Date.now() < until; await sleep(250)) {
+async function settle({ rows }: Scene, timeoutMs: number): Promise<void> {
+  for (const until = Date.now() + timeoutMs; Date.now() < until; await sleep(250)) {
     await hurry(rows).catch(() => undefined);
     const [left] = await rows
       .sql<{ tasks: number; posts: number }>(
@@ -28,7 +31,10 @@ async function settle({ rows }: Scene, patienceMs: number): Promise<void> {
   }
 }
 
-/** Time passes: the next try of a webhook is in minutes, and a holder of a mailbox whose lease never reached it is silent for half a minute. */
+/**
+ * Shortens waits: the next attempt of a webhook is minutes away, and a mailbox task with a lost lease answer would wait
+ * for half a minute.
+ */
 async function hurry(rows: Scene['rows']): Promise<void> {
   await rows.sql(
     `update webhook_deliveries set next_at = now() where id in (
@@ -40,7 +46,7 @@ async function hurry(rows: Scene['rows']): Promise<void> {
   );
 }
 
-/** I10: at rest nobody keeps a transaction open, a process keeps its connections, and nobody listens who is gone. */
+/** I10: at rest no transaction is open, and the numbers of connections and open files are below their limits. */
 async function measureRest({ rows, fleet, history }: Scene): Promise<void> {
   const { idle, all } = await quietConnections(rows);
   history.measures.push({ invariant: 'I10', what: 'connections idle in a transaction', value: idle, most: 0 });
@@ -58,19 +64,22 @@ interface Connections {
   readonly all: number;
 }
 
-/** Sweeps go on at rest, and pause between the statements of a transaction: one that is kept open is still there after many looks. */
+/**
+ * Sweeps continue at rest and may be between two statements of a transaction. A transaction that is really left open is
+ * still there after many polls.
+ */
 async function quietConnections(rows: Scene['rows']): Promise<Connections> {
-  for (let looks = 20; ; looks--) {
+  for (let polls = 20; ; polls--) {
     const [found] = await rows.sql<Connections>(
       `select count(*) filter (where state like 'idle in transaction%')::int as idle, count(*)::int as all
        from pg_stat_activity where datname = current_database() and application_name <> 'chaos'`,
     );
-    if (found!.idle === 0 || looks === 0) return found!;
+    if (found!.idle === 0 || polls === 0) return found!;
     await sleep(250);
   }
 }
 
-/** Linux only; elsewhere nothing is counted. */
+/** Returns the number of open files. Linux only; elsewhere 0. */
 function filesOf(pid: number): number {
   try {
     return readdirSync(`/proc/${pid}/fd`).length;

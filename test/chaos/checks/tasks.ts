@@ -4,19 +4,19 @@ import type { History } from '../history.js';
 const ended = new Set(['completed', 'failed', 'canceled', 'rejected']);
 const settled = new Set([...ended, 'input-required', 'auth-required']);
 
-/** I1: what was accepted is there at the end, at rest, and ended as its agent meant it. */
+/** I1: every accepted task exists at the end, is at rest, and has the state that its agent intended. */
 const durableAccept: Check = function* ({ rows, sends }) {
   const tasks = new Map(rows.tasks.map((task) => [task.id, task]));
   const missing = new Set(sends.flatMap(({ taskId }) => (taskId && !tasks.has(taskId) ? [taskId] : [])));
-  for (const id of missing) yield `task ${id} was accepted and is not there`;
+  for (const id of missing) yield `task ${id} was accepted, but does not exist`;
   for (const { id, agent, state, held, why } of rows.tasks) {
     if (!settled.has(state)) yield `task ${id} of ${agent} was left ${state}`;
-    else if (held) yield `task ${id} of ${agent} is ${state} and still held`;
+    else if (held) yield `task ${id} of ${agent} is ${state} and still leased`;
     if (state === 'failed' && !why.includes('exceeded 3 attempts')) yield `task ${id} of ${agent} failed: ${why}`;
   }
 };
 
-/** I2: one end, and nobody sees anything else after it. */
+/** I2: a task ends once, and no observer sees another state after the end. */
 const oneOutcome: Check = function* (history) {
   const { rows } = history;
   const events = groupBy(rows.events, ({ taskId }) => taskId);
@@ -44,7 +44,7 @@ function* sightsAfterEnd({ rows, sightings }: History): Iterable<string> {
   }
 }
 
-/** I3: events are numbered 1 to n, and what is answered is the whole of what was said, once. */
+/** I3: events have the numbers 1 to n, and the answer contains the full text exactly once. */
 const monotoneHistory: Check = function* ({ rows, sends }) {
   const events = groupBy(rows.events, ({ taskId }) => taskId);
   const tasks = new Map(rows.tasks.map((task) => [task.id, task]));
@@ -56,19 +56,22 @@ const monotoneHistory: Check = function* ({ rows, sends }) {
   for (const { taskId, payload, echoes } of sends) {
     const task = taskId === undefined || !echoes ? undefined : tasks.get(taskId);
     if (task?.state === 'completed' && task.said !== payload)
-      yield `task ${task.id} was told '${payload}' and said '${task.said}'`;
+      yield `task ${task.id} received '${payload}' and answered '${task.said}'`;
   }
 };
 
-/** I4: one key, one task; another payload under it is refused. A key is free again when its task failed or was canceled. */
+/**
+ * I4: one key stands for one task; another payload under it is refused. A key is free again when its task failed or was
+ * canceled.
+ */
 const idempotentAccept: Check = function* ({ rows, sends }) {
   const states = new Map(rows.tasks.map(({ id, state }) => [id, state]));
   const keyed = sends.filter(({ key, taskId }) => key !== undefined && taskId !== undefined);
   for (const [name, tries] of groupBy(keyed, ({ org, agent, key }) => `${org} ${agent} ${key}`)) {
-    const kept = tries.filter(({ taskId }) => !['failed', 'canceled'].includes(states.get(taskId!) ?? ''));
-    const ids = new Set(kept.map(({ taskId }) => taskId));
+    const active = tries.filter(({ taskId }) => !['failed', 'canceled'].includes(states.get(taskId!) ?? ''));
+    const ids = new Set(active.map(({ taskId }) => taskId));
     if (ids.size > 1) yield `the key ${name} stands for ${[...ids].join(' and ')}`;
-    const payloads = new Set(kept.map(({ payload }) => payload));
+    const payloads = new Set(active.map(({ payload }) => payload));
     if (payloads.size > 1) yield `the key ${name} took ${payloads.size} different payloads`;
   }
 };
@@ -80,24 +83,24 @@ const oneAnswer: Check = function* ({ answers }) {
     if (all.length > 1) yield `task ${taskId} took ${all.length} answers to one question`;
 };
 
-/** I7: of all who would end a task one wins, and only those who are told so have won. */
+/** I7: of all calls that try to end a task one wins, and only the winning calls report success. */
 const oneWinner: Check = function* ({ rows, ends }) {
   const states = new Map(rows.tasks.map(({ id, state }) => [id, state]));
   for (const { taskId, want, accepted, state } of ends) {
     const end = states.get(taskId);
     if (accepted && end !== undefined && end !== want)
-      yield `task ${taskId} ended ${end}; somebody was told that it is ${want}`;
+      yield `task ${taskId} ended ${end}, but a call reported that it is ${want}`;
     if (accepted && state !== undefined && state !== want)
       yield `task ${taskId}: a call for ${want} was accepted with ${state}`;
   }
 };
 
-/** I8: whoever lost a task changes nothing of it any more. */
+/** I8: a holder that lost a task cannot change it any more. */
 const noZombie: Check = function* ({ rows, leases, reports }) {
   for (const { taskId, from, to, stolen } of rows.moves) {
     if (to.epoch < from.epoch)
       yield `task ${taskId} was written by the holder of epoch ${to.epoch} after ${from.epoch}`;
-    if (stolen) yield `task ${taskId} was taken from a holder that was alive (epoch ${from.epoch})`;
+    if (stolen) yield `task ${taskId} was taken from a live holder (epoch ${from.epoch})`;
   }
   for (const [name, all] of groupBy(leases, ({ taskId, epoch }) => `${taskId} under epoch ${epoch}`))
     if (all.length > 1) yield `task ${name} was handed out ${all.length} times`;
@@ -105,7 +108,7 @@ const noZombie: Check = function* ({ rows, leases, reports }) {
   for (const { taskId, epoch, at, accepted } of reports) {
     const later = handedOut.get(taskId)?.some((lease) => lease.epoch > epoch && lease.at < at);
     if (accepted && later)
-      yield `task ${taskId}: a report of epoch ${epoch} was taken after a later one was handed out`;
+      yield `task ${taskId}: a report of epoch ${epoch} was accepted after a later epoch was handed out`;
   }
 };
 

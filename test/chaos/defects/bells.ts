@@ -1,9 +1,9 @@
 import type { Defect } from './defect.js';
 
-/** Defects of what wakes a worker, and of what does its work when nothing does. */
+/** Defects of the queue that wakes workers, and of the sweeper that finds work without it. */
 export const bellDefects: readonly Defect[] = [
   {
-    name: 'the bell rings before the commit',
+    name: 'the job is enqueued before the commit',
     breaks: 'I1',
     scenario: 'bells',
     file: 'tasks/task-submit.service',
@@ -16,14 +16,14 @@ export const bellDefects: readonly Defect[] = [
     ],
   },
   {
-    name: 'a ring keeps the id of the row, so a second one is ignored',
+    name: 'a job keeps the id of the row, so a second one is ignored',
     breaks: 'I1',
     scenario: 'bells',
     file: 'platform/jobs/job-producer',
     edits: [['deduplication: { id: key, keepLastIfActive: true }', 'jobId: defect(key)']],
   },
   {
-    name: 'nobody sweeps: a lost ring strands its row',
+    name: 'the sweeper does nothing: a lost job strands its row',
     breaks: 'I1',
     scenario: 'lost bells',
     file: 'platform/jobs/due-work',
@@ -42,7 +42,7 @@ export const bellDefects: readonly Defect[] = [
     ],
   },
   {
-    name: 'a stop does not wait for what is under way',
+    name: 'a stop does not wait for work in progress',
     breaks: 'I1',
     scenario: 'deploy',
     file: 'run-gateway',

@@ -2,28 +2,28 @@ import type { Edit } from '../builds.js';
 import type { ScenarioName } from '../scenarios/scenario.js';
 
 /**
- * A small patch of the built program. `defect(value)` in it says once that the planted code ran, and is its value;
- * `defect.after(ms, work)` does work later.
+ * A small patch of the built program. In it, `defect(value)` logs once that the planted code ran, and returns the
+ * value; `defect.after(ms, work)` does work later.
  */
 export interface Defect {
   readonly name: string;
-  /** The promise that it breaks, and where that is seen. */
+  /** The invariant that the defect violates, as the checker reports it. */
   readonly breaks: string;
   readonly scenario: ScenarioName;
-  /** Below `src`, without its ending. */
+  /** Path below `src`, without extension. */
   readonly file: string;
-  /** The same text is in the source and in what it is compiled to. */
+  /** The replaced texts are the same in the source and in the compiled file. */
   readonly edits: readonly Edit[];
 }
 
-/** Before the first line of a planted file: makes `defect`. */
+/** Returns the code that defines `defect`; it goes before the first line of a planted file. */
 export function preambleOf({ name }: Defect): string {
-  const told = JSON.stringify(`${exercised({ name })}\n`);
-  return `let told = false; const defect = (value) => { if (!told) process.stderr.write(${told}); told = true; return value; };
+  const line = JSON.stringify(`${exercised({ name })}\n`);
+  return `let logged = false; const defect = (value) => { if (!logged) process.stderr.write(${line}); logged = true; return value; };
 defect.after = (ms, work) => (defect(), new Promise((go) => setTimeout(go, ms)).then(work));\n`;
 }
 
-/** What a process says when the planted code ran. */
+/** Returns the log line of a process in which the planted code ran. */
 export function exercised({ name }: Pick<Defect, 'name'>): string {
   return `defect exercised: ${name}`;
 }

@@ -1,6 +1,6 @@
 import type { Defect } from './defect.js';
 
-/** Defects of who may see and do what. */
+/** Defects of access control. */
 export const doorDefects: readonly Defect[] = [
   {
     name: 'a policy that cannot be evaluated permits',
@@ -10,7 +10,7 @@ export const doorDefects: readonly Defect[] = [
     edits: [['if (failed.length > 0)', 'if (defect(failed.length) < 0)']],
   },
   {
-    name: 'tasks of other orgs are seen',
+    name: 'tasks of other orgs are visible',
     breaks: 'I9',
     scenario: 'neighbours',
     file: 'tasks/task-verbs',

@@ -1,30 +1,30 @@
 import type { Defect } from './defect.js';
 
-/** Defects of what leaves the house: messages to foreign agents, webhooks. */
+/** Defects of outgoing requests: messages to foreign agents, and webhooks. */
 export const outwardDefects: readonly Defect[] = [
   {
-    name: 'a message is sent again instead of looking at its task',
+    name: 'a message is sent again instead of a poll of its task',
     breaks: 'I5',
     scenario: 'remote',
     file: 'continuations/follow/remote-agent.executor',
     edits: [['memo?.messageId === outwardId(run)', 'defect(false)']],
   },
   {
-    name: 'the task of the remote is not remembered',
+    name: 'the remote task is not stored',
     breaks: 'I5',
     scenario: 'remote',
     file: 'tasks/lifecycle/live-task',
     edits: [['this.current = { ...this.current, memo: update.memo }', 'defect()']],
   },
   {
-    name: 'each try to send is a new message',
+    name: 'each attempt to send is a new message',
     breaks: 'I5',
     scenario: 'remote',
     file: 'continuations/follow/remote-message',
     edits: [['`${task.id}-${turn}`', '`${task.id}-${turn}-${defect(Math.random())}`']],
   },
   {
-    name: 'two post the same webhook at once',
+    name: 'two workers post the same webhook at the same time',
     breaks: 'I6',
     scenario: 'receivers',
     file: 'webhooks/delivery/delivery.store',
@@ -37,14 +37,14 @@ export const outwardDefects: readonly Defect[] = [
     ],
   },
   {
-    name: 'webhooks go out in any order',
+    name: 'webhooks are posted in any order',
     breaks: 'I6',
     scenario: 'receivers',
     file: 'webhooks/delivery/delivery.store',
     edits: [["status = 'pending' order by p.seq limit 1)", "status = 'pending' order by p.${defect('id')} limit 1)"]],
   },
   {
-    name: 'each try of a webhook has a new id',
+    name: 'each attempt of a webhook has a new id',
     breaks: 'I6',
     scenario: 'receivers',
     file: 'webhooks/delivery/webhook-post',
@@ -53,7 +53,7 @@ export const outwardDefects: readonly Defect[] = [
     ],
   },
   {
-    name: 'a webhook is on record as delivered before it is posted',
+    name: 'a webhook is recorded as delivered before it is posted',
     breaks: 'I6',
     scenario: 'receivers',
     file: 'webhooks/delivery/webhook-deliverer',
@@ -65,7 +65,7 @@ export const outwardDefects: readonly Defect[] = [
     ],
   },
   {
-    name: 'any answer of a receiver counts as taken',
+    name: 'any answer of a receiver counts as accepted',
     breaks: 'I6',
     scenario: 'receivers',
     file: 'webhooks/delivery/retry-plan',

@@ -1,16 +1,16 @@
 import type { Defect } from './defect.js';
 
-/** Defects of who works on a task, and of what is written of it. */
+/** Defects of the leases of tasks, and of the rows that are written. */
 export const taskDefects: readonly Defect[] = [
   {
-    name: 'the epoch is not checked: whoever lost a task writes on',
+    name: 'the epoch is not checked: a holder that lost a task still writes',
     breaks: 'I8',
     scenario: 'handover',
     file: 'tasks/storage/task-writer',
     edits: [['and t.lease_epoch = r.from_epoch', "${defect('')}"]],
   },
   {
-    name: 'a claim does not look at the lease: two work at once',
+    name: 'a claim does not check the lease: two processes work at the same time',
     breaks: 'I8',
     scenario: 'duplicates',
     file: 'tasks/storage/task-lease.store',
@@ -29,7 +29,7 @@ export const taskDefects: readonly Defect[] = [
     edits: [['if (held.length === 0)', 'if (defect(true))']],
   },
   {
-    name: 'a killed process is not noticed: its work waits for the lease',
+    name: 'a killed process is not noticed: its work waits for the end of the lease',
     breaks: 'I1',
     scenario: 'handover',
     file: 'platform/database/presence',
@@ -50,7 +50,7 @@ export const taskDefects: readonly Defect[] = [
     edits: [['await run.saveFromNow();', 'void defect.after(60, () => run.saveFromNow());']],
   },
   {
-    name: 'readers are told before the commit',
+    name: 'readers are notified before the commit',
     breaks: 'I3',
     scenario: 'readers',
     file: 'tasks/lifecycle/live-task',
@@ -76,14 +76,14 @@ export const taskDefects: readonly Defect[] = [
     edits: [['Math.min(after, task.seq)', 'Math.min(defect(after + 1), task.seq)']],
   },
   {
-    name: 'a key may be used by two at once',
+    name: 'a key may be used by two sends at the same time',
     breaks: 'I4',
     scenario: 'keys',
     file: 'tasks/storage/task-writer',
     edits: [["'r.keyed is not true or r.id in (select task_id from k)'", "defect('true')"]],
   },
   {
-    name: 'another payload under a key passes for the first',
+    name: 'another payload under a key is accepted as the first one',
     breaks: 'I4',
     scenario: 'keys',
     file: 'tasks/task-submit.service',
@@ -104,14 +104,14 @@ export const taskDefects: readonly Defect[] = [
     ],
   },
   {
-    name: 'a cancel that came too late is told that it won',
+    name: 'a cancel that came too late reports success',
     breaks: 'I7',
     scenario: 'ends',
     file: 'tasks/lifecycle/task.lifecycle',
     edits: [["if (task.state === 'TASK_STATE_CANCELED')", 'if (defect(terminalStates.has(task.state)))']],
   },
   {
-    name: 'a report of a holder that lost the task is taken',
+    name: 'a report of a holder that lost the task is accepted',
     breaks: 'I8',
     scenario: 'ends',
     file: 'tasks/external/executions',

@@ -4,10 +4,10 @@ import { times, words, type Scenario } from './scenario.js';
 
 const rounds = 8;
 
-/** Scenarios of what wakes a worker. */
+/** Scenarios of the queue that wakes workers. */
 export const bellScenarios: readonly Scenario[] = [
   {
-    // A lost ring costs up to two sweeps; one that is heard costs milliseconds.
+    // A lost job costs up to two sweeps; a delivered job costs milliseconds.
     name: 'bells',
     play: async ({ scene: { callers, history, rows } }) => {
       const { alpha } = callers;
@@ -26,7 +26,7 @@ export const bellScenarios: readonly Scenario[] = [
         () => rows.sql(`select from a2a_tasks where id = any($1) and status_state = 'completed'`, [ids]),
         ({ length }) => length === ids.length,
       );
-      // Events: the task, working, its question, the answer, what it says, its end.
+      // The events are: task, working, question, answer, artifact, end.
       const gaps = await rows.sql<{ seq: number; ms: number }>(
         `select seq, (extract(epoch from lead(at) over (partition by task_id order by seq) - at) * 1000)::int as ms
          from a2a_task_events where task_id = any($1)`,
@@ -40,7 +40,7 @@ export const bellScenarios: readonly Scenario[] = [
         const median = sorted.sort((x, y) => x - y)[sorted.length >> 1] ?? NaN;
         history.measures.push({
           invariant: 'I1',
-          what: `median ms until ${what} is worked on`,
+          what: `median ms until ${what} is processed`,
           value: median,
           most: 300,
         });
@@ -60,7 +60,7 @@ export const bellScenarios: readonly Scenario[] = [
       const slowest = answered.length < sends.length ? Infinity : Math.max(...answered.map(({ ms }) => ms));
       history.measures.push({
         invariant: 'I1',
-        what: 'slowest accept in ms while Redis is away',
+        what: 'slowest accept in ms while Redis is down',
         value: slowest,
         most: 1_500,
       });
@@ -73,7 +73,7 @@ export const bellScenarios: readonly Scenario[] = [
       const { length } = await left();
       history.measures.push({
         invariant: 'I1',
-        what: 'tasks that nobody does while Redis is away',
+        what: 'unfinished tasks while Redis is down',
         value: length,
         most: 0,
       });

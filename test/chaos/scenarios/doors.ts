@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { canaryOfBeta } from '../scene.js';
 import { times, words, type Scenario, type Stage } from './scenario.js';
 
-/** Scenarios of what callers and holders are told. */
+/** Scenarios of the answers to callers and holders. */
 export const doorScenarios: readonly Scenario[] = [
   {
     name: 'readers',
@@ -51,7 +51,7 @@ export const doorScenarios: readonly Scenario[] = [
       for (const agent of ['forbidden', 'erring']) {
         const sent = await alpha.tryToSend(a, { agent, payload: words() });
         history.forbidden.push({
-          what: `what a policy forbids was done (${agent})`,
+          what: `an act that a policy forbids was done (${agent})`,
           happened: sent.taskId !== undefined,
         });
       }
@@ -59,7 +59,7 @@ export const doorScenarios: readonly Scenario[] = [
   },
 ];
 
-/** One task, ended by its caller and by its holder at the same moment, through both processes. */
+/** Ends one task by its caller and by its holder at the same moment, through both processes. */
 async function race({ scene, a, b }: Stage): Promise<void> {
   const { alpha } = scene.callers;
   const { history } = scene;
@@ -69,17 +69,17 @@ async function race({ scene, a, b }: Stage): Promise<void> {
   if (!task) return;
   const at = Date.now();
   const complete = { id: `${epoch}-end`, type: 'complete', text: 'done', leaseEpoch: epoch };
-  const [, told] = await Promise.all([
+  const [, answer] = await Promise.all([
     alpha.cancel(a, 'box', task.id),
     alpha.call(b, 'POST', `/api/executions/${task.id}/events`, complete),
   ]);
-  const accepted = told?.status === 200;
+  const accepted = answer?.status === 200;
   history.reports.push({ taskId: task.id, epoch, at, accepted });
   history.ends.push({ taskId: task.id, want: 'completed', accepted });
   await alpha.cancel(b, 'box', task.id);
 }
 
-/** A holder that was silent for too long comes back when somebody else has its task. */
+/** Lets a holder that was silent for too long report after another worker has leased its task. */
 async function staleReport({ scene, a, b }: Stage): Promise<void> {
   const { history, rows, callers } = scene;
   const lease = () => callers.alpha.call(a, 'POST', '/api/mailbox/box/lease?waitMs=2000');
@@ -87,20 +87,21 @@ async function staleReport({ scene, a, b }: Stage): Promise<void> {
   const first = (await lease())?.body;
   if (!first?.task) return;
   const taskId = first.task.id as string;
-  // Its process notes after the answer that the task was handed out, and holds it anew by that; it may have been killed before.
+  // After the answer, the process records the hand-out and sets the lease again. So the statement repeats until it
+  // finds the row; the task may also have ended before.
   const lose = `update a2a_tasks set lease_until = now() - interval '1 second' where id = $1 and lease_owner is null returning id`;
-  for (let look = 0; look < 50 && (await rows.sql(lose, [taskId])).length === 0; look++) await sleep(20);
+  for (let attempt = 0; attempt < 50 && (await rows.sql(lose, [taskId])).length === 0; attempt++) await sleep(20);
   const next = (await lease())?.body;
-  // Another worker may have been faster, and this one has another task: its epoch says nothing of the first.
+  // Another worker may have leased the task first, and `next` is then another task with an unrelated epoch.
   const second = next?.task?.id === taskId ? next : undefined;
   if (second) history.leases.push({ taskId, epoch: second.leaseEpoch, at: Date.now() });
   await sleep(10);
   for (const epoch of [first.leaseEpoch, second?.leaseEpoch]) {
     const event = { id: `${epoch}-end`, type: 'complete', text: 'done', leaseEpoch: epoch };
     const at = Date.now();
-    const told = await callers.alpha.call(b, 'POST', `/api/executions/${taskId}/events`, event);
-    history.reports.push({ taskId, epoch, at, accepted: told?.status === 200 });
+    const answer = await callers.alpha.call(b, 'POST', `/api/executions/${taskId}/events`, event);
+    history.reports.push({ taskId, epoch, at, accepted: answer?.status === 200 });
   }
-  // It has ended: this one comes too late in any case.
+  // The task has ended, so this cancel is always too late.
   await callers.alpha.cancel(a, 'box', taskId);
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { words, type Scenario } from './scenario.js';
 
-/** Scenarios of what leaves the house. */
+/** Scenarios of outgoing requests. */
 export const outwardScenarios: readonly Scenario[] = [
   {
     name: 'receivers',
@@ -16,7 +16,7 @@ export const outwardScenarios: readonly Scenario[] = [
     },
   },
   {
-    // One message that was answered long before the process dies, one whose answer never comes.
+    // Two messages are answered long before the process is killed; the answer to the third never arrives.
     name: 'remote',
     play: async ({ scene: { callers, history }, a }) => {
       const payloads = [words('answer=50 work=6000 '), words('answer=50 work=5500 '), words('answer=5000 work=500 ')];

@@ -16,19 +16,21 @@ export type ScenarioName =
   | 'remote'
   | 'renewal';
 
-/** A few seconds in which one kind of defect shows. Played on processes that do everything; leaves them running. */
+/**
+ * A test of a few seconds that shows one kind of defect. It runs on processes with all roles, and leaves them running.
+ */
 export interface Scenario {
   readonly name: ScenarioName;
-  /** Whether it breaks the queue, or writes to it, and so needs a Redis of its own. */
+  /** True when the scenario stops the queue or writes to it, and so needs a separate Redis. */
   readonly needsRedis?: boolean;
-  /** Whether it takes two processes; others may have two. */
+  /** True when the scenario needs two processes; other scenarios may also have two. */
   readonly needsTwo?: boolean;
   readonly play: (stage: Stage) => Promise<void>;
 }
 
 export interface Stage {
   readonly scene: Scene;
-  /** Two processes, or twice the only one. */
+  /** Two processes; the same process twice when there is only one. */
   readonly a: Slot;
   readonly b: Slot;
   readonly redis?: { kill(): Promise<void>; up(): Promise<void>; readonly url: string };
@@ -36,12 +38,12 @@ export interface Stage {
 
 let number = 0;
 
-/** Words that name one message. */
+/** Returns a text that identifies one message. */
 export function words(more = ''): string {
   return `scene ${++number} ${more}the lazy dog`;
 }
 
-/** Numbers from 0, so many. */
+/** Returns the numbers from 0 to count - 1. */
 export function times(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index);
 }

@@ -2,15 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../support/gateway/eventually.js';
 import { times, words, type Scenario } from './scenario.js';
 
-/** Longer than a takeover takes on a busy machine, shorter than a lease. */
+/** Longer than a takeover on a busy machine, shorter than a lease. */
 const takeoverMs = 7_000;
-/** Half the time between two events of the agent that strides. */
+/** Half the time between two events of the agent `strides`. */
 const halfStrideMs = 1_000;
 
-/** Scenarios of who works on a task. */
+/** Scenarios of the leases of tasks. */
 export const workScenarios: readonly Scenario[] = [
   {
-    // As after a pause longer than the lease, in less time: the presence of a stopped process is ended for it.
+    // Simulates a pause longer than the lease in less time: the presence connection of the paused process is
+    // terminated.
     name: 'handover',
     needsTwo: true,
     play: async ({ scene: { history, rows, callers }, a }) => {
@@ -46,7 +47,7 @@ export const workScenarios: readonly Scenario[] = [
         value,
         most: takeoverMs,
       });
-      // It has something to write as soon as it wakes, and whoever took over has not yet.
+      // The paused process must have an event to write when it wakes, before the new holder writes one.
       await sleep(Math.max(0, halfStrideMs + 100 - value));
       a.thaw();
       fault.until = Date.now() + 2_000;
@@ -68,7 +69,8 @@ export const workScenarios: readonly Scenario[] = [
         () => rows.sql(`select from a2a_tasks where id = any($1) and lease_owner is not null`, [ids]),
         (tasks) => tasks.length === 6,
       );
-      // One process may take all that comes at once, and have these tasks itself: some come later, for whoever is free then.
+      // One process may fetch all jobs at once and hold these tasks itself, so some jobs come later, for another free
+      // process.
       for (const taskId of times(8).flatMap(() => ids)) {
         await queue.add('task-execution', { taskId });
         await sleep(30);
@@ -115,7 +117,7 @@ export const workScenarios: readonly Scenario[] = [
       await a.kill('SIGTERM');
       await Promise.all(sends);
       const broken = history.sends.slice(before).filter(({ status }) => status !== 200).length;
-      history.measures.push({ invariant: 'I1', what: 'calls that a stop broke off', value: broken, most: 0 });
+      history.measures.push({ invariant: 'I1', what: 'calls that a stop interrupted', value: broken, most: 0 });
       await a.start();
     },
   },
