@@ -1,5 +1,5 @@
-// Runs the benchmarks in turn: `node bench/run.mjs`, or the named ones (`bridge a2a/growth`). With --short each makes one short shot
-// of every path, which tells whether the answers are right and nothing about times. Fails when one of them fails.
+// Runs the benchmarks in turn: `node bench/run.mjs`, or the named ones (`bridge a2a/growth`). With --short each makes
+// one short shot of every path, which checks the answers but measures no times. Fails when a benchmark fails.
 import { root, run, seconds, setUp } from '../scripts/setup.mjs';
 
 const benchmarks = {
@@ -28,7 +28,7 @@ const isShort = process.argv.includes('--short');
 const named = process.argv.slice(2).filter((argument) => argument !== '--short');
 const unknown = named.filter((name) => !(name in benchmarks));
 if (unknown.length > 0) {
-  console.error(`there is no benchmark ${unknown.join(', ')}; there are ${Object.keys(benchmarks).join(', ')}`);
+  console.error(`unknown benchmark ${unknown.join(', ')}; the benchmarks are ${Object.keys(benchmarks).join(', ')}`);
   process.exit(2);
 }
 await setUp();

@@ -1,22 +1,22 @@
-// A file of Jest loads the product anew, in seconds of processor time: more than most specs run. So they are dealt into a few
-// files that run one after the other what each spec says, in one load.
+// Each Jest file loads the whole product again, which takes seconds of CPU time: more than most specs. So this module
+// combines the specs into a few batch files that run several specs after one load.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { root } from './setup.mjs';
 
-/** Seconds that specs take which take long, as measured once: batches are dealt so that they end together. */
+/** Seconds of the slow specs, as measured once. The batches are balanced so that they end at about the same time. */
 const secondsOf = JSON.parse(readFileSync(join(root, 'scripts', 'spec-seconds.json'), 'utf8'));
 const usualSeconds = { unit: 0.3, e2e: 12 };
 
-/** The specs of each suite. */
+/** The specs of each suite, and the largest number of its batches. */
 const suites = {
   unit: { isPart: (path) => /^(?:src\/.*|test\/[^/]*|test\/chaos\/[^/]*)\.spec\.ts$/.test(path), most: 6 },
   e2e: { isPart: (path) => /^test\/e2e\/.*\.spec\.ts$/.test(path), most: 15 },
 };
-/** A load that few specs share costs more than it saves. */
+/** The least number of specs in a batch. For fewer specs, an extra load costs more than it saves. */
 const specsOfBatch = 4;
 
-/** Writes the files of a suite into `.cache/batches`, from all of its specs or from those of these names. */
+/** Writes the batch files of a suite into `.cache/batches`, from all its specs or from the named ones. */
 export function dealBatches(suite, names) {
   const { isPart, most } = suites[suite];
   const all = ['src', 'test']

@@ -1,4 +1,5 @@
-// `node scripts/chaos.mjs [--long] [--seed=…] [--only=part,…]`: sets the checkout up and runs test/chaos on servers of its own.
+// `node scripts/chaos.mjs [--long] [--seed=…] [--only=part,…]`: sets up the checkout and runs test/chaos on separate
+// servers.
 import { join } from 'node:path';
 import { root, run, setUp } from './setup.mjs';
 

@@ -1,5 +1,5 @@
-// `node scripts/english.mjs [file …]`: checks the English of comments, texts and pages against docs/style.md; prints each
-// problem as `file:line: …` and ends with 1 when there is one.
+// `node scripts/english.mjs [file …]`: checks the English of comments, texts and pages against docs/style.md. Prints
+// each problem as `file:line: …`, and exits with 1 when there is one.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
@@ -19,14 +19,14 @@ const unwanted = [
   'for ever',
   'of ours',
   'of theirs',
-  'of its own accord',
+  'of its own +accord',
   '(?:is|are|was|were|be|been|being) told',
   'goes by',
   'go by',
   'just now',
-  'all the same',
-  'what is none',
-  'by and by',
+  'all the +same',
+  'what is +none',
+  'by and +by',
   'somebody',
   'thereby',
   'therein',
@@ -36,9 +36,24 @@ const unwanted = [
 const unwantedWords = new RegExp(`\\b(?:${unwanted.join('|')})\\b`, 'i');
 
 /** First words of a doc comment that leave its subject open. */
-const riddles = new Set(
-  'What Whose Who Whoever Whom Of By For With Without Among Between Beside Behind Until Because'.split(' '),
-);
+const riddles = new Set([
+  'What',
+  'Whose',
+  'Who',
+  'Whoever',
+  'Whom',
+  'Of',
+  'By',
+  'For',
+  'With',
+  'Without',
+  'Among',
+  'Between',
+  'Beside',
+  'Behind',
+  'Until',
+  'Because',
+]);
 
 /**
  * Problems of a source text or a Markdown page.

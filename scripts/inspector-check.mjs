@@ -1,5 +1,6 @@
-// By hand: the MCP Inspector's command line against a running gateway (it needs Node 22.19, which npx brings along).
-//   node scripts/inspector-check.mjs http://127.0.0.1:3000/mcp "$(cat .rialto/token)" [tool] [key=value …]
+// Run by hand: calls a running gateway with the command line of the MCP Inspector. It needs Node 22.19, which npx
+// installs.
+// node scripts/inspector-check.mjs http://127.0.0.1:3000/mcp "$(cat .rialto/token)" [tool] [key=value …]
 import { spawnSync } from 'node:child_process';
 
 const [url, token, tool, ...args] = process.argv.slice(2);
@@ -8,7 +9,7 @@ if (!url || !token) {
   process.exit(2);
 }
 
-/** Runs one method and answers what it printed, parsed; ends the check when it failed. */
+/** Runs one method and returns its parsed output. Ends the check when the method fails. */
 function inspect(method, ...more) {
   const inspector = ['-y', '-p', 'node@24', '-p', '@modelcontextprotocol/inspector@2', 'mcp-inspector', '--cli'];
   const header = ['--header', `Authorization: Bearer ${token}`];

@@ -1,5 +1,5 @@
-// `node scripts/node-versions.mjs 24`: installs the pinned versions of Node below .cache and prints the folder of one. They are tools of
-// the tests, with a lock file of their own in test/node-versions, and no dependency of Rialto.
+// `node scripts/node-versions.mjs 24`: installs the pinned versions of Node below .cache and prints the folder of one
+// version. They are tools of the tests with a separate lock file in test/node-versions, and not dependencies of Rialto.
 import { copyFileSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -9,10 +9,13 @@ const folder = join(root, '.cache', 'node-versions');
 const source = join(root, 'test', 'node-versions');
 const files = ['package.json', 'package-lock.json'];
 
-/** The names that can be asked for, oldest first. */
+/** The supported arguments, oldest version first. */
 export const nodeVersions = ['20.19', '20', '22', '24', '26'];
 
-/** The folder that holds the program `node` of a version, to be put in front of PATH. Throws where this machine has none. */
+/**
+ * Returns the folder of the `node` program of a version, for the front of PATH. Throws when this platform has no such
+ * version.
+ */
 export async function nodeFolder(version) {
   if (!isInstalled()) await install();
   const found = join(folder, 'node_modules', `node-${version}-${process.platform}-${process.arch}`, 'bin');

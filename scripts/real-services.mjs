@@ -1,6 +1,6 @@
-// Finds, installs or starts the real PostgreSQL and the real Redis of the suites that need them: those the environment names
-// (RIALTO_TEST_DATABASE_URL, RIALTO_TEST_REDIS_URL), else a PostgreSQL of its own and the Redis on the usual port or one of its
-// own. Root installs what is missing from Debian.
+// Finds, installs or starts a real PostgreSQL and a real Redis for the suites that need them. It uses the servers in
+// RIALTO_TEST_DATABASE_URL and RIALTO_TEST_REDIS_URL. Without them it starts a new PostgreSQL, and uses the Redis on
+// the usual port or starts a new one. Root installs missing programs from Debian.
 import { execFileSync, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -12,15 +12,15 @@ export const isRoot = process.getuid?.() === 0;
 
 const cleanups = [];
 
-/** Stops every server and removes every folder that this module made. */
+/** Stops every server and removes every folder that this module created. */
 export async function closeServices() {
   for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
 }
 
 /**
- * Address of a PostgreSQL server as its administrator, and how many Jest workers it serves: a running server may take a
- * hundred connections, and two workers need most of them. `durable` starts one that keeps what it acknowledged, as a
- * gateway in production demands.
+ * Returns the administrator URL of a PostgreSQL server, and the number of Jest workers for it. A running server may
+ * accept only a hundred connections, and two workers need most of them. `durable` starts a server that keeps
+ * acknowledged data, as a gateway in production demands.
  */
 export async function findDatabase({ durable = false } = {}) {
   const given = process.env.RIALTO_TEST_DATABASE_URL;
@@ -30,7 +30,7 @@ export async function findDatabase({ durable = false } = {}) {
   return { database: await startDatabase(durable), workers: '5' };
 }
 
-/** Address of a Redis server: the one the environment names, the one on the usual port, or one of its own. */
+/** Returns the URL of a Redis server: the one in the environment, the one on the usual port, or a new one. */
 export async function findRedis() {
   const usual = 'redis://127.0.0.1:6379';
   if (process.env.RIALTO_TEST_REDIS_URL) return process.env.RIALTO_TEST_REDIS_URL;
@@ -142,7 +142,7 @@ function isInstalled(program) {
   }
 }
 
-/** Runs a server until the end; in a group of its own, so that Ctrl-C ends the tests before it. */
+/** Runs a server until the end. It has a separate process group, so that Ctrl-C ends the tests before the server. */
 function keep(command, args, signal, account) {
   const child = spawn(command, args, { ...account, cwd: '/', stdio: 'ignore', detached: true });
   const ended = new Promise((done) => child.once('exit', done).once('error', done));
@@ -152,7 +152,7 @@ function keep(command, args, signal, account) {
   });
 }
 
-/** A folder that every account can enter; `closeServices` removes it. */
+/** Creates a folder that every account can enter. `closeServices` removes it. */
 export function temporaryFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'rialto-services-'));
   chmodSync(folder, 0o755);
@@ -160,7 +160,7 @@ export function temporaryFolder() {
   return folder;
 }
 
-/** A port of the loopback interface that is free now. */
+/** Returns a free port of the loopback interface. */
 export async function freePort() {
   const server = createServer();
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
@@ -177,7 +177,7 @@ async function until(answers, name) {
   throw new Error(`${name} did not start.`);
 }
 
-/** Removes the keys of a prefix from a Redis server that outlives the tests. */
+/** Removes the keys with a prefix from a Redis server that continues after the tests. */
 export async function dropKeys(url, prefix) {
   const { Redis } = await import('ioredis');
   const client = new Redis(url);
@@ -186,7 +186,7 @@ export async function dropKeys(url, prefix) {
   client.disconnect();
 }
 
-/** An address to print. */
+/** Hides the password of a URL, for log lines. */
 export function withoutPassword(url) {
   const parsed = new URL(url);
   parsed.password &&= '…';

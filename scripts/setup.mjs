@@ -1,5 +1,5 @@
-// Installs and builds what is missing, with nothing but Node: `node scripts/setup.mjs`. Everything it says goes to standard
-// error, so that a command that runs after it owns standard output.
+// `node scripts/setup.mjs`: installs and builds what is missing, and needs only Node. All its output goes to standard
+// error, so that standard output belongs to the command that runs after it.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -26,19 +26,19 @@ const buildStamp = path('dist', '.rialto-built');
 const buildInfo = path('.cache', 'build.tsbuildinfo');
 const lock = path('.cache', 'setup.lock');
 
-/** Ends this process with one line that says what is missing. */
+/** Prints one line that says what is missing, and ends this process. */
 function fail(line, code = 1) {
   say(line);
   process.exit(code);
 }
 
-/** Makes the checkout ready to run; does nothing, in a few milliseconds, when it is. */
+/** Makes the checkout ready to run. Takes a few milliseconds when it already is. */
 export async function setUp() {
   process.env.NODE_ENV ||= 'development';
   process.chdir(root);
   requireNode();
   if (!installIsStale() && !buildIsStale()) return;
-  const unlock = await takeTurn();
+  const unlock = await acquireLock();
   try {
     if (installIsStale()) await install();
     if (buildIsStale()) await build();
@@ -47,7 +47,8 @@ export async function setUp() {
   }
 }
 
-// The built program names every version that is not supported. What it cannot do is be built by one that is too old.
+// The built program itself rejects every unsupported version. A version that is too old cannot build it, so this check
+// comes first.
 function requireNode() {
   const { engines } = JSON.parse(readFileSync(path('package.json'), 'utf8'));
   const [major, minor] = process.versions.node.split('.').map(Number);
@@ -58,7 +59,8 @@ function requireNode() {
 }
 
 /**
- * Runs a program to its end and gives its exit code. Signals sent to us reach it; on Ctrl-C the terminal has told it already.
+ * Runs a program to its end and returns its exit code. Forwards signals to it, except SIGINT from a terminal, which the
+ * program receives directly.
  */
 export function run(command, args, options = {}) {
   const child = spawn(command, args, { stdio: 'inherit', cwd: root, ...options });
@@ -76,14 +78,14 @@ export function run(command, args, options = {}) {
   });
 }
 
-/** Runs npm to its end: the npm that runs this process, if any, else the one on the PATH. */
+/** Runs npm to its end: the npm that runs this process, if any, else the npm on the PATH. */
 export function runNpm(args, options = {}) {
   const npm = process.env.npm_execpath;
   if (npm && /^npm-cli\.c?js$/.test(basename(npm))) return run(process.execPath, [npm, ...args], options);
   return run('npm', args, { shell: process.platform === 'win32', ...options });
 }
 
-/** SHA-256 of texts and bytes, in hex. */
+/** Returns the SHA-256 of texts and bytes, in hex. */
 export const hashOf = (...parts) =>
   parts.reduce((hash, part) => hash.update(part).update('\0'), createHash('sha256')).digest('hex');
 const readStamp = (file) => (existsSync(file) ? readFileSync(file, 'utf8') : undefined);
@@ -100,7 +102,7 @@ function installIsStale() {
   return false;
 }
 
-// What an `npm ci` by hand leaves behind is as good as ours when it holds every package of the lock for this machine.
+// The result of a manual `npm ci` is accepted when it has every package of the lock for this machine.
 function matchesLock() {
   const hidden = path('node_modules', '.package-lock.json');
   if (!existsSync(hidden)) return false;
@@ -119,7 +121,7 @@ function isForThisMachine({ os, cpu, libc }) {
 
 async function install() {
   say('Installing packages (npm ci) …');
-  // Nothing needs the install scripts of packages, and devDependencies are needed to build whatever NODE_ENV says.
+  // No package needs its install script. The build needs devDependencies, also with NODE_ENV=production.
   const flags = [
     'ci',
     '--include=dev',
@@ -138,7 +140,7 @@ async function install() {
   say(`Installed in ${seconds(started)}.`);
 }
 
-/** Every file below a folder, in an order that does not depend on the machine. */
+/** Returns every file below a folder, in the same order on every machine. */
 export function filesBelow(folder) {
   if (!existsSync(folder)) return [];
   return readdirSync(folder, { withFileTypes: true })
@@ -163,7 +165,7 @@ function buildIsStale() {
 async function build() {
   say('Building …');
   const started = Date.now();
-  const key = buildKey(); // before: a file saved during the build is built next time
+  const key = buildKey(); // computed before: a file that is saved during the build is built next time
   if (!existsSync(buildStamp)) rmSync(buildInfo, { force: true }); // tsc would trust it and leave a lost dist empty
   const code = await run(process.execPath, compile, { stdio: ['ignore', 2, 2] });
   if (code !== 0) {
@@ -177,11 +179,14 @@ async function build() {
   say(`Built in ${seconds(started)}.`);
 }
 
-/** The commit that the sources are of, for `/version`; with `-dirty` where they differ from it. Without git, what COMMIT says. */
+/**
+ * Returns the commit of the sources for `/version`, with `-dirty` when the sources differ from it. Without git, returns
+ * COMMIT.
+ */
 function commitOfSources() {
   const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });
   const head = git('rev-parse', '--verify', 'HEAD');
-  // A folder inside the checkout of another project has no commit of its own.
+  // A folder inside the checkout of another project must not use the commit of that project.
   const isOwn = head.status === 0 && git('ls-files', '--error-unmatch', 'package.json').status === 0;
   if (!isOwn) return process.env.COMMIT ?? '';
   const isDirty = git('status', '--porcelain', '--', 'src', 'migrations').stdout !== '';
@@ -198,12 +203,13 @@ function dropOrphans() {
   }
 }
 
-// One set-up at a time. The lock appears with its content, and that of a process that is gone counts for nothing.
-async function takeTurn() {
+// Waits until no other set-up runs. The lock file appears together with its content, the process id; the lock of a
+// process that is gone does not count.
+async function acquireLock() {
   mkdirSync(dirname(lock), { recursive: true });
   const own = `${lock}.${process.pid}`;
   writeFileSync(own, String(process.pid));
-  for (let told = false; ; await sleep(100)) {
+  for (let hasLogged = false; ; await sleep(100)) {
     try {
       linkSync(own, lock);
       rmSync(own);
@@ -217,8 +223,8 @@ async function takeTurn() {
     }
     const holder = Number(readStamp(lock) ?? 0);
     if (holder && !isRunning(holder)) rmSync(lock, { force: true });
-    else if (!told) say(`Waiting for another set-up (process ${holder}) …`);
-    told = true;
+    else if (!hasLogged) say(`Waiting for another set-up (process ${holder}) …`);
+    hasLogged = true;
   }
 }
 
@@ -230,7 +236,7 @@ function isRunning(pid) {
   }
 }
 
-/** The time since `started`, to print. */
+/** Formats the time since `started`. */
 export function seconds(started) {
   return `${((Date.now() - started) / 1000).toFixed(1)} s`;
 }

@@ -1,4 +1,5 @@
-// Builds the tree of the image in .cache/shipped, the way the Dockerfile does. An entry is built anew when its inputs changed.
+// Builds the tree of the image in .cache/shipped, as the Dockerfile does. An entry is rebuilt when its inputs have
+// changed.
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -24,7 +25,7 @@ import { isRoot } from './real-services.mjs';
 const folder = join(root, '.cache', 'shipped');
 const app = join(folder, 'app');
 
-/** Builds the tree from the checkout as it is. No file can be written; all belong to root where root builds it. */
+/** Builds the tree from the current checkout. No file is writable; root owns all files when root builds it. */
 export async function buildTree() {
   mkdirSync(app, { recursive: true });
   chmodSync(app, 0o755);
@@ -37,14 +38,14 @@ export async function buildTree() {
   return { app, built };
 }
 
-/** Has the next run build everything anew: the tree was written to. */
+/** Makes the next run rebuild everything, because the tree was written to. */
 export function forgetTree() {
   for (const { name } of entries) rmSync(keyFile(name), { force: true });
 }
 
 const keyFile = (name) => join(folder, `${name}.key`);
 
-/** Builds an entry when its inputs have changed since it was built; tells whether it did. */
+/** Rebuilds an entry when its inputs have changed; returns true when it did. */
 async function renew({ name, stage }) {
   const files = inputs(name, stage);
   const key = hashOf(
@@ -65,7 +66,7 @@ async function renew({ name, stage }) {
   return true;
 }
 
-/** The files of the checkout that an entry is made from. */
+/** Returns the files of the checkout from which an entry is built. */
 function inputs(name, stage) {
   const copied = stage ? stages[stage].flatMap(({ copy: names = [] }) => names) : [name];
   return copied
@@ -87,7 +88,7 @@ const commands = {
     });
     if (code !== 0) throw new Error(`npm ci failed (exit code ${code})`);
   },
-  // The packages of the checkout are found from here: they are of the same lock.
+  // The compiler resolves packages from the checkout, which has the same lock.
   build: async (cwd) => {
     const [program, ...args] = compile;
     const code = await run(process.execPath, [join(root, program), ...args], { cwd, stdio: ['ignore', 2, 2] });
@@ -101,14 +102,14 @@ function seal() {
   chmodSync(app, 0o755);
 }
 
-/** Removes a file or a folder, a read-only one too. */
+/** Removes a file or a folder, also a read-only one. */
 export function remove(target) {
   if (!existsSync(target)) return;
   if (!isRoot) execFileSync('chmod', ['-R', 'u+w', target]);
   rmSync(target, { recursive: true, force: true });
 }
 
-/** Lists every file and folder of a tree with what changes when it is written to. */
+/** Lists every file and folder of a tree, with values that change on a write. */
 export function listing(top) {
   const found = new Map();
   const walk = (at) => {
@@ -130,8 +131,8 @@ export function differences(before, after) {
 }
 
 /**
- * Puts the tree into a folder outside the checkout, where Node finds no other packages than those of the tree. Files are
- * links where the file system allows it. Throws when a folder above has packages.
+ * Places the tree in a folder outside the checkout, where Node finds no packages except those of the tree. Files are
+ * hard links where the file system allows it. Throws when a folder above has packages.
  */
 export function place(tree, into) {
   for (let above = dirname(into); ; above = dirname(above)) {
@@ -160,7 +161,7 @@ function link(from, to) {
   }
 }
 
-/** Node as it is in the image: a program of root that the user may run and not read. */
+/** Returns a copy of Node with the permissions of the image: root owns it, and the user may run but not read it. */
 export function nodeOf(scratch) {
   if (!isRoot) return process.execPath;
   const target = join(scratch, 'node');

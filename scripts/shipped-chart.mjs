@@ -1,5 +1,5 @@
-// Reads the chart as it is rendered for the tests (test/helm/golden/standard.golden): the commands, variables and times that a
-// cluster would run the image with.
+// Reads the chart as rendered for the tests (test/helm/golden/standard.golden): the commands, variables and times with
+// which a cluster would run the image.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -19,8 +19,8 @@ function pod(kind, name) {
 }
 
 /**
- * A container of the chart as a command.
- * @param secrets values by the keys of the chart's Secret. Throws when the container needs another one.
+ * Converts a container of the chart to a command.
+ * @param secrets values by the keys of the chart's Secret. Throws when the container needs another key.
  */
 function command(spec, name, { secrets, url }) {
   const container = [...(spec.initContainers ?? []), ...spec.containers].find((each) => each.name === name);
@@ -35,7 +35,10 @@ function command(spec, name, { secrets, url }) {
   return { args: container.args?.map(here), env: Object.fromEntries(env) };
 }
 
-/** Returns the commands of the chart in the order in which a cluster runs them. @param context `secrets` by key, `url` of the gateway. */
+/**
+ * Returns the commands of the chart in the order in which a cluster runs them.
+ * @param context `secrets` by key, `url` of the gateway.
+ */
 export function chartCommands(context) {
   const api = pod('Deployment', 'rialto-api');
   const worker = pod('Deployment', 'rialto-worker');
@@ -47,7 +50,7 @@ export function chartCommands(context) {
     worker: command(worker, 'worker', context),
     ready: command(pod('Pod', 'rialto-test-ready'), 'ready', context),
     doctor: command(pod('Pod', 'rialto-test-doctor'), 'doctor', context),
-    /** Seconds from SIGTERM to SIGKILL; the sleep before SIGTERM counts too. */
+    /** Seconds from SIGTERM to SIGKILL. The sleep before SIGTERM is part of the grace period of the chart. */
     graceSeconds: {
       api: api.terminationGracePeriodSeconds - preStop.sleep.seconds,
       worker: worker.terminationGracePeriodSeconds,

@@ -1,5 +1,5 @@
-// Runs commands in the tree of the image, as the image would: its variables, its user, an empty PATH, and nothing that can be
-// written but a temporary folder.
+// Runs commands in the tree of the image, as the image would: with its variables, its user and an empty PATH, and with
+// write access only to a temporary folder.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, mkdirSync } from 'node:fs';
@@ -7,12 +7,15 @@ import { join } from 'node:path';
 import { runtime } from './shipped-tree.mjs';
 import { isRoot } from './real-services.mjs';
 
-/** How long a process may take until it is ready; the chart's `probes.startupSeconds`. */
+/** Milliseconds until a process must be ready; the chart's `probes.startupSeconds`. */
 const startMs = 120_000;
 
 const account = isRoot ? { uid: runtime.uid, gid: runtime.gid } : {};
 
-/** Starts Node in the tree. @param place `app`, `node` and `scratch`, all of which the user can reach. */
+/**
+ * Starts Node in the tree.
+ * @param place `app`, `node` and `scratch`, all of which the user can access.
+ */
 export function start({ app, node, scratch }, name, { args = runtime.command, env = {} }) {
   const temporary = join(scratch, `tmp-${name}`);
   mkdirSync(temporary, { recursive: true });
@@ -21,7 +24,7 @@ export function start({ app, node, scratch }, name, { args = runtime.command, en
   const child = spawn(node, args, {
     ...account,
     cwd: app,
-    // A Ctrl-C reaches the tests first, this process when they have ended.
+    // A Ctrl-C ends the tests first; this process ends after them.
     detached: true,
     env: { ...runtime.env, ...env, PATH: '', TMPDIR: temporary },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -37,7 +40,7 @@ export function start({ app, node, scratch }, name, { args = runtime.command, en
   return started;
 }
 
-/** Runs a command to its end and gives what it wrote to standard output. Throws with all it wrote when it fails. */
+/** Runs a command to its end and returns its standard output. Throws with its last output lines when it fails. */
 export async function finish(place, name, command) {
   const started = start(place, name, command);
   const code = await started.ended;
@@ -45,10 +48,13 @@ export async function finish(place, name, command) {
   return started;
 }
 
-/** Waits for the ready line of a gateway. Throws with all it wrote when it ends instead, or is late. */
+/**
+ * Waits for the ready line of a gateway. Throws with its last output lines when it ends before, or is not ready in
+ * time.
+ */
 export async function becomesReady(started) {
   let timer;
-  const late = new Promise((done) => (timer = setTimeout(done, startMs, 'not ready in time')));
+  const late = new Promise((done) => (timer = setTimeout(done, startMs, 'not ready within 120 s')));
   const ready = new Promise((done) => {
     started.child.stdout.on('data', () => started.out.includes('Rialto is ready on ') && done('ready'));
   });
@@ -57,7 +63,7 @@ export async function becomesReady(started) {
   if (what !== 'ready') throw new Error(`${started.name}: ${what}:\n${wrote(started)}`);
 }
 
-/** The last lines of a process. */
+/** Returns the last 40 lines of the output of a process. */
 export function wrote({ out, err }) {
   return [...out.split('\n'), ...err.split('\n')]
     .filter((line) => line !== '')

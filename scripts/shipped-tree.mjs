@@ -1,13 +1,13 @@
-// Describes the tree that the image holds, once: scripts/shipped.mjs builds and runs it, test/dockerfile.spec.ts compares the
-// Dockerfile and .dockerignore with it.
+// The only description of the tree in the image. scripts/shipped.mjs builds and runs it; test/dockerfile.spec.ts
+// compares the Dockerfile and .dockerignore with it.
 
-/** Arguments of Node that write `dist`: TypeScript 7 and its project. */
+/** Arguments of Node that build `dist`: TypeScript 7 and its project. */
 export const compile = ['node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.build.json'];
 
 const manifests = ['package.json', 'package-lock.json'];
 const quiet = ['--ignore-scripts', '--no-audit', '--no-fund'];
 
-/** Arguments of npm that install what the image holds. */
+/** Arguments of npm that install the packages of the image. */
 export const installProduction = ['ci', '--omit=dev', '--omit=optional', ...quiet];
 
 /** The stages before the last one, step by step: files copied from the checkout, then a command. */
@@ -34,17 +34,19 @@ export const stages = {
   ],
 };
 
-/** What is laid over the base image: tools of util-linux, and Node as a program that may be run and not read. */
+/**
+ * The files that are added to the base image: tools of util-linux, and Node as a program that may be run but not read.
+ */
 export const system = ['--from=tools /app/tools/ /', '--from=base --chmod=0711 /nodejs/bin/node /nodejs/bin/node'];
 
-/** Every entry of the tree and the stage it comes from; without one, the checkout. */
+/** Every entry of the tree with its stage; an entry without a stage comes from the checkout. */
 export const entries = [
   { name: 'package.json' },
   { name: 'node_modules', stage: 'deps' },
   { name: 'dist', stage: 'build' },
 ];
 
-/** How the tree is run. The owner of its files is root. */
+/** The runtime settings of the tree. Root owns its files. */
 export const runtime = {
   folder: '/app',
   env: { NODE_ENV: 'production', PORT: '3000', METRICS_PORT: '9464' },
@@ -58,7 +60,10 @@ const sources = new Set([
   ...entries.filter(({ stage }) => !stage).map(({ name }) => name),
 ]);
 
-/** Tells whether a file of the checkout takes part in the build. @param file path from the root, with `/`. */
+/**
+ * Tells whether a file of the checkout takes part in the build.
+ * @param file path from the root, with `/`.
+ */
 export function isSource(file) {
   return sources.has(file.split('/')[0]) && !file.endsWith('.spec.ts');
 }

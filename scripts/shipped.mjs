@@ -1,6 +1,6 @@
-// `node scripts/shipped.mjs`: builds the tree that the image holds and runs it as the chart does: api and worker in production
-// mode on a real PostgreSQL and a real Redis, as a user without rights, with an empty PATH. Then come the specs of
-// test/shipped, the commands of `helm test`, `rialto doctor`, and a stop. Flags go to Jest.
+// `node scripts/shipped.mjs`: builds the tree of the image and runs it as the chart does: API and worker in production
+// mode on a real PostgreSQL and a real Redis, as an unprivileged user, with an empty PATH. Then it runs the specs of
+// test/shipped, the commands of `helm test` and `rialto doctor`, and stops the processes. Flags go to Jest.
 import { randomBytes } from 'node:crypto';
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ const cleanups = [closeServices];
 const say = (line) => process.stderr.write(`${line}\n`);
 const local = (port) => `http://127.0.0.1:${port}`;
 
-/** Does one part of the run and prints how long it took. */
+/** Runs one part and prints its duration. */
 async function step(title, work) {
   const began = Date.now();
   try {
@@ -41,7 +41,7 @@ async function step(title, work) {
   }
 }
 
-/** An empty database of a role that owns it and may do nothing else. */
+/** Creates an empty database. Its role owns it and has no other rights. */
 async function createDatabase(server) {
   const password = randomBytes(12).toString('hex');
   const admin = async (...statements) => {
@@ -57,11 +57,11 @@ async function createDatabase(server) {
   return url.href;
 }
 
-/** Builds the tree, finds the servers, and makes what this run needs of them. */
+/** Builds the tree, finds the servers, and creates the database, folders and secrets of this run. */
 async function prepare() {
   const scratch = temporaryFolder();
   const { app, built } = await step('the tree', () => buildTree());
-  say(`  ${built.length > 0 ? `built: ${built.join(', ')}` : 'as it was: no input has changed'}`);
+  say(`${built.length > 0 ? `built: ${built.join(', ')}` : 'unchanged: no input has changed'}`);
   const there = join(scratch, 'app');
   cleanups.push(() => remove(there));
   const place = { app: placeTree(app, there), node: nodeOf(scratch), scratch };
@@ -88,7 +88,7 @@ async function prepare() {
   return { place, ports, secrets, prefix, config, chart: chartCommands({ secrets, url: local(ports.api) }) };
 }
 
-/** Writes a configuration that allows one program, an MCP server that reads what it can. */
+/** Writes a configuration that allows one program, an MCP server that tries to read files of other processes. */
 function declareSpy({ node, scratch }) {
   const program = join(scratch, 'spy.mjs');
   copyFileSync(join(root, 'test', 'support', 'stubs', 'stdio-upstream.mjs'), program);
@@ -99,7 +99,10 @@ function declareSpy({ node, scratch }) {
   return file;
 }
 
-/** The chart's commands with what differs here: addresses of this machine, and no limit that a fast test would meet. */
+/**
+ * Returns the commands of the chart with the changes of this run: local addresses, and limits that a fast test does not
+ * reach.
+ */
 function commandsOf({ chart, ports, prefix, config }) {
   const here = {
     RIALTO_PUBLIC_URL: local(ports.api),
@@ -119,20 +122,20 @@ function commandsOf({ chart, ports, prefix, config }) {
   };
 }
 
-/** Throws when the chart runs the image as another user than the image says. */
+/** Throws when the chart runs the image as another user than the image declares. */
 function requireUser({ uid, gid }) {
   if (uid === runtime.uid && gid === runtime.gid) return;
   throw new Error(`the chart runs as ${uid}:${gid}, the image as ${runtime.uid}:${runtime.gid}`);
 }
 
-/** Starts api and worker and waits until both are ready. */
+/** Starts API and worker and waits until both are ready. */
 async function startGateways({ place }, commands) {
   for (const role of ['api', 'worker']) running.push(start(place, role, commands[role]));
   await Promise.all(running.map(becomesReady));
   return Object.fromEntries(running.map((started) => [started.name, started]));
 }
 
-/** Variables by which the specs find what runs. */
+/** Returns the variables that tell the specs where the processes run. */
 function testEnvironment({ ports, secrets }, token, processes, commands) {
   return {
     NODE_ENV: 'test',
@@ -149,7 +152,10 @@ function testEnvironment({ ports, secrets }, token, processes, commands) {
   };
 }
 
-/** Throws when Jest fails. @param args which specs. */
+/**
+ * Runs Jest. Throws when it fails.
+ * @param args selects the specs.
+ */
 async function specs(env, ...args) {
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
   const code = await run(process.execPath, [jest, '--selectProjects', 'shipped', ...args], {
@@ -158,7 +164,7 @@ async function specs(env, ...args) {
   if (code !== 0) throw new Error(`Jest ended with ${code}`);
 }
 
-/** A program that tries to write where the process must not; it ends with 1 when it can. */
+/** A program that tries to write to files that must be read-only. It exits with 1 when a write succeeds. */
 const trespass = `
 import { appendFileSync } from 'node:fs';
 for (const file of ['planted', 'dist/src/planted', 'node_modules/planted', 'dist/src/main.js', 'package.json']) {
@@ -169,36 +175,43 @@ for (const file of ['planted', 'dist/src/planted', 'node_modules/planted', 'dist
   process.exitCode = 1;
 }`;
 
-/** A program that starts another, which tries to read its memory and its environment; it ends with 1 when that can. */
+/**
+ * A program that starts a child, which tries to read the memory and environment of its parent. It exits with 1 when
+ * that succeeds.
+ */
 const pry = `
 import { execFileSync } from 'node:child_process';
 const tries = "for (const name of ['mem', 'environ']) try { require('node:fs').openSync('/proc/' + process.ppid + '/' + name); console.log(name) } catch {}";
 const read = execFileSync(process.execPath, ['-e', tries], { encoding: 'utf8' });
 if (read) { console.log('could be read: ' + read); process.exitCode = 1; }`;
 
-/** The first policy of a production org, which has none: members may do what is not forbidden. */
+/** Stores the first policy of a production org, so that members may do everything that is not forbidden. */
 async function permitMembers({ ports }, token) {
   const response = await fetch(`${local(ports.api)}/api/policies`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ name: 'members', text: 'permit(principal, action, resource);' }),
   });
-  if (response.status !== 201) throw new Error(`the first policy: ${response.status} ${await response.text()}`);
+  if (response.status !== 201)
+    throw new Error(`the first policy was refused: ${response.status} ${await response.text()}`);
 }
 
-/** Runs the doctor with the token of an admin. Throws when it fails a check or leaves one out. */
+/** Runs the doctor with the token of an admin. Throws when a check fails or is skipped. */
 async function doctor({ place }, commands, token) {
   const { args, env } = commands.doctor;
   const command = { args: [...args, '--json'], env: { ...env, RIALTO_TOKEN: token } };
   const { out } = await finish(place, 'doctor', command);
   const open = JSON.parse(out).checks.filter(({ status }) => status !== 'ok');
-  if (open.length > 0) throw new Error(`rialto doctor left out:\n${JSON.stringify(open, null, 2)}`);
+  if (open.length > 0) throw new Error(`rialto doctor skipped checks:\n${JSON.stringify(open, null, 2)}`);
 }
 
 const isFault = (line) => /^\{"level":"(error|fatal)"/.test(line);
 const isUnexpected = (line) => line !== '' && !/^(SIGTERM: draining$|waiting for what is under way)/.test(line);
 
-/** Stops a process by SIGTERM. Throws when it does not end with 0 in the grace period, or wrote or left something it should not. */
+/**
+ * Stops a process with SIGTERM. Throws when it does not end with 0 within the grace period, or when it logged errors or
+ * left files.
+ */
 async function stop(started, graceSeconds) {
   const began = Date.now();
   started.child.kill('SIGTERM');
@@ -212,9 +225,11 @@ async function stop(started, graceSeconds) {
   if (left.length > 0) throw new Error(`${started.name} left in its temporary folder: ${left.join(', ')}`);
 }
 
-/** The whole run. Throws at the first thing that is wrong. */
+/** Runs all steps. Throws at the first failure. */
 async function test() {
-  say(`Node ${process.version}, ${isRoot ? `user ${runtime.uid}` : 'not root: as this user, who owns the tree'}`);
+  say(
+    `Node ${process.version}, ${isRoot ? `user ${runtime.uid}` : 'not root: runs as the current user, who owns the tree'}`,
+  );
   const ship = await prepare();
   const { place } = ship;
   const before = listing(place.app);
@@ -226,11 +241,11 @@ async function test() {
   const { out } = await step('a token', () => finish(place, 'token', { args: admin, env: commands.api.env }));
   const token = out.trim();
   const processes = await step('api and worker', () => startGateways(ship, commands));
-  await step('nothing can be written', () =>
+  await step('check: nothing is writable', () =>
     finish(place, 'trespass', { args: ['--input-type=module', '-e', trespass] }),
   );
   if (isRoot)
-    await step('no process of the same user reads the memory', () =>
+    await step('check: no process of the same user reads the memory', () =>
       finish(place, 'pry', { args: ['--input-type=module', '-e', pry] }),
     );
   await step('the first policy', () => permitMembers(ship, token));
@@ -252,7 +267,7 @@ async function test() {
   }
 }
 
-/** Output of each process, to read after a failure. */
+/** Saves the output of each process, for the analysis of a failure. */
 function keepLogs() {
   const folder = join(root, '.cache', 'shipped', 'logs');
   mkdirSync(folder, { recursive: true });
@@ -262,7 +277,7 @@ function keepLogs() {
 
 let cleaning;
 
-/** Ends what is still running and removes what this run has made. Later calls wait for the first one. */
+/** Ends all running processes and removes everything that this run created. Later calls wait for the first one. */
 const cleanUp = () => (cleaning ??= endAll());
 
 async function endAll() {

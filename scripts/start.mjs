@@ -1,5 +1,5 @@
-// `node scripts/start.mjs [file of dist] [arguments …]`: sets the checkout up, then becomes that program. It runs in this very
-// process, so signals, exit code and standard streams are its own.
+// `node scripts/start.mjs [file of dist] [arguments …]`: sets up the checkout, then runs that program in this process,
+// so that signals, exit code and standard streams are those of the program.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { root, setUp } from './setup.mjs';
@@ -11,13 +11,13 @@ const entry = join(root, file);
 process.argv = [process.execPath, entry, ...args];
 await import(pathToFileURL(entry).href);
 
-/** Stops the program when the npm that started it is killed: nobody could stop it with npm any more. */
+/** Stops the program when the npm that started it is killed, because npm could not stop it any more. */
 function followParent() {
   const parent = process.ppid;
-  const look = () => {
+  const check = () => {
     if (process.ppid === parent) return;
     clearInterval(timer);
     process.kill(process.pid, 'SIGTERM');
   };
-  const timer = setInterval(look, 200).unref();
+  const timer = setInterval(check, 200).unref();
 }

@@ -1,5 +1,6 @@
-// `node scripts/test-versions.mjs [version …]`: runs on other versions of Node what depends on them most: the unit tests, the strict readers
-// of what goes over the wire, and one spec of each protocol. Everything else runs on the version that ships.
+// `node scripts/test-versions.mjs [version …]`: runs the tests that depend most on the version of Node on other
+// versions: the unit tests, the strict readers of the wire format, and one spec of each protocol. All other tests run
+// only on the shipped version.
 import { readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { nodeFolder } from './node-versions.mjs';
@@ -16,7 +17,7 @@ for (const version of versions) {
   const started = Date.now();
   const folder = await nodeFolder(version);
   const env = { ...process.env, PATH: `${folder}${delimiter}${process.env.PATH}`, RIALTO_TEST_E2E: specs.join(',') };
-  delete env.npm_execpath; // belongs to the version that started this
+  delete env.npm_execpath; // belongs to the version that started this script
   const args = [join(root, 'scripts', 'test.mjs'), 'unit', 'e2e'];
   const code = await run(join(folder, 'node'), args, { env });
   process.stderr.write(`${code === 0 ? '✔' : '✘'} Node ${version} ${seconds(started)}\n`);

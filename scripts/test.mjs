@@ -1,12 +1,12 @@
-// `node scripts/test.mjs [step …]`: sets the checkout up and runs the steps in order, all of them by default; the first that
-// fails ends the run with its exit code. Steps of `check` that follow each other run side by side. Flags, and what follows `--`,
-// go to Jest. `RIALTO_TEST_E2E=wire/streams,a2e/a2e` runs those specs of e2e alone.
+// `node scripts/test.mjs [step …]`: sets up the checkout and runs the steps in order, by default all of them. The first
+// failed step ends the run with its exit code. Consecutive steps of `check` run in parallel. Flags, and arguments after
+// `--`, go to Jest. `RIALTO_TEST_E2E=wire/streams,a2e/a2e` runs only those e2e specs.
 import { join } from 'node:path';
 import { dealBatches } from './batches.mjs';
 import { root, run, seconds, setUp } from './setup.mjs';
 
 const tool = (file, ...args) => [join(root, 'node_modules', file), ...args];
-// Silent: other people's servers write to the console at every message.
+// `--silent`, because third-party servers write to the console at every message.
 const suite = (name) => tool('jest/bin/jest.js', '--selectProjects', name, '--passWithNoTests', '--silent');
 
 const given = process.argv.slice(2);
@@ -20,7 +20,7 @@ const steps = {
   lint: tool('eslint/bin/eslint.js', '--max-warnings=0', '.'),
   types: tool('typescript-native/bin/tsc', '--noEmit', '-p', 'tsconfig.json'),
   knip: tool('knip/bin/knip.js'),
-  // Flags choose among specs, so they want each in its own file.
+  // Flags select specs, so each spec must be a separate file.
   unit: suite(isWhole ? 'unit-batches' : 'unit'),
   medium: suite('medium'),
   e2e: suite(isWhole ? 'e2e-batches' : 'e2e'),
@@ -38,7 +38,7 @@ if (unknown) {
 await setUp();
 if (isWhole && names.includes('unit')) dealBatches('unit');
 if (isWhole && names.includes('e2e')) dealBatches('e2e', process.env.RIALTO_TEST_E2E?.split(','));
-/** What only reads the checkout runs side by side: the linter alone keeps one core busy for a minute. */
+/** Steps that only read the checkout run in parallel: the linter alone keeps one core busy for a minute. */
 const rounds = [];
 for (const name of names) {
   const last = rounds.at(-1);
@@ -50,7 +50,7 @@ async function runStep(name) {
   const started = Date.now();
   const isSuite = steps[name][0].includes('jest');
   const args = isSuite ? [...steps[name], ...toJest] : steps[name];
-  // The suites start hundreds of processes, each of which would compile the product anew.
+  // The suites start hundreds of processes, and each would compile the product again.
   const compiled = join(root, '.cache', 'compiled');
   const forSuites = { NODE_ENV: 'test', RIALTO_TEST_BUILT: 'yes', NODE_COMPILE_CACHE: compiled };
   const env = isSuite ? { ...process.env, ...forSuites } : process.env;

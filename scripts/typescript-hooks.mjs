@@ -1,5 +1,5 @@
-// Lets a child process of a test run our TypeScript as it is: `node --import <register-typescript.mjs> file.ts`. What was
-// compiled once is kept under `.cache`, by the content of the source.
+// Lets a child process of a test run TypeScript sources directly: `node --import <register-typescript.mjs> file.ts`.
+// The compiled code is cached under `.cache`, by the content of the source.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,13 +30,13 @@ export async function load(url, context, next) {
 async function compiled(file) {
   const text = readFileSync(file, 'utf8');
   const key = createHash('sha256').update(JSON.stringify(options)).update(file).update('\0').update(text).digest('hex');
-  const kept = join(cache, `${key}.js`);
-  if (existsSync(kept)) return readFileSync(kept, 'utf8');
+  const cached = join(cache, `${key}.js`);
+  if (existsSync(cached)) return readFileSync(cached, 'utf8');
   const { transform } = await import('@swc/core');
   const { code } = await transform(text, { ...options, filename: file });
   mkdirSync(cache, { recursive: true });
-  const draft = `${kept}.${process.pid}`;
-  writeFileSync(draft, code); // renamed into place, so that nobody reads half of it
-  renameSync(draft, kept);
+  const draft = `${cached}.${process.pid}`;
+  writeFileSync(draft, code); // written under another name and renamed, so that no process reads a half file
+  renameSync(draft, cached);
   return code;
 }

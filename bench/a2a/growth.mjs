@@ -1,5 +1,6 @@
-// How cost grows with what is stored: the same sends, reads and lists over 10,000, 100,000 and 1,000,000 tasks of one caller. A second
-// gateway with a database of its own stays at 10,000 and is measured in turn: the speed of the machine falls out of the ratios.
+// Measures how costs grow with the stored data: the same sends, reads and lists with 10,000, 100,000 and 1,000,000
+// tasks of one caller. A second gateway with a separate database stays at 10,000 tasks and is measured in turn, so that
+// the ratios do not depend on the speed of the machine.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,10 +14,10 @@ const [least, ...sizes] = (process.env.SIZES ?? '10000,100000,1000000').split(',
 const { rounds, seconds, warmUpSeconds } = settings({ seconds: 3 });
 
 await printHeader('bench/a2a/growth', { rounds, of: `${seconds} s` });
-const houses = [];
+const deployments = [];
 try {
-  for (const name of ['small', 'grown']) houses.push(await openHouse(name));
-  const [small, grown] = houses;
+  for (const name of ['small', 'grown']) deployments.push(await startDeployment(name));
+  const [small, grown] = deployments;
   await fill(small, least);
   const rows = [await measure(grown, least)];
   for (const size of sizes) rows.push(await measure(grown, size, small));
@@ -29,11 +30,11 @@ try {
     rows,
   );
 } finally {
-  for (const { stop } of houses) await stop();
+  for (const { stop } of deployments) await stop();
 }
 
-/** A gateway with its own database server and one agent that has answered once. */
-async function openHouse(name) {
+/** Starts a gateway with a separate database server and one agent that has answered once. */
+async function startDeployment(name) {
   const dataDir = mkdtempSync(join(tmpdir(), `rialto-bench-${name}-`));
   const postgres = await startEmbeddedPostgres({ dataDir, log: () => undefined });
   const rialto = await startRialto({ DATABASE_URL: postgres.url });
@@ -62,9 +63,9 @@ function message() {
   return { message: { messageId: `m${Math.random()}`, role: 'ROLE_USER', parts: [{ text: 'x'.repeat(500) }] } };
 }
 
-/** A row of the table: a gateway at a size, and its rates as ratios to those of the reference. */
-async function measure(house, size, reference) {
-  await fill(house, size);
+/** Returns a row of the table: a gateway at a size, with its rates as ratios to those of the reference. */
+async function measure(deployment, size, reference) {
+  await fill(deployment, size);
   const paths = {
     send: () => request('SendMessage', message()),
     get: ({ id }) => request('GetTask', { id }),
@@ -77,21 +78,21 @@ async function measure(house, size, reference) {
         { connections: 50, seconds: forSeconds },
       );
     const [shots, ratios] = [[], []];
-    for (const at of [house, reference])
+    for (const at of [deployment, reference])
       if (at) await warmUp(`${path}, ${at.name}, ${size} tasks`, () => shoot(at, warmUpSeconds));
     for (let round = 0; round < rounds; round++) {
-      shots.push(await shoot(house, seconds));
+      shots.push(await shoot(deployment, seconds));
       if (reference) ratios.push(shots.at(-1).rps / (await shoot(reference, seconds)).rps);
     }
     cells.push(of(shots, 'rps', 0), reference ? show(spread(ratios)) : '', drift(shots));
   }
-  const first = await timed(() => house.ask('ListTasks', { pageSize: 50 }));
+  const first = await timed(() => deployment.ask('ListTasks', { pageSize: 50 }));
   let pageToken = '';
   for (let page = 0; page < 20; page++) {
-    const { result } = await house.ask('ListTasks', { pageSize: 100, ...(pageToken && { pageToken }) });
+    const { result } = await deployment.ask('ListTasks', { pageSize: 100, ...(pageToken && { pageToken }) });
     pageToken = result.nextPageToken;
   }
-  const deep = await timed(() => house.ask('ListTasks', { pageSize: 50, pageToken }));
+  const deep = await timed(() => deployment.ask('ListTasks', { pageSize: 50, pageToken }));
   return [String(size), ...cells, show(first), show(deep)];
 }
 
@@ -105,7 +106,10 @@ async function timed(work) {
   return spread(times);
 }
 
-/** Brings the tables to a size with copies of one task, an hour apart in age at the most, and lets the database come to rest. */
+/**
+ * Fills the tables to a size with copies of one task that are at most an hour apart in age, and waits until the
+ * database is at rest.
+ */
 async function fill({ client, id }, size) {
   const { rows } = await client.query('select count(*)::int as count from a2a_tasks');
   for (let missing = size - rows[0].count; missing > 0; missing -= 50_000) {

@@ -1,4 +1,4 @@
-// Many readers of one task that says nothing: what each costs in memory, and how long one event takes to reach them all.
+// Measures many readers of one silent task: the memory of each, and the time until one event reaches all of them.
 import { connect } from 'node:net';
 import { readFileSync } from 'node:fs';
 import { json, startRialto, until } from '../lib/processes.mjs';
@@ -57,7 +57,7 @@ try {
   await rialto.stop();
 }
 
-/** An org with a sleeping task that every member may follow: each admin sees the tasks of the org. */
+/** Creates an org with a sleeping task that every member may follow, because each admin sees the tasks of the org. */
 async function prepare(slug) {
   const call = (path, body, token = rialto.token) => json(`${rialto.url}${path}`, { token, body });
   await call('/api/orgs', { slug });

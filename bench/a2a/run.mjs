@@ -1,6 +1,7 @@
-// What a published agent costs against the official SDK's server with the same agent: in its memory, and in its PostgreSQL store.
-// One run, in turn, same load; every task and event of the gateway is committed with synchronous_commit=on. The path `async` is an
-// asynchronous send and the GetTask requests of its client until the task is completed: a client has one open task at a time.
+// Compares the cost of a published agent with the official SDK's server with the same agent, in memory and in its
+// PostgreSQL store. They run in turn, with the same load. The gateway commits every task and event with
+// synchronous_commit=on. The path `async` is an asynchronous send with the GetTask requests of its client until the
+// task is completed; a client has one open task at a time.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { load, warmUp } from '../lib/load.mjs';
@@ -26,7 +27,7 @@ const stored = await start('bench/a2a/sdk-server.mjs', { ready, args: [sdkDataba
 try {
   const published = {
     name: 'echo',
-    description: 'Says what it was told.',
+    description: 'Repeats the message.',
     executor: { kind: 'echo' },
     a2a_enabled: true,
   };

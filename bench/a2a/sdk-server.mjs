@@ -1,5 +1,5 @@
-// The official SDK's own server with the echo agent of the bench: a task, working, one artifact, completed. With a database URL as
-// argument its tasks are in its PostgreSQL store, otherwise in memory.
+// The official SDK's server with the echo agent of the benchmark: a task, working, one artifact, completed. With a
+// database URL as argument it stores tasks in its PostgreSQL store, else in memory.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { AgentCard, Role, TaskState } from '@a2a-js/sdk';
@@ -64,7 +64,7 @@ server.listen(0, '127.0.0.1', () => {
   const url = `http://127.0.0.1:${server.address().port}`;
   const card = AgentCard.fromJSON({
     name: 'echo',
-    description: 'Says what it was told.',
+    description: 'Repeats the message.',
     version: '1.0.0',
     supportedInterfaces: [{ url: `${url}/`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
     capabilities: { streaming: true },

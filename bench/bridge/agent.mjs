@@ -1,4 +1,4 @@
-// A foreign agent that costs next to nothing: v0.3 JSON-RPC on bare node:http, one data artifact.
+// A foreign agent with a very low cost: v0.3 JSON-RPC on plain node:http, one data artifact.
 import { createServer } from 'node:http';
 
 const answer = (id) =>

@@ -1,5 +1,6 @@
-// What a tools/call costs through the gateway, against the same client calling the same agent directly and against the official
-// SDK's stateless server answering a no-op. All in one run, in turn; figures are ratios with their spread.
+// Compares the cost of a tools/call through the gateway with the same client that calls the same agent directly, and
+// with the official SDK's stateless server that answers a no-op. They run in turn in one run; the figures are ratios
+// with their spread.
 import { load, warmUp } from '../lib/load.mjs';
 import { json, start, startBaseline, startRialto } from '../lib/processes.mjs';
 import { printHeader, printServers, printTable, settings, show, spread } from '../lib/report.mjs';

@@ -1,4 +1,4 @@
-// The older line of the SDK (1.x) in its documented stateless form on Express: a server and a transport per request.
+// The older SDK (1.x) in its documented stateless form on Express: a server and a transport per request.
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import express from 'express';

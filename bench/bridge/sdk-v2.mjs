@@ -1,4 +1,5 @@
-// The peer: the official MCP SDK's stateless server (2.x) answering a no-op tool, no hop, nothing stored.
+// The server to compare with: the official MCP SDK's stateless server (2.x). It answers a no-op tool without a hop and
+// stores nothing.
 import { createServer } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, Server } from '@modelcontextprotocol/server';

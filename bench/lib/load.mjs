@@ -2,14 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'undici';
 import { cpuMicros } from './processes.mjs';
 
-/** How long a client waits before it asks for a task that is not completed, in ms; twice as long before each further time. */
+/** Milliseconds before a client polls a task that is not completed; each further poll waits twice as long. */
 const pollMs = 20;
 
 /**
- * One shot: sends the same request over a number of keep-alive connections for some seconds. With `follow`, which makes the next
- * body from an answer, a request ends when `follow` returns undefined. With `pauseMs` each connection pauses between its requests. Returns requests per second, latency percentiles in ms
- * (`first50`: until the first bytes of the body) and the processor time of process `pid` per request in µs. Throws an error with
- * the first answer that is not as expected. Works on undici's lowest level, because it shares its cores with the measured server.
+ * Runs one shot: sends the same request over a number of keep-alive connections for some seconds. `follow` makes the
+ * next body from an answer; then a request ends when `follow` returns undefined. With `pauseMs`, each connection pauses
+ * between its requests. Returns requests per second, latency percentiles in ms (`first50`: until the first bytes of the
+ * body) and the CPU time of process `pid` per request in µs. Throws an error with the first unexpected answer. Uses the
+ * lowest level of undici, because it shares its cores with the measured server.
  */
 export async function load(
   { url, pid, method = 'POST', headers = {}, body, expect, follow },
@@ -50,7 +51,8 @@ export async function load(
   await Promise.all(workers);
   const elapsed = (performance.now() - started) / 1_000;
   const cpu = (cpuMicros(pid) - cpuBefore) / latencies.length;
-  if (wrong > 0) throw new Error(`${url}: ${wrong} of ${latencies.length} answers are wrong; the first: ${firstWrong}`);
+  if (wrong > 0)
+    throw new Error(`${url}: ${wrong} of ${latencies.length} answers are unexpected; the first: ${firstWrong}`);
   const at = (list, share) => list[Math.min(list.length - 1, Math.floor(list.length * share))];
   for (const list of [latencies, firsts]) list.sort((a, b) => a - b);
   return {
@@ -63,8 +65,9 @@ export async function load(
 }
 
 /**
- * Repeats a shot at a server until its cost has settled: two times in a row no more than 3 % below the best shot before. The cost
- * of a request is the processor time of the server, or its share of the elapsed time where that is not known. Prints the way.
+ * Repeats a shot until the cost of the server has settled: two shots in a row are at most 3 % below the best shot
+ * before. The cost of a request is the CPU time of the server, or its share of the elapsed time where the CPU time is
+ * not known. Prints the costs.
  */
 export async function warmUp(name, shot) {
   const most = Number(process.env.WARM_UP_SHOTS ?? 15);
@@ -80,7 +83,7 @@ export async function warmUp(name, shot) {
   console.log(`warm-up of ${name}: ${costs.map((cost) => cost.toFixed(0)).join(', ')} µs a request`);
 }
 
-/** One request on undici's lowest level: `{ status, text, firstAt }`. */
+/** Sends one request on the lowest level of undici and returns `{ status, text, firstAt }`. */
 export function exchange(client, request) {
   return new Promise((resolve, reject) => {
     const answer = { status: 0, text: '', firstAt: undefined };

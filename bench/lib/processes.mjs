@@ -11,7 +11,10 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
 const children = new Set();
 process.once('exit', () => children.forEach((child) => child.kill('SIGTERM')));
 
-/** Starts a script and waits for a line of its output that matches; the match is returned with a way to stop it. */
+/**
+ * Starts a script and waits for a line of its output that matches. Returns the match and a function that stops the
+ * script.
+ */
 export function start(file, { args = [], env = {}, ready }) {
   const child = spawn(process.execPath, [resolve(root, file), ...args], {
     env: { ...process.env, ...env },
@@ -38,7 +41,10 @@ function stop(child) {
   });
 }
 
-/** A gateway as a user starts it: embedded database unless DATABASE_URL is set; durable, with policy, audit and metrics on. */
+/**
+ * Starts a gateway as a user does: with an embedded database unless DATABASE_URL is set, durable, with policy, audit
+ * and metrics.
+ */
 export async function startRialto(env = {}, checkout = root) {
   const dataDir = mkdtempSync(join(tmpdir(), 'rialto-bench-'));
   const secret = randomBytes(36).toString('base64');
@@ -64,12 +70,15 @@ export async function startRialto(env = {}, checkout = root) {
   return { url, token: readFileSync(tokenFile, 'utf8').trim(), secret, pid: gateway.pid, stop: stopAll };
 }
 
-/** Starts the gateway of the built checkout at BASELINE, to compare with in the same run. Undefined without BASELINE. */
+/**
+ * Starts the gateway of the built checkout at BASELINE, for a comparison in the same run. Returns undefined without
+ * BASELINE.
+ */
 export async function startBaseline(env = {}) {
   return process.env.BASELINE ? startRialto(env, process.env.BASELINE) : undefined;
 }
 
-/** Starts a bare loop of BullMQ (bench/queue/bare.mjs); `shoot` makes a shot of it. */
+/** Starts a plain BullMQ loop (bench/queue/bare.mjs). `shoot` runs a shot of it. */
 export async function startBare(database, queue, kind) {
   const { match, pid, stop } = await start('bench/queue/bare.mjs', {
     args: [database, queue, kind],
@@ -83,7 +92,7 @@ export async function startBare(database, queue, kind) {
   return { shoot, stop };
 }
 
-/** User and system time of a process so far, in microseconds (Linux). */
+/** Returns the user and system time of a process so far, in microseconds (Linux). */
 export function cpuMicros(pid) {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
@@ -93,10 +102,11 @@ export function cpuMicros(pid) {
   }
 }
 
-/** Waits until `check` holds. Throws an error that names `what` after a minute. */
+/** Waits until `check` returns true. Throws an error that names `what` after a minute. */
 export async function until(what, check, everyMs = 20) {
   for (const startedAt = performance.now(); !(await check()); await sleep(everyMs))
-    if (performance.now() - startedAt > 60_000) throw new Error(`after a minute there are still not ${what}`);
+    if (performance.now() - startedAt > 60_000)
+      throw new Error(`after one minute the condition does not hold: ${what}`);
 }
 
 export async function json(url, { method = 'POST', token, body } = {}) {

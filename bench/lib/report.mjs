@@ -2,15 +2,17 @@ import { execFileSync } from 'node:child_process';
 import pg from 'pg';
 import { findEmbeddedBinaries } from '../../dist/src/platform/database/embedded-binaries.js';
 
-/** Rounds, seconds of a shot, and seconds of a shot of the warm-up, as the environment sets them. */
+/**
+ * Returns the number of rounds, the seconds of a shot, and the seconds of a warm-up shot, as set in the environment.
+ */
 export function settings({ rounds = 5, seconds = 4 } = {}) {
   const ofShot = Number(process.env.SECONDS_PER_SHOT ?? seconds);
   return { rounds: Number(process.env.ROUNDS ?? rounds), seconds: ofShot, warmUpSeconds: Math.min(ofShot, 2) };
 }
 
 /**
- * Prints the line that every benchmark begins with.
- * @param databaseUrl an outside database that is measured; without it the version is that of the embedded one
+ * Prints the first line of every benchmark.
+ * @param databaseUrl the external database that is measured; when absent, the line has the version of the embedded one
  */
 export async function printHeader(
   name,
@@ -34,7 +36,7 @@ async function serverVersion(connectionString) {
   return rows[0].server_version;
 }
 
-/** Prints a table in Markdown, ready for bench/README.md; the first column is the version of Node. */
+/** Prints a Markdown table for bench/README.md. The first column is the version of Node. */
 export function printTable(columns, rows) {
   const lines = [['Node', ...columns], ...rows.map((row) => [process.versions.node, ...row])];
   const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length)));
@@ -47,7 +49,10 @@ export function printTable(columns, rows) {
   for (const line of lines) console.log(`| ${line.map((text, column) => text.padEnd(widths[column])).join(' | ')} |`);
 }
 
-/** Prints what servers did in the same rounds. @param shots by server, the gateway first */
+/**
+ * Prints the results of the servers in the same rounds.
+ * @param shots by server, the gateway first
+ */
 export function printServers(shots) {
   const [ours, ...peers] = Object.keys(shots);
   const ratioTo = (peer) => show(spread(shots[ours].map((shot, index) => shot.rps / shots[peer][index].rps)));
@@ -65,24 +70,24 @@ export function printServers(shots) {
   );
 }
 
-/** The cost of a request in the last shot as a ratio to the first: near 1 when the server was warm. */
+/** Returns the cost per request of the last shot as a ratio to the first. It is near 1 when the server was warm. */
 export function drift(shots) {
   const [first, last] = [shots[0], shots.at(-1)];
   return (Number.isNaN(first.cpu) ? first.rps / last.rps : last.cpu / first.cpu).toFixed(2);
 }
 
-/** One field of some shots, to print. */
+/** Formats one field of several shots. */
 export function of(shots, field, digits) {
   return show(spread(shots.map((shot) => shot[field])), digits);
 }
 
-/** Median with least and greatest of a list of numbers. */
+/** Returns the median, least and greatest of a list of numbers. */
 export function spread(values) {
   const sorted = [...values].sort((a, b) => a - b);
   return { median: sorted[Math.floor(sorted.length / 2)], least: sorted[0], most: sorted.at(-1) };
 }
 
-/** A spread to print; empty where it is not known. */
+/** Formats a spread; empty when it is not known. */
 export function show({ median, least, most }, digits = 2) {
   if (Number.isNaN(median)) return '';
   const [middle, low, high] = [median, least, most].map((value) =>

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { startEmbeddedPostgres } from '../../dist/src/platform/database/embedded-postgres.js';
 
-/** A PostgreSQL of its own, with a way to make databases on it. */
+/** Starts a PostgreSQL server for the benchmark, with a function that creates databases on it. */
 export async function startPostgres() {
   const dataDir = mkdtempSync(join(tmpdir(), 'rialto-bench-pg-'));
   const postgres = await startEmbeddedPostgres({ dataDir, log: () => undefined });
@@ -27,16 +27,16 @@ export async function startPostgres() {
   };
 }
 
-/** The queues that can be measured here, of those that BACKENDS names; says so when there is no redis-server. */
+/** Starts the queues of BACKENDS that are available on this machine. Prints a line when there is no redis-server. */
 export async function startQueues() {
   const wanted = (process.env.BACKENDS ?? 'redis,postgres').split(',');
   const redis = wanted.includes('redis') ? await startRedis() : undefined;
   if (wanted.includes('redis') && !redis)
-    console.log('there is no redis-server here: only the PostgreSQL queue is measured');
+    console.log('no redis-server was found: only the PostgreSQL queue is measured');
   return { redis, backends: wanted.filter((name) => name === 'postgres' || redis) };
 }
 
-/** A Redis of its own that keeps nothing; undefined where there is no redis-server. */
+/** Starts a Redis without persistence; undefined when there is no redis-server. */
 async function startRedis() {
   const port = await freePort();
   const server = spawn(

@@ -1,6 +1,6 @@
-// What a tools/call costs through the gateway to an MCP server that is a program, against mcp-proxy and supergateway in front of the
-// same program and against the program itself, all in one run, in turn. Then the list of 1,000 tools. Figures are ratios with their
-// spread. PROXIES=none leaves the two out, and their installation.
+// Compares the cost of a tools/call through the gateway to an MCP server program with mcp-proxy and supergateway in
+// front of the same program, and with the program itself. They run in turn in one run. Then it measures a list of 1,000
+// tools. The figures are ratios with their spread. PROXIES=none skips the two proxies and their installation.
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -67,7 +67,7 @@ try {
   await Promise.all([rialto.stop(), baseline?.stop()]);
 }
 
-/** What is compared with is no dependency of ours. */
+/** Installs the two proxies, which are not dependencies of Rialto. */
 function install() {
   if (Object.keys(packages).every((name) => existsSync(join(cache, 'node_modules', name)))) return;
   mkdirSync(cache, { recursive: true });
@@ -91,7 +91,7 @@ async function proxied(script, argsAt) {
   throw new Error(`${script} does not listen`);
 }
 
-/** A session of the 2025 era, and calls in it. */
+/** Opens a session of the 2025 era for calls. */
 async function target(url, pid, headers = {}, method = 'tools/call') {
   const common = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers };
   const post = (body, more) =>
@@ -115,7 +115,7 @@ async function target(url, pid, headers = {}, method = 'tools/call') {
   };
 }
 
-/** The program itself, spoken to as a client does that starts it. */
+/** Starts the program itself and calls it, as a client over standard input and output does. */
 function openPipe() {
   const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'inherit'] });
   const waiting = new Map();

@@ -1,4 +1,5 @@
-// An MCP server on standard input and output without an SDK, so that it is not what is measured. @param argv[2] how many tools it has.
+// An MCP server on standard input and output without an SDK, so that the benchmark does not measure an SDK. argv[2] is
+// the number of its tools.
 import { createInterface } from 'node:readline';
 
 const count = Number(process.argv[2] ?? 1);
@@ -10,7 +11,7 @@ const inputSchema = {
 };
 const tools = Array.from({ length: count }, (_, index) => ({
   name: index === 0 ? 'echo' : `tool-${index}`,
-  description: `Says what it was told, in the words of tool ${index}.`,
+  description: `Repeats the arguments of tool ${index}.`,
   inputSchema,
 }));
 const answers = {

@@ -1,5 +1,5 @@
-// What one member of an org can do to what it shares with the others. As a process, `misdeeds.mjs name url key peer id` does one until it
-// is stopped; it says "at it" when it has begun.
+// Misdeeds of one member of an org against resources that all members share. As a process, `misdeeds.mjs name url key
+// peer id` repeats one misdeed until it is stopped. It prints "at it" when it has begun.
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -14,9 +14,9 @@ const headers = {
   'a2a-version': '1.0',
 };
 
-/** Kind of shared thing: what is done to it. */
+/** The misdeeds, by the kind of shared resource. */
 export const misdeeds = {
-  // Twenty requests a second is what the limit of a member leaves.
+  // The limit of a member allows twenty requests per second.
   requests: () => often(50, () => ask('GET', '/api/a2a/tasks?limit=100')),
   bodies: () =>
     often(50, () => rpc('/mcp', 'tools/call', { name: 'good__echo', arguments: { list: Array(50_000).fill({}) } })),
@@ -82,7 +82,7 @@ async function ask(method, path, body) {
   return fetch(`${url}${path}`, { method, headers, body: body && JSON.stringify(body) }).catch(() => undefined);
 }
 
-/** Throws when it is refused: the misdeed would be none. */
+/** Creates an object. Throws when the gateway refuses it, because the misdeed would then have no effect. */
 async function make(path, body) {
   const response = await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
   if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
@@ -111,12 +111,12 @@ async function server(path) {
   waiting(`${id}__echo`);
 }
 
-/** Calls that nobody answers. */
+/** Starts calls that never get an answer. */
 function waiting(tool) {
   for (let n = 0; n < 100; n++) void rpc('/mcp', 'tools/call', { name: tool, arguments: {} });
 }
 
-/** Once in so many milliseconds, whether the one before was answered or not. */
+/** Repeats an act every `everyMs` milliseconds, without waiting for the answer. */
 async function often(everyMs, act) {
   for (;;) {
     void Promise.resolve(act()).then((answer) => answer?.body?.cancel?.());
@@ -124,14 +124,14 @@ async function often(everyMs, act) {
   }
 }
 
-/** A stream of which nothing is read. */
+/** Opens a stream and reads nothing from it. */
 async function unread(path, method, params) {
   const { body } = await ask('POST', path, { jsonrpc: '2.0', id: 1, method, params });
-  kept.push(body);
+  openBodies.push(body);
 }
-const kept = [];
+const openBodies = [];
 
-/** A request that comes to no end, a byte in a second. */
+/** Sends a request that never ends, one byte per second. */
 function drip(head) {
   const socket = connect({ port: new URL(url).port, host: '127.0.0.1' }, () => socket.write(head));
   socket.on('error', () => undefined);

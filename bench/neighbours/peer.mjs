@@ -1,5 +1,5 @@
-// Everybody outside that the members of an org have to do with: one MCP server that works, and at other paths agents, servers and
-// receivers of webhooks that do not.
+// All external servers of the members of an org: one MCP server that works and, at other paths, agents, MCP servers and
+// webhook receivers that misbehave.
 import { createServer } from 'node:http';
 
 const tools = [{ name: 'echo', description: 'Says well.', inputSchema: { type: 'object' } }];
@@ -12,7 +12,7 @@ const mcp = {
   'tools/list': () => ({ tools }),
   'tools/call': () => ({ content: [{ type: 'text', text: 'well' }] }),
 };
-/** What is done with a call, by the path; a server without an entry works. */
+/** The behaviour of a call, by path. A server without an entry works correctly. */
 const calls = {
   '/silent': () => undefined,
   '/reset': (response) => response.socket.destroy(),
@@ -40,7 +40,7 @@ const server = createServer((request, response) => {
     if (id === undefined) return response.writeHead(202).end();
     if (method === 'tools/call' && calls[path]) return calls[path](response, id);
     if (mcp[method]) return reply(response, { jsonrpc: '2.0', id, result: mcp[method](params) });
-    // A message to the agent: never answered.
+    // A message to the agent is never answered.
     if (/message/i.test(method)) return;
     reply(response, { jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } });
   });

@@ -1,4 +1,4 @@
-// An MCP server on standard input and output that says a line of noise every millisecond and never answers a call.
+// An MCP server on standard input and output that prints a line of noise every millisecond and never answers a call.
 import { createInterface } from 'node:readline';
 
 const answers = {

@@ -1,13 +1,17 @@
-// How much slower the members of an org become while another one misbehaves, for each kind of thing that they share. Innocent members
-// send, stream, wait for a queued task, call a tool, list tools and list agents at an even pace, first alone and then beside each
-// misdeed, in turn in every round. The limits of requests are the usual ones. ONLY=program,queue picks misdeeds.
+// Measures how much slower the other members of an org become while one member misbehaves, for each kind of shared
+// resource. The other members send, stream, wait for a queued task, call a tool, list tools and list agents at an even
+// pace, first alone and then during each misdeed, in turn in every round. The request limits have their default values.
+// ONLY=program,queue selects misdeeds.
 import { load } from '../lib/load.mjs';
 import { json, start, startRialto } from '../lib/processes.mjs';
 import { printHeader, printTable, settings, show, spread } from '../lib/report.mjs';
 import { misdeeds } from './misdeeds.mjs';
 
 const { rounds, seconds } = settings();
-/** Between the requests of a member: six members and the one that misbehaves stay within the requests a minute of their org. */
+/**
+ * Milliseconds between the requests of a member. With this pause, six members and the misbehaving one stay below the
+ * requests per minute of their org.
+ */
 const pauseMs = 100;
 
 const only = process.env.ONLY?.split(',');
@@ -53,7 +57,7 @@ try {
   await Promise.all([rialto.stop(), peer.stop()]);
 }
 
-/** What each of them does, with a key of its own. */
+/** Returns the requests of each member, with a separate key for each. */
 async function innocents() {
   await admin('/api/a2a/published', {
     name: 'echo',
@@ -109,7 +113,7 @@ async function shoot(members) {
   return Object.fromEntries(shots);
 }
 
-/** What a misdeed made, so that the next one finds the org as it was. */
+/** Removes everything that a misdeed created, so that the next one starts from the same org. */
 async function remove(id) {
   for (const path of ['a2a/published', 'a2a/agents', 'mcp/servers', 'policies'])
     await fetch(`${rialto.url}/api/${path}/${id}`, {

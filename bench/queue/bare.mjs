@@ -1,7 +1,8 @@
-// The floor, so many open at once; nothing is served, checked or told. `none`: BullMQ add and a no-op process. `insert`: one prepared
-// insert before them. `task`: one prepared statement that keeps a task and its event, BullMQ add, and one in the process that ends both.
-// node bare.mjs <database> <redis or none> <none, insert or task>; prints where it listens. GET /?seconds=4&open=200 answers with the
-// rate of a shot, &offered=200 in place of `open` with the times at that many a second.
+// The lower bound, without a server, checks or notifications, with a fixed number of open items. `none`: BullMQ add and
+// a no-op process. `insert`: one prepared insert before them. `task`: one prepared statement that stores a task and its
+// event, BullMQ add, and one statement in the process that ends both. Usage: node bare.mjs <database> <redis or none>
+// <none, insert or task>; it prints its port. GET /?seconds=4&open=200 returns the rate of a shot; &offered=200 instead
+// of `open` returns the times at that rate per second.
 import { createServer } from 'node:http';
 import { createPostgresBackend, createRedisBackend, Queue, setDefaultBackendFactory, Worker } from 'bullmq';
 import pg from 'pg';
@@ -14,7 +15,7 @@ setDefaultBackendFactory(redis === 'none' ? createPostgresBackend : createRedisB
 const connection = redis === 'none' ? queues : { url: redis, maxRetriesPerRequest: null };
 await pool.query(tables);
 const ends = kind === 'task';
-// Each process has a queue of its own.
+// Each process has a separate queue.
 const name = `bare_${kind}`;
 const queue = new Queue(name, { connection });
 const waiting = new Map();
@@ -25,7 +26,7 @@ const work = async ({ data: { id } }) => {
 };
 const worker = new Worker(name, work, { connection, concurrency: 50 });
 await worker.waitUntilReady();
-// Far from the ids of a process that has started before.
+// Starts far from the ids of an earlier process.
 let n = Date.now() * 4_000;
 
 async function once() {

@@ -1,5 +1,6 @@
-// An asynchronous send from its request to its completed task, beside a server written by hand and bare loops of prepared statements and
-// BullMQ add and process: one run, in turn, on Redis and on PostgreSQL. BACKENDS=redis,postgres ROUNDS=5 SECONDS_PER_SHOT=4
+// Measures an asynchronous send from its request to its completed task, and compares it with a hand-written server and
+// with plain loops of prepared statements and BullMQ. They run in turn in one run, on Redis and on PostgreSQL.
+// BACKENDS=redis,postgres ROUNDS=5 SECONDS_PER_SHOT=4
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Client } from 'undici';
@@ -91,7 +92,7 @@ async function startByHand(database, queue) {
   return { ...server, url: `http://127.0.0.1:${server.match[1]}`, path: '/', ends: endsByHand };
 }
 
-/** Sends asynchronously over one connection; each resolves with the id of its task. */
+/** Sends asynchronously over one connection. Each send resolves with the id of its task. */
 function sender({ url, path, token }) {
   const client = new Client(url, { pipelining: 1 });
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
@@ -108,7 +109,10 @@ function sender({ url, path, token }) {
   return { send, close: () => client.close() };
 }
 
-/** As many as are completed with so many open at once. Whoever sends and counts has its cores from what is measured, so it does little. */
+/**
+ * Returns the number of completed tasks per second with a fixed number of open tasks. The client does little work,
+ * because it shares its cores with the measured server.
+ */
 async function flood(peer, pool, forSeconds) {
   const senders = Array.from({ length: 50 }, () => sender(peer));
   const under = new Set();
@@ -145,7 +149,7 @@ async function flood(peer, pool, forSeconds) {
   return { rps: sent / ((endedAt - startedAt) / 1_000), cpu: (cpuMicros(peer.pid) - cpuBefore) / sent };
 }
 
-/** Times from request to completed task at an offered rate, by the clocks of one machine. */
+/** Measures the times from request to completed task at a fixed rate. All clocks are of one machine. */
 async function drip(rialto, pool, forSeconds) {
   const senders = Array.from({ length: 50 }, () => sender(rialto));
   const sent = [];

@@ -1,6 +1,6 @@
-// What somebody would write by hand: a JSON-RPC server on node:http that keeps a task and its event in one prepared statement and adds
-// a job of BullMQ, and a worker in the same process that ends both in another. No token, policy, audit, lease or stream.
-// node served.mjs <database> <redis or none>; prints where it listens.
+// A typical hand-written server: a JSON-RPC server on node:http that stores a task and its event in one prepared
+// statement and adds a BullMQ job, and a worker in the same process that ends both in another statement. It has no
+// token, policy, audit, lease or stream. Usage: node served.mjs <database> <redis or none>; it prints its port.
 import { createServer } from 'node:http';
 import { createPostgresBackend, createRedisBackend, Queue, setDefaultBackendFactory, Worker } from 'bullmq';
 import pg from 'pg';

@@ -1,4 +1,4 @@
-/** A task, its event and its end, as plainly as SQL says them. */
+/** Plain SQL for a task, its event and its end. */
 export const tables = `create table if not exists bare (id bigint primary key, state text not null default 'new', body json not null);
    create table if not exists bare_events (id bigint, seq integer, body json not null, primary key (id, seq))`;
 

@@ -1,4 +1,4 @@
-// Time from process start to the ready line, and memory at rest, on the embedded database.
+// Measures the time from process start to the ready line, and the memory at rest, with the embedded database.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

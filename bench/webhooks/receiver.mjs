@@ -1,4 +1,4 @@
-// Takes every post with 200 and counts them; GET tells how many.
+// Answers every post with 200 and counts the posts; GET returns the count.
 import { createServer } from 'node:http';
 
 let count = 0;
@@ -9,6 +9,7 @@ const server = createServer((request, response) => {
     response.end('ok');
   });
 });
-// The processes that post and count pause for longer than the five seconds that connections are kept otherwise.
+// The processes that post and count pause for longer than five seconds, the default after which Node closes an idle
+// connection.
 server.keepAliveTimeout = 60_000;
 server.listen(0, '127.0.0.1', () => console.log(`ready http://127.0.0.1:${server.address().port}`));

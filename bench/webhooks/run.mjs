@@ -1,5 +1,5 @@
-// Deliveries a second, queued, signed, posted and recorded, beside BullMQ's no-op add and process: one run, in turn, on Redis and on
-// PostgreSQL. BACKENDS=redis,postgres ROUNDS=5 TASKS=2000
+// Measures webhook deliveries per second (queued, signed, posted and recorded) and compares them with BullMQ's no-op
+// add and process. They run in turn in one run, on Redis and on PostgreSQL. BACKENDS=redis,postgres ROUNDS=5 TASKS=2000
 import { warmUp } from '../lib/load.mjs';
 import { cpuMicros, json, start, startBare, startRialto, until } from '../lib/processes.mjs';
 import { drift, of, printHeader, printTable, settings, show, spread } from '../lib/report.mjs';
@@ -7,7 +7,7 @@ import { startPostgres, startQueues } from '../lib/services.mjs';
 
 const { rounds, seconds, warmUpSeconds } = settings();
 const tasks = Number(process.env.TASKS ?? 2_000);
-/** Working, the artifact, completed. */
+/** Three events per task: working, the artifact, completed. */
 const perShot = 3 * tasks;
 
 const postgres = await startPostgres();
@@ -29,7 +29,7 @@ async function measure(backend) {
   const rialto = await startRialto({
     DATABASE_URL: database,
     REDIS_URL: backend === 'redis' ? redis.url : '',
-    // One receiver stands for many hosts, and one org for many.
+    // One receiver represents many hosts, and one org represents many orgs.
     RIALTO_WEBHOOK_MAX_PER_HOST: '50',
     RIALTO_WEBHOOK_MAX_PER_ORG: '50',
   });
@@ -62,7 +62,7 @@ async function measure(backend) {
   }
 }
 
-/** One task whose events go to the receiver. */
+/** Sends one task with a push configuration for the receiver. */
 function send({ url, token }) {
   const message = { messageId: `m${Math.random()}`, role: 'ROLE_USER', parts: [{ text: 'x'.repeat(500) }] };
   const configuration = { returnImmediately: true, taskPushNotificationConfig: { id: 'hook', url: receiver.match[1] } };
@@ -70,7 +70,7 @@ function send({ url, token }) {
   return json(`${url}/a2a/agents/echo`, { token, body: { jsonrpc: '2.0', id: 1, method: 'SendMessage', params } });
 }
 
-/** Everything once more, from the request to the last post. */
+/** Sends all events again, and measures from the request to the last post. */
 async function replay({ url, token, pid }) {
   const cpuBefore = cpuMicros(pid);
   const before = await received();
