@@ -62,17 +62,17 @@ describe('the one-call wire form', () => {
     expect(Math.abs(ids[0]! - Date.now())).toBeLessThan(60_000);
   });
 
-  it('RE-21 a single data artifact is the data, lossless', async () => {
+  it('RE-21 a single data artifact becomes the data, without loss', async () => {
     const value = { text: 'ünïcødé 🙂', none: null, big: 9_007_199_254_740_991, deep: { list: [[1], {}] } };
     expect(await output(await stub({ behaviour: does.data(value) }))).toEqual(value);
     expect(await output(await stub({ card: 'v1', behaviour: does.data(value) }))).toEqual(value);
   });
 
-  it('RE-22 a single text artifact is the string', async () => {
+  it('RE-22 a single text artifact becomes the string', async () => {
     expect(await output(await stub({ behaviour: does.text('done') }))).toBe('done');
   });
 
-  it('RE-23 several parts are the whole artifact, in order', async () => {
+  it('RE-23 several parts become the whole artifact, in order', async () => {
     const agent = await stub({ behaviour: does.multi([{ text: 'a' }, { data: { b: 2 } }, { text: 'c' }]) });
     const parts = [
       { kind: 'text', text: 'a' },
@@ -82,7 +82,7 @@ describe('the one-call wire form', () => {
     expect(await output(agent)).toMatchObject({ parts });
   });
 
-  it('RE-24 a failed task is an error with the words of the remote', async () => {
+  it('RE-24 a failed task is an error with the text of the remote agent', async () => {
     for (const card of ['v1', 'v03'] as const) {
       const error = await fails(await stub({ card, behaviour: does.failed('quota exceeded') }));
       expect([error.code, error.message]).toEqual(['remote_task_failed', 'quota exceeded']);
@@ -90,19 +90,19 @@ describe('the one-call wire form', () => {
     }
   });
 
-  it('RE-89 an error of the remote is passed on with its code and text', async () => {
+  it('RE-89 an error of the remote agent is forwarded with its code and text', async () => {
     const error = await fails(await stub({ behaviour: does.jsonrpcError(-32602, 'projectId is missing') }));
     expect(error.code).toBe('remote_error');
     expect(error.data).toMatchObject({ remoteCode: -32602, remoteMessage: 'projectId is missing' });
   });
 
-  it('a task that asks back is an answer, not a wait', async () => {
+  it('a task that asks back is returned as an answer at once', async () => {
     const agent = await stub({ behaviour: does.ask('Which one?') });
     expect(await output(agent)).toMatchObject({ state: 'input-required', message: 'Which one?' });
     expect(agent.requests).toHaveLength(1);
   });
 
-  it('speaks to the agents of the official SDK, v1.0 and v0.3', async () => {
+  it('calls the agents of the official SDK, v1.0 and v0.3', async () => {
     for (const start of [startSdkAgentV1, startSdkAgentV03]) {
       const agent = closing(await start());
       expect(await output(agent, { skillId: 'echo', args: { n: 1 } })).toEqual({ received: { n: 1 }, skillId: 'echo' });
@@ -110,7 +110,7 @@ describe('the one-call wire form', () => {
   });
 });
 
-describe('a task that goes on working', () => {
+describe('a task that continues to work', () => {
   it.each(['v1', 'v03'] as const)('is polled until it settles (%s)', async (card) => {
     const agent = await stub({ card, behaviour: does.asyncTask(3, does.text('at last')) });
     expect(await output(agent)).toBe('at last');
@@ -121,14 +121,14 @@ describe('a task that goes on working', () => {
     );
   });
 
-  it('RE-25, RE-26, RE-27 ends at the deadline with the task, and the remote is told to stop', async () => {
+  it('RE-25, RE-26, RE-27 ends at the deadline with the task, and sends a cancel to the remote agent', async () => {
     const agent = await stub({ behaviour: does.never });
     const error = await fails(agent, { timeoutMs: 2_000 });
     expect([error.code, error.data?.taskId]).toEqual(['remote_timeout', 'stub-task-1']);
     expect(await agent.waitForCancels()).toEqual(['stub-task-1']);
   });
 
-  it('the caller leaves: canceled, and the remote is told to stop', async () => {
+  it('a caller that leaves: the call is canceled, and the remote agent receives a cancel', async () => {
     const agent = await stub({ card: 'v1', behaviour: does.never });
     const caller = new AbortController();
     const failed = fails(agent, { signal: caller.signal });
@@ -138,10 +138,10 @@ describe('a task that goes on working', () => {
     expect(await agent.waitForCancels()).toEqual(['stub-task-1']);
   });
 
-  it('an agent that does not answer the cancel holds nobody up', async () => {
+  it('an agent that does not answer the cancel delays no call', async () => {
     const agent = await stub({ behaviour: does.never });
     agent.set(hostile.hang, 'cancel');
-    // A cancel gives up after a second of its own; this one never does, so whoever waited for it would wait for ever.
+    // A cancel has its own timeout of one second. This one never ends, so a call that waited for it would never end.
     const watch: Watch = (first, remote, limits) => {
       const cancel = (id: string) => remote.cancel(id).catch(() => new Promise(() => {}));
       return waitOrCancel(first, { ...remote, cancel }, limits);
@@ -150,7 +150,7 @@ describe('a task that goes on working', () => {
     expect(await agent.waitForCancels()).toEqual(['stub-task-1']);
   });
 
-  it('a poll that gets no answer is made again; three in a row are a failure that names the task', async () => {
+  it('a poll without an answer is repeated; three in a row are a failure that names the task', async () => {
     const agent = await stub({ behaviour: does.asyncTask(1, does.text('ok')) });
     const good: Behaviour = (poll) => poll.settle({ state: 'completed', artifacts: [[{ text: 'ok' }]] });
     agent.set(does.sequence(hostile.resetAtOnce, hostile.http(503), good), 'get');
@@ -160,7 +160,7 @@ describe('a task that goes on working', () => {
     expect([error.code, error.data?.taskId]).toEqual(['remote_transport', 'stub-task-2']);
   });
 
-  it('F29 an unknown state is no end: polled on; F32 the first end counts', async () => {
+  it('F29 an unknown state is not an end and is polled again; F32 the first end counts', async () => {
     const agent = await stub({ behaviour: does.state('pondering') });
     const settle =
       (state: string, text: string): Behaviour =>
@@ -171,17 +171,17 @@ describe('a task that goes on working', () => {
     expect(agent.requests.filter(({ operation }) => operation === 'get')).toHaveLength(2);
   });
 
-  it('F29 a poll answered with another task is no answer', async () => {
+  it('F29 an answer with another task does not count as a poll answer', async () => {
     const agent = await stub({ behaviour: does.never });
     agent.set(hostile.wrongEnvelope('task-of-another-request'), 'get');
     expect((await fails(agent)).code).toBe('remote_invalid_response');
   });
 });
 
-describe('what a request carries', () => {
+describe('the headers of a request', () => {
   const credentials = () => new RemoteCredentials(client());
 
-  it('RE-16 the bearer token, or the header of an API key', async () => {
+  it('RE-16 are the bearer token, or the header of an API key', async () => {
     const agent = await stub();
     await call(agent, { headers: headersFor(agent.url, { type: 'bearer', token: 'secret-token' }, credentials()) });
     await call(agent, {
@@ -193,7 +193,7 @@ describe('what a request carries', () => {
     ]);
   });
 
-  it('abuse 18: a credential stays at the registered origin, whatever the card declares', async () => {
+  it('abuse 18: a credential is sent only to the registered origin, for any card', async () => {
     const [registered, elsewhere] = [await stub(), await stub({ behaviour: does.asyncTask(1, does.text('ok')) })];
     const headers = headersFor(registered.url, { type: 'bearer', token: 'secret-token' }, credentials(), {
       'x-own': '1',
@@ -206,7 +206,7 @@ describe('what a request carries', () => {
     }
   });
 
-  it('abuse 17: the agent sees these headers and no others', async () => {
+  it('abuse 17: the agent receives these headers and no others', async () => {
     const agent = await stub({ behaviour: does.echo });
     const headers = headersFor(agent.url, { type: 'bearer', token: 't-own' }, credentials(), { 'x-rialto-depth': '1' });
     const seen = (await output(agent, { headers })) as { headers: object };
@@ -222,7 +222,7 @@ describe('what a request carries', () => {
     expect(Object.keys(seen.headers).sort()).toEqual([...expected, 'user-agent', 'x-rialto-depth']);
   });
 
-  it('gets an OAuth token once for all who wait, with Basic authentication, and keeps it', async () => {
+  it('gets an OAuth token once for all waiting calls, with Basic authentication, and caches it', async () => {
     const asked: { authorization?: string; body: string }[] = [];
     const server = await tokenServer(asked, () => ({
       access_token: `token-${asked.length}`,
@@ -247,7 +247,7 @@ describe('what a request carries', () => {
     });
   });
 
-  it('drops an OAuth token on 401 and tries once more with a new one', async () => {
+  it('drops an OAuth token on 401 and retries once with a new one', async () => {
     const asked: { body: string }[] = [];
     const server = await tokenServer(asked, () => ({
       access_token: `token-${asked.length}`,
@@ -264,7 +264,7 @@ describe('what a request carries', () => {
     expect(agent.requests).toHaveLength(4);
   });
 
-  it('a token that is about to end is not used; a token endpoint that refuses is told by its status alone', async () => {
+  it('does not use an expiring token; reports a refusal of the token endpoint with its status only', async () => {
     const asked: { body: string }[] = [];
     const server = await tokenServer(asked, () => ({ access_token: 'short', token_type: 'Bearer', expires_in: 30 }));
     const agent = await stub();
@@ -280,7 +280,7 @@ describe('what a request carries', () => {
   });
 });
 
-describe('where it goes', () => {
+describe('the url of a call', () => {
   it.each(['/_agent-native/a2a', '/a2a'])('AN-29, AN-30 falls back to %s on 404', async (rpcPath) => {
     const agent = await stub({ rpcPath, behaviour: does.asyncTask(1, does.text('found')) });
     expect(await output(agent, { endpoint: { url: agent.url, binding: 'JSONRPC', version: '0.3' } })).toBe('found');
@@ -296,7 +296,7 @@ describe('where it goes', () => {
     expect(agent.requests).toHaveLength(2);
   });
 
-  it('AN-30 tells the failure of the first place when nobody lives anywhere', async () => {
+  it('AN-30 reports the failure of the first path when no path answers', async () => {
     const agent = await stub({ rpcPath: '/elsewhere' });
     const error = await fails(agent, { endpoint: { url: `${agent.url}/rpc`, binding: 'JSONRPC', version: '1.0' } });
     expect([error.code, error.data?.httpStatus]).toEqual(['remote_transport', 404]);

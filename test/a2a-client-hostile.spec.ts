@@ -17,7 +17,7 @@ describe('hostile agents', () => {
   });
 
   it.each([400, 401, 403, 408, 410, 429, 500, 502, 503, 504])(
-    'RE-28, F31: %i tells its status and is not asked again',
+    'RE-28, F31: a %i is reported with its status and not retried',
     async (status) => {
       const agent = await stub({ behaviour: hostile.http(status, { error: 'no' }, { 'retry-after': '1' }) });
       const error = await fails(agent);
@@ -44,7 +44,7 @@ describe('hostile agents', () => {
     expect(agent.requests).toHaveLength(1);
   });
 
-  // These two are told from a good answer by nobody but a later poll.
+  // Only a later poll can detect these two, so they are not tested here.
   const spoilt = hostile.wrongEnvelopeKinds.filter(
     (kind) => !['unknown-state', 'task-of-another-request'].includes(kind),
   );
@@ -57,18 +57,18 @@ describe('hostile agents', () => {
     },
   );
 
-  it('RE-25, RE-27, F27: an agent that hangs', async () => {
+  it('RE-25, RE-27, F27: an agent that never answers', async () => {
     const agent = await stub({ behaviour: hostile.hang });
     const patient = new AbortController();
     const other = fails(agent, { timeoutMs: 20_000, signal: patient.signal });
     expect((await fails(agent, { timeoutMs: 1_000 })).code).toBe('remote_timeout');
     expect(await agent.closed()).toHaveLength(1);
     patient.abort();
-    // Not timed out: the first was over while this one had time left.
+    // It did not time out: the first call had ended while this one had time left.
     expect((await other).code).toBe('canceled');
   });
 
-  it('abuse 25, F30: one that drips is cut at the deadline, one that is huge at its size', async () => {
+  it('abuse 25, F30: a slow answer is stopped at the deadline, a huge one at its size', async () => {
     const dripping = await stub({ behaviour: hostile.drip() });
     expect((await fails(dripping, { timeoutMs: 400 })).code).toBe('remote_timeout');
     for (const declareLength of [true, false]) {
@@ -78,7 +78,7 @@ describe('hostile agents', () => {
     expect((await fails(await stub({ behaviour: hostile.manyHeaders(2_000) }))).code).toBe('remote_invalid_response');
   });
 
-  it('abuse 24, F30: a bomb is cut while it inflates', async () => {
+  it('abuse 24, F30: a decompression bomb is stopped while it is decompressed', async () => {
     for (const coding of ['gzip', 'br', 'deflate'] as const) {
       const agent = await stub({ behaviour: hostile.gzipBomb(64 * 1_048_576, coding) });
       expect((await fails(agent)).code).toBe('remote_invalid_response');

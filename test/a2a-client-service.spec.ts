@@ -71,7 +71,7 @@ const params = { message: { messageId: 'm-1', role: 'ROLE_USER', parts: [{ text:
 const message = { message: { ...params.message, parts: [...params.message.parts] } };
 
 describe('A2AClientService', () => {
-  it('RE-16, RE-20 invokes inside the verb; trace and depth go one hop further, nothing else does (abuse 17)', async () => {
+  it('RE-16, RE-20 invokes inside the verb; only trace and depth go one hop further (abuse 17)', async () => {
     const agent = await stub({ behaviour: does.data({ ok: true }) });
     const { service, events } = room();
     expect(toolOutput(await service.invokeSkill(ctx, skillCall(agent, { calledAs: 'a2a_ops_work' })))).toEqual({
@@ -94,7 +94,7 @@ describe('A2AClientService', () => {
     });
   });
 
-  it('RE-31 denied: nothing leaves, by any method', async () => {
+  it('RE-31 a denied call sends nothing, by any method', async () => {
     const agent = await stub();
     const { service, verbs } = room();
     verbs.subscribe(({ phase }) => {
@@ -111,7 +111,7 @@ describe('A2AClientService', () => {
     expect(agent.requests).toHaveLength(0);
   });
 
-  it('RE-31 a look is decided like the call, and is no act of its own', async () => {
+  it('RE-31 a poll needs the same permission as the call, and is not an act', async () => {
     const agent = await stub();
     const bus = new VerbBus({ decider: () => ({ allowed: false, policies: [], reason: 'no' }) });
     const { service: denied } = room(bus);
@@ -124,7 +124,7 @@ describe('A2AClientService', () => {
     expect(events).toEqual([]);
   });
 
-  it('RE-28 an agent that cannot be reached is looked at again; one that fails a task is not', async () => {
+  it('RE-28 an agent that cannot be reached is checked again; one that fails a task is not', async () => {
     const agent = await stub({ behaviour: does.failed('no') });
     const { service, rechecked } = room();
     expect((await failure(service.invokeSkill(ctx, skillCall(agent)))).code).toBe('remote_task_failed');
@@ -134,7 +134,7 @@ describe('A2AClientService', () => {
     expect(rechecked).toEqual(['agent-1']);
   });
 
-  it('(P2, R3) says which agent could not be reached and why, and that only when nothing can have arrived', async () => {
+  it('(P2, R3) reports which agent could not be reached and why, and only when no request can have arrived', async () => {
     const agent = await stub({ behaviour: hostile.resetAtOnce });
     const { service } = room();
     const fails = async () => {
@@ -154,7 +154,7 @@ describe('A2AClientService', () => {
     ]);
   });
 
-  it('RE-26 one deadline for the decision and the hop', async () => {
+  it('RE-26 one deadline covers the decision and the hop', async () => {
     const agent = await stub({ behaviour: hostile.hang });
     const { service, verbs } = room();
     const [timeoutMs, ends]: [number, string[]] = [1_500, []];
@@ -170,7 +170,7 @@ describe('A2AClientService', () => {
     expect(ends).toEqual(['remote_timeout', 'a deadline that began after the decision']);
   });
 
-  it('invokes agents that offer no JSON-RPC over the SDK, to the same meanings', async () => {
+  it('invokes agents without JSON-RPC over the SDK, with the same results', async () => {
     const { service } = room();
     for (const card of ['v1', 'v03'] as const) {
       const agent = await stub({ card, speaks: [`${card}-rest`], behaviour: does.asyncTask(2, does.data({ n: 1 })) });
@@ -188,7 +188,7 @@ describe('A2AClientService', () => {
     expect(answer).toEqual({ received: { a: 1 }, skillId: 'echo' });
   });
 
-  it('sends, streams, reads and cancels in version-free values', async () => {
+  it('sends, streams, reads and cancels with values that do not depend on the version', async () => {
     const { service, events } = room();
     for (const card of ['v1', 'v03'] as const) {
       const agent = await stub({ card, behaviour: does.never });

@@ -2,13 +2,16 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { allRules, offences, type Rule } from './support/checks/house.js';
 
-/** What the rules do not fit, and why. An entry that fits nothing fails, so the list only holds what is needed. */
+/**
+ * The exceptions to the rules, with reasons. An entry that matches nothing fails, so that the list has only needed
+ * entries.
+ */
 const exceptions: { rule: Rule; file: string; what: string; because: string }[] = [
   {
     rule: 'import downwards',
     file: 'src/platform/database/migrate.ts',
     what: 'migrations/*',
-    because: 'migrations are compiled in, so that no folder is searched at run time',
+    because: 'migrations are compiled in, so that the gateway searches no folder at run time',
   },
   {
     rule: 'dialects stay in protocol',
@@ -26,7 +29,7 @@ const exceptions: { rule: Rule; file: string; what: string; because: string }[] 
     rule: 'pure kernel and protocol',
     file: 'src/kernel/clock.ts',
     what: 'process',
-    because: 'the one place that reads the time reads that of the processor too',
+    because: 'the file that reads the time also reads the CPU time',
   },
   {
     rule: 'pure kernel and protocol',
@@ -36,7 +39,7 @@ const exceptions: { rule: Rule; file: string; what: string; because: string }[] 
   },
 ];
 
-/** `folder/*` stands for every file of a folder. */
+/** Compares a known exception with a found one; `folder/*` matches every file of a folder. */
 function isSame(known: string, what: string): boolean {
   return known.endsWith('/*') ? what.startsWith(known.slice(0, -1)) : known === what;
 }
@@ -56,24 +59,24 @@ const checkout = new Map(
     .map((path) => [path, readFileSync(join(root, path), 'utf8')] as const),
 );
 
-describe('the house', () => {
+describe('the sources', () => {
   const found = offences(checkout);
   const isExpected = ({ rule, file, what }: (typeof exceptions)[number] | (typeof found)[number]) =>
     exceptions.some((known) => known.rule === rule && known.file === file && isSame(known.what, what));
 
-  it('is read whole', () => {
+  it('are read completely', () => {
     expect(checkout.size).toBeGreaterThan(200);
     expect(checkout.has('src/kernel/verb-bus.ts')).toBe(true);
   });
 
-  it.each(allRules)('keeps the rule: %s', (rule) => {
+  it.each(allRules)('obey the rule: %s', (rule) => {
     const lines = found
       .filter((offence) => offence.rule === rule && !isExpected(offence))
       .map(({ file, what }) => `${file}: ${what}`);
     expect(lines).toEqual([]);
   });
 
-  it('needs each of its few exceptions', () => {
+  it('need each of the few exceptions', () => {
     const needed = exceptions.filter(({ rule, file, what }) =>
       found.some((offence) => offence.rule === rule && offence.file === file && isSame(what, offence.what)),
     );
@@ -82,7 +85,7 @@ describe('the house', () => {
   });
 });
 
-/** A house in order; each offence below is planted into it. */
+/** Sources that break no rule. Each violation below is added to them. */
 const sound: Record<string, string> = {
   'src/main.ts': `import './v8-flags.js';\nimport { A } from './app.module.js';\nconsole.log(A);`,
   'src/v8-flags.ts': `export {};`,
@@ -190,11 +193,11 @@ const plants: { rule: Rule; file: string; text: string; what?: string }[] = [
 ];
 
 describe('the rules', () => {
-  it('find nothing in a house in order', () => {
+  it('find nothing in sources without violations', () => {
     expect(offences(new Map(Object.entries(sound)))).toEqual([]);
   });
 
-  it.each(plants)('find what breaks "$rule" in $file', ({ rule, file, text }) => {
+  it.each(plants)('find the violation of "$rule" in $file', ({ rule, file, text }) => {
     const found = offences(new Map(Object.entries({ ...sound, [file]: text })));
     expect(found).toContainEqual(expect.objectContaining(rule === 'no cycles' ? { rule } : { rule, file }));
   });
@@ -224,12 +227,12 @@ describe('the rules', () => {
     expect(rules(many)).toEqual(['files in a folder']);
   });
 
-  it('find files that are too long on the whole', () => {
+  it('find a median size of files that is too large', () => {
     const long = Object.keys(sound).map((path) => [path, `${sound[path]!}\n${'//\n'.repeat(90)}`] as const);
     expect(offences(new Map(long)).map(({ rule }) => rule)).toContain('median size');
   });
 
-  it('have each been broken once', () => {
+  it('each have a test with a violation', () => {
     const planted = new Set<Rule>([
       ...plants.map(({ rule }) => rule),
       ...(['folders in one direction', 'files in a folder', 'median size'] as const),

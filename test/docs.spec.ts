@@ -11,7 +11,7 @@ import { blocksOf, shows } from './support/checks/docs.js';
 const folder = join(__dirname, '..', 'docs');
 const file = join(folder, 'publish-an-agent.md');
 const marked = /<!-- errors -->\n[\s\S]*<!-- \/errors -->/;
-/** Meanings that only the management API has, or MCP. */
+/** Codes that only the management API or MCP uses. */
 const elsewhere: readonly ErrorCode[] = [
   'slug_taken',
   'card_invalid',
@@ -35,7 +35,7 @@ const table = [
 ].join('\n');
 
 describe('docs/publish-an-agent.md', () => {
-  it('has the table of the errors; RIALTO_UPDATE_GOLDEN=1 writes it anew', () => {
+  it('has the table of the errors; RIALTO_UPDATE_GOLDEN=1 rewrites it', () => {
     const section = `<!-- errors -->\n${table}\n<!-- /errors -->`;
     if (process.env.RIALTO_UPDATE_GOLDEN)
       writeFileSync(
@@ -45,7 +45,7 @@ describe('docs/publish-an-agent.md', () => {
     expect(marked.exec(readFileSync(file, 'utf8'))![0]).toBe(section);
   });
 
-  it('names every state with its word of v0.3', () => {
+  it('names every state with its v0.3 name', () => {
     const rows = [...readFileSync(file, 'utf8').matchAll(/^\| `(TASK_STATE_\w+)` \| `([\w-]+)` \|/gm)];
     expect(rows).toHaveLength(8);
     expect(rows.filter(([, state, word]) => wordOf(state as TaskState) !== word)).toEqual([]);
@@ -53,7 +53,7 @@ describe('docs/publish-an-agent.md', () => {
 });
 
 describe('docs/dispatch.md', () => {
-  it('shows a post in the words of runs', () => {
+  it('shows a post with the field names of runs', () => {
     const [, sample] = /```json\n(\{ "run_id"[\s\S]*?)```/.exec(readFileSync(join(folder, 'dispatch.md'), 'utf8'))!;
     const post = JSON.parse(sample!) as ReturnType<typeof runEvent>;
     const status = { state: 'TASK_STATE_COMPLETED' } as const;
@@ -64,7 +64,7 @@ describe('docs/dispatch.md', () => {
 });
 
 describe('docs/operate.md', () => {
-  it('has the table of the metrics; RIALTO_UPDATE_GOLDEN=1 writes it anew', async () => {
+  it('has the table of the metrics; RIALTO_UPDATE_GOLDEN=1 rewrites it', async () => {
     const page = join(folder, 'operate.md');
     const between = /<!-- metrics -->\n[\s\S]*<!-- \/metrics -->/;
     const all = (await new Metrics().registry.getMetricsAsJSON()).filter(({ name }) => name.startsWith('rialto_'));
@@ -86,13 +86,13 @@ describe('docs/operate.md', () => {
 describe.each(readdirSync(folder).filter((name) => name.endsWith('.md')))('docs/%s', (name) => {
   const text = readFileSync(join(folder, name), 'utf8');
 
-  it('names settings that exist', () => {
+  it('names only existing settings', () => {
     const named = [...text.matchAll(/\b((?:RIALTO|A2A)_[A-Z_0-9]+)\b/g)].map(([, setting]) => setting!);
     const isKnown = (setting: string) => setting in environment || setting.replace(/_FILE$/, '') in environment;
     expect(named.filter((setting) => !isKnown(setting) && setting !== 'RIALTO_TOKEN')).toEqual([]);
   });
 
-  it('links to files and headings that are there', () => {
+  it('links only to existing files and headings', () => {
     const links = [...text.matchAll(/\]\((?!https?:)([^)]+)\)/g)].map(([, link]) => link!.split('#'));
     const missing = links.filter(([path, heading]) => {
       const target = path === '' ? join(folder, name) : join(folder, path!);
@@ -103,7 +103,7 @@ describe.each(readdirSync(folder).filter((name) => name.endsWith('.md')))('docs/
   });
 });
 
-/** As pages are linked to. */
+/** Returns the anchors of the headings of a page. */
 function headingsOf(text: string): string[] {
   return [...text.matchAll(/^#+ (.+)$/gm)].map(([, words]) => words!.toLowerCase().replaceAll(' ', '-'));
 }
@@ -111,7 +111,7 @@ function headingsOf(text: string): string[] {
 describe('a page of the documentation', () => {
   const page = '<!-- run -->\n```sh\necho 1\n```\n```json\n{ "a": "…" }\n```\n\n```sh\nnot run\n```\n';
 
-  it('has blocks with what they print', () => {
+  it('has blocks with their output', () => {
     const output = { language: 'json', text: '{ "a": "…" }\n' };
     expect(blocksOf(page)).toEqual([{ kind: 'run', file: '', text: 'echo 1\n', output }]);
   });
@@ -119,16 +119,16 @@ describe('a page of the documentation', () => {
   it.each([
     ['json', '{ "a": "x…", "b": [{ "c": 1 }] }', '{ "a": "xy", "b": [{ "c": 1, "d": 2 }], "e": 3 }'],
     ['text', 'id: …\nend', 'id: 12\nend\n'],
-  ])('shows %s with parts left out', (language, shown, printed) => {
+  ])('may show %s with omitted parts', (language, shown, printed) => {
     expect(shows(shown, language, printed)).toEqual({ wrong: [] });
   });
 
   it.each([
     ['another value', 'json', '{ "a": 1 }', '{ "a": 2 }'],
-    ['a member that is not there', 'json', '{ "a": {} }', '{}'],
+    ['a missing member', 'json', '{ "a": {} }', '{}'],
     ['a shorter list', 'json', '{ "a": [1] }', '{ "a": [1, 2] }'],
     ['another line', 'text', 'id: …', 'id: 12\nend'],
-  ])('is told of %s', (_what, language, shown, printed) => {
+  ])('fails for %s', (_what, language, shown, printed) => {
     expect(shows(shown, language, printed).wrong).not.toEqual([]);
   });
 });

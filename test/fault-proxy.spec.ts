@@ -34,7 +34,7 @@ describe('the fault proxy', () => {
       (now) => now === text,
     );
 
-  it('lets pass, holds back and lets go on', async () => {
+  it('passes bytes, holds them back and releases them', async () => {
     const { socket, got } = await dial();
     socket.write('one ');
     await comes(got, 'one ');
@@ -51,7 +51,7 @@ describe('the fault proxy', () => {
     );
   });
 
-  it('refuses, and listens on the same port again', async () => {
+  it('refuses connections, and listens on the same port again', async () => {
     const first = await dial();
     await proxy.set('refuse');
     await comes(first.ended, 'ECONNRESET');
@@ -63,7 +63,7 @@ describe('the fault proxy', () => {
     socket.destroy();
   });
 
-  it('is late, slow, breaks off in the middle, and closes one half', async () => {
+  it('delays, throttles, resets in the middle, and closes one half', async () => {
     const { socket, got, ended } = await dial();
     await proxy.set({ delayMs: 100 });
     let begun = performance.now();
@@ -88,7 +88,7 @@ describe('the fault proxy', () => {
     half.socket.destroy();
   });
 
-  it('freezes what there is, and no new one', async () => {
+  it('freezes existing connections, but not new ones', async () => {
     const old = await dial();
     proxy.freeze();
     old.socket.write('lost');
@@ -101,7 +101,7 @@ describe('the fault proxy', () => {
     old.socket.destroy();
   });
 
-  it('cuts where a text is said, before the server gets it or before its answer is heard, and so often only', async () => {
+  it('cuts a connection at a text, before the request or the answer arrives, for a given number of times', async () => {
     const heard: string[] = [];
     echo.on('connection', (socket: Socket) => socket.on('data', (bytes: Buffer) => heard.push(bytes.toString())));
     for (const loses of ['request', 'answer'] as const) {

@@ -16,31 +16,31 @@ import { requests } from './foreign-shapes/requests.js';
 import type { Shape } from './foreign-shapes/shape.js';
 
 /*
- * Small shapes that peers send, each with the specification or the product that has it. Each is read as expected, or refused with an error
- * that says what is wrong.
+ * Small values that peers send, each with the specification or the product that uses it. The gateway reads each as
+ * expected, or refuses it with an error that says what is wrong.
  */
 
 type Fault = { field: string; description: string };
-const said = (faults: readonly Fault[]) =>
+const textOf = (faults: readonly Fault[]) =>
   faults.map(({ field, description }) => `${field}: ${description}`).join('; ');
 const fail = (reason: string): never => {
   throw new Error(reason);
 };
 
-/** What each kind of shape is read by. A reader returns the value, or throws. */
+/** The readers, by the kind of value. A reader returns the value or throws. */
 const readers: Record<string, { shapes: readonly Shape[]; read: (given: never) => unknown }> = {
   'an A2A card': {
     shapes: cards,
     read: (given: Json) => {
       const found = normaliseCard(given, { url: 'https://agent.example/.well-known/agent-card.json' });
-      return found.ok ? found.card : fail(said(found.violations));
+      return found.ok ? found.card : fail(textOf(found.violations));
     },
   },
   'an A2A request': {
     shapes: requests,
     read: ({ method, params }: { method: string; params?: Json }) => {
       const found = dialects[method.includes('/') ? '0.3' : '1.0'].decode(method, params);
-      return found.ok ? found.operation : fail(`${found.message}; ${said(found.violations ?? [])}`);
+      return found.ok ? found.operation : fail(`${found.message}; ${textOf(found.violations ?? [])}`);
     },
   },
   'an A2A answer': {
@@ -91,7 +91,7 @@ describe.each(Object.entries(readers))('%s', (_, { shapes, read }) => {
   });
 });
 
-it('they are many, and each is named once', () => {
+it('the shapes are many, and each has a unique name', () => {
   const names = Object.entries(readers).flatMap(([kind, { shapes }]) => shapes.map(([source]) => `${kind}: ${source}`));
   expect(names.length).toBeGreaterThanOrEqual(150);
   expect(new Set(names).size).toBe(names.length);

@@ -17,12 +17,12 @@ import { Random } from './support/fuzz/random.js';
 const local = { allow: parseAllowList('127.0.0.0/8'), httpsOnly: false };
 const unused = undefined as never;
 
-describe('whatever an agent or an MCP server answers on a line, a call ends in time with a result or a named fault', () => {
+describe('for any answer of an agent or an MCP server on one connection, a call ends in time with a result or a known error', () => {
   noUnhandledRejections();
 
   const params = { message: { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] } };
 
-  /** A gRPC agent that can be spoilt, and a client of it. */
+  /** Starts a gRPC agent with corrupted answers, and a client for it. */
   const grpcAgent = async (random: Random) => {
     const status = { state: 'TASK_STATE_COMPLETED' };
     const artifacts = [{ artifactId: 'a', parts: [{ text: 'hello' }, { data: { n: 1 } }] }];
@@ -73,13 +73,13 @@ describe('whatever an agent or an MCP server answers on a line, a call ends in t
         const flaw = await flawOf(random.pick(calls));
         if (flaw !== undefined) flaws.push(`${index}: ${flaw}`);
         if (index % 50 !== 49) continue;
-        // A peer that is well again is served as before, once its channel is open again.
+        // After correct answers return, the peer is served as before, when its channel is open again.
         peer.goodShare = 100;
         for (let tries = 0; ; tries++) {
           const good = await transport.send(hop(amplyMs), params).catch((error: unknown) => error);
           if (!(good instanceof Error)) break;
           if (tries === 200) throw good;
-          await wait(100); // the library dials again after a second
+          await wait(100); // the library reconnects after a second
         }
       }
       await close();
@@ -88,27 +88,27 @@ describe('whatever an agent or an MCP server answers on a line, a call ends in t
     patience,
   );
 
-  // Each ended the process: the SDK reads it in a callback of the library.
+  // Each of these once ended the process, because the SDK reads it in a callback of the gRPC library.
   const details = (bytes: Buffer) => ({ 'grpc-status': '5', 'grpc-status-details-bin': bytes.toString('base64') });
   it.each<[string, A2aVersion, GrpcAnswer, string]>([
-    ['an answer without anything in it', '1.0', { body: frame(Buffer.alloc(0)) }, 'remote_invalid_response'],
-    ['the same of 0.3', '0.3', { body: frame(Buffer.alloc(0)) }, 'remote_invalid_response'],
+    ['an empty answer', '1.0', { body: frame(Buffer.alloc(0)) }, 'remote_invalid_response'],
+    ['an empty answer of 0.3', '0.3', { body: frame(Buffer.alloc(0)) }, 'remote_invalid_response'],
     ['details that end too early', '1.0', { trailers: details(Buffer.from([0x1a, 0x20])) }, 'remote_error'],
-    ['the same of 0.3', '0.3', { trailers: details(Buffer.from([0x1a, 0x20])) }, 'remote_error'],
+    ['details of 0.3 that end too early', '0.3', { trailers: details(Buffer.from([0x1a, 0x20])) }, 'remote_error'],
     [
-      'a reason that is the name of something else',
+      'a reason that is the name of an inherited member',
       '1.0',
       { trailers: details(encodeGrpcStatusDetails(5, 'gone', 'constructor')) },
       'remote_error',
     ],
-  ])('%s (gRPC %s) ends the call, and not the process', async (_, version, answer, code) => {
+  ])('%s (gRPC %s) fails only the call, not the process', async (_, version, answer, code) => {
     const { peer, transport, hop, close } = await grpcAgent(new Random(seed));
     peer.fixed = answer;
     await expect(transport.send(hop(amplyMs, version), params)).rejects.toMatchObject({ code });
     await close();
   });
 
-  // Most of these wait for a call to end by its own time.
+  // Most of these wait for a timeout of the call.
   const fewer = Math.ceil(cases / 4);
   it.each(['websocket', 'sse'] as const)(
     `${fewer} answers of an MCP server over %s`,

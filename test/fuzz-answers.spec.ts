@@ -11,7 +11,7 @@ import { FuzzPeer, type Asked, type GoodAnswer } from './support/fuzz/fuzz-peer.
 import { Random } from './support/fuzz/random.js';
 import { buildCard, type CardOptions } from './support/stubs/stub-card.js';
 
-describe('whatever an agent or an MCP server answers, a call ends in time with a result or a named fault', () => {
+describe('for any answer of an agent or an MCP server, a call ends in time with a result or a known error', () => {
   noUnhandledRejections();
 
   const status = { state: 'TASK_STATE_COMPLETED', timestamp: '2026-11-26T00:00:00Z' };
@@ -72,7 +72,7 @@ describe('whatever an agent or an MCP server answers, a call ends in time with a
         const flaw = await flawOf(random.pick(calls));
         if (flaw !== undefined) flaws.push(`${index}: ${flaw}`);
         if (index % 50 !== 49) continue;
-        // A peer that is well again is served as before.
+        // After correct answers return, the peer is served as before.
         await client.close();
         client = await open();
         peer.goodShare = 100;

@@ -47,7 +47,7 @@ describe.each(takes)('%s', (_, schema, field, others) => {
     ['2026-01-01T00:00:00.123456789Z', '2026-01-01T00:00:00.123Z'],
     ['1970-01-01T00:00:00Z', '1970-01-01T00:00:00.000Z'],
     ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
-  ])(`reads ${field} %s as the same moment in UTC`, (value, moment) => {
+  ])(`reads ${field} %s as the same time in UTC`, (value, moment) => {
     expect(read(value).data).toMatchObject({ [field]: moment });
   });
 });

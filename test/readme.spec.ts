@@ -17,10 +17,10 @@ const table = [
   ),
 ].join('\n');
 
-describe('(P10) what a company reads before it takes the software in', () => {
+describe('(P10) files that a company needs before it adopts the software', () => {
   const read = (name: string) => readFileSync(join(root, name), 'utf8');
 
-  it('has the licence that package.json names, a way to report a vulnerability, and notes for an upgrade', () => {
+  it('are the licence of package.json, a way to report a vulnerability, and upgrade notes', () => {
     const { license } = JSON.parse(read('package.json')) as { license: string };
     expect(license).toBe('Apache-2.0');
     expect(read('LICENSE')).toMatch(/^\s*Apache License\s+Version 2\.0/);
@@ -52,7 +52,7 @@ describe('pages that are made from the source', () => {
   });
 });
 
-/** What the commands of a page publish or register as a server, as `path name`. */
+/** Returns the agents and servers that the commands of a page create, as `path name`. */
 function madeBy(page: string): string[] {
   const commands = readFileSync(join(root, page), 'utf8').matchAll(/```(?:sh|console)\n([\s\S]*?)```/g);
   return [...commands].flatMap(([, block]) =>
@@ -63,7 +63,7 @@ function madeBy(page: string): string[] {
 }
 
 describe('documents', () => {
-  it('P14 make agents and servers of different names, so that all can be followed on one gateway in any order', () => {
+  it('P14 create agents and servers with different names, so that all pages work on one gateway in any order', () => {
     const pages = [
       'README.md',
       ...readdirSync(join(root, 'docs')).flatMap((name) => (name.endsWith('.md') ? [`docs/${name}`] : [])),
@@ -76,7 +76,7 @@ describe('documents', () => {
   });
 
   it.each(['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/decisions/0001-mcp-sdk-lines.md'])(
-    '%s links to files that are there',
+    '%s links only to existing files',
     (name) => {
       const text = readFileSync(join(root, name), 'utf8');
       const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map(([, path]) => path!);
@@ -84,7 +84,7 @@ describe('documents', () => {
     },
   );
 
-  it('CONTRIBUTING.md names scripts that exist', () => {
+  it('CONTRIBUTING.md names only existing scripts', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object };
     for (const name of ['README.md', 'CONTRIBUTING.md']) {
       const used = [...readFileSync(join(root, name), 'utf8').matchAll(/npm run (?:-s )?([a-z:]+)/g)].map(

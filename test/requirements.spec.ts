@@ -11,7 +11,7 @@ const specs = ['src', 'test'].flatMap((folder) =>
 );
 const own = join('test', 'requirements.spec.ts');
 
-/** id -> the spec files that cite it. */
+/** Requirement id to the spec files that cite it. */
 const cited = new Map<string, string[]>();
 for (const file of specs.filter((each) => each !== own)) {
   for (const id of citationsOf(readFileSync(join(root, file), 'utf8'))) {
@@ -26,17 +26,17 @@ describe('the requirements', () => {
     ['AE', 78],
     ['RY', 47],
     ['RI', 52],
-  ] as const)('of %s are all here: 1 to %i', (system, count) => {
+  ] as const)('of %s are complete: 1 to %i', (system, count) => {
     const ids = Array.from({ length: count }, (_, index) => `${system}-${String(index + 1).padStart(2, '0')}`);
     expect(Object.keys(systems[system])).toEqual(ids);
   });
 
-  it('are each in one place, so that no status hides another', () => {
+  it('are each listed once, so that no status hides another', () => {
     const all = Object.values(systems).flatMap((rows) => Object.keys(rows));
     expect(requirements.size).toBe(all.length);
   });
 
-  it('say what they are about in at most twelve words, and why they are left out', () => {
+  it('have a summary of at most twelve words, and a reason when they are not implemented', () => {
     const wordy = [...requirements].filter(([, { behaviour }]) => behaviour.split(' ').length > 12);
     expect(wordy).toEqual([]);
     const silent = [...requirements].filter(([, row]) => row.status === 'left-out' && row.why === '');
@@ -48,7 +48,7 @@ describe('the requirements', () => {
     expect(uncited.map(([id]) => id)).toEqual([]);
   });
 
-  it('that are cited exist, and are not left out', () => {
+  it('that are cited exist, and are implemented', () => {
     const wrong = [...cited].filter(([id]) => (requirements.get(id)?.status ?? 'left-out') === 'left-out');
     expect(wrong).toEqual([]);
   });
@@ -64,15 +64,15 @@ describe('a citation', () => {
     ['a row of a table', `const rows = [['RE-21 an object', {}]]; it.each(rows)('%s', () => {});`],
     ['a template', 'it(`RE-21 ${what}`, () => {});'],
     ['the end of a template', 'it(`${what} (RE-21)`, () => {});'],
-  ])('is read from %s', (_where, text) => expect(one(text)).toEqual(['RE-21']));
+  ])('is found in %s', (_where, text) => expect(one(text)).toEqual(['RE-21']));
 
   it.each([
     ['a comment', `// RE-21\nit('is lossless', () => {}); /* RE-21 */`],
     ['a skipped test', `it.skip('RE-21', () => {}); xit('RE-21', () => {}); it.todo('RE-21');`],
     ['a skipped group', `describe.skip('all', () => { it('RE-21', () => {}); });`],
     ['a skipped table', `it.skip.each([['RE-21']])('%s', () => {});`],
-    ['a word of its own', `it('CORE-21 is not ours, nor RE-2', () => {});`],
-  ])('is not read from %s', (_where, text) => expect(one(text)).toEqual([]));
+    ['another id that contains one', `it('CORE-21 is not ours, nor RE-2', () => {});`],
+  ])('is not found in %s', (_where, text) => expect(one(text)).toEqual([]));
 
   it('may be a range', () => {
     const six = ['RE-15', 'RE-16', 'RE-17', 'RE-18', 'RE-19', 'RE-20'];

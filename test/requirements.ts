@@ -5,7 +5,7 @@ import { reyn } from './requirements/reyn.js';
 import { rine } from './requirements/rine.js';
 import type { Requirement } from './requirements/row.js';
 
-/** The reference systems by the letters of their ids, with their requirements. */
+/** The reference systems by the prefix of their ids, with their requirements. */
 export const systems = { RE: rensei, AN: agentNative, AE: a2e, RY: reyn, RI: rine } as const;
 
 /** Every requirement by its id. Tests cite ids in their titles; requirements.spec.ts checks both directions. */

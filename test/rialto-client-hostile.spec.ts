@@ -9,8 +9,8 @@ import * as hostile from './support/stubs/stub-hostile.js';
 
 afterEach(closeOpened);
 
-describe('AN-39 where the client may go', () => {
-  it('AN-39 no private address without an allow list', async () => {
+describe('AN-39 the addresses that the client may use', () => {
+  it('AN-39 refuses a private address without an allow list', async () => {
     const agent = await stub({ behaviour: does.text('ok') });
     for (const url of [agent.url, 'http://169.254.169.254', 'http://localhost:1', 'http://[::1]:1']) {
       expect((await failure(callAgent(url, 'hi', { allowHttp: true }))).code).toBe('url_not_allowed');
@@ -18,7 +18,7 @@ describe('AN-39 where the client may go', () => {
     expect(agent.cardRequests).toHaveLength(0);
   });
 
-  it('AN-39 a card that names a private address; a redirect of the card to one; plain http to a public host', async () => {
+  it('AN-39 refuses a card that names a private address, a redirect of the card to one, and plain http to a public host', async () => {
     const agent = await stub();
     agent.card.supportedInterfaces = [
       { url: 'http://169.254.169.254/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
@@ -42,7 +42,7 @@ describe('AN-39 where the client may go', () => {
     expect(canary.requests).toHaveLength(0);
   });
 
-  it('AN-39 gRPC is dialled under the same rules', async () => {
+  it('AN-39 gRPC connections obey the same rules', async () => {
     const agent = closing(await startSdkGrpcAgent());
     const client = clientOf(agent, { allow: agent.url });
     expect((await failure(client.send('hi'))).code).toBe('url_not_allowed');
@@ -71,29 +71,29 @@ describe('hostile agents', () => {
     const agent = await stub({ behaviour: hostile.wrongEnvelope(kind) });
     const outcome = callAgent(agent.url, 'hi', { ...fast, timeoutMs: 20_000 });
     if (kind === 'task-of-another-request') return expect(await outcome).toBe('ok');
-    // An unknown state is no end: the stub's own task has ended, so the poll gets that end.
+    // An unknown state is not an end. The task of the stub has ended, so the next poll gets its end.
     if (kind === 'unknown-state') return expect(await outcome).toBe('ok');
     expect(['remote_invalid_response', 'remote_error']).toContain((await failure(outcome)).code);
   });
 
   it.each([
-    ['a line without end', hostile.flood('x'.repeat(65_536)), 'a2a_response_too_large'],
-    ['an event without end', hostile.flood(`data: ${'x'.repeat(65_536)}\n`), 'a2a_response_too_large'],
+    ['an endless line', hostile.flood('x'.repeat(65_536)), 'a2a_response_too_large'],
+    ['an endless event', hostile.flood(`data: ${'x'.repeat(65_536)}\n`), 'a2a_response_too_large'],
     ['a million tiny events', hostile.flood('data: {"a":1}\n\n'), 'remote_invalid_response'],
-    ['comments for ever', hostile.flood(`:${' '.repeat(60_000)}\n\n`), 'a2a_response_too_large'],
+    ['endless comments', hostile.flood(`:${' '.repeat(60_000)}\n\n`), 'a2a_response_too_large'],
     ['html', hostile.html(), 'remote_invalid_response'],
   ] as [string, Behaviour, string][])('abuse 26, F30: a stream of %s', async (_name, behaviour, code) => {
     const agent = await stub({ behaviour });
     expect((await failure(all(clientOf(agent).stream('hi')))).code).toBe(code);
   });
 
-  it('RE-89 an error in the stream is the error of the remote', async () => {
+  it('RE-89 an error in the stream is the error of the remote agent', async () => {
     const agent = await stub({ behaviour: does.jsonrpcError(-32004, 'no streams here') });
     const error = await failure(all(clientOf(agent).stream('hi')));
     expect([error.code, error.remoteCode]).toEqual(['remote_error', -32004]);
   });
 
-  it('the caller leaves', async () => {
+  it('a caller that leaves ends the call', async () => {
     const agent = await stub({ behaviour: hostile.hang });
     const caller = new AbortController();
     const failed = failure(callAgent(agent.url, 'hi', { ...fast, signal: caller.signal }));
@@ -103,7 +103,7 @@ describe('hostile agents', () => {
     expect(await agent.closed()).toHaveLength(1);
   });
 
-  it('AN-39 DNS rebinding and the like end at the name: a host that resolves to loopback is refused', async () => {
+  it('AN-39 a host name that resolves to loopback is refused, which also stops DNS rebinding', async () => {
     const server = await httpServer((_request, response) => response.end('{}'));
     const error = await failure(
       callAgent(`http://localhost:${server.port}`, 'hi', { allow: 'agent.internal', allowHttp: true }),

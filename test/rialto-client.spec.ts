@@ -47,7 +47,7 @@ describe('A2AClient', () => {
     ['v1.0', startSdkAgentV1],
     ['v0.3', startSdkAgentV03],
     ['gRPC', startSdkGrpcAgent],
-  ] as const)('AN-25, AN-28 talks to an agent of the official SDK: %s', async (_name, start) => {
+  ] as const)('AN-25, AN-28 calls an agent of the official SDK: %s', async (_name, start) => {
     const agent = closing(await start());
     const client = clientOf(agent);
     expect(await client.sendAndWait('hi', { pollMs: 10, data: { n: 1 }, skillId: 'echo' })).toMatchObject({
@@ -83,16 +83,19 @@ describe('A2AClient', () => {
     ['a lost connection', hostile.resetAtOnce],
     ['429', (call) => call.send(429, 'busy', { 'retry-after': '0' })],
     ['502', (call) => call.send(502, 'bad gateway')],
-  ] as [string, Behaviour][])('(N3) polls on after %s, more often than a read is repeated', async (_name, broken) => {
-    const agent = await stub({ behaviour: does.never });
-    const polls = Array.from({ length: 4 }, () => broken) as [Behaviour, ...Behaviour[]];
-    agent.set(
-      does.sequence(...polls, (call) => call.settle({ state: 'completed', artifacts: [[{ text: 'there' }]] })),
-      'get',
-    );
-    expect(await callAgent(agent.url, 'hi', { ...fast, timeoutMs: 20_000 })).toBe('there');
-    expect(operations(agent).filter((operation) => operation === 'send')).toHaveLength(1);
-  });
+  ] as [string, Behaviour][])(
+    '(N3) continues to poll after %s, more often than it repeats a read',
+    async (_name, broken) => {
+      const agent = await stub({ behaviour: does.never });
+      const polls = Array.from({ length: 4 }, () => broken) as [Behaviour, ...Behaviour[]];
+      agent.set(
+        does.sequence(...polls, (call) => call.settle({ state: 'completed', artifacts: [[{ text: 'there' }]] })),
+        'get',
+      );
+      expect(await callAgent(agent.url, 'hi', { ...fast, timeoutMs: 20_000 })).toBe('there');
+      expect(operations(agent).filter((operation) => operation === 'send')).toHaveLength(1);
+    },
+  );
 
   it('(N3) ends at the deadline, with the task, when no poll is answered', async () => {
     const agent = await stub({ behaviour: does.never });
@@ -113,7 +116,7 @@ describe('A2AClient', () => {
     });
   });
 
-  it('a message without content is refused before anything is sent', async () => {
+  it('a message without content is refused before a request is sent', async () => {
     const agent = await stub();
     const client = clientOf(agent);
     for (const work of [client.send(''), client.sendAndWait(''), all(client.stream(''))]) {
@@ -123,7 +126,7 @@ describe('A2AClient', () => {
     expect(() => new A2AClient('nonsense')).toThrow(A2AClientError);
   });
 
-  it('(N5) sends as the user, whatever the spelling of the role and the parts, and as nobody else', async () => {
+  it('(N5) sends as the user, for any spelling of the role and the parts, and never as another sender', async () => {
     const agent = await stub({ card: 'v03', behaviour: does.text('hello') });
     const older = { role: 'user', parts: [{ type: 'text', text: 'Show signups' }] } as never;
     await clientOf(agent).send(older);
@@ -136,11 +139,11 @@ describe('A2AClient', () => {
   });
 
   it.each<[string, unknown]>([
-    ['a key that is no option', 'my-api-key'],
+    ['an unknown option', 'my-api-key'],
     ['null', null],
     ['a user without a secret', { userEmail: 'bob@acme.example' }],
     ['a secret without a user', { secret }],
-  ])('(N5, N6) is not made anonymous by %s', async (_name, options) => {
+  ])('(N5, N6) does not become anonymous because of %s', async (_name, options) => {
     expect(() => new A2AClient('https://agent.example', options as never)).toThrow(
       expect.objectContaining({ code: 'invalid_params' }),
     );
@@ -150,7 +153,7 @@ describe('A2AClient', () => {
     expect(agent.requests).toHaveLength(0);
   });
 
-  it('leaving a stream ends its connection', async () => {
+  it('a consumer that leaves a stream ends its connection', async () => {
     const agent = await stub({ behaviour: does.stream([{ task: 'working' }], 'hang') });
     for await (const event of clientOf(agent).stream('hi')) {
       expect(event).toHaveProperty('task');
@@ -159,7 +162,7 @@ describe('A2AClient', () => {
     expect(await agent.closed()).toHaveLength(1);
   });
 
-  it('a stream that breaks off fails, after the events that came', async () => {
+  it('a stream that breaks fails after the events that arrived', async () => {
     const agent = await stub({
       behaviour: does.stream(
         [{ task: 'working' }, { status: 'working' }, { afterMs: 200, comment: 'still here' }],
@@ -177,7 +180,7 @@ describe('A2AClient', () => {
 });
 
 describe('callAgent', () => {
-  it('AN-26 is the text of the artifact, or of the message', async () => {
+  it('AN-26 returns the text of the artifact, or of the message', async () => {
     const agent = await stub({ behaviour: does.text('forty-two') });
     expect(await callAgent(agent.url, 'hi', { ...fast, apiKey: 'k' })).toBe('forty-two');
     agent.set(does.message([{ text: 'hello' }]));
@@ -196,7 +199,7 @@ describe('callAgent', () => {
     expect(agent.requests).toHaveLength(3);
   });
 
-  it('AN-27 to a v1.0 agent the flag is returnImmediately', async () => {
+  it('AN-27 for a v1.0 agent the flag is returnImmediately', async () => {
     const agent = await stub({ behaviour: does.asyncTask(1, does.text('done')) });
     await callAgent(agent.url, 'hi', fast);
     expect(params(agent).configuration).toEqual({ returnImmediately: true });
@@ -213,7 +216,7 @@ describe('callAgent', () => {
     expect(await callAgent(agent.url, 'hi', fast)).toBe('found');
   });
 
-  it('AN-30 a 500 at the url of the card is the answer: the next place is not tried', async () => {
+  it('AN-30 a 500 at the url of the card is the answer: the next path is not tried', async () => {
     const agent = await stub({ behaviour: hostile.http(500) });
     expect((await failure(callAgent(agent.url, 'hi', fast))).httpStatus).toBe(500);
     expect(agent.requests).toHaveLength(1);
@@ -224,7 +227,7 @@ describe('callAgent', () => {
     expect(posts.map(({ path }) => path)).toEqual(['/gone', '/_agent-native/a2a', '/a2a']);
   });
 
-  it('AN-31 a card that is late is given up after a quarter of the deadline, 3 s at most', async () => {
+  it('AN-31 a slow card is abandoned after a quarter of the deadline, 3 s at most', async () => {
     const agent = await stub({ card: 'old', rpcPath: '/a2a', behaviour: does.text('found') });
     agent.set(hostile.hang, 'card');
     const requests = jest.spyOn(SafeFetch.prototype, 'request');
@@ -320,7 +323,7 @@ describe('proof of identity', () => {
   });
 
   it.each([401, 403])(
-    'AN-38 tries the token when the key is refused with %i, and remembers which was taken',
+    'AN-38 tries the token when the key is refused with %i, and remembers which one was accepted',
     async (status) => {
       const agent = await stub();
       const refuseKey: Behaviour = (call) =>
@@ -336,7 +339,7 @@ describe('proof of identity', () => {
     },
   );
 
-  it('abuse 18: the proof stays at the origin the client was made for', async () => {
+  it('abuse 18: the proof is sent only to the origin of the client', async () => {
     const [agent, elsewhere] = [await stub(), await stub({ behaviour: does.text('ok') })];
     agent.card.supportedInterfaces = elsewhere.card.supportedInterfaces;
     expect(await callAgent(agent.url, 'hi', { ...fast, apiKey: 'key-1' })).toBe('ok');

@@ -133,7 +133,7 @@ describe.each(dialects)('stub agent %s %s by the official client', (card, bindin
     await expect(client.getTask({ tenant: '', id: 'nobody' })).rejects.toThrow('not found');
   });
 
-  it('a subscription: the snapshot, silence, then the cancel', async () => {
+  it('a subscription: the snapshot, no events, then the cancel', async () => {
     const { client } = await start(never);
     const { id } = await sendTask(client, request([{ text: 'hi' }]));
     const seen = [];
@@ -153,7 +153,7 @@ describe('other stub cards by the official client', () => {
     expect(agent.requests[0]!.dialect).toBe('v03-jsonrpc');
   });
 
-  it('lists its tasks, keeps a push configuration', async () => {
+  it('lists its tasks, stores a push configuration', async () => {
     const agent = keep(await startStubAgent({ capabilities: { streaming: true, pushNotifications: true } }));
     const client = await clientOf(agent.url, 'JSONRPC');
     const { id: taskId } = await sendTask(client, request([{ text: 'hi' }]));
@@ -164,7 +164,7 @@ describe('other stub cards by the official client', () => {
     expect(stored).toMatchObject({ id: 'stub-push', taskId, url: 'https://example.com/hook' });
   });
 
-  it('a hybrid is spoken to in v1.0', async () => {
+  it('a hybrid is called with v1.0', async () => {
     const agent = keep(await startStubAgent({ card: 'hybrid' }));
     const client = await clientOf(agent.url, 'HTTP+JSON');
     await sendTask(client, request([{ text: 'hi' }]));
@@ -190,7 +190,7 @@ describe.each(sdkAgents)('SDK agent %s', (_name, startAgent, binding, version) =
     expect(contentsOf(await sendTask(client, request([{ text: 'hi' }])))).toEqual(['echo: hi']);
   });
 
-  it('asks back, works slowly, is canceled', async () => {
+  it('asks back, works slowly, and can be canceled', async () => {
     const agent = keep(await startAgent());
     const client = await clientOf(agent.url, binding);
     const asked = await sendTask(client, request([{ text: 'do' }], { metadata: { skillId: 'ask' } }));
@@ -246,7 +246,7 @@ describe('demo agents', () => {
     }
   });
 
-  it('deploy: v0.3, the branch is main unless named', async () => {
+  it('deploy: v0.3, the default branch is main', async () => {
     const agent = keep(await startDeployAgent());
     const client = await clientOf(agent.url, 'JSONRPC');
     expect(client.protocolVersion).toBe('0.3');

@@ -55,7 +55,7 @@ describe('v0.3 over HTTP+JSON', () => {
     expect(await all(transport().subscribe(at(agent.url), 't'))).toEqual([{ artifactUpdate: expected }]);
   });
 
-  it('(K1) sets append only where it came', async () => {
+  it('(K1) sets append only when the event has it', async () => {
     const update = { ...about, artifact: { artifactId: 'a', parts: [{ text: 'x' }] } };
     const agent = await stub({
       card: 'v03',
@@ -131,7 +131,7 @@ describe.each(['1.0', '0.3'] as const)('JSON-RPC %s', (version) => {
     (result: unknown): Behaviour =>
     (call) =>
       call.send(200, envelope(call, result));
-  /** A text goes out as it is. */
+  /** Streams events; a text is sent unchanged. */
   const streams =
     (...events: unknown[]): Behaviour =>
     (call) =>
@@ -167,7 +167,7 @@ describe.each(['1.0', '0.3'] as const)('JSON-RPC %s', (version) => {
     ]);
   });
 
-  it('(C03) takes absent lists as empty ones, and null as absent', async () => {
+  it('(C03) accepts absent lists as empty ones, and null as absent', async () => {
     const message = { ...kind('message'), messageId: 'm', role: isOlder ? 'agent' : 'ROLE_AGENT' };
     const artifacts = [
       { artifactId: 'a', parts: [{ ...kind('text'), text: 'the answer', metadata: null }], name: null },
@@ -196,7 +196,7 @@ describe.each(['1.0', '0.3'] as const)('JSON-RPC %s', (version) => {
     expect(await all(transport().stream(at(agent.url), params))).toHaveLength(2);
   });
 
-  it('(C04) passes over heartbeats and other events of their own names', async () => {
+  it('(C04) skips heartbeats and other custom events', async () => {
     const beats = [
       'event: ping\ndata: {}\n\n',
       'event: heartbeat\ndata: {"type":"heartbeat"}\n\n',

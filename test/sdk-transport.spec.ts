@@ -73,13 +73,13 @@ describe('the limits of a stream', () => {
     },
   );
 
-  it('heartbeats are no silence', async () => {
+  it('heartbeats count as activity', async () => {
     const beats = Array.from({ length: 5 }, () => ({ afterMs: 150, comment: 'beat' }));
     const agent = await stub({ behaviour: does.stream([{ task: 'working' }, ...beats, { status: 'completed' }]) });
     expect(await drain(transport({ idleMs: 500 }).stream(hop(rpc(agent.url)), params))).toBe(2);
   });
 
-  it('the deadline ends a stream that never does', async () => {
+  it('the deadline ends an endless stream', async () => {
     const agent = await stub({ behaviour: does.stream([{ task: 'working' }], 'hang') });
     const error = await failure(drain(transport().stream(hop(rpc(agent.url), 400), params)));
     expect(error.code).toBe('remote_timeout');
@@ -113,7 +113,7 @@ describe('gRPC', () => {
     return { allow: parseAllowList(''), httpsOnly: true, resolve: async () => [{ address: next(), family: 4 }] };
   };
 
-  it('AN-39 a name that resolves to a private address is not dialled, nor one that does so later', async () => {
+  it('AN-39 a name that resolves to a private address gets no connection, now or later', async () => {
     const agent = closing(await startSdkGrpcAgent());
     const [, port = ''] = agent.address.split(':');
     const name = `agent.example:${port}`;
@@ -123,7 +123,7 @@ describe('gRPC', () => {
     expect(agent.executor.received).toHaveLength(0);
   });
 
-  it('speaks TLS unless the agent is an allow-listed loopback address', async () => {
+  it('uses TLS unless the agent is an allow-listed loopback address', async () => {
     const agent = closing(await startSdkGrpcAgent());
     expect(await transport().send(at(agent.address), params)).toHaveProperty('task');
     const error = await failure(transport().send(at(`https://${agent.address}`), params));
@@ -131,7 +131,7 @@ describe('gRPC', () => {
     expect(agent.executor.received).toHaveLength(1);
   });
 
-  it.each(['grpc_proxy', 'https_proxy', 'http_proxy'])('X3.6 dials through no proxy that %s names', async (name) => {
+  it.each(['grpc_proxy', 'https_proxy', 'http_proxy'])('X3.6 connects through no proxy that %s names', async (name) => {
     const asked: string[] = [];
     const proxy = createServer((socket) =>
       socket.on('data', (bytes) => asked.push(bytes.toString()) && socket.destroy()),
@@ -148,7 +148,7 @@ describe('gRPC', () => {
     }
   });
 
-  it('has the deadline and the errors of the others', async () => {
+  it('has the same deadline and errors as the other bindings', async () => {
     const agent = closing(await startSdkGrpcAgent());
     const slow = { message: { ...params.message, metadata: { skillId: 'slow' } } };
     const late = hop({ url: agent.address, binding: 'GRPC', version: '1.0' }, 400);

@@ -87,7 +87,7 @@ describe('settings', () => {
     ['RIALTO_PUBLIC_URI', 'RIALTO_PUBLIC_URL'],
     ['RIALTO_MAX_BODY', 'RIALTO_MAX_BODY_BYTES'],
     ['RIALTO_rate_limit_org', 'RIALTO_RATE_LIMIT_ORG'],
-  ])('says that %s is no setting and names %s', (unknown, near) => {
+  ])('reports that %s is not a setting and suggests %s', (unknown, near) => {
     expect(problemsOf(development({ [unknown]: '1' }))).toEqual([`${unknown} is not a setting; did you mean ${near}?`]);
   });
 
@@ -99,7 +99,7 @@ describe('settings', () => {
     'RIALTO_SERVICE_PORT_HTTP',
     'RIALTO_POSTGRESQL_SERVICE_HOST',
     'ANYTHING_ELSE',
-  ])('leaves %s alone', (name) => {
+  ])('ignores %s', (name) => {
     expect(problemsOf(development({ [name]: 'tcp://10.0.0.1:3000' }))).toEqual([]);
   });
 
@@ -119,7 +119,7 @@ describe('settings', () => {
     expect(problemsOf(development({ A2A_SECRET: 'ü'.repeat(15) }))).toHaveLength(1);
   });
 
-  it('never repeats a value in a problem, whatever the setting', () => {
+  it('never repeats a value in a problem, for any setting', () => {
     const canary = 'CANARY-7f3a';
     const env = Object.fromEntries(Object.keys(environment).map((name) => [name, `${canary}\n${canary}`]));
     const problems = problemsOf({ ...env, NODE_ENV: canary, RIALTO_CONFIG_FILE: '', RIALTO_MCP_CONFIG_FILE: '' });
@@ -127,7 +127,7 @@ describe('settings', () => {
     expect(problems.join('\n')).not.toContain(canary);
   });
 
-  it('never repeats what is written in a configuration file', () => {
+  it('never repeats the content of a configuration file', () => {
     const canary = 'CANARY-7f3a';
     const files = [
       `{ "apiKeyEnv": "${canary}" }`,
@@ -152,7 +152,7 @@ describe('settings', () => {
     expect(problemsOf(development({ [name]: value }))).toEqual([`${name} ${words}`]);
   });
 
-  it('refuses in production what is for development', () => {
+  it('refuses development settings in production', () => {
     expect(
       problemsOf(
         production({ DATABASE_URL: undefined, RIALTO_ENCRYPTION_KEY: undefined, RIALTO_DEV_ANONYMOUS: 'true' }),
@@ -167,11 +167,11 @@ describe('settings', () => {
     ]);
   });
 
-  it('starts in production without a secret: the doors answer for it', () => {
+  it('starts in production without a secret: the doors refuse instead', () => {
     expect(problemsOf(production({ A2A_SECRET: undefined }))).toEqual([]);
   });
 
-  it('makes a key for development once, for its owner only, and keeps it', () => {
+  it('creates a development key once, readable by its owner only, and keeps it', () => {
     const env = development({ RIALTO_DATA_DIR: join(folder, 'fresh') });
     const { encryptionKey } = loadSettings(env);
     const file = join(folder, 'fresh', 'encryption-key');
@@ -181,13 +181,13 @@ describe('settings', () => {
     expect(loadSettings(env).encryptionKey).toEqual(encryptionKey);
   });
 
-  it('reads the alias AGENT_NATIVE_A2A_ALLOWED_ORIGINS; its own name wins', () => {
+  it('reads the alias AGENT_NATIVE_A2A_ALLOWED_ORIGINS; the setting itself has priority', () => {
     const alias = { AGENT_NATIVE_A2A_ALLOWED_ORIGINS: 'https://a.internal' };
     expect(loadSettings(development(alias)).RIALTO_OUTBOUND_ALLOW).toBe('https://a.internal');
     expect(loadSettings(development({ ...alias, RIALTO_OUTBOUND_ALLOW: '::1' })).RIALTO_OUTBOUND_ALLOW).toBe('::1');
   });
 
-  it('reads lists with spaces and empty places', () => {
+  it('reads lists with spaces and empty items', () => {
     expect(loadSettings(development({ RIALTO_JWT_ISSUERS: ' a, b ,,c' })).RIALTO_JWT_ISSUERS).toEqual(['a', 'b', 'c']);
   });
 });
@@ -230,7 +230,7 @@ describe('the configuration file', () => {
     ]);
   });
 
-  it('AN-96 declares agents of our own by their names, and the key of their doors comes from the environment', () => {
+  it('AN-96 declares published agents by their names, and the key of their doors comes from the environment', () => {
     const agent = { name: 'support', description: 'Answers.', streaming: false };
     const file = configFile({
       agents: [{ ...agent, apiKeyEnv: 'SUPPORT_KEY' }, { url: 'https://a.example' }, { name: 'b' }],
@@ -267,11 +267,11 @@ describe('the configuration file', () => {
       { agents: [{ url: 'https://a', credential: { type: 'bearer', token: 'x' } }] },
       /agents\.0\.credential/,
     ],
-    ['an agent of ours with an unknown member', { agents: [{ name: 'a', command: 'x' }] }, /agents\.0: .*command/],
-    ['an agent of ours with a wrong member', { agents: [{ name: 'a', streaming: 'yes' }] }, /agents\.0\.streaming: /],
-    ['an agent that is no object', { agents: ['a'] }, /agents\.0: /],
+    ['a published agent with an unknown member', { agents: [{ name: 'a', command: 'x' }] }, /agents\.0: .*command/],
+    ['a published agent with a wrong member', { agents: [{ name: 'a', streaming: 'yes' }] }, /agents\.0\.streaming: /],
+    ['an agent that is not an object', { agents: ['a'] }, /agents\.0: /],
     ['an impossible timeout', { agents: [{ url: 'https://a', timeoutMs: -1 }] }, /agents\.0\.timeoutMs: /],
-  ])('that holds %s is a problem with its place', (_what, content, expected) => {
+  ])('with %s is a problem with its place', (_what, content, expected) => {
     const file = configFile(content);
     const problems = problemsOf(development({ RIALTO_CONFIG_FILE: file }));
     expect(problems.length).toBeGreaterThan(0);
@@ -321,14 +321,14 @@ describe('the configuration file', () => {
 
   it.each([
     [
-      'a secret of ours that stands there',
+      'a secret of the gateway in a server',
       { web: { url: 'https://a', env: { API_KEY: 'canary' } } },
       {},
       /web: API_KEY holds a secret: .*\$\{API_KEY\}/,
     ],
-    ['an unknown member of ours', { web: { url: 'https://a', uri: 'x' } }, {}, /mcpServers\.web: .*uri/],
-    ['a wrong member of others', {}, { web: { command: ['npx'] } }, /mcpServers\.web\.command: /],
-    ['two of one id', { 'a b': { url: 'https://a' } }, { 'A-B': { url: 'https://b' } }, /"a-b"/],
+    ['an unknown member of a gateway server', { web: { url: 'https://a', uri: 'x' } }, {}, /mcpServers\.web: .*uri/],
+    ['a wrong member of a server from MCP clients', {}, { web: { command: ['npx'] } }, /mcpServers\.web\.command: /],
+    ['two servers with one id', { 'a b': { url: 'https://a' } }, { 'A-B': { url: 'https://b' } }, /"a-b"/],
   ])('MCP servers with %s are a problem that repeats no secret', (_what, ours, usual, expected) => {
     const problems = problemsOf(
       development({
@@ -340,7 +340,7 @@ describe('the configuration file', () => {
     expect(problems.join()).not.toContain('canary');
   });
 
-  it('a file of MCP servers that is no JSON, or is named and absent, is a problem', () => {
+  it('a file of MCP servers that is not JSON, or is named and absent, is a problem', () => {
     const absent = join(folder, 'absent.json');
     expect(problemsOf(development({ RIALTO_MCP_CONFIG_FILE: absent }))).toEqual([expect.stringContaining(absent)]);
     const torn = configFile('{\n  "mcpServers": canary');
@@ -367,7 +367,7 @@ describe('a production runtime', () => {
     ['NODE_ENV=development', { NODE_ENV: 'development' }, false],
     ['NODE_ENV=test', { NODE_ENV: 'test' }, false],
     ['Netlify', { NODE_ENV: 'development', NETLIFY: 'true' }, true],
-    ['Netlify on a desk', { NODE_ENV: 'development', NETLIFY: 'true', NETLIFY_LOCAL: 'true' }, false],
+    ['Netlify on a local machine', { NODE_ENV: 'development', NETLIFY: 'true', NETLIFY_LOCAL: 'true' }, false],
     ['Lambda', { NODE_ENV: 'test', AWS_LAMBDA_FUNCTION_NAME: 'f' }, true],
     ['Cloudflare Pages', { NODE_ENV: 'development', CF_PAGES: '1' }, true],
     ['Cloudflare Pages, not 1', { NODE_ENV: 'development', CF_PAGES: 'no' }, false],

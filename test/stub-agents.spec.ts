@@ -12,7 +12,10 @@ interface Result {
   task: Result;
 }
 
-/** The scriptable agent by bare node:http; test/sdk-agents.spec.ts has its well-behaved side by the official client. */
+/**
+ * Tests the scriptable agent with plain node:http. test/sdk-agents.spec.ts tests its correct behaviour with the
+ * official client.
+ */
 describe('stub agent', () => {
   let agent: StubAgent;
 
@@ -38,7 +41,7 @@ describe('stub agent', () => {
   afterEach(() => agent.close());
 
   describe('requests', () => {
-    it('captures method, headers, raw body and JSON, card requests apart', async () => {
+    it('captures method, headers, raw body and JSON, with card requests in a separate list', async () => {
       await start();
       await rawRequest(agent.cardUrl);
       await send({ headers: { authorization: 'Bearer t' } });
@@ -49,7 +52,7 @@ describe('stub agent', () => {
       expect(agent.cardRequests).toHaveLength(1);
     });
 
-    it('tells that a client left, and only then', async () => {
+    it('reports that a client left, and only then', async () => {
       await start();
       await send();
       agent.set(hostile.hang);
@@ -62,7 +65,7 @@ describe('stub agent', () => {
       expect(agent.activeRequests).toBe(0);
     });
 
-    it('counts what is being answered', async () => {
+    it('counts requests in progress', async () => {
       await start({ behaviour: hostile.hang });
       const leave = agent.waitForRequests(3);
       const all = [1, 2, 3].map(() => send({ leaveWhen: leave }));
@@ -83,7 +86,7 @@ describe('stub agent', () => {
       expect(JSON.parse((await rawRequest(agent.cardUrl)).text)).toMatchObject({ name: 'Phoenix', version: '2.0.0' });
     });
 
-    it('drops clients that wait when it goes down, without calling that an abort of theirs', async () => {
+    it('drops waiting clients when it goes down, and does not count that as an abort', async () => {
       await start({ behaviour: hostile.hang });
       const waiting = send();
       await agent.waitForRequests(1);
@@ -92,7 +95,7 @@ describe('stub agent', () => {
       expect(agent.requests[0]!.aborted).toBe(false);
     });
 
-    it('answers JSON-RPC only on its path, and only the dialects it speaks', async () => {
+    it('answers JSON-RPC only on its path, and only in its dialects', async () => {
       await start({ rpcPath: '/a2a', speaks: ['v03-jsonrpc'] });
       expect((await send()).status).toBe(404);
       const body = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: message() };
@@ -134,7 +137,7 @@ describe('stub agent', () => {
       expect((await rawRequest(agent.cardUrl, { headers })).status).toBe(200);
     });
 
-    it('is scripted like anything else: 500, HTML, slow, a chain of redirects', async () => {
+    it('is scripted like other operations: 500, HTML, slow, a chain of redirects', async () => {
       await start();
       agent.set(be.sequence(hostile.http(500), hostile.html(), be.slow(1, be.serveCard)), 'card');
       expect((await rawRequest(agent.cardUrl)).status).toBe(500);
@@ -167,7 +170,7 @@ describe('stub agent', () => {
       expect(states).toEqual(['working', 'working', 'completed', 'completed']);
     });
 
-    it('polls can be scripted on their own, also to go backwards', async () => {
+    it('polls can be scripted separately, also with states that go back', async () => {
       await start({ behaviour: be.never });
       const { id } = await sendResult();
       agent.set(be.sequence(be.state('completed'), be.state('working'), hostile.http(404)), 'get');
@@ -176,7 +179,7 @@ describe('stub agent', () => {
       expect((await rpc('tasks/get', { id })).status).toBe(404);
     });
 
-    it('asks, and asks again, and keeps to one task', async () => {
+    it('asks, and asks again, with one task', async () => {
       await start({ behaviour: be.ask('Which?', be.ask('Sure?', be.text('done'))) });
       const { id: taskId, status } = await sendResult();
       expect(status).toMatchObject({ state: 'input-required', message: { parts: [{ text: 'Which?' }] } });
@@ -185,7 +188,7 @@ describe('stub agent', () => {
       expect(JSON.parse((await rpc('message/send', message({ taskId }))).text).error.code).toBe(-32004);
     });
 
-    it('cancels: a known task once, an unknown one not at all, both remembered', async () => {
+    it('cancels: a known task once, an unknown one not at all, and records both', async () => {
       await start({ behaviour: be.never });
       const { id } = await sendResult();
       expect(resultOf(await rpc('tasks/cancel', { id })).status.state).toBe('canceled');
@@ -247,7 +250,7 @@ describe('stub agent', () => {
       expect(await send()).toMatchObject({ status: 307, headers: { location: 'http://h/' } });
     });
 
-    it('drips without end', async () => {
+    it('drips endlessly', async () => {
       await start({ behaviour: hostile.drip(1, 1) });
       const answer = await send({ leaveAfterBytes: 5 });
       expect(answer.text.trim()).toBe('');

@@ -16,7 +16,7 @@ describe('docs/threat-model.md', () => {
     expect(rows.length).toBeGreaterThanOrEqual(52);
   });
 
-  it.each(rows)('$number, $attack: has tests that are there', ({ tests }) => {
+  it.each(rows)('$number, $attack: has tests that exist', ({ tests }) => {
     expect(tests.length).toBeGreaterThan(0);
     for (const path of tests) {
       const file = join(docs, path);

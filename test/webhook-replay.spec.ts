@@ -8,7 +8,7 @@ const message = (text: string): Message => ({ messageId: text, role: 'ROLE_USER'
 let clock = 0;
 const step = () => ({ now: ++clock, newId: () => `id-${clock}`, maxWeight: 1_000 });
 
-/** A run with everything that changes a task: questions and answers, chunks, words on the way. */
+/** Builds a task history with everything that changes a task: questions and answers, chunks, progress messages. */
 function story(): { events: StreamResponse[]; views: Task[]; facts: TaskFacts } {
   const seed = {
     id: '0' as TaskId,
@@ -42,7 +42,7 @@ function story(): { events: StreamResponse[]; views: Task[]; facts: TaskFacts } 
 }
 
 describe('a task as of an event', () => {
-  it('is what the task was then, whatever happened since', () => {
+  it('is the task at that time, without later changes', () => {
     const { events, views, facts } = story();
     let past = beginning;
     const seen = events.map((event) => {
@@ -52,7 +52,7 @@ describe('a task as of an event', () => {
     expect(seen).toEqual(views);
   });
 
-  it('knows the state before', () => {
+  it('knows the previous state', () => {
     const { events, facts } = story();
     let past = beginning;
     const before = events.map((event) => {

@@ -7,7 +7,7 @@ import { startStubAgent } from '../support/stubs/stub-agent.js';
 
 const mostPerProcess = 25;
 
-/** The highest number of connections to the gateway's database while the work runs, without the test's own. */
+/** Returns the highest number of connections to the gateway's database during the work, without those of the test. */
 async function peakDuring(gateway: TestGateway, work: () => Promise<unknown>): Promise<number> {
   const name = new URL(gateway.database.url).pathname.slice(1);
   let peak = 0;
@@ -60,7 +60,7 @@ describe('database connections of one process', () => {
 
   it(`are at most ${mostPerProcess} under load, with the queues in Redis`, async () => {
     const redis = await startRedis();
-    if (!redis) return; // a machine without redis-server
+    if (!redis) return; // no redis-server on this machine
     const gateway = await startTestGateway({ REDIS_URL: redis.url });
     try {
       const peak = await peakDuring(gateway, () => load(gateway));
@@ -72,7 +72,7 @@ describe('database connections of one process', () => {
     }
   });
 
-  it('are all closed when it stopped', async () => {
+  it('are all closed after a stop', async () => {
     const gateway = await startTestGateway();
     const name = new URL(gateway.database.url).pathname.slice(1);
     await gateway.gateway.close();
@@ -87,7 +87,7 @@ describe('database connections of one process', () => {
 });
 
 describe('the start', () => {
-  it('names DATABASE_URL for a server that is not there, a wrong database, and one that may forget', async () => {
+  it('names DATABASE_URL when the server does not answer, the database does not exist, or fsync is off', async () => {
     const admin = new URL(process.env.RIALTO_TEST_ADMIN_URL!);
     const missing = new URL(admin);
     missing.pathname = '/no_such_database';
@@ -102,7 +102,7 @@ describe('the start', () => {
     await expect(checkDatabase(admin.href, true)).resolves.toBeUndefined();
   });
 
-  it('says all problems of the settings at once, one line each, and no value', () => {
+  it('reports all problems of the settings at once, one line each, without their values', () => {
     const env = {
       NODE_ENV: 'production',
       PORT: 'ninety',

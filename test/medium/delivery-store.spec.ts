@@ -5,7 +5,7 @@ import type { Presence } from '../../src/platform/database/presence.js';
 import { DeliveryStore, type Claimed } from '../../src/webhooks/delivery/delivery.store.js';
 import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
-describe('deliveries of a configuration, one after the other', () => {
+describe('deliveries of a configuration, in order', () => {
   let database: TestDatabase;
   let pool: pg.Pool;
   let statements: string[];
@@ -38,7 +38,10 @@ describe('deliveries of a configuration, one after the other', () => {
     };
     return new DeliveryStore({ rows } as unknown as Pg, { id } as Presence);
   };
-  /** @param seqs of the events that are to be delivered. */
+  /**
+   * Inserts pending deliveries.
+   * @param seqs numbers of their events.
+   */
   const pending = (...seqs: number[]) =>
     pool.query(
       `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status, next_at)
@@ -53,7 +56,7 @@ describe('deliveries of a configuration, one after the other', () => {
     return rows;
   };
 
-  it('the end of one claims the next, in one statement each', async () => {
+  it('the end of a delivery claims the next one in the same statement', async () => {
     const store = storeOf(1);
     await pending(1, 2, 3);
     const seen: number[] = [];
@@ -68,7 +71,7 @@ describe('deliveries of a configuration, one after the other', () => {
     );
   });
 
-  it('the end of one leaves the next alone where nobody wants it', async () => {
+  it('the end of a delivery leaves the next one unclaimed when no more work is wanted', async () => {
     const store = storeOf(1);
     await pending(1, 2);
     expect(await store.delivered((await store.claim(key))!, tried)).toBeUndefined();
@@ -78,7 +81,7 @@ describe('deliveries of a configuration, one after the other', () => {
     ]);
   });
 
-  it('what is delivered anew meanwhile goes before what comes later', async () => {
+  it('an older delivery that is pending again goes before later ones', async () => {
     const store = storeOf(1);
     await pending(2, 3);
     const second = (await store.claim(key))!;
@@ -86,7 +89,7 @@ describe('deliveries of a configuration, one after the other', () => {
     expect(await store.delivered(second, tried, true)).toMatchObject({ seq: 1 });
   });
 
-  it('what is not due yet, or is held by somebody who lives, is not claimed', async () => {
+  it('a delivery that is not due, or is leased by a live process, is not claimed', async () => {
     const store = storeOf(1);
     await pending(1, 2);
     const first = (await store.claim(key))!;
@@ -98,7 +101,7 @@ describe('deliveries of a configuration, one after the other', () => {
     expect(await rowsNow()).toMatchObject([{ status: 'delivered' }, { status: 'pending', attempts: 0 }]);
   });
 
-  it('whoever lost its claim claims nothing: the next one is that of the new holder', async () => {
+  it('a worker that lost its claim claims nothing: the next delivery belongs to the new holder', async () => {
     const store = storeOf(1);
     await pending(1, 2);
     const lost = (await store.claim(key))!;
@@ -110,7 +113,7 @@ describe('deliveries of a configuration, one after the other', () => {
     ]);
   });
 
-  it('abuse 36: what is of a sender that has to wait is neither claimed nor found, and is as due as before', async () => {
+  it('abuse 36: a delivery of a deferred sender is neither claimed nor found, and stays due', async () => {
     const store = storeOf(1);
     await pool.query(
       `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq)
@@ -135,7 +138,7 @@ describe('deliveries of a configuration, one after the other', () => {
     expect(statements).toEqual(['delivery-claim', 'delivery-done']);
   });
 
-  it('many configurations end and go on together, each with its own', async () => {
+  it('many configurations are ended and continued in one statement, each with its own delivery', async () => {
     const store = storeOf(1);
     const others = Array.from({ length: 20 }, () => randomUUID());
     await pool.query(

@@ -10,7 +10,10 @@ const agents = [1, 2, 3].map((n) => `0190bbbb-0000-7000-8000-00000000000${n}`);
 const [foreign, agentId] = agents as [string, string];
 const limit = 50;
 
-/** A page of a list costs what it shows, however many calls there are behind it, and a choice what runs. */
+/**
+ * Checks that the cost of a list page depends on the shown rows only, and the cost of a count on the running calls
+ * only.
+ */
 describe('60,000 calls', () => {
   let database: TestDatabase;
   let pool: pg.Pool;
@@ -43,7 +46,7 @@ describe('60,000 calls', () => {
     return org;
   };
 
-  /** The most rows that any step of a statement read, those that it threw away included. */
+  /** Returns the largest number of rows that any step of a statement read, discarded rows included. */
   async function mostRead(ask: (store: DispatchStore) => Promise<unknown>): Promise<number> {
     let plan = '';
     const spy = {
@@ -65,14 +68,14 @@ describe('60,000 calls', () => {
     ['nothing', {}],
     ['an agent', { agentId }],
     ['an agent of another org', { agentId: foreign }],
-    ['a caller who calls rarely', { caller: 'user:rare' }],
+    ['a caller with few calls', { caller: 'user:rare' }],
     ['failures', { status: 'failed' }],
     ['what runs', { status: 'running' }],
     ['what waits', { status: 'pending' }],
-    ['what was routed', { kind: 'transparent' }],
-    ['what named its agent', { kind: 'explicit' }],
+    ['the kind "transparent"', { kind: 'transparent' }],
+    ['the kind "explicit"', { kind: 'explicit' }],
     ['failures of an agent', { agentId, status: 'failed' }],
-    ['an agent and a time', { agentId, from: new Date(Date.now() - 20_000_000).toISOString() }],
+    ['an agent and a start time', { agentId, from: new Date(Date.now() - 20_000_000).toISOString() }],
   ];
 
   it.each(filters)('RE-62 by %s: the first page', async (_what, filter) => {
@@ -83,7 +86,7 @@ describe('60,000 calls', () => {
     expect(await mostRead((store) => store.page(org, filter, limit, deep))).toBeLessThanOrEqual(4 * limit);
   });
 
-  it('RE-69 what runs is counted without reading what ended', async () => {
+  it('RE-69 running calls are counted without a read of ended ones', async () => {
     expect(await mostRead((store) => store.records(org))).toBeLessThanOrEqual(20);
   });
 });

@@ -42,11 +42,11 @@ describe('embedded PostgreSQL', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  /** Spares a test that is not about the first start the making of a database. */
+  /** Copies a prepared database folder, for tests that are not about the first start. */
   const useMadeFolder = (): void => cpSync(seed, dataDir, { recursive: true });
   const start = async (): Promise<EmbeddedPostgres> => (server = await startEmbeddedPostgres({ dataDir }));
 
-  it('starts on an empty folder as PostgreSQL 18 on loopback, with a password of its own', async () => {
+  it('starts on an empty folder as PostgreSQL 18 on loopback, with a generated password', async () => {
     const { url, port, version } = await start();
     expect(url).toMatch(new RegExp(`^postgres://rialto:[0-9a-f]{48}@127\\.0\\.0\\.1:${port}/rialto(\\?host=|$)`));
     expect(version).toMatch(/^18\./);
@@ -62,7 +62,7 @@ describe('embedded PostgreSQL', () => {
     );
   });
 
-  it('is reached by a Unix socket in its folder, and by TCP as well', async () => {
+  it('accepts connections by a Unix socket in its folder, and by TCP', async () => {
     useMadeFolder();
     const { url } = await start();
     const ways = 'select inet_server_addr() is null as socket';
@@ -71,7 +71,7 @@ describe('embedded PostgreSQL', () => {
     expect(findEmbeddedPostgres(dataDir)).toBe(url);
   });
 
-  it('is reached by TCP where the path of a socket would be too long', async () => {
+  it('accepts connections by TCP when the path of a socket would be too long', async () => {
     dataDir = join(dataDir, 'x'.repeat(100));
     useMadeFolder();
     const { url } = await start();
@@ -84,7 +84,7 @@ describe('embedded PostgreSQL', () => {
     useMadeFolder();
     const first = await start();
     await query(first.url, 'CREATE TABLE kept AS SELECT 7 AS number');
-    const open = new Client({ connectionString: first.url }); // a pool that was forgotten must not hold the stop up
+    const open = new Client({ connectionString: first.url }); // a forgotten pool must not block the stop
     open.on('error', () => undefined);
     const cut = new Promise((done) => open.once('end', done));
     await open.connect();
@@ -137,7 +137,7 @@ describe('embedded PostgreSQL', () => {
     }
   });
 
-  it('loses nothing committed when its owner is killed: the orphan is stopped and a new server started', async () => {
+  it('loses no committed data when its owner is killed: the orphan is stopped and a new server started', async () => {
     useMadeFolder();
     const killed = await keepPostgres(dataDir);
     await query(killed.url, 'CREATE TABLE kept AS SELECT 7 AS number');
@@ -149,7 +149,7 @@ describe('embedded PostgreSQL', () => {
     expect(await query(url, 'SELECT number FROM kept')).toEqual([{ number: 7 }]);
   });
 
-  it('loses nothing committed when owner and server are killed together', async () => {
+  it('loses no committed data when owner and server are killed together', async () => {
     useMadeFolder();
     const killed = await keepPostgres(dataDir);
     await query(killed.url, 'CREATE TABLE kept AS SELECT 7 AS number');
@@ -159,7 +159,7 @@ describe('embedded PostgreSQL', () => {
     expect(readdirSync(join(dataDir, 'pg/data')).filter((name) => /^\.s\.PGSQL\.\d+$/.test(name))).toHaveLength(1);
   });
 
-  it('starts a server that was killed again, on the same port', async () => {
+  it('restarts a killed server on the same port', async () => {
     useMadeFolder();
     const { url, pid } = await start();
     await query(url, 'CREATE TABLE kept AS SELECT 7 AS number');
@@ -168,7 +168,7 @@ describe('embedded PostgreSQL', () => {
     expect(await query(url, 'SELECT number FROM kept')).toEqual([{ number: 7 }]);
   });
 
-  it('leaves a stranger alone whose number is in a stale postmaster.pid', async () => {
+  it('does not touch an unrelated process with the pid of a stale postmaster.pid', async () => {
     useMadeFolder();
     const killed = await keepPostgres(dataDir);
     await kill(killed.child.pid!, killed.child.pid!, killed.pid);
@@ -185,7 +185,7 @@ describe('embedded PostgreSQL', () => {
     }
   });
 
-  it('makes a half-made folder again', async () => {
+  it('recreates an incomplete folder', async () => {
     mkdirSync(join(dataDir, 'pg/data/base'), { recursive: true });
     mkdirSync(join(dataDir, 'pg/new'));
     writeFileSync(join(dataDir, 'pg/new/PG_VERSION'), '18');
@@ -194,14 +194,14 @@ describe('embedded PostgreSQL', () => {
     expect(existsSync(join(dataDir, 'pg/new'))).toBe(false);
   });
 
-  it('says in one line what to do on a platform without programs', () => {
+  it('says in one line what to do on a platform without server programs', () => {
     const message = expect.stringMatching(/^the embedded PostgreSQL is not installed .*; set DATABASE_URL .*$/);
     expect(() => findEmbeddedBinaries('sunos', 'sparc')).toThrow(
       expect.objectContaining({ code: 'unavailable', message }),
     );
   });
 
-  it('says in one line what is wrong when the server cannot start, and frees the folder', async () => {
+  it('says in one line why the server cannot start, and releases the folder', async () => {
     const broken = startEmbeddedPostgres({ dataDir, settings: { max_connections: 'many' } });
     await expect(broken).rejects.toMatchObject({
       code: 'unavailable',
@@ -217,13 +217,13 @@ describe('embedded PostgreSQL', () => {
     const first = await start();
     await query(first.url, 'CREATE TABLE kept AS SELECT 7 AS number');
     await first.stop();
-    chmodSync(dataDir, 0o755); // from now on another account takes the files over
+    chmodSync(dataDir, 0o755); // from now on the server runs under another account, which takes over the files
     const second = await start();
     expect(await query(second.url, 'SELECT number FROM kept')).toEqual([{ number: 7 }]);
   });
 });
 
-/** With a blank and a quote in its name, which every argument on the way must survive. */
+/** Creates a folder with a blank and a quote in its name, so that a missing quotation of an argument fails. */
 function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "rialto embedded '"));
   chmodSync(folder, 0o755);

@@ -21,7 +21,7 @@ describe('(R8) the encoding of a database', () => {
   }
 
   it.each(['LATIN1', 'SQL_ASCII'])(
-    '%s is refused before anything is migrated, with the words that make a right one',
+    '%s is refused before any migration, with the statement that creates a correct database',
     async (encoding) => {
       await expect(checkDatabase(await database(encoding), true)).rejects.toThrow(
         `the database has the encoding ${encoding}; make one with create database … encoding 'UTF8' template template0`,
@@ -29,7 +29,7 @@ describe('(R8) the encoding of a database', () => {
     },
   );
 
-  it('UTF8 is taken', async () => {
+  it('UTF8 is accepted', async () => {
     await expect(checkDatabase(await database('UTF8'), true)).resolves.toBeUndefined();
   });
 });

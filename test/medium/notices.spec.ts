@@ -40,20 +40,20 @@ describe('Notices of two processes on one database', () => {
     await database.drop();
   });
 
-  /** Resolves with the org ids that a process hears, once it hears the last one. */
+  /** Resolves with the org ids that a process receives, when it has received the last one. */
   function heardUntil(notices: Notices, last: string): Promise<string[]> {
     const heard: string[] = [];
     return new Promise((resolve) => {
-      const off = notices.on('policy.changed', ({ orgId }) => {
+      const unsubscribe = notices.on('policy.changed', ({ orgId }) => {
         heard.push(orgId);
         if (orgId !== last) return;
-        off();
+        unsubscribe();
         resolve(heard);
       });
     });
   }
 
-  /** The connection of the test has heard of an org too: it is told when it is told, before or after the processes. */
+  /** Waits until the connection of the test has received the org too, which may be before or after the processes. */
   function overTheWire(last: string): Promise<unknown> {
     return eventually(
       () => payloads.some((payload) => payload.includes(`"${last}"`)),
@@ -61,9 +61,9 @@ describe('Notices of two processes on one database', () => {
     );
   }
 
-  it('tells its own process at once and the other one by notify, once each', async () => {
+  it('delivers to its own process at once and to the other one by notify, once each', async () => {
     const own: string[] = [];
-    const off = one.on('policy.changed', ({ orgId }) => void own.push(orgId));
+    const unsubscribe = one.on('policy.changed', ({ orgId }) => void own.push(orgId));
     const other = heardUntil(two, 'first-end');
     one.tell(undefined, 'policy.changed', { orgId: 'a' });
     expect(own).toEqual(['a']);
@@ -73,10 +73,10 @@ describe('Notices of two processes on one database', () => {
     two.tell(undefined, 'policy.changed', { orgId: 'back' });
     await back;
     expect(own).toEqual(['a', 'first-end', 'back']);
-    off();
+    unsubscribe();
   });
 
-  it('coalesces a burst into one payload without repeats', async () => {
+  it('combines a burst into one payload without repeats', async () => {
     const other = heardUntil(two, 'burst-end');
     for (let index = 0; index < 100; index++) one.tell(undefined, 'policy.changed', { orgId: `o${index % 5}` });
     one.tell(undefined, 'policy.changed', { orgId: 'burst-end' });
@@ -85,7 +85,7 @@ describe('Notices of two processes on one database', () => {
     expect(payloads.filter((payload) => /"(o\d|burst-end)"/.test(payload))).toHaveLength(1);
   });
 
-  it('splits below 8,000 bytes, counted as bytes, and loses nothing', async () => {
+  it('splits payloads below 8,000 bytes and loses no notice', async () => {
     const ids = Array.from({ length: 400 }, (_, index) => `${'ü'.repeat(60)}${index}`);
     const other = heardUntil(two, 'split-end');
     for (const orgId of [...ids, 'split-end']) one.tell(undefined, 'policy.changed', { orgId });
@@ -102,21 +102,21 @@ describe('Notices of two processes on one database', () => {
     expect(await other).toEqual(['long-end']);
   });
 
-  it('waits for the commit and says nothing of a rollback', async () => {
+  it('sends after the commit, and nothing after a rollback', async () => {
     const effects: (() => void)[] = [];
     const tx = { manager: undefined as never, afterCommit: (effect: () => void) => void effects.push(effect) };
     const own: string[] = [];
     const other = heardUntil(two, 'later');
-    const off = one.on('policy.changed', ({ orgId }) => void own.push(orgId));
+    const unsubscribe = one.on('policy.changed', ({ orgId }) => void own.push(orgId));
     one.tell(tx, 'policy.changed', { orgId: 'later' });
     expect(own).toEqual([]);
     effects.forEach((effect) => effect());
     expect(own).toEqual(['later']);
     expect(await other).toEqual(['later']);
-    off();
+    unsubscribe();
   });
 
-  it('survives what others put on the channel', async () => {
+  it('ignores foreign payloads on the channel', async () => {
     const other = heardUntil(two, 'end');
     const junk = [
       '',
@@ -130,23 +130,23 @@ describe('Notices of two processes on one database', () => {
     expect(await other).toEqual(['end']);
   });
 
-  it('goes on after a listener threw', async () => {
-    const off = two.on('policy.changed', () => {
+  it('continues after a listener threw', async () => {
+    const unsubscribe = two.on('policy.changed', () => {
       throw new Error('a listener of the test');
     });
     const other = heardUntil(two, 'end');
     one.tell(undefined, 'policy.changed', { orgId: 'end' });
     await other;
-    off();
+    unsubscribe();
     expect(log.join('')).toContain('a notice listener threw');
   });
 
-  it('reconnects after its connections were lost, tells that notices were missed, and keeps one connection a process', async () => {
+  it('reconnects after its connections were lost, reports that notices were missed, and keeps one connection per process', async () => {
     const missed = [one, two].map((notices) => new Promise<void>((resolve) => notices.onMissed(resolve)));
     const name = new URL(database.url).pathname.slice(1);
     const listeners = `select pid from pg_stat_activity where application_name = 'rialto:notices' and datname = '${name}'`;
     await asAdmin(async (client) => {
-      // While nobody may connect, several attempts fail; each must be followed by exactly one other.
+      // While connections are refused, several attempts fail. Exactly one new attempt must follow each.
       await client.query(`alter database "${name}" allow_connections false`);
       await client.query(`select pg_terminate_backend(pid) from (${listeners}) as all_of_them`);
       await new Promise((resolve) => setTimeout(resolve, 2_500));

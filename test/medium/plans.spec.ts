@@ -21,7 +21,7 @@ import { asAdmin, runPrefix } from '../support/gateway/admin.js';
 const org = '01890000-0000-7000-8000-000000000001';
 
 const step: Step = { now: Date.now(), newId, maxWeight: 100_000 };
-/** The end of a task of that id. */
+/** Returns the change that ends a task with this id. */
 const ended = (id: TaskId): TaskChange => {
   const principal = { kind: 'user', id: 'o', role: 'member', groups: [] } as const;
   const whose = {
@@ -38,7 +38,7 @@ const ended = (id: TaskId): TaskChange => {
   return { task, from, events: [event], hold: {} };
 };
 
-/** What a statement costs must not grow with its table, whether or not the planner knows anything of it. */
+/** Checks that the cost of a statement does not grow with its table, with or without statistics for the planner. */
 describe('plans of hot statements', () => {
   const name = `${runPrefix()}plans_${Math.random().toString(36).slice(2)}`;
   let client: pg.Client;
@@ -65,7 +65,7 @@ describe('plans of hot statements', () => {
     return rows.map((row) => row['QUERY PLAN']).join('\n');
   };
 
-  /** That a statement goes along this index, and reads next to nothing for nothing. */
+  /** Checks that a statement uses this index, and reads almost no rows when there is no match. */
   const expectByKey = async ({ text, values }: { text: string; values: unknown[] }, index: string): Promise<void> => {
     const { rows } = await client.query<Record<string, string>>(`explain (analyze, costs off) ${text}`, values);
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
@@ -82,7 +82,7 @@ describe('plans of hot statements', () => {
     expect(plan).not.toMatch(/Seq Scan/);
   });
 
-  it('waiting events are taken along their key, past those that earlier batches deleted', async () => {
+  it('waiting events are read along their key, without the rows that earlier batches deleted', async () => {
     const fill =
       'insert into audit_pending (org_id, event_id) select $1, gen_random_uuid() from generate_series(1, 3000)';
     await client.query(fill, [org]);
@@ -94,7 +94,7 @@ describe('plans of hot statements', () => {
     expect(plan).not.toMatch(/Bitmap|Seq Scan/);
   });
 
-  it('a look at the promises about tasks reads a thousand of them along their keys', async () => {
+  it('a check of the bounds on tasks reads a thousand tasks along their keys', async () => {
     await client.query(
       `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq)
        select gen_random_uuid(), $1, $1, 'a', 'c', 'o', '{}', 'completed', now(), '[]', '[]', 1, 1 from generate_series(1, 60000)`,
@@ -113,7 +113,7 @@ describe('plans of hot statements', () => {
     expect(plan).not.toMatch(/Seq Scan/);
   });
 
-  it('what is claimed, looked for, hurried and ended is found by its key in a backlog that the planner does not know of', async () => {
+  it('claimed, searched, hurried and ended tasks are found by their key in a backlog without statistics', async () => {
     const { rows } = await client.query<{ id: TaskId }>(
       `insert into a2a_tasks (id, org_id, agent_id, agent_name, context_id, owner, principal, status_state, status_timestamp, history, artifacts, seq, folded_seq, next_at)
        select gen_random_uuid(), $1::uuid, $1::uuid, 'a', 'c', 'o', '{}', 'submitted', now(), '[]', '[]', 1, 1, now() - interval '1 minute' from generate_series(1, 5000)
@@ -135,7 +135,7 @@ describe('plans of hot statements', () => {
     await client.query('delete from a2a_tasks where next_at is not null');
   });
 
-  it('remote work is taken up, moved and closed by its key, however much the planner does not know to be under way', async () => {
+  it('remote work is claimed, moved and closed by its key, in a backlog without statistics', async () => {
     const follow = (count: number, ended: string) =>
       client.query<{ id: string; task_id: string }>(
         `insert into a2a_continuations (id, org_id, task_id, agent_id, agent_slug, agent_url, remote_task_id, principal, request_id, status, deadline_at, ended_at)
@@ -159,7 +159,7 @@ describe('plans of hot statements', () => {
     await expectByKey({ text: statement.sql('$1'), values: [JSON.stringify([row])] }, 'pk_a2a_continuations');
   });
 
-  it('an answer to a thread is claimed and told of by its key, however many the planner does not know to be open', async () => {
+  it('an answer to a thread is claimed and notified by its key, in a backlog without statistics', async () => {
     const hold = (count: number, ended: string) =>
       client.query<{ id: string }>(
         `insert into thread_answers (id, org_id, task_id, url, thread_id, thread_key, ended_at)
@@ -206,7 +206,7 @@ describe('plans of hot statements', () => {
     const orgs = whose.rows.map(({ org_id: id }) => id);
     expect(orgs.slice(0, 60).filter((id) => id === other)).toHaveLength(30);
     expect(orgs).toHaveLength(130);
-    // Of the 100 of the first org: its senders take turns as well.
+    // Of the first org there are 100, because its senders take turns too.
     expect(whose.rows.filter((row) => row.org_id === org && row.owner === 'adam')).toHaveLength(50);
     expect((await leases.findDue(200, { orgs: [org], senders: [] })).length).toBe(30);
     const { count, lagSeconds } = await leases.waiting();

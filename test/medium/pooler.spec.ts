@@ -53,7 +53,7 @@ withPooler('PgBouncer before the database (R7)', () => {
     return url.href;
   };
 
-  it('statements keep their names behind a session pooler and without one', async () => {
+  it('statements keep their names behind a session pooler and without a pooler', async () => {
     expect(await keepsStatements(await start('session'))).toBe(true);
     expect(await keepsStatements(database.url)).toBe(true);
   });

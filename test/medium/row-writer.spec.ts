@@ -45,22 +45,22 @@ describe('RowWriter', () => {
   const ids = async (table: string): Promise<number[]> =>
     (await pool.query<{ id: number }>(`select id from ${table} order by id`)).rows.map(({ id }) => id);
 
-  it('commits what waits as one statement', async () => {
+  it('commits all waiting rows in one statement', async () => {
     const writer = new RowWriter(counted, 1);
     await Promise.all(Array.from({ length: 65 }, (_, id) => writer.write([a(id)])));
     expect(await ids('test_a')).toHaveLength(65);
-    // The first goes alone, for nothing else waited yet; the other 64 fill one batch.
+    // The first row is written alone, because no other row waits yet; the other 64 fill one batch.
     expect(statements).toBe(2);
   });
 
-  it('never puts more than a batch in one statement', async () => {
+  it('never writes more than a batch in one statement', async () => {
     const writer = new RowWriter(counted, 1, 8);
     await Promise.all(Array.from({ length: 33 }, (_, id) => writer.write([a(id)])));
     expect(statements).toBe(5);
     expect(await ids('test_a')).toHaveLength(33);
   });
 
-  it('tells each caller its own outcome: one bad row harms none', async () => {
+  it('gives each caller its own outcome: one bad row does not affect the others', async () => {
     const writer = new RowWriter(counted, 1);
     const outcomes = await Promise.allSettled([
       writer.write([a(1)]),
@@ -92,19 +92,19 @@ describe('RowWriter', () => {
     expect(await ids('test_b')).toEqual([1, 5]);
   });
 
-  it('does nothing for nothing', async () => {
+  it('does nothing without rows', async () => {
     await new RowWriter(counted).write([]);
     expect(statements).toBe(0);
   });
 
-  it('sends on another line what the connection that was lost did not commit', async () => {
+  it('writes on another connection the rows that a lost connection did not commit', async () => {
     const writer = new RowWriter(pool, 1);
     pool.on('error', () => undefined);
     await writer.write([a(1)]);
     const blocked = await pool.connect();
     await blocked.query('begin; lock table test_a');
     const lost = writer.write([a(2)]);
-    // Asked outside the transaction, within which the view of the server's activity does not change.
+    // Queried outside the transaction, because inside it pg_stat_activity does not change.
     const waits = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
     while ((await pool.query(waits)).rowCount === 0);
     await pool.query(`select pg_terminate_backend(pid) from (${waits}) as waiting`);
@@ -115,7 +115,7 @@ describe('RowWriter', () => {
     expect(await ids('test_a')).toEqual([1, 2, 3]);
   });
 
-  it('writes inside a transaction of its caller', async () => {
+  it('writes inside the transaction of its caller', async () => {
     const client = await pool.connect();
     await client.query('begin');
     await writeRows(client, [a(1), b(1), a(2)]);
@@ -124,7 +124,7 @@ describe('RowWriter', () => {
     expect(await ids('test_a')).toEqual([]);
   });
 
-  it('opens a second lane for a full batch alone', async () => {
+  it('opens a second lane only for a full batch', async () => {
     const held: (() => void)[] = [];
     const query = () => new Promise<void>((done) => held.push(done));
     const writer = new RowWriter({ query } as never, 2, 3);

@@ -25,7 +25,7 @@ describe('the schema', () => {
     expect(await schemaState(url)).toMatchObject({ applied: migrations.length, needed: migrations.length });
   });
 
-  it('is what the entities say: nothing is left for the schema builder', async () => {
+  it('matches the entities: the schema builder has nothing to change', async () => {
     const dataSource = await createDataSource(url, entities).initialize();
     try {
       const log = await dataSource.driver.createSchemaBuilder().log();
@@ -35,7 +35,7 @@ describe('the schema', () => {
     }
   });
 
-  it('has an entity for every table of ours', async () => {
+  it('has an entity for every table of the gateway', async () => {
     const dataSource = createDataSource(url, entities);
     const client = new pg.Client({ connectionString: url });
     await client.connect();
@@ -52,7 +52,7 @@ describe('the schema', () => {
     }
   });
 
-  it('finds a column that only one of the two has', async () => {
+  it('finds a column that only the table or only the entity has', async () => {
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     await client.query('alter table orgs add column forgotten text');

@@ -11,7 +11,7 @@ const at = { table: 'agent_cards', row: 'r1', org: 'o1' };
 describe('Vault', () => {
   const vault = new Vault(randomBytes(32));
 
-  it('opens what it sealed, at its place only', () => {
+  it('opens a sealed secret only at its own place', () => {
     const sealed = vault.seal('canary', at);
     expect(sealed).not.toContain('canary');
     expect(vault.open(sealed, at).reveal()).toBe('canary');
@@ -24,11 +24,11 @@ describe('Vault', () => {
     }
   });
 
-  it('seals the same text differently every time', () => {
+  it('seals the same text differently each time', () => {
     expect(vault.seal('canary', at)).not.toBe(vault.seal('canary', at));
   });
 
-  it('refuses changed text, a tag cut short and another key', () => {
+  it('refuses changed text, a shortened tag and another key', () => {
     const sealed = vault.seal('canary', at);
     const [form, kid, body] = sealed.split('.') as [string, string, string];
     const bytes = Buffer.from(body, 'base64url');
@@ -76,7 +76,7 @@ describe('SigningKeys', () => {
     await database.drop();
   });
 
-  it('makes one key for processes that start at once, verifiable by its public half alone', async () => {
+  it('creates one key for processes that start at the same time, verifiable with its public half alone', async () => {
     const signed = await Promise.all([1, 2, 3].map(() => signWith(keys())));
     expect(new Set(signed.map(({ kid }) => kid)).size).toBe(1);
     const { rows } = await pool.query<{ kid: string; public_jwk: JsonWebKey; sealed: string }>(
@@ -99,7 +99,7 @@ describe('SigningKeys', () => {
     expect(await elsewhere(data, kid, signature)).toBe('valid');
   });
 
-  it('rotates: a new key signs, the one before stays published until it retires, and verifies for ever', async () => {
+  it('rotates: a new key signs, the previous one stays published until it retires, and old signatures always verify', async () => {
     const other = keys();
     const before = await signWith(other);
     const one = keys();
@@ -112,7 +112,7 @@ describe('SigningKeys', () => {
     expect(await one.verifier()(data, before.kid, before.signature)).toBe('valid');
   });
 
-  it('believes no key that was written into its table by another hand', async () => {
+  it('rejects a key that was written into its table from outside', async () => {
     const forged = generateKeyPairSync('ed25519');
     const values = ['k-forged', forged.publicKey.export({ format: 'jwk' }), 'v1.x.y'];
     await pool.query(
@@ -123,7 +123,7 @@ describe('SigningKeys', () => {
     expect(await keys().verifier()(data, 'k-forged', signature)).toBe('unknown');
   });
 
-  it('says so when the deployment was given another encryption key', async () => {
+  it('reports a deployment with another encryption key', async () => {
     await expect(keys(new Vault(randomBytes(32))).current()).rejects.toThrow(/RIALTO_ENCRYPTION_KEY/);
   });
 });

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { SnapshotCache } from '../../src/platform/database/snapshot-cache.js';
 import { createTestDatabase, type TestDatabase } from '../support/gateway/database.js';
 
-/** A promise and how to settle it. */
+/** Returns a promise and the function that resolves it. */
 function gate(): { open: () => void; passed: Promise<void> } {
   let open = (): void => undefined;
   const passed = new Promise<void>((resolve) => (open = resolve));
@@ -73,7 +73,7 @@ describe('SnapshotCache over a row', () => {
     expect([loads, probes]).toEqual([1, 1]);
   });
 
-  it('looks again after it expired, and loads only what changed', async () => {
+  it('checks again after it expired, and loads only changed rows', async () => {
     const cache = make();
     await cache.get('k');
     cache.expire('k');
@@ -86,14 +86,14 @@ describe('SnapshotCache over a row', () => {
     expect(released).toEqual(['one']);
   });
 
-  it('finds a change whose notice was lost by its age', async () => {
+  it('finds a change with a lost notice when the entry gets too old', async () => {
     const cache = make(0);
     expect(await cache.get('k')).toBe('one');
     await write('k', 'two');
     expect(await cache.get('k')).toBe('two');
   });
 
-  it('does not keep what was read before the change that expired it', async () => {
+  it('does not keep a row that was read before the change that expired it', async () => {
     const cache = make();
     const held = gate();
     hold = held.passed;
@@ -110,7 +110,7 @@ describe('SnapshotCache over a row', () => {
     expect(await cache.get('k')).toBe('two');
   });
 
-  it('does not keep it either when nobody asked again meanwhile', async () => {
+  it('does not keep it either when no reader asked again in between', async () => {
     const cache = make();
     const held = gate();
     hold = held.passed;
@@ -123,7 +123,7 @@ describe('SnapshotCache over a row', () => {
     expect(await cache.get('k')).toBe('two');
   });
 
-  it('keeps a bounded number of keys and lets go of the others', async () => {
+  it('keeps a bounded number of keys and releases the others', async () => {
     const cache = make(60_000, 2);
     for (const key of ['a', 'b', 'c']) {
       await write(key, key);
@@ -133,7 +133,7 @@ describe('SnapshotCache over a row', () => {
     expect([cache.peek('a'), cache.peek('c')]).toEqual([undefined, 'c']);
   });
 
-  it('asks again after a load that failed', async () => {
+  it('loads again after a load that failed', async () => {
     const cache = make();
     await expect(cache.get('missing')).rejects.toThrow(TypeError);
     await write('missing', 'here');

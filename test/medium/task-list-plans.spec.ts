@@ -9,7 +9,7 @@ const agents = [1, 2, 3].map((n) => `0190bbbb-0000-7000-8000-00000000000${n}`);
 const [agent] = agents as [string];
 const limit = 50;
 
-/** A page of a list costs what it shows, however many tasks there are behind it. */
+/** Checks that the cost of a list page depends on the shown rows only. */
 describe('lists of 60,000 tasks', () => {
   let database: TestDatabase;
   let pool: pg.Pool;
@@ -31,7 +31,7 @@ describe('lists of 60,000 tasks', () => {
     await database.drop();
   });
 
-  /** The most rows that any step of the page's statement read, those that it threw away included. */
+  /** Returns the largest number of rows that any step of the page's statement read, discarded rows included. */
   async function mostRead(filter: Omit<TaskFilter, 'org'>, after?: ListPosition): Promise<number> {
     let plan = '';
     const spy = {
@@ -55,13 +55,13 @@ describe('lists of 60,000 tasks', () => {
   const filters: [string, Omit<TaskFilter, 'org'>][] = [
     ['an agent', { agent }],
     ['an agent and an owner', { agent, owner: 'key:a' }],
-    ['an agent and the usual state', { agent, state: 'TASK_STATE_COMPLETED' }],
+    ['an agent and the most frequent state', { agent, state: 'TASK_STATE_COMPLETED' }],
     ['an agent and a rare state', { agent, state: 'TASK_STATE_FAILED' }],
-    ['an agent and a state of no task', { agent, state: 'TASK_STATE_INPUT_REQUIRED' }],
+    ['an agent and a state without tasks', { agent, state: 'TASK_STATE_INPUT_REQUIRED' }],
     ['a rare state of a whole org', { state: 'TASK_STATE_FAILED' }],
     ['a whole org', {}],
-    ['an owner, of whatever agent', { owner: 'key:a' }],
-    ['an agent, since a moment', { agent, since: Date.now() - 20_000_000 }],
+    ['an owner, for any agent', { owner: 'key:a' }],
+    ['an agent, since a time', { agent, since: Date.now() - 20_000_000 }],
     ['a context', { agent, contextId: '4711' }],
   ];
 

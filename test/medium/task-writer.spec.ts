@@ -77,11 +77,11 @@ describe('the write path of tasks', () => {
   const told = async (id: string) =>
     (await pool.query('select org_id, seq from told where task_id = $1 order by seq', [id])).rows;
 
-  it('knows since when a status lasts by the clock of the database, whatever its timestamp says', async () => {
+  it('takes the start of a status from the clock of the database, for any timestamp of the status', async () => {
     const change = inserted();
     await writer.commit(change);
     const working = moved(change.task, 'TASK_STATE_WORKING');
-    expect(working.task.statusAt).toBe(change.task.statusAt); // as told by a process whose clock is behind
+    expect(working.task.statusAt).toBe(change.task.statusAt); // the timestamp of a process with a slow clock
     await writer.commit(working);
     const since = async () =>
       (await pool.query('select status_since from a2a_tasks where id = $1', [change.task.id])).rows[0].status_since;
@@ -100,7 +100,7 @@ describe('the write path of tasks', () => {
     expect(await store.find(change.task.id)).toEqual(change.task);
   });
 
-  it('tells one of two with the same words at the same moment that it lost, though what is stored looks like its own', async () => {
+  it('reports to one of two equal writers that it lost, although the stored row looks like its own', async () => {
     const change = inserted();
     await writer.commit(change);
     const lives = new LiveTasks(writer, {} as any, store, {} as any, {} as any, { RIALTO_MAX_BODY_BYTES: 1 } as any);
@@ -108,7 +108,7 @@ describe('the write path of tasks', () => {
     expect(await Promise.all([lives.commit(equal), lives.commit(equal)])).toEqual([true, false]);
   });
 
-  it('asks sinks about the events of tasks that were there, in a batch with new ones too', async () => {
+  it('asks sinks about the events of existing tasks, also in a batch with new ones', async () => {
     const change = inserted();
     await writer.commit(change);
     expect(await told(change.task.id)).toEqual([]);
@@ -122,7 +122,7 @@ describe('the write path of tasks', () => {
     expect(await told(fresh.task.id)).toEqual([]);
   });
 
-  it('tells each of many racers its own outcome: one change of a task wins, at every step', async () => {
+  it('gives each of many racers its own outcome: one change of a task wins, at every step', async () => {
     const { task } = inserted();
     await writer.commit(
       inserted({ task, event: { seq: 1, body: { task: { id: task.id, status: { state: task.state } } } } }),
@@ -141,7 +141,7 @@ describe('the write path of tasks', () => {
     expect(rows).toEqual([{ ends: 1 }]);
   });
 
-  it('I8: a writer of an older epoch changes nothing, and neither does anyone after the end', async () => {
+  it('I8: a writer of an older epoch changes nothing, and after the end no writer changes anything', async () => {
     const change = inserted();
     await writer.commit(change);
     await pool.query('update a2a_tasks set lease_epoch = 7 where id = $1', [change.task.id]);
@@ -154,7 +154,7 @@ describe('the write path of tasks', () => {
     expect(await seqs(change.task.id)).toEqual([1, 2]);
   });
 
-  it('keeps rows of other rooms only with the change they belong to', async () => {
+  it('keeps rows of other modules only with their change', async () => {
     const change = inserted();
     await writer.commit(change);
     const rows = [{ statement: note, row: { task_id: change.task.id } }];
@@ -179,7 +179,7 @@ describe('the write path of tasks', () => {
     expect(await writer.commit(inserted(opened(), { key }))).toBe(true);
   });
 
-  it('one change that the database refuses harms none beside it', async () => {
+  it('a change that the database refuses does not affect the others', async () => {
     const good = Array.from({ length: 5 }, () => inserted());
     const twice = inserted(opened());
     await writer.commit(twice);
@@ -188,7 +188,7 @@ describe('the write path of tasks', () => {
     expect(await seqs(good[0]!.task.id)).toEqual([1]);
   });
 
-  it('folds artifacts that are only in the log', async () => {
+  it('folds artifacts that exist only in the log', async () => {
     const { task } = opened();
     await writer.commit(
       inserted(
@@ -254,13 +254,13 @@ describe('the write path of tasks', () => {
       expect((await leases.findDue(1_000)).map((task) => task.id)).not.toContain(id);
     });
 
-    it('claimers of many tasks at once each get their own', async () => {
+    it('concurrent claimers of many tasks each get their own', async () => {
       const ids = await Promise.all(Array.from({ length: 20 }, due));
       const claims = await Promise.all(ids.flatMap((id) => [leases.claim(id), others.claim(id)]));
       expect(claims.flatMap((claim) => (claim ? [claim.task.id] : [])).sort()).toEqual(ids.sort());
     });
 
-    it('a claim stays on the page of its row, so that no index is touched', async () => {
+    it('a claim stays on the page of its row, so that no index is changed', async () => {
       const ids = await Promise.all(Array.from({ length: 60 }, due));
       const pages = async (): Promise<unknown> =>
         (await pool.query('select (ctid::text::point)[0] as page from a2a_tasks where id = any($1) order by id', [ids]))
@@ -270,7 +270,7 @@ describe('the write path of tasks', () => {
       expect(await pages()).toEqual(before);
     });
 
-    it('is taken over at once from a process that is gone, and counts it', async () => {
+    it('is taken over at once from a process that is gone, and the takeover is counted', async () => {
       const id = await due();
       const dying = new Presence(database.url, log);
       await dying.open();
@@ -288,7 +288,7 @@ describe('the write path of tasks', () => {
       expect(claimed).toMatchObject({ task: { epoch: 2 }, crashes: 1 });
     });
 
-    it('is taken over from a living process when it ran out, and not before', async () => {
+    it('is taken over from a live process after it has expired, and not before', async () => {
       const id = await due();
       await others.claim(id);
       expect(await leases.claim(id)).toBeUndefined();
@@ -298,7 +298,7 @@ describe('the write path of tasks', () => {
       expect(await leases.renew([id])).toEqual(new Set([id]));
     });
 
-    it('is not lost to the process that works on it while the line of its presence is cut', async () => {
+    it('is not lost to another process while the presence connection of its holder is broken', async () => {
       const id = await due();
       const cut = new TaskLeases(new Pg(pool), new Presence(database.url, log), store);
       await cut.claim(id);
@@ -311,7 +311,7 @@ describe('the write path of tasks', () => {
       expect(await leases.claim(id, undefined, true)).toMatchObject({ crashes: 1, isTakenOver: true });
     });
 
-    it('a released task is due at once and no crash', async () => {
+    it('a released task is due at once, and does not count as a crash', async () => {
       const id = await due();
       const claimed = (await others.claim(id))!;
       await others.release(claimed.task);
@@ -319,7 +319,7 @@ describe('the write path of tasks', () => {
       expect(await leases.claim(id)).toMatchObject({ crashes: 0 });
     });
 
-    it('who rings for what is due waits for those who made it due, and for nobody who was lost', async () => {
+    it('the producer of due tasks waits for processes that made them due, and not for lost processes', async () => {
       const [fresh, old, orphan] = [await due(), await due(), await due()];
       await pool.query(`update a2a_tasks set next_at = now() - interval '1 minute' where id = $1`, [old]);
       await leases.claim(orphan);
@@ -329,7 +329,7 @@ describe('the write path of tasks', () => {
       expect(found).not.toContain(fresh);
     });
 
-    it('knows a process by its lock alone', async () => {
+    it('identifies a process by its lock alone', async () => {
       const gone = async (owner: number) =>
         (await pool.query<{ gone: boolean }>(`select ${isGone('$1::integer')} as gone`, [owner])).rows[0]!.gone;
       expect(await gone(here.id)).toBe(false);

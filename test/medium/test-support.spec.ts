@@ -4,7 +4,7 @@ import { createTestDatabase } from '../support/gateway/database.js';
 import { startRedis } from '../support/gateway/services.js';
 
 describe('createTestDatabase', () => {
-  it('gives each caller a migrated database of its own, also to several at once', async () => {
+  it('gives each caller its own migrated database, also several callers at once', async () => {
     const databases = await Promise.all(['a', 'a', "odd name '"].map((name) => createTestDatabase(name)));
     try {
       expect(new Set(databases.map(({ url }) => url)).size).toBe(3);
@@ -20,7 +20,7 @@ describe('createTestDatabase', () => {
 describe('startRedis', () => {
   it('runs a private server until it is stopped', async () => {
     const redis = await startRedis();
-    if (!redis) return; // a machine without redis-server
+    if (!redis) return; // no redis-server on this machine
     const client = new Redis(redis.url, { retryStrategy: () => null });
     client.on('error', () => undefined);
     expect(await client.ping()).toBe('PONG');

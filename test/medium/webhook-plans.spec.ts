@@ -12,7 +12,9 @@ import { createTestDatabase, type TestDatabase } from '../support/gateway/databa
 
 const none = '0190aaaa-0000-7000-8000-000000000000';
 
-/** What webhooks cost must not grow with their tables, and least of all for tasks that have none. */
+/**
+ * Checks that the cost of webhook statements does not grow with their tables, especially for tasks without webhooks.
+ */
 describe('plans of webhook statements', () => {
   let database: TestDatabase;
   let pool: pg.Pool;
@@ -34,7 +36,7 @@ describe('plans of webhook statements', () => {
     });
     return rows.map((row) => row['QUERY PLAN']).join('\n');
   };
-  /** The plans of what a store runs, instead of the answers. */
+  /** Returns the plans of the statements that a store runs. */
   const plansWith = async (run: (spy: Pg) => Promise<unknown>): Promise<string> => {
     const plans: Promise<string>[] = [];
     const rows = (_name: string, text: string, values: unknown[]) => (plans.push(explained(text, values)), []);
@@ -44,7 +46,7 @@ describe('plans of webhook statements', () => {
   const plansOf = (run: (store: DeliveryStore) => Promise<unknown>): Promise<string> =>
     plansWith((spy) => run(new DeliveryStore(spy, { id: 1 } as Presence)));
 
-  it('an event of a task without configurations is one look into an index, in a new table and in a full one', async () => {
+  it('an event of a task without configurations is one index lookup, in a new table and in a full one', async () => {
     const events = `(select r.task_id, r.task_id as org_id, 2 as seq from json_to_recordset($1::json) as r(task_id uuid))`;
     const sql = new DeliverySink().sql(events);
     const probe = () => explained(sql, [JSON.stringify([{ task_id: none }])]);
@@ -57,12 +59,12 @@ describe('plans of webhook statements', () => {
       const plan = await probe();
       expect(plan).toMatch(/(Index|Bitmap)[^\n]*pk_push_configs/);
       expect(plan).not.toMatch(/Seq Scan/);
-      // What is never asked: the deliveries of a configuration that is not there.
+      // The deliveries of a missing configuration are never read.
       expect(plan).toMatch(/webhook_deliveries[^\n]*\(never executed\)/);
     }
   });
 
-  it('the first of many deliveries is found and claimed by its index, behind any number that are over', async () => {
+  it('the first of many deliveries is found and claimed by its index, after any number of ended ones', async () => {
     await pool.query(
       `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status)
        select gen_random_uuid(), $1, $1, 'a', n, case when n > 19990 then 'pending' else 'delivered' end from generate_series(1, 20000) n`,
@@ -85,7 +87,7 @@ describe('plans of webhook statements', () => {
     }
   });
 
-  it('a look at the order of deliveries, and at what waits, reads along indexes', async () => {
+  it('a check of the order of deliveries, and of waiting ones, reads along indexes', async () => {
     const look = await plansWith((spy) => new DeliveryWatchStore(spy).overtaken(600));
     expect(look).toMatch(/ix_webhook_deliveries_created/);
     expect(look).not.toMatch(/Seq Scan on webhook/);
@@ -94,7 +96,7 @@ describe('plans of webhook statements', () => {
     expect(waiting).not.toMatch(/Seq Scan on webhook/);
   });
 
-  it('how a try ends, and what is put off, touches the deliveries of its own configuration alone', async () => {
+  it('the end of an attempt, and a deferral, touch only the deliveries of their own configuration', async () => {
     const claimed = { delivery: none, attempts: 1, lease: '2026-01-01T00:00:00Z' } as Claimed;
     const tried = { durationMs: 1, status: 503, error: 'status_503' };
     for (const end of [
@@ -108,7 +110,7 @@ describe('plans of webhook statements', () => {
       expect(await plansOf(end)).not.toMatch(/Seq Scan on (webhook|push)/);
   });
 
-  it('what is claimed, kept and ended is found by its key in a backlog that the planner does not know of', async () => {
+  it('claimed, stored and ended deliveries are found by their key in a backlog without statistics', async () => {
     await pool.query(
       `insert into webhook_deliveries (id, org_id, task_id, config_id, seq, status, next_at)
       select gen_random_uuid(), $1, gen_random_uuid(), 'b', 1, 'pending', now() - interval '1 minute' from generate_series(1, 5000)`,
@@ -140,7 +142,7 @@ describe('plans of webhook statements', () => {
     await pool.query(`delete from webhook_deliveries where config_id = 'b'`);
   });
 
-  it('configurations of an org are read no more than a page, the newest first', async () => {
+  it('a list of the configurations of an org reads at most a page, newest first', async () => {
     await pool.query('analyze push_configs');
     const page = await plansWith((spy) => new ConfigLogStore(spy).page(none as OrgId, {}, 20));
     expect(page).toMatch(/Index Scan Backward using ix_push_configs_org/);
@@ -150,7 +152,7 @@ describe('plans of webhook statements', () => {
     expect(own).not.toMatch(/Seq Scan on push_configs/);
   });
 
-  it('lists read no more than a page: of all, and of the few that were given up among any number', async () => {
+  it('lists read at most a page: of all deliveries, and of the few dead ones among any number', async () => {
     await pool.query(`update webhook_deliveries set status = 'dead' where seq between 5 and 8`);
     await pool.query('analyze webhook_deliveries');
     const page = (state?: 'dead') => plansWith((spy) => new DeliveryLogStore(spy).page(none as OrgId, { state }, 20));
@@ -166,7 +168,7 @@ describe('plans of webhook statements', () => {
     ).toBeLessThan(20);
   });
 
-  it('a page of a replay reads no more than a page, though the planner takes what was delivered for little', async () => {
+  it('a page of a replay reads at most a page, although the planner underestimates the delivered ones', async () => {
     const org = '0190aaaa-0000-7000-8000-000000000001';
     const make = (status: string, count: number) =>
       pool.query(
@@ -186,7 +188,7 @@ describe('plans of webhook statements', () => {
       return [];
     };
     await pool.query('begin');
-    await pool.query('set local plan_cache_mode = auto'); // it is no prepared statement
+    await pool.query('set local plan_cache_mode = auto'); // the statement is not prepared
     await new DeliveryLogStore({} as Pg).replay(
       { manager: { query } } as unknown as Tx,
       org as OrgId,

@@ -1,5 +1,5 @@
-// `npm run test:wire [-- --streams=10000 --connections=50]`: many streams of a built gateway, each read by the strict parser of HTTP/1.1,
-// over connections that are kept alive. Prints how many were complete; any other ends it with exit code 1.
+// `npm run test:wire [-- --streams=10000 --connections=50]`: reads many streams of a built gateway with the strict
+// HTTP/1.1 parser over keep-alive connections. Prints how many were complete; exits with 1 when any was not.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
