@@ -6,11 +6,11 @@ import { state, text } from '../../support/stubs/stub-behaviours.js';
 import { TestUpstream } from '../../support/stubs/upstream.js';
 
 const most = 3;
-/** Calls that begin within 20 ms of one another count once, and a round takes at least a millisecond. */
+/** Calls that begin within 20 ms of each other count as one, and a round takes at least a millisecond. */
 const mostRounds = most * 20;
 
-// X3.4: what these partners get they pass on with a key of their own and without a word of where it came from.
-describe('abuse 37 a circle whose partner drops the lineage ends', () => {
+// X3.4: these partners forward each call with their own key and without the lineage header.
+describe('abuse 37 a circle with a partner that drops the lineage ends', () => {
   let gateway: TestGateway;
   let other: string;
   let partner: StubAgent;
@@ -38,44 +38,44 @@ describe('abuse 37 a circle whose partner drops the lineage ends', () => {
   const send = (configuration: object = {}, token?: string) =>
     rpc('/a2a/agents/front', 'SendMessage', { message: userMessage('on'), configuration }, token);
 
-  /** Calls what it is given for every call it gets, and keeps the answer that ended the circle. */
-  function goesOn(call: () => Promise<{ body: unknown }>): { rounds: number; last: () => string } {
+  /** Makes the partner start `call` for every request, and stores the first answer, which ended the circle. */
+  function forwards(call: () => Promise<{ body: unknown }>): { rounds: number; last: () => string } {
     let last = '';
     const circle = { rounds: 0, last: () => last };
-    partner.set(async (asked) => {
+    partner.set(async (request) => {
       circle.rounds++;
-      // A circle that nothing ends is ended here, so that the test fails instead of the machine.
-      if (circle.rounds > mostRounds * 2) return text('too far')(asked);
-      const heard = JSON.stringify((await call()).body);
-      last ||= heard;
-      await text('done')(asked);
+      // An endless circle is ended here, so that the test fails instead of the machine.
+      if (circle.rounds > mostRounds * 2) return text('too far')(request);
+      const answer = JSON.stringify((await call()).body);
+      last ||= answer;
+      await text('done')(request);
     });
     return circle;
   }
 
-  it('of calls of a registered agent, and leaves other callers alone', async () => {
-    const heard: string[] = [];
-    const circle = goesOn(async () => {
+  it('of calls of a registered agent, without an effect on other callers', async () => {
+    const answers: string[] = [];
+    const circle = forwards(async () => {
       const answer = await tool('partner.work');
-      heard.push(JSON.stringify(answer.body));
-      if (heard.length === 1) heard.push((await tool('tools__echo', other)).status.toString());
+      answers.push(JSON.stringify(answer.body));
+      if (answers.length === 1) answers.push((await tool('tools__echo', other)).status.toString());
       return answer;
     });
     const { body } = await tool('partner.work');
     expect(JSON.stringify(body)).toContain('done');
     expect(circle.rounds).toBeLessThanOrEqual(mostRounds);
-    expect(heard[0]).toMatch(/nested_calls/);
-    expect(heard[1]).toBe('200');
+    expect(answers[0]).toMatch(/nested_calls/);
+    expect(answers[1]).toBe('200');
     partner.set(text('free'));
     expect(JSON.stringify((await tool('partner.work')).body)).toContain('free');
   });
 
   it('of calls of a tool of an MCP server', async () => {
     let rounds = 0;
-    const heard: string[] = [];
+    const answers: string[] = [];
     server.add('again', async () => {
       rounds++;
-      heard.push(JSON.stringify((await tool('tools__again')).body));
+      answer.push(JSON.stringify((await tool('tools__again')).body));
       return { content: [{ type: 'text', text: 'done' }] };
     });
     await eventually(
@@ -84,11 +84,11 @@ describe('abuse 37 a circle whose partner drops the lineage ends', () => {
     );
     expect(JSON.stringify((await tool('tools__again')).body)).toContain('done');
     expect(rounds).toBeLessThanOrEqual(mostRounds);
-    expect(heard[0]).toMatch(/nested_calls/);
+    expect(answers[0]).toMatch(/nested_calls/);
   });
 
-  it('of tasks of an agent of ours whose caller waits', async () => {
-    const circle = goesOn(() => send());
+  it('of tasks of a published agent with a waiting caller', async () => {
+    const circle = forwards(() => send());
     const { body } = await send();
     expect(body.result.task.status.state).toBe('TASK_STATE_COMPLETED');
     expect(circle.rounds).toBeLessThanOrEqual(mostRounds);
@@ -96,15 +96,15 @@ describe('abuse 37 a circle whose partner drops the lineage ends', () => {
     expect((await send({}, other)).body.result.task.status.state).toBe('TASK_STATE_COMPLETED');
   });
 
-  it('of tasks that nobody waits for, later: they may be a backlog', async () => {
+  it('of tasks without a waiting caller, later, because they may be a backlog', async () => {
     let rounds = 0;
     let refused = '';
-    partner.set(async (asked) => {
+    partner.set(async (request) => {
       rounds++;
       const { body } = await send({ returnImmediately: true });
       if (body.error) refused = JSON.stringify(body);
-      // None of them ends before the circle does.
-      await state('working')(asked);
+      // No task ends before the circle does.
+      await state('working')(request);
     });
     await send({ returnImmediately: true });
     await eventually(

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { snippetFor } from '../../../src/cli/connect.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 
-/** What `rialto connect` prints, run as it is. */
+/** Runs the snippet that `rialto connect` prints. */
 describe('a client that is connected by its snippet', () => {
   let gateway: TestGateway;
   beforeAll(async () => {

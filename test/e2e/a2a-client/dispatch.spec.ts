@@ -8,7 +8,7 @@ describe('dispatch: steps of workflows', () => {
   const stubs: StubAgent[] = [];
   const ids: Record<string, string> = {};
 
-  /** An agent of the default org, named by its slug. */
+  /** Registers an agent of the default org under its slug. */
   async function agent(slug: string, options: StubAgentOptions = {}, token?: string): Promise<StubAgent> {
     const started = await startStubAgent({ name: slug, ...options });
     stubs.push(started);
@@ -38,7 +38,7 @@ describe('dispatch: steps of workflows', () => {
     });
     beforeEach(() => void (stub.requests.length = 0));
 
-    it('E17 takes the node of a workflow whose config is the step', async () => {
+    it('E17 accepts a workflow node with the step as its config', async () => {
       const config = { agentCardId: 'stub_data', skillId: 'deploy', args: { projectId: '{{trigger.project}}' } };
       const node = { id: 'step-1', type: 'action', nodeId: 'agent.invoke', config, context };
       expect(await post('invoke', node)).toMatchObject({ status: 200, body: { output: { deployed: true } } });
@@ -75,21 +75,25 @@ describe('dispatch: steps of workflows', () => {
       expect(received(stub)).toEqual([{ projectId: 'shop', note: 'try 3', retries: 3, env: [{ region: 'eu' }] }]);
     });
 
-    it('names agent and skill by templates too, the agent by its slug', async () => {
+    it('accepts templates for agent and skill too, and the agent by its slug', async () => {
       const step = { agentCardId: '{{agents[0]}}', skillId: '{{skill}}', context: { ...context, skill: 'look' } };
       expect((await post('invoke', step)).body).toMatchObject({ skillId: 'look', agent: { slug: 'stub_data' } });
       expect(received(stub)).toEqual([{}]);
     });
 
     it.each([
-      ['a path that leads nowhere', { args: { projectId: '{{trigger.absent}}' } }, 'args.projectId'],
-      ['no context at all', { args: { projectId: '{{trigger.project}}' }, context: undefined }, 'args.projectId'],
+      ['a path without a value', { args: { projectId: '{{trigger.absent}}' } }, 'args.projectId'],
+      ['no context', { args: { projectId: '{{trigger.project}}' }, context: undefined }, 'args.projectId'],
       ['the prototype', { args: { projectId: '{{trigger.constructor.name}}' } }, 'args.projectId'],
-      ['an agent that is no text', { agentCardId: '{{trigger.env}}' }, 'agentCardId'],
-      ['arguments that break the schema once filled', { args: { projectId: '{{trigger.retries}}' } }, '/projectId'],
+      ['an agent that is not a text', { agentCardId: '{{trigger.env}}' }, 'agentCardId'],
+      [
+        'arguments that do not fit the schema after the templates are filled',
+        { args: { projectId: '{{trigger.retries}}' } },
+        '/projectId',
+      ],
       ['arguments that are missing', { args: {} }, ''],
-      ['a member that nobody knows', { unknown: 1 }, ''],
-    ])('refuses %s and calls nobody', async (_what, wrong, field) => {
+      ['an unknown member', { unknown: 1 }, ''],
+    ])('refuses %s and calls no agent', async (_what, wrong, field) => {
       const { status, body } = await post('invoke', {
         agentCardId: 'stub_data',
         skillId: 'deploy',
@@ -102,7 +106,7 @@ describe('dispatch: steps of workflows', () => {
       expect(stub.requests).toEqual([]);
     });
 
-    it('an agent or a skill that is not there is named, of agents that one may see', async () => {
+    it('names a missing agent or skill, but only of visible agents', async () => {
       const hidden = 'forbid(principal == User::"nora", action == Action::"a2a_discover", resource);';
       await gateway.call('POST', '/api/policies', { name: 'hidden', text: hidden });
       const nora = await gateway.tokenOf('default', 'nora', 'admin');
@@ -117,7 +121,7 @@ describe('dispatch: steps of workflows', () => {
         });
     });
 
-    it('an agent that is not there, or is denied, is told apart by nobody', async () => {
+    it('gives the same answer for a missing agent and a denied one', async () => {
       const denied = 'forbid(principal == User::"mallory", action == Action::"a2a_invoke", resource);';
       await gateway.call('POST', '/api/policies', { name: 'not-mallory', text: denied });
       const mallory = await gateway.tokenOf('default', 'mallory');
@@ -128,7 +132,7 @@ describe('dispatch: steps of workflows', () => {
       expect(stub.requests).toEqual([]);
     });
 
-    it('a failure says who failed and what the agent said', async () => {
+    it('reports a failure with the agent and its message', async () => {
       stub.set(failed('no such branch'));
       const { status, body } = await post('invoke', { agentCardId: 'stub_data', skillId: 'look' });
       stub.set(data({ deployed: true }));
@@ -142,7 +146,7 @@ describe('dispatch: steps of workflows', () => {
       expect(list.items[0]).toMatchObject({ dispatchId: body.dispatchId, errorCode: 'remote_task_failed' });
     });
 
-    it('RE-35 what a subscriber denies is not sent', async () => {
+    it('RE-35 does not send a step that a subscriber denies', async () => {
       const leave = gateway.gateway.get(VerbBus).subscribe((event) => {
         if (event.phase === 'pre-verb') event.context.denied = 'not today';
       });
@@ -165,7 +169,7 @@ describe('dispatch: steps of workflows', () => {
 
     const work = { workType: 'code-review', description: 'Review this pull request', requiredSkills: ['typescript'] };
 
-    it('calls the one agent that has what is required, with the work', async () => {
+    it('calls the only agent with the required skills, with the work', async () => {
       const { status, body } = await post('dispatch', work);
       expect(status).toBe(200);
       expect(body).toMatchObject({
@@ -178,13 +182,13 @@ describe('dispatch: steps of workflows', () => {
       expect(python.requests).toEqual([]);
     });
 
-    it('sends the arguments it is given, templates filled', async () => {
+    it('sends the given arguments, with filled templates', async () => {
       const context = { pr: { id: 7 }, lang: 'typescript' };
       await post('dispatch', { ...work, requiredSkills: ['{{lang}}'], args: { pr: '{{pr.id}}' }, context });
       expect(received(typescript)).toEqual([{ pr: 7 }]);
     });
 
-    it('RE-73 nobody is left: an error that says of each agent why', async () => {
+    it('RE-73 returns an error with a reason for each agent when no agent is left', async () => {
       const { status, body } = await post('dispatch', { ...work, requiredSkills: ['typescript', 'cobol', 'fortran'] });
       expect([status, body.code, body.type]).toEqual([422, 'no_agent', 'urn:rialto:problem:no_agent']);
       expect(body.excluded).toContainEqual({ agent: 'ts_reviewer', reason: 'it lacks the skills: cobol, fortran' });
@@ -196,7 +200,7 @@ describe('dispatch: steps of workflows', () => {
       expect([...typescript.requests, ...python.requests]).toEqual([]);
     });
 
-    it('whom a policy forbids to call is out, with the reason; whom it hides takes no part and is not named', async () => {
+    it('excludes an agent that a policy forbids to call, with the reason, and does not name hidden agents', async () => {
       const save = async (name: string, action: string, resource: string) =>
         gateway.call('POST', '/api/policies', {
           name,
@@ -222,7 +226,7 @@ describe('dispatch: steps of workflows', () => {
       expect(python.requests).toEqual([]);
     });
 
-    it('reads policies with the arguments that are sent', async () => {
+    it('evaluates policies with the sent arguments', async () => {
       const when = 'when { context.input.hasTag("env") && context.input.getTag("env") == "prod" }';
       const forbid = `forbid(principal == User::"ann", action == Action::"a2a_invoke", resource) ${when};`;
       await gateway.call('POST', '/api/policies', { name: 'no-prod', text: forbid });
@@ -231,7 +235,7 @@ describe('dispatch: steps of workflows', () => {
       expect((await post('dispatch', { ...work, args: { env: 'prod' } }, ann)).body.code).toBe('no_agent');
     });
 
-    it('does not send what the schema of the skill refuses', async () => {
+    it('does not send arguments that do not fit the schema of the skill', async () => {
       const inputSchema = { type: 'object', required: ['sql'] };
       const strict = await agent('strict', { skills: [{ id: 'query', tags: ['sql'], inputSchema }] });
       const wish = { workType: 'sql', requiredSkills: ['sql'] };
@@ -243,7 +247,7 @@ describe('dispatch: steps of workflows', () => {
       expect((await post('dispatch', { ...wish, args: { sql: 'select 1' } })).status).toBe(200);
     });
 
-    it('nobody in quarantine, unreachable, or without a card is chosen', async () => {
+    it('never chooses an agent that is quarantined, unreachable or without a card', async () => {
       const gone = await agent('gone', { skills: [{ id: 'rare' }] });
       const wish = { workType: 'rare', requiredSkills: ['rare'] };
       const reason = async () =>
@@ -264,7 +268,7 @@ describe('dispatch: steps of workflows', () => {
       expect(await reason()).toBeUndefined();
     });
 
-    it('a second tenant has its own agents alone', async () => {
+    it('a second tenant has only its own agents', async () => {
       const globex = await gateway.tokenOf('globex', 'gina', 'admin');
       const { status, body } = await post('dispatch', work, globex);
       expect([status, body.code, body.excluded]).toEqual([422, 'no_agent', []]);
@@ -274,7 +278,7 @@ describe('dispatch: steps of workflows', () => {
       expect([...typescript.requests, ...python.requests]).toEqual([]);
     });
 
-    it('X2.1 answers arguments that hint at secrets everywhere, of a viewer of an org without an agent', async () => {
+    it('X2.1 answers quickly to arguments that look like secrets, of a viewer in an org without agents', async () => {
       const viewer = await gateway.tokenOf('globex', 'vic', 'viewer');
       const args = { x: '-eyJ'.repeat(200_000), [`${'passwd/'.repeat(20_000)}\n`]: 1 };
       expect(await post('dispatch', { workType: 'x', args }, viewer)).toMatchObject({ status: 422 });

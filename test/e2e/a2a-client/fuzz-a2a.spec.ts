@@ -11,20 +11,20 @@ import { sendBytes } from '../../support/clients/raw-socket.js';
 
 const seed = Number(process.env.RIALTO_FUZZ_SEED ?? 20_261_122);
 const shots = Number(process.env.RIALTO_FUZZ_SHOTS ?? 4_000);
-/** Where figures of the run are written, for whoever looks into one. */
+/** File for the figures of the run, for later analysis. */
 const reportFile = process.env.FUZZ_REPORT_FILE;
 const lanes = 12;
 const slots = 24;
 const hangMs = 10_000;
 const stallMs = 100;
 
-/** Tables that requests at these doors write; what stands in them is looked at row by row, all others stay as they are. */
+/** Tables that requests at these doors write. Their rows are checked one by one; all other tables must not change. */
 const written = new Set([
   ...['a2a_tasks', 'a2a_task_events', 'a2a_idempotency_keys', 'push_configs'],
   ...['webhook_deliveries', 'webhook_attempts', 'audit_events', 'audit_chain', 'audit_pending', 'audit_checkpoints'],
 ]);
 
-/** A volley that went out, to be repeated alone. */
+/** A sent volley, which can be repeated alone. */
 interface Fired {
   readonly number: number;
   readonly tasks: readonly KnownTask[];
@@ -75,7 +75,7 @@ afterAll(async () => {
   await home.close();
 });
 
-/** A task to attack; most of them wait for their caller. */
+/** Creates a task to attack; most of these tasks wait for their caller. */
 async function freshTask(number: number): Promise<KnownTask> {
   const agent = hosts[number % hosts.length]!;
   const params = { message: userMessage('seed'), configuration: { returnImmediately: agent !== 'asks' } };
@@ -100,7 +100,7 @@ async function contents(): Promise<Record<string, string>> {
 const fire = ({ bytes, leaveAfterMs }: A2aShot) =>
   sendBytes(target.port, bytes, { hangMs, streams: true, ...(leaveAfterMs !== undefined && { leaveAfterMs }) });
 
-/** Fires every shot of the run and judges each answer. */
+/** Sends all shots of the run and checks each answer. */
 class Barrage {
   readonly findings: string[] = [];
   readonly statuses: Record<number, number> = {};
@@ -141,14 +141,14 @@ class Barrage {
     return { sent, statuses, tasks: tasks.size, findings };
   }
 
-  /** The tasks under attack are replaced one after the other. */
+  /** Replaces one task under attack at a time. */
   private async renew(number: number): Promise<void> {
     const task = await freshTask(number);
     ground = { ...ground, tasks: ground.tasks.with(number % slots, task) };
   }
 }
 
-/** As many streams as one caller may have: none of those that were left is counted any more. */
+/** Opens the largest number of streams that one caller may have, which shows that abandoned streams no longer count. */
 async function openStreams(): Promise<number[]> {
   const task = await freshTask(0);
   const opening = Array.from({ length: 50 }, () =>
@@ -159,9 +159,9 @@ async function openStreams(): Promise<number[]> {
   return streams.map(({ status }) => status);
 }
 
-const blame = ({ usedMs, gcMs }: Stall): number => usedMs - gcMs;
+const excessOf = ({ usedMs, gcMs }: Stall): number => usedMs - gcMs;
 
-/** Volleys that were under way when the loop stood still, fired again alone: those after which it does so each time. */
+/** Repeats alone the volleys that were in progress during a stall, and returns those that stall the loop each time. */
 async function culpritsOf(stalls: readonly Stall[], fired: readonly Fired[]): Promise<string[]> {
   const culprits: string[] = [];
   for (const { at, lagMs } of stalls) {
@@ -175,7 +175,7 @@ async function culpritsOf(stalls: readonly Stall[], fired: readonly Fired[]): Pr
           target
             .stalls()
             .slice(known)
-            .some((stall) => blame(stall) > stallMs)
+            .some((stall) => excessOf(stall) > stallMs)
         )
           stalled++;
       }
@@ -185,7 +185,7 @@ async function culpritsOf(stalls: readonly Stall[], fired: readonly Fired[]): Pr
   return culprits;
 }
 
-it('abuse 30-36, M11: no input at the A2A doors gets a 5xx, stalls or kills the gateway, or leaves half a change', async () => {
+it('abuse 30-36, M11: no input at the A2A doors gets a 5xx, stalls or ends the gateway, or leaves a partial change', async () => {
   const before = await contents();
   await target.summary();
   const barrage = new Barrage();
@@ -195,7 +195,7 @@ it('abuse 30-36, M11: no input at the A2A doors gets a 5xx, stalls or kills the 
   const loop = await target.summary();
   const stalls = target.stalls().filter((stall) => stall.at > began && stall.lagMs > stallMs);
   const culprits = await culpritsOf(
-    stalls.filter((stall) => blame(stall) > stallMs),
+    stalls.filter((stall) => excessOf(stall) > stallMs),
     barrage.fired,
   );
 
@@ -221,7 +221,7 @@ it('abuse 30-36, M11: no input at the A2A doors gets a 5xx, stalls or kills the 
   const { code, lines } = await target.stop();
   expect(code).toBe(0);
   expect(lines.filter((line) => /"level":(50|60)|"level":"(error|fatal)"|unhandled/i.test(line))).toEqual([]);
-  // The net reached every kind of door: answers, refusals of each kind, and lies about the request.
+  // The run reached every kind of door: answers, refusals of each kind, and incorrect requests.
   for (const status of [0, 200, 201, 204, 400, 401, 403, 404, 405, 409, 413, 415])
     expect([status, barrage.statuses[status] ?? 0]).not.toEqual([status, 0]);
   expect(rows.length).toBeGreaterThan(shots / 20);

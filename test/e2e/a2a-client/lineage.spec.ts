@@ -48,10 +48,10 @@ describe('AN-61 the lineage of delegated calls', () => {
       gateway.token,
       lineage === undefined ? {} : { [lineageHeader]: lineage },
     );
-  /** What an agent was given with its newest request, as it would pass it on. */
+  /** Returns the lineage header of the newest request of an agent, as the agent would forward it. */
   const given = (agent: StubAgent): string => agent.requests.at(-1)!.headers[lineageHeader] as string;
 
-  it('says through whom a call came, and refuses a circle before anything leaves', async () => {
+  it('lists the agents of a call, and a circle is refused before a request is sent', async () => {
     await tool('agent_a');
     const fromA = given(agents.a);
     expect(seal.open(fromA)).toEqual({ depth: 1, path: [agents.a.url], deadlineAt: expect.any(Number) });
@@ -85,9 +85,9 @@ describe('AN-61 the lineage of delegated calls', () => {
       'of a lower depth',
       (header) => header.replace(/\.[^.]*\./, `.${Buffer.from('{"depth":0,"path":[]}').toString('base64url')}.`),
     ],
-    ["another's, and changed", () => foreignSeal.seal({ depth: 1, path: [] }).slice(0, -1) + '='],
+    ['of another deployment, and changed', () => foreignSeal.seal({ depth: 1, path: [] }).slice(0, -1) + '='],
     ['empty', () => ''],
-    ['no lineage at all', () => 'none'],
+    ['not a lineage', () => 'none'],
   ])('fails closed at every door when it is %s', async (_, spoil) => {
     await tool('agent_a');
     const damaged = spoil(given(agents.a));
@@ -104,7 +104,7 @@ describe('AN-61 the lineage of delegated calls', () => {
     expect(agents.a.requests).toHaveLength(0);
   });
 
-  it('of another deployment is not believed: the call begins a lineage of its own, as deep as its plain depth says', async () => {
+  it('of another deployment is ignored: the call begins a new lineage with the depth of its plain header', async () => {
     const theirs = foreignSeal.seal({ depth: 1, path: [agents.a.url] });
     expect((await tool('agent_a', theirs)).body.result.structuredContent).toEqual({ ok: true });
     expect(seal.open(given(agents.a))).toMatchObject({ depth: 1, path: [agents.a.url] });
@@ -114,13 +114,13 @@ describe('AN-61 the lineage of delegated calls', () => {
     expect(agents.b.requests).toHaveLength(0);
   });
 
-  it('what nobody waits for any more is not begun', async () => {
+  it('a call without a waiting caller is not begun', async () => {
     const late = seal.seal({ depth: 1, path: ['x'], deadlineAt: Date.now() - 1 });
     expect(JSON.stringify((await tool('agent_a', late)).body)).toContain('no time left');
     expect(agents.a.requests).toHaveLength(0);
   });
 
-  describe('(P1) of agents of ours that are worked for outside', () => {
+  describe('(P1) of published agents with external workers', () => {
     const sendTo = (agent: string, headers: Record<string, string> = {}) => {
       const params = { message: userMessage('x'), configuration: { returnImmediately: true } };
       const call = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params };
@@ -131,7 +131,7 @@ describe('AN-61 the lineage of delegated calls', () => {
       return Object.fromEntries(names.map((name) => [name, headers[name] as string]));
     };
 
-    it('reaches a service, which cannot call itself in circles, and not past the third hop', async () => {
+    it('reaches a service, which cannot call itself in circles, up to the third hop', async () => {
       const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` };
       const service = await HttpService.start();
       try {
@@ -176,7 +176,7 @@ describe('AN-61 the lineage of delegated calls', () => {
     ['waits', {}],
     ['does not wait', { returnImmediately: true }],
   ])(
-    'an agent of ours whose caller %s is part of it, and not asked on the way to its answer',
+    'a published agent with a caller that %s is part of it, and is not called on the way to its answer',
     async (_, configuration) => {
       const before = seal.seal({ depth: 1, path: ['https://far.example'] });
       const { body } = await send(before, configuration);

@@ -6,7 +6,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 
 const megabyte = 'x'.repeat(1_000_000);
 
-describe('what tasks may hold, and what one answer may', () => {
+describe('the limits of tasks and answers', () => {
   let gateway: TestGateway;
   let mailbox: { secret: string };
 
@@ -44,7 +44,7 @@ describe('what tasks may hold, and what one answer may', () => {
     ...more,
   });
 
-  it('a page of a list ends where it weighs too much, and the next goes on', async () => {
+  it('a page of a list ends when it is too large, and the next one continues', async () => {
     const contextId = 'heavy';
     const ids = [];
     for (let n = 0; n < 7; n++) {
@@ -61,12 +61,12 @@ describe('what tasks may hold, and what one answer may', () => {
     }
     expect(pages.length).toBeGreaterThan(1);
     expect(pages.flat()).toEqual(ids);
-    // Without what callers and agents wrote all fit into one.
+    // Without messages and artifacts, all tasks fit into one page.
     const { body } = await gateway.call('GET', `/api/a2a/tasks?contextId=${contextId}&limit=100`);
     expect(body.items.map(({ id }: any) => id)).toEqual(ids);
   });
 
-  it('who is told of earlier messages gets the newest, and not more than a few megabytes', async () => {
+  it('a caller that asks for the history gets the newest messages, at most a few megabytes', async () => {
     const contextId = 'long talk';
     for (let n = 0; n < 8; n++) {
       const { report } = await held(`${n}${megabyte}`, { contextId });
@@ -77,7 +77,7 @@ describe('what tasks may hold, and what one answer may', () => {
     expect(first).toEqual(['4', '5', '6', '7']);
   });
 
-  it('an artifact grows so far and no further', async () => {
+  it('an artifact grows up to a limit', async () => {
     const { id, report } = await held();
     const statuses = [];
     for (let n = 0; n < 9; n++) statuses.push((await report(artifact(`a${n}`, megabyte, { append: n > 0 }))).status);
@@ -88,7 +88,7 @@ describe('what tasks may hold, and what one answer may', () => {
     expect(task.artifacts).toEqual([{ artifactId: 'a', parts: [{ text: 'in its place' }] }]);
   });
 
-  it('a sign of life writes no artifact again', async () => {
+  it('a heartbeat does not write the artifacts again', async () => {
     const { id, report } = await held();
     await report(artifact('a', 'kept'));
     const artifactsOf = async () =>
@@ -100,7 +100,7 @@ describe('what tasks may hold, and what one answer may', () => {
     expect(await artifactsOf()).toEqual({ held: '[]', seq: 4, folded_seq: 4 });
   });
 
-  it('abuse 35 a reader that takes nothing is kept little, and reads the rest from the log', async () => {
+  it('abuse 35 a reader that does not read has a small buffer, and reads the rest from the log', async () => {
     const { id, report } = await held();
     const feed = gateway.gateway.get(TaskFeed);
     const inbox = feed.open(id);
@@ -111,7 +111,7 @@ describe('what tasks may hold, and what one answer may', () => {
     inbox.close();
   });
 
-  it('abuse 30 a body of too many values is refused unread', async () => {
+  it('abuse 30 a body with too many values is refused before it is parsed', async () => {
     const data = Array(100_001).fill(1);
     const { status, body } = await rpcCall(gateway, 'SendMessage', {
       message: userMessage('x', { parts: [{ data }] }),
@@ -124,7 +124,7 @@ describe('what tasks may hold, and what one answer may', () => {
   });
 
   describe('a stream', () => {
-    it.each(['4', '5', '999999999'])('that is resumed at %s, the end of its task, ends at once', async (after) => {
+    it.each(['4', '5', '999999999'])('that resumes at %s, the end of its task, ends at once', async (after) => {
       const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') });
       const headers = { 'last-event-id': after };
       const resumed = await rpcStream(gateway, 'SubscribeToTask', { id: task.id }, { headers });
@@ -137,7 +137,7 @@ describe('what tasks may hold, and what one answer may', () => {
       expect((await run.rest()).map(({ event }) => event)).toEqual(['end']);
     });
 
-    it('that is resumed behind the last event of a running task is open at once and brings the next', async () => {
+    it('that resumes after the last event of a running task opens at once and delivers the next event', async () => {
       const { id, report } = await held();
       const resumed = await rpcStream(
         gateway,
@@ -149,7 +149,7 @@ describe('what tasks may hold, and what one answer may', () => {
       expect((await resumed.rest()).map((frame) => frame.id)).toEqual([3]);
     });
 
-    it('of an answer ends, however the id of its task is spelled', async () => {
+    it('of an answer ends, for any spelling of the task id', async () => {
       const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent: 'asks' });
       const message = userMessage('this', { taskId: task.id.toUpperCase() });
       const frames = await (await rpcStream(gateway, 'SendStreamingMessage', { message }, { agent: 'asks' })).rest();

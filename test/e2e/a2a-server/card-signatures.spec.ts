@@ -47,7 +47,7 @@ describe('signatures of cards', () => {
   beforeAll(() => void (quiet = jest.spyOn(console, 'debug').mockImplementation(() => undefined)));
   afterAll(() => quiet.mockRestore());
 
-  it('C14 of every card are accepted by the official verifier, as it is sent and as the official resolver reads it', async () => {
+  it('C14 of every card are accepted by the official verifier, as sent and as the official resolver reads the card', async () => {
     for (const headers of [{}, { 'a2a-version': '1.0' }] as Record<string, string>[])
       for (const path of [wellKnown, `${wellKnown}?org=default`, '/a2a/kofi@globex/agent.json']) {
         const { body } = await get(path, headers);
@@ -58,7 +58,7 @@ describe('signatures of cards', () => {
     await verify((await get(wellKnown, {}, gateway.token)).body);
   });
 
-  it('C14 are over everything that a card of 1.0 says, its security too', async () => {
+  it('C14 cover all members of a 1.0 card, also its security', async () => {
     const { body } = await get(wellKnown, { 'a2a-version': '1.0' });
     const lies: object[] = [
       { name: 'mallory' },
@@ -70,7 +70,7 @@ describe('signatures of cards', () => {
     for (const lie of lies) await expect(verify({ ...body, ...lie })).rejects.toThrow(/No valid signatures/);
   });
 
-  it('C14 of a card of 0.3 are over its own canonical form', async () => {
+  it('C14 of a card of 0.3 cover its own canonical form', async () => {
     const { signatures, ...card } = (await get(`/a2a/agents/older${wellKnown}`)).body;
     expect(signatures).toHaveLength(1);
     const header = JSON.parse(Buffer.from(signatures[0].protected, 'base64url').toString()) as Record<string, string>;
@@ -82,7 +82,7 @@ describe('signatures of cards', () => {
     await expect(flattenedVerify({ ...signatures[0], payload: forged }, key)).rejects.toThrow();
   });
 
-  it('are by keys that anyone may read, without their private halves, and keep', async () => {
+  it('use keys that anyone may read, without their private halves, and do not change', async () => {
     const { body, headers } = await get('/.well-known/jwks.json');
     expect(body.keys).toEqual([
       { kty: 'OKP', crv: 'Ed25519', x: expect.any(String), kid: expect.any(String), alg: 'EdDSA', use: 'sig' },
@@ -91,7 +91,7 @@ describe('signatures of cards', () => {
     expect((await get('/.well-known/jwks.json', { 'if-none-match': headers.get('etag')! })).status).toBe(304);
   });
 
-  it('go on through a rotation: cards are signed anew at once, and those before verify until their key retires', async () => {
+  it('continue through a rotation: cards are signed again at once, and older cards verify until their key retires', async () => {
     const keys = gateway.gateway.get(SigningKeys);
     const before = (await get(wellKnown)).body;
     const kid = await keys.rotate(3_600);

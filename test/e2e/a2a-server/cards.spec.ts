@@ -53,7 +53,7 @@ describe('the card of an agent', () => {
     '/a2a/kofi@127.0.0.1/agent.json',
   ];
 
-  it('C13 RI-08 RY-02 is one card on every path, for every reader, byte for byte', async () => {
+  it('C13 RI-08 RY-02 is the same on every path, for every reader, byte for byte', async () => {
     for (const headers of [{}, { 'a2a-version': '0.3' }, { 'a2a-version': '1.0' }] as Record<string, string>[]) {
       for (const token of [null, gateway.token]) {
         const answers = await Promise.all(paths.map((path) => get(path, headers, token)));
@@ -64,7 +64,7 @@ describe('the card of an agent', () => {
     }
   });
 
-  it('RI-11 RI-13 RY-10 is this, with the flags of what works, and signed by the gateway', async () => {
+  it('RI-11 RI-13 RY-10 has these members, with flags for the available features, and is signed by the gateway', async () => {
     const url = `${gateway.url}/a2a/agents/kofi`;
     const { body } = await get(wellKnown, { 'a2a-version': '1.0' });
     expect(body).toEqual({
@@ -98,7 +98,7 @@ describe('the card of an agent', () => {
     });
   });
 
-  it('AN-03 speaks the version of its reader: both to those who do not say, pure 1.0 to those who ask', async () => {
+  it('AN-03 has the version of its reader: both versions by default, pure 1.0 on request', async () => {
     expect((await get(wellKnown)).body).toMatchObject({
       protocolVersion: '0.3',
       url: `${gateway.url}/a2a/agents/kofi`,
@@ -112,7 +112,7 @@ describe('the card of an agent', () => {
     expect(older).not.toHaveProperty('supportedInterfaces');
   });
 
-  it('AN-05 AN-06 AN-07 shows all skills to the credential of its org alone', async () => {
+  it('AN-05 AN-06 AN-07 shows all skills only to a credential of its org', async () => {
     const all = [...openSkills, ...secretSkills].map(({ id }) => id);
     const open = openSkills.map(({ id }) => id);
     for (const path of [wellKnown, '/a2a/ko/agent.json']) {
@@ -129,7 +129,7 @@ describe('the card of an agent', () => {
     expect(idsOf(await get(`/a2a/agents/kofi@default${wellKnown}`, {}, globex))).toEqual(open);
   });
 
-  it('AN-04 RI-11 states what is switched off', async () => {
+  it('AN-04 RI-11 states the disabled features', async () => {
     for (const flag of [false, true]) {
       await change('newer', { streaming: flag, pushNotifications: flag, extendedCard: flag });
       const { capabilities } = (await get(`/a2a/agents/newer${wellKnown}`)).body;
@@ -137,7 +137,7 @@ describe('the card of an agent', () => {
     }
   });
 
-  it('RI-09 is found by name@org and by its handle in every org, bare in the org of the credential, else in default', async () => {
+  it('RI-09 is found by name@org and by its handle in every org, by its bare name in the org of the credential, else in default', async () => {
     const descriptionOf = async (name: string, token: string | null = null) =>
       (await get(`/a2a/agents/${name}${wellKnown}`, {}, token)).body.description;
     expect(await descriptionOf('kofi')).toBe('Answers.');
@@ -151,7 +151,7 @@ describe('the card of an agent', () => {
       expect((await get(`/a2a/${name}/agent.json`)).status).toBe(404);
   });
 
-  it('N10 RI-13 are called verified by a handle whose host is a domain of their org, and only there', async () => {
+  it('N10 RI-13 are called verified by a handle with a domain of their org as host, and only there', async () => {
     const handle = 'shared@beta.example';
     const identityOf = async (path: string) => (await get(path)).body.capabilities.extensions[0].params;
     await publish({ name: 'squatter', handle });
@@ -173,7 +173,7 @@ describe('the card of an agent', () => {
     await gateway.call('DELETE', '/api/a2a/published/owner', undefined, globex);
   });
 
-  it('RI-09 may have a handle with a host of its own', async () => {
+  it('RI-09 may have a handle with another host', async () => {
     await publish({ name: 'abena', handle: 'abena@core.example' });
     for (const name of ['abena@core.example', 'abena%40core.example'])
       expect((await get(`/a2a/${name}/agent.json`)).body.name).toBe('abena');
@@ -182,7 +182,7 @@ describe('the card of an agent', () => {
 });
 
 describe('caching of cards', () => {
-  it('RE-78 has validators, and answers 304 to who knows the card already', async () => {
+  it('RE-78 has validators, and answers 304 to a client that has the card', async () => {
     const { headers } = await get(wellKnown);
     const [etag, modified] = [headers.get('etag')!, headers.get('last-modified')!];
     expect(headers.get('vary')).toBe('A2A-Version, Authorization');
@@ -205,7 +205,7 @@ describe('caching of cards', () => {
       expect((await get(wellKnown, unknown)).status).toBe(200);
   });
 
-  it('RE-78 has another validator for every change and every form', async () => {
+  it('RE-78 has a different validator for every change and every form', async () => {
     const tag = async (headers = {}, token: string | null = null) =>
       (await get(`/a2a/agents/kofi${wellKnown}`, headers, token)).headers.get('etag');
     const before = await tag();
@@ -217,7 +217,7 @@ describe('caching of cards', () => {
     expect(await tag()).toBe(before);
   });
 
-  it('AN-08 takes GET, HEAD and OPTIONS, and answers 405 to all else', async () => {
+  it('AN-08 accepts GET, HEAD and OPTIONS, and answers 405 to other methods', async () => {
     for (const path of [
       wellKnown,
       `/a2a/agents/kofi${wellKnown}`,
@@ -243,14 +243,14 @@ describe('caching of cards', () => {
     }
   });
 
-  it('refuses paths that do not decode without a fault', async () => {
+  it('refuses undecodable paths without an error', async () => {
     for (const path of ['/a2a/%ff/agent.json', '/a2a/%/agent.json', '/a2a/agents/%00/.well-known/agent-card.json'])
       expect([400, 404]).toContain((await get(path)).status);
   });
 });
 
 describe('the card of the service', () => {
-  it('RE-78 RE-79 is with ?org= one card of the published skills of an org, never stored, and 404 where there are none', async () => {
+  it('RE-78 RE-79 has with ?org= the published skills of an org, is never cached, and is 404 without skills', async () => {
     const { status, headers, body } = await get(`${wellKnown}?org=default`);
     expect([status, headers.get('cache-control')]).toEqual([200, 'no-store']);
     expect(body).toMatchObject({ name: 'Default', skills: openSkills, url: `${gateway.url}/a2a` });
@@ -260,13 +260,13 @@ describe('the card of the service', () => {
       expect((await get(`${wellKnown}?org=${org}`)).status).toBe(404);
   });
 
-  it('tells skills of one id apart by the names of their agents', async () => {
+  it('distinguishes skills with the same id by the names of their agents', async () => {
     await change('newer', { publishToCard: true });
     expect(idsOf(await get(`${wellKnown}?org=default`))).toEqual(['kofi.chat', 'mcp__stdio_search', 'newer.chat']);
     await change('newer', { publishToCard: false });
   });
 
-  it('AN-01 is the default agent’s, the credential’s own first, and the gateway’s own while there is none', async () => {
+  it('AN-01 is the card of the default agent, first of the org of the credential, else the card of the gateway', async () => {
     const nameFor = async (token: string | null = null) => (await get(wellKnown, {}, token)).body.name;
     const set = (org: string, defaultAgent: string | null) =>
       gateway.call('PATCH', `/api/orgs/${org}`, { defaultAgent });
@@ -286,7 +286,7 @@ describe('the card of the service', () => {
 });
 
 describe('the index of agents', () => {
-  it('RY-06 RY-07 lists the agents of the caller’s org, of default for anyone', async () => {
+  it('RY-06 RY-07 lists the agents of the caller’s org, or of default without a credential', async () => {
     const { body, headers } = await get('/a2a/agents');
     expect(headers.get('cache-control')).toBe('no-store');
     expect(Object.keys(body)).toEqual(['agents', 'protocolVersion']);
@@ -318,7 +318,7 @@ describe('two gateways on one database', () => {
 
   afterAll(() => Promise.all(others.map((other) => other.close())));
 
-  it('RI-09 are one to the world: the same bytes, under the public URL, and handles at its host', async () => {
+  it('RI-09 look like one: the same bytes, under the public URL, and handles at its host', async () => {
     for (const path of [wellKnown, '/a2a/kofi@core.example/agent.json', '/a2a/ko%40core.example/agent.json']) {
       const [one, another] = await Promise.all(others.map((other) => other.call('GET', path, undefined, null)));
       expect(one!.body).toMatchObject({ name: 'kofi', url: 'https://core.example/a2a/agents/kofi' });
@@ -327,7 +327,7 @@ describe('two gateways on one database', () => {
     }
   });
 
-  it('RY-01 see at once what was changed through another', async () => {
+  it('RY-01 see changes through the other one at once', async () => {
     const seen = (path: string) => others[0]!.call('GET', path, undefined, null);
     for (let round = 0; round < 20; round++) {
       const description = `round ${round}`;
@@ -351,7 +351,7 @@ describe('two gateways on one database', () => {
 });
 
 describe('cards in production', () => {
-  it('AN-01 AN-47 are open to anyone even while no authentication is configured, and say jwtBearer', async () => {
+  it('AN-01 AN-47 are public even without configured authentication, and declare jwtBearer', async () => {
     const bare = await startTestGateway({
       NODE_ENV: 'production',
       HOST: '127.0.0.1',

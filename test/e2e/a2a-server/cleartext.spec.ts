@@ -1,7 +1,7 @@
 import { publish, rpc, rpcCall, userMessage } from '../../support/clients/a2a.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 
-describe('agents that take encrypted messages only', () => {
+describe('agents that accept encrypted messages only', () => {
   let gateway: TestGateway;
 
   beforeAll(async () => {
@@ -43,7 +43,7 @@ describe('agents that take encrypted messages only', () => {
     expect(await tasks()).toEqual([]);
   });
 
-  it('N4 RI-05: take an encrypted message as it is, in every dialect', async () => {
+  it('N4 RI-05: accept an encrypted message unchanged, in every dialect', async () => {
     const newer = await rpc(
       gateway,
       'SendMessage',
@@ -56,7 +56,7 @@ describe('agents that take encrypted messages only', () => {
     expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [{ parts: [{ data: sealed }] }] });
   });
 
-  it('N4: an agent says for itself, and a message without an agent goes to one that takes it', async () => {
+  it('N4: each agent declares it itself, and a message without an agent goes to an agent that accepts it', async () => {
     const sent = await rpc(gateway, 'SendMessage', { message: userMessage('plain') }, { agent: '/a2a' });
     expect(sent.task.metadata['rialto/dispatch']).toMatchObject({ agent: 'open' });
     await gateway.call('PATCH', '/api/a2a/published/open', { a2a_accept_cleartext: false });

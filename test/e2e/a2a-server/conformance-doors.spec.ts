@@ -3,8 +3,8 @@ import { CardShape } from '../../support/checks/conformance-shapes.js';
 import { bindings, errors, startConformance, tck, type Given } from '../../support/checks/conformance.js';
 
 /*
- * What kits ask of the card and of the doors themselves: JSON-RPC and HTTP+JSON of v1.0, agents without capabilities, and one that insists on an
- * extension.
+ * Checks of public kits for the card and the doors: JSON-RPC and HTTP+JSON of v1.0, agents without capabilities, and
+ * one that requires an extension.
  */
 
 const wellKnown = '/.well-known/agent-card.json';
@@ -39,13 +39,13 @@ describe('the card of the conformance agent', () => {
   beforeAll(async () => void (all = await startConformance('v1')));
   afterAll(() => all.close());
 
-  it('is there for everyone, with its members and no others', () => {
+  it('is public, with its members and no others', () => {
     expect(CardShape.parse(all.card)).toEqual(all.card);
     expect(all.card.capabilities).toMatchObject({ streaming: true, pushNotifications: true });
     expect(all.wires.map(({ binding }) => binding)).toEqual([...bindings]);
   });
 
-  it('may be cached, and is not sent again while it is the same', async () => {
+  it('may be cached, and is not sent again while it is unchanged', async () => {
     const { headers } = await fetch(`${all.gateway.url}${wellKnown}`);
     expect(headers.get('cache-control')).toMatch(/max-age=\d+/);
     expect(Date.parse(headers.get('last-modified')!)).not.toBeNaN();
@@ -79,7 +79,7 @@ describe('JSON-RPC of v1.0', () => {
     return answer.result;
   };
 
-  it('answers as JSON, with and without a slash behind the url, under the id it was given', async () => {
+  it('answers as JSON, with and without a slash at the end of the url, with the id of the request', async () => {
     for (const at of [url, `${url}/`])
       for (const id of ['tck-1', 7]) {
         const { status, type, json } = await ask(at, { body: request('SendMessage', tck('complete-task'), id) });
@@ -87,7 +87,7 @@ describe('JSON-RPC of v1.0', () => {
       }
   });
 
-  it('reads the names of the protocol buffers too', async () => {
+  it('accepts the names of the protocol buffers too', async () => {
     const context_id = 'tck-snake';
     const { task } = await result('SendMessage', {
       message: { message_id: 'tck-input-required-1', context_id, role: 'ROLE_USER', parts: [{ text: 'x' }] },
@@ -99,31 +99,38 @@ describe('JSON-RPC of v1.0', () => {
     expect(listed).toMatchObject({ tasks: [{ id: task.id, artifacts: [] }], pageSize: 2 });
     const config = { task_id: task.id, id: 'tck-push', url: 'https://example.com/hook' };
     expect(await result('CreateTaskPushNotificationConfig', config)).toMatchObject({ taskId: task.id });
-    const more = { message: { message_id: 'tck-complete-task-1', task_id: task.id, role: 'ROLE_USER', parts: [{ text: 'x', media_type: 'text/plain' }] } }; // prettier-ignore
+    const more = {
+      message: {
+        message_id: 'tck-complete-task-1',
+        task_id: task.id,
+        role: 'ROLE_USER',
+        parts: [{ text: 'x', media_type: 'text/plain' }],
+      },
+    };
     expect((await result('SendMessage', more)).task.id).toBe(task.id);
   });
 
   it.each([
-    ['what is no JSON', '{"jsonrpc": "2.0", "method": "SendMessage", "params": {', -32700, null],
+    ['text that is not JSON', '{"jsonrpc": "2.0", "method": "SendMessage", "params": {', -32700, null],
     ['another version of JSON-RPC', { ...request('GetTask', {}), jsonrpc: '1.0' }, -32600, 1],
     ['no method', { jsonrpc: '2.0', id: 'x', params: {} }, -32600, 'x'],
-    ['an id that is none', request('GetTask', {}, { bad: 'type' }), -32600, null],
+    ['an invalid id', request('GetTask', {}, { bad: 'type' }), -32600, null],
     ['an unknown method', request('NonExistentMethod', {}, '3'), -32601, '3'],
     ['a message without its members', request('SendMessage', { message: { parts: 'invalid' } }), -32602, 1],
-    ['params that are none of its', request('SendMessage', { '': 'not_a_dict' }, '4'), -32602, '4'],
+    ['unknown params', request('SendMessage', { '': 'not_a_dict' }, '4'), -32602, '4'],
     ['a list of params', request('GetTask', ['x']), -32602, 1],
   ])('refuses %s', async (_what, body, code, id) => {
     const { status, json } = await rpc(body);
     expect([status, json()]).toEqual([200, { jsonrpc: '2.0', id, error: expect.objectContaining({ code }) }]);
   });
 
-  it('says of an error what it is in ErrorInfo', async () => {
+  it('describes an error in ErrorInfo', async () => {
     const { error } = (await rpc(request('GetTask', { id: 'tck-nonexistent' }))).json();
     expect(Object.keys(error as object).sort()).toEqual(['code', 'data', 'message']);
     expect(infoOf(error.data as any[])).toMatchObject({ reason: 'TASK_NOT_FOUND', domain: 'a2a-protocol.org' });
   });
 
-  it('serves the version that is asked for, patch digits or not, and no other', async () => {
+  it('serves the requested version, with or without patch digits, and no other', async () => {
     const send = request('SendMessage', tck('complete-task'));
     for (const version of ['1.0', '1.0.1'])
       expect((await rpc(send, { 'A2A-Version': version })).json()).toHaveProperty('result.task');
@@ -132,12 +139,12 @@ describe('JSON-RPC of v1.0', () => {
     expect(older.error).toMatchObject({ code: -32009 });
   });
 
-  it('takes JSON alone, and says so as a media type that is not supported', async () => {
+  it('accepts only JSON, and names another media type as unsupported', async () => {
     const { json } = await rpc(request('SendMessage', tck('complete-task')), { 'Content-Type': 'text/plain' });
     expect(json().error).toMatchObject({ code: -32005, data: [{ reason: 'CONTENT_TYPE_NOT_SUPPORTED' }] });
   });
 
-  it('reads past extensions that it does not have', async () => {
+  it('ignores unknown extensions', async () => {
     const extensions = { 'A2A-Extensions': 'https://example.com/ext/v1,https://example.com/ext/v2' };
     const { headers, json } = await rpc(request('SendMessage', tck('complete-task')), extensions);
     expect(json()).toHaveProperty('result.task');
@@ -159,7 +166,7 @@ describe('HTTP+JSON of v1.0', () => {
   const task = async (kind: string): Promise<string> =>
     (await rest('POST', '/message:send', { body: tck(kind) })).json().task.id as string;
 
-  it('cancels by a POST without a body, whatever type it names', async () => {
+  it('cancels by a POST without a body, with any content type', async () => {
     for (const type of ['application/json', 'application/a2a+json']) {
       const { json } = await rest('POST', `/tasks/${await task('input-required')}:cancel`, {
         headers: { 'Content-Type': type },
@@ -181,15 +188,19 @@ describe('HTTP+JSON of v1.0', () => {
 
   it.each([
     ['application/json', {}, 'application/json'],
-    ['its own type to those who name it', { Accept: 'application/a2a+json, application/json' }, 'application/a2a+json'],
-    ['its own type to those who send it', { 'Content-Type': 'application/a2a+json' }, 'application/a2a+json'],
+    [
+      'its own type when the client accepts it',
+      { Accept: 'application/a2a+json, application/json' },
+      'application/a2a+json',
+    ],
+    ['its own type when the client sends it', { 'Content-Type': 'application/a2a+json' }, 'application/a2a+json'],
   ])('answers as %s', async (_what, headers, type) => {
     const good = await rest('POST', '/message:send', { headers, body: tck('complete-task') });
     const bad = await rest('POST', '/message:send', { headers, body: {} });
     expect([good.status, good.type, bad.status, bad.type]).toEqual([200, type, 400, type]);
   });
 
-  it('says of an error its status, and what it is in ErrorInfo', async () => {
+  it('has the status of an error, and describes it in ErrorInfo', async () => {
     const { status, json } = await rest('GET', '/tasks/tck-nonexistent');
     expect(json()).toEqual({
       error: { code: status, status: 'NOT_FOUND', message: expect.any(String), details: expect.any(Array) },
@@ -200,7 +211,7 @@ describe('HTTP+JSON of v1.0', () => {
     });
   });
 
-  it('answers nothing to a delete, whatever there was', async () => {
+  it('answers a delete with an empty body, with or without a configuration', async () => {
     const path = `/tasks/${await task('complete-task')}/pushNotificationConfigs/none`;
     const { status, text } = await rest('DELETE', path);
     expect([status, text]).toEqual([204, '']);
@@ -208,17 +219,17 @@ describe('HTTP+JSON of v1.0', () => {
 
   it.each([
     ['an empty message', 'POST', '/message:send', {}, 400],
-    ['what is no JSON', 'POST', '/message:send', '{"message":', 400],
+    ['text that is not JSON', 'POST', '/message:send', '{"message":', 400],
     ['another method', 'GET', '/message:send', undefined, 405],
     ['an unknown path', 'POST', '/message:shout', {}, 404],
-    ['a query that is wrong', 'GET', '/tasks?pageSize=none', undefined, 400],
+    ['an invalid query', 'GET', '/tasks?pageSize=none', undefined, 400],
     ['an unknown state', 'GET', '/tasks?status=TASK_STATE_TIRED', undefined, 400],
   ])('refuses %s', async (_what, method, path, body, status) => {
     const answer = await rest(method, path, { body });
     expect([answer.status, answer.json().error.code]).toEqual([status, status]);
   });
 
-  it('refuses versions and media types that it does not have', async () => {
+  it('refuses unknown versions and media types', async () => {
     const body = tck('complete-task');
     const version = await rest('POST', '/message:send', { body, headers: { 'A2A-Version': '99.0' } });
     const type = await rest('POST', '/message:send', { body, headers: { 'Content-Type': 'text/plain' } });
@@ -238,12 +249,12 @@ describe('an agent that can neither stream nor push', () => {
   beforeAll(async () => void (all = await startConformance('nocaps')));
   afterAll(() => all.close());
 
-  it('says so', () => {
+  it('declares that', () => {
     const { streaming = false, pushNotifications = false, extendedAgentCard = false } = all.card.capabilities;
     expect([streaming, pushNotifications, extendedAgentCard]).toEqual([false, false, false]);
   });
 
-  it('refuses both on every binding, and does the rest', async () => {
+  it('refuses both on every binding, and supports all other operations', async () => {
     for (const [index, wire] of all.wires.entries()) {
       const { value } = await wire.call('SendMessage', tck('complete-task'));
       const taskId = value.task.id as string;
@@ -267,17 +278,17 @@ describe('an agent that can neither stream nor push', () => {
   });
 });
 
-describe('an agent that insists on an extension', () => {
+describe('an agent that requires an extension', () => {
   const uri = 'urn:a2a:tck:required-extension';
   let all: Given;
 
   beforeAll(async () => void (all = await startConformance('reqext')));
   afterAll(() => all.close());
 
-  it('says so', () =>
+  it('declares that', () =>
     expect(all.card.capabilities.extensions).toEqual([expect.objectContaining({ uri, required: true })]));
 
-  it('refuses those who do not name it, on every binding', async () => {
+  it('refuses requests without it, on every binding', async () => {
     for (const [index, wire] of all.wires.entries()) {
       const { failure } = await wire.call('SendMessage', tck('cap-ext-004'));
       const reason = 'EXTENSION_SUPPORT_REQUIRED';
@@ -285,7 +296,7 @@ describe('an agent that insists on an extension', () => {
     }
   });
 
-  it('serves those who do, and says that it is active', async () => {
+  it('serves requests with it, and declares it as active', async () => {
     const headers = { 'A2A-Extensions': `https://example.com/other, ${uri}` };
     const answers = [
       await ask(`${urlOf(all, 'JSONRPC')}/`, { headers, body: request('SendMessage', tck('complete-task')) }),

@@ -3,7 +3,7 @@ import { openStream } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startWebhookSink } from '../../support/stubs/webhook-sink.js';
 
-/* What a kit of v0.3 asks: JSON-RPC at the url of the card, and HTTP+JSON below `/v1`. */
+/* Checks of a kit of v0.3: JSON-RPC at the url of the card, and HTTP+JSON below `/v1`. */
 
 const say = (kind: string, more: object = {}, parts: object[] = [{ kind: 'text', text: 'Hello from TCK!' }]) => ({
   message: { kind: 'message', messageId: `${kind}-1`, role: 'user', parts, ...more },
@@ -41,7 +41,7 @@ describe('v0.3', () => {
   const stream = async (method: string, params: unknown) =>
     openStream(url, { body: { jsonrpc: '2.0', id: 'tck-1', method, params } });
 
-  it('is on the card, which has the members of v0.3 and those it must have', () => {
+  it('is on the card, which has members of v0.3 only, and all required ones', () => {
     expect(all.card).toMatchObject({
       protocolVersion: expect.stringMatching(/^0\.3/),
       preferredTransport: 'JSONRPC',
@@ -60,7 +60,7 @@ describe('v0.3', () => {
     expect(all.card.additionalInterfaces).toContainEqual({ url, transport: 'JSONRPC' });
   });
 
-  it('answers with a task by itself, which can be gone on with', async () => {
+  it('answers with a bare task, which can be continued', async () => {
     const task = await send('test-text-message-id');
     expect(task).toMatchObject({
       kind: 'task',
@@ -74,7 +74,7 @@ describe('v0.3', () => {
     expect([long.history.length > 2, short.history.length]).toEqual([true, 2]);
   });
 
-  it('answers with a message by itself', async () =>
+  it('answers with a bare message', async () =>
     expect(await send('tck-message-response')).toMatchObject({
       kind: 'message',
       role: 'agent',
@@ -86,24 +86,24 @@ describe('v0.3', () => {
     ['file', { kind: 'file', file: { name: 'test.txt', mimeType: 'text/plain', uri: 'https://example.com/test.txt' } }],
     ['bytes', { kind: 'file', file: { name: 'test.txt', mimeType: 'text/plain', bytes: 'dGVzdA==' } }],
     ['data', { kind: 'data', data: { key: 'value', nested: { array: [1, 2, 3] } } }],
-  ])('takes parts: %s', async (_kind, part) => {
+  ])('accepts parts: %s', async (_kind, part) => {
     const { history } = await send('test-part-message-id', {}, [part]);
     expect(history[0].parts).toEqual([part]);
   });
 
-  it('cancels, and knows nothing of what is not there', async () => {
+  it('cancels, and reports unknown tasks', async () => {
     const { id } = await send('test-cancel-test-message-id');
     expect(await rpc('tasks/cancel', { id })).toMatchObject({ kind: 'task', id, status: { state: 'canceled' } });
     for (const method of ['tasks/get', 'tasks/cancel', 'tasks/pushNotificationConfig/list'])
       expect(await codeOf(method, { id: 'nonexistent-task-id' })).toBe(-32001);
     const over = await send('tck-complete-task');
     expect(await codeOf('tasks/cancel', { id: over.id })).toBe(-32002);
-    // (K7) 0.3 names canceled among what is not cancelable; in 1.0 a second cancel changes nothing.
+    // (K7) In 0.3 a canceled task is not cancelable; in 1.0 a second cancel changes nothing.
     expect(await codeOf('tasks/cancel', { id })).toBe(-32002);
     expect(await codeOf('message/send', say('x', { taskId: over.id }))).toBe(-32004);
   });
 
-  it('streams events with their kinds, the last of which is final', async () => {
+  it('streams events with their kinds; the last one is final', async () => {
     const events = await (await stream('message/stream', say('tck-stream-001'))).rest();
     const results = events.map(({ data }) => data.result as { kind: string; final?: boolean });
     expect(results.map(({ kind }) => kind)).toEqual(['task', 'status-update', 'artifact-update', 'status-update']);
@@ -112,7 +112,7 @@ describe('v0.3', () => {
     expect(await codeOf('message/stream', { invalid: 'params' })).toBe(-32602);
   });
 
-  it('streams again to whoever comes back', async () => {
+  it('streams again to a client that resubscribes', async () => {
     const first = await stream('message/stream', say('test-resubscribe-message-id'));
     const { id } = (await first.next())!.data.result as { id: string };
     const again = await stream('tasks/resubscribe', { id });
@@ -124,7 +124,7 @@ describe('v0.3', () => {
     none.close();
   });
 
-  it('keeps push configurations, and posts to them', async () => {
+  it('stores push configurations, and posts to them', async () => {
     const sink = await startWebhookSink();
     const { id } = await send('test-push-notification-message-id');
     const pushNotificationConfig = { id: 'tck-1', url: sink.url.replace('127.0.0.1', 'localhost'), token: 'tck-token' };
@@ -146,7 +146,7 @@ describe('v0.3', () => {
     await sink.close();
   });
 
-  it('has one push configuration that needs no name', async () => {
+  it('has one push configuration without a name', async () => {
     const { id } = await send('test-push-notification-message-id');
     expect(await rpc('tasks/pushNotificationConfig/list', { id })).toEqual([]);
     const url = 'https://example.com/webhook';
@@ -155,26 +155,30 @@ describe('v0.3', () => {
     expect(got).toMatchObject({ taskId: id, pushNotificationConfig: { url } });
   });
 
-  // Without an id these would be notifications; kits send them so, and want to be told.
+  // Without an id these would be notifications, but the kits send them so and expect an error.
   it.each([
-    ['what is no JSON', '{"jsonrpc": "2.0", "method": "message/send", "params": {"foo": "bar"}', -32700],
+    ['text that is not JSON', '{"jsonrpc": "2.0", "method": "message/send", "params": {"foo": "bar"}', -32700],
     ['another version of JSON-RPC', { jsonrpc: 'aaa', method: 'message/send', params: {} }, -32600],
     ['no method', { jsonrpc: '2.0', params: {} }, -32600],
     ['an unknown method', { jsonrpc: '2.0', method: 'message/ssend', params: {} }, -32601],
-    ['an id that is none', { jsonrpc: '2.0', id: { bad: 'type' }, method: 'message/send', params: {} }, -32600],
-    ['params that are none of its', { jsonrpc: '2.0', method: 'message/send', params: { '': 'not_a_dict' } }, -32602],
-    ['a message without its members', { jsonrpc: '2.0', id: 1, method: 'message/send', params: { message: { kind: 'message' } } }, -32602], // prettier-ignore
+    ['an invalid id', { jsonrpc: '2.0', id: { bad: 'type' }, method: 'message/send', params: {} }, -32600],
+    ['unknown params', { jsonrpc: '2.0', method: 'message/send', params: { '': 'not_a_dict' } }, -32602],
+    [
+      'a message without its members',
+      { jsonrpc: '2.0', id: 1, method: 'message/send', params: { message: { kind: 'message' } } },
+      -32602,
+    ],
   ])('refuses %s, with HTTP 200', async (_what, body, code) => {
     const answer = await post(body);
     expect([answer.status, answer.body.error.code]).toEqual([200, code]);
   });
 
-  it('has no extended card, since it says so', async () => {
+  it('declares no extended card, and refuses to send one', async () => {
     expect(all.card.supportsAuthenticatedExtendedCard ?? false).toBe(false);
     expect([-32004, -32007]).toContain(await codeOf('agent/getAuthenticatedExtendedCard', {}));
   });
 
-  it('is spoken over HTTP+JSON too, in the words of JSON and of the protocol buffers', async () => {
+  it('supports HTTP+JSON too, with the names of JSON and of the protocol buffers', async () => {
     const rest = async (method: string, path: string, body?: object) => {
       const headers = { 'Content-Type': 'application/json' };
       const response = await fetch(`${url}/v1${path}`, { method, headers, body: body && JSON.stringify(body) });

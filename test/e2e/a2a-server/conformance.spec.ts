@@ -1,11 +1,27 @@
-import { ListResponseShape, PushConfigShape, SendResponseShape, StreamResponseShape, TaskShape } from '../../support/checks/conformance-shapes.js'; // prettier-ignore
-import { bindings, errors, startConformance, tck, type Events, type Failure, type Given, type Reply, type Wire } from '../../support/checks/conformance.js'; // prettier-ignore
+import {
+  ListResponseShape,
+  PushConfigShape,
+  SendResponseShape,
+  StreamResponseShape,
+  TaskShape,
+} from '../../support/checks/conformance-shapes.js';
+import {
+  bindings,
+  errors,
+  startConformance,
+  tck,
+  type Events,
+  type Failure,
+  type Given,
+  type Reply,
+  type Wire,
+} from '../../support/checks/conformance.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-sink.js';
 
 /*
- * What a public kit asks of an agent of v1.0 on every binding, with the error table of v1.0.0 that kits have: the agent is found by
- * the card of the host, and called without any credential.
+ * Checks of a public kit for an agent of v1.0 on every binding, with the error table of v1.0.0: the kit finds the agent
+ * by the card of the host, and calls it without a credential.
  */
 
 const invalid = [-32602, 400, 3] as const;
@@ -49,7 +65,7 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
     events.flatMap(({ task: one, statusUpdate }) => (one ?? statusUpdate)?.status.state ?? []) as string[];
   const failureOf = async (reply: Promise<Reply>): Promise<Failure> => {
     const { failure, value } = await reply;
-    if (!failure) throw new Error(`it was not refused: ${JSON.stringify(value)}`);
+    if (!failure) throw new Error(`expected a refusal, but the call returned ${JSON.stringify(value)}`);
     return failure;
   };
   const refused = async (reply: Promise<Reply>, reason: keyof typeof errors): Promise<void> =>
@@ -58,23 +74,23 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
     expect((await failureOf(reply)).code).toBe(invalid[index]);
 
   describe('SendMessage', () => {
-    it('answers with a task that is over', async () => {
+    it('answers with an ended task', async () => {
       const one = await task('complete-task');
       expect(one.status).toMatchObject({ state: completed, message: { parts: [{ text: 'Hello from TCK' }] } });
     });
 
-    it('makes a task of each message, though all have one id, with a context of its own', async () => {
+    it('creates a task for each message, though all have one id, each with a new context', async () => {
       const tasks = await Promise.all([task('complete-task'), task('complete-task'), task('complete-task')]);
       expect(new Set(tasks.map(({ id }) => id)).size).toBe(3);
       expect(new Set(tasks.map(({ contextId }) => contextId)).size).toBe(3);
     });
 
-    it('keeps the context that its caller names', async () => {
+    it('keeps the context of the message', async () => {
       const contextId = 'tck-client-context-001';
       expect((await task('complete-task', { contextId })).contextId).toBe(contextId);
     });
 
-    it('answers with a message alone', async () => {
+    it('answers with a message only', async () => {
       const { message } = await send('message-response');
       expect(message).toMatchObject({ role: 'ROLE_AGENT', parts: [{ text: 'Direct message response' }] });
     });
@@ -84,7 +100,7 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       ['auth-required', 'TASK_STATE_AUTH_REQUIRED'],
       ['reject-task', 'TASK_STATE_REJECTED'],
       ['task-failure', 'TASK_STATE_FAILED'],
-    ])('%s: waits for %s, which a later look shows too', async (kind, state) => {
+    ])('%s: waits for %s, which a later read shows too', async (kind, state) => {
       const { id, status } = await task(kind);
       expect(status).toMatchObject({ state, message: { role: 'ROLE_AGENT' } });
       expect((await call('GetTask', { id })).status.state).toBe(state);
@@ -101,7 +117,7 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       expect(artifacts).toEqual([expect.objectContaining({ parts: [part] })]);
     });
 
-    it('waits for the end, unless it is told not to', async () => {
+    it('waits for the end, unless it returns immediately', async () => {
       const [now, later, usual] = await Promise.all([
         task('delayed-complete', {}, { returnImmediately: true }),
         task('delayed-complete', {}, { returnImmediately: false }),
@@ -112,7 +128,7 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       expect(usual.status.state).toBe(completed);
     });
 
-    it('continues a task that asked, whose context needs no naming', async () => {
+    it('continues a task that asked, also without its context id', async () => {
       const { id, contextId } = await task('input-required');
       const still = await task('input-required', { taskId: id });
       expect(still).toMatchObject({ id, contextId, status: { state: 'TASK_STATE_INPUT_REQUIRED' } });
@@ -127,7 +143,7 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       ]);
     });
 
-    it('refuses a task that is over, is not there, or is of another context', async () => {
+    it('refuses a task that is ended, missing, or of another context', async () => {
       const { id } = await task('complete-task');
       await refused(wire.call('SendMessage', tck('terminal', { taskId: id })), 'UNSUPPORTED_OPERATION');
       await refused(wire.call('SendMessage', tck('multi-004', { taskId: absent })), 'TASK_NOT_FOUND');
@@ -135,17 +151,17 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       await rejected(wire.call('SendMessage', tck('mismatch', { taskId: open.id, contextId: 'tck-wrong-context' })));
     });
 
-    it('refuses a media type that the agent does not take', async () => {
+    it('refuses a media type that the agent does not accept', async () => {
       const part = { raw: 'dGNr', mediaType: 'application/x-unsupported-tck-type' };
       await refused(wire.call('SendMessage', tck('send-003', {}, [part])), 'CONTENT_TYPE_NOT_SUPPORTED');
     });
 
-    it('refuses a message that is none', async () => {
+    it('refuses an invalid message', async () => {
       for (const params of [{}, tck('x', {}, []), tck('x', { messageId: '' })])
         await rejected(wire.call('SendMessage', params));
     });
 
-    it('reads past members that it does not know', async () => {
+    it('ignores unknown members', async () => {
       const { message } = tck('complete-task', { tckUnknownField: 'ignored' });
       const { task: one } = await call('SendMessage', { message, tckExtraParam: 42 });
       expect(one.status.state).toBe(completed);
@@ -168,8 +184,7 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       await rejected(wire.call('GetTask', { id, historyLength: -1 }));
     });
 
-    it('knows nothing of a task that is not there', () =>
-      refused(wire.call('GetTask', { id: absent }), 'TASK_NOT_FOUND'));
+    it('reports an unknown task', () => refused(wire.call('GetTask', { id: absent }), 'TASK_NOT_FOUND'));
   });
 
   describe('ListTasks', () => {
@@ -183,19 +198,19 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
     });
     const idsOf = ({ tasks }: any): string[] => tasks.map(({ id }: any) => id as string);
 
-    it('has all that the caller may see, the newest first', async () => {
+    it('has all tasks that the caller may see, newest first', async () => {
       const { tasks, pageSize } = await list({});
       const times = tasks.map(({ status }: any) => status.timestamp as string);
       expect(times).toEqual([...times].sort().reverse());
       expect(pageSize).toBe(50);
     });
 
-    it('is empty for a context that nobody knows', async () => {
+    it('is empty for an unknown context', async () => {
       const none = await list({ contextId: 'tck-test-context' });
       expect(none).toEqual({ tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 });
     });
 
-    it('filters, and counts what it filtered', async () => {
+    it('filters, and counts the filtered tasks', async () => {
       expect(await list({ contextId })).toMatchObject({ totalSize: 3, nextPageToken: '' });
       expect(idsOf(await list({ contextId }))).toEqual(ids);
       const asking = await list({ contextId, status: 'TASK_STATE_INPUT_REQUIRED' });
@@ -205,21 +220,21 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       expect(idsOf(after)).toContain(ids[0]);
     });
 
-    it('is read page by page', async () => {
+    it('returns pages', async () => {
       const first = await list({ contextId, pageSize: 2 });
       expect([idsOf(first), first.pageSize, first.totalSize]).toEqual([ids.slice(0, 2), 2, 3]);
       const last = await list({ contextId, pageSize: 2, pageToken: first.nextPageToken });
       expect([idsOf(last), last.nextPageToken]).toEqual([ids.slice(2), '']);
     });
 
-    it('leaves artifacts out, unless it is asked for them', async () => {
+    it('omits artifacts, unless the request includes them', async () => {
       for (const params of [{ contextId }, { contextId, includeArtifacts: false }])
         for (const one of (await list(params)).tasks) expect(one).not.toHaveProperty('artifacts');
       const { tasks } = await list({ contextId, includeArtifacts: true });
       expect(tasks[1].artifacts).toHaveLength(1);
     });
 
-    it.each([{ pageSize: -1 }, { pageSize: 101 }, { pageToken: 'none of ours' }, { historyLength: -1 }])(
+    it.each([{ pageSize: -1 }, { pageSize: 101 }, { pageToken: 'a foreign token' }, { historyLength: -1 }])(
       'refuses %j',
       (params) => rejected(wire.call('ListTasks', { contextId, ...params })),
     );
@@ -232,12 +247,12 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       expect(canceled).toMatchObject({ id, status: { state: 'TASK_STATE_CANCELED' } });
     });
 
-    it('ends a task that is being worked on', async () => {
+    it('ends a working task', async () => {
       const { id } = await task('cancel', {}, { returnImmediately: true });
       expect((await call('CancelTask', { id })).status.state).toBe('TASK_STATE_CANCELED');
     });
 
-    it('refuses a task that is over, or is not there', async () => {
+    it('refuses a task that is ended or missing', async () => {
       const { id } = await task('complete-task');
       await refused(wire.call('CancelTask', { id }), 'TASK_NOT_CANCELABLE');
       await refused(wire.call('CancelTask', { id: absent }), 'TASK_NOT_FOUND');
@@ -248,7 +263,7 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
     const order = ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', completed];
 
     it.each(['stream-001', 'stream-003', 'stream-ordering-001', 'stream-artifact-text', 'stream-artifact-file'])(
-      '%s begins with the task, goes forward, and ends with it',
+      '%s begins with the task, proceeds, and ends with it',
       async (kind) => {
         const events = shaped(await (await open('SendStreamingMessage', tck(kind))).rest());
         expect(Object.keys(events[0])).toEqual(['task']);
@@ -266,7 +281,7 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       expect(states(events).at(-1)).toBe(completed);
     });
 
-    it('sends chunks, the second of which belongs to the first', async () => {
+    it('sends chunks; the second one is appended to the first', async () => {
       const events = shaped(await (await open('SendStreamingMessage', tck('stream-artifact-chunked'))).rest());
       const [one, two] = events.flatMap(({ artifactUpdate }) => artifactUpdate ?? []);
       expect(two.artifact.artifactId).toBe(one.artifact.artifactId);
@@ -282,7 +297,7 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       ]);
     });
 
-    it('sends one message and nothing else', async () => {
+    it('sends one message and no other event', async () => {
       const events = shaped(await (await open('SendStreamingMessage', tck('message-response'))).rest());
       expect(events).toMatchObject([{ message: { parts: [{ text: 'Direct message response' }] } }]);
     });
@@ -295,7 +310,7 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       await refused(wire.stream('SubscribeToTask', { id }), 'UNSUPPORTED_OPERATION');
     });
 
-    it('tells every subscriber the same, from the task to its end, though another has gone', async () => {
+    it('sends every subscriber the same events, from the task to its end, even when another has left', async () => {
       const { id } = await task('input-required');
       const [gone, ...others] = await Promise.all([1, 2, 3].map(() => open('SubscribeToTask', { id })));
       expect(StreamResponseShape.parse(await gone!.next())).toMatchObject({ task: { id } });
@@ -308,7 +323,7 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       expect(two).toEqual(one);
     });
 
-    it('is taken up again while the work goes on', async () => {
+    it('is resumed while the work continues', async () => {
       const message = { ...tck('').message, messageId: 'test-resubscribe-message-id-1' };
       const begun = await open('SendStreamingMessage', { message });
       const { id } = (await begun.next()).task;
@@ -328,31 +343,31 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
       return id as string;
     };
 
-    it('are configured: made, shown and listed', async () => {
+    it('are created, read and listed', async () => {
       const taskId = await configured();
       expect(await call('GetTaskPushNotificationConfig', { taskId, id: config.id })).toEqual({ taskId, ...config });
       const { configs } = await call('ListTaskPushNotificationConfigs', { taskId });
       expect(configs).toEqual([{ taskId, ...config }]);
     });
 
-    it('are given an id when none is named', async () => {
+    it('get an id when the request names none', async () => {
       const { id: taskId } = await task('input-required');
       const { id } = await call('CreateTaskPushNotificationConfig', { taskId, url: config.url });
       expect(await call('GetTaskPushNotificationConfig', { taskId, id })).toEqual({ taskId, id, url: config.url });
     });
 
-    it('are taken away, and once more', async () => {
+    it('are deleted, also repeatedly', async () => {
       const taskId = await configured();
       for (let times = 0; times < 2; times++) await call('DeleteTaskPushNotificationConfig', { taskId, id: config.id });
       await refused(wire.call('GetTaskPushNotificationConfig', { taskId, id: config.id }), 'TASK_NOT_FOUND');
     });
 
-    it('are of no task that is not there', async () => {
+    it('need an existing task', async () => {
       await refused(wire.call('CreateTaskPushNotificationConfig', { taskId: absent, ...config }), 'TASK_NOT_FOUND');
       await refused(wire.call('ListTaskPushNotificationConfigs', { taskId: absent }), 'TASK_NOT_FOUND');
     });
 
-    it('arrive with the credentials, as what a stream would have sent', async () => {
+    it('arrive with the credentials, in the format of stream events', async () => {
       sink.received.length = 0;
       const authentication = { scheme: 'Bearer', credentials: 'tck-test-token' };
       const url = sink.url.replace('127.0.0.1', 'localhost');
@@ -375,6 +390,6 @@ describe.each(bindings)('v1.0 over %s', (binding) => {
     });
   });
 
-  it('GetExtendedAgentCard is refused, for the card has none', () =>
+  it('GetExtendedAgentCard is refused, because the card declares none', () =>
     refused(wire.call('GetExtendedAgentCard', {}), 'UNSUPPORTED_OPERATION'));
 });

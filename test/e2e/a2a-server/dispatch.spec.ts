@@ -3,7 +3,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.js';
 import { ask, asyncTask, data, message, text } from '../../support/stubs/stub-behaviours.js';
 
-describe('A2A doors that name no agent, in an org without a default agent', () => {
+describe('A2A doors without an agent name, in an org without a default agent', () => {
   let gateway: TestGateway;
   let weather: StubAgent;
   let invoices: StubAgent;
@@ -54,7 +54,7 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
   const metadataOf = (task: any) => task.metadata['rialto/dispatch'];
   const get = async (id: string, options = {}) => (await rpc('GetTask', { id }, options)).body;
 
-  it('X3.7 an agent that is published for one skill of its remote reaches no other', async () => {
+  it('X3.7 an agent that is published for one remote skill cannot reach another skill', async () => {
     const executor = { kind: 'remote', agentId: 'weather', skillId: 'forecast' };
     await publish('one_skill', { executor });
     const asked = said('storms?', { metadata: { skillId: 'alerts' } });
@@ -64,7 +64,7 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     await gateway.call('DELETE', '/api/a2a/published/one_skill');
   });
 
-  it('(N9) chooses among the agents that take every part of the message, while there is one', async () => {
+  it('(N9) chooses among the agents that accept every part of the message, if there are any', async () => {
     const parts = [
       { text: 'weather forecast' },
       { data: { a: 1 } },
@@ -83,27 +83,30 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     await gateway.call('DELETE', '/api/a2a/published/plain_weather');
   });
 
-  it.each(['/a2a', '/a2a/', '/_agent-native/a2a'])('AN-89 a message to %s goes to whom it suits best', async (path) => {
-    const task = await sent('What is the weather forecast for Lisbon?', {}, { path });
-    expect(task).toMatchObject({
-      status: { state: 'TASK_STATE_COMPLETED' },
-      artifacts: [{ parts: [{ text: 'sunny' }] }],
-    });
-    expect(metadataOf(task)).toEqual({
-      agent: 'weather',
-      skillId: 'forecast',
-      reason: 'its skill "forecast" suits the message best of 2 agents',
-      fit: expect.any(Number),
-      score: expect.any(Number),
-      seed: expect.any(Number),
-    });
-    expect((weather.requests[0]!.json as any).params.message.metadata.skillId).toBe('forecast');
-    expect(invoices.requests).toEqual([]);
-    expect(metadataOf((await get(task.id)).result)).toEqual(metadataOf(task));
-    expect(metadataOf(await sent('Please book this invoice', {}, { path }))).toMatchObject({ agent: 'invoices' });
-  });
+  it.each(['/a2a', '/a2a/', '/_agent-native/a2a'])(
+    'AN-89 a message to %s goes to the agent with the best match',
+    async (path) => {
+      const task = await sent('What is the weather forecast for Lisbon?', {}, { path });
+      expect(task).toMatchObject({
+        status: { state: 'TASK_STATE_COMPLETED' },
+        artifacts: [{ parts: [{ text: 'sunny' }] }],
+      });
+      expect(metadataOf(task)).toEqual({
+        agent: 'weather',
+        skillId: 'forecast',
+        reason: 'its skill "forecast" suits the message best of 2 agents',
+        fit: expect.any(Number),
+        score: expect.any(Number),
+        seed: expect.any(Number),
+      });
+      expect((weather.requests[0]!.json as any).params.message.metadata.skillId).toBe('forecast');
+      expect(invoices.requests).toEqual([]);
+      expect(metadataOf((await get(task.id)).result)).toEqual(metadataOf(task));
+      expect(metadataOf(await sent('Please book this invoice', {}, { path }))).toMatchObject({ agent: 'invoices' });
+    },
+  );
 
-  it('AN-89 the older dialect is answered in its own words', async () => {
+  it('AN-89 the older dialect gets an answer in its own format', async () => {
     const older = {
       message: { role: 'user', messageId: 'o1', kind: 'message', parts: [{ kind: 'text', text: 'book the invoice' }] },
     };
@@ -116,7 +119,7 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     expect((await rpc('tasks/get', { id: result.id })).body.result.metadata['rialto/dispatch'].agent).toBe('invoices');
   });
 
-  it('AN-89 what follows goes to the agent of the task: questions, look-ups, cancel', async () => {
+  it('AN-89 later requests go to the agent of the task: questions, reads, cancels', async () => {
     invoices.set(ask('Which supplier?', data({ booked: 'Acme' })));
     const asked = await sent('book an invoice');
     expect(asked.status.state).toBe('TASK_STATE_INPUT_REQUIRED');
@@ -135,7 +138,7 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     expect((await get(canceled.id)).result.metadata['rialto/dispatch'].agent).toBe('invoices');
   });
 
-  it('AN-89 a conversation stays where it began', async () => {
+  it('AN-89 a conversation stays with its agent', async () => {
     const first = await sent('book an invoice');
     const second = await sent('and the weather forecast of a city?', { contextId: first.contextId });
     expect(metadataOf(second)).toMatchObject({
@@ -149,7 +152,7 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     ).toBe('weather');
   });
 
-  it('AN-89 one key is one task, whoever suits a message best by then', async () => {
+  it('AN-89 one key is one task, even when another agent matches better later', async () => {
     const once = { headers: { 'idempotency-key': 'once' } };
     const first = await sent('book an invoice quickly', {}, once);
     await publish('booker', {
@@ -161,12 +164,12 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     expect(invoices.requests).toHaveLength(1);
   });
 
-  it('AN-89 messages of one key at once are one task, also where two agents suit them equally', async () => {
+  it('AN-89 concurrent messages with one key are one task, also when two agents match equally', async () => {
     const twins = ['castor', 'pollux'];
     for (const name of twins)
       await publish(name, { skills: [{ id: 'twin', name: 'twin', description: 'Tells of twins', tags: [] }] });
     const agents = new Set<string>();
-    // Chance may take one of them a few times in a row.
+    // By chance, one of them may be chosen several times in a row.
     for (let key = 0; key < 8 || (agents.size < 2 && key < 60); key++) {
       const same = { headers: { 'idempotency-key': `twins-${key}` } };
       const three = await Promise.all([1, 2, 3].map(() => sent('tell of the twins', {}, same)));
@@ -177,7 +180,7 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     expect([...agents].sort()).toEqual(twins);
   });
 
-  it('AN-89 a stream begins with the task, and says who was chosen', async () => {
+  it('AN-89 a stream begins with the task, and names the chosen agent', async () => {
     await publish('streamer', { skills: [{ id: 'tide', name: 'tide', description: 'Tells the tide', tags: [] }] });
     const { status, body } = await rpc('SendStreamingMessage', said('tell the tide'));
     await gateway.call('DELETE', '/api/a2a/published/streamer');
@@ -188,14 +191,14 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     expect(metadataOf(first.result.task)).toMatchObject({ agent: 'streamer', skillId: 'tide' });
   });
 
-  it('AN-89 a message that is the whole answer says it too', async () => {
+  it('AN-89 a message that is the whole answer names the agent too', async () => {
     weather.set(message([{ text: 'sunny' }]));
     const { result } = (await rpc('SendMessage', said('weather forecast'))).body;
     const { metadata } = result.message ?? result.task;
     expect(metadata['rialto/dispatch'].agent).toBe('weather');
   });
 
-  it('AN-89 nobody who is not able, not permitted or not there is chosen, and the error says why', async () => {
+  it('AN-89 an agent that is unable, forbidden or missing is never chosen, and the error has the reasons', async () => {
     const excluded = async (words: string, more: object = {}, options = {}) => {
       const { status, body } = await rpc('SendMessage', said(words, more), options);
       expect([status, body.error.code, body.error.message]).toEqual([200, -32602, 'no agent can take this work']);
@@ -222,7 +225,7 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     expect(metadataOf(await sent('forecast', { metadata: { skillId: 'forecast' } })).agent).toBe('weather');
   });
 
-  it('AN-89 another org sees neither agents nor tasks; a caller says nothing in our name', async () => {
+  it("AN-89 another org sees neither agents nor tasks; a caller cannot forge the gateway's metadata", async () => {
     const globex = await gateway.tokenOf('globex', 'gina', 'admin');
     const task = await sent('book an invoice');
     expect(await rpc('SendMessage', said('book an invoice'), { token: globex })).toMatchObject({
@@ -239,7 +242,7 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     });
   });
 
-  it('RE-64 RE-72 the call behind it was routed; looking after it is no call', async () => {
+  it('RE-64 RE-72 the call is listed as routed; polls of its task are not calls', async () => {
     weather.set(asyncTask(3, text('sunny')));
     await gateway.sql('delete from a2a_task_instances');
     const task = await sent('weather forecast');
@@ -259,7 +262,7 @@ describe('A2A doors that name no agent, in an org without a default agent', () =
     expect(weather.requests.length).toBeGreaterThan(2);
   });
 
-  it('AN-89 a default agent takes everything', async () => {
+  it('AN-89 a default agent receives all messages', async () => {
     await gateway.call('PATCH', '/api/orgs/default', { defaultAgent: 'weather' });
     const task = await sent('book an invoice');
     await gateway.call('PATCH', '/api/orgs/default', { defaultAgent: null });

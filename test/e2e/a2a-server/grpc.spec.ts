@@ -41,13 +41,13 @@ describe('the gRPC services', () => {
   const to = (agent: string) => ({ metadata: { 'rialto-agent': agent } });
   const streams = async (): Promise<number> => (await gateway.gateway.get(Metrics).streams.get()).values[0]?.value ?? 0;
   const noStreams = () => eventually(streams, (count) => count === 0);
-  /** A task that waits for its caller, and so do its streams. */
+  /** Creates a task that waits for its caller, as its streams do. */
   const waiting = async (): Promise<{ id: string; tenant: string }> => {
     const { answer } = await grpc.call('sendMessage', send('paint', { tenant: 'asks' }));
     return { id: (answer as { payload: { value: { id: string } } }).payload.value.id, tenant: 'asks' };
   };
 
-  it('are on the card with the port that was taken', async () => {
+  it('are on the card with their actual port', async () => {
     const { grpcPort } = gateway.gateway;
     const { body } = await gateway.call('GET', '/a2a/agents/echo/.well-known/agent-card.json');
     expect(body.supportedInterfaces.filter((face: any) => face.protocolBinding === 'GRPC')).toEqual([
@@ -55,7 +55,7 @@ describe('the gRPC services', () => {
     ]);
   });
 
-  it('(K2) are on cards of 0.3 for the default agent alone, which is the one that an unnamed call reaches', async () => {
+  it('(K2) are on 0.3 cards only of the default agent, which a call without an agent reaches', async () => {
     const { grpcPort } = gateway.gateway;
     const cards = async () => {
       const paths = ['echo', 'older'].map((name) => `/a2a/agents/${name}/.well-known/agent-card.json`);
@@ -94,7 +94,7 @@ describe('the gRPC services', () => {
     await gateway.call('PATCH', '/api/orgs/default', { defaultAgent: null });
   });
 
-  it('ask for a credential before anything is read', async () => {
+  it('require a credential before they read the request', async () => {
     for (const [token, metadata] of [
       [null, {}],
       ['rlt_wrong', {}],
@@ -113,7 +113,7 @@ describe('the gRPC services', () => {
     expect(theirs).toMatchObject({ code: status.NOT_FOUND, info: { reason: 'TASK_NOT_FOUND' } });
   });
 
-  it('refuse what the other bindings refuse, and say which field', async () => {
+  it('refuse the same requests as the other bindings, and name the field', async () => {
     const empty = await grpc.refused('sendMessage', { message: { messageId: 'm', role: 'ROLE_USER' } }, to('echo'));
     expect(empty).toMatchObject({ code: status.INVALID_ARGUMENT, types: ['BadRequest', 'RequestInfo'] });
     expect(empty.raw.toString('latin1')).toContain('message.parts');
@@ -128,7 +128,7 @@ describe('the gRPC services', () => {
     });
   });
 
-  it('read metadata as headers: version, extensions, request id, idempotency key, time to wait', async () => {
+  it('read metadata as headers: version, extensions, request id, idempotency key, timeout', async () => {
     const metadata = (more: Record<string, string>, agent = 'echo') => ({
       metadata: { 'rialto-agent': agent, ...more },
     });
@@ -154,13 +154,13 @@ describe('the gRPC services', () => {
     expect(await refusal({ 'x-a2a-timeout': '0' })).toMatchObject({ code: 3 });
   });
 
-  it('take no more than a body may hold', async () => {
+  it('accept at most the size of an HTTP body', async () => {
     const large = await grpc.refused('sendMessage', send('x'.repeat(20_001)), to('echo'));
     expect(large.code).toBe(status.RESOURCE_EXHAUSTED);
     await grpc.call('sendMessage', send('x'.repeat(19_000)), to('echo'));
   });
 
-  it('go on behind an event, and end a stream when its caller cancels it or its time is over', async () => {
+  it('resume after an event, and end a stream when its caller cancels it or its deadline passes', async () => {
     const request = await waiting();
     const { id } = request;
     const first = grpc.open('subscribeToTask', request);
@@ -181,7 +181,7 @@ describe('the gRPC services', () => {
     expect(await ended.ended).toMatchObject({ code: 9, info: { reason: 'UNSUPPORTED_OPERATION' } });
   });
 
-  it('count streams with those of the other doors, and end them with their credential', async () => {
+  it('count streams together with those of the other doors, and end them with their credential', async () => {
     const carol = await gateway.tokenOf('default', 'carol', 'admin');
     const made = await gateway.call('POST', '/api/keys', { name: 'grpc', role: 'admin' });
     const request = await waiting();
@@ -198,7 +198,7 @@ describe('the gRPC services', () => {
     await noStreams();
   });
 
-  it('let go of a stream whose reader takes nothing and goes', async () => {
+  it('release a stream when its reader reads nothing and leaves', async () => {
     await publish(gateway, { name: 'chatty', executor: { kind: 'echo', chunks: 1_000 } });
     const big = send('x'.repeat(15_000), { tenant: 'chatty' });
     const session = connect(`http://127.0.0.1:${gateway.gateway.grpcPort}`, { settings: { initialWindowSize: 100 } });
@@ -211,7 +211,7 @@ describe('the gRPC services', () => {
 });
 
 describe('the gRPC server', () => {
-  it('says in the ready line where it is, and refuses to start on a port that is taken', async () => {
+  it('has its address in the ready line, and refuses to start on a used port', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     const { port } = taken.address() as AddressInfo;
@@ -235,7 +235,7 @@ describe('the gRPC server', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  it('is not bound by a worker, nor without a port', async () => {
+  it('is not started by a worker, nor without a port', async () => {
     const worker = await startTestGateway({ GRPC_PORT: '0', RIALTO_ROLE: 'worker' });
     expect(worker.gateway.grpcPort).toBeUndefined();
     await worker.close();
@@ -244,7 +244,7 @@ describe('the gRPC server', () => {
     await plain.close();
   });
 
-  it('lets loopback in without a token when it is told to, but nobody who comes through a proxy', async () => {
+  it('accepts loopback without a token when configured, but no call through a proxy', async () => {
     const gateway = await startTestGateway({
       GRPC_PORT: '0',
       RIALTO_DEV_ANONYMOUS: 'true',
@@ -262,7 +262,7 @@ describe('the gRPC server', () => {
     await gateway.close();
   });
 
-  it('ends streams with UNAVAILABLE when it stops, says how far tasks are, and keeps no stop waiting', async () => {
+  it('ends streams with UNAVAILABLE at a stop, after the state of the tasks, and does not delay the stop', async () => {
     const gateway = await startTestGateway({ GRPC_PORT: '0' });
     await publish(gateway, { name: 'asks', executor: { kind: 'echo', ask: 'Which colour?' } });
     await publish(gateway, { name: 'post', executor: { kind: 'mailbox' } });
@@ -286,7 +286,7 @@ describe('the gRPC server', () => {
   });
 });
 
-/** A call of HTTP/2 that reads nothing until it is told to. */
+/** Opens an HTTP/2 call that reads nothing until it is resumed. */
 function openRaw(session: ClientHttp2Session, path: string, request: object, token: string) {
   const message = A2AService.sendMessage.requestSerialize(SendMessageRequest.fromJSON(request));
   const frame = Buffer.alloc(5 + message.length);

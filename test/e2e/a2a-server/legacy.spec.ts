@@ -44,11 +44,11 @@ describe('older callers', () => {
   it('AN-12: async answers working at once, and the task completes', async () => {
     const task = await rpc(gateway, 'message/send', say('later', { async: true }), { agent: native });
     expect(task.status.state).toBe('working');
-    const look = () => rpc(gateway, 'tasks/get', { id: task.id }, { agent: native });
-    await eventually(look, ({ status }) => status.state === 'completed');
+    const read = () => rpc(gateway, 'tasks/get', { id: task.id }, { agent: native });
+    await eventually(read, ({ status }) => status.state === 'completed');
   });
 
-  it('AN-18 AN-19 RY-43: text, data and files by bytes and by uri come back as they were sent', async () => {
+  it('AN-18 AN-19 RY-43: text, data and files by bytes and by uri are returned unchanged', async () => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, index) => index)).toString('base64');
     const parts = [
       { type: 'text', text: 'see' },
@@ -62,7 +62,7 @@ describe('older callers', () => {
     expect(task.history[0].parts).toEqual(said);
   });
 
-  it('AN-49: what is refused has a status and a code of its own', async () => {
+  it('AN-49: each refusal has its own status and code', async () => {
     for (const [token, message] of [
       [null, 'Authentication required'],
       ['not-a-key', 'Invalid API key'],
@@ -76,7 +76,7 @@ describe('older callers', () => {
     }
   });
 
-  it('AN-51 RY-05: what is no request, no method, no message, has its code', async () => {
+  it('AN-51 RY-05: an invalid request, an unknown method and an invalid message have their codes', async () => {
     const post = async (body: unknown, path = native) => {
       const answer = await gateway.call('POST', path, body);
       return [answer.status, answer.body.error.code];
@@ -94,7 +94,7 @@ describe('older callers', () => {
   });
 
   it.each(['message/stream', 'tasks/resubscribe', 'tasks/sendSubscribe', 'tasks/subscribe'])(
-    '(K3) an error of %s before its first event is the event of a stream, for clients that read streams alone',
+    '(K3) an error of %s before its first event is an event of a stream, for clients that read only streams',
     async (method) => {
       const ask = async (accept: string, params: object) => {
         const answer = await fetch(`${gateway.url}/a2a/agents/echo`, {
@@ -118,7 +118,7 @@ describe('older callers', () => {
     },
   );
 
-  it('(N14) AN-55: credentials and identities in metadata are neither stored nor told', async () => {
+  it('(N14) AN-55: credentials and identities in metadata are neither stored nor returned', async () => {
     const secrets = {
       googleToken: 'canary-1',
       userEmail: 'canary-2',
@@ -153,14 +153,14 @@ describe('older callers', () => {
   });
 
   describe('the run view', () => {
-    it('RY-14 RY-16 RY-17 RY-18: async_mode answers the envelope, the run is polled flat and whole', async () => {
+    it('RY-14 RY-16 RY-17 RY-18: async_mode answers the envelope; a poll of the run returns it flat and complete', async () => {
       const envelope = await rpc(gateway, 'message/send', say('hello', { async_mode: true }));
       expect(envelope).toMatchObject({ kind: 'task', id: expect.any(String), agent_name: 'echo', run_id: envelope.id });
-      // (N12) the word of the run, and the Task beside it
+      // (N12) the status of the run, and the Task beside it
       expect(envelope).toMatchObject({ status: 'running', task: { kind: 'task', id: envelope.id } });
       expect(envelope.task.status.state).toMatch(/submitted|working/);
-      const look = async () => (await run(envelope.id)).body;
-      const view = await eventually(look, ({ status }) => status === 'completed');
+      const read = async () => (await run(envelope.id)).body;
+      const view = await eventually(read, ({ status }) => status === 'completed');
       expect(view).toMatchObject({
         run_id: envelope.id,
         status: 'completed',
@@ -184,7 +184,7 @@ describe('older callers', () => {
       expect((await run(`${id}/cancel`)).status).toBe(405);
     });
 
-    it('RY-20 RY-21 RY-22: cancel twice is once, and nothing completes afterwards', async () => {
+    it('RY-20 RY-21 RY-22: a second cancel changes nothing, and a canceled run never completes', async () => {
       const { id } = await rpc(gateway, 'message/send', say('x', { async_mode: true }), { agent: 'asleep' });
       await eventually(
         async () => (await run(id)).body.task.status.state,
@@ -204,7 +204,7 @@ describe('older callers', () => {
       expect((await run(`${done.id}/cancel`, 'POST')).body.status).toBe('completed');
     });
 
-    it('RY-26 RY-27 RY-28 RY-29 RY-30: a question is shown, its answer taken once', async () => {
+    it('RY-26 RY-27 RY-28 RY-29 RY-30: a question is shown, and its answer is accepted once', async () => {
       const asked = await rpc(gateway, 'message/send', say('paint', { async_mode: true }), { agent: 'asks' });
       const view = await eventually(
         async () => (await run(asked.id)).body,
@@ -244,7 +244,7 @@ describe('older callers', () => {
     const wake = (body: unknown, token?: string, method = 'POST') =>
       gateway.call(method, `${native}/_process-task`, body, token ?? null);
 
-    it('AN-10 AN-16 AN-52: takes exactly the token of that task', async () => {
+    it('AN-10 AN-16 AN-52: accepts only the token of that task', async () => {
       const { id } = await rpc(gateway, 'message/send', say('x'), { agent: native });
       expect((await wake(undefined, sign(id), 'GET')).status).toBe(405);
       expect((await wake({}, sign(id))).status).toBe(400);
@@ -255,7 +255,7 @@ describe('older callers', () => {
       expect([status, body]).toEqual([200, { ok: true, taskId: id, woken: false }]);
     });
 
-    it('AN-15 AN-56: a task whose ring was lost is taken up all the same', async () => {
+    it('AN-15 AN-56: a task with a lost job is still processed', async () => {
       const id = '01900000-0000-7000-8000-00000000abcd';
       await gateway.tokenOf('default', 'lost');
       const [echo] = await gateway.sql(`select id, org_id from published_agents where name = 'echo'`);
@@ -266,8 +266,8 @@ describe('older callers', () => {
         [id, echo.org_id, echo.id, JSON.stringify(history)],
       );
       await wake({ taskId: id }, sign(id));
-      const look = () => gateway.sql('select status_state from a2a_tasks where id = $1', [id]);
-      await eventually(look, ([row]) => row.status_state === 'completed');
+      const read = () => gateway.sql('select status_state from a2a_tasks where id = $1', [id]);
+      await eventually(read, ([row]) => row.status_state === 'completed');
     });
   });
 });
@@ -284,7 +284,7 @@ describe('agents by MCP', () => {
   const call = async (name: string, args: object = {}) =>
     (await gateway.rpc('tools/call', { name, arguments: args })).result;
 
-  it('are no tools while there are none', async () => {
+  it('are not listed as tools while there are none', async () => {
     expect((await gateway.rpc('tools/list')).result.tools).toEqual([]);
   });
 
@@ -319,7 +319,7 @@ describe('agents by MCP', () => {
     expect((await gateway.rpc('tools/list')).result.tools).toEqual([]);
   });
 
-  it('streams by A2A what was sent by nobody else', async () => {
+  it('a stream by A2A has only the events of its own message', async () => {
     await publish(gateway, { name: 'plain' });
     const stream = await rpcStream(
       gateway,

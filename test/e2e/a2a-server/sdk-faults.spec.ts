@@ -13,10 +13,10 @@ const rest = '/a2a/agents/echo';
 const v03 = { 'A2A-Version': '0.3' };
 
 /*
- * What the official server of 1.3.0 gets wrong (faults 1 to 17 of its review), each as a test that Rialto passes, by callers without
- * an SDK between.
+ * Faults 1 to 17 of the official server of 1.3.0, from its review. Each is a test that Rialto passes, with callers
+ * without an SDK.
  */
-describe('a fault of the official server that is none of ours', () => {
+describe('a fault of the official server that Rialto does not have', () => {
   let gateway: TestGateway;
   let second: TestGateway;
 
@@ -50,7 +50,7 @@ describe('a fault of the official server that is none of ours', () => {
       [id],
     );
 
-  it('1: a subscription on another replica goes on to the end', async () => {
+  it('1: a subscription on another replica continues to the end', async () => {
     const id = await begin('brief');
     const stream = await rpcStream(second, 'SubscribeToTask', { id }, { agent: 'brief' });
     const [first, ...later] = await stream.rest();
@@ -81,7 +81,7 @@ describe('a fault of the official server that is none of ours', () => {
     expect(await events(id)).toEqual(after);
   });
 
-  it('3: of a completion and cancels on two replicas one wins, and nothing is lost', async () => {
+  it('3: of a completion and cancels on two replicas one wins, and no event is lost', async () => {
     const ids = await Promise.all(Array.from({ length: 12 }, () => begin('brief')));
     const asked = ids.flatMap((id) =>
       [gateway, second].map((at) => rpcCall(at, 'CancelTask', { id }, { agent: 'brief' })),
@@ -113,7 +113,7 @@ describe('a fault of the official server that is none of ours', () => {
     expect([status, fields({ data: body.error.details })]).toEqual([400, named]);
   });
 
-  it('5: a version with patch digits, or in the query, is understood', async () => {
+  it('5: a version with patch digits, or in the query, is accepted', async () => {
     const ask = (headers: Record<string, string>, query = '') =>
       rpcCall(gateway, 'SendMessage', { message: userMessage('x') }, { agent: `${rest}${query}`, headers });
     for (const answer of [await ask({ 'A2A-Version': '1.0.1' }), await ask({}, '?A2A-Version=1.0')])
@@ -124,7 +124,7 @@ describe('a fault of the official server that is none of ours', () => {
     expect(get.body).toHaveProperty('totalSize');
   });
 
-  it('6: what is no request is -32600, a notification gets no answer, and reasons are those of the specification', async () => {
+  it('6: an invalid request is -32600, a notification gets no answer, and reasons are those of the specification', async () => {
     const post = (body: unknown) => gateway.call('POST', rest, body);
     for (const body of [
       [{ jsonrpc: '2.0', id: 1, method: 'GetTask' }],
@@ -169,7 +169,7 @@ describe('a fault of the official server that is none of ours', () => {
     expect(listed.configs).toEqual([]);
   });
 
-  it('9: the extended card is refused to strangers', async () => {
+  it('9: the extended card is refused without a credential', async () => {
     const none = await rpcCall(gateway, 'GetExtendedAgentCard', {}, { token: null });
     expect([none.status, none.body.result]).toEqual([401, undefined]);
     expect((await gateway.call('GET', `${rest}/extendedAgentCard`, undefined, null)).status).toBe(401);
@@ -177,7 +177,7 @@ describe('a fault of the official server that is none of ours', () => {
     expect((await rpc(gateway, 'GetExtendedAgentCard', {})).name).toBe('echo');
   });
 
-  it('10: statusTimestampAfter includes its own moment, and pages stand while tasks change', async () => {
+  it('10: statusTimestampAfter includes its own time, and pages are stable while tasks change', async () => {
     const dora = await gateway.tokenOf('default', 'dora');
     const options = { agent: 'asks', token: dora };
     const ids: string[] = [];
@@ -190,13 +190,13 @@ describe('a fault of the official server that is none of ours', () => {
     expect(since.tasks.map(({ id }: any) => id)).toEqual(ids.slice(0, 3));
     const first = await list({ pageSize: 2 });
     expect(first.tasks.map(({ id }: any) => id)).toEqual(ids.slice(0, 2));
-    // The task that the page ends with moves to the front meanwhile.
+    // The last task of the page moves to the front in between.
     await rpc(gateway, 'SendMessage', { message: userMessage('red', { taskId: ids[1] }) }, options);
     const next = await list({ pageSize: 2, pageToken: first.nextPageToken });
     expect(next.tasks.map(({ id }: any) => id)).toEqual(ids.slice(2, 4));
   });
 
-  it('11: parts of a media type that the agent does not take are refused', async () => {
+  it('11: parts of a media type that the agent does not accept are refused', async () => {
     const ask = (mediaType: string) =>
       rpcCall(gateway, 'SendMessage', { message: userMessage('', { parts: [{ raw: 'aGk=', mediaType }] }) });
     expect((await ask('image/png')).body.error).toMatchObject({
@@ -232,7 +232,7 @@ describe('a fault of the official server that is none of ours', () => {
     expect((await gateway.call('PUT', `${rest}/tasks`)).status).toBe(405);
   });
 
-  it('14: events of a stream are numbered, and a stream goes on behind a number', async () => {
+  it('14: events of a stream are numbered, and a stream resumes after a number', async () => {
     const stream = await openStream(`${gateway.url}${rest}/message:stream`, {
       token: gateway.token,
       body: { message: userMessage('x') },
@@ -247,7 +247,7 @@ describe('a fault of the official server that is none of ours', () => {
     expect((await behind.rest()).map((frame) => frame.id)).toEqual([3, 4]);
   });
 
-  it('16: v0.3 REST takes bodies of either form, and makes push configurations', async () => {
+  it('16: v0.3 REST accepts both body forms, and creates push configurations', async () => {
     const plain = { messageId: 'm', kind: 'message', role: 'user', parts: [{ kind: 'text', text: 'hi' }] };
     const proto = { messageId: 'm', role: 'ROLE_USER', content: [{ text: 'hi' }] };
     for (const message of [plain, proto]) {
@@ -294,7 +294,7 @@ describe('a fault of the official server that is none of ours', () => {
   });
 });
 
-describe('a fault of the official server that is none of ours, in the streams themselves', () => {
+describe('a fault of the official server that Rialto does not have, in the streams themselves', () => {
   let server: Server;
   let streams: SseStreams;
   const written: (number | false)[] = [];
@@ -322,7 +322,7 @@ describe('a fault of the official server that is none of ours, in the streams th
     server.closeAllConnections();
     server.close();
   });
-  /** Where the timers are faked. */
+  /** Works also with fake timers. */
   const until = async (is: () => boolean) => {
     while (!is()) await new Promise((resolve) => setImmediate(resolve));
   };
@@ -332,7 +332,7 @@ describe('a fault of the official server that is none of ours, in the streams th
     return response;
   };
 
-  it('14: a stream that is silent gets a comment every 15 seconds', async () => {
+  it('14: a silent stream sends a comment every 15 seconds', async () => {
     const response = await open('/quiet');
     let text = '';
     response.on('data', (chunk: Buffer) => (text += chunk.toString()));
@@ -346,7 +346,7 @@ describe('a fault of the official server that is none of ours, in the streams th
     response.socket.destroy();
   });
 
-  it('14: a reader that never reads is waited for, then let go, and little is held for it', async () => {
+  it('14: a stream waits for a reader that never reads, then ends, and holds little data for it', async () => {
     const response = await open('/flood');
     response.pause();
     const settled = async (): Promise<number> => {
@@ -367,8 +367,8 @@ describe('a fault of the official server that is none of ours, in the streams th
   });
 });
 
-describe('a fault of the official client that is none of ours', () => {
-  it('15: time, size and addresses of what an agent says are bounded', async () => {
+describe('a fault of the official client that Rialto does not have', () => {
+  it('15: time, size and addresses in the answers of an agent are bounded', async () => {
     const server = createServer((request, response) => {
       if (request.url === '/slow/.well-known/agent-card.json') return;
       response.writeHead(200, { 'content-type': 'application/json' });

@@ -25,7 +25,8 @@ const absent = '01900000-0000-7000-8000-000000000000';
 const bytes = Buffer.from([0, 1, 2, 127, 128, 254, 255]);
 
 /*
- * The official JavaScript client, as it is: both versions over all three bindings, against two processes on one database.
+ * Tests the unchanged official JavaScript client: both versions over all three bindings, against two processes on one
+ * database.
  */
 describe('RI-01: the official client', () => {
   let first: TestGateway;
@@ -91,7 +92,7 @@ describe('RI-01: the official client', () => {
       expect(task.status?.message?.parts[0]!.content).toEqual({ $case: 'text', value: 'hello' });
     });
 
-    it('sends and does not wait, then reads, lists and cancels', async () => {
+    it('sends without waiting, then reads, lists and cancels', async () => {
       const one = await client('asleep');
       const { id, status } = await begin(one);
       expect([states.TASK_STATE_SUBMITTED, states.TASK_STATE_WORKING]).toContain(status!.state);
@@ -114,7 +115,7 @@ describe('RI-01: the official client', () => {
       expect(said.join('')).toBe('one two three');
     });
 
-    it('follows from another process what was begun in the first, and cancels there', async () => {
+    it('follows a task in another process, and cancels it there', async () => {
       const { id } = await begin(await client('asleep'));
       const there = await client('asleep', { at: second });
       const events = there.resubscribeTask({ tenant: '', id });
@@ -130,7 +131,7 @@ describe('RI-01: the official client', () => {
       });
     });
 
-    it('answers a question and gets on', async () => {
+    it('answers a question and continues', async () => {
       const one = await client('asks');
       const asked = taskOf(await one.sendMessage(sdkSend('paint')));
       expect(asked.status).toMatchObject({ state: states.TASK_STATE_INPUT_REQUIRED });
@@ -155,7 +156,7 @@ describe('RI-01: the official client', () => {
       ]);
     });
 
-    it('makes, reads, lists and deletes a push configuration', async () => {
+    it('creates, reads, lists and deletes a push configuration', async () => {
       const one = await client('asleep');
       const { id: taskId } = await begin(one);
       const url = 'http://127.0.0.1:9/hook';
@@ -177,7 +178,7 @@ describe('RI-01: the official client', () => {
       expect([name, skills.length > 0]).toEqual([`echo${suffix}`, true]);
     });
 
-    it('is told what went wrong in its own classes of errors', async () => {
+    it('throws its own classes of errors', async () => {
       const one = await client();
       const done = taskOf(await one.sendMessage(sdkSend('done')));
       const named = { tenant: '', id: done.id, metadata: undefined };
@@ -188,11 +189,12 @@ describe('RI-01: the official client', () => {
       const image = [{ raw: 'aGk=', mediaType: 'image/png' }];
       expect(await failing(one.sendMessage(sdkSend(image)))).toBeInstanceOf(ContentTypeNotSupportedError);
       const followed = await failing(one.resubscribeTask({ tenant: '', id: absent }).next());
-      // What comes in an event of a stream, which clients of 0.3 expect (K3), is the cause of what the SDK throws.
-      const told = binding === 'JSONRPC' && version === '0.3' ? followed.cause : followed;
-      expect(told).toBeInstanceOf(TaskNotFoundError);
+      // An error in an event of a stream, which clients of 0.3 expect (K3), is the cause of the error that the SDK
+      // throws.
+      const error = binding === 'JSONRPC' && version === '0.3' ? followed.cause : followed;
+      expect(error).toBeInstanceOf(TaskNotFoundError);
       const empty = await failing(one.sendMessage(sdkSend([])));
-      // The SDK has a class for it on JSON-RPC of v1.0 alone; elsewhere the status says it.
+      // The SDK has a class for it only on JSON-RPC of v1.0; elsewhere the status shows it.
       if (binding === 'JSONRPC' && version === '1.0') expect(empty).toBeInstanceOf(RequestMalformedError);
       if (binding === 'HTTP+JSON' && version === '1.0') expect(empty).toMatchObject({ statusCode: 400 });
       if (binding === 'GRPC') expect(empty).toMatchObject({ status: 3 });
@@ -214,7 +216,7 @@ describe('RI-01: the official client', () => {
       }
     });
 
-    /** The transport itself adds nothing to a call of gRPC; the client's interceptors do. */
+    /** Returns the metadata of a gRPC call: the transport itself adds none, only the interceptors of the client do. */
     const authorised = ({ token }: TestGateway) =>
       binding === 'GRPC'
         ? { serviceParameters: { authorization: `Bearer ${token}`, 'rialto-agent': `echo${suffix}` } }
@@ -222,7 +224,7 @@ describe('RI-01: the official client', () => {
   });
 });
 
-describe('AN-25: our own client', () => {
+describe('AN-25: the client of Rialto', () => {
   it('reads the card of a published agent, sends to it and streams from it, with a bearer key', async () => {
     const gateway = await startTestGateway();
     await publish(gateway, { executor: { kind: 'echo', delayMs: 30, chunks: 2 } });

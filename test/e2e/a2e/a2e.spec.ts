@@ -41,7 +41,7 @@ describe('A2E messages by POST', () => {
   const servers = async (payload: object = {}) => (await say('mcp/server/list/req', payload)).servers;
 
   describe('servers', () => {
-    it('AE-02 AE-15 AE-58 a server is registered by message, connected first, and told with all its fields', async () => {
+    it('AE-02 AE-15 AE-58 a server is registered by message, after a connection, and returned with all its fields', async () => {
       const one = await started('websocket');
       const request = message('mcp/server/register/req', { server_id: 'files', name: 'Files', url: one.url });
       const before = Date.now() / 1_000;
@@ -73,7 +73,7 @@ describe('A2E messages by POST', () => {
       expect(reply.server.connected_at).toBeGreaterThanOrEqual(Math.floor(before));
     });
 
-    it('AE-03 AE-49 AE-58 servers are listed with their status, and by it', async () => {
+    it('AE-03 AE-49 AE-58 servers are listed with their status, and filtered by it', async () => {
       await register(await started('websocket'), 'a');
       await register(await started('websocket'), 'b');
       await gateway.call('POST', '/api/mcp/servers', { id: 'c', url: (await started()).url });
@@ -121,7 +121,7 @@ describe('A2E messages by POST', () => {
       expect((await say('mcp/call_tool', { tool: 'gone__echo' })).error.code).toBe('mcp_tool_not_found');
     });
 
-    it('AE-12 the roots that are configured for a server are told', async () => {
+    it('AE-12 the roots that are configured for a server are sent to it', async () => {
       const roots = [{ uri: 'file:///srv/notes', name: 'notes' }];
       await register(await started(), 'own', { roots });
       expect(await say('mcp/roots/list/req', { server_id: 'own' })).toMatchObject({
@@ -132,7 +132,7 @@ describe('A2E messages by POST', () => {
       expect((await say('mcp/roots/list/req', { server_id: 'no' })).error.code).toBe('mcp_server_not_found');
     });
 
-    it('AE-16 AE-18 AE-23 a registration says its transport, headers and seconds, and has the published defaults', async () => {
+    it('AE-16 AE-18 AE-23 a registration has transport, headers and timeouts, and the published defaults', async () => {
       const one = await started('sse');
       const { server } = await register(one, 'old', {
         transport: 'SSE',
@@ -162,7 +162,7 @@ describe('A2E messages by POST', () => {
   });
 
   describe('resources and prompts', () => {
-    it('AE-06 AE-25 AE-36 AE-50 resources are listed over all servers, however slow one of them is', async () => {
+    it('AE-06 AE-25 AE-36 AE-50 resources are listed over all servers, also with a slow one', async () => {
       await register(await shelf('a://x', ['one', 'two.bin']), 'a');
       const slow = await shelf('b://x', ['three']);
       await register(slow, 'b');
@@ -186,7 +186,7 @@ describe('A2E messages by POST', () => {
       expect((await say('mcp/resource/list/req', { server_id: 'c' })).error.code).toBe('mcp_server_not_found');
     });
 
-    it('AE-07 AE-29 AE-51 AE-52 a resource is read, text or blob, where it is or where the hint says', async () => {
+    it('AE-07 AE-29 AE-51 AE-52 a resource is read, text or blob, on its server or on the hinted one', async () => {
       await register(await shelf('a://x', ['one', 'two.bin']), 'a');
       await register(await shelf('b://x', ['three']), 'b');
       const read = (uri: string, more: object = {}) => say('mcp/resource/read/req', { uri, ...more });
@@ -210,12 +210,12 @@ describe('A2E messages by POST', () => {
         expect((await say('mcp/resource/read/req', payload)).error.code).toBe('mcp_protocol_error');
     });
 
-    it('AE-29 without a server that has any, no resource is found', async () => {
+    it('AE-29 without a server with resources, no resource is found', async () => {
       await register(await started(), 'plain');
       expect((await say('mcp/resource/read/req', { uri: 'a://x' })).error.code).toBe('mcp_resource_not_found');
     });
 
-    it('AE-09 AE-10 AE-30 AE-53 prompts are listed over all servers, and filled in by the first that has one', async () => {
+    it('AE-09 AE-10 AE-30 AE-53 prompts are listed over all servers, and filled in by the first server that has one', async () => {
       await register(await shelf('a://x', []), 'a');
       await register(await shelf('b://x', []), 'b');
       const { prompts } = await say('mcp/prompt/list/req');
@@ -260,7 +260,7 @@ describe('A2E messages by POST', () => {
   });
 
   describe('tools', () => {
-    it('AE-68 AE-76 a tool is called like by MCP: texts joined, images kept, its own failure told', async () => {
+    it('AE-68 AE-76 a tool is called as in MCP: texts are joined, images kept, its own failure returned', async () => {
       const one = await started();
       const image = { type: 'image', data: 'AAEC', mimeType: 'image/png' };
       const result = { content: [{ type: 'text', text: 'one' }, image, { type: 'text', text: 'two' }] };
@@ -289,7 +289,7 @@ describe('A2E messages by POST', () => {
       });
     });
 
-    it('AE-28 AE-35 AE-67 unknown tools are not found, whoever says so', async () => {
+    it('AE-28 AE-35 AE-67 unknown tools are not found, whether the gateway or the server reports it', async () => {
       const one = await started();
       one.add('picky', () => {
         throw new Refusal(-32602, 'not like this');
@@ -309,7 +309,7 @@ describe('A2E messages by POST', () => {
       });
     });
 
-    it('AE-72 AE-73 AE-75 of several servers one is called by strategy; another strategy, and a tool of none, are told by name', async () => {
+    it('AE-72 AE-73 AE-75 one of several servers is chosen by strategy; an unknown strategy or tool is named in the error', async () => {
       for (const id of ['a', 'b']) await register(await started(), id);
       const called = async (more: object) => (await say('mcp/call_tool', { tool: 'echo', ...more })).server_id;
       expect([await called({}), await called({ strategy: 'first' })]).toEqual(['a', 'a']);
@@ -336,7 +336,7 @@ describe('A2E messages by POST', () => {
       });
     });
 
-    it('AE-27 AE-31 a line that breaks in the middle of a call is a transport error, and then its server unavailable', async () => {
+    it('AE-27 AE-31 a connection that breaks during a call is a transport error, and then its server is unavailable', async () => {
       const one = await started('websocket');
       one.add('breaks', () => one.down().then(() => new Promise(() => {})));
       await register(one, 'own');
@@ -353,7 +353,7 @@ describe('A2E messages by POST', () => {
       expect(await servers()).toMatchObject([{ status: 'error', error: expect.any(String) }]);
     });
 
-    it('AE-32 nonsense of a server is a protocol error', async () => {
+    it('AE-32 an invalid answer of a server is a protocol error', async () => {
       const one = await shelf('a://x', ['one']);
       one.methods.set('resources/read', () => ({ nothing: 'of the kind' }));
       one.methods.set('prompts/get', () => ({ messages: 'none' }));

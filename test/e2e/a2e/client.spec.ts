@@ -41,7 +41,7 @@ describe('rialto/a2e', () => {
   };
 
   it.each(['websocket', 'post'] as const)(
-    'AE-71 AE-72 AE-74 the API of the reference works by %s',
+    'AE-71 AE-72 AE-74 the API of the reference works over %s',
     async (transport) => {
       const client = clientOf({ transport });
       const books = await library('sessions', 'a://x', ['one']);
@@ -75,7 +75,7 @@ describe('rialto/a2e', () => {
     },
   );
 
-  it('AE-74 what others register is found as well', async () => {
+  it('AE-74 servers of other clients are found too', async () => {
     const client = clientOf();
     await client.registerServer({ server_id: 'a', url: (await upstream()).url });
     expect(await client.findTool('echo')).toEqual(['a']);
@@ -86,7 +86,7 @@ describe('rialto/a2e', () => {
     );
   });
 
-  it('AE-71 a tool API is given the tool of the chosen server', async () => {
+  it('AE-71 a tool API gets the tool of the chosen server', async () => {
     const client = clientOf();
     await client.registerServer({ server_id: 'a', url: (await upstream()).url });
     await client.registerServer({ server_id: 'b', url: (await upstream()).url });
@@ -97,7 +97,7 @@ describe('rialto/a2e', () => {
     );
   });
 
-  it('AE-73 AE-75 what cannot be is refused by name, and what the gateway says is passed on', async () => {
+  it('AE-73 AE-75 impossible requests are refused by name, and errors of the gateway are passed on', async () => {
     const client = clientOf();
     expect(await failure(client.callTool('nothing'))).toMatchObject({
       code: 'mcp_tool_not_found',
@@ -119,26 +119,23 @@ describe('rialto/a2e', () => {
     );
   });
 
-  it.each(['websocket', 'post'] as const)(
-    'AE-75 nobody waits for a reply longer than was said (%s)',
-    async (transport) => {
-      const client = clientOf({ transport });
-      const slow = await upstream((one) => one.add('slow', () => new Promise(() => {})));
-      await client.registerServer({ server_id: 'a', url: slow.url });
-      expect(await failure(client.callTool('slow', {}, { timeoutMs: 300 }))).toMatchObject({
-        code: 'a2e_timeout',
-        retryable: true,
-      });
-      const hanging = await upstream();
-      hanging.capabilities.prompts = {};
-      hanging.methods.set('prompts/list', () => new Promise(() => {}));
-      expect(
-        (await failure(client.registerServer({ server_id: 'b', url: hanging.url }, { timeoutMs: 400 }))).code,
-      ).toBe('a2e_timeout');
-    },
-  );
+  it.each(['websocket', 'post'] as const)('AE-75 no request waits longer than its timeout (%s)', async (transport) => {
+    const client = clientOf({ transport });
+    const slow = await upstream((one) => one.add('slow', () => new Promise(() => {})));
+    await client.registerServer({ server_id: 'a', url: slow.url });
+    expect(await failure(client.callTool('slow', {}, { timeoutMs: 300 }))).toMatchObject({
+      code: 'a2e_timeout',
+      retryable: true,
+    });
+    const hanging = await upstream();
+    hanging.capabilities.prompts = {};
+    hanging.methods.set('prompts/list', () => new Promise(() => {}));
+    expect((await failure(client.registerServer({ server_id: 'b', url: hanging.url }, { timeoutMs: 400 }))).code).toBe(
+      'a2e_timeout',
+    );
+  });
 
-  it('AE-08 AE-11 AE-33 AE-78 it is pushed to and asked, by what was set before it connects', async () => {
+  it('AE-08 AE-11 AE-33 AE-78 receives pushes and questions with the handlers that were set before it connects', async () => {
     const asking = (method: string) => async (_: unknown, _signal: unknown, server: any) => {
       const outcome = await server
         .request({ method, params: {} }, z.looseObject({}))
@@ -177,7 +174,7 @@ describe('rialto/a2e', () => {
     expect((await silent.callTool('sample')).text).toContain('nobody can be asked');
   });
 
-  it('(E4) answers count as no messages at work: as many calls as there may be are answered late, and the next ones too', async () => {
+  it('(E4) answers do not count as messages in progress: the maximum of calls is answered late, and the next ones too', async () => {
     const one = await upstream(
       (server) =>
         server.add('sample', async (_args, _signal, asked: any) => {
@@ -207,7 +204,7 @@ describe('rialto/a2e', () => {
     }
   });
 
-  it('(E10) a refusal fails the call of a 2026-07-28 server by its own code', async () => {
+  it('(E10) a refusal fails the call of a 2026-07-28 server with its own code', async () => {
     const question = { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } };
     const one = await TestUpstream.start('modern');
     open.push(one);
@@ -221,7 +218,7 @@ describe('rialto/a2e', () => {
   });
 
   it.each(['websocket', 'post'] as const)(
-    'AE-38 a notification reaches its server, and nobody waits for more (%s)',
+    'AE-38 a notification reaches its server, and the caller does not wait for more (%s)',
     async (transport) => {
       const one = await upstream();
       const client = clientOf({ transport });
@@ -237,7 +234,7 @@ describe('rialto/a2e', () => {
     },
   );
 
-  it('a lost connection is told, and opened again by the next request, with what it watched', async () => {
+  it('a lost connection is reported, and the next request opens it again, with its subscriptions', async () => {
     const second = await startTestGateway({}, gateway);
     const { port } = new URL(second.url);
     const client = clientOf({}, second.url);

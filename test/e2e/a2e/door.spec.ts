@@ -23,7 +23,7 @@ describe('the A2E door', () => {
     return one;
   };
   const servers = async () => (await say('mcp/server/list/req')).servers;
-  it('AE-15 what is no message changes nothing, and is told so', async () => {
+  it('AE-15 an invalid message changes nothing, and gets an error', async () => {
     const one = await started();
     for (const body of [
       7,
@@ -45,7 +45,7 @@ describe('the A2E door', () => {
     expect((await gateway.call('POST', '/a2e', message('x'), undefined, elsewhere)).status).toBe(403);
   });
 
-  it('AE-69 messages are dispatched by their type; one of no type that is known is refused', async () => {
+  it('AE-69 messages are dispatched by their type; an unknown type is refused', async () => {
     for (const type of ['mcp/nothing/req', 'mcp/sampling/req', 'other/thing', 'mcp/server/register/resp']) {
       const reply = await say(type);
       expect(reply).toMatchObject({ ok: false, error: { code: 'mcp_protocol_error' } });
@@ -53,7 +53,7 @@ describe('the A2E door', () => {
     }
   });
 
-  it('several messages are carried out in their order, and answered in it', async () => {
+  it('several messages are processed and answered in their order', async () => {
     const one = await started();
     const batch = [
       message('mcp/server/register/req', { server_id: 'own', url: one.url }),
@@ -68,7 +68,7 @@ describe('the A2E door', () => {
     expect([replies[1].text, replies[4].servers]).toEqual(['hi', []]);
   });
 
-  it('policy decides each act, and a denial is told as one', async () => {
+  it('policy decides each act, and a denial is reported as one', async () => {
     const one = await started();
     await say('mcp/server/register/req', { server_id: 'own', url: one.url });
     const viewer = await gateway.tokenOf('default', 'vera', 'viewer');
@@ -84,7 +84,7 @@ describe('the A2E door', () => {
     expect(await servers()).toHaveLength(1);
   });
 
-  it('who may not discover a server sees nothing of it, and hears nothing', async () => {
+  it('a caller that may not discover a server sees it in no list and gets no push', async () => {
     const one = await library('sessions', 'a://x', ['one']);
     open.push(one);
     await say('mcp/server/register/req', { server_id: 'own', url: one.url });
@@ -113,7 +113,7 @@ describe('the A2E door', () => {
     await gateway.call('DELETE', `/api/policies/${body.id}`);
   });
 
-  it('AE-70 each message is audited, well or ill, and nothing of its payload is', async () => {
+  it('AE-70 each message is audited, successful or not, without its payload', async () => {
     const one = await started();
     const secret = 'sesame-0123456789';
     await say('mcp/server/register/req', { server_id: 'own', url: one.url, headers: { 'x-key': secret } });

@@ -40,7 +40,7 @@ describe('A2E on a WebSocket', () => {
     const { status } = await gateway.call('POST', '/api/mcp/servers', { id, url: one.url });
     expect(status).toBe(201);
   };
-  /** A tool that has its server ask the caller for something. */
+  /** Builds a tool that makes its server send a request to the caller. */
   const asking =
     (method: string, params: object = {}) =>
     async (_: unknown, _signal: unknown, server: any) => {
@@ -76,14 +76,14 @@ describe('A2E on a WebSocket', () => {
       expect(other.asked).toEqual([]);
     });
 
-    it.each(['mcp/sampling/resp', 'mcp/sample/resp'])('AE-14 an answer is spelled %s', async (type) => {
+    it.each(['mcp/sampling/resp', 'mcp/sample/resp'])('AE-14 an answer may have the type %s', async (type) => {
       await registered(await started('websocket', (one) => one.add('ask', asking('sampling/createMessage'))));
       const one = await agent({ answer: () => ({ type, ...paris }) });
       const { text } = await one.say('mcp/call_tool', { tool: 'own__ask' });
       expect(JSON.parse(text)).toMatchObject({ value: paris });
     });
 
-    it('AE-33 AE-64 a refusal of the agent is -32000 to the server, and audited by its code', async () => {
+    it('AE-33 AE-64 a refusal of the agent is -32000 to the server, and audited with its code', async () => {
       await registered(await started('websocket', (one) => one.add('ask', asking('sampling/createMessage'))));
       const error = { code: 'mcp_sampling_refused', message: 'not today' };
       const one = await agent({ answer: () => ({ ok: false, error }) });
@@ -95,7 +95,7 @@ describe('A2E on a WebSocket', () => {
       );
     });
 
-    it('AE-64 who said that it cannot be asked is not, and an answer that is none is no answer', async () => {
+    it('AE-64 an agent without the capability is not asked, and an invalid answer does not count', async () => {
       await registered(await started('websocket', (one) => one.add('ask', asking('sampling/createMessage'))));
       const deaf = await agent({ query: '?capabilities=roots', answer: () => ({ result: paris }) });
       expect(JSON.parse((await deaf.say('mcp/call_tool', { tool: 'own__ask' })).text)).toMatchObject({ code: -32000 });
@@ -105,7 +105,7 @@ describe('A2E on a WebSocket', () => {
       expect((await say('mcp/call_tool', { tool: 'own__ask' })).text).toContain('-32000');
     });
 
-    it('AE-12 AE-78 roots are asked of the agent, in either spelling, and reach the server', async () => {
+    it('AE-12 AE-78 roots are requested from the agent, in either spelling, and reach the server', async () => {
       await registered(await started('websocket', (one) => one.add('ask', asking('roots/list'))));
       for (const type of ['mcp/roots/list/resp', 'mcp/root/list/resp']) {
         const one = await agent({ answer: () => ({ type, roots: [{ uri: 'file:///home/ada' }] }) });
@@ -115,13 +115,13 @@ describe('A2E on a WebSocket', () => {
       }
     });
 
-    it('AE-66 a server that asks for something else is told that there is no such method', async () => {
+    it('AE-66 a server that sends another request gets "method not found"', async () => {
       await registered(await started('websocket', (one) => one.add('ask', asking('made/up'))));
       const one = await agent();
       expect(JSON.parse((await one.say('mcp/call_tool', { tool: 'own__ask' })).text)).toMatchObject({ code: -32601 });
     });
 
-    it('a question is withdrawn when its call ends, and an answer to none is refused', async () => {
+    it('a question is withdrawn when its call ends, and an answer without a question is refused', async () => {
       const one = await agent();
       await registered(
         await started('websocket', (upstream) =>
@@ -149,7 +149,7 @@ describe('A2E on a WebSocket', () => {
 
   describe('pushes', () => {
     it.each(['sessions', 'websocket'] as const)(
-      'AE-05 AE-60 AE-62 what a server (%s) says is pushed to agents that may see it',
+      'AE-05 AE-60 AE-62 notifications of a server (%s) are pushed to agents that may see it',
       async (kind) => {
         const one = await started(kind);
         const listener = await agent();
@@ -161,7 +161,7 @@ describe('A2E on a WebSocket', () => {
           async () => (await say('mcp/server/list/req')).servers[0].status,
           (status) => status === 'ready',
         );
-        // What it says before its line to us is open is lost.
+        // Notifications before the server's stream to the gateway is open are lost.
         const [weather] = await eventually(
           async () => {
             await one.say('notifications/weather', { sky: 'clear' });
@@ -187,7 +187,7 @@ describe('A2E on a WebSocket', () => {
       },
     );
 
-    it('AE-62 what a server says to the agent whose call it serves is pushed to that agent alone', async () => {
+    it('AE-62 notifications of a server during a call are pushed only to the calling agent', async () => {
       await registered(
         await started('websocket', (one) =>
           one.add('talk', async (_args, _signal, server) => {
@@ -239,7 +239,7 @@ describe('A2E on a WebSocket', () => {
       expect(updated()).toHaveLength(before);
     });
 
-    it('AE-08 AE-34 who sent a POST cannot be told, and a server may not tell of changes', async () => {
+    it('AE-08 AE-34 a caller by POST cannot receive pushes, and some servers cannot notify changes', async () => {
       await registered(
         await started('sessions', (one) => {
           Object.assign(one.capabilities, { resources: {} });
@@ -252,7 +252,7 @@ describe('A2E on a WebSocket', () => {
     });
   });
 
-  it('AE-13 AE-70 every message type crosses the wire, and each is audited', async () => {
+  it('AE-13 AE-70 every message type works on the wire, and each is audited', async () => {
     const one = await started('websocket', (server) => {
       server.add('sample', asking('sampling/createMessage'));
       server.add('roots', asking('roots/list'));
@@ -293,7 +293,7 @@ describe('A2E on a WebSocket', () => {
   });
 
   describe('the socket itself', () => {
-    it('AE-37 many messages at once are each answered by their id', async () => {
+    it('AE-37 many concurrent messages are each answered by their id', async () => {
       await registered(
         await started('sessions', (one) =>
           one.add('late', async ({ text }) => {
@@ -311,7 +311,7 @@ describe('A2E on a WebSocket', () => {
       expect(replies.map(({ text }) => text)).toEqual(replies.map((_, index) => `n${index}`));
     });
 
-    it('what is no message is told so, and one too long ends the socket', async () => {
+    it('an invalid message gets an error, and a message that is too long ends the socket', async () => {
       const one = await agent();
       for (const value of ['{', '7', '[]', JSON.stringify({ type: 'x' })]) one.send(value);
       await eventually(
@@ -330,7 +330,7 @@ describe('A2E on a WebSocket', () => {
       return response.statusCode as number;
     };
 
-    it('it is opened for known callers alone, from where they may call, at its path', async () => {
+    it('it opens only for known callers, from allowed origins, at its path', async () => {
       const authorization = `Bearer ${gateway.token}`;
       expect(await refusal('/a2e', {})).toBe(401);
       expect(await refusal('/a2e', { authorization: 'Bearer rlt_no' })).toBe(401);
@@ -340,7 +340,7 @@ describe('A2E on a WebSocket', () => {
       expect(await refusal('/nowhere', { authorization })).toBe(404);
     });
 
-    it('a request that would rather be HTTP/2 is served as it is, its body too, and the connection kept', async () => {
+    it('a request with an HTTP/2 upgrade is served as HTTP/1.1, with its body, and the connection stays open', async () => {
       const { port, hostname } = new URL(gateway.url);
       const socket = connect(Number(port), hostname);
       const body = JSON.stringify(message('mcp/server/list/req'));
@@ -370,7 +370,7 @@ describe('A2E on a WebSocket', () => {
       expect(await one.closed).toBe(1008);
     });
 
-    it('a process that stops answers what it took, then closes with 1001', async () => {
+    it('a stopping process answers the accepted messages, then closes with 1001', async () => {
       const slow = await started('sessions', (one) =>
         one.add('slow', async () => {
           await new Promise((resolve) => setTimeout(resolve, 700));

@@ -8,7 +8,7 @@ import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway/gateway.js';
 import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-sink.js';
 
-describe('an anchor that checkpoints are posted to', () => {
+describe('an anchor that receives checkpoints by POST', () => {
   let sink: WebhookSink;
   let gateway: TestGateway;
   let env: Record<string, string>;
@@ -40,7 +40,7 @@ describe('an anchor that checkpoints are posted to', () => {
     return Number(/^rialto_due\{kind="anchor"\} (\d+)$/m.exec(text)![1]);
   };
 
-  it('has nothing while it is down, and everything when it is back, over a restart of the gateway', async () => {
+  it('has no checkpoint while it is down, and all when it is back, also after a restart of the gateway', async () => {
     sink.script([503], true);
     for (const name of ['a', 'b', 'c']) await act(name, token);
     await deliver();
@@ -54,7 +54,7 @@ describe('an anchor that checkpoints are posted to', () => {
     await deliver(later);
     await later.close();
     expect(kept(globex).map(({ number }) => number)).toEqual([1, 2, 3]);
-    await eventually(waiting, (count) => count === 0); // scrapes within half a second share an answer
+    await eventually(waiting, (count) => count === 0); // metric requests within half a second share an answer
     await deliver();
     expect(kept(globex)).toHaveLength(3);
   });
@@ -82,7 +82,7 @@ describe('an anchor that checkpoints are posted to', () => {
     expect(sink.received.map(({ body }) => body.orgId)).toEqual([refused]);
   });
 
-  it('that has been away for long makes the gateway degraded, and says so without its address', async () => {
+  it('that is down for long makes the gateway degraded, and its address is not shown', async () => {
     expect(await readiness()).toEqual({ status: 'ok' });
     const aged = [
       `insert into audit_checkpoints (org_id, number, sequence, hash, kid, signature, at)

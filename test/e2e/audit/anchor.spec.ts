@@ -15,7 +15,7 @@ import { startTestGateway, testSecret, type TestGateway } from '../../support/ga
 const folder = mkdtempSync(join(tmpdir(), 'rialto-anchor-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What `rialto audit verify --json` says, and its exit code. */
+/** Returns the output of `rialto audit verify --json` and its exit code. */
 async function inspect(gateway: TestGateway, ...args: string[]) {
   const env = {
     DATABASE_URL: gateway.database.url,
@@ -28,7 +28,10 @@ async function inspect(gateway: TestGateway, ...args: string[]) {
   return { code, report, stderr, org };
 }
 
-/** A process with the role `api` runs no sweeper: each runs when a test says so, and nothing else writes. */
+/**
+ * A process with the role `api` runs no sweeper. Each sweeper runs only when a test calls it, so no other process
+ * writes.
+ */
 const api = { RIALTO_ROLE: 'api', RIALTO_AUDIT_RETENTION_DAYS: '30' };
 
 async function act(gateway: TestGateway, name: string, token?: string): Promise<void> {
@@ -47,7 +50,7 @@ async function idOf(gateway: TestGateway, slug: string): Promise<string> {
 
 const linesOf = (file: string): string[] => readFileSync(file, 'utf8').split('\n').filter(Boolean);
 
-/** Deletes the events of an org behind those of a checkpoint, and the checkpoints after `last`. */
+/** Returns statements that delete the events of an org after a checkpoint, and the checkpoints after `last`. */
 const cutBehind = (org: string, number: number, last = number): string[] => {
   const end = `(select sequence from audit_checkpoints where org_id = '${org}' and number = ${number})`;
   return [
@@ -57,7 +60,7 @@ const cutBehind = (org: string, number: number, last = number): string[] => {
   ];
 };
 
-describe('X3.1 what is deleted together with its checkpoints', () => {
+describe('X3.1 events that are deleted together with their checkpoints', () => {
   const anchor = join(folder, 'attacks.jsonl');
   let gateway: TestGateway;
   let acme: string;
@@ -78,8 +81,11 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
   });
   afterAll(() => gateway.close());
 
-  /** The database alone sees nothing of the attack; against the anchor it is told, and of the other org nothing. */
-  const isTold = async (statements: readonly string[], reason: RegExp): Promise<void> =>
+  /**
+   * Checks that the database alone shows no attack, while the anchor reveals it, and that the other org is not
+   * affected.
+   */
+  const isDetected = async (statements: readonly string[], reason: RegExp): Promise<void> =>
     tampered(gateway, statements, async () => {
       const alone = await inspect(gateway);
       expect([alone.code, alone.report.verdict]).toEqual([0, 'intact']);
@@ -94,7 +100,7 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
       });
     });
 
-  it('is kept by the anchor: every checkpoint, numbered, each with the hash of the line before', async () => {
+  it('are recorded by the anchor: every checkpoint, numbered, each with the hash of the line before', async () => {
     const lines = linesOf(anchor).filter((line) => JSON.parse(line).orgId === acme);
     expect(lines.map((line) => JSON.parse(line).number)).toEqual([1, 2, 3]);
     let prevHash = genesisHash;
@@ -109,16 +115,16 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
     expect(linesOf(anchor).filter((line) => JSON.parse(line).orgId === acme)).toEqual(lines);
   });
 
-  it('is told: the tail, cut off with its checkpoints', () =>
-    isTold(cutBehind(acme, 1), /^event \d+ was removed \(line \d+ of/));
+  it('are detected: the tail with its checkpoints', () =>
+    isDetected(cutBehind(acme, 1), /^event \d+ was removed \(line \d+ of/));
 
-  it('is told: the newest checkpoints alone', () =>
-    isTold([`delete from audit_checkpoints where org_id = '${acme}' and number > 1`], /^checkpoint 2 was removed/));
+  it('are detected: the newest checkpoints alone', () =>
+    isDetected([`delete from audit_checkpoints where org_id = '${acme}' and number > 1`], /^checkpoint 2 was removed/));
 
-  it('is told: the numbers, taken off so that the checkpoints look like those of the version before', () =>
-    isTold([`update audit_checkpoints set number = 0 where org_id = '${acme}'`], /^checkpoint 1 was removed/));
+  it('are detected: removed numbers, so that the checkpoints look like those of the version before', () =>
+    isDetected([`update audit_checkpoints set number = 0 where org_id = '${acme}'`], /^checkpoint 1 was removed/));
 
-  it('is told: an event edited, all hashes made anew, the checkpoints deleted', async () => {
+  it('are detected: an edited event with new hashes and deleted checkpoints', async () => {
     const events = await gateway.sql<{ id: string; event: Record<string, unknown> }>(
       'select e.id, e.event from audit_chain c join audit_events e on e.id = c.event_id where c.org_id = $1 order by c.sequence',
       [acme],
@@ -133,21 +139,21 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
         `update audit_chain set prev_hash = '${prevHash}', hash = '${hash}' where event_id = '${id}'`,
       ];
     });
-    await isTold(
+    await isDetected(
       [...statements, `delete from audit_checkpoints where org_id = '${acme}'`],
       /^event \d+, or one before it, was changed/,
     );
   });
 
-  it('is told: everything of an org', () =>
-    isTold(
+  it('are detected: everything of an org', () =>
+    isDetected(
       ['audit_events', 'audit_chain', 'audit_checkpoints', 'audit_pending', 'audit_anchors'].map(
         (table) => `delete from ${table} where org_id = '${acme}'`,
       ),
       /^event \d+ was removed/,
     ));
 
-  it('is told when the gateway went on behind the cut, with numbers that were used before', () =>
+  it('are detected when the gateway continued after the cut, with numbers that were used before', () =>
     tampered(gateway, cutBehind(acme, 1), async () => {
       for (let round = 0; round < 3; round++) {
         await act(gateway, `again ${round}`, token);
@@ -162,7 +168,7 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
   it.each([
     ['from the middle', 'number = 2', 'checkpoint 2 was removed'],
     ['at the beginning', 'number = 1', 'checkpoint 1 was removed'],
-  ])('a checkpoint that is missing %s is told by the database alone', (_where, which, reason) =>
+  ])('are detected by the database alone when a checkpoint is missing %s', (_where, which, reason) =>
     tampered(gateway, [`delete from audit_checkpoints where org_id = '${acme}' and ${which}`], async () => {
       expect(await verify(token)).toMatchObject({ verdict: 'changed', brokenAt: expect.any(Number), reason });
       const { code, org } = await inspect(gateway);
@@ -170,7 +176,7 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
     }),
   );
 
-  it('P5 a key that is not there is no change: its public half, kept elsewhere, verifies all of it', async () => {
+  it('P5 a missing key is not a change: its public half, stored elsewhere, verifies everything', async () => {
     const jwks = join(folder, 'jwks.json');
     writeFileSync(jwks, JSON.stringify((await gateway.call('GET', '/.well-known/jwks.json', undefined, null)).body));
     await tampered(gateway, ['delete from signing_keys'], async () => {
@@ -187,7 +193,7 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
     });
   });
 
-  it('P5 lines of an anchor that prove nothing are told apart from a change', async () => {
+  it('P5 anchor lines that prove nothing are distinguished from a change', async () => {
     const file = join(folder, 'spoilt.jsonl');
     const [first, ...others] = linesOf(anchor).map((line) => JSON.parse(line));
     const write = (...lines: unknown[]): void =>
@@ -206,7 +212,7 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
     expect(await outcome()).toEqual([1, 'unverifiable', expect.stringContaining('line 1 is signed by kforeign')]);
     write('');
     expect(await outcome()).toEqual([1, 'unverifiable', expect.stringContaining('the anchor has no checkpoint')]);
-    // A line that broke off, one that is there twice, and any order: what an anchor that takes everything at least once holds.
+    // An anchor that accepts each line at least once may hold a broken line, duplicates, and any order.
     write(JSON.stringify(first).slice(0, 40), ...others.reverse(), first, first);
     expect(await outcome()).toEqual([
       0,
@@ -220,7 +226,7 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
     expect((await inspect(gateway, '--org', 'nowhere')).code).toBe(1);
   });
 
-  it('two processes that sign at once make one row of numbers', async () => {
+  it('two processes that sign at the same time produce one sequence of numbers', async () => {
     const beside = await startTestGateway(api, gateway);
     const both = [gateway, beside].map((one) => one.gateway.get(AuditCheckpoints));
     for (let round = 0; round < 5; round++) {
@@ -234,7 +240,7 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
     expect(await verify(token)).toMatchObject({ verdict: 'intact', lastCheckpoint: 8 });
   });
 
-  it('a line that broke off is ended before the next one', async () => {
+  it('a broken line is ended before the next one', async () => {
     appendFileSync(anchor, '{"broken":');
     await gateway.gateway.get(AuditAnchor).sweep();
     const { code, org, report } = await inspect(gateway, '--against', anchor);
@@ -243,7 +249,7 @@ describe('X3.1 what is deleted together with its checkpoints', () => {
   });
 });
 
-describe('retention of what is anchored', () => {
+describe('retention of anchored events', () => {
   const anchor = join(folder, 'retention.jsonl');
   let gateway: TestGateway;
   beforeAll(async () => {
@@ -252,7 +258,7 @@ describe('retention of what is anchored', () => {
   afterAll(() => gateway.close());
   const verify = async () => (await gateway.call('POST', '/api/audit/verify')).body;
   const retain = () => gateway.gateway.get(AuditRetention).sweep();
-  /** Makes events that are 40 days old: moved there before they are sealed. */
+  /** Creates events that are 40 days old: they are moved into the past before they are sealed. */
   const actLongAgo = async (name: string): Promise<void> => {
     await act(gateway, name);
     await tamper(gateway, [
@@ -263,7 +269,7 @@ describe('retention of what is anchored', () => {
     await checkpoint(gateway, undefined);
   };
 
-  it('is no attack; it waits for the anchor, and says under a signature what went', async () => {
+  it('is not an attack; it waits for the anchor, and signs which events it deleted', async () => {
     for (const name of ['a', 'b', 'c']) await actLongAgo(name);
     await act(gateway, 'kept');
     await checkpoint(gateway, undefined);
@@ -283,7 +289,7 @@ describe('retention of what is anchored', () => {
     expect([code, org('default').anchor.checked]).toEqual([0, 6]);
   });
 
-  it('covers no attack: what went besides, or the record of it', async () => {
+  it('hides no attack: other deleted events, or a changed retention record', async () => {
     for (const [which, reason] of [
       ['number = 4', 'checkpoint 4 was removed'],
       ['cut', 'checkpoint 5 was removed'],
@@ -302,7 +308,7 @@ describe('retention of what is anchored', () => {
     });
   });
 
-  it('keeps events that were made to look old', async () => {
+  it('keeps events with a forged old time', async () => {
     const before = await verify();
     await tampered(gateway, [`update audit_events set at = at - interval '90 days'`], async () => {
       await retain();
@@ -312,7 +318,7 @@ describe('retention of what is anchored', () => {
     });
   });
 
-  it('a checkpoint of the version before, without a number, goes on to count', async () => {
+  it('a checkpoint of the version before, without a number, continues the count', async () => {
     const orgId = await idOf(gateway, 'default');
     const [head] = await gateway.sql('select sequence::int, hash from audit_chain order by sequence limit 1');
     const at = '2025-01-01T00:00:00.000Z';

@@ -14,7 +14,7 @@ interface Shown {
   chain: { sequence: number; prevHash: string; hash: string };
 }
 
-/** Every event of the caller's org, page by page, newest first. */
+/** Returns every event of the caller's org, page by page, newest first. */
 async function allEvents(gateway: TestGateway, query = '', limit = 500, token?: string): Promise<Shown[]> {
   const found: Shown[] = [];
   for (let cursor: string | null = ''; cursor !== null;) {
@@ -26,7 +26,7 @@ async function allEvents(gateway: TestGateway, query = '', limit = 500, token?: 
   return found;
 }
 
-/** What anyone can do with nothing but the list of events: throws at the first event that does not hold. */
+/** Verifies the chain with the list of events alone. Throws at the first invalid event. */
 function recompute(shown: readonly Shown[]): number {
   let prevHash = '0'.repeat(64);
   const inOrder = [...shown].sort((a, b) => a.chain.sequence - b.chain.sequence);
@@ -65,7 +65,7 @@ describe('the audit', () => {
   const invoke = (gateway: TestGateway, args: object = {}) =>
     gateway.rpc('tools/call', { name: 'audited.work', arguments: args });
 
-  it('RE-83 eight writers in two processes make one chain, gapless, that anyone can recompute', async () => {
+  it('RE-83 eight writers in two processes make one chain without gaps, which anyone can verify', async () => {
     await Promise.all(
       Array.from({ length: 8 }, async (_, writer) => {
         const gateway = writer % 2 === 0 ? one : two;
@@ -83,7 +83,7 @@ describe('the audit', () => {
     expect(shown.filter(({ type }) => type === 'a2a_invoke')).toHaveLength(120);
   });
 
-  it('X3.1 a chain is signed to its end, also where nothing follows', async () => {
+  it('X3.1 a chain is signed to its end, also without later events', async () => {
     await one.call('POST', '/api/keys', { name: 'last', role: 'viewer' }, globex);
     await verify(one, globex);
     await one.gateway.get(AuditCheckpoints).sweep();
@@ -91,13 +91,13 @@ describe('the audit', () => {
       `select c.org_id from audit_chain c group by 1
        having max(c.sequence) > coalesce((select max(p.sequence) from audit_checkpoints p where p.org_id = c.org_id), 0)`,
     );
-    // Other orgs go on meanwhile; this one is at rest.
+    // Other orgs continue to write; this one is at rest.
     const [{ id }] = (await one.sql(`select id from orgs where slug = 'globex'`)) as [{ id: string }];
     expect(unsigned.map(({ org_id }) => org_id)).not.toContain(id);
     expect((await verify(one, globex)).valid).toBe(true);
   });
 
-  it('RE-41 one event per call, allowed or denied or failed; reads are not audited; arguments are never in it', async () => {
+  it('RE-41 each call has one event, allowed, denied or failed; reads are not audited; arguments are never in it', async () => {
     const before = (await allEvents(one)).length;
     await invoke(one, { text: 'canary-in-an-argument' });
     await one.rpc('tools/list');
@@ -123,8 +123,8 @@ describe('the audit', () => {
     expect(dump!.text).not.toContain('canary-in-an-argument');
   });
 
-  it('RE-87 pages with filters, in a stable order, and refuses what is no filter', async () => {
-    await verify(); // so that every event has its place and the lists below can be compared
+  it('RE-87 returns pages with filters, in a stable order, and refuses invalid filters', async () => {
+    await verify(); // so that every event is sealed and the lists below can be compared
     const all = await allEvents(one);
     expect((await one.call('GET', events)).body.items).toHaveLength(50);
     expect(await allEvents(one, '', 7)).toEqual(all);
@@ -169,7 +169,7 @@ describe('the audit', () => {
         await expect(one.sql(statement)).rejects.toMatchObject({ code: '42501' });
   });
 
-  it('an act whose event cannot be written did not happen', async () => {
+  it('an act fails when its event cannot be written', async () => {
     await one.sql(
       `create function refuse_audit() returns trigger language plpgsql as $$ begin raise 'planted'; end $$`,
     );
@@ -187,7 +187,7 @@ describe('the audit', () => {
   });
 });
 
-describe('RE-84 a changed audit is found out', () => {
+describe('RE-84 a changed audit is detected', () => {
   let gateway: TestGateway;
   let length: number;
 
@@ -197,7 +197,7 @@ describe('RE-84 a changed audit is found out', () => {
     const verdict = (await gateway.call('POST', '/api/audit/verify')).body;
     expect(verdict).toMatchObject({ valid: true, firstSequence: 1, brokenAt: null });
     length = verdict.lastSequence;
-    // It is signed behind the commit of what it signs.
+    // The signature follows the commit of the signed events.
     await eventually(
       () => gateway.sql('select from audit_checkpoints'),
       (points) => points.length > 0,
@@ -233,7 +233,7 @@ describe('RE-84 a changed audit is found out', () => {
     ['an event moved to another org', [`update audit_events set org_id = gen_random_uuid() where id = ${at(2)}`], 2],
   ])('(E18) %s', async (_what, statements, brokenAt) => {
     await tamper(statements);
-    // What stands before the break is counted.
+    // The events before the break are counted.
     const sound = {
       eventCount: brokenAt - 1,
       firstSequence: brokenAt === 1 ? null : 1,
@@ -242,7 +242,7 @@ describe('RE-84 a changed audit is found out', () => {
     expect((await gateway.call('POST', '/api/audit/verify')).body).toMatchObject({ valid: false, brokenAt, ...sound });
   });
 
-  it('an event inserted beside the chain, and the last link taken away', async () => {
+  it('an event inserted beside the chain, and the last link removed', async () => {
     const insert = `insert into audit_events (id, org_id, at, type, event) select gen_random_uuid(), org_id, at, type, event from audit_events limit 1`;
     await tamper([insert]);
     expect((await gateway.call('POST', '/api/audit/verify')).body).toMatchObject({
@@ -252,7 +252,7 @@ describe('RE-84 a changed audit is found out', () => {
     });
   });
 
-  it('a chain cut behind a signed checkpoint, and one made anew from there', async () => {
+  it('a chain cut after a signed checkpoint, and one rebuilt from there', async () => {
     const [point] = await gateway.sql<{ sequence: string }>('select max(sequence) as sequence from audit_checkpoints');
     const cut = Number(point!.sequence);
     expect(cut).toBeGreaterThan(0);
@@ -281,8 +281,8 @@ describe('RE-84 a changed audit is found out', () => {
     });
   });
 
-  it('P5 a checkpoint whose key is not there is no change', async () => {
-    // The next checkpoint states what the line before it was, key and all: only that of the last one may be replaced.
+  it('P5 a checkpoint with a missing key is not a change', async () => {
+    // The next checkpoint contains the key of the line before, so only the key of the last checkpoint may be replaced.
     const lastKid = `update audit_checkpoints set kid = 'other' where number = (select max(number) from audit_checkpoints)`;
     await tamper([
       `do $$ begin
@@ -298,7 +298,7 @@ describe('RE-84 a changed audit is found out', () => {
     });
   });
 
-  /** As someone does who owns the tables. */
+  /** Changes the tables with the rights of their owner. */
   async function tamper(statements: readonly string[]): Promise<void> {
     const tables = ['audit_events', 'audit_chain', 'audit_checkpoints'];
     for (const table of tables) await gateway.sql(`alter table ${table} disable trigger all`);

@@ -9,7 +9,10 @@ describe('retention of the audit', () => {
   afterAll(() => rialto.close());
 
   const verify = async () => (await rialto.call('POST', '/api/audit/verify')).body as Record<string, unknown>;
-  /** Moves the events of a verb into the past; nothing is sealed yet, for a process with the role `api` runs no sealer. */
+  /**
+   * Moves the events of a verb into the past. They are not sealed yet, because a process with the role `api` runs no
+   * sealer.
+   */
   const age = async (verb: string) => {
     await rialto.sql('alter table audit_events disable trigger all');
     await rialto.sql(
@@ -21,7 +24,7 @@ describe('retention of the audit', () => {
     await rialto.sql('alter table audit_events enable trigger all');
   };
 
-  it('RE-84 drops only a sealed prefix, keeps the rest verifiable, and notices a cut that nobody signed', async () => {
+  it('RE-84 drops only a sealed prefix, keeps the rest verifiable, and detects an unsigned cut', async () => {
     for (const name of ['a', 'b', 'c']) await rialto.call('POST', '/api/keys', { name });
     await age('key.create');
     await rialto.call('POST', '/api/orgs', { slug: 'kept' });

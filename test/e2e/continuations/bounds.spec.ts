@@ -6,8 +6,8 @@ import { withoutTimers } from '../../support/gateway/timers.js';
 
 afterAll(closeRemotes);
 
-describe('the bounds of remote work', () => {
-  it('an end that its stream tells is there before the next look', async () => {
+describe('the limits of remote work', () => {
+  it('an end that the remote stream reports is stored before the next poll', async () => {
     const seldom = await startTestGateway({ ...quick, A2A_CONTINUATION_POLL_MS: '60000' });
     try {
       let end: (() => void) | undefined;
@@ -39,7 +39,7 @@ describe('the bounds of remote work', () => {
     ],
     ['A2A_CONTINUATION_MAX_ATTEMPTS', { A2A_CONTINUATION_MAX_ATTEMPTS: '2' }, '2 attempts'],
   ])(
-    'AN-66 one that never ends fails at %s, once, and its remote is told',
+    'AN-66 work that never ends fails at %s, once, and its remote agent is canceled',
     async (_, setting, limit) => {
       const bounded = await startTestGateway({ ...quick, ...setting });
       try {
@@ -61,13 +61,13 @@ describe('the bounds of remote work', () => {
     60_000,
   );
 
-  it('a process that stops leaves what it follows to others, at once', async () => {
+  it('a stopping process releases its remote work to other processes at once', async () => {
     const slow = { ...quick, A2A_CONTINUATION_PRECLAIM_WAIT_MS: '600000' };
     const first = await startTestGateway(slow);
     try {
       const one = await startRemote(first, never, { capabilities: { streaming: false } });
       const { taskId } = await one.handed();
-      await withoutTimers(5_000, () => first.gateway.close()); // it would follow for ten minutes
+      await withoutTimers(5_000, () => first.gateway.close()); // otherwise it would follow for ten minutes
       const [task] = await first.sql('select lease_owner, next_at from a2a_tasks where id = $1', [taskId]);
       expect(task.lease_owner).toBeNull();
       expect(task.next_at.getTime()).toBeLessThanOrEqual(Date.now());
@@ -77,17 +77,17 @@ describe('the bounds of remote work', () => {
     }
   });
 
-  it('AN-68 a restart of everything loses no answer, be it late', async () => {
+  it('AN-68 a restart of all processes loses no answer, even a late one', async () => {
     const first = await startTestGateway({ ...quick, A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '6000' });
     try {
       const one = await startRemote(first, never);
       const { taskId } = await one.handed();
       await first.gateway.close();
       one.agent.set(data({ settled: 'while we were away' }), 'get');
-      await new Promise((resolve) => setTimeout(resolve, 6_100)); // longer than its time
-      // There is one late look, which a process that has just started may need longer for.
-      const patient = { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '6000', A2A_CONTINUATION_POLL_TIMEOUT_MS: '8000' };
-      const second = await startTestGateway({ ...quick, ...patient }, first);
+      await new Promise((resolve) => setTimeout(resolve, 6_100)); // longer than its time limit
+      // There is one late poll, for which a process that has just started may need longer.
+      const slower = { A2A_CONTINUATION_MAX_REMOTE_WORK_MS: '6000', A2A_CONTINUATION_POLL_TIMEOUT_MS: '8000' };
+      const second = await startTestGateway({ ...quick, ...slower }, first);
       try {
         const { result } = await askAgain(second, taskId, first.token);
         expect(result.structuredContent).toEqual({ settled: 'while we were away' });

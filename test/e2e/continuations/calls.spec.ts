@@ -5,7 +5,7 @@ import type { GatewayProcess } from '../../support/gateway/process.js';
 import { closeRemotes, continuationOf, quick, startRemote } from '../../support/clients/remote-work.js';
 import { data } from '../../support/stubs/stub-behaviours.js';
 
-describe('the call of a process that is killed', () => {
+describe('the call of a killed process', () => {
   let home: TestGateway;
   beforeAll(async () => {
     home = await startTestGateway({ ...quick, RIALTO_ROLE: 'api' });
@@ -21,7 +21,10 @@ describe('the call of a process that is killed', () => {
     return process;
   };
 
-  /** A task whose remote streams; killed while it does, or cut off by its remote. */
+  /**
+   * Creates a task with a streaming remote agent, and interrupts it: by a kill of the process, or by a cut of the
+   * connection.
+   */
   const interrupted = async (how: 'kill' | 'cut'): Promise<{ id: string; slug: string }> => {
     const one = await startRemote(home, async (it) => {
       it.openStream();
@@ -30,8 +33,8 @@ describe('the call of a process that is killed', () => {
       if (how === 'cut') return it.cutOff('reset');
       await it.untilGone();
     });
-    let looks = 0; // enough that its run is put off and taken up
-    one.agent.set((it) => (++looks < 15 ? it.settle({ state: 'working' }) : data({ n: 1 })(it)), 'get');
+    let polls = 0; // enough polls that its run is deferred and resumed
+    one.agent.set((it) => (++polls < 15 ? it.settle({ state: 'working' }) : data({ n: 1 })(it)), 'get');
     one.agent.set((it) => it.error(-32004, 'no'), 'subscribe');
     const name = `ours-${one.slug.replace('_', '-')}`;
     await publish(home, { name, executor: { kind: 'remote', agentId: one.slug } });
@@ -62,7 +65,7 @@ describe('the call of a process that is killed', () => {
     )),
   ];
 
-  it('is over when whoever took up its task has come to the end', async () => {
+  it('ends when the process that took over its task has finished', async () => {
     const { slug } = await interrupted('kill');
     expect(await counted(slug)).toEqual([
       { status: 'completed', error_code: null },
@@ -70,7 +73,7 @@ describe('the call of a process that is killed', () => {
     ]);
   });
 
-  it('is counted once when its process lives on and only its line broke', async () => {
+  it('is counted once when its process lives on and only its connection broke', async () => {
     const { slug } = await interrupted('cut');
     expect(await counted(slug)).toEqual([
       { status: 'failed', error_code: 'remote_transport' },

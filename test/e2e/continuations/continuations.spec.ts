@@ -17,7 +17,7 @@ import { hang } from '../../support/stubs/stub-hostile.js';
 describe('remote work that outlives its call', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    // A busy machine may take longer for one look than where a look has to be late.
+    // On a busy machine a poll may take longer than the usual timeout of these tests.
     gateway = await startTestGateway({ ...quick, A2A_CONTINUATION_POLL_TIMEOUT_MS: '2000' });
   });
   afterAll(async () => {
@@ -32,7 +32,7 @@ describe('remote work that outlives its call', () => {
   const taskOf = async (taskId: string): Promise<any> => (await gateway.call('GET', `/api/a2a/tasks/${taskId}`)).body;
   const looks = ({ agent }: Remote) => agent.requests.filter(({ operation }) => operation === 'get').length;
 
-  it('AN-63 AN-64 AN-65 a call that outlives its caller is a task that can be asked for again', async () => {
+  it('AN-63 AN-64 AN-65 a call that outlives its caller is a task that can be read later', async () => {
     const seen: any[] = [];
     const one = await remote(asyncTask(30, data({ done: 'ü' })));
     one.agent.set(async (poll) => {
@@ -46,7 +46,7 @@ describe('remote work that outlives its call', () => {
     const { result } = await ask(working.taskId);
     expect(result.structuredContent).toEqual({ done: 'ü' });
     expect((await ask(working.taskId)).result).toEqual(result);
-    expect(seen.map(({ status }) => status)).toEqual(Array(30).fill('processing')); // before the first look, too
+    expect(seen.map(({ status }) => status)).toEqual(Array(30).fill('processing')); // before the first poll, too
     expect(await rowOf(working.taskId)).toMatchObject({ status: 'completed', next_at: null, last_error: null });
     expect(one.agent.requests.filter(({ operation }) => operation === 'send')).toHaveLength(1);
     const { task, log } = await taskOf(working.taskId);
@@ -59,7 +59,7 @@ describe('remote work that outlives its call', () => {
     expect(list.tools.map(({ name }: any) => name)).toContain('task_status');
   });
 
-  it('is put off between its runs, and says so', async () => {
+  it('is deferred between its runs, and its status shows that', async () => {
     const one = await remote(never, { capabilities: { streaming: false } });
     const { taskId } = await one.handed();
     const row = await eventually(
@@ -81,7 +81,7 @@ describe('remote work that outlives its call', () => {
     expect([error.code, error.data]).toMatchObject([-32204, { taskId, state: 'canceled' }]);
   });
 
-  it('one that settles while its caller waits is answered as always', async () => {
+  it('work that settles while its caller waits is answered as usual', async () => {
     const one = await remote(asyncTask(2, text('soon')), { timeoutMs: 10_000 });
     expect((await one.call()).result.content).toEqual([{ type: 'text', text: 'soon' }]);
     const [row] = await gateway.sql('select * from a2a_continuations where agent_slug = $1', [one.slug]);
@@ -110,7 +110,7 @@ describe('remote work that outlives its call', () => {
     expect((await taskOf(row.task_id)).state).toBe('canceled');
   });
 
-  it('AN-70 AN-71 what passes is tried again, with a token made anew', async () => {
+  it('AN-70 AN-71 temporary errors are retried, with a new token', async () => {
     const one = await remote(never);
     one.agent.set(
       sequence(
@@ -130,7 +130,7 @@ describe('remote work that outlives its call', () => {
     expect(looks(one)).toBe(7);
   });
 
-  it('AN-70 the remote is left alone for as long as it asked its caller for', async () => {
+  it('AN-70 the remote agent is not polled for the time that it asked for', async () => {
     const one = await remote(never, { timeoutMs: 1_000 });
     one.agent.set(
       sequence((it) => it.send(429, '', { 'retry-after': '2' }), data({ at: 'last' })),
@@ -143,7 +143,7 @@ describe('remote work that outlives its call', () => {
     expect(next!.at - refused!.at).toBeGreaterThan(1_900);
   });
 
-  it('AN-72 an empty end is told as such', async () => {
+  it('AN-72 an end without an answer is reported as such', async () => {
     const one = await remote(asyncTask(30, artifacts()));
     const { taskId } = await one.handed();
     const { result } = await ask(taskId);
@@ -164,7 +164,7 @@ describe('remote work that outlives its call', () => {
     expect(row.status).toBe('completed');
   });
 
-  it('what an agent says back of the credential that it was called with reaches nobody', async () => {
+  it('the credential of a call in the answer of an agent is never returned', async () => {
     const value = 'canary-of-the-agent';
     const said = `not with ${value}, nor with ${Buffer.from(value).toString('base64url')}`;
     const one = await remote(asyncTask(30, failed(said)));
@@ -184,7 +184,7 @@ describe('remote work that outlives its call', () => {
     ['-32001', (it) => it.error(-32001, 'Task not found')],
     ['404', (it) => it.json(404, {})],
     ['410', (it) => it.json(410, {})],
-  ])('a task that the remote has lost fails at once (%s)', async (how, lost) => {
+  ])('a task that the remote agent has lost fails at once (%s)', async (how, lost) => {
     const one = await remote(never);
     const { taskId } = await one.handed();
     one.agent.set(lost, 'get');
@@ -198,7 +198,7 @@ describe('remote work that outlives its call', () => {
     expect((await taskOf(taskId)).task.status.message.metadata).toMatchObject({ errorCode: 'remote_lost' });
   });
 
-  it('AN-74 of many that take it up at once one does', async () => {
+  it('AN-74 of many concurrent claimers one wins', async () => {
     const one = await remote(never, { capabilities: { streaming: false } });
     const { taskId } = await one.handed();
     await eventually(
@@ -217,10 +217,10 @@ describe('remote work that outlives its call', () => {
     expect((await rowOf(taskId)).attempts).toBe(before.attempts + 1);
   });
 
-  it('AN-67 AN-76 one that was left in flight is taken up by another', async () => {
+  it('AN-67 AN-76 abandoned work is taken over by another process', async () => {
     const one = await remote(asyncTask(30, data({ found: true })));
     const { taskId } = await one.handed();
-    // As a process leaves it that was killed: held by nobody who is there.
+    // The state after a killed process: leased by a process that does not exist.
     await gateway.sql(
       `update a2a_tasks set lease_owner = 7, lease_until = now() + interval '1 hour', next_at = now(), lease_epoch = lease_epoch + 1 where id = $1`,
       [taskId],
@@ -230,7 +230,7 @@ describe('remote work that outlives its call', () => {
     expect(log.filter(({ event }: any) => event.statusUpdate?.status.state === 'TASK_STATE_COMPLETED')).toHaveLength(1);
   });
 
-  it('AN-100 is taken up by an internal call that is signed for it alone', async () => {
+  it('AN-100 is resumed by an internal call that is signed for it alone', async () => {
     const { signInternalToken } = await import('../../../src/platform/secrets/internal-token.js');
     const { testSecret } = await import('../../support/gateway/gateway.js');
     const [one, other] = [await remote(never), await remote(never)];
@@ -254,7 +254,7 @@ describe('remote work that outlives its call', () => {
     );
   });
 
-  it('what ended here without it is told to its remote', async () => {
+  it('work that another process ended is canceled at its remote agent', async () => {
     const one = await remote(never);
     const { taskId } = await one.handed();
     await gateway.sql(
@@ -271,7 +271,7 @@ describe('remote work that outlives its call', () => {
     );
   });
 
-  it('is listed, hurried and given up by its org, and absent to others', async () => {
+  it('is listed, hurried and abandoned by its org, and invisible to others', async () => {
     const one = await remote(never);
     const { taskId } = await one.handed();
     const { body } = await gateway.call('GET', `/api/a2a/continuations?taskId=${taskId}`);
@@ -313,7 +313,7 @@ describe('remote work that outlives its call', () => {
     expect((await gateway.call('POST', `/api/a2a/continuations/${item.id}/fail`)).status).toBe(409);
   });
 
-  it('is seen by whoever made the call and by admins, and absent to everyone else', async () => {
+  it('is visible to its caller and to admins, and invisible to all others', async () => {
     const one = await remote(never);
     const [owner, other, viewer] = await Promise.all([
       gateway.tokenOf('default', 'olga', 'member'),
@@ -354,7 +354,7 @@ describe('remote work that outlives its call', () => {
     expect(outcomes).toEqual([{ successes: '1', failures: '0' }]);
   });
 
-  it('an agent of ours whose work a remote does has one too', async () => {
+  it('a published agent with remote work has a continuation too', async () => {
     const one = await remote(asyncTask(5, text('by poll')), { capabilities: { streaming: false } });
     const name = `ours-${one.slug.replace('_', '-')}`;
     await publish(gateway, { name, executor: { kind: 'remote', agentId: one.slug } });
@@ -368,7 +368,7 @@ describe('remote work that outlives its call', () => {
       );
       await poll.task.onGet!(poll);
     }, 'get');
-    // A commit that takes its time: who looks before it is over, looks at work that a crash would lose.
+    // A slow commit: a poll before its end would poll work that a crash would lose.
     await gateway.sql(
       `create function dawdle() returns trigger language plpgsql as $$ begin perform pg_sleep(1); return new; end $$`,
     );
@@ -378,7 +378,7 @@ describe('remote work that outlives its call', () => {
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent: name });
     await gateway.sql('drop function dawdle cascade');
     expect(task.artifacts[0].parts).toEqual([{ text: 'by poll' }]);
-    expect(known[0]).toEqual([{ memo: 'stub-task-1', status: 'processing' }]); // before the first look
+    expect(known[0]).toEqual([{ memo: 'stub-task-1', status: 'processing' }]); // before the first poll
     expect(await rowOf(task.id)).toMatchObject({ status: 'completed', remote_task_id: 'stub-task-1' });
   });
 });

@@ -13,7 +13,7 @@ import { asyncTask, data, never, sequence, stream } from '../../support/stubs/st
 import type { Behaviour } from '../../support/stubs/stub-call.js';
 import { resetAtOnce } from '../../support/stubs/stub-hostile.js';
 
-describe('remotes that answer what no database holds', () => {
+describe('remote agents with answers that the database cannot store', () => {
   let gateway: TestGateway;
   let names = 0;
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describe('remotes that answer what no database holds', () => {
       ({ state }) => state !== 'working' && state !== 'submitted',
     );
 
-  /** A task of an agent of ours whose work a remote does. */
+  /** Creates a task of a published agent that a remote agent executes. */
   const working = async (behaviour: Behaviour, onGet?: Behaviour): Promise<{ one: Remote; id: string }> => {
     const one = await startRemote(gateway, behaviour, { capabilities: { streaming: false } });
     if (onGet) one.agent.set(onGet, 'get');
@@ -47,7 +47,7 @@ describe('remotes that answer what no database holds', () => {
     const { task } = await rpc(gateway, 'SendMessage', { message: userMessage('x'), configuration }, { agent: name });
     return { one, id: task.id };
   };
-  it('(C04) after an event that cannot be read the task itself says what became of it', async () => {
+  it('(C04) after an unreadable event, a read of the task shows its result', async () => {
     const { agent, slug } = await startRemote(
       gateway,
       stream([{ task: 'working' }, { raw: 'data: 2026-01-01 10:00\n\n' }]),
@@ -63,7 +63,7 @@ describe('remotes that answer what no database holds', () => {
     expect(agent.requests.map(({ operation }) => operation)).toEqual(expect.arrayContaining(['stream', 'get']));
   });
 
-  it('(K4) takes what its remote takes, and says in which code the remote refused', async () => {
+  it('(K4) accepts the media types of its remote agent, and reports the code of a refusal', async () => {
     const { agent, slug } = await startRemote(gateway, (it) => it.error(-32_005, 'no such type'));
     await publish(gateway, { name: 'taking', executor: { kind: 'remote', agentId: slug } });
     const odd = [{ url: 'https://x.example/a', mediaType: 'application/x-odd' }];
@@ -86,7 +86,7 @@ describe('remotes that answer what no database holds', () => {
     ]);
   });
 
-  it('(K12) a message goes on with its extensions, and with the tasks that it refers to as its remote calls them', async () => {
+  it('(K12) a message is forwarded with its extensions, and with the remote ids of the tasks that it refers to', async () => {
     const { agent, slug } = await startRemote(
       gateway,
       (it) => it.settle({ state: 'completed', artifacts: [[{ text: 'a' }]] }),
@@ -104,7 +104,7 @@ describe('remotes that answer what no database holds', () => {
     expect(message).toMatchObject({ extensions: ['urn:x:e'], referenceTaskIds: ['stub-task-1'] });
   });
 
-  it('(N11) a rejected task failed, to callers of the methods that know no rejection', async () => {
+  it('(N11) a rejected task is failed for callers with methods that have no rejection', async () => {
     const { slug } = await startRemote(gateway, (it) =>
       it.settle({ state: 'rejected', statusParts: [{ text: 'no' }] }),
     );
@@ -118,7 +118,7 @@ describe('remotes that answer what no database holds', () => {
     expect((await state('message/send')).state).toBe('rejected');
   });
 
-  describe('(R3) a message of which nobody knows whether it was taken', () => {
+  describe('(R3) a message with an unknown outcome', () => {
     const sentIds = ({ agent }: Remote): unknown[] =>
       agent.requests
         .filter(({ operation }) => operation === 'send')
@@ -142,7 +142,7 @@ describe('remotes that answer what no database holds', () => {
       expect(new Set(one.agent.requests.map(({ headers }) => headers['idempotency-key']))).toContain(first);
     });
 
-    it('is not sent again where its task is found', async () => {
+    it('is not sent again when its task is found', async () => {
       const messages: string[] = [];
       const { one, send } = await begin(
         'found',
@@ -151,9 +151,29 @@ describe('remotes that answer what no database holds', () => {
           return resetAtOnce(it);
         },
         'v1',
-        (it) => it.result({ tasks: [{ id: 'theirs', contextId: 'c', status: { state: 'TASK_STATE_WORKING' }, history: [{ messageId: messages[0], role: 'ROLE_USER', parts: [{ text: 'x' }] }] }], nextPageToken: '' }), // prettier-ignore
+        (it) =>
+          it.result({
+            tasks: [
+              {
+                id: 'theirs',
+                contextId: 'c',
+                status: { state: 'TASK_STATE_WORKING' },
+                history: [{ messageId: messages[0], role: 'ROLE_USER', parts: [{ text: 'x' }] }],
+              },
+            ],
+            nextPageToken: '',
+          }),
       );
-      one.agent.set((it) => it.result({ id: 'theirs', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ artifactId: 'a', parts: [{ text: 'found' }] }] }), 'get'); // prettier-ignore
+      one.agent.set(
+        (it) =>
+          it.result({
+            id: 'theirs',
+            contextId: 'c',
+            status: { state: 'TASK_STATE_COMPLETED' },
+            artifacts: [{ artifactId: 'a', parts: [{ text: 'found' }] }],
+          }),
+        'get',
+      );
       expect(await send()).toMatchObject({
         status: { state: 'TASK_STATE_COMPLETED' },
         artifacts: [{ parts: [{ text: 'found' }] }],
@@ -161,7 +181,7 @@ describe('remotes that answer what no database holds', () => {
       expect(sentIds(one)).toHaveLength(1);
     });
 
-    it('fails with a code of its own, and keeps its idempotency key', async () => {
+    it('fails with its own code, and keeps its idempotency key', async () => {
       const { one, send } = await begin('unknown', resetAtOnce, 'v03');
       const failed = await send();
       expect([failed.status.state, failed.status.message.metadata]).toEqual([
@@ -174,7 +194,7 @@ describe('remotes that answer what no database holds', () => {
       expect(sentIds(one)).toHaveLength(2);
     });
 
-    it('is told as one that could not be reached when nothing can have arrived, and its key is free', async () => {
+    it('is reported as unreachable when it cannot have arrived, and its key is free', async () => {
       const { one, send } = await begin('down', never, 'v03');
       await one.agent.down();
       const failed = await send();
@@ -202,7 +222,7 @@ describe('remotes that answer what no database holds', () => {
     ['a context id of 300 KB', { id: 'a', contextId: 'c'.repeat(300_000) }],
   ];
 
-  it.each(unsound)('%s is no answer: nothing is sent again', async (_, task) => {
+  it.each(unsound)('%s is an invalid answer: the message is not sent again', async (_, task) => {
     const { one, id } = await working(answering(task));
     expect(await ended(id)).toMatchObject({
       state: 'failed',
@@ -212,13 +232,13 @@ describe('remotes that answer what no database holds', () => {
     expect(sends(one)).toBe(1);
   });
 
-  it.each(unsound)('%s is none to a bridged call either, and invites to no second one', async (_, task) => {
+  it.each(unsound)('%s is an invalid answer for a bridged call too, and does not suggest a retry', async (_, task) => {
     const one = await startRemote(gateway, answering(task));
     const { status, body } = await gateway.call('POST', '/api/a2a/invoke', { agentCardId: one.slug, skillId: 'work' });
     expect([status, body.code]).toEqual([502, 'remote_invalid_response']);
   });
 
-  it('what it says is kept, with U+FFFD where a character was none', async () => {
+  it('its text is stored, with U+FFFD in place of invalid characters', async () => {
     const said = {
       kind: 'message',
       role: 'agent',
@@ -242,29 +262,35 @@ describe('remotes that answer what no database holds', () => {
     });
   });
 
-  it.each(['', 'x'])('a long error of characters outside the first plane is cut between them (%j)', async (before) => {
-    const { id } = await working(never, (it) => it.error(-32_005, before + '😀'.repeat(700)));
-    const { state, said, crashes } = await ended(id);
-    expect([state, crashes, said.metadata.errorCode]).toEqual(['failed', 0, 'remote_error']);
-    expect((await continuationOf(gateway, id)).status).toBe('failed');
-  });
+  it.each(['', 'x'])(
+    'a long error with characters outside the first plane is cut between characters (%j)',
+    async (before) => {
+      const { id } = await working(never, (it) => it.error(-32_005, before + '😀'.repeat(700)));
+      const { state, said, crashes } = await ended(id);
+      expect([state, crashes, said.metadata.errorCode]).toEqual(['failed', 0, 'remote_error']);
+      expect((await continuationOf(gateway, id)).status).toBe('failed');
+    },
+  );
 
-  it.each(['a\u0000b', '\ud800'])('a task that goes on is kept with arguments that no row holds: %j', async (word) => {
-    const { agent, slug } = await startRemote(gateway, never);
-    const { result } = await gateway.rpc('tools/call', { name: `${slug}.work`, arguments: { word } });
-    const { taskId, state } = result.structuredContent;
-    expect(state).toBe('working');
-    expect(JSON.stringify(agent.requests[0]!.json)).toContain(JSON.stringify({ word }));
-    const [{ history }] = await gateway.sql('select history from a2a_tasks where id = $1', [taskId]);
-    expect(history[0].parts).toEqual([{ data: { word: word === '\ud800' ? '\ufffd' : 'a\ufffdb' } }]);
-  });
+  it.each(['a\u0000b', '\ud800'])(
+    'a task that continues is stored with arguments that no row can hold: %j',
+    async (word) => {
+      const { agent, slug } = await startRemote(gateway, never);
+      const { result } = await gateway.rpc('tools/call', { name: `${slug}.work`, arguments: { word } });
+      const { taskId, state } = result.structuredContent;
+      expect(state).toBe('working');
+      expect(JSON.stringify(agent.requests[0]!.json)).toContain(JSON.stringify({ word }));
+      const [{ history }] = await gateway.sql('select history from a2a_tasks where id = $1', [taskId]);
+      expect(history[0].parts).toEqual([{ data: { word: word === '\ud800' ? '\ufffd' : 'a\ufffdb' } }]);
+    },
+  );
 
   it.each([
     { message: 'a\u0000' },
     { message: 'x', data: { word: '\ud800' } },
     { message: 'x', contextId: '\u0000' },
     { message: 'x', contextId: 'c'.repeat(257) },
-  ])('a message of a model that no row holds is refused: %#', async (words) => {
+  ])('a message of a model that no row can hold is refused: %#', async (words) => {
     const { error } = await gateway.rpc('tools/call', {
       name: 'send_to_agent',
       arguments: { agent: await listening(), ...words },
@@ -272,7 +298,7 @@ describe('remotes that answer what no database holds', () => {
     expect(error).toMatchObject({ code: -32_602, data: { code: 'invalid_params' } });
   });
 
-  it('what cannot be stored for another reason fails the task, at once', async () => {
+  it('another storage error fails the task at once', async () => {
     const { one, id } = await working(never);
     await gateway.sql(`create function refuse() returns trigger language plpgsql as
       $$ begin raise exception 'no' using errcode = '22P02'; end $$`);

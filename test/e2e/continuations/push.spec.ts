@@ -12,8 +12,8 @@ import type { StubAgentOptions } from '../../support/stubs/stub-agent.js';
 import type { Behaviour } from '../../support/stubs/stub-call.js';
 
 const publicUrl = 'https://gateway.example/rialto';
-/** Once put off, nobody looks for as long as a test lasts, unless a push calls. */
-const patient = {
+/** Settings under which deferred work is not polled during a test, except after a push. */
+const pushOnly = {
   ...quick,
   RIALTO_PUBLIC_URL: publicUrl,
   A2A_CONTINUATION_RESCHEDULE_MS: '600000',
@@ -27,30 +27,30 @@ const tokensOf = (vault: Vault, RIALTO_PUBLIC_URL: string | undefined, productio
   });
 const pushing = { capabilities: { streaming: false, pushNotifications: true } };
 
-describe('remote work whose agent pushes', () => {
+describe('remote work with an agent that pushes', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    gateway = await startTestGateway(patient);
+    gateway = await startTestGateway(pushOnly);
   });
   afterAll(async () => {
     await gateway.close();
     await closeRemotes();
   });
 
-  // Its first request may be the first of its gateway too, which takes its time.
+  // Its first request may also be the first of its gateway, which is slow.
   const remote = (options: StubAgentOptions = {}, of = gateway) =>
     startRemote(of, never, { ...pushing, timeoutMs: 1_000, ...options });
   const configurationOf = ({ agent }: Remote): any => {
     const { json } = agent.requests.find(({ operation }) => operation === 'send')!;
     return ((json as any).params ?? json).configuration ?? {};
   };
-  /** The path of the address that an agent was given. */
+  /** Returns the path of the push URL that an agent received. */
   const addressOf = (one: Remote): string => {
     const { taskPushNotificationConfig: newer, pushNotificationConfig: older } = configurationOf(one);
     return (newer ?? older).url.replace(publicUrl, '');
   };
   const push = (path: string, body: unknown = { task: {} }, of = gateway) => of.call('POST', path, body, null);
-  const looks = ({ agent }: Remote) => agent.requests.filter(({ operation }) => operation === 'get').length;
+  const pollsOf = ({ agent }: Remote) => agent.requests.filter(({ operation }) => operation === 'get').length;
   const stateOf = async (taskId: string) =>
     (await gateway.sql('select status_state as state from a2a_tasks where id = $1', [taskId]))[0]?.state;
   const remembered = (taskId: string) => gateway.sql('select from remote_pushes where task_id = $1', [taskId]);
@@ -69,7 +69,7 @@ describe('remote work whose agent pushes', () => {
     ['v1', 'taskPushNotificationConfig', {}],
     ['v03', 'pushNotificationConfig', {}],
     ['v1', 'taskPushNotificationConfig', { speaks: ['v1-rest'] }],
-  ] as const)('a call of a %s agent goes on at its push (%s)', async (card, member, more) => {
+  ] as const)('a call of a %s agent continues after its push (%s)', async (card, member, more) => {
     const one = await remote({ card, ...more } as StubAgentOptions);
     const { taskId } = await one.handed();
     expect(configurationOf(one)[member].url).toMatch(
@@ -77,16 +77,16 @@ describe('remote work whose agent pushes', () => {
     );
     const row = await putOff(taskId);
     expect(row.next_at.getTime() - Date.now()).toBeGreaterThan(300_000);
-    const before = looks(one);
+    const before = pollsOf(one);
     one.agent.set(text('pushed'), 'get');
     expect((await push(addressOf(one))).status).toBe(204);
     await completed(taskId);
-    expect(looks(one)).toBe(before + 1);
+    expect(pollsOf(one)).toBe(before + 1);
     const { status, attempts } = await continuationOf(gateway, taskId);
-    expect([status, attempts]).toEqual(['completed', row.attempts]); // called for, so it costs none of its attempts
+    expect([status, attempts]).toEqual(['completed', row.attempts]); // resumed by a push, so it costs no attempt
   });
 
-  it.each(['v1', 'v03'] as const)('so does the work of an agent of ours that a %s agent does', async (card) => {
+  it.each(['v1', 'v03'] as const)('so does the work of a published agent with a %s remote agent', async (card) => {
     const one = await remote({ card });
     const name = `ours-${card}`;
     await publish(gateway, { name, executor: { kind: 'remote', agentId: one.slug } });
@@ -98,11 +98,11 @@ describe('remote work whose agent pushes', () => {
     await completed(task.id);
   });
 
-  it.each(['between two looks', 'while its last look is answered'])('wakes whoever follows it %s', async (when) => {
-    const following = await startTestGateway({ ...patient, A2A_CONTINUATION_PRECLAIM_WAIT_MS: '600000' });
+  it.each(['between two polls', 'during its last poll'])('wakes the follower %s', async (when) => {
+    const following = await startTestGateway({ ...pushOnly, A2A_CONTINUATION_PRECLAIM_WAIT_MS: '600000' });
     try {
       const one = await remote({}, following);
-      const isEarly = when !== 'between two looks';
+      const isEarly = when !== 'between two polls';
       const pushed = async () => expect((await push(addressOf(one), {}, following)).status).toBe(204);
       const later: Behaviour = async (it) => {
         if (isEarly) await pushed();
@@ -110,7 +110,7 @@ describe('remote work whose agent pushes', () => {
       };
       one.agent.set(sequence(state('working'), later, text('pushed')), 'get');
       const { taskId } = await one.handed();
-      await one.agent.until(() => looks(one) >= 2, 'a look that is to wait');
+      await one.agent.until(() => pollsOf(one) >= 2, 'a poll that is to wait');
       if (!isEarly) await pushed();
       const { result } = await following.rpc('tools/call', { name: 'task_status', arguments: { taskId } });
       expect(result.content).toEqual([{ type: 'text', text: 'pushed' }]);
@@ -119,7 +119,7 @@ describe('remote work whose agent pushes', () => {
     }
   });
 
-  it('one that comes before the answer that brings the task is remembered until somebody looks', async () => {
+  it('a push that arrives before the answer with the task is stored until the next poll', async () => {
     const one = await remote();
     let kept: unknown[] = [];
     one.agent.set(async (call) => {
@@ -130,31 +130,31 @@ describe('remote work whose agent pushes', () => {
     const { taskId } = await one.handed();
     expect(kept).toHaveLength(1);
     await putOff(taskId);
-    expect(looks(one)).toBeGreaterThan(0);
+    expect(pollsOf(one)).toBeGreaterThan(0);
     expect(await remembered(taskId)).toEqual([]);
   });
 
-  it('one that comes while the task is let go of is not lost', async () => {
+  it('a push during the release of a task is not lost', async () => {
     const one = await remote();
     await publish(gateway, { name: 'ours-let-go', executor: { kind: 'remote', agentId: one.slug } });
     let isPushed = false;
     one.agent.set(async (poll) => {
       if (isPushed) return text('pushed')(poll);
-      isPushed = (await push(addressOf(one))).status === 204; // after the look began, and what it brings is older
+      isPushed = (await push(addressOf(one))).status === 204; // after the poll began, so its answer is older
       await poll.pause(400);
       return state('working')(poll);
     }, 'get');
     const params = { message: userMessage('x'), configuration: { returnImmediately: true } };
     const { task } = await rpc(gateway, 'SendMessage', params, { agent: 'ours-let-go' });
     await completed(task.id);
-    expect([looks(one), await remembered(task.id)]).toEqual([2, []]);
+    expect([pollsOf(one), await remembered(task.id)]).toEqual([2, []]);
   });
 
-  it('a storm is one claim at a time, and costs no attempts', async () => {
+  it('a storm of pushes causes one claim at a time, and costs no attempts', async () => {
     const one = await remote();
     const { taskId } = await one.handed();
     const { attempts } = await putOff(taskId);
-    const before = looks(one);
+    const before = pollsOf(one);
     let [open, most] = [0, 0];
     one.agent.set(async (poll) => {
       most = Math.max(most, ++open);
@@ -168,31 +168,31 @@ describe('remote work whose agent pushes', () => {
     }
     await eventually(
       () => continuationOf(gateway, taskId),
-      ({ status }) => status === 'pending' && looks(one) > before,
+      ({ status }) => status === 'pending' && pollsOf(one) > before,
     );
     expect(most).toBe(1);
-    expect(looks(one) - before).toBeLessThan(40);
+    expect(pollsOf(one) - before).toBeLessThan(40);
     expect((await continuationOf(gateway, taskId)).attempts).toBe(attempts);
     one.agent.set(text('at last'), 'get');
     expect((await push(addressOf(one))).status).toBe(204);
     await completed(taskId);
   });
 
-  it('after the end it changes nothing', async () => {
+  it('a push after the end changes nothing', async () => {
     const one = await remote();
     const { taskId } = await one.handed();
     await putOff(taskId);
     one.agent.set(text('pushed'), 'get');
     await push(addressOf(one));
     await completed(taskId);
-    const [before, seen] = [await gateway.sql('select * from a2a_tasks where id = $1', [taskId]), looks(one)];
+    const [before, seen] = [await gateway.sql('select * from a2a_tasks where id = $1', [taskId]), pollsOf(one)];
     expect((await push(addressOf(one))).status).toBe(204);
     expect(await remembered(taskId)).toEqual([]);
     expect(await gateway.sql('select * from a2a_tasks where id = $1', [taskId])).toEqual(before);
-    expect(looks(one)).toBe(seen);
+    expect(pollsOf(one)).toBe(seen);
   });
 
-  it('nobody else can call: a token is good for its own task, and kept nowhere', async () => {
+  it('only the remote agent can push: a token is valid for its own task, and is not stored', async () => {
     const [one, other] = [await remote(), await remote()];
     const [{ taskId }, { taskId: otherId }] = [await one.handed(), await other.handed()];
     await Promise.all([putOff(taskId), putOff(otherId)]);
@@ -200,7 +200,7 @@ describe('remote work whose agent pushes', () => {
     const [{ org_id: orgId }] = await gateway.sql('select org_id from a2a_tasks where id = $1', [taskId]);
     const stranger = tokensOf(new Vault(randomBytes(32)), publicUrl, false);
     const mixed = Buffer.from(token!, 'base64url');
-    Buffer.from(otherToken!, 'base64url').copy(mixed, 0, 0, 32); // the ids of one with the mark of the other
+    Buffer.from(otherToken!, 'base64url').copy(mixed, 0, 0, 32); // the ids of one token with the MAC of the other
     for (const forged of [
       mixed.toString('base64url'),
       stranger.issue({ taskId, orgId }),
@@ -214,15 +214,15 @@ describe('remote work whose agent pushes', () => {
       const { status, body } = await push(`/api/a2a/pushes/${forged}`);
       expect([forged, status, body.code]).toEqual([forged, 401, 'unauthenticated']);
     }
-    // A task that never was answers as one that is there.
+    // A token of an unknown task gets the same answer as one of an existing task.
     const own = gateway.gateway.get(PushTokens);
     expect((await push(`/api/a2a/pushes/${own.issue({ taskId: newId(), orgId })}`)).status).toBe(204);
     expect((await push(`/api/a2a/pushes/${own.issue({ taskId, orgId: newId() })}`)).status).toBe(204);
-    const before = looks(other);
+    const before = pollsOf(other);
     one.agent.set(text('pushed'), 'get');
     await push(addressOf(one));
     await completed(taskId);
-    expect([(await continuationOf(gateway, otherId)).status, looks(other)]).toEqual(['pending', before]);
+    expect([(await continuationOf(gateway, otherId)).status, pollsOf(other)]).toEqual(['pending', before]);
     const tables = await gateway.sql(
       `select table_name as name from information_schema.tables where table_schema = 'public'`,
     );
@@ -231,13 +231,13 @@ describe('remote work whose agent pushes', () => {
     expect(gateway.log.join('\n')).not.toContain(token);
   });
 
-  it('what it says is neither believed nor read: only the remote itself tells of its task', async () => {
+  it('the content of a push is ignored: only a poll of the remote agent changes the task', async () => {
     const one = await remote();
     const { taskId } = await one.handed();
     await putOff(taskId);
     const lie = { task: { id: 'stub-task-1', status: { state: 'TASK_STATE_COMPLETED' } } };
     expect((await push(addressOf(one), lie)).status).toBe(204);
-    await one.agent.until(() => looks(one) > 1, 'a look');
+    await one.agent.until(() => pollsOf(one) > 1, 'a poll');
     await putOff(taskId);
     expect(await stateOf(taskId)).toBe('working');
     expect((await push(addressOf(one), 'no { json')).status).toBe(204);
@@ -245,9 +245,9 @@ describe('remote work whose agent pushes', () => {
     expect((await push(addressOf(one), 'x'.repeat(1_048_577))).status).toBe(413);
   });
 
-  it('one that comes while no worker is there is heard by the next', async () => {
-    const door = await startTestGateway({ ...patient, RIALTO_ROLE: 'api' });
-    const worker = await startTestGateway(patient, door);
+  it('a push without a running worker reaches the next worker', async () => {
+    const door = await startTestGateway({ ...pushOnly, RIALTO_ROLE: 'api' });
+    const worker = await startTestGateway(pushOnly, door);
     try {
       const one = await remote({}, door);
       const { taskId } = await one.handed();
@@ -256,14 +256,14 @@ describe('remote work whose agent pushes', () => {
       await worker.close();
       one.agent.set(text('pushed'), 'get');
       expect((await push(addressOf(one), {}, door)).status).toBe(204);
-      const next = await startTestGateway(patient, door);
+      const next = await startTestGateway(pushOnly, door);
       await eventually(status, (found) => found === 'completed').finally(() => next.close());
     } finally {
       await door.close();
     }
   });
 
-  it('an agent is given no address when its card does not say that it pushes', async () => {
+  it('an agent gets no push URL when its card declares no pushes', async () => {
     const one = await remote({ capabilities: { streaming: false } });
     await one.handed();
     expect(configurationOf(one)).toEqual({});
@@ -274,9 +274,9 @@ describe('remote work whose agent pushes', () => {
     ['a call', -32_003, 2],
     ['a call', 400, 2],
     ['a call', -32_603, 1],
-    ['an agent of ours', -32_602, 2],
-    ['an agent of ours', -32_603, 1],
-  ])('one that refuses its address is asked by %s without it, for a refusal alone (%d)', async (who, code, sends) => {
+    ['a published agent', -32_602, 2],
+    ['a published agent', -32_603, 1],
+  ])('after a refusal of the URL, and only then, %s is sent again without it (%d)', async (who, code, sends) => {
     const one = await remote();
     one.agent.set(
       sequence((call) => (code === 400 ? call.send(400, '') : call.error(code, 'not there')), text('without')),
@@ -300,7 +300,7 @@ describe('remote work whose agent pushes', () => {
     );
   });
 
-  it('in production that is an https address', () => {
+  it('in production the URL must be https', () => {
     const vault = new Vault(randomBytes(32));
     const agent = { card: { capabilities: { pushNotifications: true } } } as never;
     const key = { taskId: newId(), orgId: newId() };
@@ -313,7 +313,7 @@ describe('remote work whose agent pushes', () => {
     expect(tokensOf(vault, 'https://x', true).open(urlOf('https://x', true)!.split('/').at(-1)!)).toEqual(key);
   });
 
-  it('unless it is set, that is the address it listens on, elsewhere than in production', async () => {
+  it('outside production, the default URL is the address of the gateway', async () => {
     const plain = await startTestGateway(quick);
     try {
       const one = await remote({}, plain);

@@ -10,7 +10,7 @@ import {
 } from '../../support/clients/remote-work.js';
 import { asyncTask, data, never } from '../../support/stubs/stub-behaviours.js';
 
-describe('rules while remote work goes on', () => {
+describe('policies during remote work', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startTestGateway(quick);
@@ -29,7 +29,7 @@ describe('rules while remote work goes on', () => {
   const stateOf = async (taskId: string) =>
     (await gateway.call('GET', `/api/a2a/tasks/${taskId}`)).body.state as string;
 
-  it('later looks are decided with the arguments of the call, here and wherever it is taken up', async () => {
+  it('later polls are decided with the arguments of the call, in every process', async () => {
     const one = await startRemote(gateway, asyncTask(30, data({ done: true })));
     await rule(one, 'staging', ' unless { context.input.hasTag("env") && context.input.getTag("env") == "staging" }');
     expect((await call(one, { env: 'prod' })).error.code).toBe(-32003);
@@ -48,9 +48,9 @@ describe('rules while remote work goes on', () => {
 
   it.each([
     ['at once', 'failed', 0],
-    ['by the sweep, when it could not be told', 'completed', 1],
+    ['by the sweeper, when the cancel failed', 'completed', 1],
   ])(
-    'denied while it goes on it ends here, and its remote is told %s',
+    'work that becomes denied ends here, and its remote agent is canceled %s',
     async (_, status, misses) => {
       const one = await startRemote(gateway, never);
       if (misses > 0) {
@@ -77,7 +77,7 @@ describe('rules while remote work goes on', () => {
     60_000,
   );
 
-  it('ends a task whose agent was removed, and says that its remote could not be told', async () => {
+  it('ends a task with a removed agent, and reports that its remote agent could not be canceled', async () => {
     const one = await startRemote(gateway, never);
     const { taskId } = (await call(one, {})).result.structuredContent;
     await gateway.sql(

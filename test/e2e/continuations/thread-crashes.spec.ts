@@ -5,7 +5,7 @@ import { closeRemotes, quick, startRemote, type Remote } from '../../support/cli
 import { asyncTask, never, text } from '../../support/stubs/stub-behaviours.js';
 import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-sink.js';
 
-describe('a conversation thread, when processes are killed', () => {
+describe('a conversation thread with killed processes', () => {
   let home: TestGateway;
   let sink: WebhookSink;
   beforeAll(async () => {
@@ -42,7 +42,7 @@ describe('a conversation thread, when processes are killed', () => {
       (row) => row?.status === 'delivered',
     );
 
-  it('AN-75 kill -9 between send and receipt: it is sent again with the same mark, and not once more', async () => {
+  it('AN-75 kill -9 between send and receipt: the answer is sent again with the same mark, and then not again', async () => {
     const remote = await startRemote(home, asyncTask(30, text('the answer')), { capabilities: { streaming: false } });
     sink.script(['hang'], true);
     const { body: answer } = await home.call('POST', '/api/a2a/invoke', body(remote));
@@ -61,7 +61,7 @@ describe('a conversation thread, when processes are killed', () => {
     await kill(second);
   });
 
-  it('a caller lost with its process has its thread told by another', async () => {
+  it('a caller that was lost with its process: another process sends the answer to its thread', async () => {
     const remote = await startRemote(home, never, {
       timeoutMs: 30_000,
       capabilities: { streaming: false },

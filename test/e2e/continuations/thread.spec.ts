@@ -8,9 +8,9 @@ import { startWebhookSink, type Received, type Reply, type WebhookSink } from '.
 const token = 'canary-of-the-thread';
 const streamless = { capabilities: { streaming: false } };
 
-describe('a conversation thread gets the answer of work that goes on', () => {
+describe('a conversation thread gets the answer of continued work', () => {
   let gateway: TestGateway;
-  /** Has doors and no worker: nothing is claimed but by the test. */
+  /** A gateway with doors but no worker: only the test claims work. */
   let doors: TestGateway;
   let sink: WebhookSink;
   beforeAll(async () => {
@@ -46,16 +46,16 @@ describe('a conversation thread gets the answer of work that goes on', () => {
       () => posts(),
       ({ length }) => length >= count,
     );
-  /** So many more looks at its task. */
-  const looked = async ({ agent }: Remote, more: number) => {
-    const looks = () => agent.requests.filter(({ operation }) => operation === 'get').length;
-    const before = looks();
-    await eventually(looks, (count) => count >= before + more);
+  /** Waits for this many more polls of its task. */
+  const polled = async ({ agent }: Remote, more: number) => {
+    const polls = () => agent.requests.filter(({ operation }) => operation === 'get').length;
+    const before = polls();
+    await eventually(polls, (count) => count >= before + more);
   };
   const scrubbed = { token: null, payload: null, owns_progress: false, lease_until: null };
 
   it.each(['invoke', 'dispatch'] as const)(
-    'AN-75 what %s began is told once, with a mark, and then nothing of it is kept',
+    'AN-75 the answer to %s is sent once, with a mark, and then deleted',
     async (step) => {
       const skills = [{ id: 'work', tags: [`threaded-${step}`] }];
       const remote = await startRemote(gateway, never, { ...streamless, skills });
@@ -80,11 +80,11 @@ describe('a conversation thread gets the answer of work that goes on', () => {
       const row = await over(taskId);
       expect(row).toMatchObject({ status: 'delivered', receipt: { status: 201, messageId: 'message-7' }, attempts: 1 });
       expect(row).toMatchObject(scrubbed);
-      const [told, ...more] = answers();
+      const [post, ...more] = answers();
       expect(more).toEqual([]);
-      expect(told!.headers).toMatchObject({ 'idempotency-key': row.id, authorization: `Bearer ${token}` });
+      expect(post!.headers).toMatchObject({ 'idempotency-key': row.id, authorization: `Bearer ${token}` });
       const { slug: agent } = remote;
-      expect(told!.body).toEqual({
+      expect(post!.body).toEqual({
         id: row.id,
         type: 'answer',
         thread: thread.id,
@@ -98,7 +98,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     },
   );
 
-  it('AN-75 once there is a receipt it is never sent again, whatever dies behind it', async () => {
+  it('AN-75 after a receipt it is never sent again, even after a crash', async () => {
     const remote = await startRemote(gateway, asyncTask(30, data({ n: 7 })));
     await gateway.sql(
       `create function dies() returns trigger language plpgsql as $$ begin raise exception 'dies'; end $$`,
@@ -113,13 +113,13 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     );
     expect([row.receipt, row.payload.text]).toEqual([{ status: 200 }, '{"n":7}']);
     await gateway.sql('drop function dies cascade');
-    // As a process leaves it that was killed.
+    // The state after a killed process.
     await gateway.sql('update thread_answers set lease_owner = 7 where id = $1', [row.id]);
     expect(await over(taskId)).toMatchObject({ status: 'delivered', ...scrubbed });
     expect(answers()).toHaveLength(1);
   });
 
-  it('AN-75 of ten that claim it one does, and what another had is fenced', async () => {
+  it('AN-75 one of ten claimers wins, and an earlier holder is fenced', async () => {
     const remote = await startRemote(doors, never);
     const { taskId } = await invoke(remote, {}, doors);
     const { id } = await eventually(
@@ -142,7 +142,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     expect(await rowOf(taskId, doors)).toMatchObject({ status: 'waiting', payload: null, receipt: null });
   });
 
-  it('AN-77 of two continuations of one thread one keeps its progress message, and the other when that one ends', async () => {
+  it('AN-77 of two continuations of one thread one owns the progress message, and the other gets it when that one ends', async () => {
     const [first, second] = [
       await startRemote(gateway, never, streamless),
       await startRemote(gateway, never, streamless),
@@ -152,24 +152,24 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     const { taskId: secondId } = await invoke(second);
     const elsewhere = await startRemote(gateway, never, streamless);
     const { taskId: otherId } = await invoke(elsewhere, { thread: { ...thread, id: 'another' } });
-    const told = (taskId: string) => () => progress().filter(({ body }) => body.taskId === taskId);
-    await arrived(told(otherId)); // another thread has an owner of its own
+    const messagesOf = (taskId: string) => () => progress().filter(({ body }) => body.taskId === taskId);
+    await arrived(messagesOf(otherId)); // another thread has its own owner
     second.agent.set(state('working', 'news of the second'), 'get');
-    await looked(second, 2); // the first of them may have begun before
+    await polled(second, 2); // the first of them may have begun before
     first.agent.set(state('working', 'news of the first'), 'get');
-    await arrived(told(firstId), 2);
-    expect(told(firstId)().map(({ body }) => body.text)).toEqual([
+    await arrived(messagesOf(firstId), 2);
+    expect(messagesOf(firstId)().map(({ body }) => body.text)).toEqual([
       `The agent ${first.slug} still works on it.`,
       'news of the first',
     ]);
-    expect(told(secondId)()).toEqual([]);
+    expect(messagesOf(secondId)()).toEqual([]);
     const owners = () =>
       gateway.sql('select task_id from thread_answers where thread_id = $1 and owns_progress', [thread.id]);
     expect(await owners()).toEqual([{ task_id: firstId }]);
     const steal = gateway.sql('update thread_answers set owns_progress = true where task_id = $1', [secondId]);
     await expect(steal).rejects.toThrow('uq_thread_answers_progress');
     first.agent.set(text('the end of the first'), 'get');
-    const [handed] = await arrived(told(secondId));
+    const [handed] = await arrived(messagesOf(secondId));
     expect(handed!.body.text).toBe('news of the second');
     expect(await owners()).toEqual([{ task_id: secondId }]);
     expect(await over(firstId)).toMatchObject({ status: 'delivered', ...scrubbed });
@@ -178,7 +178,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     await Promise.all([over(secondId), over(otherId)]);
   });
 
-  it('is told nothing when the caller got the answer itself', async () => {
+  it('gets no message when the caller received the answer itself', async () => {
     const remote = await startRemote(gateway, asyncTask(2, text('soon')), { timeoutMs: 10_000 });
     expect((await invoke(remote)).output).toBe('soon');
     remote.agent.set(asyncTask(2, failed('no')));
@@ -196,11 +196,11 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     expect(sink.received).toEqual([]);
   });
 
-  it('is told of failures and cancels, too', async () => {
+  it('gets failures and cancels, too', async () => {
     const failing = await startRemote(gateway, asyncTask(30, failed('no luck with Bearer abcdefghijklmnop')));
     const { taskId } = await invoke(failing);
-    const [told] = await arrived(answers);
-    expect(told!.body).toMatchObject({
+    const [post] = await arrived(answers);
+    expect(post!.body).toMatchObject({
       taskId,
       state: 'failed',
       text: expect.stringContaining('no luck with [redacted]'),
@@ -216,9 +216,12 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     });
   });
 
-  it('AN-75 a receiver that fails is asked again with the same mark, and given up with a reason', async () => {
+  it('AN-75 a failing receiver is retried with the same mark, and abandoned with a reason', async () => {
     const remote = await startRemote(gateway, never, streamless);
-    /** Ends it only when its progress message is there: that one is tried once, and takes no reply from the answer. */
+    /**
+     * Ends the task only after its progress message has arrived, because that message is sent once and must not use a
+     * reply for the answer.
+     */
     const ended = async (replies: Reply[]): Promise<string> => {
       const { taskId } = await invoke(remote);
       await arrived(progress);
@@ -236,7 +239,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     expect(answers().map(({ headers, body }) => [headers['idempotency-key'], body])).toEqual(
       Array(3).fill([row.id, answers()[0]!.body]),
     );
-    expect(JSON.stringify(row)).not.toContain(token); // the receiver said it back
+    expect(JSON.stringify(row)).not.toContain(token); // the receiver returned it
 
     afresh();
     const gone = await over(await ended([410]));
@@ -259,7 +262,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     ['invoke', { token: 'two\r\nlines' }, 400, 'invalid_params'],
     ['dispatch', { id: '' }, 400, 'invalid_params'],
     ['invoke', { secret: 'x' }, 400, 'invalid_params'],
-  ])('abuse 22: %s refuses such a thread (%#), and nobody is called', async (step, more, status, code) => {
+  ])('abuse 22: %s refuses such a thread (%#), and calls no agent', async (step, more, status, code) => {
     const remote = await startRemote(gateway, never, { skills: [{ id: 'work', tags: ['unthreaded'] }] });
     const wanted =
       step === 'invoke'
@@ -270,7 +273,7 @@ describe('a conversation thread gets the answer of work that goes on', () => {
     expect(remote.agent.requests).toEqual([]);
   });
 
-  it('whoever may not have tasks posted is refused', async () => {
+  it('a caller that may not use webhooks is refused', async () => {
     const remote = await startRemote(gateway, never);
     const text = `forbid(principal == User::"mute", action == Action::"push_configure", resource);`;
     expect((await gateway.call('POST', '/api/policies', { name: 'mute', text })).status).toBe(201);

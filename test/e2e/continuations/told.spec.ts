@@ -5,7 +5,7 @@ import { asyncTask, blocking, data, never, text } from '../../support/stubs/stub
 import type { StubAgentOptions } from '../../support/stubs/stub-agent.js';
 import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-sink.js';
 
-describe('a step that outlives its call is told to a webhook', () => {
+describe('a step that outlives its call is reported to a webhook', () => {
   let gateway: TestGateway;
   let sink: WebhookSink;
   beforeAll(async () => {
@@ -26,7 +26,7 @@ describe('a step that outlives its call is told to a webhook', () => {
       [slug],
     );
 
-  it.each(['invoke', 'dispatch'] as const)('RI-40 the end of what %s began, in the words of runs', async (step) => {
+  it.each(['invoke', 'dispatch'] as const)('RI-40 the end of a step of %s, in the format of runs', async (step) => {
     const remote = await startRemote(gateway, asyncTask(30, text(`by ${step}`)), {
       skills: [{ id: 'work', tags: [step] }],
     });
@@ -55,18 +55,21 @@ describe('a step that outlives its call is told to a webhook', () => {
     ['0.3, a webhook', { card: 'v03' }, 'webhook_url'],
     ['REST alone, a webhook', { card: 'v1', speaks: ['v1-rest'] }, 'webhook_url'],
     ['1.0, a thread', { card: 'v1' }, 'thread'],
-  ])('by an agent that blocks for longer than the call unless it is asked not to: %s', async (_name, options, told) => {
-    const remote = await startRemote(gateway, blocking(60_000, text('dug')), options);
-    const url = `${sink.url}/dug`;
-    const { body } = await post('invoke', invocation(remote, { [told]: told === 'thread' ? { url, id: 't' } : url }));
-    expect(body.output).toMatchObject({ state: 'working' });
-    await eventually(
-      () => sink.received.map((one) => one.body.result ?? one.body.text),
-      (words) => words.includes('dug'),
-    );
-  });
+  ])(
+    'by an agent that blocks longer than the call unless the request is non-blocking: %s',
+    async (_name, options, told) => {
+      const remote = await startRemote(gateway, blocking(60_000, text('dug')), options);
+      const url = `${sink.url}/dug`;
+      const { body } = await post('invoke', invocation(remote, { [told]: told === 'thread' ? { url, id: 't' } : url }));
+      expect(body.output).toMatchObject({ state: 'working' });
+      await eventually(
+        () => sink.received.map((one) => one.body.result ?? one.body.text),
+        (words) => words.includes('dug'),
+      );
+    },
+  );
 
-  it('RE-72 a call that goes on as a task is listed with it while it does', async () => {
+  it('RE-72 a call that continues as a task is listed with it while it runs', async () => {
     const remote = await startRemote(gateway, never);
     const { body } = await post('invoke', invocation(remote));
     const { items } = await eventually(
@@ -76,7 +79,7 @@ describe('a step that outlives its call is told to a webhook', () => {
     expect(items).toMatchObject([{ status: 'running', taskId: body.taskId }]);
   });
 
-  it('an agent that answers at once has no task, and nothing is posted', async () => {
+  it('an agent that answers at once has no task, and no webhook is posted', async () => {
     const remote = await startRemote(gateway, data({ at: 'once' }));
     const { body } = await post('invoke', invocation(remote, { webhook_url: sink.url }));
     expect(body.output).toEqual({ at: 'once' });
@@ -89,7 +92,7 @@ describe('a step that outlives its call is told to a webhook', () => {
     ['invoke', 'file:///etc/passwd', 422, 'url_not_allowed'],
     ['dispatch', '', 400, 'invalid_params'],
     ['invoke', `http://x/${'y'.repeat(2_100)}`, 400, 'invalid_params'],
-  ])('abuse 22: %s refuses such an address (%#), and nobody is called', async (step, url, status, code) => {
+  ])('abuse 22: %s refuses such a URL (%#), and calls no agent', async (step, url, status, code) => {
     const remote = await startRemote(gateway, never, { skills: [{ id: 'work', tags: ['refused'] }] });
     const wanted = step === 'invoke' ? invocation(remote) : { workType: 'x', requiredSkills: ['refused'] };
     const answer = await post(step, { ...wanted, webhook_url: url });
@@ -98,7 +101,7 @@ describe('a step that outlives its call is told to a webhook', () => {
     expect(await outcomes(remote)).toEqual([]);
   });
 
-  it('whoever may not have tasks posted is refused, and the agent is not blamed', async () => {
+  it('a caller that may not use webhooks is refused, and the agent is not blamed', async () => {
     const remote = await startRemote(gateway, never, { skills: [{ id: 'work', tags: ['forbidden'] }] });
     const text = `forbid(principal == User::"mute", action == Action::"push_configure", resource);`;
     expect((await gateway.call('POST', '/api/policies', { name: 'mute', text })).status).toBe(201);
@@ -118,6 +121,6 @@ describe('a step that outlives its call is told to a webhook', () => {
     expect(remote.agent.requests).toEqual([]);
     expect(await outcomes(remote)).toEqual([]);
     const calls = await gateway.sql('select status from a2a_task_instances where agent_name = $1', [remote.slug]);
-    expect(calls.map(({ status }) => status)).toEqual(['failed', 'failed']); // neither holds a place
+    expect(calls.map(({ status }) => status)).toEqual(['failed', 'failed']); // neither is counted as running
   });
 });
