@@ -75,7 +75,7 @@ describe('abuse 37 a circle with a partner that drops the lineage ends', () => {
     const answers: string[] = [];
     server.add('again', async () => {
       rounds++;
-      answer.push(JSON.stringify((await tool('tools__again')).body));
+      answers.push(JSON.stringify((await tool('tools__again')).body));
       return { content: [{ type: 'text', text: 'done' }] };
     });
     await eventually(

@@ -37,7 +37,7 @@ describe('MCP tools/call: abuse', () => {
     return () => gateway.call('DELETE', `/api/policies/${body.id}`);
   };
 
-  it('abuse 16 no spelling of a denied name gets through', async () => {
+  it('abuse 16 no spelling of a denied name bypasses the policy', async () => {
     const undo = await policy(`forbid(principal, action == Action::"a2a_invoke", resource == Skill::"${deploy}");`);
     for (const name of [deploy, 'a2a_vercel_ops_deploy']) {
       expect([name, (await post(name)).body.error.code]).toEqual([name, -32003]);
@@ -68,7 +68,7 @@ describe('MCP tools/call: abuse', () => {
     await undo();
   });
 
-  it('abuse 16 D7 what exists and what does not answer alike to whom it is denied', async () => {
+  it('abuse 16 D7 an existing and a missing tool get the same answer for a denied caller', async () => {
     const { body: stored } = await gateway.call('GET', '/api/policies');
     const [permit] = stored.items;
     await gateway.call('DELETE', `/api/policies/${permit.id}`);
@@ -89,7 +89,7 @@ describe('MCP tools/call: abuse', () => {
     await gateway.call('POST', '/api/policies', { name: permit.name, text: permit.text });
   });
 
-  it('abuse 16 a caller who may not call learns nothing of the schema', async () => {
+  it('abuse 16 a caller that may not call learns nothing about the schema', async () => {
     const undo = await policy(`forbid(principal, action == Action::"a2a_invoke", resource == Skill::"${deploy}");`);
     expect((await post(deploy, 'no object')).body.error.code).toBe(-32602);
     expect((await post(deploy, { x: { y: 1 } })).body.error.code).toBe(-32003);
@@ -107,7 +107,7 @@ describe('MCP tools/call: abuse', () => {
     await undo();
   });
 
-  it('abuse 17 nothing of the caller’s headers reaches the agent', async () => {
+  it('abuse 17 no header of the caller reaches the agent', async () => {
     const headers = {
       'x-upstream-authorization': 'Bearer smuggled',
       'proxy-authorization': 'Basic smuggled',
@@ -124,7 +124,7 @@ describe('MCP tools/call: abuse', () => {
     expect(JSON.stringify(seen)).not.toContain(bob);
     expect(seen.authorization).toBeUndefined();
     expect(seen['x-forwarded-for']).toBeUndefined();
-    expect(seen['x-agent-key']).toBe('[redacted]'); // which stands for the agent's own, and for nothing else
+    expect(seen['x-agent-key']).toBe('[redacted]'); // which replaces the credential of the agent, and no other text
     expect(Object.keys(seen).sort()).toEqual([
       'accept',
       'accept-encoding',
@@ -140,7 +140,7 @@ describe('MCP tools/call: abuse', () => {
     ]);
   });
 
-  it('D9 each hop counts, the fourth is refused', async () => {
+  it('D9 each hop counts; the fourth is refused', async () => {
     for (const depth of [undefined, '0', '1', '2']) {
       const { body } = await post(deploy, {}, depth === undefined ? {} : { 'x-rialto-depth': depth });
       expect(body.result.structuredContent.headers['x-rialto-depth']).toBe(String(Number(depth ?? 0) + 1));
@@ -153,7 +153,7 @@ describe('MCP tools/call: abuse', () => {
     expect(agent.requests.length).toBe(sent);
   });
 
-  it('a trace goes on at the agent, under a span of ours; a broken one is replaced', async () => {
+  it('a trace continues at the agent, under a span of the gateway; an invalid one is replaced', async () => {
     const [traceId, spanId] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7'];
     const given = await post(deploy, {}, { traceparent: `00-${traceId}-${spanId}-01` });
     const seen = given.body.result.structuredContent.headers.traceparent as string;

@@ -50,14 +50,14 @@ describe('MCP tools/call: progress and cancellation', () => {
   const cancel = (requestId: unknown) => ({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } });
   const outcomes = async () =>
     (await one.sql('select successes::int, failures::int from agent_outcomes where agent_id = $1', [agentId]))[0];
-  /** The agent answers as soon as it is told to. */
+  /** Makes the agent answer when `event` resolves. */
   const answerOn = (event: Promise<unknown>) =>
     agent.set(async (it) => {
       await Promise.race([event, it.untilGone()]);
       if (!it.gone.aborted) await data({ ok: true })(it);
     });
 
-  it.each(clientKinds)('a client that gave a token is told that the call goes on: %s', async (kind) => {
+  it.each(clientKinds)('a client that sent a token gets progress during the call: %s', async (kind) => {
     const client = await connectMcp(kind, `${one.url}/mcp`, one.token);
     const seen: { progress: number; message?: string }[] = [];
     let heard: () => void = () => undefined;
@@ -73,8 +73,8 @@ describe('MCP tools/call: progress and cancellation', () => {
     await client.close();
   });
 
-  it('without a token nothing is said before the answer, in either era', async () => {
-    // The other caller's progress proves that the time for it has come.
+  it('without a token no progress is sent before the answer, in both eras', async () => {
+    // The progress of the other caller proves that the time for progress has come.
     const token = (progressToken: string) => ({ progressToken });
     const modern = modernRequest('tools/call', tool, 'm');
     let heard: () => void = () => undefined;
@@ -98,7 +98,7 @@ describe('MCP tools/call: progress and cancellation', () => {
     }
   });
 
-  it('abuse 25 notifications/cancelled ends the call at its agent; it is no failure of the agent', async () => {
+  it('abuse 25 notifications/cancelled ends the call at its agent; it does not count as a failure of the agent', async () => {
     agent.set(data({ ok: true }));
     await one.rpc('tools/call', tool);
     const before = await outcomes();
@@ -122,7 +122,7 @@ describe('MCP tools/call: progress and cancellation', () => {
     expect(rows).toEqual(Array(2).fill({ status: 'failed', error_code: 'canceled' }));
   });
 
-  it('abuse 40 a call is canceled by its own session alone', async () => {
+  it('abuse 40 only its own session can cancel a call', async () => {
     let finish: () => void = () => undefined;
     answerOn(new Promise<void>((resolve) => (finish = resolve)));
     const [mine, other] = [await initialize(), await initialize()];
@@ -144,7 +144,7 @@ describe('MCP tools/call: progress and cancellation', () => {
           : await connectSdk(`${one.url}/mcp`, one.token, kind);
       const leave = new AbortController();
       const reply = client.callTool(tool, { signal: leave.signal }).catch((error: unknown) => error);
-      await agent.until(() => agent.requests.some(({ operation }) => operation === 'get'), 'a look at the task');
+      await agent.until(() => agent.requests.some(({ operation }) => operation === 'get'), 'a poll of the task');
       leave.abort();
       expect(await reply).toBeInstanceOf(Error);
       const [canceled] = await agent.waitForCancels();
@@ -153,7 +153,7 @@ describe('MCP tools/call: progress and cancellation', () => {
     },
   );
 
-  it('a modern client that goes away ends the call at its agent', async () => {
+  it('a modern client that disconnects ends the call at its agent', async () => {
     agent.set(hang);
     const { headers, body } = modernRequest('tools/call', tool, 'leaving');
     const leave = new AbortController();
@@ -169,7 +169,7 @@ describe('MCP tools/call: progress and cancellation', () => {
     await agent.closed(1);
   });
 
-  it('a legacy client that goes away has not canceled: its call goes on', async () => {
+  it('a legacy client that disconnects has not canceled: its call continues', async () => {
     let finish: () => void = () => undefined;
     answerOn(new Promise<void>((resolve) => (finish = resolve)));
     const before = await outcomes();

@@ -52,7 +52,7 @@ const bodies: Row[] = [
   ['F28 an end in the middle', hostile.halfClose, codes.transport],
 ];
 
-/** These are odd, and still an answer to the request. */
+/** These are unusual, but still an answer to the request. */
 const readable = new Set(['null-id', 'missing-id', 'missing-version', 'unknown-state']);
 const envelopes: Row[] = hostile.wrongEnvelopeKinds
   .filter((kind) => !readable.has(kind) && kind !== 'task-of-another-request')
@@ -86,7 +86,7 @@ describe('MCP tools/call: failures of the agent', () => {
 
   it.each<[string, Behaviour]>([
     ['RE-27 F27 no answer', hostile.hang],
-    ['RE-27 abuse 25 an answer that drips', hostile.drip(1, 20)],
+    ['RE-27 abuse 25 a very slow answer', hostile.drip(1, 20)],
   ])(
     '%s ends at the limit',
     async (_, behaviour) => {
@@ -95,10 +95,10 @@ describe('MCP tools/call: failures of the agent', () => {
       expect([error.code, error.data.name]).toEqual([codes.timeout, names[codes.timeout]]);
       await silent.idle();
     },
-    20_000, // the limit of those who have none of their own comes later
+    20_000, // the default timeout comes later
   );
 
-  it('RE-24 the message is the remote’s own word', async () => {
+  it('RE-24 the message is the text of the remote agent', async () => {
     agent.set(failed('the build is broken: ü'));
     expect((await call()).error.message).toContain('the build is broken: ü');
   });
@@ -112,7 +112,7 @@ describe('MCP tools/call: failures of the agent', () => {
     expect(error.data.httpStatus).toBeUndefined();
   });
 
-  it('RE-27 after every failure the session goes on', async () => {
+  it('RE-27 after every failure the session continues', async () => {
     for (const kind of clientKinds) {
       const client = await connectMcp(kind, `${gateway.url}/mcp`, gateway.token);
       silent.set(hostile.hang);
@@ -133,7 +133,7 @@ describe('MCP tools/call: failures of the agent', () => {
     }
   });
 
-  it('RE-28 a send that failed is not made twice', async () => {
+  it('RE-28 a failed send is not repeated', async () => {
     const before = agent.requests.length;
     agent.set(hostile.http(503));
     await call();
@@ -142,7 +142,7 @@ describe('MCP tools/call: failures of the agent', () => {
     expect(agent.requests.length - before).toBe(2);
   });
 
-  it('RE-30 RE-35 a denial is -32003 with its policy, and nothing reaches the wire', async () => {
+  it('RE-30 RE-35 a denial is -32003 with its policy, and no request is sent', async () => {
     const before = agent.requests.length;
     const bob = await gateway.tokenOf('default', 'bob');
     const text = 'forbid(principal == User::"bob", action == Action::"a2a_invoke", resource in A2AAgent::"hostile");';

@@ -20,7 +20,7 @@ describe('MCP tools/call: time and tasks', () => {
     await Promise.all(open.map((one) => one.close()));
   });
 
-  /** A registered stub and how to call it. */
+  /** Registers a stub agent and returns it with functions that call it. */
   const stub = async (options: StubAgentOptions, more: object = { timeoutMs: 20_000 }, token?: string) => {
     count += 1;
     const agent = await startStubAgent({ card: 'v03', name: `Agent ${count}`, ...options });
@@ -31,7 +31,7 @@ describe('MCP tools/call: time and tasks', () => {
   };
   const codeOf = (reply: any) => reply.error?.code ?? reply.result.structuredContent;
 
-  it('RE-25 the deployment’s timeout, 30 s when nobody says', async () => {
+  it('RE-25 uses the timeout of the deployment, by default 30 s', async () => {
     expect(loadSettings({ NODE_ENV: 'test', DATABASE_URL: 'postgres://h/d' }).RIALTO_TOOL_TIMEOUT_MS).toBe(30_000);
     const { call } = await stub({ behaviour: slow(10_000, data({ late: true })) }, {});
     const before = Date.now();
@@ -39,7 +39,7 @@ describe('MCP tools/call: time and tasks', () => {
     expect(Date.now() - before).toBeGreaterThanOrEqual(deploymentMs - 50);
   });
 
-  it('RE-26 D7 an org’s timeout is its own; an agent’s wins over it', async () => {
+  it('RE-26 D7 an org has its own timeout; the timeout of an agent has priority', async () => {
     const alice = await gateway.tokenOf('slow-org', 'alice', 'admin');
     const bob = await gateway.tokenOf('other-org', 'bob', 'admin');
     const behaviour = slow(deploymentMs + 400, data({ late: true }));
@@ -60,7 +60,7 @@ describe('MCP tools/call: time and tasks', () => {
     ['v1.0 REST', { card: 'v1', speaks: ['v1-rest'] }],
     ['v0.3 REST', { card: 'v03', speaks: ['v03-rest'] }],
   ])('tasks of a %s agent', (_, options) => {
-    it('a working task is looked at until it is settled', async () => {
+    it('a working task is polled until it is settled', async () => {
       const { agent, call } = await stub({ ...options, behaviour: asyncTask(2, data({ done: true })) });
       expect(codeOf(await call())).toEqual({ done: true });
       expect(agent.requests.map(({ operation }) => operation)).toEqual(['send', 'get', 'get']);
@@ -84,7 +84,7 @@ describe('MCP tools/call: time and tasks', () => {
       });
     });
 
-    it('RE-27 D7 at the deadline a known task is one of ours that goes on', async () => {
+    it('RE-27 D7 at the deadline a known task continues as a task of the gateway', async () => {
       const { agent, call } = await stub({ ...options, behaviour: never }, { timeoutMs: 3_000 });
       const { result } = await call();
       expect(result).toMatchObject({ structuredContent: { taskId: expect.any(String), state: 'working' } });
@@ -106,7 +106,7 @@ describe('MCP tools/call: time and tasks', () => {
     expect(error.code).toBe(-32201);
   });
 
-  it('F29 an unknown state is no end, a missing id no crash: it is looked at again', async () => {
+  it('F29 an unknown state is not an end, and a missing id is not fatal: the task is polled again', async () => {
     const { agent, call } = await stub({ behaviour: state('pondering') });
     agent.set(sequence(state('pondering'), state('working'), data({ done: 1 })), 'get');
     expect(codeOf(await call())).toEqual({ done: 1 });
@@ -119,14 +119,14 @@ describe('MCP tools/call: time and tasks', () => {
     expect(agent.requests.map(({ operation }) => operation)).toEqual(['send']);
   });
 
-  it('F29 a look that is answered with another task is -32203', async () => {
+  it('F29 a poll that is answered with another task is -32203', async () => {
     const { agent, call } = await stub({ behaviour: state('working') });
     agent.set(wrongEnvelope('task-of-another-request'), 'get');
     const { error } = await call();
     expect([error.code, error.data.taskId]).toEqual([-32203, 'stub-task-1']);
   });
 
-  it('F31 a look that failed is taken again, a task that is lost is told', async () => {
+  it('F31 a failed poll is repeated, a lost task is reported', async () => {
     const flaky = await stub({ behaviour: state('working') });
     flaky.agent.set(
       sequence(
@@ -143,7 +143,7 @@ describe('MCP tools/call: time and tasks', () => {
     expect([error.code, error.data.remoteCode, error.data.taskId]).toEqual([-32204, -32001, 'stub-task-1']);
   });
 
-  it('RE-25 many slow calls at once each end at their own limit', async () => {
+  it('RE-25 many slow concurrent calls each end at their own limit', async () => {
     const { agent, call } = await stub({ behaviour: hang }, { timeoutMs: 2_000 });
     const replies = await Promise.all(Array.from({ length: 30 }, () => call()));
     expect(replies.map(codeOf)).toEqual(Array(30).fill(-32201));

@@ -47,7 +47,7 @@ describe('MCP tools/call: events and records', () => {
       ({ event }) => event,
     );
   const setTimeoutMs = (timeoutMs: number | null) => gateway.call('PATCH', `/api/a2a/agents/${agentId}`, { timeoutMs });
-  /** Asks the database until it says so. */
+  /** Queries the database until the rows satisfy the condition. */
   const eventually = async <Row>(ask: () => Promise<Row[]>, enough: (rows: Row[]) => boolean): Promise<Row[]> => {
     for (let rows = await ask(); ; rows = await ask()) if (enough(rows)) return rows;
   };
@@ -81,7 +81,7 @@ describe('MCP tools/call: events and records', () => {
     expect(watched[0]![1]).toEqual(events[0]);
   });
 
-  it('RE-09 a call by its alias is told, decided and audited under the canonical name', async () => {
+  it('RE-09 a call by its alias is reported, decided and audited under the canonical name', async () => {
     await call(alias);
     for (const event of events) expect(event).toMatchObject({ verb: canonical, legacyAlias: alias, calledAs: alias });
     const [row] = await audited(events[0]!.sessionId);
@@ -117,7 +117,7 @@ describe('MCP tools/call: events and records', () => {
     expect(row).toMatchObject({ outcome: 'failed', error: { code } });
   });
 
-  it('RE-31 an asynchronous pre-verb subscriber is awaited before the wire', async () => {
+  it('RE-31 an asynchronous pre-verb subscriber is awaited before the request is sent', async () => {
     let release: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (release = resolve));
     let reached: () => void = () => undefined;
@@ -134,7 +134,7 @@ describe('MCP tools/call: events and records', () => {
     );
     const reply = call();
     await asked;
-    await call('nobody.knows'); // a whole round trip, in which the held call could have left
+    await call('nobody.knows'); // a whole round trip, in which the held call could have been sent
     expect([order, agent.requests]).toEqual([[], []]);
     release();
     expect((await reply).result.structuredContent).toEqual({ ok: true });
@@ -162,7 +162,7 @@ describe('MCP tools/call: events and records', () => {
     expect(events.filter(({ phase }) => phase === 'verb-error')).toEqual([]);
   });
 
-  it('RE-32 RE-33 RE-34 RE-35 RE-41 RE-77 permit, forbid, none: each with one audit row, the denied off the wire', async () => {
+  it('RE-32 RE-33 RE-34 RE-35 RE-41 RE-77 permit, forbid, none: each with one audit row, denied calls are not sent', async () => {
     const alice = await gateway.tokenOf('decided', 'alice', 'admin');
     const mallory = await gateway.tokenOf('decided', 'mallory');
     await gateway.call('POST', '/api/a2a/agents', { url: agent.url, slug: 'counted' }, alice);
@@ -229,7 +229,7 @@ describe('MCP tools/call: events and records', () => {
     expect(ended.some(({ error_code: code }) => code === 'remote_task_failed')).toBe(true);
   });
 
-  it('RE-42 RE-61 RE-72 outcomes and costs: what the agent did, and what it charges for', async () => {
+  it('RE-42 RE-61 RE-72 outcomes and costs: the result of the agent, and its price', async () => {
     const outcomes = async () =>
       (await gateway.sql('select successes::int, failures::int from agent_outcomes where agent_id = $1', [agentId]))[0];
     const costs = () => gateway.sql('select * from cost_events where agent_id = $1', [agentId]);
@@ -254,7 +254,7 @@ describe('MCP tools/call: events and records', () => {
     expect(everything).not.toContain('hunter-2-in-arguments');
   });
 
-  it('RE-40 RE-41 fifty calls at once leave fifty of each', async () => {
+  it('RE-40 RE-41 fifty concurrent calls leave fifty of each', async () => {
     const count = async () => {
       const [row] = await gateway.sql(
         `select (select count(*)::int from a2a_task_instances where agent_id = $1 and status = 'completed') as done,
@@ -266,10 +266,10 @@ describe('MCP tools/call: events and records', () => {
     };
     const before = await count();
     agent.set(slow(20, data({ ok: true })));
-    const complaints = jest.spyOn(console, 'error');
+    const errors = jest.spyOn(console, 'error');
     await Promise.all(Array.from({ length: 50 }, () => call()));
-    expect(complaints).not.toHaveBeenCalled(); // pg complains here of names that PostgreSQL would cut
-    complaints.mockRestore();
+    expect(errors).not.toHaveBeenCalled(); // pg logs here names that PostgreSQL would truncate
+    errors.mockRestore();
     const after = await count();
     for (const key of Object.keys(after)) expect([key, after[key] - before[key]]).toEqual([key, 50]);
   });

@@ -5,7 +5,7 @@ import { artifacts, data, echo, message, multi, text } from '../../support/stubs
 import { raw } from '../../support/stubs/stub-hostile.js';
 import type { CapturedRequest } from '../../support/stubs/stub-call.js';
 
-describe('MCP tools/call: what goes over the wire', () => {
+describe('MCP tools/call: the requests to the agent', () => {
   let gateway: TestGateway;
   const open: { close(): Promise<void> }[] = [];
 
@@ -28,7 +28,7 @@ describe('MCP tools/call: what goes over the wire', () => {
     gateway.rpc('tools/call', { name, arguments: args }, token);
   const sent = (request: CapturedRequest) => request.json as any;
 
-  it('RE-08 alias and canonical name are one handler: equal requests but for their ids', async () => {
+  it('RE-08 alias and canonical name have one handler: the requests differ only in their ids', async () => {
     const agent = await stub({ card: 'v03', name: 'Twice', skills: [{ id: 'do-it' }] });
     const replies = [await call('twice.do-it', { a: 1 }), await call('a2a_twice_do_it', { a: 1 })];
     expect(replies[0].result).toEqual(replies[1].result);
@@ -43,7 +43,7 @@ describe('MCP tools/call: what goes over the wire', () => {
     expect(first).toEqual(second);
   });
 
-  it('RE-12 RE-41 arguments that break the schema are a result the model can read; recorded, and the agent sees nothing', async () => {
+  it('RE-12 RE-41 invalid arguments give a result that the model can read; the call is recorded, and the agent gets nothing', async () => {
     const inputSchema = { type: 'object', required: ['projectId'], properties: { projectId: { type: 'string' } } };
     const agent = await stub({ name: 'Strict', skills: [{ id: 'deploy', inputSchema }] });
     for (const args of [{}, { projectId: 1 }]) {
@@ -116,7 +116,7 @@ describe('MCP tools/call: what goes over the wire', () => {
     });
   });
 
-  it.each(['v1-rest', 'v03-rest'] as const)('an agent that offers %s alone is called there', async (dialect) => {
+  it.each(['v1-rest', 'v03-rest'] as const)('an agent that offers only %s is called there', async (dialect) => {
     const card = dialect === 'v1-rest' ? 'v1' : 'v03';
     const agent = await stub({ card, speaks: [dialect], name: `Only ${dialect}`, skills: [{ id: 'go' }] });
     const { result, error } = await call(`only_${dialect.replace('-', '_')}.go`, { a: { b: null, c: '✓' } });
@@ -149,7 +149,7 @@ describe('MCP tools/call: what goes over the wire', () => {
     });
     const ask = async () => (await call(`answers_${card}.work`)).result;
 
-    it('RE-21 one data artifact is the object, lossless, structured too', async () => {
+    it('RE-21 one data artifact becomes the object, without loss, also as structured content', async () => {
       agent.set(data(value));
       const result = await ask();
       expect(result.structuredContent).toEqual(value);
@@ -158,7 +158,7 @@ describe('MCP tools/call: what goes over the wire', () => {
     });
 
     it.each([[[1, 2]], [null], [42], ['text'], [false]])(
-      'RE-21 data that is no object (%j) is its JSON',
+      'RE-21 data that is not an object (%j) becomes its JSON',
       async (other) => {
         agent.set(data(other));
         const result = await ask();
@@ -169,14 +169,14 @@ describe('MCP tools/call: what goes over the wire', () => {
       },
     );
 
-    it('RE-22 one text artifact, or a bare message, is the string', async () => {
+    it('RE-22 one text artifact, or a bare message, becomes the string', async () => {
       for (const behaviour of [text('só ✓\n"quoted"'), message([{ text: 'só ✓\n"quoted"' }])]) {
         agent.set(behaviour);
         expect(await ask()).toEqual({ content: [{ type: 'text', text: 'só ✓\n"quoted"' }] });
       }
     });
 
-    it('RE-23 an artifact of several parts is given whole, in order', async () => {
+    it('RE-23 an artifact with several parts is returned whole, in order', async () => {
       agent.set(
         multi([{ text: 'one' }, { data: { two: 2 } }, { url: 'https://example.com/x', mediaType: 'text/plain' }]),
       );
@@ -194,7 +194,7 @@ describe('MCP tools/call: what goes over the wire', () => {
     });
   });
 
-  it('abuse 31 `__proto__` in an answer reaches neither us nor the caller', async () => {
+  it('abuse 31 `__proto__` in an answer affects neither the gateway nor the caller', async () => {
     const agent = await stub({ card: 'v03', name: 'Proto' });
     agent.set((it) => {
       const whole = JSON.stringify(
@@ -207,7 +207,7 @@ describe('MCP tools/call: what goes over the wire', () => {
     expect(({} as any).polluted).toBeUndefined();
   });
 
-  it('RE-19 arguments arrive as they were given, whatever they hold', async () => {
+  it('RE-19 arguments arrive unchanged, with any content', async () => {
     const agent = await stub({ card: 'v03', name: 'Mirror', behaviour: echo });
     const args = { big: 1e21, neg: -0.1, none: null, deep: { a: [[[{ 'ü ✓': '\u2028' }]]] }, empty: {}, '': [] };
     const { result } = await call('mirror.work', args);

@@ -2,7 +2,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.js';
 import { data, slow } from '../../support/stubs/stub-behaviours.js';
 
-describe('the timeout when nobody says another', () => {
+describe('the default timeout', () => {
   let gateway: TestGateway;
   let agent: StubAgent;
   beforeAll(async () => {

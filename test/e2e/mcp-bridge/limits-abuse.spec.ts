@@ -17,7 +17,7 @@ const megabyte = 1_048_576;
 const full = 32 * megabyte;
 const list = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/list' });
 
-describe('MCP: lists and batches that would fill the process', () => {
+describe('MCP: lists and batches that would exhaust the memory', () => {
   let gateway: TestGateway;
   const agents: StubAgent[] = [];
   const expected: string[] = [];
@@ -42,10 +42,10 @@ describe('MCP: lists and batches that would fill the process', () => {
     const { headers, body } = modernRequest('tools/list', params);
     return (await gateway.call('POST', `/mcp${query}`, body, undefined, headers)).body;
   };
-  /** A capability that the SDK has to judge keeps the request from the hot path. */
+  /** Sends a capability that only the SDK can check, so the request does not take the fast path. */
   const sdk = async (params: Record<string, unknown>, query: string) => {
-    const told = { 'io.modelcontextprotocol/clientCapabilities': { experimental: { own: { more: 1 } } } };
-    const { headers, body } = modernRequest('tools/list', { ...params, _meta: told });
+    const meta = { 'io.modelcontextprotocol/clientCapabilities': { experimental: { own: { more: 1 } } } };
+    const { headers, body } = modernRequest('tools/list', { ...params, _meta: meta });
     expect(eraOf(headers, body)).toBe('modern');
     return (await gateway.call('POST', `/mcp${query}`, body, undefined, headers)).body;
   };
@@ -75,7 +75,7 @@ describe('MCP: lists and batches that would fill the process', () => {
     ['legacy', legacy],
     ['hot', hot],
     ['sdk', sdk],
-  ])('a cursor of another list, another org or nobody is -32602: %s', async (_, ask) => {
+  ])('a cursor of another list, another org or an unknown one is -32602: %s', async (_, ask) => {
     const cursor = (await legacy({}, '?names=both')).result.nextCursor as string;
     for (const [given, query] of [
       [cursor, '?names=canonical'],
@@ -89,7 +89,7 @@ describe('MCP: lists and batches that would fill the process', () => {
     expect((await legacy({ cursor: 7 }, '?names=both')).error.code).toBe(-32602);
   });
 
-  it('a batch holds one tools/list', async () => {
+  it('a batch may have one tools/list', async () => {
     const batch = Array.from({ length: 20 }, (_, id) => list(id));
     const { body } = await gateway.call('POST', '/mcp?names=both', batch);
     expect(body.map(({ id }: { id: number }) => id)).toEqual(batch.map(({ id }) => id));
@@ -111,7 +111,7 @@ describe('MCP: lists and batches that would fill the process', () => {
     expect(left.length).toBeLessThan(8);
   });
 
-  it('what is small still fits after what is large does not', () => {
+  it('a small answer still fits after a large one does not', () => {
     const gate = new BatchGate(() => undefined, 10);
     const [one, two] = [readMessage(list(1)), readMessage(list(2))];
     expect(gate.leave(one, '12345678')).toBe('12345678');
@@ -139,7 +139,7 @@ describe('MCP: a batch and the rate limit', () => {
 });
 
 describe('the rate limits of an org', () => {
-  it('one principal over its own limit takes nothing from the others', async () => {
+  it('one principal over its own limit does not affect the others', async () => {
     const gateway = await startTestGateway({ RIALTO_RATE_LIMIT_PRINCIPAL: '10', RIALTO_RATE_LIMIT_ORG: '40' });
     try {
       const flooder = await gateway.tokenOf('shared', 'mallory', 'viewer');
@@ -185,7 +185,7 @@ describe('MCP: standing streams', () => {
     return reader;
   };
 
-  it('E5 end with the credential of their own caller, whatever else an admin does', async () => {
+  it('E5 end with the credential of their own caller, and not by other acts of an admin', async () => {
     const admin = await gateway.tokenOf('calm', 'ada', 'admin');
     const at = (method: string, path: string, body?: unknown) => gateway.call(method, path, body, admin);
     const key = (await at('POST', '/api/keys', { name: 'robot' })).body;
@@ -219,7 +219,7 @@ describe('MCP: standing streams', () => {
     await upstream.close();
   });
 
-  it('subscriptions of the newest revision count as streams: 50 a principal, and a place is given back', async () => {
+  it('subscriptions of the newest revision count as streams: 50 per principal, and an ended one is not counted', async () => {
     const token = await gateway.tokenOf('crowd', 'alice', 'admin');
     const readers = await Promise.all(Array.from({ length: 50 }, () => listen(token)));
     expect(readers.map(({ status }) => status)).toEqual(Array(50).fill(200));
@@ -254,7 +254,7 @@ describe('MCP: standing streams', () => {
       await reader.rest();
       expect(Date.now()).toBeGreaterThanOrEqual(exp * 1_000 - 50);
     },
-    30_000, // a token is honored for the minute of clock skew that the verifier allows, its stream is not
+    30_000, // the verifier accepts a token for one more minute of clock skew; a stream ends in time
   );
 
   it('abuse 6 a stream ends when its key expires', async () => {
@@ -289,7 +289,10 @@ describe('clients that never read', () => {
     servers.splice(0).forEach((server) => server.close());
   });
 
-  /** Answers a client that never reads with more than the operating system takes; resolves with what reached it before it was let go. */
+  /**
+   * Sends more data to a client that never reads than the operating system buffers. Resolves with the bytes that
+   * reached the client before its connection was closed.
+   */
   const unread = async (ms: number, less: Partial<ShareLimits> = {}, how: 'ended' | 'open' = 'ended') => {
     const answers = new UnreadAnswers(ms, { principal: Infinity, org: Infinity, process: Infinity, ...less });
     const server = createServer((_, response) => {
@@ -316,9 +319,11 @@ describe('clients that never read', () => {
     return socket.bytesRead;
   };
 
-  it('are let go after a while', async () => expect(await unread(100)).toBeLessThan(full));
-  it.each(['principal', 'org', 'process'] as const)('are let go at once when too much of one %s waits', async (scope) =>
-    expect(await unread(3_600_000, { [scope]: megabyte })).toBeLessThan(full),
+  it('are disconnected after a while', async () => expect(await unread(100)).toBeLessThan(full));
+  it.each(['principal', 'org', 'process'] as const)(
+    'are disconnected at once when too much data of one %s waits',
+    async (scope) => expect(await unread(3_600_000, { [scope]: megabyte })).toBeLessThan(full),
   );
-  it('are let go while someone else writes', async () => expect(await unread(100, {}, 'open')).toBeLessThan(full));
+  it('are disconnected while another client is served', async () =>
+    expect(await unread(100, {}, 'open')).toBeLessThan(full));
 });

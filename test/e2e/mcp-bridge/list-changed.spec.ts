@@ -32,7 +32,7 @@ describe('MCP: tools/list_changed', () => {
     await agent.close();
   });
 
-  /** Gives the agent one more skill, noticed by this process. */
+  /** Adds a skill to the agent and makes this process notice it. */
   const change = async (at: TestGateway) => {
     count += 1;
     (agent.card.skills as unknown[]).push({ id: `skill-${count}`, name: 'More', description: '', tags: [] });
@@ -50,13 +50,13 @@ describe('MCP: tools/list_changed', () => {
     return { reader, session };
   };
 
-  it.each(['its own', 'another'])('RE-43 a standing stream hears of a change in %s process', async (where) => {
+  it.each(['its own', 'another'])('RE-43 a standing stream is notified of a change in %s process', async (where) => {
     const { reader } = await standing(one);
     await change(where === 'its own' ? one : two);
     expect(await reader.next()).toEqual({ jsonrpc: '2.0', method: changed });
   });
 
-  it('a session with several streams hears of it on one of them', async () => {
+  it('a session with several streams is notified on one of them', async () => {
     const { reader: older, session } = await standing(one);
     const newer = await openEvents(`${one.url}/mcp`, { headers: { ...accept, ...session }, token: one.token });
     open.push(newer);
@@ -72,7 +72,7 @@ describe('MCP: tools/list_changed', () => {
     );
   });
 
-  it('RE-43 a subscriber of the newest revision hears of it, wherever it happened', async () => {
+  it('RE-43 a subscriber of the newest revision is notified, in every process', async () => {
     const { headers, body } = modernRequest(
       'subscriptions/listen',
       { notifications: { toolsListChanged: true } },
@@ -87,7 +87,7 @@ describe('MCP: tools/list_changed', () => {
     }
   });
 
-  it('RE-43 the official clients hear of it', async () => {
+  it('RE-43 the official clients are notified', async () => {
     const refreshed = new Promise<string[]>((resolve, reject) => {
       const onChanged = (error: Error | null, tools: { name: string }[] | null) =>
         error ? reject(error) : resolve((tools ?? []).map(({ name }) => name));
@@ -108,7 +108,7 @@ describe('MCP: tools/list_changed', () => {
     await Promise.all([legacy.close(), (await newest)?.close()]);
   });
 
-  it('RE-43 D7 other changes of a list are told too: names of the org, policies, health, removal', async () => {
+  it('RE-43 D7 other changes of a list are notified too: names of the org, policies, health, removal', async () => {
     const { reader } = await standing(one);
     const said = async (): Promise<string> => {
       const { method } = await reader.next();
@@ -129,7 +129,7 @@ describe('MCP: tools/list_changed', () => {
     expect(await said()).toBe(changed);
   });
 
-  it('abuse 40 other orgs hear nothing', async () => {
+  it('abuse 40 other orgs are not notified', async () => {
     const alice = await one.tokenOf('elsewhere', 'alice', 'admin');
     const foreign = await standing(one, alice);
     const own = await standing(one);
@@ -150,7 +150,7 @@ describe('MCP: tools/list_changed', () => {
 });
 
 describe('MCP: shutdown', () => {
-  it('open streams of both eras do not hold a process back', async () => {
+  it('open streams of both eras do not delay a stop', async () => {
     const gateway = await startTestGateway();
     const legacy = await connectLegacySdk(`${gateway.url}/mcp`, gateway.token);
     await legacy.standing;
@@ -162,7 +162,7 @@ describe('MCP: shutdown', () => {
     await legacy.close();
   });
 
-  it('nor does a connection that was opened ahead and never used', async () => {
+  it('a connection that was opened and never used does not delay it either', async () => {
     const gateway = await startTestGateway();
     const idle = connect(Number(new URL(gateway.url).port), '127.0.0.1');
     await once(idle, 'connect');

@@ -24,7 +24,7 @@ describe('MCP: the list of tools', () => {
   };
   const register = (agent: StubAgent, token?: string, more: object = {}) =>
     gateway.call('POST', '/api/a2a/agents', { url: agent.url, ...more }, token);
-  /** An org of its own with its admin's token, permitted everything but administration by policy. */
+  /** Creates an org with an admin token. A policy permits everything except administration. */
   const org = async (slug: string) => {
     const token = await gateway.tokenOf(slug, 'alice', 'admin');
     return { slug, token };
@@ -34,7 +34,7 @@ describe('MCP: the list of tools', () => {
   const names = async (token: string, query = '?names=canonical') =>
     (await list(token, query)).map(({ name }) => name as string);
 
-  it('RE-01 RE-02 RE-04 a registered agent is one tool a skill, in every session at once', async () => {
+  it('RE-01 RE-02 RE-04 a registered agent is one tool per skill, in every session at once', async () => {
     const { token } = await org('re01');
     const early = await connectMcp('sdk v1', `${gateway.url}/mcp?names=canonical`, token);
     expect((await early.listTools()).tools).toEqual([]);
@@ -47,7 +47,7 @@ describe('MCP: the list of tools', () => {
     await Promise.all([early.close(), fresh.close()]);
   });
 
-  it('RE-03 RE-81 lists every agent of the org and none of another', async () => {
+  it('RE-03 RE-81 lists every agent of the org and no agent of another', async () => {
     const [a, b] = [await org('re03a'), await org('re03b')];
     for (const name of ['A', 'B', 'C', 'D', 'E'])
       await register(await stub({ name, skills: skills('x', 'y') }), a.token);
@@ -81,7 +81,7 @@ describe('MCP: the list of tools', () => {
     );
   });
 
-  it('RE-10 abuse 16 a second agent of the same slug is refused, the first one keeps its tools', async () => {
+  it('RE-10 abuse 16 a second agent with the same slug is refused, the first one keeps its tools', async () => {
     const { token } = await org('re10');
     const [first, second] = [await stub({ name: 'a b' }), await stub({ name: 'a-b' })];
     expect((await register(first, token)).status).toBe(201);
@@ -92,7 +92,7 @@ describe('MCP: the list of tools', () => {
     expect([first.requests.length, second.requests.length]).toEqual([1, 0]);
   });
 
-  it('RE-10 skills whose aliases are equal keep apart by a hash', async () => {
+  it('RE-10 skills with equal aliases are distinguished by a hash', async () => {
     const { token } = await org('re10b');
     const agent = await stub({ name: 'Twins', skills: skills('do-it', 'do.it', 'do_it') });
     await register(agent, token);
@@ -106,7 +106,7 @@ describe('MCP: the list of tools', () => {
     }
   });
 
-  it('RE-10 a card that changes takes no name away from another agent', async () => {
+  it('RE-10 a changed card takes no name from another agent', async () => {
     const { token } = await org('re10c');
     const older = await stub({ name: 'Vercel', skills: skills('other') });
     const newer = await stub({ name: 'Vercel Ops', skills: skills('deploy') });
@@ -121,7 +121,7 @@ describe('MCP: the list of tools', () => {
     expect([older.requests.length, newer.requests.length]).toEqual([0, 1]);
   });
 
-  it('RE-11 RE-13 RE-14 D7 schema verbatim, any object without one, a telling description, _meta', async () => {
+  it('RE-11 RE-13 RE-14 D7 the schema unchanged, any object without one, a useful description, _meta', async () => {
     const { token } = await org('re11');
     const inputSchema = {
       $schema: 'http://json-schema.org/draft-07/schema#',
@@ -146,7 +146,7 @@ describe('MCP: the list of tools', () => {
   });
 
   it.each(['v1', 'v03', 'v1-rest'] as const)(
-    'K9 a skill without schema asks for a message, which is sent as text: %s',
+    'K9 a skill without schema takes a message, which is sent as text: %s',
     async (dialect) => {
       const { token } = await org(`k9-${dialect}`);
       const skills = [{ id: 'chat' }, { id: 'rows', inputModes: ['application/json'] }];
@@ -174,7 +174,7 @@ describe('MCP: the list of tools', () => {
     },
   );
 
-  it('a skill whose schema takes no arguments is no tool, and one that can be mended is (C25, E20)', async () => {
+  it('a skill with an unusable schema is not a tool, and one with a repairable schema is (C25, E20)', async () => {
     const { token } = await org('e20');
     const schemas: Record<string, object> = {
       empty: { type: 'object', properties: [] },
@@ -227,7 +227,7 @@ describe('MCP: the list of tools', () => {
     expect([wrong.status, wrong.body.error.code]).toEqual([400, -32602]);
   });
 
-  it('RE-43 RE-44 a refresh without a change leaves the list as it is, a changed card does not', async () => {
+  it('RE-43 RE-44 a refresh without a change leaves the list unchanged, a changed card does not', async () => {
     const { token } = await org('re44');
     const agent = await stub({ name: 'Grows', skills: skills('one') });
     const { body } = await register(agent, token);
@@ -257,7 +257,7 @@ describe('MCP: the list of tools', () => {
     expect(await names(token)).toEqual(['shaky.work']);
   });
 
-  it('RE-74 what a policy forbids to discover is listed for others only', async () => {
+  it('RE-74 a skill that a policy hides from a caller is listed for others only', async () => {
     const { token } = await org('re74');
     const bob = await gateway.tokenOf('re74', 'bob');
     await register(await stub({ name: 'Hidden' }), token);
@@ -268,7 +268,7 @@ describe('MCP: the list of tools', () => {
     expect(await names(token)).toEqual(['hidden.work', 'seen.work']);
   });
 
-  it.each(clientKinds)('both eras list and call the same: %s', async (kind) => {
+  it.each(clientKinds)('both eras list and call the same tools: %s', async (kind) => {
     const { token } = await org(`kinds-${kind.replace(/\W/g, '')}`);
     await register(await stub({ name: 'Same', skills: skills('a', 'b') }), token);
     const client = await connectMcp(kind, `${gateway.url}/mcp?names=both`, token);
@@ -295,7 +295,7 @@ describe('MCP: the list of tools', () => {
 });
 
 describe('MCP: the deployment’s tool names', () => {
-  it('D7 RIALTO_MCP_TOOL_NAMES is what orgs that say nothing list', async () => {
+  it('D7 RIALTO_MCP_TOOL_NAMES applies to orgs without their own setting', async () => {
     const gateway = await startTestGateway({ RIALTO_MCP_TOOL_NAMES: 'both' });
     const agent = await startStubAgent({ name: 'Solo' });
     await gateway.call('POST', '/api/a2a/agents', { url: agent.url });

@@ -13,7 +13,7 @@ const never = () => new Promise(() => undefined);
 const call = (name: string, args: unknown = {}) => ({ calls: [{ name, args }] });
 const outcome = ({ status }: any) => [status.state, status.message?.parts[0].text, status.message?.metadata?.errorCode];
 
-describe('an agent whose work is done by a model', () => {
+describe('an agent with a model as executor', () => {
   let gateway: TestGateway;
   let model: ModelServer;
   let upstream: TestUpstream;
@@ -70,7 +70,7 @@ describe('an agent whose work is done by a model', () => {
     expect(model.requests[0]!.headers.authorization).toBeUndefined();
   });
 
-  it('uses the tools it was given as its caller may, and hears what they say', async () => {
+  it('uses its tools with the rights of its caller, and receives their results', async () => {
     model.script(
       { text: ['Let me see.'], ...call('town__weather', { city: 'Lisbon' }) },
       call('town__absent'),
@@ -97,7 +97,7 @@ describe('an agent whose work is done by a model', () => {
     expect(lastOf(4).content.length).toBeLessThan(20_010);
   });
 
-  it('(N14) RY-25: followers of the run hear each step by its name, and nothing that was said', async () => {
+  it('(N14) RY-25: followers of the run see each step by its name, without its content', async () => {
     model.script(call('town__weather', { city: 'Oslo' }), call('town__weather', 'no JSON'), { text: ['It snows.'] });
     const { id } = await ask('tooled', 'weather?');
     const stream = await fetch(`${gateway.url}/a2a/tasks/${id}/events`, {
@@ -112,7 +112,7 @@ describe('an agent whose work is done by a model', () => {
     expect(lines.slice(0, -1).join()).not.toMatch(/Oslo|rain|JSON/);
   });
 
-  it('has no more rights than its caller: what policy keeps from that one is neither listed nor called', async () => {
+  it('has only the rights of its caller: tools that a policy denies are neither listed nor called', async () => {
     const policies = [
       `forbid(principal == User::"eve", action == Action::"mcp_call", resource == Tool::"town__book");`,
       `forbid(principal == User::"eve", action == Action::"mcp_discover", resource == McpServer::"town");`,
@@ -141,7 +141,7 @@ describe('an agent whose work is done by a model', () => {
     expect(model.requests).toHaveLength(2);
   });
 
-  it('asks its caller, and goes on with the answer', async () => {
+  it('asks its caller, and continues with the answer', async () => {
     model.script(
       {
         calls: [
@@ -163,7 +163,7 @@ describe('an agent whose work is done by a model', () => {
     ]);
   });
 
-  it('knows what was said in its context, and who it is', async () => {
+  it('knows the messages of its context, and its own name', async () => {
     await agent('memory', { system: 'You remember.' });
     model.script({ text: ['Hello Ada.'] }, { text: ['Ada.'] });
     const { contextId } = await ask('memory', 'I am Ada');
@@ -214,8 +214,8 @@ describe('an agent whose work is done by a model', () => {
       'rate_limited',
       /no more/,
     ],
-    ['a stream that is none', [raw('data: {broken\n\n')], 'remote_invalid_response', /could not be read/],
-    ['a stream that breaks off', [raw(chunk({ content: 'I ' }))], 'remote_transport', /broke off/],
+    ['an invalid stream', [raw('data: {broken\n\n')], 'remote_invalid_response', /could not be read/],
+    ['a stream that breaks', [raw(chunk({ content: 'I ' }))], 'remote_transport', /broke off/],
     [
       'an error in the stream',
       [raw(`${chunk({ content: 'I ' })}data: {"error":{"message":"x"}}\n\n`)],
@@ -230,13 +230,13 @@ describe('an agent whose work is done by a model', () => {
     expect(model.requests).toHaveLength(replies.length);
   });
 
-  it('asks again where the server is busy, and when it says', async () => {
+  it('retries a busy server, after the time that the server names', async () => {
     model.script(refuses(503, 'loading'), refuses(429, 'busy', { 'retry-after': '1' }), { text: ['Here.'] });
     expect(outcome(await ask('plain', 'go'))[1]).toBe('Here.');
     expect(model.requests).toHaveLength(3);
   });
 
-  it('makes do with servers that do not stream, know no tools, or call limits otherwise', async () => {
+  it('works with servers that do not stream, have no tools, or name limits differently', async () => {
     model.script(
       refuses(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
       refuses(400, 'm does not support tools'),
@@ -259,7 +259,7 @@ describe('an agent whose work is done by a model', () => {
     expect((await stream.rest()).at(-1)!.data.result.statusUpdate.status.state).toBe('TASK_STATE_CANCELED');
   });
 
-  it('does not repeat its key, whole or in pieces, in words or in what it asks of a tool', async () => {
+  it('does not reveal its key, whole or in pieces, in texts or tool arguments', async () => {
     await agent('telling', { apiKey: key, tools: ['town__*'] });
     model.script(
       { text: ['It is ', key.slice(0, 7), key.slice(7), '.'], ...call('town__weather', { city: key }) },
@@ -277,7 +277,7 @@ describe('an agent whose work is done by a model', () => {
     expect(upstream.calls.at(-1)!.args).toEqual({ city: '[redacted]' });
   });
 
-  it('keeps its key: sent to its own origin alone, sealed, and shown nowhere', async () => {
+  it('keeps its key secret: sent only to its own origin, sealed, and never shown', async () => {
     const made = await agent('keyed', { apiKey: key });
     model.script(refuses(400, `bad ${key}`), { text: ['Hello.'] });
     await ask('keyed', 'go');
@@ -306,12 +306,12 @@ describe('an agent whose work is done by a model', () => {
     expect(model.requests[0]!.headers.authorization).toBeUndefined();
   });
 
-  it('is not published where no request may go', async () => {
+  it('is not published with a forbidden url', async () => {
     const body = { name: 'inner', description: 'x', executor: { kind: 'llm', url: 'http://10.0.0.1/v1', model: 'm' } };
     expect((await gateway.call('POST', '/api/a2a/published', body)).body.code).toBe('url_not_allowed');
   });
 
-  it('has the tools of its own org alone', async () => {
+  it('has the tools of its own org only', async () => {
     const other = await gateway.tokenOf('other', 'oscar', 'admin');
     const executor = { kind: 'llm', url: model.url, model: 'm', tools: ['*'] };
     await publish(gateway, { name: 'theirs', executor }, other);
@@ -322,7 +322,7 @@ describe('an agent whose work is done by a model', () => {
 });
 
 describe('a model that is declared', () => {
-  it('has its key from the variable that the file names, and another one after the next start', async () => {
+  it('has its key from the variable that the file names, and a new one after the next start', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'rialto-llm-'));
     const file = join(folder, 'rialto.config.json');
     const model = await ModelServer.start();
@@ -347,8 +347,8 @@ describe('a model that is declared', () => {
   });
 });
 
-describe('when whoever works for a model is killed', () => {
-  it('begins the turn anew, unless a tool was called in it that may not be called twice', async () => {
+describe('when the worker of a model is killed', () => {
+  it('begins the turn again, unless it called a tool that must not be called twice', async () => {
     const home = await startTestGateway({ RIALTO_ROLE: 'api' });
     const [model, upstream] = [await ModelServer.start(), await TestUpstream.start()];
     upstream.add('look', () => text('seen'), { annotations: { readOnlyHint: true } });

@@ -10,7 +10,7 @@ const both = { accept: 'application/json, text/event-stream' };
 const older = { ...both, 'mcp-protocol-version': '2025-11-25' };
 const tool = { name: 'a2a_one_work', arguments: {} };
 
-/** The same tool behind the official SDK's own handler. */
+/** Starts a server with the same tool on the official SDK's own handler. */
 async function startReference(listed: object): Promise<{ url: string; server: HttpServer }> {
   const handler = createMcpHandler(({ era }) => {
     const extensions = era === 'modern' ? { extensions: { 'io.modelcontextprotocol/tasks': {} } } : {};
@@ -26,7 +26,7 @@ async function startReference(listed: object): Promise<{ url: string; server: Ht
         throw new ProtocolError(-32602, 'no such thing');
       });
     server.setRequestHandler('tools/list', ({ params }) => {
-      if (params?.cursor !== undefined) throw new ProtocolError(-32602, 'no cursor of ours');
+      if (params?.cursor !== undefined) throw new ProtocolError(-32602, 'an unknown cursor');
       return { tools: [listed] as never };
     });
     server.setRequestHandler('tools/call', async ({ params }) => {
@@ -75,8 +75,8 @@ const legacyRows: Row[] = [
   legacy('an unknown tool', rpc('tools/call', { name: 'none' })),
   legacy('an unknown method', rpc('no/such')),
   ...['resources/list', 'resources/templates/list', 'prompts/list'].map((method) => legacy(method, rpc(method))),
-  legacy('a resource that is none', rpc('resources/read', { uri: 'no://where' })),
-  legacy('a prompt that is none', rpc('prompts/get', { name: 'none' })),
+  legacy('an unknown resource', rpc('resources/read', { uri: 'no://where' })),
+  legacy('an unknown prompt', rpc('prompts/get', { name: 'none' })),
   legacy('resources/subscribe without a session', rpc('resources/subscribe', { uri: 'no://where' })),
   legacy('a notification', { jsonrpc: '2.0', method: 'notifications/initialized' }),
   legacy('a cancellation of nothing', { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 9 } }),
@@ -94,39 +94,39 @@ const modern = (title: string, method: string, params?: Record<string, unknown>,
   const { headers, body } = modernRequest(method, params, 7);
   return { title, body, headers: JSON.parse(JSON.stringify({ ...headers, ...change })) as Record<string, string> };
 };
-/** A good call with one thing about it changed. */
-const spoilt = (title: string, change: (body: any) => unknown, headers: object = {}): Row => {
+/** Builds a valid call with one change. */
+const changed = (title: string, change: (body: any) => unknown, headers: object = {}): Row => {
   const row = modern(title, 'tools/call', tool, headers);
   return { ...row, body: change(row.body) };
 };
 const withMeta = (title: string, meta: object): Row =>
-  spoilt(title, (body) => {
+  changed(title, (body) => {
     Object.assign(body.params._meta, meta);
     return body;
   });
 
 const spoiltRows: Row[] = [
-  spoilt('a text id', (body) => ({ ...body, id: 'seven' })),
-  spoilt('an empty id', (body) => ({ ...body, id: '' })),
-  spoilt('id 0', (body) => ({ ...body, id: 0 })),
-  spoilt('a fractional id', (body) => ({ ...body, id: 1.5 })),
-  spoilt('a null id', (body) => ({ ...body, id: null })),
-  spoilt('an object as id', (body) => ({ ...body, id: {} })),
-  spoilt('no id', ({ id: _, ...body }) => body),
-  spoilt('a batch of one', (body) => [body]),
-  spoilt('JSON-RPC 1.0', (body) => ({ ...body, jsonrpc: '1.0' })),
-  spoilt('a list as params', (body) => ({ ...body, params: [] })),
-  spoilt('a list as arguments', (body) => ({ ...body, params: { ...body.params, arguments: [] } })),
-  spoilt('no arguments', ({ params: { arguments: _, ...params }, ...body }) => ({ ...body, params })),
-  spoilt('no name', ({ params: { name: _, ...params }, ...body }) => ({ ...body, params })),
-  spoilt('a number as name', (body) => ({ ...body, params: { ...body.params, name: 7 } })),
-  spoilt('a superfluous member', (body) => ({ ...body, more: 1, params: { ...body.params, more: 1 } })),
-  spoilt('the name encoded', (body) => body, {
+  changed('a text id', (body) => ({ ...body, id: 'seven' })),
+  changed('an empty id', (body) => ({ ...body, id: '' })),
+  changed('id 0', (body) => ({ ...body, id: 0 })),
+  changed('a fractional id', (body) => ({ ...body, id: 1.5 })),
+  changed('a null id', (body) => ({ ...body, id: null })),
+  changed('an object as id', (body) => ({ ...body, id: {} })),
+  changed('no id', ({ id: _, ...body }) => body),
+  changed('a batch of one', (body) => [body]),
+  changed('JSON-RPC 1.0', (body) => ({ ...body, jsonrpc: '1.0' })),
+  changed('a list as params', (body) => ({ ...body, params: [] })),
+  changed('a list as arguments', (body) => ({ ...body, params: { ...body.params, arguments: [] } })),
+  changed('no arguments', ({ params: { arguments: _, ...params }, ...body }) => ({ ...body, params })),
+  changed('no name', ({ params: { name: _, ...params }, ...body }) => ({ ...body, params })),
+  changed('a number as name', (body) => ({ ...body, params: { ...body.params, name: 7 } })),
+  changed('a superfluous member', (body) => ({ ...body, more: 1, params: { ...body.params, more: 1 } })),
+  changed('the name encoded', (body) => body, {
     'mcp-name': `=?base64?${Buffer.from(tool.name).toString('base64')}?=`,
   }),
-  spoilt('no name in the header', (body) => body, { 'mcp-name': undefined }),
-  spoilt('a session header', (body) => body, { 'mcp-session-id': 'left-over' }),
-  spoilt('another content type', (body) => body, { 'content-type': 'text/plain' }),
+  changed('no name in the header', (body) => body, { 'mcp-name': undefined }),
+  changed('a session header', (body) => body, { 'mcp-session-id': 'left-over' }),
+  changed('another content type', (body) => body, { 'content-type': 'text/plain' }),
   withMeta('a progress token', { progressToken: 't' }),
   withMeta('an object as progress token', { progressToken: {} }),
   withMeta('no client info', { 'io.modelcontextprotocol/clientInfo': undefined }),
@@ -158,11 +158,11 @@ const modernRows: Row[] = [
   modern('tools/call', 'tools/call', tool),
   modern('an unknown tool', 'tools/call', { name: 'none' }),
   ...['resources/list', 'resources/templates/list', 'prompts/list'].map((method) => modern(method, method)),
-  modern('a resource that is none', 'resources/read', { uri: 'no://where' }, { 'mcp-name': 'no://where' }),
-  modern('a prompt that is none', 'prompts/get', { name: 'none' }),
+  modern('an unknown resource', 'resources/read', { uri: 'no://where' }, { 'mcp-name': 'no://where' }),
+  modern('an unknown prompt', 'prompts/get', { name: 'none' }),
   modern('an unknown method', 'no/such'),
-  modern('initialize, which is gone', 'initialize'),
-  modern('ping, which is gone', 'ping'),
+  modern('initialize, which was removed', 'initialize'),
+  modern('ping, which was removed', 'ping'),
   modern('another method in the header', 'tools/list', {}, { 'mcp-method': 'tools/call' }),
   modern('no method in the header', 'tools/list', {}, { 'mcp-method': undefined }),
   modern('another name in the header', 'tools/call', tool, { 'mcp-name': 'else' }),
@@ -178,11 +178,11 @@ const modernRows: Row[] = [
   ),
   modern('no version in the header', 'tools/list', {}, { 'mcp-protocol-version': undefined }),
   withoutMeta(),
-  modern('a stream alone', 'tools/list', {}, { accept: 'text/event-stream' }),
+  modern('only a stream accepted', 'tools/list', {}, { accept: 'text/event-stream' }),
   modern('JSON alone', 'tools/list', {}, { accept: 'application/json' }),
 ];
 
-describe('MCP: the door answers as the official SDK does', () => {
+describe('MCP: the door answers like the official SDK', () => {
   let gateway: TestGateway;
   let agent: StubAgent;
   let reference: { url: string; server: HttpServer };
@@ -213,7 +213,7 @@ describe('MCP: the door answers as the official SDK does', () => {
   });
 });
 
-/** What the protocol fixes of an answer: status, id, code or result. Texts and data are each server's own. */
+/** Returns the parts of an answer that the protocol fixes: status, id, code or result. Texts and data may differ. */
 async function ask(url: string, { method = 'POST', headers, body }: Row, token?: string): Promise<object> {
   const response = await fetch(url, {
     method,

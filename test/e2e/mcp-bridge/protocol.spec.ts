@@ -47,7 +47,7 @@ describe('MCP: the protocol at the door', () => {
   );
 
   it.each(['2024-10-07', '1999-01-01', '', 7, null])(
-    'RE-81 initialize with %j offers the newest we know',
+    'RE-81 initialize with %j offers the newest known revision',
     async (version) => {
       expect((await post(hello(version))).body.result.protocolVersion).toBe('2025-11-25');
     },
@@ -78,7 +78,7 @@ describe('MCP: the protocol at the door', () => {
     expect([quiet.status, quiet.body]).toEqual([202, '']);
   });
 
-  it('a batch holds no initialize, and is refused from the revision 2025-06-18 on', async () => {
+  it('a batch has no initialize, and is refused since the revision 2025-06-18', async () => {
     const pings = [request('ping', {}, 1), { ...(hello('2025-03-26') as object), id: 2 }];
     const { status, body } = await post(pings, { 'mcp-protocol-version': '2025-03-26' });
     expect([status, body.map(({ error }: any) => error?.code)]).toEqual([200, [undefined, -32600]]);
@@ -90,7 +90,7 @@ describe('MCP: the protocol at the door', () => {
   });
 
   it.each<[string, unknown, number, number]>([
-    ['a body that is no JSON', '{"jsonrpc": ', 400, -32700],
+    ['a body that is not JSON', '{"jsonrpc": ', 400, -32700],
     ['an empty body', '', 400, -32700],
     ['no JSON-RPC', {}, 400, -32600],
     ['another version', { jsonrpc: '1.0', id: 1, method: 'ping' }, 400, -32600],
@@ -110,8 +110,8 @@ describe('MCP: the protocol at the door', () => {
     ['a call without params', request('tools/call'), 200, -32602],
     ['a call with a list', request('tools/call', ['plain.work']), 200, -32602],
     ['a call without a name', request('tools/call', { arguments: {} }), 200, -32602],
-    ['a name that is no text', request('tools/call', { name: { toString: 1 } }), 200, -32602],
-    ['arguments that are no object', request('tools/call', { name: 'plain.work', arguments: [] }), 200, -32602],
+    ['a name that is not a text', request('tools/call', { name: { toString: 1 } }), 200, -32602],
+    ['arguments that are not an object', request('tools/call', { name: 'plain.work', arguments: [] }), 200, -32602],
     ['an unknown tool', request('tools/call', { name: 'plain.none' }), 200, -32602],
   ])('RE-82 abuse 31 %s', async (_, body, status, code) => {
     const answer = await post(body, { 'content-type': 'application/json' });
@@ -120,7 +120,7 @@ describe('MCP: the protocol at the door', () => {
     expect(answer.headers.get('x-request-id')).toBeTruthy();
   });
 
-  it('RE-82 -32003 is a denial, -32603 what is nobody’s business', async () => {
+  it('RE-82 -32003 is a denial, -32603 an internal error', async () => {
     const viewer = await gateway.tokenOf('default', 'viewer', 'viewer');
     const call = request('tools/call', { name: 'plain.work', arguments: {} });
     expect((await post(call, {}, viewer)).body.error.code).toBe(-32003);
@@ -131,7 +131,7 @@ describe('MCP: the protocol at the door', () => {
     await broken.close();
   });
 
-  it('abuse 31 notifications change nothing, not even of methods that do', async () => {
+  it('abuse 31 notifications change nothing, also those with methods of requests', async () => {
     const before = agent.requests.length;
     for (const method of ['tools/call', 'initialize', 'no/such']) {
       const params = { name: 'plain.work', arguments: {} };
@@ -142,7 +142,7 @@ describe('MCP: the protocol at the door', () => {
     expect(agent.requests.length).toBe(before);
   });
 
-  it('abuse 31 one id twice at once: two answers', async () => {
+  it('abuse 31 one id twice at the same time: two answers', async () => {
     const call = request('tools/call', { name: 'plain.work', arguments: {} }, 'same');
     const answers = await Promise.all([post(call), post(call), post([call, call])]);
     expect(answers.flatMap(({ body }) => body).map(({ id, error }) => [id, error])).toEqual(
@@ -150,7 +150,7 @@ describe('MCP: the protocol at the door', () => {
     );
   });
 
-  it('401 without a proof, in every way a client may look at it', async () => {
+  it('401 without a credential, in every form that a client may read', async () => {
     const expired = await signToken({ iat: 1, exp: 100 });
     for (const token of [null, 'nonsense', expired]) {
       for (const method of ['POST', 'GET', 'DELETE']) {
@@ -163,7 +163,7 @@ describe('MCP: the protocol at the door', () => {
     }
   });
 
-  it('413, 415, 405 and 406 are told as statuses with a JSON-RPC body', async () => {
+  it('413, 415, 405 and 406 are statuses with a JSON-RPC body', async () => {
     const large = await post(request('ping', { x: 'x'.repeat(30_000) }));
     const typed = await post('{}', { 'content-type': 'text/plain' });
     const stream = { accept: 'text/event-stream' };
@@ -178,7 +178,7 @@ describe('MCP: the protocol at the door', () => {
     expect([unread.status, unread.body.jsonrpc]).toEqual([406, '2.0']);
   });
 
-  it('a client that reads streams alone gets its answer as one', async () => {
+  it('a client that accepts only streams gets its answer as a stream', async () => {
     const { headers, body } = await post(request('ping'), { accept: 'text/event-stream' });
     expect(headers.get('content-type')).toBe('text/event-stream');
     expect(body).toBe('event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n');

@@ -36,7 +36,7 @@ describe('MCP: sessions', () => {
   const bound = (session: string, token = bob, at = gateway) =>
     at.call('POST', `/api/mcp/${session}`, request('ping'), token);
 
-  it('RE-80 abuse 40 a session is its principal’s: absent to everyone else, by header and by URL', async () => {
+  it('RE-80 abuse 40 a session belongs to its principal: it does not exist for others, by header or by URL', async () => {
     const session = await open();
     const others = [
       await gateway.tokenOf('default', 'mallory', 'admin'),
@@ -65,7 +65,7 @@ describe('MCP: sessions', () => {
       const path = await bound(encodeURIComponent(id));
       expect([id, path.status]).toEqual([id, 404]);
     }
-    // Without one there is none: the call is served by itself, standing streams are not.
+    // Without a session the call is still served, but standing streams are not.
     expect((await gateway.call('POST', '/mcp', request('ping'), bob)).body.result).toEqual({});
     for (const method of ['GET', 'DELETE'])
       expect((await gateway.call(method, '/mcp', undefined, bob, stream)).status).toBe(405);
@@ -80,7 +80,7 @@ describe('MCP: sessions', () => {
     expect((await remove()).status).toBe(404);
   });
 
-  it('RE-81 a session works on a second process and outlives a restart', async () => {
+  it('RE-81 a session works on a second process and after a restart', async () => {
     const session = await open();
     const second = await startTestGateway({}, gateway);
     expect((await ping(session, bob, second)).body.result).toEqual({});
@@ -98,7 +98,7 @@ describe('MCP: sessions', () => {
     await third.close();
   });
 
-  it('are as many of one principal as are of use: the one that was used longest ago makes room', async () => {
+  it('are limited per principal: a new one replaces the one that was not used for the longest time', async () => {
     const carol = await gateway.tokenOf('default', 'carol');
     const first = await open(gateway, carol);
     await gateway.sql(
@@ -112,7 +112,8 @@ describe('MCP: sessions', () => {
        where principal = (select principal from mcp_sessions where id = $1)`;
     expect(await gateway.sql(rows, [first])).toEqual([{ count: 1_000, first: true }]);
 
-    // X3.10: many open at once, and each waited with a connection for whoever removes the same rows.
+    // X3.10: many sessions were opened at the same time, and each held a connection while it waited to delete the same
+    // rows.
     const other = new pg.Client({ connectionString: gateway.database.url });
     await other.connect();
     try {
@@ -127,13 +128,13 @@ describe('MCP: sessions', () => {
     expect(await gateway.sql(rows, [first])).toEqual([{ count: 1_000, first: expect.any(Boolean) }]);
   });
 
-  it('are not opened by what is no message', async () => {
+  it('are not opened by an invalid message', async () => {
     const { jsonrpc: _none, ...bare } = hello;
     const answer = await gateway.call('POST', '/mcp', bare, bob);
     expect([answer.status, answer.headers.get('mcp-session-id')]).toEqual([400, null]);
   });
 
-  it('an official client ends its session and cannot go on', async () => {
+  it('an official client ends its session and cannot continue', async () => {
     const agent = await startStubAgent({ name: 'Ends' });
     await gateway.call('POST', '/api/a2a/agents', { url: agent.url });
     const { client, transport, callTool, close } = await connectLegacySdk(`${gateway.url}/mcp`, bob);
@@ -145,7 +146,7 @@ describe('MCP: sessions', () => {
     await agent.close();
   });
 
-  it('abuse 40 a rebound Host is refused before anything else', async () => {
+  it('abuse 40 a rebound Host is refused before any other check', async () => {
     const { port } = new URL(gateway.url);
     const from = (host: string) =>
       rawRequest(`${gateway.url}/mcp`, {
@@ -157,7 +158,7 @@ describe('MCP: sessions', () => {
     for (const host of [`localhost:${port}`, `127.0.0.1:${port}`]) expect((await from(host)).status).toBe(200);
   });
 
-  it('RE-43 standing streams are capped for each principal, and a place that is left is free again', async () => {
+  it('RE-43 standing streams are limited per principal, and an ended one is not counted', async () => {
     const session = await open();
     const one = () =>
       openEvents(`${gateway.url}/mcp`, { token: bob, headers: { ...stream, 'mcp-session-id': session } });

@@ -10,7 +10,10 @@ const capable = {
   _meta: { 'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } } },
 };
 
-/** The extension io.modelcontextprotocol/tasks of the 2026-07-28 revision, over calls that outlive their caller's patience. */
+/**
+ * Tests the extension io.modelcontextprotocol/tasks of the 2026-07-28 revision, with calls that outlive the wait of
+ * their caller.
+ */
 describe('MCP tasks', () => {
   let gateway: TestGateway;
   let agent: StubAgent;
@@ -44,7 +47,7 @@ describe('MCP tasks', () => {
       ({ status }) => status !== 'working',
     );
 
-  it('a call that goes on is a task for a client that takes tasks, and a result for one that does not', async () => {
+  it('a continued call is a task for a client with the extension, and a result for one without', async () => {
     const handle = await begin(asyncTask(15, data({ n: 1 })));
     expect(handle).toMatchObject({
       resultType: 'task',
@@ -66,7 +69,7 @@ describe('MCP tasks', () => {
     await post('tasks/cancel', { taskId: result.structuredContent.taskId });
   });
 
-  it('is declared by discovery, in that revision alone', async () => {
+  it('is declared by discovery, only in that revision', async () => {
     const { result } = await post('server/discover', {});
     expect(result.capabilities.extensions).toEqual({ 'io.modelcontextprotocol/tasks': {} });
     const older = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 't', version: '1' } };
@@ -90,7 +93,7 @@ describe('MCP tasks', () => {
     expect((await post('tasks/cancel', { taskId })).error).toBeUndefined();
   });
 
-  it('a question is asked of the client, and its answer goes to the agent', async () => {
+  it('a question is sent to the client, and its answer to the agent', async () => {
     const { taskId } = await begin(asyncTask(15, ask('Which branch?', text('thanks'))));
     const asking = await settled(taskId);
     expect(asking).toMatchObject({ status: 'input_required', statusMessage: 'Which branch?' });
@@ -108,7 +111,7 @@ describe('MCP tasks', () => {
     expect(sent.params.message.parts).toEqual([{ kind: 'text', text: 'main' }]);
   });
 
-  it('tasks of agents of ours are the same tasks', async () => {
+  it('tasks of published agents are the same tasks', async () => {
     await publish(gateway, { name: 'asking', executor: { kind: 'echo', ask: 'Really?' } });
     const params = { name: 'send_to_agent', arguments: { agent: 'asking', message: 'go' }, ...capable };
     const { result } = await post('tools/call', params);
@@ -119,7 +122,7 @@ describe('MCP tasks', () => {
     expect((await settled(taskId)).status).toBe('completed');
   });
 
-  it('those of others and bad ids are absent', async () => {
+  it('tasks of others and invalid ids are not found', async () => {
     const { taskId } = await begin(never);
     const stranger = await gateway.tokenOf('elsewhere', 'eve', 'admin');
     for (const method of ['tasks/get', 'tasks/cancel', 'tasks/update'])

@@ -14,7 +14,7 @@ const schemaOf = (...required: string[]) => ({
   },
 });
 
-describe('an agent whose work is done by a tool of an MCP server', () => {
+describe('an agent with a tool of an MCP server as executor', () => {
   let gateway: TestGateway;
   let upstream: TestUpstream;
   beforeAll(async () => {
@@ -52,7 +52,7 @@ describe('an agent whose work is done by a tool of an MCP server', () => {
     (await gateway.call('GET', `/a2a/agents/${agent}/.well-known/agent-card.json`)).body;
   const outcome = ({ status }: any) => [status.state, status.message?.parts[0].text];
 
-  it('calls the tool with a data part, a text that is JSON, or the one text that it wants', async () => {
+  it('calls the tool with a data part, a JSON text, or the only text parameter', async () => {
     for (const message of [data({ word: 'hé' }), userMessage('{"word": "hé"}'), userMessage('hé')]) {
       const task = await send('shouter', message);
       expect(task.status.state).toBe('TASK_STATE_COMPLETED');
@@ -80,7 +80,7 @@ describe('an agent whose work is done by a tool of an MCP server', () => {
     expect(outcome(await send('office', data({}, 'absent')))[0]).toBe('TASK_STATE_FAILED');
   });
 
-  it('shows a tool that the server adds, and stops showing one it takes away', async () => {
+  it('shows a tool that the server adds, and hides one that it removes', async () => {
     const one = await TestUpstream.start();
     await register(one, 'changing');
     await publish(gateway, { name: 'changing', executor: { kind: 'mcp-tool', serverId: 'changing' } });
@@ -98,7 +98,7 @@ describe('an agent whose work is done by a tool of an MCP server', () => {
     await one.close();
   });
 
-  it('an agent that names its skills has no others, though the server has', async () => {
+  it('an agent with named skills has no others, even if the server has', async () => {
     const executor = { kind: 'mcp-tool', serverId: 'office' };
     await publish(gateway, { name: 'narrow', executor, skills: [{ id: 'shout' }, { id: 'echo' }] });
     const before = upstream.calls.length;
@@ -109,9 +109,9 @@ describe('an agent whose work is done by a tool of an MCP server', () => {
     expect(upstream.calls).toHaveLength(before);
   });
 
-  it('fails a message without usable arguments before anything is called', async () => {
+  it('fails a message without usable arguments before a call', async () => {
     const before = upstream.calls.length;
-    const task = await send('office', userMessage('to whom it may concern', { metadata: { skillId: 'send' } }));
+    const task = await send('office', userMessage('dear reader', { metadata: { skillId: 'send' } }));
     expect(task.status).toMatchObject({
       state: 'TASK_STATE_FAILED',
       message: { parts: [{ text: expect.stringContaining('data part') }], metadata: { errorCode: 'invalid_params' } },
@@ -147,7 +147,7 @@ describe('an agent whose work is done by a tool of an MCP server', () => {
     });
   });
 
-  it('fails with the reason of a line that is broken, at once and for good', async () => {
+  it('fails with the reason of a broken connection, at once and finally', async () => {
     const one = await TestUpstream.start();
     await register(one, 'broken');
     await publish(gateway, { name: 'broken', executor: { kind: 'mcp-tool', serverId: 'broken', tool: 'echo' } });
@@ -160,7 +160,7 @@ describe('an agent whose work is done by a tool of an MCP server', () => {
     await one.close();
   });
 
-  it('is decided as a call of the tool by whoever sent the message', async () => {
+  it('needs permission for the tool call from the sender of the message', async () => {
     const forbid = `forbid(principal == User::"eve", action == Action::"mcp_call", resource == Tool::"office__shout")
       when { context.input.hasTag("word") && context.input.getTag("word") == "secret" };`;
     const { body } = await gateway.call('POST', '/api/policies', { name: 'no shouting', text: forbid });
@@ -227,7 +227,7 @@ describe('an agent whose work is done by a tool of an MCP server', () => {
     expect((await gateway.call('PATCH', '/api/a2a/published/shouter', { executor: body.executor })).status).toBe(422);
   });
 
-  it('knows no servers and no agents of another org', async () => {
+  it('sees no servers and no agents of another org', async () => {
     const other = await gateway.tokenOf('other', 'oscar', 'admin');
     const body = { name: 'theirs', description: 'x', executor: { kind: 'mcp-tool', serverId: 'office' } };
     expect((await gateway.call('POST', '/api/a2a/published', body, other)).status).toBe(422);
@@ -263,7 +263,7 @@ describe('a tool that asks before it answers', () => {
   };
   const skill = (skillId: string) => ({ metadata: { skillId }, parts: [{ data: {} }] });
 
-  it('leaves the task to its caller, and goes on with the answer', async () => {
+  it('leaves the task to its caller, and continues with the answer', async () => {
     const send = await worker('modern');
     const asked = await send('', skill('test_input_required_result_elicitation'));
     expect(asked.status).toMatchObject({
@@ -280,7 +280,7 @@ describe('a tool that asks before it answers', () => {
     });
   });
 
-  it('may ask in the middle of its call, as servers of the 2025 era do', async () => {
+  it('may ask during its call, as servers of the 2025 era do', async () => {
     const send = await worker('legacy');
     const parts = [{ data: { message: 'who?' } }];
     const asked = await send('', { metadata: { skillId: 'test_elicitation' }, parts });
@@ -299,9 +299,9 @@ describe('a tool that asks before it answers', () => {
   });
 });
 
-describe('when whoever called a tool is killed', () => {
+describe('when the caller of a tool is killed', () => {
   const kinds: UpstreamKind[] = ['sessions', 'modern'];
-  it.each(kinds)('one of %s is called again only if that does no harm', async (kind) => {
+  it.each(kinds)('one of %s is called again only if that is safe', async (kind) => {
     const home = await startTestGateway({ RIALTO_ROLE: 'api' });
     const upstream = await TestUpstream.start(kind);
     let isStuck = true;
@@ -345,9 +345,9 @@ describe('when whoever called a tool is killed', () => {
   });
 });
 
-describe('(R3) a call that its server may have taken, and did not answer', () => {
+describe('(R3) a call that its server may have received, but did not answer', () => {
   const kinds: UpstreamKind[] = ['sessions', 'modern', 'websocket'];
-  it.each(kinds)('keeps its key where the tool of a server of %s must not be called twice', async (kind) => {
+  it.each(kinds)('keeps its key when the tool of a server of %s must not be called twice', async (kind) => {
     const gateway = await startTestGateway();
     const upstream = await TestUpstream.start(kind);
     let isStuck = true;

@@ -3,7 +3,7 @@ import { startTestGateway, type TestGateway } from '../../support/gateway/gatewa
 import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.js';
 import { TestUpstream } from '../../support/stubs/upstream.js';
 
-describe('tools for those who speak no MCP', () => {
+describe('tools for clients without MCP', () => {
   let gateway: TestGateway;
   let agent: StubAgent;
   const servers: TestUpstream[] = [];
@@ -14,7 +14,7 @@ describe('tools for those who speak no MCP', () => {
     for (const id of ['alpha', 'cello', 'delta']) {
       const one = await TestUpstream.start();
       servers.push(one);
-      one.add('who', () => ({ content: [{ type: 'text', text: id }] }), { description: `Says who it is: ${id}.` });
+      one.add('who', () => ({ content: [{ type: 'text', text: id }] }), { description: `Returns its name: ${id}.` });
       await gateway.call('POST', '/api/mcp/servers', { id, url: one.url });
     }
   });
@@ -32,7 +32,7 @@ describe('tools for those who speak no MCP', () => {
   const who = async (strategy?: string): Promise<string> =>
     (await call({ name: 'who', strategy })).body.result.content[0].text;
 
-  it('AE-49 are one list of skills and of the tools of MCP servers, in a stable order, page by page', async () => {
+  it('AE-49 are one list of skills and tools of MCP servers, in a stable order, with pages', async () => {
     const all = await names();
     expect(all).toEqual([...all].sort());
     expect(all).toEqual(expect.arrayContaining(['alpha__echo', 'cello__who', 'delta__who']));
@@ -49,7 +49,7 @@ describe('tools for those who speak no MCP', () => {
     expect((await gateway.call('GET', `/api/mcp/tools?q=x${cursor}`)).status).toBe(400);
   });
 
-  it('AE-74 are found by any of their names, with everyone who has them', async () => {
+  it('AE-74 are found by any of their names, with all their servers', async () => {
     expect(await names('?name=who')).toEqual(['alpha__who', 'cello__who', 'delta__who']);
     expect(await names('?name=cello__who')).toEqual(['cello__who']);
     expect(await names('?name=who&server=delta')).toEqual(['delta__who']);
@@ -67,7 +67,7 @@ describe('tools for those who speak no MCP', () => {
     ]);
   });
 
-  it('AE-72 AE-73 a name that several servers have is called at the first, in turn, or at the one with the least to do', async () => {
+  it('AE-72 AE-73 a name of several servers is called at the first, in turn, or at the least loaded one', async () => {
     expect([await who(), await who('first')]).toEqual(['alpha', 'alpha']);
     const turns = [await who('round-robin'), await who('round-robin'), await who('round-robin')];
     expect([...turns].sort()).toEqual(['alpha', 'cello', 'delta']);
@@ -78,7 +78,7 @@ describe('tools for those who speak no MCP', () => {
     const busy = ['alpha', 'cello'].map((id) => call({ name: `${id}__hold` }));
     while (held.length < 2) await new Promise((done) => setTimeout(done, 10));
     const three = async () => [await who('least-loaded'), await who('least-loaded'), await who('least-loaded')];
-    // On a busy machine delta may have been away for a moment.
+    // On a busy machine delta may be unreachable for a moment.
     await eventually(three, (answers) => answers.every((answer) => answer === 'delta'));
     for (const release of held) release();
     await Promise.all(busy);
@@ -88,7 +88,7 @@ describe('tools for those who speak no MCP', () => {
     });
   });
 
-  it('AE-72 a server that came later takes no name from the first, whatever it is called', async () => {
+  it('AE-72 a server that came later takes no name from the first, under any id', async () => {
     const later = await TestUpstream.start();
     later.add('who', () => ({ content: [{ type: 'text', text: 'later' }] }));
     await gateway.call('POST', '/api/mcp/servers', { id: 'aaa', url: later.url });
@@ -98,14 +98,14 @@ describe('tools for those who speak no MCP', () => {
     await later.close();
   });
 
-  it('AE-50 one that is away is passed over while another has the tool', async () => {
+  it('AE-50 an unreachable server is skipped while another has the tool', async () => {
     await servers[0]!.down();
     expect((await call({ name: 'alpha__echo', arguments: { text: 'x' } })).status).not.toBe(200);
     expect(await who()).toBe('cello');
     await servers[0]!.listen();
   });
 
-  it('AE-75 a name that nobody has, or that is hidden or forbidden, is refused, and another org sees nothing', async () => {
+  it('AE-75 an unknown, hidden or forbidden name is refused, and another org sees nothing', async () => {
     expect(await call({ name: 'nothing' })).toMatchObject({ status: 404, body: { code: 'not_found' } });
     const other = await gateway.tokenOf('other', 'eve', 'admin');
     expect([await names('', other), (await call({ name: 'who' }, other)).status]).toEqual([[], 404]);
@@ -123,11 +123,11 @@ describe('tools for those who speak no MCP', () => {
     expect(answers).not.toContain('cello');
   });
 
-  it('each caller may call each tool so often, whichever process it asks, and is told what is left', async () => {
+  it('each caller has a rate limit per tool, over all processes, and gets the rest in a header', async () => {
     await gateway.call('PATCH', '/api/mcp/servers/delta', { callsPerMinute: 3 });
     const beside = await startTestGateway({}, gateway);
     try {
-      // A minute that ends in between would give three calls more.
+      // A minute that ends in between would allow three more calls.
       if (new Date().getSeconds() > 50) await new Promise((done) => setTimeout(done, 11_000));
       const ask = (at: TestGateway, token?: string) =>
         at.call('POST', '/api/mcp/tools/call', { name: 'delta__echo', arguments: { text: 'x' } }, token);
@@ -159,7 +159,7 @@ describe('tools for those who speak no MCP', () => {
     expect(limitOf(await call({ name: 'delta__echo', arguments: { text: 'x' } }))).toBe(usual);
   });
 
-  it('a result that says that it failed is an answer', async () => {
+  it('a result with isError is an answer', async () => {
     servers[2]!.add('fail', () => ({ content: [{ type: 'text', text: 'no' }], isError: true }));
     await gateway.call('POST', '/api/mcp/servers/delta/refresh');
     expect(await call({ name: 'fail' })).toMatchObject({

@@ -11,7 +11,7 @@ import { startStubAgent } from '../../support/stubs/stub-agent.js';
 import { never } from '../../support/stubs/stub-behaviours.js';
 import { startWebhookSink, type Reply } from '../../support/stubs/webhook-sink.js';
 
-describe('what one member of an org sends costs the others nothing', () => {
+describe('requests of one member of an org do not affect the others', () => {
   let near: Neighbourhood;
   beforeAll(async () => {
     near = await Neighbourhood.start({ ...quick, A2A_CONTINUATION_MAX_ATTEMPTS: '1000' });
@@ -32,7 +32,7 @@ describe('what one member of an org sends costs the others nothing', () => {
     );
     return row!.count;
   };
-  /** Tasks of its own that nobody waits for. */
+  /** Sends tasks of `mallory` without waiting for them. */
   const queued = (agent: string, count: number, more: object = {}) =>
     Promise.all(
       Array.from({ length: count }, () =>
@@ -44,7 +44,7 @@ describe('what one member of an org sends costs the others nothing', () => {
         ),
       ),
     );
-  /** Ends what is left of them. */
+  /** Ends the remaining tasks. */
   const settle = (agent: string) =>
     near.gateway.sql(
       `update a2a_tasks set status_state = 'failed', next_at = null, lease_owner = null, lease_until = null
@@ -56,7 +56,7 @@ describe('what one member of an org sends costs the others nothing', () => {
     const stream = (agent: string) =>
       rpcStream(near.gateway, 'SendStreamingMessage', params(), { agent, ...asMallory() });
 
-    it('more than it may have, and none of them is read', async () => {
+    it('more than allowed, and none of them is read', async () => {
       const streams = await Promise.all(Array.from({ length: 70 }, () => stream('sleepy')));
       const held = streams.filter(({ status }) => status === 200);
       let left = held.length;
@@ -75,7 +75,7 @@ describe('what one member of an org sends costs the others nothing', () => {
       });
     });
 
-    it('is left in the middle, again and again', async () => {
+    it('disconnects in the middle, repeatedly', async () => {
       const leave = async (): Promise<void> => {
         const one = await stream('slow');
         await one.next();
@@ -84,7 +84,7 @@ describe('what one member of an org sends costs the others nothing', () => {
       await near.proves(again(leave, 8));
     });
 
-    it('follows tasks that do not exist, or are not its own', async () => {
+    it('follows tasks that do not exist, or belong to others', async () => {
       const follow = () => rpcCall(near.gateway, 'SubscribeToTask', { id: 'none' }, asMallory());
       await near.proves(again(follow, 8));
     });
@@ -99,8 +99,8 @@ describe('what one member of an org sends costs the others nothing', () => {
       await once(socket, 'connect');
       return socket;
     };
-    /** So many sockets that say something, and some more of it at times; for one that is closed another comes. */
-    const holding = async (count: number, begin: string, more: string): Promise<Misdeed> => {
+    /** Holds open sockets that send `begin`, and repeatedly `more`. A closed socket is replaced. */
+    const holdSockets = async (count: number, begin: string, more: string): Promise<Misdeed> => {
       const sockets = new Set<Socket>();
       let isOver = false;
       const hold = async (): Promise<void> => {
@@ -128,23 +128,23 @@ describe('what one member of an org sends costs the others nothing', () => {
     };
     const get = () => `GET /api/a2a/agents HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${near.mallory}\r\n\r\n`;
     const held: [string, () => [number, string, string]][] = [
-      ['headers that come byte by byte', () => [200, 'POST /mcp HTTP/1.1\r\nX-Slow: ', 'x']],
-      ['a body that comes byte by byte', () => [200, head(100_000), ' ']],
-      ['a body that never comes', () => [200, head(100_000), '']],
-      ['connections without a word', () => [500, '', '']],
-      ['answers to 100 requests at once that are not read', () => [20, get().repeat(100), '']],
+      ['headers that arrive byte by byte', () => [200, 'POST /mcp HTTP/1.1\r\nX-Slow: ', 'x']],
+      ['a body that arrives byte by byte', () => [200, head(100_000), ' ']],
+      ['a body that never arrives', () => [200, head(100_000), '']],
+      ['silent connections', () => [500, '', '']],
+      ['unread answers to 100 concurrent requests', () => [20, get().repeat(100), '']],
     ];
     it.each(held)('%s', async (_what, options) => {
-      await near.proves(await holding(...options()));
+      await near.proves(await holdSockets(...options()));
     });
 
     const said: [string, () => string | Buffer][] = [
       ['requests that end in the middle of their bodies', () => `${head(1_000)}{"jsonrpc":`],
-      ['what is no HTTP', () => Buffer.alloc(10_000, 0xff)],
+      ['bytes that are not HTTP', () => Buffer.alloc(10_000, 0xff)],
       ['a header of 100,000 bytes', () => `GET / HTTP/1.1\r\nX: ${'x'.repeat(100_000)}\r\n\r\n`],
       ['a body of 2,000 levels', () => `${head(4_000)}${'['.repeat(2_000)}${']'.repeat(2_000)}`],
     ];
-    it.each(said)('%s, again and again', async (_what, bytes) => {
+    it.each(said)('%s, repeatedly', async (_what, bytes) => {
       const act = async (): Promise<void> => {
         const socket = await opened();
         socket.resume();
@@ -166,7 +166,7 @@ describe('what one member of an org sends costs the others nothing', () => {
       );
     };
 
-    it('an A2E agent that asks for much and never reads', async () => {
+    it('an A2E agent that sends many requests and never reads', async () => {
       const sockets = await agents(5);
       for (const socket of sockets) {
         socket.pause();
@@ -178,7 +178,7 @@ describe('what one member of an org sends costs the others nothing', () => {
       });
     });
 
-    it('an A2E agent that says nonsense and leaves', async () => {
+    it('an A2E agent that sends invalid messages and leaves', async () => {
       const act = async (): Promise<void> => {
         const [socket] = await agents(1);
         for (const words of ['no JSON', '[]', '{"type":7}', '{"type":"mcp/none","id":"x"}', Buffer.alloc(1_000)])
@@ -195,8 +195,8 @@ describe('what one member of an org sends costs the others nothing', () => {
       ['wait for a service that never answers', 500, 'never'],
       ['fail at each try', 40, () => ({ status: 503 })],
       ['are refused', 40, () => ({ status: 400, body: 'x'.repeat(100_000) })],
-      ['are answered with nonsense', 40, () => ({ status: 200, body: '{"status": 7, "artifacts": [[' })],
-      ['are answered with half of a state', 40, () => ({ status: 200, body: { state: 'nearly done', parts: [null] } })],
+      ['get invalid answers', 40, () => ({ status: 200, body: '{"status": 7, "artifacts": [[' })],
+      ['get an incomplete state', 40, () => ({ status: 200, body: { state: 'nearly done', parts: [null] } })],
     ];
     it.each(answers)('tasks that %s', async (_what, count, answer) => {
       const service = near.keep(await HttpService.start());
@@ -211,7 +211,7 @@ describe('what one member of an org sends costs the others nothing', () => {
       const name = near.name();
       await publish(near.gateway, { name, executor: { kind: 'http', url: service.url } }, near.mallory);
       await queued(name, count);
-      // One more comes as soon as the one before is over.
+      // A new task is sent when the one before has ended.
       let last: OpenStream | undefined;
       const more = again(async () => {
         last = await rpcStream(near.gateway, 'SendStreamingMessage', params(), { agent: name, ...asMallory() });
@@ -230,7 +230,7 @@ describe('what one member of an org sends costs the others nothing', () => {
       });
     });
 
-    it('200 tasks that nobody takes out of a mailbox', async () => {
+    it('200 tasks in a mailbox without a worker', async () => {
       const name = near.name();
       await publish(near.gateway, { name, executor: { kind: 'mailbox' } }, near.mallory);
       await queued(name, 200);
@@ -260,7 +260,7 @@ describe('what one member of an org sends costs the others nothing', () => {
       await near.proves({ pending, end });
     });
 
-    it('abuse 36: at so many hosts that hang that their posts are all that the org may have', async () => {
+    it('abuse 36: at so many hanging hosts that their posts use all slots of the org', async () => {
       const sinks = await Promise.all(Array.from({ length: 6 }, () => startWebhookSink()));
       for (const sink of sinks) near.keep(sink).script(['hang'], true);
       const sent = await Promise.all(
@@ -289,7 +289,7 @@ describe('what one member of an org sends costs the others nothing', () => {
     const store = (name: string, text: string) => near.gateway.call('POST', path, { name, text }, near.mallory);
     const drop = (id: string) => near.gateway.call('DELETE', `${path}/${id}`, undefined, near.mallory);
 
-    it('the heaviest that may be, changed again and again', async () => {
+    it('the heaviest allowed ones, changed repeatedly', async () => {
       let stored = 0;
       const act = async (): Promise<void> => {
         const list = Array.from({ length: 1_950 }, (_, index) => index * 7 + stored).join(',');
@@ -306,7 +306,7 @@ describe('what one member of an org sends costs the others nothing', () => {
       await near.proves({ ...loop, pending: () => (stored > 0 ? loop.pending() : 0) });
     });
 
-    it('invalid ones, of which none is stored', async () => {
+    it('invalid ones, which are not stored', async () => {
       const versionOf = async () =>
         (await near.gateway.sql(`select policy_version from orgs where slug = 'default'`))[0];
       const before = await versionOf();
@@ -328,9 +328,9 @@ describe('what one member of an org sends costs the others nothing', () => {
   });
 
   describe('sweeps', () => {
-    it('look for the work of agents that are dead', async () => {
+    it('search for the work of unreachable agents', async () => {
       const stub = near.keep(await startStubAgent({ card: 'v03', name: 'Dead', behaviour: never }));
-      // A call waits as long before it goes on as a task, and as many at once have to be sent by then.
+      // A call waits this long before it continues as a task, and many concurrent ones must be sent within it.
       const slug = await near.register('agent', { url: stub.url, timeoutMs: 5_000 });
       const call = () => near.gateway.rpc('tools/call', { name: `${slug}.work`, arguments: {} }, near.mallory);
       const answers = await Promise.all(Array.from({ length: 40 }, call));
@@ -341,7 +341,7 @@ describe('what one member of an org sends costs the others nothing', () => {
       await near.proves({ pending, end: () => near.gateway.call('DELETE', `/api/a2a/agents/${slug}`) });
     });
 
-    it('drop thousands of tasks that expired', async () => {
+    it('drop thousands of expired tasks', async () => {
       await queued('echo', 5);
       await eventually(
         () => open('echo'),

@@ -24,7 +24,7 @@ import {
 const inputSchema = { type: 'object' };
 const named = (value: object): [string, any][] => Object.entries(value);
 
-describe('what one member of an org registers costs the others nothing', () => {
+describe('registrations of one member of an org do not affect the others', () => {
   let near: Neighbourhood;
   beforeAll(async () => void (near = await Neighbourhood.start()));
   afterAll(() => near.close());
@@ -34,13 +34,13 @@ describe('what one member of an org registers costs the others nothing', () => {
     return near.register('server', { url: one.url, timeoutMs: 60_000 });
   };
   const gone = (id: string) => near.gateway.call('DELETE', `/api/mcp/servers/${id}`, undefined, near.mallory);
-  /** It is listed, and looked at anew while the others work. */
+  /** Lists a server and refreshes it repeatedly while the others work. */
   const listed = (id: string): Misdeed => {
-    const looks = again(() => near.gateway.call('POST', `/api/mcp/servers/${id}/refresh`, {}, near.mallory), 2);
+    const refreshes = again(() => near.gateway.call('POST', `/api/mcp/servers/${id}/refresh`, {}, near.mallory), 2);
     return {
-      ...looks,
+      ...refreshes,
       end: async () => {
-        await looks.end!();
+        await refreshes.end!();
         await gone(id);
       },
     };
@@ -48,16 +48,16 @@ describe('what one member of an org registers costs the others nothing', () => {
 
   describe('lists', () => {
     const lists: Record<string, unknown[] | string> = {
-      'no tools at all': '[null, 7, "text", [], {}]',
+      'no valid tools': '[null, 7, "text", [], {}]',
       'a tool without a schema': [{ name: 'bad' }, { name: 'good', inputSchema }],
-      'a schema that is none': [{ name: 'bad', inputSchema: { type: 7, properties: [], required: 'x', $ref: {} } }],
+      'an invalid schema': [{ name: 'bad', inputSchema: { type: 7, properties: [], required: 'x', $ref: {} } }],
       'a schema that refers to itself': [{ name: 'bad', inputSchema: { ...inputSchema, allOf: [{ $ref: '#' }] } }],
       'an endless pattern': [
         { name: 'bad', inputSchema: { ...inputSchema, properties: { a: { type: 'string', pattern: '^(a+)+$' } } } },
       ],
       'a schema of 20,000 levels': `[{"name":"bad","inputSchema":${'{"type":"object","properties":{"a":'.repeat(20_000)}{}${'}}'.repeat(20_000)}}]`,
       'a name of 100,000 letters': [{ name: 'x'.repeat(100_000), inputSchema }],
-      'names of tools of others': [
+      "names of other servers' tools": [
         { name: 'good__echo', inputSchema },
         { name: 'list_agents', inputSchema },
       ],
@@ -69,10 +69,10 @@ describe('what one member of an org registers costs the others nothing', () => {
 
     const skills: Record<string, unknown> = {
       'no list': 'text',
-      'no skills at all': [null, 7, 'text', [], {}],
+      'no valid skills': [null, 7, 'text', [], {}],
       'a skill without an id': [{ name: 'x' }],
       'a skill of another type': [{ id: { a: 1 }, name: 7, description: null, tags: 'x', examples: [[1]] }],
-      'ids that are alike': Array.from({ length: 50 }, () => ({ id: 'work', name: 'w', description: 'w', tags: [] })),
+      'equal ids': Array.from({ length: 50 }, () => ({ id: 'work', name: 'w', description: 'w', tags: [] })),
       'a thousand skills': Array.from({ length: 1_000 }, (_, index) => ({
         id: `skill${index}`,
         name: 's',
@@ -117,7 +117,7 @@ describe('what one member of an org registers costs the others nothing', () => {
       expect((await gone(id)).status).toBe(204);
     });
 
-    it('E3: so many at once that never answer that an org may run no more', async () => {
+    it('E3: so many programs without an answer that the org may run no more', async () => {
       const ids: string[] = [];
       const place = { command: process.execPath, args: [script, 'silence'], timeoutMs: 60_000 };
       for (let count = 0; count < 5; count++) ids.push(await near.register('server', place));
@@ -145,9 +145,9 @@ describe('what one member of an org registers costs the others nothing', () => {
     const whole = { 'content-type': 'application/json' };
     const ways: Record<string, Reply> = {
       'never answers': () => undefined,
-      'says that it answers, and does not': (_id, response) => void eventStream(response).flushHeaders(),
+      'announces an answer that never comes': (_id, response) => void eventStream(response).flushHeaders(),
       'resets the connection': (_id, response) => void response.socket?.resetAndDestroy(),
-      'leaves in the middle': (_id, response) => {
+      'disconnects in the middle': (_id, response) => {
         response.writeHead(200, { ...whole, 'content-length': '1000' }).write('{"jsonrpc":');
         setTimeout(() => response.destroy(), 20);
       },
@@ -156,15 +156,15 @@ describe('what one member of an org registers costs the others nothing', () => {
         const timer = setInterval(() => response.write(' '), 10);
         response.once('close', () => clearInterval(timer));
       },
-      'answers without end': (_id, response) => endless(response.writeHead(200, whole), ' '.repeat(65_536)),
-      'streams without end': (_id, response) => endless(eventStream(response), `: ${'x'.repeat(65_536)}\n`),
-      'notifies without end': (_id, response) =>
+      'answers endlessly': (_id, response) => endless(response.writeHead(200, whole), ' '.repeat(65_536)),
+      'streams endlessly': (_id, response) => endless(eventStream(response), `: ${'x'.repeat(65_536)}\n`),
+      'notifies endlessly': (_id, response) =>
         endless(
           eventStream(response),
           'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'.repeat(500),
         ),
       'redirects to itself': (_id, response) => void response.writeHead(307, { location: '/mcp' }).end(),
-      'answers with a page': (_id, response) =>
+      'answers with an HTML page': (_id, response) =>
         void response.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>'),
       'answers with half a JSON': (_id, response) => void response.writeHead(200, whole).end('{"jsonrpc": '),
       'answers another': (_id, response) => json(response, { jsonrpc: '2.0', id: 'x', result: { content: [] } }),
@@ -185,13 +185,13 @@ describe('what one member of an org registers costs the others nothing', () => {
       'resets it in the middle': resetMidBody,
       'closes it in the middle': halfClose,
       'drips bytes': drip(),
-      'streams without end': flood(`: ${'x'.repeat(10_000)}\n\n`),
-      'answers with white space without end': huge(1_000_000_000),
-      'answers with a bomb': gzipBomb(200_000_000),
+      'streams endlessly': flood(`: ${'x'.repeat(10_000)}\n\n`),
+      'answers with endless white space': huge(1_000_000_000),
+      'answers with a decompression bomb': gzipBomb(200_000_000),
       'answers with a thousand headers': manyHeaders(1_000, 100),
       'redirects to itself': redirect(307, '/'),
-      'answers with a page': html(),
-      'answers with nothing in it': emptyObject,
+      'answers with an HTML page': html(),
+      'answers with an empty object': emptyObject,
       'answers another': wrongEnvelope('wrong-id'),
       'answers in 100,000 levels': wrongEnvelope('deeply-nested'),
     };

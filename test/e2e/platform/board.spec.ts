@@ -8,7 +8,7 @@ import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-
 
 const tasks = 'task-execution';
 const hooks = 'webhook-delivery';
-/** Longer than a sweep takes to find what nobody did, and to do it past the queue. */
+/** Longer than two sweeps, which find due work without the queue. */
 const twoSweepsMs = 3_500;
 
 describe('Bull Board', () => {
@@ -57,7 +57,7 @@ describe('Bull Board', () => {
       (now) => now >= count,
     );
 
-  it('finds its assets behind a proxy that takes a path off (P6)', async () => {
+  it('finds its assets behind a proxy that removes a path prefix (P6)', async () => {
     const behind = await startTestGateway({ RIALTO_PUBLIC_URL: 'https://rialto.example/gw' }, gateway);
     try {
       const page = await behind.call('GET', '/admin/queues/');
@@ -67,7 +67,7 @@ describe('Bull Board', () => {
     }
   });
 
-  it('shows a task that was done as a completed job, with its way to the end, its lines and its task', async () => {
+  it('shows a finished task as a completed job, with its steps, its log lines and its task', async () => {
     const id = await send('slow');
     const [job] = await board.jobsOf(tasks, 'completed', id);
     expect(job).toMatchObject({
@@ -80,7 +80,7 @@ describe('Bull Board', () => {
     expect([status, body.id]).toEqual([200, id]);
   });
 
-  it('shows a run that failed as a failed job with its reason, and nothing that was said', async () => {
+  it('shows a failed run as a failed job with its reason, without message texts', async () => {
     service.answer = () => ({ status: 400, body: 'canary-words' });
     const id = await send('svc');
     await ended(id, 'failed');
@@ -95,7 +95,7 @@ describe('Bull Board', () => {
     expect(JSON.stringify([job, lines])).not.toContain('canary');
   });
 
-  it('shows work that goes on elsewhere as an active job until it is over', async () => {
+  it('shows work in another process as an active job until it is over', async () => {
     let release = (): void => undefined;
     service.answer = () => new Promise((resolve) => (release = () => resolve({ status: 400 })));
     const id = await send('svc');
@@ -108,7 +108,7 @@ describe('Bull Board', () => {
     await board.jobsOf(tasks, 'failed', id);
   });
 
-  it('shows each failed try of a delivery; retry and promote try again now, and remove touches no row', async () => {
+  it('shows each failed attempt of a delivery; retry and promote try again at once, and remove changes no row', async () => {
     sink.script([503], true);
     const id = await send('echo', { url: `${sink.url}/hook?key=canary`, token: 'canary-token' });
     const [first] = await board.jobsOf(hooks, 'failed', id);
@@ -116,7 +116,7 @@ describe('Bull Board', () => {
     expect(await board.logs(hooks, first.id)).toEqual([`task ${id}: 0 delivered`, first.failedReason]);
     expect(JSON.stringify(first)).not.toContain('canary');
 
-    // The second try is due in minutes after it failed; until then a delayed job stands for it.
+    // The second attempt is due minutes after the first; until then a delayed job represents it.
     await posted(2);
     const [delayed] = await eventually(
       () => board.jobs(hooks, 'delayed'),
@@ -155,26 +155,26 @@ describe('Bull Board', () => {
       'delivered',
     ],
   ])(
-    'a pause of %s holds its work, past the queue as well, until it is resumed',
-    async (queue, begin, look, ...states) => {
+    'a pause of %s holds its work, also without the queue, until it is resumed',
+    async (queue, begin, stateOf, ...states) => {
       expect((await board.turn(queue, 'pause')).status).toBe(200);
       expect(await board.isPaused(queue)).toBe(true);
       const id = await begin();
       await eventually(
-        () => look(id),
+        () => stateOf(id),
         (state) => state === states[0],
       );
-      await wait(twoSweepsMs); // sweeps that find it twice, and leave it
-      expect(await look(id)).toBe(states[0]);
+      await wait(twoSweepsMs); // two sweeps find it and leave it
+      expect(await stateOf(id)).toBe(states[0]);
       expect((await board.turn(queue, 'resume')).status).toBe(200);
       await eventually(
-        () => look(id),
+        () => stateOf(id),
         (state) => state === states[1],
       );
     },
   );
 
-  it('a retry of a task that has ended changes nothing and says so', async () => {
+  it('a retry of an ended task changes nothing and logs that', async () => {
     const id = await send('echo');
     const [job] = await board.jobsOf(tasks, 'completed', id);
     const row = await gateway.sql('select * from a2a_tasks where id = $1', [id]);

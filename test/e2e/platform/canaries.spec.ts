@@ -14,7 +14,10 @@ import { Refusal, TestUpstream } from '../../support/stubs/upstream.js';
 
 const program = join(process.cwd(), 'test', 'support', 'stubs', 'stdio-upstream.mjs');
 
-/** A server that says back whatever it is sent: to failures where the path says so, to requests for tokens with one. */
+/**
+ * Starts a server that returns everything that it receives: as a failure when the path says so, and with a token for
+ * token requests.
+ */
 async function startMirror(token: string): Promise<{ url: string; seen: string[]; server: Server }> {
   const seen: string[] = [];
   const server = createServer((request, response) => {
@@ -42,11 +45,11 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-describe('abuse 45 a credential, wherever there is one, and whoever says it back', () => {
+describe('abuse 45 every credential, also when a server returns it', () => {
   const canaries: Record<string, string> = {};
   const canary = (name: string): string => (canaries[name] = `canary-${name}-${randomBytes(9).toString('base64url')}`);
-  /** What everybody may see: answers to others, lists, the export, the metrics. */
-  const told: string[] = [];
+  /** All texts that others may see: answers, lists, the export, the metrics. */
+  const collected: string[] = [];
   let gateway: TestGateway;
   let member: string;
   let agent: StubAgent;
@@ -67,7 +70,7 @@ describe('abuse 45 a credential, wherever there is one, and whoever says it back
       return isRefused ? failed(said)(call) : multi([{ text: said }, { data: { [said]: [said] } }])(call);
     });
     upstream = await TestUpstream.start();
-    upstream.add('tell', () => ({
+    upstream.add('collect', () => ({
       content: [{ type: 'text', text: JSON.stringify([upstream.seen.at(-1), upstream.paths.at(-1)]) }],
       structuredContent: { seen: upstream.seen.at(-1), path: upstream.paths.at(-1) },
     }));
@@ -81,15 +84,16 @@ describe('abuse 45 a credential, wherever there is one, and whoever says it back
     await new Promise((resolve) => mirror.server.close(resolve));
   });
 
-  const tell = async (answer: Promise<unknown>): Promise<void> => void told.push(JSON.stringify(await answer));
-  const tool = (name: string, args: object = {}) => tell(gateway.rpc('tools/call', { name, arguments: args }, member));
+  const collect = async (answer: Promise<unknown>): Promise<void> => void collected.push(JSON.stringify(await answer));
+  const tool = (name: string, args: object = {}) =>
+    collect(gateway.rpc('tools/call', { name, arguments: args }, member));
   const make = async (path: string, body: object, status = 201): Promise<any> => {
     const made = await gateway.call('POST', path, body);
     expect([path, made.status]).toEqual([path, status]);
     return made.body;
   };
 
-  it('is sent to whom it belongs', async () => {
+  it('is sent to its own server', async () => {
     const change = (credential: object) => gateway.call('PATCH', '/api/a2a/agents/mirror', { credential });
     const cardQuery = `?key=${canary('card-query')}`;
     await make('/api/a2a/agents', {
@@ -154,11 +158,11 @@ describe('abuse 45 a credential, wherever there is one, and whoever says it back
       apiKey: canary('model-key'),
     };
     await publish(gateway, { name: 'llm', executor: llm });
-    // A change of something else keeps the address and its query.
+    // An update of another field keeps the address and its query.
     for (const name of ['http', 'llm'])
-      await tell(gateway.call('PATCH', `/api/a2a/published/${name}`, { description: 'Says it back.' }));
+      await collect(gateway.call('PATCH', `/api/a2a/published/${name}`, { description: 'Returns its request.' }));
     for (const name of ['http', 'llm'])
-      await tell(rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent: name, token: member }));
+      await collect(rpc(gateway, 'SendMessage', { message: userMessage('x') }, { agent: name, token: member }));
     const order = mirror.seen.map((one) => /rx1\.[\w.-]+/.exec(one)?.[0]).find((token) => token !== undefined);
     canaries['execution-token'] = order!;
     const box = await publish(gateway, { name: 'box', executor: { kind: 'mailbox' } });
@@ -204,10 +208,16 @@ describe('abuse 45 a credential, wherever there is one, and whoever says it back
       '/api/orgs/default/export',
     ];
     for (const path of lists)
-      for (const token of [gateway.token, member]) await tell(gateway.call('GET', path, undefined, token));
+      for (const token of [gateway.token, member]) await collect(gateway.call('GET', path, undefined, token));
     const metrics = await (await fetch(`http://127.0.0.1:${gateway.gateway.metricsPort}/metrics`)).text();
     const environment = readFileSync('/proc/self/cmdline', 'latin1');
-    const places = { told: told.join(), rows: await rowsOf(gateway), log: gateway.log.join(), metrics, environment };
+    const places = {
+      collected: collected.join(),
+      rows: await rowsOf(gateway),
+      log: gateway.log.join(),
+      metrics,
+      environment,
+    };
     const found = Object.entries(canaries).flatMap(([name, value]) =>
       [value, Buffer.from(value).toString('base64').replace(/=+$/, '').slice(0, -1)].flatMap((form) =>
         Object.entries(places)
@@ -219,6 +229,6 @@ describe('abuse 45 a credential, wherever there is one, and whoever says it back
       ),
     );
     expect(found).toEqual([]);
-    expect(places.told).toContain('[redacted]');
+    expect(places.collected).toContain('[redacted]');
   });
 });

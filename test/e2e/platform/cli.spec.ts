@@ -9,11 +9,12 @@ import { rialto } from '../../support/gateway/cli.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startTestGateway, testSecret, type TestGateway } from '../../support/gateway/gateway.js';
 
-// Of every process here, in production and outside it: they share a database, and each opens what another sealed.
+// The key of all processes here, in production and outside it: they share a database, and each opens values that
+// another sealed.
 const encryptionKey = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64');
 const wrongKey = Buffer.from('fedcba9876543210fedcba9876543210').toString('base64');
 
-describe('rialto, beside a running gateway', () => {
+describe('rialto, next to a running gateway', () => {
   let gateway: TestGateway;
   let env: Record<string, string>;
   beforeAll(async () => {
@@ -27,7 +28,7 @@ describe('rialto, beside a running gateway', () => {
   });
   afterAll(() => gateway.close());
 
-  it('token prints a token alone, makes org and member, and the gateway takes it', async () => {
+  it('token prints only a token, creates org and member, and the gateway accepts it', async () => {
     const { code, stdout, stderr } = await rialto(['token', '--org', 'acme', '--sub', 'bob', '--role', 'admin'], env);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
@@ -41,13 +42,13 @@ describe('rialto, beside a running gateway', () => {
     expect(policies.body.items.map(({ name }: { name: string }) => name)).toEqual(['development-default']);
   });
 
-  it('what it makes is audited in the org it is made for', async () => {
+  it('objects that it creates are audited in their org', async () => {
     const { stdout } = await rialto(['token', '--org', 'audited', '--sub', 'ann', '--role', 'admin'], env);
     const { body } = await gateway.call('GET', '/api/audit/events', undefined, stdout.trim());
     expect(body.items[0]).toMatchObject({ verb: 'member.save', principal: { id: 'rialto-cli' }, surface: 'system' });
   });
 
-  it('a new member is a member, and a role is changed only when one is given', async () => {
+  it('a new member has the role member, and a role is changed only when one is given', async () => {
     const roleOf = async (...args: string[]) => {
       const { stdout } = await rialto(['token', '--org', 'roles', '--sub', 'eve', ...args], env);
       expect(stdout).toMatch(/^ey/);
@@ -59,7 +60,7 @@ describe('rialto, beside a running gateway', () => {
     expect(await roleOf()).toBe('viewer');
   });
 
-  it('without A2A_SECRET it signs with the secret of the org, and makes one in development', async () => {
+  it('without A2A_SECRET it signs with the secret of the org, and creates one in development', async () => {
     const { A2A_SECRET: _, ...own } = env;
     const { code, stdout } = await rialto(['token', '--org', 'keyed', '--sub', 'kim', '--role', 'admin'], own);
     expect(code).toBe(0);
@@ -70,7 +71,7 @@ describe('rialto, beside a running gateway', () => {
     expect((await gateway.call('GET', '/api/orgs/keyed', undefined, again.stdout.trim())).status).toBe(200);
   });
 
-  it('makes a new key that signs cards: a running gateway takes it up, and the one before stays published', async () => {
+  it('creates a new key for cards: a running gateway uses it, and the previous one stays published', async () => {
     const kids = async (): Promise<string[]> =>
       (await gateway.call('GET', '/.well-known/jwks.json', undefined, null)).body.keys.map(
         (key: { kid: string }) => key.kid,
@@ -87,7 +88,7 @@ describe('rialto, beside a running gateway', () => {
     expect(items.map(({ verb }) => verb)).toContain('signing-key.rotate');
   });
 
-  it('what is wrong is said in one clear line', async () => {
+  it('an error is one clear line', async () => {
     const wrong: [string, RegExp][] = [
       ['token --org acme --sub bob --ttl 2h', /1s to 1h/],
       ['token --org acme --sub bob --role boss', /viewer, member, admin/],
@@ -111,7 +112,7 @@ describe('rialto, beside a running gateway', () => {
     }
   });
 
-  it('policy disable lets admins back in who are locked out by a broken row', async () => {
+  it('policy disable gives access back to admins who are locked out by a broken row', async () => {
     await gateway.tokenOf('locked', 'ada', 'admin');
     const token = (await rialto(['token', '--org', 'locked', '--sub', 'ada'], env)).stdout.trim();
     const broken = `insert into policies (id, org_id, name, version, text, source)
@@ -138,7 +139,7 @@ describe('rialto, beside a running gateway', () => {
       production = { ...env, NODE_ENV: 'production' };
     });
 
-    it('token refuses to make org or member unless --create', async () => {
+    it('token refuses to create an org or member without --create', async () => {
       const args = ['token', '--org', 'firm', '--sub', 'pat'];
       const refused = await rialto(args, production);
       expect(refused).toMatchObject({ code: 1, stdout: '' });
@@ -166,7 +167,7 @@ describe('rialto, beside a running gateway', () => {
     });
   });
 
-  it('doctor finds everything well, the MCP door included', async () => {
+  it('doctor passes all checks, the MCP door included', async () => {
     await publish(gateway);
     await gateway.call('PATCH', '/api/orgs/default', { defaultAgent: 'echo' });
     const args = ['doctor', '--json', '--url', gateway.url];
@@ -195,7 +196,7 @@ describe('rialto, beside a running gateway', () => {
     expect(tasks).toEqual([{ status_state: 'completed' }]);
   });
 
-  it('doctor says how a webhook can be tried where the gateway may not post to this machine', async () => {
+  it('doctor says how a webhook can be tested when the gateway may not post to this machine', async () => {
     const closed = { RIALTO_OUTBOUND_ALLOW: '192.0.2.0/24', RIALTO_ENCRYPTION_KEY: encryptionKey };
     const strict = await startTestGateway(closed, gateway);
     const { code, stdout } = await rialto(['doctor', '--url', strict.url], { ...env, RIALTO_TOKEN: gateway.token });
@@ -204,7 +205,7 @@ describe('rialto, beside a running gateway', () => {
     expect(code).toBe(0);
   });
 
-  it('doctor tells a task that the policies deny from a token that is not that of an admin', async () => {
+  it('doctor distinguishes a task that the policies deny from a token without admin rights', async () => {
     const dora = await gateway.tokenOf('default', 'dora', 'admin');
     const text = 'forbid(principal == User::"dora", action == Action::"task_submit", resource);';
     const { body } = await gateway.call('POST', '/api/policies', { name: 'no-tasks', text });
@@ -214,7 +215,7 @@ describe('rialto, beside a running gateway', () => {
     expect(code).toBe(0);
   });
 
-  it('doctor before the first start finds nothing amiss', async () => {
+  it('doctor finds no problem before the first start', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'rialto-doctor-'));
     const { code, stdout } = await rialto(['doctor'], { NODE_ENV: 'development', RIALTO_DATA_DIR: folder });
     rmSync(folder, { recursive: true, force: true });
@@ -222,7 +223,7 @@ describe('rialto, beside a running gateway', () => {
     expect(code).toBe(0);
   });
 
-  it('token says so when it changes the role that somebody has', async () => {
+  it('token reports that it changes the role of a member', async () => {
     const args = ['token', '--org', 'roles', '--sub', 'kim', '--role'];
     expect((await rialto([...args, 'viewer'], env)).stderr).toBe('');
     expect((await rialto([...args, 'admin'], env)).stderr).toBe(
@@ -230,14 +231,14 @@ describe('rialto, beside a running gateway', () => {
     );
   });
 
-  it('(P18) doctor fails for a wrong key, a wrong token, a silent gateway and a wrong setting, and says which', async () => {
+  it('(P18) doctor fails for a wrong key, a wrong token, a silent gateway and a wrong setting, and names the cause', async () => {
     await rialto(['keys', 'rotate', '--org', 'default'], env);
     const key = await rialto(['doctor'], { ...env, RIALTO_ENCRYPTION_KEY: wrongKey });
     expect(key.code).toBe(1);
     expect(key.stdout).toMatch(/^failed +encryption-key +RIALTO_ENCRYPTION_KEY is not the key/m);
     const token = await rialto(['doctor', '--url', gateway.url], { ...env, RIALTO_TOKEN: 'rlt_wrong' });
     expect(token.code).toBe(1);
-    // What follows would fail for the same reason, with hints that lead astray (P18).
+    // The later checks would fail for the same reason, with misleading hints (P18).
     expect(token.stdout).toMatch(/^failed +mcp .*401/m);
     for (const check of ['policy', 'task', 'webhook'])
       expect(token.stdout).toMatch(new RegExp(`^skipped +${check} +the gateway does not take this token`, 'm'));
@@ -264,7 +265,7 @@ describe('rialto db', () => {
   });
   afterAll(() => asAdmin((client) => client.query(`drop database "${database}" with (force)`)).then(() => undefined));
 
-  it('needs nothing but DATABASE_URL, waits for the schema, lays it and the queue’s', async () => {
+  it('needs only DATABASE_URL, waits for the schema lock, creates it and the schema of the queue', async () => {
     const late = await rialto(['db', 'wait', '--timeout', '1'], { DATABASE_URL: url });
     expect(late.code).toBe(1);
     expect(late.stderr).toMatch(/^rialto: the schema is behind: 0 of \d+ migrations; waited 1 s\n$/);
@@ -292,7 +293,7 @@ describe('rialto db', () => {
     [{}, /DATABASE_URL is not set/],
     [{ DATABASE_URL: 'replace-me://user:password@host:5432/rialto' }, /DATABASE_URL must be a URL/],
     [{ DATABASE_URL: 'postgres://rialto@127.0.0.1:1/rialto' }, /DATABASE_URL: the server cannot be reached/],
-  ])('says in one line what is wrong with %j', async (env, message) => {
+  ])('reports in one line the problem with %j', async (env, message) => {
     const { code, stderr } = await rialto(['db', 'migrate'], { ...env, NODE_ENV: 'production' });
     expect(code).toBe(1);
     expect(stderr).toMatch(/^rialto: [^\n]+\n$/);
@@ -304,7 +305,7 @@ describe('rialto token on the embedded database', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'rialto-test-'));
   afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
 
-  it('works while no gateway runs and while one does, and leaves the folder free', async () => {
+  it('works with and without a running gateway, and releases the folder', async () => {
     const env = { RIALTO_DATA_DIR: dataDir };
     const args = ['token', '--org', 'acme', '--sub', 'bob', '--role', 'admin'];
     const before = await rialto(args, env);

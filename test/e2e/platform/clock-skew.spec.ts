@@ -11,7 +11,10 @@ const skewMs = 600_000;
 const lifetimeMs = 300_000;
 const refreshSeconds = 300;
 
-/** Two processes whose clocks are ten minutes ahead and ten behind, on one database: what is due, whose it is and what came first, its clock says. */
+/**
+ * Tests two processes on one database, with clocks ten minutes ahead and ten minutes behind. Due times, leases and
+ * order come from the clock of the database.
+ */
 describe('F26 clocks that differ', () => {
   let home: TestGateway;
   let sink: WebhookSink;
@@ -82,7 +85,7 @@ describe('F26 clocks that differ', () => {
     await home.sql(`delete from a2a_tasks where agent_name = 'mailbox'`);
   });
 
-  it('take nothing from each other that is worked on, and say one end of it, in order', async () => {
+  it('take no running work from each other, and store one end of it, in order', async () => {
     const push = { taskPushNotificationConfig: { url: `${sink.url}/ends` } };
     const ids = await Promise.all(
       Array.from({ length: 12 }, (_, index) => send((index % 2 ? ahead : behind).at, 'slow', {}, push)),
@@ -101,10 +104,10 @@ describe('F26 clocks that differ', () => {
   });
 
   it.each(['ahead', 'behind'])(
-    'take over what a frozen holder, %s, leaves for longer than its lease',
+    'take over the work that a frozen holder, %s, leaves for longer than its lease',
     async (which) => {
       const holder = which === 'ahead' ? ahead : behind;
-      // Whoever waits with the frozen process may be told that nobody knows: its own reads went silent.
+      // A caller that waits at the frozen process may get an error, because the reads of that process stopped.
       const answered = rpc(holder.at, 'SendMessage', { message: userMessage(which) }, { agent: 'slow' }).catch(String);
       const [{ id }] = await eventually(
         () =>
@@ -127,7 +130,7 @@ describe('F26 clocks that differ', () => {
     },
   );
 
-  it('fail what lasts too long, and nothing else', async () => {
+  it('fail only the work that takes too long', async () => {
     const young = [await send(behind.at, 'asleep'), await send(ahead.at, 'asleep'), await send(behind.at, 'mailbox')];
     const old = [await send(behind.at, 'asleep'), await send(ahead.at, 'asleep')];
     for (const id of [...young.slice(0, 2), ...old]) await becomes(id, ({ state }) => state === 'working');
@@ -147,11 +150,11 @@ describe('F26 clocks that differ', () => {
       await rpc(home, 'CancelTask', { id }, { agent: index < 2 ? 'asleep' : 'mailbox' });
   });
 
-  it('know what came first in a context', async () => {
+  it('know the order of messages in a context', async () => {
     const contextId = `context-${randomBytes(4).toString('hex')}`;
     const first = await send(ahead.at, 'mailbox', { contextId, parts: [{ text: 'first' }] });
     const second = await send(behind.at, 'mailbox', { contextId, parts: [{ text: 'second' }] });
-    expect(first > second).toBe(true); // ids begin with the time of whoever made them
+    expect(first > second).toBe(true); // ids begin with the time of their creator
     const lease = async () => (await home.call('POST', '/api/mailbox/mailbox/lease?waitMs=10000')).body;
     const leases = [await lease(), await lease()];
     expect(leases.map(({ task }) => task.id)).toEqual([first, second]);
@@ -159,7 +162,7 @@ describe('F26 clocks that differ', () => {
     expect(JSON.stringify(leases[1])).toContain('"first"');
   });
 
-  it('look at cards when they are due, keep what runs, and end a grace when it is over', async () => {
+  it('refresh cards when they are due, keep running work, and end a grace period in time', async () => {
     for (const [index, { at }] of [ahead, behind].entries()) {
       const slug = `remote_${index}`;
       const { status, body } = await at.call('POST', '/api/a2a/agents', { url: remotes[index]!.url, slug });

@@ -2,10 +2,10 @@ import { publish, rpcCall, userMessage } from '../../support/clients/a2a.js';
 import { eventually } from '../../support/gateway/eventually.js';
 import { startFaultyDatabase } from '../../support/stubs/faulty-database.js';
 
-/** Session locks of processes that say they are alive (src/platform/database/presence.ts). */
+/** Counts the session locks of live processes (src/platform/database/presence.ts). */
 const presences = `select count(*)::int as count from pg_locks where locktype = 'advisory' and classid = 7262920`;
 
-it('R5 a standby that takes over is found by every connection, and nothing is asked of the server that only reads', async () => {
+it('R5 every connection finds a promoted standby, and no request goes to the read-only server', async () => {
   const database = await startFaultyDatabase({ hasStandby: true });
   const gateway = await database.gateway();
   try {

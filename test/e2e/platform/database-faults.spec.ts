@@ -4,7 +4,10 @@ import { startFaultyDatabase, type FaultyDatabase } from '../../support/stubs/fa
 import type { TestGateway } from '../../support/gateway/gateway.js';
 import { startWebhookSink } from '../../support/stubs/webhook-sink.js';
 
-/** A server of its own whose line breaks, falls silent, or that may not write: what was answered is the truth (F22, F24, F25). */
+/**
+ * Tests a database with connections that break or stall, or that refuses writes: every answer must be true (F22, F24,
+ * F25).
+ */
 describe('a database that fails', () => {
   let database: FaultyDatabase;
   let gateway: TestGateway;
@@ -32,8 +35,8 @@ describe('a database that fails', () => {
       { message: userMessage(text, more), configuration: { returnImmediately } },
       { agent, ...(key && { headers: { 'idempotency-key': key } }) },
     );
-  /** The tasks that a text made, with what has to be one of each. */
-  const made = (text: string) =>
+  /** Returns the tasks that a message created, with the counts that must each be one. */
+  const createdBy = (text: string) =>
     database.sql(
       `select t.id, t.status_state as state, (select count(*)::int from a2a_task_events e where e.task_id = t.id and e.terminal) as ends,
          t.seq - (select count(*)::int from a2a_task_events e where e.task_id = t.id) as missing
@@ -42,13 +45,13 @@ describe('a database that fails', () => {
     );
   const completed = (text: string, count = 1) =>
     eventually(
-      () => made(text),
+      () => createdBy(text),
       (tasks) => tasks.length >= count && tasks.every(({ state }) => state === 'completed'),
     );
   const unavailable = ({ status, body }: Awaited<ReturnType<typeof send>>) =>
     expect([status, body.error?.data?.[0]?.reason, body.result]).toEqual([503, 'UNAVAILABLE', undefined]);
 
-  describe('F22 a commit whose outcome nobody heard', () => {
+  describe('F22 a commit with an unknown outcome', () => {
     describe.each(['request', 'answer'] as const)('when its %s was lost', (loses) => {
       it.each([
         ['blocking', 'echo', false, ''],
@@ -67,7 +70,7 @@ describe('a database that fails', () => {
         if (key) expect((await send(text, options)).body.result.task.id).toBe(id);
       });
 
-      it('of one among many changes nothing for the others', async () => {
+      it('of one among many does not affect the others', async () => {
         const text = `${loses} many`;
         database.proxy.cut({ text: new RegExp(text), loses, times: 3 });
         const answers = await Promise.all(
@@ -83,7 +86,7 @@ describe('a database that fails', () => {
         );
       });
 
-      it('of an end or a cancel is the end that is told', async () => {
+      it('of an end or a cancel: the reported end is the stored one', async () => {
         const text = `${loses} ends`;
         database.proxy.cut({ text: /"status_state":"completed"/, loses });
         const { body } = await send(text, { agent: 'slow' });
@@ -98,26 +101,26 @@ describe('a database that fails', () => {
         const { id } = waiting.task;
         const canceled = await rpc(gateway, 'CancelTask', { id }, { agent: 'mailbox' });
         expect([database.proxy.cuts, canceled.status.state]).toEqual([1, 'TASK_STATE_CANCELED']);
-        expect((await made(text)).map(({ ends, missing }) => [ends, missing])).toEqual([
+        expect((await createdBy(text)).map(({ ends, missing }) => [ends, missing])).toEqual([
           [1, 0],
           [1, 0],
         ]);
       });
 
-      it('that cannot be learned is no success, and a repeat with the key is the whole of it', async () => {
+      it('that stays unknown is not a success, and a repeat with the key completes it', async () => {
         for (const returnImmediately of [false, true]) {
           const text = `${loses} unknown ${returnImmediately}`;
           const options = { agent: 'slow', key: `unknown-${loses}-${returnImmediately}`, returnImmediately };
           database.proxy.cut({ text: new RegExp(`${text}|tasks-by-id`), loses, times: 1_000 });
           unavailable(await send(text, options));
           database.proxy.cut();
-          expect(await made(text)).toHaveLength(loses === 'answer' ? 1 : 0);
+          expect(await createdBy(text)).toHaveLength(loses === 'answer' ? 1 : 0);
           const { body } = await send(text, options);
           expect((await completed(text)).map(({ id }) => id)).toEqual([body.result.task.id]);
         }
       });
 
-      it('of a transaction is 503, and the repeat finds what there is', async () => {
+      it('of a transaction is 503, and the repeat finds the existing row', async () => {
         const name = `cold-${loses}`;
         const agent = { name, description: 'x', executor: { kind: 'echo' }, a2a_enabled: true };
         const publishIt = () => gateway.call('POST', '/api/a2a/published', agent);
@@ -129,7 +132,7 @@ describe('a database that fails', () => {
     });
   });
 
-  describe('F25 a server that may not write', () => {
+  describe('F25 a server that refuses writes', () => {
     const readOnly = async (isOn: boolean) => {
       await database.sql(`alter system set default_transaction_read_only = ${isOn ? 'on' : 'off'}`);
       await database.sql('select pg_reload_conf()');
@@ -153,7 +156,7 @@ describe('a database that fails', () => {
     it.each([
       ['read-only', readOnly],
       ['with a full disk', full],
-    ])('acknowledges nothing and does nothing by half: %s', async (name, spoil) => {
+    ])('acknowledges nothing and stores no partial change: %s', async (name, spoil) => {
       const { body } = await send(`${name} before`);
       const count = async (table: string): Promise<number> =>
         (await database.sql(`select count(*)::int as count from ${table}`))[0].count;
@@ -181,8 +184,8 @@ describe('a database that fails', () => {
     });
   });
 
-  describe('F24 a line that falls silent', () => {
-    it('ends each request with 503, hands over what was worked on by the clock of the database, and goes on when it speaks again', async () => {
+  describe('F24 a connection that stalls', () => {
+    it('ends each request with 503, hands over running work by the clock of the database, and continues when it works again', async () => {
       await publish(gateway, { name: 'long', executor: { kind: 'echo', delayMs: 20_000 } });
       const text = 'silent';
       const { body } = await send(text, { agent: 'long', returnImmediately: true });
@@ -203,7 +206,7 @@ describe('a database that fails', () => {
           rpcCall(gateway, 'GetTask', { id }, { agent: 'long' }),
         ]);
         for (const { status, body: refused } of answers) expect([status, refused.result]).toEqual([503, undefined]);
-        // One cause, one answer: at every endpoint, with when to come again (R4).
+        // One cause has one answer: at every endpoint, with Retry-After (R4).
         const tool = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo.echo', arguments: {} } };
         const elsewhere = await Promise.all([
           gateway.call('POST', '/mcp', tool),
@@ -231,13 +234,13 @@ describe('a database that fails', () => {
             { id: again.result.task.id, state: 'completed', ends: 1, missing: 0 },
           ]);
         const end = await eventually(holder, ({ state }) => state === 'completed');
-        expect([end.epoch, (await made(text))[0].ends]).toEqual([2, 1]);
+        expect([end.epoch, (await createdBy(text))[0].ends]).toEqual([2, 1]);
       } finally {
         await others.close();
       }
     });
 
-    it('and never ends: its lines are made anew, so that the process is known as alive and hears of others', async () => {
+    it('and never ends: its connections are replaced, so that the process counts as alive and receives notices', async () => {
       const lines = () =>
         database.sql(
           `select a.pid, a.application_name as name, (select count(*)::int from pg_locks l where l.pid = a.pid and l.classid = 7262920) as locks
@@ -265,7 +268,7 @@ describe('a database that fails', () => {
     });
   });
 
-  it('that ends every connection six times moves nothing and counts nothing against anybody (R1)', async () => {
+  it('that ends every connection six times moves no work and counts no failure (R1)', async () => {
     const sink = await startWebhookSink();
     const other = gateway.beside({ DATABASE_URL: database.url, PORT: '0', METRICS_PORT: '0' });
     try {
@@ -294,7 +297,7 @@ describe('a database that fails', () => {
           [ids],
         );
       await eventually(rows, (tasks) => tasks.every(({ state }) => state === 'working'));
-      // Two of each process. Those of a line that broke or was ended stay for a moment.
+      // Two of each process. Those of a broken or terminated connection stay for a moment.
       const presences = async (): Promise<number[]> => {
         const held = await database.sql(`select pid from pg_locks where locktype = 'advisory' and classid = 7262920`);
         return held.map(({ pid }) => pid);

@@ -8,8 +8,8 @@ import { processesBelow } from '../../support/gateway/process.js';
 const readme = join(process.cwd(), 'README.md');
 const marked = /<!-- demo -->\n```text\n([\s\S]*?)\n```\n<!-- \/demo -->/;
 
-/** What differs from run to run is made alike: ports, times of day, how long it took. */
-function alike(output: string): string {
+/** Replaces the parts that differ between runs: ports, times and durations. */
+function normalized(output: string): string {
   return output
     .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
     .replace(/\d\d:\d\d:\d\d\.\d{3}/g, 'hh:mm:ss.SSS')
@@ -17,7 +17,7 @@ function alike(output: string): string {
     .trim();
 }
 
-/** The README shows a real run; RIALTO_UPDATE_GOLDEN=1 puts this one there. */
+/** Compares a run with the one in the README; RIALTO_UPDATE_GOLDEN=1 replaces the latter. */
 function compareWithReadme(stdout: string): void {
   const text = readFileSync(readme, 'utf8');
   const section = `<!-- demo -->\n\`\`\`text\n${stdout.trim()}\n\`\`\`\n<!-- /demo -->`;
@@ -27,7 +27,7 @@ function compareWithReadme(stdout: string): void {
       text.replace(/<!-- demo -->[\s\S]*<!-- \/demo -->/, () => section),
     );
   const shown = marked.exec(readFileSync(readme, 'utf8'))?.[1] ?? '';
-  expect(alike(shown)).toBe(alike(stdout));
+  expect(normalized(shown)).toBe(normalized(stdout));
 }
 
 describe('npm run demo', () => {
@@ -37,7 +37,7 @@ describe('npm run demo', () => {
   const start = (env: Record<string, string> = {}) => startEntry('demo/main.ts', [], { TMPDIR: folder, ...env });
 
   it('tours a running system and leaves nothing behind', async () => {
-    // What a user has set for a gateway must not reach the tour.
+    // The settings of a user's gateway must not affect the tour.
     const { code, stdout, stderr } = await ended(start({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }));
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/Weather is weather: A2A 1\.0, healthy/);

@@ -35,7 +35,7 @@ describe('docs/publish-an-agent.md', () => {
   it.each([
     ['by themselves', false],
     ['after those of README.md (P14)', true],
-  ])('has commands and programs that work %s, and print what is shown', async (_, isAfter) => {
+  ])('has commands and programs that work %s, and print the shown output', async (_, isAfter) => {
     const folder = mkdtempSync(join(tmpdir(), 'rialto-docs-'));
     const dataDir = join(folder, '.rialto');
     const agent = await startWeatherAgent();

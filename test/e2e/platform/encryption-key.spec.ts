@@ -45,7 +45,7 @@ describe('P4 the encryption key', () => {
     const answer = await first.call('POST', path, body);
     expect([path, answer.status]).toEqual([path, 201]);
   };
-  /** Columns that hold sealed values, and how many, by the id of their key. */
+  /** Returns the columns with sealed values, and their counts by key id. */
   const sealed = async (): Promise<{ column: string; kid: string; count: number }[]> => {
     const columns = await first.sql(
       `select table_name as table, column_name as column from information_schema.columns
@@ -61,7 +61,7 @@ describe('P4 the encryption key', () => {
     }
     return found;
   };
-  /** What a gateway says of its key, as soon as it had the time to look. */
+  /** Returns the readiness of a gateway, after it has checked its key. */
   const readyOf = (at: TestGateway) =>
     eventually(
       () => at.call('GET', '/readyz', undefined, null),
@@ -77,27 +77,27 @@ describe('P4 the encryption key', () => {
     );
   };
 
-  it('seals what the list of sealed columns names, and nothing else', async () => {
+  it('seals exactly the columns in the list of sealed columns', async () => {
     const known = sealedColumns.map(({ table, column }) => `${table}.${column}`);
     const columns = (await sealed()).map(({ column }) => column);
     expect(columns.length).toBeGreaterThanOrEqual(7);
     expect(known).toEqual(expect.arrayContaining(columns));
   });
 
-  it('that is wrong makes a gateway unready, which says why', async () => {
+  it('that is wrong makes a gateway unready, with the reason', async () => {
     const wrong = await started({ RIALTO_ENCRYPTION_KEY: after });
     const ready = await readyOf(wrong);
     expect([ready.status, ready.body.checks.encryption]).toEqual([
       503,
       { status: 'down', detail: 'RIALTO_ENCRYPTION_KEY is not the key that sealed this secret' },
     ]);
-    // Nobody knows whether a checkpoint was changed that cannot be checked (P5).
+    // A checkpoint that cannot be verified may or may not have been changed (P5).
     const verified = await wrong.call('POST', '/api/audit/verify');
     expect([verified.status, verified.body.code]).toEqual([503, 'unavailable']);
     await wrong.close();
   });
 
-  it('is replaced step by step: what the old one sealed opens all the time, and is sealed by the new one in the end', async () => {
+  it('is replaced step by step: values of the old one can always be opened, and are finally sealed with the new one', async () => {
     const both = { RIALTO_ENCRYPTION_KEY: after, RIALTO_ENCRYPTION_KEY_OTHER: before };
     const early = await started({ RIALTO_ENCRYPTION_KEY: before, RIALTO_ENCRYPTION_KEY_OTHER: after });
     await opensAll(early);
@@ -120,7 +120,7 @@ describe('P4 the encryption key', () => {
     await later.close();
   });
 
-  it('is replaced by a worker alone, too, and what no key opens is left and told', async () => {
+  it('is replaced by a worker alone, too, and values that no key opens are left and reported', async () => {
     const next = newKey();
     const [{ id }] = (await first.sql('select id from agent_cards limit 1')) as [{ id: string }];
     const [{ credential }] = (await first.sql('select credential from agent_cards limit 1')) as [

@@ -8,12 +8,12 @@ import { startWebhookSink, type WebhookSink } from '../../support/stubs/webhook-
 import { eventually } from '../../support/gateway/eventually.js';
 import { publish } from '../../support/clients/a2a.js';
 
-// Texts alone: what reads JSON here would round what it looks for.
+// Compared as texts, because a JSON parser would round the numbers.
 const big = '1915883588174806058';
 const huge = '12345678901234567890';
 const object = `{"id":${big},"more":[-${huge},{"n":9007199254740993}],"text":"${huge}"}`;
 
-/** A server of JSON-RPC that answers by texts; all that it was sent is in `heard`. */
+/** A JSON-RPC server that answers with raw texts. `heard` has all request bodies. */
 class TextServer {
   readonly heard: string[] = [];
   private constructor(
@@ -54,7 +54,7 @@ class TextServer {
   }
 }
 
-/** An MCP server of the 2025 era with one tool that gives back `object`. */
+/** Returns the answers of an MCP server of the 2025 era with one tool that returns `object`. */
 function mcpAnswer(body: string): string {
   const { method, id } = JSON.parse(body) as { method: string; id?: number };
   const reply = (result: string): string => `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
@@ -196,7 +196,7 @@ describe('Integers beyond 2^53 keep their digits (C27, E6)', () => {
     expect(list).toContain(object);
   });
 
-  it('in 0.3, whose words are others', async () => {
+  it('in 0.3, with its own format', async () => {
     const params = `{"message":{"kind":"message","messageId":"o","role":"user","parts":[{"kind":"data","data":${object}}],"metadata":${object}}}`;
     const sent = await post(
       '/a2a/agents/back',
@@ -219,7 +219,7 @@ describe('Integers beyond 2^53 keep their digits (C27, E6)', () => {
     );
   });
 
-  describe.each(['1.0', '0.3'])('of an agent that speaks %s', (version) => {
+  describe.each(['1.0', '0.3'])('of an agent with version %s', (version) => {
     const cardOf = (url: string): object => ({
       name: `Exact ${version}`,
       description: 'x',

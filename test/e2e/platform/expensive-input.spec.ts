@@ -8,11 +8,11 @@ import { SchemaChecks } from '../../../src/platform/schemas/schema-checks.js';
 import { leastOf, LoopBlocks } from '../../support/gateway/loop-blocks.js';
 import { startStubAgent, type StubAgent } from '../../support/stubs/stub-agent.js';
 
-/** What one request may hold the event loop for, in milliseconds of processor time. */
+/** Limit for one block of the event loop by one request, in milliseconds of CPU time. */
 const mostBlock = 50;
 const onThisNode = LoopBlocks.isPossible ? it : it.skip;
 
-describe('what costs most of all that is allowed holds up nobody else', () => {
+describe('the most expensive allowed input does not block other callers', () => {
   let gateway: TestGateway;
   const stubs: StubAgent[] = [];
   beforeAll(async () => {
@@ -25,14 +25,14 @@ describe('what costs most of all that is allowed holds up nobody else', () => {
     await gateway.close();
   });
 
-  /** Runs it and tells how long the longest piece of the loop's work was. */
+  /** Runs the work and returns the longest block of the event loop. */
   const longestBlock = async (work: () => Promise<unknown>): Promise<number> => {
     const blocks = new LoopBlocks();
     await work();
     return blocks.end();
   };
 
-  /** 50 KB of patterns, within every limit of a schema. */
+  /** Builds a schema with 50 KB of patterns, within every limit of a schema. */
   const hostileSchema = (seed: number) => ({
     type: 'object',
     properties: Object.fromEntries(
@@ -41,9 +41,10 @@ describe('what costs most of all that is allowed holds up nobody else', () => {
   });
 
   onThisNode(
-    'X2.4 a choice among agents whose input schemas take seconds to compile',
+    'X2.4 a choice among agents with input schemas that take seconds to compile',
     async () => {
-      // Starting a process copies the tables of this one, which is several times as large under Jest as a gateway.
+      // The start of a process copies the page tables of this one, which is several times as large under Jest as a
+      // gateway.
       await gateway.gateway.get(SchemaChecks).violations('warm', hostileSchema(-1), {});
       const block = await leastOf(mostBlock, async (attempt) => {
         const skill = `hostile${attempt}`;
@@ -91,8 +92,8 @@ describe('what costs most of all that is allowed holds up nobody else', () => {
   );
 });
 
-describe('X2.5 answers that nobody reads', () => {
-  /** What the chart gives an api pod. */
+describe('X2.5 unread answers', () => {
+  /** Memory of an API pod in the chart. */
   const limitMiB = 768;
   const sockets: Socket[] = [];
   let home: TestGateway;
@@ -104,7 +105,7 @@ describe('X2.5 answers that nobody reads', () => {
     await home.close();
   });
 
-  it('take their caller’s share of the memory, and others are served meanwhile', async () => {
+  it('use only their caller’s share of the memory, and others are served meanwhile', async () => {
     const api = home.beside({ RIALTO_ROLE: 'api', RIALTO_MAX_BODY_BYTES: '2097152' });
     const gateway = callerOf(await api.ready, home.token);
     await publish(gateway);
@@ -131,14 +132,14 @@ describe('X2.5 answers that nobody reads', () => {
       const socket = connect(port, '127.0.0.1');
       sockets.push(socket);
       socket.on('error', () => undefined);
-      // The beginning of the answer, and nothing more.
+      // Reads only the beginning of the answer.
       begun.push(once(socket, 'data').then(([chunk]) => (socket.pause(), (chunk as Buffer).toString('latin1', 9, 12))));
       socket.write(head + body);
     }
     const one = await call(modest, 'GetTask', { id: mine.result.task.id });
     expect(await one.json()).toMatchObject({ result: { id: mine.result.task.id } });
     const statuses = await Promise.all(begun);
-    // What has no room is refused once it has waited.
+    // Answers without room are refused after a wait.
     expect(new Set(statuses)).toEqual(new Set(['200', '429']));
     const peakKiB = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${api.child.pid}/status`, 'utf8'))![1]);
     expect(peakKiB / 1_024).toBeLessThan(limitMiB);

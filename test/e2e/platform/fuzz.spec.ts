@@ -8,12 +8,12 @@ const shots = Number(process.env.RIALTO_FUZZ_SHOTS ?? 5_000);
 const lanes = 8;
 const hangMs = 10_000;
 
-/** Rows that refused and read-only requests may add: denials with their chain, sessions, and what the queue keeps of itself. */
+/** Tables that refused and read-only requests may grow: denials with their chain, sessions, and data of the queue. */
 const mayGrow = new Set(['audit_events', 'audit_chain', 'audit_pending', 'audit_checkpoints', 'mcp_sessions']);
 
 const changes = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** Changes nothing, or nothing but a session. */
+/** Requests that change nothing, or only a session. */
 const mayBeAccepted = /^(http:\/\/[^/]+)?\/+(api\/audit\/verify|api\/policies\/test|api\/mcp|mcp)/i;
 const a2aDoor = /^(http:\/\/[^/]+)?\/+(a2a|_agent-native)/i;
 
@@ -57,7 +57,7 @@ async function openSession(): Promise<string> {
   return headers.get('mcp-session-id')!;
 }
 
-/** What every table holds: a count of rows, and a hash over those that nothing should touch. */
+/** Returns the contents of every table: a row count, and a hash of the rows that must not change. */
 async function contents(): Promise<Record<string, string>> {
   const tables = await gateway.sql<{ name: string }>(
     `select table_name as name from information_schema.tables where table_schema = 'public' order by 1`,
@@ -73,10 +73,10 @@ async function contents(): Promise<Record<string, string>> {
   return found;
 }
 
-/** What is wrong with an answer; undefined when nothing is. */
-function complaint({ method, path, lies }: Shot, answer: SocketAnswer | undefined): string | undefined {
+/** Returns the fault of an answer; undefined when it has none. */
+function faultOf({ method, path, lies }: Shot, answer: SocketAnswer | undefined): string | undefined {
   if (!answer) return lies || method === 'CONNECT' ? undefined : 'no answer';
-  if (isHeldUp(path, answer)) return undefined;
+  if (isStalled(path, answer)) return undefined;
   const { status, headers, body } = answer;
   if (status < 200 || status >= 500) return `status ${status}`;
   if (status < 300 && changes.has(method) && !mayBeAccepted.test(path) && !refusedByRpc(path, answer))
@@ -86,24 +86,27 @@ function complaint({ method, path, lies }: Shot, answer: SocketAnswer | undefine
   if (unread) return status >= 400 && body === '' ? undefined : 'no X-Request-Id';
   if (method === 'HEAD' || body === '') return undefined;
   const type = headers['content-type'] ?? '';
-  if (/^(application\/problem\+json|application\/json)/.test(type)) return jsonComplaint(status, body);
+  if (/^(application\/problem\+json|application\/json)/.test(type)) return jsonFault(status, body);
   if (status < 400) return undefined;
-  return /^\/+(docs|admin\/queues)/i.test(path) ? undefined : `an error as ${type || 'nothing'}`;
+  return /^\/+(docs|admin\/queues)/i.test(path) ? undefined : `an error has the content type ${type || 'none'}`;
 }
 
-/** What the probe says of a machine that stood still for a while, and of nothing else; that it is ready again is asked at the end. */
-function isHeldUp(path: string, { status, body }: SocketAnswer): boolean {
+/**
+ * Recognizes a probe of a machine that stalled for a while, and only that; the end of the test checks that it is ready
+ * again.
+ */
+function isStalled(path: string, { status, body }: SocketAnswer): boolean {
   if (status !== 503 || path !== '/readyz' || !body.startsWith('{"status":"down"')) return false;
   const checks: { status: string; detail?: string }[] = Object.values(JSON.parse(body).checks);
   return checks.every((check) => check.status !== 'down' || check.detail === 'no answer in time');
 }
 
-/** JSON-RPC of A2A says no with a 200 and a code; a notification is dropped without an answer. */
+/** A2A JSON-RPC refuses with a 200 and a code; a notification gets no answer. */
 function refusedByRpc(path: string, { status, body }: SocketAnswer): boolean {
   return a2aDoor.test(path) && (status === 204 || /^\{"jsonrpc":"2.0","id":.*,"error":\{"code":-/s.test(body));
 }
 
-function jsonComplaint(status: number, body: string): string | undefined {
+function jsonFault(status: number, body: string): string | undefined {
   let value: any;
   try {
     value = JSON.parse(body);
@@ -120,7 +123,7 @@ function jsonComplaint(status: number, body: string): string | undefined {
   return undefined;
 }
 
-it('abuse 30, 31 and 34, M11: no request of a stranger gets a 5xx, hangs the gateway, kills it or leaves half a change', async () => {
+it('abuse 30, 31 and 34, M11: no request of a stranger gets a 5xx, hangs or ends the gateway, or leaves a partial change', async () => {
   const before = await contents();
   const port = Number(new URL(gateway.url).port);
   const findings: string[] = [];
@@ -130,7 +133,7 @@ it('abuse 30, 31 and 34, M11: no request of a stranger gets a 5xx, hangs the gat
     for (let number = next++; number < shots; number = next++) {
       const shot = shotOf(seed + number, ground);
       const { answer, hung } = await sendBytes(port, shot.bytes, { hangMs, ...(shot.lies && { leaveAfterMs: 100 }) });
-      const wrong = hung ? 'hung' : complaint(shot, answer);
+      const wrong = hung ? 'hung' : faultOf(shot, answer);
       statuses[answer?.status ?? 0] = (statuses[answer?.status ?? 0] ?? 0) + 1;
       if (wrong) findings.push(`${seed + number} ${shot.method} ${shot.path.slice(0, 100)}: ${wrong}`);
       if (number % 250 === 0) expect((await gateway.call('GET', '/livez')).status).toBe(200);
@@ -147,6 +150,6 @@ it('abuse 30, 31 and 34, M11: no request of a stranger gets a 5xx, hangs the gat
   expect(agent.requests).toEqual([]);
   expect((await gateway.call('POST', '/api/audit/verify')).body).toMatchObject({ valid: true, unsealed: 0 });
   expect((await gateway.rpc('tools/list')).result.tools).toHaveLength(1);
-  // The net reached every kind of door: accepted reads, refusals of each kind, and lies about the request.
+  // The run reached every kind of door: accepted reads, refusals of each kind, and incorrect requests.
   for (const status of [0, 200, 400, 401, 403, 404, 405, 413, 415]) expect(statuses[status]).toBeGreaterThan(0);
 }, 300_000);

@@ -5,7 +5,7 @@ import { buildCard } from '../../support/stubs/stub-card.js';
 interface List {
   readonly path: string;
   readonly key: string;
-  /** Adds one thing whose place in the list is anywhere. */
+  /** Adds an item at any place in the list. */
   add(index: number): Promise<unknown>;
 }
 
@@ -17,7 +17,7 @@ describe('lists of /api', () => {
   beforeAll(async () => {
     gateway = await startTestGateway();
     globex = await gateway.tokenOf('globex', 'gina', 'admin');
-    // One server that is a hundred agents, one below each path.
+    // One server acts as a hundred agents, one below each path.
     const agents = await http(
       (_request, response) => void response.end(JSON.stringify(buildCard({}, agents.url, '/'))),
     );
@@ -90,7 +90,7 @@ describe('lists of /api', () => {
     60_000,
   );
 
-  it('abuse 42 43: a cursor of another list, of another org, or changed in any character is refused', async () => {
+  it('abuse 42 43: a cursor of another list, of another org, or with any changed character is refused', async () => {
     for (const { path, add } of Object.values(lists)) {
       for (let index = 200; index < 205; index++) await add(index);
       const { nextCursor } = (await page(path, null)).body as { nextCursor: string };

@@ -28,7 +28,7 @@ describe('the metrics', () => {
     await gateway.close();
   });
 
-  /** What a scrape says of a series, `name{label="value"}`; undefined when it is not there. */
+  /** Returns the value of a series, `name{label="value"}`, in a scrape; undefined when it is absent. */
   const value = async (series: string): Promise<number | undefined> => {
     const text = await (await fetch(`http://127.0.0.1:${gateway.gateway.metricsPort}/metrics`)).text();
     const line = text.split('\n').find((each) => each.startsWith(`${series} `));
@@ -53,7 +53,7 @@ describe('the metrics', () => {
       ({ length }) => length === 1,
     );
 
-  it('tell how long work is due that nobody takes, and nothing once it is taken', async () => {
+  it('show how long work has been due without a worker, and nothing after a worker took it', async () => {
     await becomes('rialto_due_lag_seconds{kind="tasks"}', (lag) => lag === 0);
     const board = new Board(gateway);
     for (const queue of ['task-execution', 'webhook-delivery']) await board.turn(queue, 'pause');
@@ -70,7 +70,7 @@ describe('the metrics', () => {
     await becomes('rialto_due_lag_seconds{kind="deliveries"}', (lag) => lag === 0);
   });
 
-  it('tell how long the audit waits for its seal, whoever holds it up', async () => {
+  it('show how long the audit has waited for its seal, for any cause', async () => {
     await becomes('rialto_due_lag_seconds{kind="audit"}', (lag) => lag === 0);
     const sealer = new pg.Client({ connectionString: gateway.database.url });
     await sealer.connect();
@@ -83,7 +83,7 @@ describe('the metrics', () => {
     await becomes('rialto_due{kind="audit"}', (count) => count === 0);
   });
 
-  it('count deliveries by what became of them, and how old their events were', async () => {
+  it('count deliveries by outcome, and the age of their events', async () => {
     const before = (await value('rialto_webhook_age_seconds_count')) ?? 0;
     const delivered = (await value('rialto_webhook_attempts_total{outcome="delivered"}')) ?? 0;
     sink.script([503, 410]);
@@ -96,7 +96,7 @@ describe('the metrics', () => {
     await becomes('rialto_webhook_age_seconds_count', (count) => count === before + 3);
   });
 
-  it('count requests that nobody knows the fate of, and none that never went out', async () => {
+  it('count requests with an unknown outcome, and none that were never sent', async () => {
     const tarpit = createServer((socket) => socket.once('data', () => socket.destroy())).listen(0, '127.0.0.1');
     await once(tarpit, 'listening');
     const { port } = tarpit.address() as AddressInfo;
@@ -112,11 +112,11 @@ describe('the metrics', () => {
     expect(await value('rialto_ambiguous_sends_total{to="service"}')).toBeUndefined();
   });
 
-  it('count work that was taken over from somebody lost, and writes of the one who lost it', async () => {
+  it('count work that was taken over from a lost process, and writes of the process that lost it', async () => {
     const id = await send('asleep');
     await working(id);
     const stale = (await gateway.gateway.get(TaskStore).find(id))!;
-    // Its holder froze: the lease ran out, and the process that freezes is not the one that takes over.
+    // Its holder froze: the lease expired, and another process takes over.
     await gateway.sql(`update a2a_tasks set lease_owner = 1, lease_until = now() - interval '1 second' where id = $1`, [
       id,
     ]);
@@ -128,7 +128,7 @@ describe('the metrics', () => {
     await rpc(gateway, 'CancelTask', { id }, { agent: 'asleep' });
   });
 
-  it('AN-78, AN-79 count what sweeps came upon: taken up again, failed for good, held by somebody, not heard', async () => {
+  it('AN-78, AN-79 count the results of sweeps: resumed, finally failed, held, lost notices', async () => {
     const series = (outcome: string) => `rialto_swept_total{kind="tasks",outcome="${outcome}"}`;
     const outcomes = ['selected', 'dispatched', 'markedFailed', 'skipped', 'dispatchFailed'];
     expect(await Promise.all(outcomes.map((outcome) => value(series(outcome))))).not.toContain(undefined);
@@ -152,10 +152,10 @@ describe('the metrics', () => {
     await rpc(gateway, 'CancelTask', { id: once }, { agent: 'asleep' });
   });
 
-  describe('of promises', () => {
+  describe('of invariants', () => {
     const violations = (inv: string) => value(`rialto_invariant_violation_total{inv="${inv}"}`);
-    /** Several looks: each takes a sample from somewhere in the last ten minutes. */
-    const look = async () => {
+    /** Runs several checks: each takes a sample from a time in the last ten minutes. */
+    const check = async () => {
       const random = jest.spyOn(Math, 'random').mockReturnValue(0.999);
       await gateway.gateway.get(TaskWatchSweeper).sweep();
       await gateway.gateway.get(DeliveryWatchSweeper).sweep();
@@ -163,13 +163,13 @@ describe('the metrics', () => {
     };
     const all = async () => Promise.all(['I1', 'I2', 'I3', 'I6'].map(violations));
 
-    it('read 0 while all are kept', async () => {
+    it('are 0 while all hold', async () => {
       await Promise.all(Array.from({ length: 20 }, (_, index) => send('echo', index % 2 ? sink.url : undefined)));
       await eventually(
         () => gateway.sql(`select from webhook_deliveries where status = 'pending' and next_at = created_at`),
         ({ length }) => length === 0,
       );
-      await look();
+      await check();
       expect(await all()).toEqual([0, 0, 0, 0]);
     });
 
@@ -193,7 +193,7 @@ describe('the metrics', () => {
       await rpc(gateway, 'CancelTask', { id }, { agent: 'asleep' }).catch(() => undefined);
     });
 
-    it('count broken rows once each, however often they are seen', async () => {
+    it('count broken rows once each, however often they are found', async () => {
       const before = await all();
       const ids = await Promise.all([send('asleep'), send('asleep'), send('echo', sink.url)]);
       for (const id of ids.slice(0, 2)) await working(id);
@@ -208,8 +208,8 @@ describe('the metrics', () => {
            and seq = (select min(seq) from webhook_deliveries where task_id = $1)`,
         [ids[2]],
       );
-      await look();
-      await look();
+      await check();
+      await check();
       const [i1, i2, i3, i6] = before as [number, number, number, number];
       expect(await all()).toEqual([i1 + 1, i2, i3 + 1, i6 + 1]);
     });

@@ -8,7 +8,7 @@ import { startTestGateway } from '../../support/gateway/gateway.js';
 import { mark, readmeBlocks, readmeEnv, readmeScript } from '../../support/checks/readme.js';
 
 describe('README.md', () => {
-  it('has commands that work in their order, as printed', async () => {
+  it('has commands that work in their order, with the shown output', async () => {
     const blocks = readmeBlocks();
     expect(blocks.length).toBeGreaterThan(8);
     const folder = mkdtempSync(join(tmpdir(), 'rialto-readme-'));

@@ -18,7 +18,7 @@ describe('stored secrets', () => {
   let gateway: TestGateway;
   let agent: StubAgent;
   let answers: string[];
-  /** Shown once to whoever made them, and never again. */
+  /** Secrets that are shown once to their creator, and never again. */
   const shownOnce: string[] = [];
 
   beforeAll(async () => {
@@ -77,7 +77,7 @@ describe('stored secrets', () => {
     }
   });
 
-  it('abuse 46: of addresses, no row and no log shows the query; who uses them has the whole', async () => {
+  it('abuse 46: no row and no log shows the query of an address; requests have the full address', async () => {
     const canary = 'canary-query-7f6e5d4c';
     const query = `?key=${canary}&b=%20&c`;
     const [upstream, sink] = [await TestUpstream.start(), await startWebhookSink()];
@@ -101,7 +101,7 @@ describe('stored secrets', () => {
     await Promise.all([upstream.close(), sink.close()]);
   });
 
-  it('abuse 47: a sealed secret moved to another row or org does not open there, and nothing is sent', async () => {
+  it('abuse 47: a sealed secret that is moved to another row or org does not open there, and no request is sent', async () => {
     const [one, two] = [await startStubAgent({ name: 'One' }), await startStubAgent({ name: 'Two' })];
     try {
       for (const stub of [one, two])
@@ -124,7 +124,7 @@ describe('stored secrets', () => {
     }
   });
 
-  it('abuse 44: what callers and agents name cannot break a line of the log', async () => {
+  it('abuse 44: names from callers and agents cannot break a log line', async () => {
     const evil = await startStubAgent({ name: 'Evil\r\n{"level":"error","msg":"forged"}\u001b[31m' });
     await gateway.call('POST', path, { url: evil.url, slug: 'evil' });
     await evil.down();

@@ -19,7 +19,7 @@ const encryptionKey = randomBytes(32).toString('base64');
 const folders: string[] = [];
 const running = new Set<GatewayProcess>();
 
-/** A server that keeps what it acknowledged, as production demands. */
+/** A durable server, as production demands. */
 let server: KeptPostgres;
 let taken: Server;
 let agent: StubAgent | undefined;
@@ -48,7 +48,7 @@ afterAll(async () => {
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'rialto-start-'));
-  chmodSync(folder, 0o755); // the database may run under an account that could not enter it
+  chmodSync(folder, 0o755); // the database may run under an account that has no access to the folder
   folders.push(folder);
   return folder;
 }
@@ -60,7 +60,7 @@ function start(env: Record<string, string | undefined>, account = {}): GatewayPr
 }
 
 const takenPort = (): string => String((taken.address() as AddressInfo).port);
-/** Takes a connection, and wants a password that nobody gave. */
+/** Starts a server that accepts connections, and demands a password. */
 const refusingRedis = async (): Promise<number> => {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
@@ -78,7 +78,7 @@ const withDatabase = (url: string, change: (url: URL) => void): string => {
   return changed.href;
 };
 
-/** It ended with exit code 1, said these lines, and nothing else. */
+/** Expects exit code 1 with exactly these lines. */
 function expectRefusal(end: Ended, lines: readonly (string | RegExp)[]): void {
   expect(end.stderr).toEqual(
     lines.map((line) => (typeof line === 'string' ? `rialto: ${line}` : expect.stringMatching(line))),
@@ -88,7 +88,7 @@ function expectRefusal(end: Ended, lines: readonly (string | RegExp)[]): void {
   expect(end.code).toBe(1);
 }
 
-/** It also says that it waits where the machine takes a second to stop it. */
+/** A slow machine may also log that it waits. */
 function expectStopped({ code, stderr }: Ended, signal: string): void {
   const [first, ...others] = stderr;
   expect([code, first]).toEqual([0, `${signal}: draining`]);
@@ -102,7 +102,7 @@ async function sql(url: string, ...statements: string[]): Promise<void> {
   await client.end();
 }
 
-/** The address of a database without our tables. */
+/** Returns the URL of a database without the tables of the gateway. */
 async function emptyDatabase(): Promise<string> {
   const name = `empty_${randomBytes(5).toString('hex')}`;
   await sql(server.url, `create database ${name}`);
@@ -114,7 +114,7 @@ async function postJson(url: string, token: string, body: unknown): Promise<any>
   return (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).json();
 }
 
-describe('a start that cannot go on says so in one line, names the setting and ends with 1', () => {
+describe('a failed start prints one line, names the setting and exits with 1', () => {
   const refusals: Record<
     string,
     [() => Record<string, string | undefined> | Promise<Record<string, string>>, (string | RegExp)[]]
@@ -162,7 +162,10 @@ describe('a start that cannot go on says so in one line, names the setting and e
       ],
     ],
     'the identity providers are nonsense': [() => ({ RIALTO_JWKS: 'acme' }), [/^rialto: RIALTO_JWKS/]],
-    'the data folder cannot be': [() => ({ RIALTO_DATA_DIR: '/dev/null/rialto' }), [/^rialto: RIALTO_DATA_DIR/]],
+    'the data folder cannot be created': [
+      () => ({ RIALTO_DATA_DIR: '/dev/null/rialto' }),
+      [/^rialto: RIALTO_DATA_DIR/],
+    ],
     'production lacks what it needs': [
       () => ({ NODE_ENV: undefined, DATABASE_URL: undefined }),
       [/^rialto: RIALTO_ENCRYPTION_KEY is required/, /^rialto: DATABASE_URL is required/],
@@ -177,16 +180,16 @@ describe('a start that cannot go on says so in one line, names the setting and e
   const firstFree = Number(readFileSync('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').trim() || '1024');
   const isRoot = process.getuid?.() === 0;
 
-  (firstFree > 81 ? it : it.skip)('PORT is for the administrator', async () => {
+  (firstFree > 81 ? it : it.skip)('PORT needs administrator rights', async () => {
     const dataDir = newFolder();
     if (isRoot) chownSync(dataDir, 65_534, 65_534);
-    const byTcp = withDatabase(server.url, (url) => (url.search = '')); // the socket belongs to the account of the tests
+    const byTcp = withDatabase(server.url, (url) => (url.search = '')); // the socket belongs to the test account
     const env = { DATABASE_URL: byTcp, PORT: '81', RIALTO_DATA_DIR: dataDir };
     const { ended } = start(env, isRoot ? { uid: 65_534, gid: 65_534 } : {});
     expectRefusal(await ended, ['PORT: this user may not open 81']);
   });
 
-  (isRoot ? it : it.skip)('a program has a limit that cannot hold', async () => {
+  (isRoot ? it : it.skip)('a program has a limit that cannot be enforced', async () => {
     const file = join(newFolder(), 'rialto.config.json');
     const stdioCommands = [{ name: 'files', command: process.execPath, limits: { processes: 5 } }];
     writeFileSync(file, JSON.stringify({ stdioCommands }));
@@ -216,7 +219,7 @@ describe('a start that cannot go on says so in one line, names the setting and e
     expectRefusal(await start({ DATABASE_URL }).ended, ['DATABASE_URL: the server refused the user or the password']);
   });
 
-  it('the user may not make tables', async () => {
+  it('the user may not create tables', async () => {
     const empty = await emptyDatabase();
     await sql(server.url, `create role guest login password 'guest'`);
     const DATABASE_URL = withDatabase(empty, (url) => ((url.username = 'guest'), (url.password = 'guest')));
@@ -234,7 +237,7 @@ describe('a start that cannot go on says so in one line, names the setting and e
 });
 
 describe('a process on the embedded database', () => {
-  it('waits for running tasks when it is stopped, and says so; told again, it ends, and the next start goes on', async () => {
+  it('waits for running tasks at a stop, and logs that; a second signal ends it, and the next start continues', async () => {
     const env = { RIALTO_DATA_DIR: newFolder() };
     const first = start(env);
     const url = await first.ready;
@@ -267,7 +270,7 @@ describe('a process on the embedded database', () => {
     await second.ended;
   });
 
-  it('ends in time when something of it does not stop', async () => {
+  it('ends in time when a part of it does not stop', async () => {
     const env = { RIALTO_DATA_DIR: newFolder() };
     const one = start(env, { imports: [join(process.cwd(), 'test', 'support', 'gateway', 'stuck-stop.mjs')] });
     await one.ready;
@@ -278,7 +281,7 @@ describe('a process on the embedded database', () => {
     });
   });
 
-  it('keeps its data over SIGINT and kill -9, takes no second process, and leaves none behind', async () => {
+  it('keeps its data over SIGINT and kill -9, refuses a second process, and leaves none behind', async () => {
     const dataDir = newFolder();
     const env = { RIALTO_DATA_DIR: dataDir };
 
@@ -315,8 +318,8 @@ describe('a process on the embedded database', () => {
   }
 });
 
-describe('a process on an outside database', () => {
-  it('finishes the call it is in when it is told to stop', async () => {
+describe('a process on an external database', () => {
+  it('finishes the current call when it is stopped', async () => {
     agent = await startStubAgent({ name: 'Stub', behaviour: slow(1_500, data({ done: true })) });
     const dataDir = newFolder();
     const { child, ready, ended } = start({ DATABASE_URL: server.url, RIALTO_DATA_DIR: dataDir });
@@ -331,7 +334,7 @@ describe('a process on an outside database', () => {
     expect((await ended).code).toBe(0);
   });
 
-  it('AN-46, N14, P20: a bare production process without a secret starts, its doors answer 503, and it says so', async () => {
+  it('AN-46, N14, P20: a production process without a secret starts, its doors answer 503, and it logs that', async () => {
     const { ready, child, ended } = start({
       NODE_ENV: undefined,
       HOST: '127.0.0.1',
@@ -356,8 +359,8 @@ describe('a process on an outside database', () => {
     expect((await ended).stdout).toContain(`  version  ${version.version}${commit && ` (${commit})`}`);
   });
 
-  it('with a secret it is ready in production, and warns of nothing', async () => {
-    const DATABASE_URL = await emptyDatabase(); // the others have keys of their own, which seal what is in theirs
+  it('with a secret it is ready in production, and logs no warning', async () => {
+    const DATABASE_URL = await emptyDatabase(); // the other databases have values that are sealed with their own keys
     expect((await rialto(['db', 'migrate'], { DATABASE_URL })).code).toBe(0);
     const { ready, child, ended } = start({
       NODE_ENV: 'production',
